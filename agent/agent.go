@@ -12,7 +12,7 @@ import (
 	"countersign/approvers/workflow/view"
 )
 
-// Turns supplies the input of a model call and records its result. *workflow.Turns implements Turns.
+// Turns supplies the input of each model call and records the result of the call. *workflow.Turns implements Turns.
 type Turns interface {
 	Begin(ctx context.Context, turn string) (workflow.Brief, error)
 	Propose(ctx context.Context, p workflow.Proposal) error
@@ -21,7 +21,7 @@ type Turns interface {
 	Stop(ctx context.Context, turn string, step int, problem string, canRetry bool) error
 }
 
-// Runs claims the calls of tools and records their results. *workflow.Runs implements Runs.
+// Runs claims tool calls for execution and records the results of the runs. *workflow.Runs implements Runs.
 type Runs interface {
 	Claim(ctx context.Context, execution string) (e approvers.Execution, run bool, err error)
 	Finish(ctx context.Context, execution string, ok bool, result string, files ...workflow.File) error
@@ -33,12 +33,12 @@ type Runs interface {
 	PutBackPreview(ctx context.Context, p workflow.PreviewCall) error
 }
 
-// Questions asks people the questions of a running tool. *workflow.Questions implements Questions.
+// Questions passes the questions of a running tool to people. *workflow.Questions implements Questions.
 type Questions interface {
 	Elicit(ctx context.Context, execution string, ask workflow.Elicitation, why func() string) (approvers.Elicitation, error)
 }
 
-// Results reads the results of tool runs. *view.Reader implements Results.
+// Results reads the stored results of tool runs. *view.Reader implements Results.
 type Results interface {
 	WholeResult(ctx context.Context, conversation, execution string) (string, error)
 }
@@ -61,31 +61,31 @@ type Config struct {
 	Model     Model
 	Log       *slog.Logger
 	Now       func() time.Time // nil: time.Now
-	Count     func(ModelCall)  // called after each model call; nil: none is counted
-	// About returns Slack's profile of a person as JSON. If nil, no profiles are available.
+	Count     func(ModelCall)  // called after each model call; nil: calls are not counted
+	// About returns Slack's profile of a person as JSON. If About is nil, no profiles are available.
 	About func(ctx context.Context, who approvers.PersonID) (string, error)
 
-	// Draft shows people the output of a model step while the model writes it. If nil, people see only the complete
-	// answer.
+	// Draft shows people the output of a model step while the model writes it. If Draft is nil, people see only the
+	// complete answer.
 	Draft func(turn string, step int) Draft
-	// Progress shows people the progress of a run. If it is nil, people see only that the run is in progress.
+	// Progress shows people the progress of a run. If Progress is nil, people see only that the run is in progress.
 	Progress func(e approvers.Execution) Gauge
 
 	Retry         Retry
-	HistoryTokens int           // token budget for the model's input, estimated; default 48,000
+	HistoryTokens int           // estimated token budget for the model's input; default 48,000
 	MaxSteps      int           // model calls with tools in a turn, unless the agent sets its own limit; default 10
 	MaxResult     int           // bytes of a tool's result that are kept; default 1 MiB
 	ResultPart    int           // bytes of a result that the model receives in one part; default 24 KiB
-	Grace         time.Duration // time for a running tool after shutdown begins; default 15 seconds, negative: none
+	Grace         time.Duration // how long shutdown waits for a running tool; default 15 seconds, negative: no wait
 	PingEvery     time.Duration // how long a result of Ping is cached; default 30 seconds
 }
 
-// ModelCall is one model call that has ended.
+// ModelCall is the report on one finished model call.
 type ModelCall struct {
 	Agent   string
-	Outcome string // answered, interrupted, or why it failed: see the values of causeNames
+	Outcome string // answered, interrupted, or the reason for the failure: see the values of causeNames
 	Took    time.Duration
-	In, Out int // tokens that the model read and wrote, as the endpoint says or as estimated; 0 without an answer
+	In, Out int // input and output tokens, counted by the endpoint or estimated; 0 without an answer
 }
 
 // Draft shows a model's output while it is generated. The shown output is provisional until the answer is complete.
@@ -94,7 +94,7 @@ type Draft interface {
 	Close()            // called when the model call has ended
 }
 
-// Gauge shows the progress of a run. Gauge is not stored.
+// Gauge shows the progress of a run. The progress is not stored.
 type Gauge interface {
 	Show(done, total float64, text string) // total zero: the total is unknown; must not block
 	Close()                                // called when the run has ended
@@ -122,7 +122,7 @@ type Agent struct {
 	unrecorded map[string]finished // finished runs not recorded yet, by execution
 	ping       pinged
 
-	running sync.WaitGroup // tools that are still running after their deadline
+	running sync.WaitGroup // tool functions that have been called and have not returned
 }
 
 // New returns an agent with the defaults filled in.
@@ -169,8 +169,8 @@ func New(c Config) *Agent {
 	}
 }
 
-// Wait waits for tools that still run after their deadline. Wait is called at shutdown. The tools' results are
-// discarded. If the tools don't return before ctx ends, Wait returns ctx's error.
+// Wait is called at shutdown. Wait waits until all tool functions have returned, and discards their results. If a
+// function has not returned when ctx ends, Wait returns ctx's error.
 func (a *Agent) Wait(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() {

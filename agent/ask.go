@@ -24,13 +24,13 @@ const (
 	maxFormURL    = 2000 // bytes
 )
 
-// ErrForm means that a form can't be shown to anybody. The wrapping error says what to change, or why nobody can be
-// asked now.
+// ErrForm means that a form was not shown to anybody. The wrapping error says what to change, or why no form can be
+// shown at the moment.
 var ErrForm = errors.New("nobody was asked")
 
-// ask returns the function with which a running tool asks the requester of the call a question. The run's timer pauses
-// while the form waits, because the person has a separate time limit. When the run ends, for any reason, the form ends
-// too.
+// ask returns the function with which a running tool shows a form to the requester of the call. The run's timer is
+// paused while the form waits for an answer, because the form has its own time limit. When the run ends, the form
+// ends too.
 func (a *Agent) ask(run, inner context.Context, e approvers.Execution, watch *runTimer) func(context.Context, Form) (Reply, error) {
 	return func(ctx context.Context, f Form) (Reply, error) {
 		ask, err := formOf(f)
@@ -65,7 +65,7 @@ func (a *Agent) ask(run, inner context.Context, e approvers.Execution, watch *ru
 	}
 }
 
-// whyEnded returns the reason for which a run no longer waits, as a part of a sentence for people.
+// whyEnded returns the reason why the wait for an answer ended, as a part of a sentence for people.
 func whyEnded(ctx context.Context) string {
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, workflow.ErrPaused):
@@ -80,7 +80,7 @@ func whyEnded(ctx context.Context) string {
 	return "its tool did not wait any longer"
 }
 
-// formOf validates a form and converts it for the workflow.
+// formOf validates a form and converts the form for the workflow.
 func formOf(f Form) (workflow.Elicitation, error) {
 	ask := workflow.Elicitation{From: f.From, Text: strings.ToValidUTF8(f.Text, "\uFFFD"), Schema: f.Schema, URL: f.URL}
 	wrong := func(format string, args ...any) (workflow.Elicitation, error) {
@@ -110,7 +110,7 @@ func formOf(f Form) (workflow.Elicitation, error) {
 	return ask, nil
 }
 
-// checkAddress returns an error if a person must not be sent to the address.
+// checkAddress returns an error for an address that the bot must not show to a person.
 func checkAddress(text string) error {
 	u, err := url.Parse(text)
 	switch {
@@ -128,7 +128,7 @@ func checkAddress(text string) error {
 	return nil
 }
 
-// checkFlat returns an error that names the first field that does not fit into a single form.
+// checkFlat returns an error that names the first field whose type a form can't show.
 func checkFlat(schema json.RawMessage) error {
 	var s struct {
 		Properties map[string]struct {
@@ -160,8 +160,8 @@ func checkFlat(schema json.RawMessage) error {
 	return nil
 }
 
-// Admits validates submitted values against the schema of a form. The error of Admits reads like "amount: must be at
-// least 0.01".
+// Admits validates submitted values against the schema of a form. An example of an error is "amount: must be at least
+// 0.01".
 func Admits(schema, values json.RawMessage) error {
 	s, err := compileSchema(schema)
 	if err != nil {
@@ -170,7 +170,7 @@ func Admits(schema, values json.RawMessage) error {
 	return s.check(values)
 }
 
-// runTimer ends a run when its time is up. runTimer pauses while a person is asked.
+// runTimer ends a run after the time limit of the tool. The timer is paused while a form waits for an answer.
 type runTimer struct {
 	mu     sync.Mutex
 	timer  *time.Timer
@@ -187,7 +187,8 @@ func newRunTimer(d time.Duration, timeUp func()) *runTimer {
 	return w
 }
 
-// fire ends the run, unless the timer was paused at the same moment.
+// fire is called when the time is up. fire ends the run. If the timer was paused at the same moment, fire does
+// nothing.
 func (w *runTimer) fire() {
 	w.mu.Lock()
 	up := w.holds == 0

@@ -50,7 +50,8 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// The tool learns how a question ended. The tool's timeout is paused while a person is asked, and continues afterwards.
+// The tool receives the outcome of its form. The tool's timer is paused while a form waits for an answer, and
+// continues afterwards.
 func TestAskingStopsTheClock(t *testing.T) {
 	for state, want := range map[approvers.ElicitationState]ReplyAction{
 		approvers.ElicitationAccepted: ReplyAccepted, approvers.ElicitationDeclined: ReplyDeclined, approvers.ElicitationCancelled: ReplyCancelled, approvers.ElicitationExpired: ReplyCancelled,
@@ -89,8 +90,8 @@ func TestAskingStopsTheClock(t *testing.T) {
 	}
 }
 
-// If the workflow refuses a question, the tool gets an error or a cancelled form. When the process stops, the wait for
-// an answer ends immediately.
+// If the workflow refuses a form, the tool gets an error or a cancelled form. When the process stops, the wait for an
+// answer ends immediately.
 func TestAskingThatCantBe(t *testing.T) {
 	for name, c := range map[string]struct {
 		err  error

@@ -21,14 +21,14 @@ const (
 type assembly struct {
 	text    strings.Builder
 	refusal strings.Builder
-	calls   []*partialCall // at most maxCalls, and one placeholder for all others
+	calls   []*partialCall // at most maxCalls, plus one placeholder for all further calls
 	last    *partialCall
 	byIndex map[int]*partialCall
 	dropped int // number of calls after the placeholder
 	finish  openai.FinishReason
 	cutText bool // the text exceeded its limit
 	tokens  int  // as reported by the server; zero: not reported
-	told    told // everything but the finish reason
+	told    told // all statements of the server except the finish reason
 }
 
 // partialCall is one tool call while its pieces arrive.
@@ -38,8 +38,8 @@ type partialCall struct {
 	over     bool // the arguments or the name exceeded their limit
 }
 
-// whole reports whether the arguments so far are a complete JSON object. If the arguments are complete, each further
-// piece would make them invalid.
+// whole reports whether the received arguments are a complete JSON object. A further piece would make a complete
+// object invalid.
 func (c *partialCall) whole() bool {
 	text := strings.TrimSpace(c.args.String())
 	return strings.HasPrefix(text, "{") && json.Valid([]byte(text))
@@ -61,7 +61,7 @@ func (a *assembly) add(choice openai.ChatCompletionStreamChoice) {
 	}
 }
 
-// write appends s up to a limit. It reports whether a part of s did not fit.
+// write appends s up to a limit. If a part of s did not fit, write returns true.
 func write(to *strings.Builder, s string, limit int) (cut bool) {
 	if room := limit - to.Len(); len(s) > room {
 		s, cut = strings.ToValidUTF8(s[:max(0, room)], ""), true
@@ -70,10 +70,10 @@ func write(to *strings.Builder, s string, limit int) (cut bool) {
 	return cut
 }
 
-// addCall adds one piece of a call. By the API's rules, each piece has the index of its call, and the first piece also
-// has the id and the name. Some servers omit indexes, send one index for all calls, repeat ids and names with each
-// piece, or invent a new id for each piece. If a piece may belong to several calls, addCall chooses a call that the
-// piece makes invalid. addCall never chooses a call that the piece would wrongly complete.
+// addCall adds one piece of a call. According to the API, each piece has the index of its call. The first piece of a
+// call also has the id and the name. Some servers omit indexes, send one index for all calls, repeat ids and names
+// with each piece, or invent a new id for each piece. If a piece may belong to several calls, addCall adds the piece
+// to a call that becomes invalid. The piece must never complete a wrong call.
 func (a *assembly) addCall(piece openai.ToolCall) {
 	c := a.find(piece)
 	if c == nil || another(c, piece) {
@@ -81,7 +81,7 @@ func (a *assembly) addCall(piece openai.ToolCall) {
 		if len(a.calls) <= maxCalls {
 			a.calls = append(a.calls, c)
 		} else {
-			a.dropped++ // c is not kept, but its pieces still need a target
+			a.dropped++ // c is not kept, but the later pieces of the call need a target
 		}
 	}
 	a.last = c
@@ -94,7 +94,7 @@ func (a *assembly) addCall(piece openai.ToolCall) {
 	if c.id == "" && len(piece.ID) <= maxID {
 		c.id = piece.ID
 	}
-	if name := piece.Function.Name; name != c.name { // a name comes whole, in parts, or repeated with each piece
+	if name := piece.Function.Name; name != c.name { // the name may come whole, in parts, or repeated with each piece
 		c.over = c.over || len(c.name)+len(name) > maxName
 		c.name = (c.name + name)[:min(len(c.name)+len(name), maxName)]
 	}
@@ -117,7 +117,7 @@ func (a *assembly) find(piece openai.ToolCall) *partialCall {
 	return a.last
 }
 
-// another reports whether a piece starts a new call, although the piece seems to continue c.
+// another reports whether a piece starts a new call. c is the call that find returned for the piece.
 func another(c *partialCall, piece openai.ToolCall) bool {
 	if piece.Function.Name == "" {
 		return false // every call begins with its name

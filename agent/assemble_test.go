@@ -20,7 +20,8 @@ func askBody(body io.Reader) (reply, error) {
 	return a.model.ask(context.Background(), request("m", modelRequest{}, nil, false), a.Tools.named, noWords)
 }
 
-// Calls may be split into any valid pieces. The pieces are assembled to exactly the bytes that the model wrote.
+// A server may split the calls of an answer at any byte. The assembled calls have exactly the bytes that the model
+// wrote.
 func TestPiecesComeTogether(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var want []workflow.ModelCall
@@ -66,7 +67,7 @@ func TestPiecesComeTogether(t *testing.T) {
 	})
 }
 
-// An answer may be cut off at any byte. Such an answer is used completely or not at all.
+// An answer may be cut off at any byte. The agent uses an answer completely or not at all.
 func TestCutAtEveryByte(t *testing.T) {
 	whole := stream(delta(says("I look."), ""), one(0, "c1", "issue_refund", good[:9]), one(1, "c2", "set_price", `{"price":1}`),
 		one(0, "", "", good[9:]), end("tool_calls"), "[DONE]")
@@ -86,8 +87,8 @@ func TestCutAtEveryByte(t *testing.T) {
 	}
 }
 
-// Whatever an endpoint sends, the agent does not crash, and the limits hold. The agent accepts only calls that the model
-// has sent.
+// For any answer of an endpoint, the agent does not crash, and the limits hold. The agent accepts only calls that the
+// model has sent.
 func FuzzAnswer(f *testing.F) {
 	for _, c := range malformedAnswers {
 		if len(c.body) < 5000 {

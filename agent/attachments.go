@@ -32,7 +32,7 @@ type attachments struct {
 	over  bool
 }
 
-// attach adds a file, with a readable name and with the media type of its bytes.
+// attach adds a file. The added file gets a readable name and a media type that matches its bytes.
 func (l *attachments) attach(f File) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -54,7 +54,7 @@ func (l *attachments) attach(f File) error {
 	return nil
 }
 
-// take returns the collected files. From then on, attachments refuses more files.
+// take returns the collected files. After take, attach refuses every file.
 func (l *attachments) take() []workflow.File {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -62,7 +62,8 @@ func (l *attachments) take() []workflow.File {
 	return l.files
 }
 
-// kindOf returns a file's media type: the declared type, unless the bytes are clearly something else.
+// kindOf returns a file's media type. If the bytes clearly have another type than the declared type, kindOf returns
+// the type of the bytes. In all other cases, it returns the declared type.
 func kindOf(f File) string {
 	said, _, err := mime.ParseMediaType(f.Type)
 	is, _, _ := mime.ParseMediaType(http.DetectContentType(f.Data))
@@ -72,15 +73,15 @@ func kindOf(f File) string {
 	if err != nil || len(f.Type) > 100 {
 		return is
 	}
-	written := strings.HasSuffix(said, "+xml") // an image that is a text
+	written := strings.HasSuffix(said, "+xml") // the bytes of an image in an XML format are text
 	if of := family(said); of != "" && of != family(is) && !written && is != "application/octet-stream" && !isSound(said, is) {
 		return is
 	}
 	return said
 }
 
-// For a media type, family returns "image", "audio", "video" or "application/pdf". For any other media type, the
-// function returns "".
+// family returns "image", "audio" or "video" for media types with these prefixes, and "application/pdf" for PDF. For
+// any other media type, family returns "".
 func family(kind string) string {
 	major, _, _ := strings.Cut(kind, "/")
 	switch {
@@ -98,17 +99,17 @@ func isSound(said, is string) bool {
 	return (strings.HasPrefix(said, "audio/") || strings.HasPrefix(said, "video/")) && (strings.HasPrefix(is, "audio/") || strings.HasPrefix(is, "video/") || is == "application/ogg")
 }
 
-// maxFileName is how many characters of a file's name are kept.
+// maxFileName is the maximum length of a file's name, in characters.
 const maxFileName = 100
 
-// endings are extensions by media type, for files whose names have no extension.
+// endings maps media types to file extensions. An extension is added to a file name that has none.
 var endings = map[string]string{
 	"image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "image/webp": ".webp", "audio/wave": ".wav", "audio/wav": ".wav", "audio/mpeg": ".mp3",
 	"application/pdf": ".pdf", "application/json": ".json", "text/plain": ".txt", "text/csv": ".csv", "text/html": ".html", "application/zip": ".zip",
 }
 
 // fileName returns a file's name for people. The name has no folders and no invisible characters. fileName keeps all
-// extensions, so no extension is hidden.
+// extensions, because a hidden extension could mislead people.
 func fileName(said, kind string, number int) string {
 	said = path.Base(strings.ReplaceAll(strings.ToValidUTF8(said, "_"), "\\", "/"))
 	var out []rune
@@ -119,7 +120,7 @@ func fileName(said, kind string, number int) string {
 		}
 		out = append(out, r)
 	}
-	if over := len(out) - maxFileName; over > 0 { // keep the end: it names the type
+	if over := len(out) - maxFileName; over > 0 { // keep the end of the name, because the extension names the type
 		keep := maxFileName / 2
 		out = append(append(out[:keep:keep], '…'), out[keep+over+1:]...)
 	}

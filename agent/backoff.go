@@ -9,8 +9,8 @@ import (
 // Retry configures how often a failed model call is repeated within a turn, and at what intervals.
 type Retry struct {
 	Tries   int           // total number of calls; default 5
-	First   time.Duration // delay after the first failure, then 2.5 times as long after each further one; default 2 s
-	Longest time.Duration // if a server asks for a longer delay, the turn ends instead; default 2 minutes
+	First   time.Duration // delay after the first failure; each further delay is 2.5 times as long; default 2 s
+	Longest time.Duration // longest allowed delay; if a server asks for more, the turn ends; default 2 minutes
 }
 
 func (r Retry) withDefaults() Retry {
@@ -26,8 +26,8 @@ func (r Retry) withDefaults() Retry {
 	return r
 }
 
-// next returns the delay after a failure. If the call must not be repeated, it returns false. failures is the number of
-// earlier failures in the turn.
+// next returns the delay before the next call. If the call must not be repeated, next returns false. failures is the
+// number of earlier failures in the turn.
 func (r Retry) next(turn string, failures int, f *failure) (time.Duration, bool) {
 	if !f.worth || failures+1 >= r.Tries || f.after > r.Longest {
 		return 0, false
@@ -36,8 +36,8 @@ func (r Retry) next(turn string, failures int, f *failure) (time.Duration, bool)
 	for range failures {
 		pause = min(pause*2.5, float64(r.Longest))
 	}
-	// The delay varies by a fifth between turns. So conversations whose calls failed together do not retry together.
-	// The delay is never shorter than the server asked for.
+	// The delay varies by up to a fifth, depending on the turn. If all delays were equal, conversations that failed
+	// at the same time would also retry at the same time. The delay is at least the delay that the server asked for.
 	pause *= 0.8 + 0.4*spread(turn, failures)
 	return max(f.after, min(time.Duration(pause), r.Longest)), true
 }

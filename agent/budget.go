@@ -20,9 +20,9 @@ type modelRequest struct {
 	dropped  int // turns that were omitted
 }
 
-// compose builds a request within a token budget. The function keeps the newest turns that fit completely, without a
-// gap. The current turn is always kept. If the current turn alone is too long, its tool results are shortened and
-// marked, the oldest result first.
+// compose builds a request within a token budget. The request contains the newest consecutive turns that fit
+// completely. The current turn is always kept. If the current turn alone is too long, compose shortens the turn's
+// tool results, beginning with the oldest, and marks the shortened results.
 func compose(b workflow.Brief, tools []registered, budget int, now time.Time, last bool) modelRequest {
 	all := parts(b)
 	room := budget - toolsTokens(tools)
@@ -46,7 +46,8 @@ func systemTokens(b workflow.Brief, all []part, now time.Time, last bool) int {
 	return perMessage + estimate(system(b, now, speakers, true, last))
 }
 
-// fit keeps the newest turns that fit. The function always keeps the newest turn.
+// fit returns the newest turns whose total size is at most room tokens. The newest turn is always returned, even if
+// it is larger.
 func fit(all []part, room int) (kept []part, dropped int) {
 	for i := len(all) - 1; i >= 0; i-- {
 		room -= all[i].tokens()
@@ -57,7 +58,7 @@ func fit(all []part, room int) (kept []part, dropped int) {
 	return all, 0
 }
 
-// tokens returns the maximum size of a turn in tokens, including the writers' names.
+// tokens returns the maximum size of a turn in tokens, including the authors' names.
 func (p part) tokens() int {
 	n := messagesTokens(p.messages)
 	for _, a := range p.authors {
@@ -79,8 +80,8 @@ func runsOf(kept []part) map[string]string {
 // keepOfResult is the number of bytes that a shortened result keeps.
 const keepOfResult = 400
 
-// shorten cuts tool results, oldest first, to save about over tokens. To each shortened result, it adds a note that
-// says how to read the rest. The messages must come from compose.
+// shorten cuts tool results, beginning with the oldest, to save about over tokens. Each shortened result gets a note
+// that says how to read the rest. messages must have the form that compose creates.
 func shorten(messages []openai.ChatCompletionMessage, over int, runs map[string]string) {
 	for i := range messages {
 		m := &messages[i]

@@ -12,7 +12,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// maxProblems limits the number of faults in an error. More faults are reported after these faults are fixed.
+// maxProblems limits the number of faults that an error lists. The error counts the remaining faults.
 const maxProblems = 8
 
 // problem is one fault in a call's arguments: its path, and how to fix it.
@@ -25,8 +25,8 @@ func (p problem) String() string {
 	return p.path + ": " + p.text
 }
 
-// check validates arguments against the schema. The error of check reads like "amount: must be at least 0.01; reason:
-// is missing".
+// check validates arguments against the schema. An example of an error is "amount: must be at least 0.01; reason: is
+// missing".
 func (s schema) check(args json.RawMessage) error {
 	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(args))
 	if err != nil {
@@ -69,8 +69,8 @@ func list(found []problem) string {
 	return strings.Join(lines, "; ")
 }
 
-// checkNumbers refuses numbers that no tool could hold. The validator uses exact numbers, so a number like 1e999999
-// would take minutes or longer.
+// checkNumbers refuses numbers outside the range of the Go number types. The validator uses exact numbers, so a
+// number like 1e999999 would take minutes or longer.
 func checkNumbers(v any, path string) error {
 	switch v := v.(type) {
 	case json.Number:

@@ -39,7 +39,8 @@ func TestCheck(t *testing.T) {
 		{refundSchema, `[]`, "the arguments must be an object, but is a list"},
 		{refundSchema, `{"order_id":`, "the arguments are not valid JSON: unexpected EOF"},
 		{refundSchema, `{"order_id":"A","amount":1} {}`, "the arguments are not valid JSON: invalid character after top-level value"},
-		// The validator computes with exact numbers. Without a limit, these values would take minutes, or crash it.
+		// The validator computes with exact numbers. Without a limit, numbers of this size would occupy the validator
+		// for minutes, or crash the process.
 		{refundSchema, `{"order_id":"A","amount":1e999999999}`, "amount: the number 1e999999999 is out of range"},
 		{refundSchema, `{"order_id":"A","amount":1e-999999999}`, "amount: the number 1e-999999999 is out of range"},
 		{refundSchema, `{"order_id":"A","amount":0e-99999999}`, "amount: must be at least 0.01"},
@@ -63,7 +64,7 @@ func TestCheck(t *testing.T) {
 		{deep, `{"pay":{"card":"1"}}`, ""},
 		{deep, `{"pay":{"iban":"DE"}}`, `pay: fits none of the allowed forms: (pay.card: is missing) or (pay.iban: must have at least 5 characters, but has 2)`},
 		{deep, `{"pay":{"card":"1","iban":"DE123"}}`, "pay: fits more than one of the allowed forms; leave out what makes it ambiguous"},
-		{deep, `{"pay":{"card":"1","iban":"DE"}}`, "pay.iban: is not known; the fields are card"}, // the alternative that fits has no field iban
+		{deep, `{"pay":{"card":"1","iban":"DE"}}`, "pay.iban: is not known; the fields are card"}, // the fitting alternative has no field iban
 		{deep, `{"ref":{"next":{"next":{"v":1}}}}`, ""},
 		{deep, `{"ref":{"next":{"next":{"w":1}}}}`, "ref.next.next.w: is not known; the fields are next, v"},
 		{deep, `{"ref":{"next":{"v":2}}}`, "ref.next.v: must be 1"},
@@ -76,7 +77,7 @@ func TestCheck(t *testing.T) {
 		{`{"type":"object","properties":{"a":{}},"unevaluatedProperties":{"type":"number"}}`, `{"a":{"q":1},"b":1}`, ""},
 		{`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","properties":{"t":{"items":[{"type":"string"},{"type":"object"}],"additionalItems":false}}}`,
 			`{"t":["a",{"x":1}]}`, "t[1].x: is not known; no fields are allowed here"},
-		// An object without a schema must have no members, because nothing would check their values.
+		// An object without a schema for its members must be empty, because no schema would check the values.
 		{`{"type":"object","properties":{"a":{"description":"anything"}}}`, `{"a":{"x":1}}`, "a.x: is not known; no fields are allowed here"},
 		{`{"type":"object","properties":{"a":{"description":"anything"}}}`, `{"a":[{"x":1}]}`, "a[0].x: is not known; no fields are allowed here"},
 	} {

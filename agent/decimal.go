@@ -9,11 +9,12 @@ import (
 	"strings"
 )
 
-// Decimal keeps a number exactly as it was written: 1.10 remains 1.10. A Decimal is meant for amounts of money. In
-// JSON, it is a number. The zero Decimal is 0.
+// Decimal keeps a number exactly as it was written: 1.10 remains 1.10. Use Decimal for amounts of money. A Decimal is
+// a JSON number. The zero Decimal is 0.
 type Decimal struct{ text string }
 
-// ParseDecimal reads a number as JSON writes it, of at most 64 characters and within float64's range.
+// ParseDecimal parses a number in JSON notation. The number has at most 64 characters and lies within float64's
+// range.
 func ParseDecimal(text string) (Decimal, error) {
 	if len(text) > 64 {
 		return Decimal{}, errDigits
@@ -36,9 +37,9 @@ func (d Decimal) String() string {
 	return d.text
 }
 
-// Rat returns the number for calculations. The caller owns the returned number.
+// Rat returns the number as a rational number, for calculations. The caller owns the returned number.
 func (d Decimal) Rat() *big.Rat {
-	r, _ := new(big.Rat).SetString(d.String()) // always valid in a Decimal
+	r, _ := new(big.Rat).SetString(d.String()) // the text of a Decimal is always valid
 	return r
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 // decode decodes a call's arguments strictly. Unknown names, duplicate names, names in another case, and numbers that
-// their field can't hold exactly are errors. If a type's own decoder panics, decode returns an error.
+// the Go field can't hold exactly are errors. If a type's own decoder panics, decode returns an error.
 func decode[Args any](raw json.RawMessage) (args Args, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -28,8 +28,7 @@ func decode[Args any](raw json.RawMessage) (args Args, err error) {
 	return args, nil
 }
 
-// exactly decodes a number into any numeric Go type. If the type can't hold a number exactly, the function refuses the
-// number.
+// exactly decodes a number into any numeric Go type. If the type can't hold a number exactly, decoding fails.
 var exactly = strict.UnmarshalFromFunc(func(d *jsontext.Decoder, to any) error {
 	v := reflect.ValueOf(to).Elem()
 	switch {
@@ -59,8 +58,8 @@ func numberText(d *jsontext.Decoder) (string, error) {
 
 var errNoNumber = errors.New("must be a number")
 
-// exactFloat reads a number that a float of the given size represents exactly. A number counts as exact if the float's
-// shortest decimal form equals it: 49.99 is exact, but with 32 bits, 123456789.123456789 is not.
+// exactFloat reads a number that a float of the given size represents exactly. A number counts as exact if it equals
+// the float's shortest decimal form. For example, 49.99 is exact. With 32 bits, 123456789.123456789 is not exact.
 func exactFloat(d *jsontext.Decoder, bits int) (float64, error) {
 	text, err := numberText(d)
 	if err != nil {
@@ -89,8 +88,8 @@ var (
 	errRange  = errors.New("is out of the range that the tool can hold")
 )
 
-// decodeFault says which argument does not fit, and why, in the same words as check. The text does not include the
-// argument's value.
+// decodeFault converts a decoding error into an error that names the argument and the fault. The wording is the same
+// as in errors of check. The text does not include the argument's value.
 func decodeFault(err error) error {
 	var syntax *jsontext.SyntacticError
 	var semantic *strict.SemanticError

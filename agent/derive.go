@@ -12,11 +12,12 @@ import (
 	"time"
 )
 
-// SchemaOf derives the JSON Schema of a tool's arguments from a struct. The same struct gives the same bytes in every
-// build.
+// SchemaOf derives the JSON Schema of a tool's arguments from a struct. For the same struct, every build derives the
+// same bytes.
 //
-// A field has the name of its json tag. A field is required unless it is a pointer or its json tag has omitempty or
-// omitzero. Unknown fields are refused. The following tags add to the description of a field:
+// The json tag of a struct field is the argument's name. Pointer fields, and fields whose json tag has omitempty or
+// omitzero, are optional. All other fields are required. Unknown fields are refused. The following struct tags
+// describe a field further:
 //
 //	doc:"Order number, such as ORD-123"    description for the model and the approvers
 //	min:"1" max:"40"                       bounds of a number, a text's characters, a list's items, or a map's names
@@ -30,10 +31,10 @@ import (
 //	each_min:"1" each_max:"70"             min and max of each item of a list or value of a map; enum, pattern and format always apply to each item
 //	type:"number"                          JSON type of a type with its own UnmarshalJSON: string, number, integer or boolean
 //
-// A field can be a text, a number, a boolean, a struct, a pointer to one of these, a list, or a map with text keys. A
-// field can also be a time.Time, a []byte (base64), a json.Number or [Decimal] (which keep a number as it is written),
-// or a json.RawMessage (any JSON). Finally, it can have a type with UnmarshalText (a text), or a type with
-// UnmarshalJSON and a type tag.
+// A field can be a text, a number, a boolean, a struct, a list, or a map with text keys. It can also be a pointer to
+// a text, a number, a boolean or a struct. Other possible types are time.Time, []byte (base64), and json.RawMessage
+// (any JSON). A json.Number or [Decimal] keeps a number as it is written. A type with UnmarshalText is a text. A type
+// with UnmarshalJSON needs a type tag.
 func SchemaOf[Args any]() (json.RawMessage, error) {
 	t := reflect.TypeFor[Args]()
 	if t.Kind() != reflect.Struct || isLeaf(t) {
@@ -75,8 +76,8 @@ var leaves = map[reflect.Type]shape{
 	reflect.TypeFor[[]byte]():          {kind: "string", encoding: "base64"},
 }
 
-// shapeOf returns the shape of the JSON that is decoded into a type. path names the field in errors. within has the
-// enclosing types.
+// shapeOf returns the shape of the JSON that is decoded into a type. path names the field in errors. within lists the
+// enclosing types, so that shapeOf detects recursive types.
 func shapeOf(t reflect.Type, path string, within []reflect.Type) (shape, error) {
 	no := func(why string) (shape, error) { return shape{}, fmt.Errorf("%s is a %s: %s", path, t, why) }
 	if s, ok := leaves[t]; ok {
@@ -164,7 +165,7 @@ func structShape(t reflect.Type, path string, within []reflect.Type) (shape, err
 	return s, nil
 }
 
-// fieldShapes describes one field, or the fields of an embedded struct.
+// fieldShapes returns the description of one field, or of all fields of an embedded struct.
 func fieldShapes(f reflect.StructField, tag tags, at string, within []reflect.Type) ([]field, error) {
 	of := f.Type
 	if f.Anonymous && tag.name == "" && !isLeaf(of) {
@@ -198,5 +199,5 @@ func fieldShapes(f reflect.StructField, tag tags, at string, within []reflect.Ty
 	return []field{{name: name, shape: s, optional: optional}}, nil
 }
 
-// fold normalizes case, because the names of arguments are compared without regard to case.
+// fold normalizes the case of a name. Argument names that differ only in case are refused as duplicates.
 func fold(s string) string { return strings.ToLower(strings.ToUpper(s)) }

@@ -6,8 +6,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// shape describes the JSON that is decoded into a type. A shape has only those parts of JSON Schema that Go types and
-// tags can express.
+// shape describes the JSON that is decoded into a type. A shape has the parts of JSON Schema that Go types and tags
+// can express.
 type shape struct {
 	kind     string // JSON type; "": any
 	doc      string
@@ -15,7 +15,7 @@ type shape struct {
 	encoding string
 	pattern  string
 	enum     []string // JSON texts
-	least    string   // numbers as JSON writes them
+	least    string   // bounds in JSON notation
 	most     string
 	above    string
 	below    string
@@ -25,7 +25,7 @@ type shape struct {
 	own      bool    // the type has its own decoder, so a type tag is required
 	item     *shape  // shape of a list's items, or of a map's values
 	fields   []field // fields of a struct
-	closed   bool    // of a struct: unknown fields are refused
+	closed   bool    // unknown fields of the struct are refused
 }
 
 // field is one named part of an object.
@@ -41,7 +41,7 @@ var bounds = map[string][2]string{
 	"object": {"minProperties", "maxProperties"},
 }
 
-// append writes the schema. The order of keywords is fixed, because the tool's hash covers these bytes.
+// append writes the schema. The order of keywords is fixed, because the tool's hash covers the bytes of the schema.
 func (s shape) append(b []byte) []byte {
 	b = append(b, '{')
 	if s.kind == "" {
@@ -94,7 +94,7 @@ func (s shape) appendFields(b []byte) []byte {
 	return keyword(b, "additionalProperties", []byte("false"))
 }
 
-// keyword adds a member to the current object, unless the value is nil.
+// keyword adds a member to the current object. If the value is nil, keyword adds nothing.
 func keyword(b []byte, name string, value []byte) []byte {
 	if len(value) == 0 {
 		return b
@@ -106,7 +106,7 @@ func keyword(b []byte, name string, value []byte) []byte {
 	return append(append(b, ':'), value...)
 }
 
-// quoted returns a text as JSON, or nil for an empty text. The text was validated as UTF-8.
+// quoted returns a text as JSON, or nil for an empty text. The text must be valid UTF-8.
 func quoted(s string) []byte {
 	if s == "" {
 		return nil

@@ -20,8 +20,8 @@ type tags struct {
 	said     map[string]string // the other tags that this package reads
 }
 
-// known are the tags that this package reads. foreign lists tags of other packages that look like limits. Such tags
-// have no effect here, so the function refuses them.
+// known lists the tags that this package reads. foreign lists tags of other packages that look like limits. Tags of
+// other packages have no effect here, so readTag refuses them. Each value of foreign names the tag to use instead.
 var (
 	known   = []string{"doc", "min", "max", "above", "below", "places", "enum", "pattern", "format", "unique", "secret", "each_min", "each_max", "type"}
 	foreign = map[string]string{
@@ -31,7 +31,7 @@ var (
 	}
 )
 
-// readTag parses a field's tags. readTag returns an error for tags that would otherwise be ignored silently.
+// readTag parses a field's tags. readTag returns an error for a tag that would have no effect.
 func readTag(f reflect.StructField) (tags, error) {
 	all, ok := splitTags(string(f.Tag))
 	if !ok {
@@ -64,7 +64,7 @@ func readTag(f reflect.StructField) (tags, error) {
 	return t, nil
 }
 
-// splitTags parses a struct tag as package reflect does. It reports whether it could read the whole tag.
+// splitTags parses a struct tag as package reflect does. If a part of the tag is unreadable, splitTags returns false.
 func splitTags(tag string) (map[string]string, bool) {
 	all := map[string]string{}
 	for tag = strings.TrimLeft(tag, " "); tag != ""; tag = strings.TrimLeft(tag, " ") {
@@ -87,7 +87,7 @@ func splitTags(tag string) (map[string]string, bool) {
 	return all, true
 }
 
-// limit applies the tags to the field's shape.
+// limit adds the limits in the tags to the field's shape.
 func (t tags) limit(s *shape) error {
 	if s.own || (s.item != nil && s.item.own) {
 		if err := t.kind(s); err != nil {
@@ -100,7 +100,7 @@ func (t tags) limit(s *shape) error {
 	if s.kind == "array" || (s.kind == "object" && s.item != nil) {
 		each = s.item
 	}
-	for _, key := range known { // in a fixed order, so that the first error is always the same
+	for _, key := range known { // the order is fixed, so that the first error is always the same
 		text, is := t.said[key]
 		if !is {
 			continue
@@ -115,7 +115,7 @@ func (t tags) limit(s *shape) error {
 	return nil
 }
 
-// kind applies the type tag of a type with its own decoder.
+// kind sets the JSON type from the type tag, for a type with its own decoder.
 func (t tags) kind(s *shape) error {
 	if !s.own {
 		s = s.item
@@ -130,8 +130,8 @@ func (t tags) kind(s *shape) error {
 
 var errNotOfThis = errors.New("a field of this type has no such limit")
 
-// setLimit applies one tag. If the tag describes the field itself, it applies the tag to s. If the tag describes the
-// field's items, it applies the tag to each.
+// setLimit applies one tag. s is the shape of the field. each is the shape of the field's items, or s for a field
+// without items.
 func setLimit(s, each *shape, key, text string) (err error) { //nolint:cyclop // one case for each tag
 	switch key {
 	case "doc":
@@ -176,7 +176,7 @@ func setLimit(s, each *shape, key, text string) (err error) { //nolint:cyclop //
 	return err
 }
 
-// formats are the formats that calls are checked against. The function refuses other formats, because nothing would
+// formats lists the accepted values of the format tag. Other formats are refused, because the validator does not
 // check them. A password is masked like a secret.
 var formats = []string{
 	"date", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "password", "time", "uri", "uri-reference", "uuid",
@@ -260,7 +260,7 @@ func inOrder(s *shape) bool {
 			if low == "" || high == "" {
 				continue
 			}
-			l, _ := new(big.Rat).SetString(low) // both were validated as plain numbers
+			l, _ := new(big.Rat).SetString(low) // low and high are valid numbers
 			h, _ := new(big.Rat).SetString(high)
 			if c := l.Cmp(h); c > 0 || (c == 0 && (low != s.least || high != s.most)) {
 				return false

@@ -60,7 +60,7 @@ type (
 	Place struct {
 		City string `json:"city" doc:"where"`
 	}
-	// Line is used twice.
+	// Line is the type of two fields of everyArgs.
 	Line struct {
 		SKU string `json:"sku"`
 		N   uint16 `json:"n,omitempty" min:"1"`
@@ -84,8 +84,8 @@ func (f *textForm) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// TestSchemaGolden checks that the bytes of the schema, which the tool's hash covers, are the same in every run and
-// with every version of Go.
+// TestSchemaGolden checks that the bytes of the schema are the same in every run and with every version of Go. The
+// tool's hash covers these bytes.
 func TestSchemaGolden(t *testing.T) {
 	raw, err := SchemaOf[everyArgs]()
 	if err != nil {
@@ -123,7 +123,7 @@ func TestSchemaGolden(t *testing.T) {
 	}
 }
 
-// registeredCheck returns the argument check of a tool whose function has these arguments.
+// registeredCheck returns the argument check of a tool whose function has the arguments Args.
 func registeredCheck[Args any](t *testing.T) func(json.RawMessage) error {
 	t.Helper()
 	var r Registry
@@ -134,7 +134,7 @@ func registeredCheck[Args any](t *testing.T) func(json.RawMessage) error {
 	return tool.Check
 }
 
-// TestTypedArgumentsAreStrict checks that values that don't fit the struct exactly never pass the check.
+// TestTypedArgumentsAreStrict checks that the check refuses every value that the struct can't hold exactly.
 func TestTypedArgumentsAreStrict(t *testing.T) {
 	check := registeredCheck[everyArgs](t)
 	const rest = `"city":"Köln","text":"abc"`
@@ -205,7 +205,7 @@ func TestTypedArgumentsArrive(t *testing.T) {
 	}
 }
 
-// loop contains itself through a list.
+// loop is a recursive type.
 type loop struct {
 	Next []loop `json:"next"`
 }
@@ -347,13 +347,13 @@ func TestTagsThatCantBeRead(t *testing.T) {
 	}
 }
 
-// unwritable is a result that can't be encoded as JSON. The tool has already acted.
+// unwritable is a result that can't be encoded as JSON.
 type unwritable struct{}
 
 func (unwritable) MarshalJSON() ([]byte, error) { return nil, errors.New("no") }
 
-// TestResults checks that a text is returned unchanged, and any other result as JSON. A result that can't be encoded is
-// not a failure, because the tool has acted.
+// TestResults checks that a text is returned unchanged, and that any other result is returned as JSON. A result that
+// can't be encoded is not a failure, because the tool has already acted.
 func TestResults(t *testing.T) {
 	for _, c := range []struct {
 		result any
@@ -382,7 +382,7 @@ func TestResults(t *testing.T) {
 	}
 }
 
-// TestDecimal checks that a number keeps its digits, and is never rounded.
+// TestDecimal checks that a Decimal keeps all digits of a number and never rounds.
 func TestDecimal(t *testing.T) {
 	for _, c := range []struct {
 		text  string
@@ -415,8 +415,8 @@ func TestDecimal(t *testing.T) {
 	}
 }
 
-// FuzzTyped checks that for any arguments, the check ends without a panic. Arguments that pass the check can be
-// decoded.
+// FuzzTyped checks that the argument check ends without a panic for any arguments. Arguments that pass the check can
+// be decoded.
 func FuzzTyped(f *testing.F) {
 	f.Add(`{"city":"Köln","text":"abc","money":1.10,"lines":[{"sku":"a"}]}`)
 	f.Add(`{"city":"x","text":"abc","share":1e-400,"any":[[[]]],"huge":1e30}`)

@@ -10,7 +10,7 @@ import (
 	"countersign/approvers"
 )
 
-// shipping is the tool's data. It maps an execution's id to the tracking number of the sent order.
+// shipping is the tool's data. The map sent has the tracking number of each sent order, by execution id.
 type shipping struct{ sent map[string]string }
 
 func (s *shipping) send(_ context.Context, key, order string) (tracking string, err error) {
@@ -37,11 +37,11 @@ type Shipped struct {
 	Tracking string `json:"tracking"`
 }
 
-// ship returns the tool. The tool does not say who must approve a call: the policy does.
+// ship returns the tool. The policy, and not the tool, says who must approve a call.
 func ship(warehouse *shipping) agent.Tool {
 	tool := agent.Func("ship_order", "Ship an order that is paid. Returns the tracking number.", approvers.Idempotent,
 		func(ctx context.Context, in agent.Invocation, args ShipArgs) (Shipped, error) {
-			tracking, err := warehouse.send(ctx, in.Key, args.OrderID) // the same key ships once
+			tracking, err := warehouse.send(ctx, in.Key, args.OrderID) // a second run with the same key ships nothing
 			return Shipped{Tracking: tracking}, err
 		})
 	tool.Timeout = 10 * time.Second
@@ -51,8 +51,8 @@ func ship(warehouse *shipping) agent.Tool {
 	return tool
 }
 
-// A Go function becomes a tool. The schema of its arguments comes from a struct, and arguments that don't fit are
-// refused before anybody is asked.
+// Func makes a tool from a Go function. The schema of the arguments is derived from a struct. Arguments that don't
+// fit the struct are refused before a person is asked for approval.
 func ExampleFunc() {
 	var tools agent.Registry
 	if err := tools.Register(ship(&shipping{sent: map[string]string{}})); err != nil {

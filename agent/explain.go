@@ -13,7 +13,7 @@ import (
 )
 
 // explain describes every fault that the validator found, in words for the model and for people. The text does not
-// repeat the values of arguments.
+// contain the values of arguments.
 func explain(e *jsonschema.ValidationError, root any) []problem {
 	path := fieldPath(e.InstanceLocation, root)
 	switch k := e.ErrorKind.(type) {
@@ -48,7 +48,7 @@ func missing(path string, names []string, why string) []problem {
 	return out
 }
 
-// alternatives describes the valid forms of a value for which the schema allows several.
+// alternatives explains why a value fits none of the schema's alternatives, or more than one.
 func alternatives(e *jsonschema.ValidationError, root any) string {
 	if k, ok := e.ErrorKind.(*kind.OneOf); ok && len(k.Subschemas) > 0 {
 		return "fits more than one of the allowed forms; leave out what makes it ambiguous"
@@ -125,7 +125,7 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// number formats a bound for people: without an exponent, and exactly if it has few digits.
+// number formats a bound for people, without an exponent. A bound with few digits is formatted exactly.
 func number(r *big.Rat) string {
 	if r.IsInt() && len(r.Num().String()) <= 20 {
 		return r.Num().String()
@@ -184,7 +184,7 @@ func values(all []any) string {
 	return strings.Join(out, ", ")
 }
 
-// value formats a value from the schema as JSON.
+// value formats a value that stands in the schema as JSON.
 func value(v any) string {
 	b, err := json.Marshal(v)
 	if err != nil {

@@ -28,7 +28,7 @@ const (
 	causeFilter                // a content filter
 	causeRoom                  // the limit on the answer's length left no room for an answer
 	causeLong                  // the history is longer than the model's context
-	causeSteps                 // the turn used all its steps without an answer
+	causeSteps                 // the turn used all its steps and got no answer
 )
 
 // sentences has the texts that people in Slack read when a turn stops. Each text says what to do next.
@@ -48,7 +48,7 @@ var sentences = map[cause]string{
 	causeLong:     "This conversation has become longer than the language model can read. Begin a new one, and repeat what is needed.",
 }
 
-// failure is a model call without a usable answer.
+// failure says why a model call gave no usable answer.
 type failure struct {
 	cause  cause
 	worth  bool          // a retry may succeed
@@ -64,7 +64,7 @@ func again(c cause, detail string) *failure {
 }
 func never(c cause, detail string) *failure { return &failure{cause: c, detail: errors.New(detail)} }
 
-// classify maps a failed request to a failure. n has notes on the response, if there was one.
+// classify maps a failed request to a failure. If there was a response, n has notes on the response.
 func classify(ctx context.Context, err error, n notes, now time.Time) *failure {
 	if why := context.Cause(ctx); errors.Is(why, errIdle) || errors.Is(why, errSlow) {
 		return &failure{cause: causeDown, worth: true, detail: why}
@@ -122,8 +122,8 @@ func meaning(status int, code, text string) (c cause, worth bool) {
 	return causeDown, true
 }
 
-// longPhrases are phrases in error messages about a history that is too long. The phrases are needed for endpoints
-// without an error code for this case.
+// longPhrases are phrases in error messages about a history that is too long. Some endpoints have no error code for a
+// history that is too long.
 var longPhrases = []string{
 	"maximum context length", "context length", "context window", "context size", "prompt is too long", "input is too long",
 	"too many tokens", "exceeds the maximum number of tokens", "reduce the length of the messages",
@@ -144,8 +144,8 @@ func isTooLong(status int, code, text string) bool {
 	return false
 }
 
-// retryAfter returns the delay that the server asks for. The header gives the delay in seconds, or as a date of the
-// server's clock.
+// retryAfter returns the delay that the server asks for. The Retry-After header has a number of seconds, or a date
+// according to the server's clock.
 func retryAfter(n notes, now time.Time) time.Duration {
 	if n.retryAfter == "" {
 		return 0

@@ -11,13 +11,14 @@ import (
 	"countersign/approvers"
 )
 
-// Func makes a tool from a Go function. The JSON Schema of its arguments is derived from Args, a struct with the tags
-// of [SchemaOf]. The function receives decoded arguments. A call is refused if Args does not have one of its arguments,
-// or if a field can't hold a number exactly. The approvers and the function never get such a call.
+// Func makes a tool from a Go function. The JSON Schema of the arguments is derived from Args, a struct with the tags
+// of [SchemaOf]. The function receives decoded arguments. A call with an argument that Args lacks is refused. A call
+// with a number that the field in Args can't hold exactly is also refused. The approvers and the function never get a
+// refused call.
 //
-// The model receives the function's result: a string unchanged, and any other type as JSON. As for Tool.Run, an error
-// means that the tool did nothing. The other properties of the tool are fields of the returned Tool: Timeout, Preview
-// (see [Typed]), Claims. If a type can't be described, Register returns the error.
+// The model receives the function's result: a string unchanged, and any other type as JSON. As with Tool.Run, an
+// error means that the tool did nothing. The other properties of the tool are fields of the returned Tool: Timeout,
+// Preview (see [Typed]), Claims. If Args or Result is not a suitable type, Register returns an error.
 func Func[Args, Result any](name, description string, effect approvers.Effect, run func(ctx context.Context, in Invocation, args Args) (Result, error)) Tool {
 	t := describe[Args](Tool{Name: name, Description: description, Effect: effect})
 	if run == nil {
@@ -30,8 +31,8 @@ func Func[Args, Result any](name, description string, effect approvers.Effect, r
 	return t
 }
 
-// Typed adapts a function with decoded arguments to a function of an invocation. Typed is for Tool.Preview. It is also
-// for Tool.Run of a tool with a hand-written schema.
+// Typed adapts a function with decoded arguments to the type of Tool.Preview and Tool.Run. Use it for a preview, or
+// for the Run of a tool with a handwritten schema.
 func Typed[Args, Result any](f func(ctx context.Context, in Invocation, args Args) (Result, error)) func(ctx context.Context, in Invocation) (string, error) {
 	return func(ctx context.Context, in Invocation) (string, error) {
 		args, err := decode[Args](in.Args)
@@ -46,8 +47,8 @@ func Typed[Args, Result any](f func(ctx context.Context, in Invocation, args Arg
 	}
 }
 
-// describe gives a tool the schema of its argument type. The function also adds a check: every call is compared with
-// this type before anybody sees the call.
+// describe sets a tool's schema from its argument type. describe also sets a check, which refuses a call that does
+// not fit the type before an approver sees the call.
 func describe[Args any](t Tool) Tool {
 	t.Schema, t.fault = SchemaOf[Args]()
 	t.fits = func(args json.RawMessage) error {
@@ -75,8 +76,8 @@ func answer(result any) string {
 	return strings.TrimSuffix(out.String(), "\n")
 }
 
-// checkResult finds result types that can't be encoded as JSON. It does so when the tool is made, before the function
-// can act.
+// checkResult finds result types that can't be encoded as JSON. Func calls checkResult when it makes the tool,
+// because an encoding error after a run would come too late.
 func checkResult(t reflect.Type, path string, within []reflect.Type) error {
 	if t.Implements(jsonMarshaler) || t.Implements(textMarshaler) || contains(within, t) {
 		return nil

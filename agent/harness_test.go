@@ -18,12 +18,12 @@ import (
 	"countersign/store"
 )
 
-// tripper is an endpoint without a network.
+// tripper is an http.RoundTripper without a network.
 type tripper func(*http.Request) (*http.Response, error)
 
 func (f tripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// answers returns an endpoint that always gives the same answer.
+// answers returns an endpoint that answers every request with the same response.
 func answers(status int, header http.Header, body io.Reader) tripper {
 	return func(r *http.Request) (*http.Response, error) {
 		if header == nil {
@@ -47,7 +47,7 @@ func stream(events ...string) string {
 	return b.String()
 }
 
-// delta is one chunk with a delta and, if not empty, a finish reason.
+// delta returns one chunk with a delta. If finish is not empty, the chunk has this finish reason.
 func delta(d, finish string) string {
 	reason := "null"
 	if finish != "" {
@@ -56,13 +56,13 @@ func delta(d, finish string) string {
 	return `{"id":"x","object":"chat.completion.chunk","choices":[{"index":0,"delta":` + d + `,"finish_reason":` + reason + `}]}`
 }
 
-// says is a delta with text.
+// says returns a delta with text.
 func says(text string) string { return `{"content":` + string(must(json.Marshal(text))) + `}` }
 
-// calls is a delta with the given pieces of calls.
+// calls returns a delta with the given pieces of calls.
 func calls(pieces ...string) string { return `{"tool_calls":[` + strings.Join(pieces, ",") + `]}` }
 
-// piece is a piece of a call. If the index is below zero, it is left out. An empty id or name is also left out.
+// piece returns a piece of a call. A negative index, an empty id and an empty name are omitted.
 func piece(index int, id, name, args string) string {
 	p := map[string]any{"type": "function"}
 	f := map[string]any{"arguments": args}
@@ -86,7 +86,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// testTools returns a registry with three tools with effects, which the tests' model may call.
+// testTools returns a registry with three tools. All of them have effects, and the model of the tests may call them.
 func testTools(run func(context.Context, Invocation) (string, error)) *Registry {
 	r := &Registry{}
 	one := refund()
@@ -105,15 +105,15 @@ func testTools(run func(context.Context, Invocation) (string, error)) *Registry 
 	return r
 }
 
-// registry holds tools without an effect.
+// registry has the test tools, with functions that do nothing.
 var registry = testTools(nothing)
 
 func strictConfig(s *scriptedmodel.Server) Model {
 	return Model{BaseURL: "http://model.invalid/v1", Name: "m", HTTP: &http.Client{Transport: s.Transport()}}
 }
 
-// fakeWorkflow records the agent's calls. If one of its function fields is set, fakeWorkflow replaces the method of
-// that name.
+// fakeWorkflow records the agent's calls. If a function field is set, the method of the same name calls this
+// function.
 type fakeWorkflow struct {
 	brief     workflow.Brief
 	proposals []workflow.Proposal
@@ -125,8 +125,8 @@ type fakeWorkflow struct {
 	execution approvers.Execution
 	results   []finished
 	elicit    func(ctx context.Context, execution string, ask workflow.Elicitation, why func() string) (approvers.Elicitation, error)
-	whole     map[string]string // by conversation and run: what WholeResult returns
-	finishErr []error           // of the next calls of the methods that record an outcome
+	whole     map[string]string // what WholeResult returns, by conversation and run
+	finishErr []error           // the errors that the next calls of the recording methods return
 	putBack   int
 
 	previewing   workflow.PreviewCall
@@ -162,8 +162,8 @@ func (d *fakeWorkflow) Stop(_ context.Context, _ string, _ int, problem string, 
 	return nil
 }
 
-// Claim works as in the workflow: an execution is claimed once. If its tool is repeatable, it is claimed up to five
-// times.
+// Claim has the rules of the workflow. An execution of a repeatable tool is claimed up to five times, and any other
+// execution once.
 func (d *fakeWorkflow) Claim(context.Context, string) (approvers.Execution, bool, error) {
 	e, err := d.execution.Start("proc", time.Now())
 	if d.execution.State == approvers.ExecutionExecuting && d.execution.Tries < 5 {
@@ -251,7 +251,7 @@ func (d *fakeWorkflow) finish(ctx context.Context) error {
 	return nil
 }
 
-// asked is a brief of a conversation in which one person wrote something.
+// asked returns the brief of a conversation in which one person wrote something.
 func asked(text string) workflow.Brief {
 	return workflow.Brief{
 		Turn:         approvers.Turn{ID: "turn_1", State: approvers.TurnThinking},
@@ -267,7 +267,7 @@ func asked(text string) workflow.Brief {
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// newAgent is an agent with an endpoint and a fake workflow.
+// newAgent returns an agent with an endpoint and a fake workflow.
 func newAgent(d interface {
 	Turns
 	Runs
@@ -286,5 +286,5 @@ func newAgent(d interface {
 
 var errReset = errors.New("connection reset by peer")
 
-// noWords ignores the model's text while it is streamed.
+// noWords ignores the streamed text of the model.
 func noWords(string) {}

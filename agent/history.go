@@ -11,12 +11,12 @@ import (
 	"countersign/store"
 )
 
-// part is one turn in the form that the model receives. A part is included or omitted as a whole.
+// part is one turn in the form that the model receives. A request contains a part completely or not at all.
 type part struct {
 	turn     string
 	messages []openai.ChatCompletionMessage
 	authors  []author          // of the user messages, by index in messages
-	runs     map[string]string // executions with results in this part, by the call's id in the prompt
+	runs     map[string]string // executions with results in this part, by the call id that the model receives
 }
 
 type author struct {
@@ -25,8 +25,8 @@ type author struct {
 	name string
 }
 
-// Placeholders in the history. Placeholders are needed for two reasons. The API accepts no empty messages. Some servers
-// refuse a user message directly after a tool's result, or a call without a result.
+// The history contains placeholders for two reasons. The API accepts no empty messages. Some servers refuse a call
+// without a result, or a user message directly after a result.
 const (
 	noText    = "(no text)"
 	noAnswer  = "(I stopped here without an answer.)"
@@ -34,8 +34,9 @@ const (
 	noResult  = `{"status":"unknown","reason":"no result was recorded"}`
 )
 
-// parts builds the turns of a brief, oldest first. A turn has the messages of people and the steps of the model. After
-// the calls of a step comes exactly one result for each call. Messages that wait for a later turn are left out.
+// parts converts the turns of a brief, oldest first. A turn consists of the messages of people and the steps of the
+// model. The calls of a step are followed by exactly one result for each call. Messages that wait for a later turn
+// are left out.
 func parts(b workflow.Brief) []part {
 	var out []part
 	ids := wireIDs{}
@@ -58,7 +59,7 @@ func parts(b workflow.Brief) []part {
 	return out
 }
 
-// add adds one stored message, with its calls if it is a step.
+// add adds one stored message. If the message is a step of the model, add also adds the calls of the step.
 func (p *part) add(m store.Message, calls []store.Call, ids wireIDs) {
 	if m.State != store.MessageTaken {
 		return
@@ -134,8 +135,8 @@ func authorsOf(kept []part) []approvers.PersonID {
 	return out
 }
 
-// labels gives every author in the parts a distinct name. If two people have the same name, the id is added to both
-// names.
+// labels gives every author in the parts a distinct name. If two people have the same name, labels appends the
+// person's id to each of the two names.
 func labels(kept []part) (byID map[approvers.PersonID]string, inOrder []string) {
 	byID = map[approvers.PersonID]string{}
 	for _, p := range kept {
@@ -158,8 +159,8 @@ func labels(kept []part) (byID map[approvers.PersonID]string, inOrder []string) 
 	return byID, inOrder
 }
 
-// spoken returns the messages of the parts. If several people have written, each of their messages starts with the
-// author's name.
+// spoken returns the messages of the parts. If the parts have several authors, each message of a person starts with
+// the author's name.
 func spoken(kept []part, names map[approvers.PersonID]string) []openai.ChatCompletionMessage {
 	var out []openai.ChatCompletionMessage
 	for _, p := range kept {

@@ -18,7 +18,7 @@ import (
 )
 
 // drawBrief draws a random conversation. The turns of the conversation have messages of people, steps with calls, and
-// answers. Some turns are cut off, and some are invalid.
+// answers. Some answers are truncated, and some calls are invalid.
 func drawBrief(t *rapid.T) workflow.Brief {
 	b := workflow.Brief{
 		Conversation: store.Conversation{ID: "conv", Name: rapid.SampledFrom([]string{"", "support", "a:b"}).Draw(t, "channel"), DM: rapid.Bool().Draw(t, "dm")},
@@ -69,8 +69,9 @@ func drawBrief(t *rapid.T) workflow.Brief {
 	return b
 }
 
-// For any conversation and any budget, a strict endpoint accepts the history. The history has the complete current
-// turn. The history has each earlier turn completely or not at all. The history names every author of its messages.
+// For any conversation and any budget, a strict endpoint accepts the history. The history always has the complete
+// current turn. The history has each earlier turn completely or not at all. The request lists every author of the
+// messages in the history.
 func TestEveryHistoryIsValid(t *testing.T) {
 	strict := strictModel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -107,7 +108,8 @@ func TestEveryHistoryIsValid(t *testing.T) {
 	})
 }
 
-// checkPairs checks that exactly one result follows each call directly, and that no id is used twice.
+// checkPairs checks that the results directly follow the calls, with exactly one result for each call, and that all
+// ids differ.
 func checkPairs(t *rapid.T, messages []openai.ChatCompletionMessage) {
 	used := map[string]bool{}
 	for i := 0; i < len(messages); i++ {
@@ -132,7 +134,7 @@ func checkPairs(t *rapid.T, messages []openai.ChatCompletionMessage) {
 	}
 }
 
-// checkText checks that only tool results were shortened, and that each shortened result has a note.
+// checkText checks that only tool results are shortened, and that each shortened result has a note.
 func checkText(t *rapid.T, kept []part, q modelRequest) {
 	var whole []openai.ChatCompletionMessage
 	for _, p := range kept {

@@ -22,8 +22,8 @@ import (
 	"countersign/store/jobs"
 )
 
-// harness is one process with the real workflow, a real store and a scripted model, without Slack. If the process stops
-// and starts again, only the store remains.
+// harness is one process with the real workflow, a real store and a scripted model, without Slack. Only the store
+// survives a restart of the process.
 type harness struct {
 	t      *testing.T
 	path   string
@@ -37,7 +37,7 @@ type harness struct {
 	stop     func()
 }
 
-// runs counts the tools' runs.
+// runs counts the runs of each tool.
 type runs struct {
 	mu   sync.Mutex
 	done []string
@@ -81,8 +81,8 @@ func policy() *approvers.Policy {
 	}
 }
 
-// newHarness creates a harness. If act is not nil, each tool counts its run and then calls act. An error of act is
-// the tool's error.
+// newHarness creates a harness. If act is not nil, each tool counts its run and then calls act. The tool returns the
+// error of act.
 func newHarness(t *testing.T, act func(ctx context.Context, tool string) error, replies ...scriptedmodel.Reply) *harness {
 	w := &harness{t: t, path: filepath.Join(t.TempDir(), "store.db"), script: scriptedmodel.NewScript(replies...), tools: &agent.Registry{}}
 	w.model = scriptedmodel.New(scriptedmodel.Config{Responder: w.script, Record: true})
@@ -154,7 +154,7 @@ func (w *harness) start() {
 	}
 }
 
-// stopProcess stops the process.
+// stopProcess stops the process of the harness.
 func (w *harness) stopProcess() {
 	if w.stop != nil {
 		w.stop()
@@ -225,8 +225,8 @@ func call(name, args string) scriptedmodel.Call {
 	return scriptedmodel.Call{Name: name, Arguments: args}
 }
 
-// One step asks for an automatic call, a call that needs approval, and an invalid call. The automatic call runs
-// immediately. When somebody has approved the second call, all three calls have results, and the model continues.
+// One step has three calls: one runs automatically, one needs approval, and one is invalid. The automatic call runs
+// immediately. When a person has approved the second call, all three calls have results, and the model continues.
 func TestAStepWithMixedCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newHarness(t, nil,
@@ -267,7 +267,8 @@ func TestAStepWithMixedCalls(t *testing.T) {
 	})
 }
 
-// The process stops in the middle of a model call. The next process calls the model again. No work is lost or repeated.
+// The process stops in the middle of a model call. The next process calls the model again. All work is done exactly
+// once.
 func TestStoppedWhileThinking(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newHarness(t, nil, scriptedmodel.Reply{Content: "Hello."})
@@ -283,7 +284,7 @@ func TestStoppedWhileThinking(t *testing.T) {
 	})
 }
 
-// A turn gets its answer even if the model first fails in different ways.
+// A turn gets its answer even if several earlier model calls fail in different ways.
 func TestAModelThatRecovers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newHarness(t, nil, scriptedmodel.Reply{Content: "Hello.", Fault: scriptedmodel.Fault{Cut: true, CutAfter: 1}}, scriptedmodel.Reply{Content: "Hello."})
@@ -297,7 +298,7 @@ func TestAModelThatRecovers(t *testing.T) {
 	})
 }
 
-// If a model keeps failing, the turn stops with a sentence, and Try again continues it.
+// If a model keeps failing, the turn stops with a sentence for people. The button "Try again" continues the turn.
 func TestAModelThatIsDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newHarness(t, nil, scriptedmodel.Reply{Content: "Hello."})
@@ -321,8 +322,8 @@ func TestAModelThatIsDown(t *testing.T) {
 	})
 }
 
-// The process stops while tools run that don't return in time. The next process runs the repeatable tools again with
-// the same key, and asks people about the other tool. None of these runs counts as failed.
+// The process stops while tools run that don't return within the grace period. The next process runs the repeatable
+// tools again with the same key. It asks people about the outcome of the other tool. No run is recorded as a failure.
 func TestStoppedWhileRunning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hang := true
@@ -367,7 +368,7 @@ func TestStoppedWhileRunning(t *testing.T) {
 	})
 }
 
-// If a tool with effects does not answer in time, the same process immediately asks people.
+// If a tool with effects exceeds its timeout, the same process immediately asks people for the outcome.
 func TestAToolThatDoesNotAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		act := func(ctx context.Context, tool string) error {
@@ -392,8 +393,8 @@ func TestAToolThatDoesNotAnswer(t *testing.T) {
 	})
 }
 
-// If a model never stops calling tools, it is asked for a text after the last step. Messages that come in this time
-// wait, and begin the next turn.
+// If a model calls tools in every step, the last request demands a text. Messages that arrive during this turn wait,
+// and begin the next turn.
 func TestTooManySteps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		again := scriptedmodel.Reply{Calls: []scriptedmodel.Call{call("look_up", `{"n":1}`)}}

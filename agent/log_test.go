@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// The log names conversations and tools. The log never contains messages, arguments, answers or the key.
+// The log contains ids of conversations and names of tools. The log never contains messages, arguments, answers or
+// the key.
 func TestTheLogKeepsSecrets(t *testing.T) {
 	var log bytes.Buffer
 	logged := func(c *Config) {

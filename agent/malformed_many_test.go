@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// A call with badArguments must be refused. Such a call must never run, not in part and not repaired.
+// badArguments are invalid arguments of a call. A call with bad arguments must be refused: it must not run in part,
+// and must not be repaired.
 var badArguments = map[string]string{
 	"cut": good[:12], "cut in a string": `{"amount":5,"order_id":"A`, "cut in a number": `{"order_id":"A","amount":50`, "cut at the end": good[:len(good)-1],
 	"nothing": "", "space": " ", "null": "null", "a list": "[" + good + "]", "a text": `"{}"`, "twice": good + good, "a tail": good + "}", "a fence": "```json\n" + good + "\n```",
@@ -18,7 +19,7 @@ var badArguments = map[string]string{
 	"Python": `{"order_id":"A","amount":None}`, "a control character": "{\"order_id\":\"A\nB\",\"amount\":5}", "a byte order mark": "\ufeff" + good,
 }
 
-// finishes are the finish reasons that servers send with bad arguments. The value is true if a good call in the same
+// finishes lists finish reasons of answers with bad arguments. The value true means that a good call in the same
 // answer is accepted.
 var finishes = map[string]bool{"tool_calls": true, "stop": true, "eos": true, "length": false, "content_filter": false}
 
@@ -33,7 +34,7 @@ var inPieces = map[string]func(string) []string{
 }
 
 // TestMalformedCombinations tries all combinations of bad arguments, ways to send them, and finish reasons. The bad
-// call is alone, or beside a good call.
+// call is the only call of the answer, or one of two calls.
 func TestMalformedCombinations(t *testing.T) {
 	strict := strictModel()
 	cases, repaired, invalid := 0, 0, 0

@@ -18,13 +18,13 @@ import (
 
 const good = `{"order_id":"A","amount":5}`
 
-// malformed is an answer that real servers send, or an even worse answer. runs lists the calls that may run, with
-// exactly the bytes that the model wrote. fails means that the whole answer is discarded, and failed is the reason.
-// text is the text for people.
+// malformed is a test case with one answer of an endpoint. Most of the answers come from real servers. runs lists the
+// calls that may run, with exactly the bytes that the model wrote. fails says that the whole answer is discarded, and
+// failed is the reason. text is the text for people.
 type malformed struct {
 	name   string
 	body   string
-	broken error // the connection breaks after the body
+	broken error // the connection breaks after the body with this error
 	header http.Header
 	status int
 
@@ -43,7 +43,7 @@ func one(index int, id, name, args string) string {
 func end(finish string) string { return delta("{}", finish) }
 
 var malformedAnswers = []malformed{
-	// Answers that must work.
+	// Valid answers.
 	{name: "text", body: stream(delta(says("Hel"), ""), delta(says("lo"), ""), end("stop"), "[DONE]"), text: "Hello"},
 	{name: "one call", body: stream(one(0, "c1", "issue_refund", good), end("tool_calls"), "[DONE]"), runs: []string{"issue_refund " + good}},
 	{name: "arguments in pieces", body: stream(one(0, "c1", "issue_refund", ""), one(0, "", "", good[:7]), one(0, "", "", good[7:]), end("tool_calls"), "[DONE]"), runs: []string{"issue_refund " + good}},
@@ -54,7 +54,7 @@ var malformedAnswers = []malformed{
 	{name: "spaces and order stay", body: stream(one(0, "c1", "issue_refund", "{ \"amount\" : 5.00,\n\"order_id\":\"A\" }"), end("tool_calls"), "[DONE]"), runs: []string{"issue_refund { \"amount\" : 5.00,\n\"order_id\":\"A\" }"}},
 	{name: "escapes stay", body: stream(one(0, "c1", "issue_refund", `{"order_id":"\u0041","amount":5}`), end("tool_calls"), "[DONE]"), runs: []string{`issue_refund {"order_id":"\u0041","amount":5}`}},
 
-	// Wrong finish reasons.
+	// Answers with wrong finish reasons.
 	{name: "calls with finish reason stop", body: stream(one(0, "c1", "issue_refund", good), end("stop"), "[DONE]"), runs: []string{"issue_refund " + good}},
 	{name: "calls with an unknown finish reason", body: stream(one(0, "c1", "issue_refund", good), end("eos"), "[DONE]"), runs: []string{"issue_refund " + good}},
 	{name: "tool_calls without calls", body: stream(delta(says("Hello"), ""), end("tool_calls"), "[DONE]"), text: "Hello"},
@@ -179,7 +179,7 @@ var malformedAnswers = []malformed{
 	{name: "an event without an end", body: "data: " + strings.Repeat("x", maxStreamLine+10), fails: true, failed: causeCut, worth: true},
 	{name: "a comment without an end", body: ":" + strings.Repeat("x", maxStreamLine+10), fails: true, failed: causeCut, worth: true},
 
-	// Not a stream, or not a model.
+	// Responses that are not a stream, or not from a model.
 	{name: "a whole answer instead of a stream", header: http.Header{"Content-Type": {"application/json"}}, body: `{"choices":[{"index":0,"message":{"role":"assistant","content":"Hello"},"finish_reason":"stop"}]}`, fails: true, failed: causeEndpoint},
 	{name: "a page", header: http.Header{"Content-Type": {"text/html"}}, body: "<html>data: nothing</html>\n", fails: true, failed: causeEndpoint},
 	{name: "status 500", status: 500, body: `{"error":{"message":"boom","type":"server_error"}}`, fails: true, failed: causeDown, worth: true},
@@ -223,7 +223,7 @@ func repeat(s string, n int) (out []string) {
 	return out
 }
 
-// For every answer, the agent does not crash, repairs nothing, and keeps a valid history.
+// For every answer of the table, the agent does not crash and repairs nothing. The history afterwards is valid.
 func TestMalformedAnswers(t *testing.T) {
 	t.Logf("%d answers", len(malformedAnswers))
 	strict := strictModel()
@@ -271,7 +271,7 @@ func TestMalformedAnswers(t *testing.T) {
 	}
 }
 
-// propose handles calls as the workflow does. It lists the calls that would run.
+// propose treats calls as the workflow does, and returns the calls that would run.
 func propose(a *Agent, asks []workflow.ModelCall) (step []store.Call, runs []string, refused int) {
 	used := map[string]bool{}
 	for i, c := range asks {
@@ -309,7 +309,7 @@ func propose(a *Agent, asks []workflow.ModelCall) (step []store.Call, runs []str
 	return step, runs, refused
 }
 
-// strictModel accepts only valid requests, and always gives the same answer.
+// strictModel is an endpoint that refuses invalid requests and answers every valid request with the same text.
 func strictModel() *scriptedmodel.Server {
 	return scriptedmodel.New(scriptedmodel.Config{
 		Models: []string{"m"}, ContextTokens: 1 << 20, Record: true,

@@ -20,10 +20,10 @@ import (
 
 // Model configures the model and its endpoint.
 type Model struct {
-	BaseURL string        // URL of an OpenAI-compatible API, such as https://api.openai.com/v1; empty: OpenAI's own
-	Key     string        // API key; empty: none is sent
-	Name    string        // the model for agents whose policy names none
-	Timeout time.Duration // for one complete answer; default 5 minutes
+	BaseURL string        // URL of an OpenAI-compatible API, such as https://api.openai.com/v1; empty: OpenAI's API
+	Key     string        // API key; empty: no key is sent
+	Name    string        // default model, for agents whose policy names no model
+	Timeout time.Duration // time limit for one complete answer; default 5 minutes
 	Idle    time.Duration // longest time without data from the server; default 90 seconds
 	HTTP    *http.Client  // nil: a new client
 }
@@ -47,7 +47,7 @@ type client struct {
 	api *openai.Client
 	// endpoint has the attributes of spans that name the address.
 	endpoint []tracing.Attr
-	key      *atomic.Pointer[string] // set once the key was replaced
+	key      *atomic.Pointer[string] // the key that replaces Model.Key; nil: Model.Key is used
 	now      func() time.Time
 	log      *slog.Logger
 }
@@ -69,8 +69,8 @@ type chunk struct {
 	Error json.RawMessage `json:"error"`
 }
 
-// ask calls the model once and reads the whole answer. write receives the answer's text as it arrives. When ctx ends,
-// ask returns ctx's error. Every other failure is a *failure.
+// ask calls the model once and reads the whole answer. write receives the answer's text as it arrives. If ctx ends,
+// ask returns ctx's error. Any other error is a *failure.
 func (c *client) ask(ctx context.Context, r openai.ChatCompletionRequest, named func(string) string, write func(string)) (reply, error) {
 	w := newWatch(ctx, c.Timeout, c.Idle)
 	defer w.stop()
@@ -103,7 +103,7 @@ func (c *client) read(ctx context.Context, w *watch, r openai.ChatCompletionRequ
 	a := &assembly{}
 	stream, err := c.api.CreateChatCompletionStream(ctx, r)
 	if errors.Is(err, openai.ErrReasoningToolsRequireResponses) && r.ReasoningEffort == "" {
-		// With this API, some models accept tools only with reasoning switched off.
+		// With the chat-completions API, some models accept tools only if reasoning is switched off.
 		r.ReasoningEffort = openai.ReasoningEffortNone
 		stream, err = c.api.CreateChatCompletionStream(ctx, r)
 	}
@@ -118,7 +118,7 @@ func (c *client) read(ctx context.Context, w *watch, r openai.ChatCompletionRequ
 	for {
 		raw, err := stream.RecvRaw()
 		if errors.Is(err, io.EOF) || (err != nil && a.finish != "") {
-			return a, nil // the answer was complete once the finish reason had arrived
+			return a, nil // an answer is complete when its finish reason has arrived
 		}
 		if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errTooMuch) {
 			return a, again(causeCut, err.Error())
@@ -139,7 +139,7 @@ func (c *client) read(ctx context.Context, w *watch, r openai.ChatCompletionRequ
 	}
 }
 
-// event adds the data of one event.
+// event adds the data of one event of the stream to the answer.
 func (a *assembly) event(raw []byte) error {
 	var ch chunk
 	if !utf8.Valid(raw) { // checked here because decoding would replace invalid characters, even in arguments

@@ -58,7 +58,7 @@ func TestOverTheNetwork(t *testing.T) {
 	}
 }
 
-// If no server listens at the address, the call fails with an error that allows another try. Ping reports the error.
+// If no server listens at the address, the call fails with an error that allows a retry. Ping reports the error.
 func TestNobodyListens(t *testing.T) {
 	web := httptest.NewServer(nil)
 	web.Close()

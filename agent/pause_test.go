@@ -14,9 +14,9 @@ import (
 	"countersign/store"
 )
 
-// A pause immediately ends a tool's context. When the process stops, a tool has a grace period instead. If the tool
-// still gives an answer, the answer is recorded. If the tool can't tell whether it acted, a repeatable tool runs again
-// after the pause. For any other tool, the outcome is unknown.
+// A pause immediately ends a tool's context, without the grace period of a shutdown. If the tool returns an answer,
+// the answer is recorded. If the tool can't tell whether it acted, a repeatable tool runs again after the pause. For
+// any other tool, the outcome is unknown.
 func TestPausing(t *testing.T) {
 	gives := func(ctx context.Context) (string, error) { return "", ctx.Err() }
 	tells := func(context.Context) (string, error) { return "done", nil }
@@ -54,7 +54,7 @@ func TestPausing(t *testing.T) {
 	}
 }
 
-// A pause during the grace period of a stopping process also ends the tool's context.
+// A pause during the grace period of a shutdown also ends the tool's context.
 func TestPausingWhileStopping(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, d := runner(func(ctx context.Context, _ Invocation) (string, error) {
@@ -74,7 +74,7 @@ func TestPausingWhileStopping(t *testing.T) {
 	})
 }
 
-// If a pause comes between two tries of a run, the run is tried again after the pause.
+// If a pause begins between two tries of a run, the agent tries the run again after the pause.
 func TestPausingBetweenTries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, d := runner(func(context.Context, Invocation) (string, error) { return "", ErrOutcomeUnknown }, "set_price")
@@ -87,7 +87,7 @@ func TestPausingBetweenTries(t *testing.T) {
 	})
 }
 
-// A pause ends a model call, and the agent keeps no part of the answer.
+// A pause ends a model call. The agent discards the partial answer.
 func TestPausingAModelCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &fakeWorkflow{brief: asked("hello")}

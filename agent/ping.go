@@ -11,9 +11,10 @@ import (
 
 // Errors of Ping and Try. The wrapping error gives the reason.
 var (
-	// ErrModelUnreachable means that the model's endpoint does not respond, or is not a model's endpoint.
+	// ErrModelUnreachable means that the model's endpoint does not respond, or that it is not a chat-completions
+	// endpoint.
 	ErrModelUnreachable = errors.New("the model's endpoint can't be used")
-	// ErrModelKey means that the endpoint refuses the key. Another key is needed.
+	// ErrModelKey means that the endpoint refuses the key.
 	ErrModelKey = errors.New("the model's endpoint refuses the key")
 	// ErrNoModel means that the endpoint does not have this model, or that the address is not a chat-completions
 	// endpoint.
@@ -37,18 +38,18 @@ func (a *Agent) RenewKey(key string) {
 	a.model.key.Store(&key)
 	a.ping.mu.Lock()
 	defer a.ping.mu.Unlock()
-	a.ping.at = time.Time{} // the next Ping tries the new key
+	a.ping.at = time.Time{} // without a cached result, the next Ping uses the new key
 }
 
-// Ping checks that the model's endpoint responds and accepts the key. Ping requests the list of models, which is free.
-// It caches the result for Config.PingEvery. If an endpoint has no such list, it counts as reachable.
+// Ping checks that the model's endpoint responds and accepts the key. Ping requests the list of models, which is
+// free. It caches the result for Config.PingEvery. An endpoint without a list of models counts as reachable.
 func (a *Agent) Ping(ctx context.Context) error {
 	a.ping.mu.Lock()
 	defer a.ping.mu.Unlock()
 	if now := a.Now(); a.ping.at.IsZero() || now.Sub(a.ping.at) >= a.PingEvery || now.Before(a.ping.at) {
 		err := a.model.reach(ctx)
 		if ctx.Err() != nil {
-			return ctx.Err() // the endpoint was not checked
+			return ctx.Err() // the check did not finish
 		}
 		a.ping.at, a.ping.err = now, err
 	}

@@ -13,9 +13,9 @@ import (
 	"countersign/store"
 )
 
-// Preview is the handler of store.TimerPreview. Preview asks a tool for a preview of a call that people decide. A
-// preview runs like a call: it has a time limit, its panics are recovered, and a pause ends it. The card shows the
-// result, including a failure.
+// Preview is the handler of store.TimerPreview. Preview calls a tool for the preview of a call that waits for
+// approval. A preview has the protections of a run: a time limit, and recovery from panics. A pause ends a preview.
+// The approval card shows the preview, or the reason why there is none.
 func (a *Agent) Preview(ctx context.Context, t store.Timer) error {
 	p, ok, err := a.Runs.BeginPreview(ctx, t.Ref)
 	if err != nil {
@@ -34,7 +34,7 @@ func (a *Agent) Preview(ctx context.Context, t store.Timer) error {
 		return a.Runs.EndPreview(outlive, p, approvers.PreviewAnswer{Text: text})
 	case paused(ctx):
 		return a.Runs.PutBackPreview(outlive, p)
-	case stopped(ctx): // the request was decided or changed meanwhile
+	case stopped(ctx): // the request was decided or changed while the tool worked
 		return nil
 	case ctx.Err() != nil:
 		return errors.Join(ctx.Err(), a.Runs.PutBackPreview(outlive, p))
@@ -48,9 +48,8 @@ func (a *Agent) Preview(ctx context.Context, t store.Timer) error {
 	return a.Runs.EndPreview(outlive, p, approvers.PreviewAnswer{Fault: p.Tool + ": " + sentence(err, p.Within)})
 }
 
-// saidNo reports whether the error of a preview is the tool's own answer. Otherwise the error means that the tool gave
-// no answer. The error of a Go function counts as the tool's answer, unless it comes from the network or from the run
-// itself.
+// saidNo reports whether the error of a preview is an answer of the tool. Any other error means that the tool gave no
+// answer. An error of a Go function counts as an answer, except for an error of the network or of the run.
 func (a *Agent) saidNo(p workflow.PreviewCall, err error) bool {
 	tool, ok := a.Tools.find(p.Tool)
 	var network net.Error
@@ -86,5 +85,6 @@ func (a *Agent) runPreviewTool(ctx context.Context, p workflow.PreviewCall) (str
 	return cutText(text, maxToolPreviewBytes), nil
 }
 
-// maxToolPreviewBytes limits a tool's preview before it is passed to the workflow. The workflow stores much less.
+// maxToolPreviewBytes limits a tool's preview before the agent passes the preview to the workflow. The workflow
+// shortens the preview further.
 const maxToolPreviewBytes = 64 << 10

@@ -18,7 +18,8 @@ import (
 
 var duePreview = store.Timer{Kind: store.TimerPreview, Ref: "req_1"}
 
-// newPreviewAgent returns an agent whose workflow wants a preview from a companion. look is the companion's function.
+// newPreviewAgent returns an agent and a workflow that requests a preview. The policy names another tool for the
+// preview, and look is the function of this tool.
 func newPreviewAgent(t *testing.T, look func(context.Context, Invocation) (string, error)) (*Agent, *fakeWorkflow) {
 	t.Helper()
 	var r Registry
@@ -35,7 +36,7 @@ func newPreviewAgent(t *testing.T, look func(context.Context, Invocation) (strin
 }
 
 // TestPreviewCalls checks that the tool gets the exact bytes, and a key that differs from the execution's key. The
-// tool's answer is passed on.
+// workflow gets the tool's answer.
 func TestPreviewCalls(t *testing.T) {
 	var got Invocation
 	a, d := newPreviewAgent(t, func(_ context.Context, in Invocation) (string, error) {
@@ -51,13 +52,13 @@ func TestPreviewCalls(t *testing.T) {
 	if len(d.previews) != 1 || d.previews[0] != (approvers.PreviewAnswer{Text: "Would refund 1.10"}) {
 		t.Errorf("%+v", d.previews)
 	}
-	d.previewing.Tool = "" // there is nothing to do
+	d.previewing.Tool = "" // the workflow requests no preview
 	if err := a.Preview(t.Context(), duePreview); err != nil || len(d.previews) != 1 {
 		t.Errorf("%v, %+v", err, d.previews)
 	}
 }
 
-// TestPreviewItself checks that the agent calls the tool's own preview function, and not the tool's Run.
+// TestPreviewItself checks a tool with a Preview function: the agent calls Preview, and not Run.
 func TestPreviewItself(t *testing.T) {
 	a, d := newPreviewAgent(t, nothing)
 	ran := false
@@ -85,8 +86,8 @@ func TestPreviewItself(t *testing.T) {
 	}
 }
 
-// TestPreviewFails checks every way in which a preview can fail. The workflow gets the reason in time, as one sentence,
-// and the process survives.
+// TestPreviewFails checks every way in which a preview can fail. Within the time limit, the workflow gets the reason
+// as one sentence. The process does not crash.
 func TestPreviewFails(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -141,8 +142,8 @@ func TestPreviewFails(t *testing.T) {
 	}
 }
 
-// TestPreviewIsInterrupted checks that a preview is started again after a pause or a stop of the process. After a
-// decision, the preview is dropped.
+// TestPreviewIsInterrupted checks that a preview is started again after a pause or a stop of the process. If the
+// request is decided during the preview, the preview is discarded.
 func TestPreviewIsInterrupted(t *testing.T) {
 	for _, c := range []struct {
 		cause error

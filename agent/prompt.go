@@ -10,7 +10,7 @@ import (
 	"countersign/approvers/workflow"
 )
 
-// rules are the part of the prompt that is the same for every agent.
+// rules is the part of the prompt that all agents share.
 const rules = `How you work here
 - You talk with people in Slack. Answer in the language that they write in: briefly, in plain text, no tables.
 - Some tool calls run at once. Others wait until somebody with authority allows them; you need not ask for that, it happens by itself when you make the call. Whether a call waits is not yours to decide or to get around: never split, repeat or reword a call to avoid an approval.
@@ -84,7 +84,7 @@ func plainName(name string) string {
 	return strings.Join(strings.Fields(string(out)), " ")
 }
 
-// nameOf returns an author's name for the model. If there is no name, it returns the id.
+// nameOf returns an author's name for the model. For an author without a name, nameOf returns the id.
 func nameOf(id approvers.PersonID, name string) string {
 	if n := plainName(name); n != "" {
 		return n

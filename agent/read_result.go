@@ -11,7 +11,7 @@ import (
 // maxRead is the maximum number of bytes of a result that one read returns.
 const maxRead = 16 << 10
 
-// readArgs are the arguments of the tool that reads more of a result.
+// readArgs are the arguments of read_result.
 type readArgs struct {
 	Run    string `json:"run" min:"1" max:"200" doc:"as the note on what was cut has it"`
 	Offset int    `json:"offset" min:"0" max:"1000000000" doc:"from which byte on"`
@@ -26,7 +26,7 @@ type passage struct {
 	Text   string `json:"text"`
 }
 
-// readResult returns the tool with which the model reads the rest of a shortened result.
+// readResult returns the tool read_result, with which the model reads the rest of a shortened result.
 func readResult() Tool {
 	return Func(approvers.ToolReadResult,
 		"Reads on in the result of an earlier tool call of this conversation, where a note says that it was cut. Take run and offset from that note, and next from what this returns. "+
@@ -44,8 +44,8 @@ func readResult() Tool {
 		})
 }
 
-// passageAt returns the part of a result that begins at an offset. If the offset is inside a character, the part begins
-// with this character.
+// passageAt returns the part of a result that begins at an offset. If the offset lies within a character, the part
+// begins with the whole character.
 func passageAt(whole string, from, most int) passage {
 	if most <= 0 || most > maxRead {
 		most = maxRead

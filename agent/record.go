@@ -13,9 +13,10 @@ import (
 // recordPauses are the delays between attempts to record a run.
 var recordPauses = []time.Duration{50 * time.Millisecond, 200 * time.Millisecond, time.Second, 3 * time.Second}
 
-// record records the outcome of a run, even during shutdown. If an outcome can't be recorded, the agent keeps it in
-// memory, and tries again when the timer fires again. While the disk is full or the store's file is missing, record
-// keeps trying. While this process runs, a finished run never counts as lost.
+// record records the outcome of a run, even during shutdown, and retries after errors. While the disk is full or the
+// store's file is missing, record keeps trying. If record gives up, the agent keeps the outcome in memory, and
+// records it when the timer fires again. As long as this process runs, a run with a known outcome is never recorded
+// as unknown.
 func (a *Agent) record(ctx context.Context, execution string, done finished) error {
 	stopping := ctx
 	ctx = context.WithoutCancel(ctx)
@@ -30,9 +31,9 @@ func (a *Agent) record(ctx context.Context, execution string, done finished) err
 			err = a.Runs.Finish(ctx, execution, done.ok, done.result, done.files...)
 		}
 		if err == nil || errors.Is(err, approvers.ErrNotRunning) {
-			return nil // recorded now, or by an earlier attempt
+			return nil // this attempt recorded the outcome, or an earlier attempt did
 		}
-		patient := store.Refused(err) && stopping.Err() == nil // can succeed later; the outcome stays in memory
+		patient := store.Refused(err) && stopping.Err() == nil // a later attempt can succeed
 		if i >= len(recordPauses) && !patient || errors.Is(err, store.ErrCommitUnknown) || errors.Is(err, store.ErrClosed) {
 			break
 		}
@@ -50,7 +51,8 @@ func (a *Agent) record(ctx context.Context, execution string, done finished) err
 	return fmt.Errorf("record %s: %w", execution, err)
 }
 
-// takeUnrecorded returns a run that ended in this process and is not recorded yet. It removes the run from memory.
+// takeUnrecorded returns a run that ended in this process and is not recorded yet. takeUnrecorded removes the run
+// from memory.
 func (a *Agent) takeUnrecorded(execution string) (finished, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -14,27 +14,27 @@ import (
 
 // Registry holds the callable tools. The zero Registry is empty and ready for concurrent use.
 //
-// A tool with a Definition comes from an external source, and the source can change the tool at any time. The tool can
-// be called only while the source's definition equals the pinned definition byte for byte; see [Registry.Pin].
-// Otherwise the tool is listed as blocked, with the reason.
+// A tool with a Definition comes from an external source, which can change the tool at any time. The tool is callable
+// while the source's definition equals the pinned definition; see [Registry.Pin]. Only spaces between JSON tokens may
+// differ. If the definitions differ, the tool is blocked, and the registry has the reason.
 type Registry struct {
 	mu         sync.RWMutex
 	tools      map[string]registered
-	wires      map[string]string // the tool's name, by the name that the model sees
+	wires      map[string]string // tool names, by the name that the model receives
 	sources    map[string]*source
 	version    uint64
-	print      string        // cached Fingerprint; empty: to be computed
-	nextChange chan struct{} // closed on the next change; nil: nobody waits
+	print      string        // cached Fingerprint; empty: not computed yet
+	nextChange chan struct{} // closed on the next change; nil: no goroutine waits
 	changed    chan struct{} // the channel that Changed returns
 }
 
-// registered is a tool with the values derived at registration.
+// registered is a tool with the values that are derived at its registration.
 type registered struct {
 	Tool
 	pinned workflow.Tool
 	source string          // empty: compiled in
-	wire   string          // the name in the form of the model's API
-	params json.RawMessage // the schema in the form of the model's API
+	wire   string          // tool name in the form that the model's API accepts
+	params json.RawMessage // schema in the form that the model's API requires
 	hash   string          // hash of the definition; empty: the tool needs no pin
 	state  pins.State
 	fault  error           // why the source's definition can't be used
@@ -43,7 +43,7 @@ type registered struct {
 
 var _ workflow.Tools = (*Registry)(nil)
 
-// Register adds a compiled-in tool. Register calls no function of the tool.
+// Register adds a compiled-in tool. Register does not call the tool's functions.
 func (r *Registry) Register(t Tool) error {
 	made, err := prepare(t)
 	if err != nil {
@@ -58,7 +58,7 @@ func (r *Registry) Register(t Tool) error {
 	return nil
 }
 
-// prepare validates a tool and derives the values that calls need.
+// prepare validates a tool and derives the other fields of registered.
 func prepare(t Tool) (registered, error) {
 	if problem := t.check(); problem != "" {
 		return registered{}, fmt.Errorf("%w: %.80q: %s", ErrTool, t.Name, problem)
@@ -98,7 +98,7 @@ func prepare(t Tool) (registered, error) {
 	}, nil
 }
 
-// add adds a prepared tool if its names are free.
+// add adds a prepared tool, or returns an error if one of the tool's names is taken.
 func (r *Registry) add(made registered) error {
 	if _, taken := r.tools[made.Name]; taken {
 		return fmt.Errorf("%w: %s: there is a tool of that name already", ErrTool, made.Name)
@@ -137,7 +137,8 @@ func (r *Registry) find(name string) (registered, bool) {
 	return t, ok
 }
 
-// sorted lists the tools in the order of their names, so the model always receives the same list.
+// sorted lists the tools in the order of their names. A fixed order keeps the model's input the same in every
+// request.
 func (r *Registry) sorted() []registered {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -153,8 +154,8 @@ func (r *Registry) inOrder() []registered {
 	return out
 }
 
-// named returns the tool's name for a name that the model used. If the name is unknown, named returns it unchanged. The
-// call is refused later.
+// named returns the tool's name for a name in the form of the model's API. An unknown name is returned unchanged,
+// because the workflow refuses the call later.
 func (r *Registry) named(wire string) string {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

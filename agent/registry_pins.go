@@ -8,18 +8,18 @@ import (
 	"countersign/agent/pins"
 )
 
-// source is the state of one source's tools.
+// source has the tools of one tool source.
 type source struct {
-	trusted bool                  // the source's tools need no pins
-	pinned  map[string]registered // as pinned by the operator
-	live    map[string]registered // as offered by the source
+	trusted bool                  // the tools need no pins
+	pinned  map[string]registered // tools in the definitions that the operator pinned
+	live    map[string]registered // tools in the definitions that the source offers
 	faults  map[string]error      // offered tools that can't be registered
-	heard   bool                  // the source has listed its tools
+	heard   bool                  // the source has listed its tools at least once
 }
 
 // Pin sets the pinned tools of a source from the lock file, and replaces earlier pins. Until the source lists its
-// tools, the registry uses the pinned definitions, and a run of a pinned tool waits for the source. The pinned tools
-// need no Run.
+// tools, the registry uses the pinned definitions. A run of a pinned tool waits for the source, so the pinned tools
+// need no Run function.
 func (r *Registry) Pin(name string, pinned []Tool) []error {
 	var errs []error
 	made := map[string]registered{}
@@ -43,9 +43,9 @@ func (r *Registry) Pin(name string, pinned []Tool) []error {
 	return append(errs, r.join(name)...)
 }
 
-// Replace sets the list of tools that a source offers. Tools that can't be registered are left out, each with an error
-// that wraps [ErrTool]; the others are available. Replace is not called when a source is temporarily unreachable. Then
-// the source's tools stay, and their runs report that the source is unreachable.
+// Replace sets the list of tools that a source offers. Tools that can't be registered are left out. For each of these
+// tools, Replace returns an error that wraps [ErrTool]. Callers must not call Replace when a source is temporarily
+// unreachable. The tools then stay registered, and their runs report that the source is unreachable.
 func (r *Registry) Replace(name string, tools []Tool) []error {
 	var errs []error
 	made, faults := map[string]registered{}, map[string]error{}
@@ -61,7 +61,7 @@ func (r *Registry) Replace(name string, tools []Tool) []error {
 		made[t.Name] = m
 	}
 	for t := range faults {
-		delete(made, t) // of two tools with the same name, neither is registered
+		delete(made, t) // if two tools have the same name, both are left out
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -70,7 +70,7 @@ func (r *Registry) Replace(name string, tools []Tool) []error {
 	return append(errs, r.join(name)...)
 }
 
-// Trust exempts a source from pins. Trust is for sources that are part of this program.
+// Trust exempts a source from pins. Use Trust only for sources that are part of this program.
 func (r *Registry) Trust(name string) []error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -114,7 +114,7 @@ func (r *Registry) leave(name string) {
 	}
 }
 
-// join adds a source's tools to the registry. It compares each tool with its pin.
+// join adds a source's tools to the registry. Each tool is compared with its pin.
 func (r *Registry) join(name string) []error {
 	var errs []error
 	r.leave(name)
@@ -131,7 +131,7 @@ func (r *Registry) join(name string) []error {
 	return errs
 }
 
-// joined compares the source's offered tools with its pins, and returns the resulting tools.
+// joined compares each offered tool with its pin, and returns the tools for the registry.
 func (s *source) joined() map[string]registered {
 	out := map[string]registered{}
 	for name, t := range s.live {

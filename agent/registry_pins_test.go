@@ -23,7 +23,7 @@ func offered(name, version string) Tool {
 	}
 }
 
-// stands lists the tools of a registry: the name, the state, and the reason if the tool is blocked.
+// stands lists the tools of a registry with their states. For a blocked tool, it adds the reason.
 func stands(r *Registry) string {
 	var out []string
 	all, _ := r.Status()
@@ -44,8 +44,8 @@ func none(t *testing.T, errs []error) {
 	}
 }
 
-// The definitions of a source are compared with their pins. Definitions and pins are compared when a definition
-// changes, and when a pin changes.
+// The registry compares the definitions of a source with the pins. The comparison is repeated when a definition or a
+// pin changes.
 func TestPins(t *testing.T) {
 	r := &Registry{}
 	expect := func(what, want string) {
@@ -87,8 +87,8 @@ func TestPins(t *testing.T) {
 	}
 }
 
-// Some tools need no pin: compiled-in tools, tools that the policy file declares, and tools of a source that is part of
-// this program.
+// Three kinds of tools need no pin: compiled-in tools, tools that the policy file declares, and tools of a source
+// that is part of this program.
 func TestWhatNeedsNoPin(t *testing.T) {
 	r := &Registry{}
 	plain := offered("plain", "1")
@@ -140,8 +140,8 @@ func TestPinsThatCanNotBe(t *testing.T) {
 	}
 }
 
-// A pinned tool has the same hash whether it is known from the lock file or from its source. Waiting requests therefore
-// survive a restart.
+// The hash of a pinned tool is the same before and after its source lists the tool. Requests that wait for approval
+// therefore stay valid after a restart.
 func TestPinnedToolIsTheSameTool(t *testing.T) {
 	r := &Registry{}
 	none(t, r.Pin("files", []Tool{offered("files.read", "1")}))
@@ -176,8 +176,8 @@ func TestChangedTellsOnceForMany(t *testing.T) {
 	}
 }
 
-// If a tool is known only from the lock file, its run waits for the source. The run never uses another definition than
-// the pinned definition.
+// If the source has not listed a pinned tool yet, a run of the tool waits for the source. The run uses only the
+// pinned definition.
 func TestRunWaitsForTheSource(t *testing.T) {
 	for name, c := range map[string]struct {
 		happens func(*Registry)
@@ -231,7 +231,7 @@ func TestRunStopsWaitingWithItsContext(t *testing.T) {
 	})
 }
 
-// Sources change all the time. Every reader still sees a complete list of each source's tools.
+// Sources change concurrently. Every reader sees a complete list of each source's tools.
 func TestRegistryRaces(t *testing.T) {
 	r := &Registry{}
 	done := make(chan struct{})
@@ -262,7 +262,7 @@ func TestRegistryRaces(t *testing.T) {
 	}
 }
 
-// The model does not get a blocked tool, unless the policy counts the tool as unknown.
+// The model does not receive blocked tools. Tools that the policy counts as unknown are an exception.
 func TestBlockedToolsAreNotOffered(t *testing.T) {
 	r := &Registry{}
 	none(t, r.Pin("files", []Tool{offered("files.read", "1")}))
@@ -284,8 +284,8 @@ func TestBlockedToolsAreNotOffered(t *testing.T) {
 	}
 }
 
-// If a tool drifts between the claim and the run, it does not run. If an earlier try may have acted, the outcome must
-// not say that nothing was done.
+// If a tool's definition changes between the claim and the run, the tool does not run. If an earlier try may have
+// acted, the outcome is unknown.
 func TestDriftBetweenClaimAndRun(t *testing.T) {
 	for name, c := range map[string]struct {
 		tries  int

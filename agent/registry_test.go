@@ -101,7 +101,7 @@ func TestRegisterTwice(t *testing.T) {
 	if err := r.Register(one); !errors.Is(err, ErrTool) {
 		t.Errorf("the same name again: %v", err)
 	}
-	one.Name = "shop_refund" // what the model sees for shop.refund
+	one.Name = "shop_refund" // the model receives this name for shop.refund
 	if err := r.Register(one); !errors.Is(err, ErrTool) || !strings.Contains(err.Error(), "shop.refund") {
 		t.Errorf("the same name for the model: %v", err)
 	}
@@ -163,7 +163,7 @@ func TestWireSchemaHasProperties(t *testing.T) {
 	}
 }
 
-// Schemas that servers of tools send in practice, and that must be accepted.
+// Register accepts these schemas, which tool servers send in practice.
 func TestRegisterTakes(t *testing.T) {
 	for i, schema := range []string{
 		`{"type":"object"}`,

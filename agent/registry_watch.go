@@ -13,14 +13,16 @@ import (
 	"countersign/approvers/workflow"
 )
 
-// Status is the state of a tool, for the operator and for the policy in force.
+// Status is the state of a tool, for the operator and for policy evaluation.
 type Status struct {
-	Tool       workflow.Tool
-	State      pins.State
-	Definition json.RawMessage // as offered by the source, or as pinned if the source has not listed its tools; nil: the tool needs no pin
-	Pinned     json.RawMessage // the pinned definition of a drifted tool
-	Presumed   approvers.Risk  // default risk from the source for a tool that the policy does not name; zero: none
-	Fault      error           // why the source's definition can't be used
+	Tool  workflow.Tool
+	State pins.State
+	// Definition is the definition that the source offers. Before the source has listed its tools, it is the pinned
+	// definition. If the tool needs no pin, it is nil.
+	Definition json.RawMessage
+	Pinned     json.RawMessage // pinned definition, if it differs from the offered one
+	Presumed   approvers.Risk  // the source's default risk for tools that the policy does not name; zero: none
+	Fault      error           // why the offered definition can't be used
 }
 
 // Status lists the state of every tool by name, with the registry's version.
@@ -37,15 +39,15 @@ func (r *Registry) Status() (all []Status, version uint64) {
 	return all, r.version
 }
 
-// Version returns the number of changes so far. While the number is the same, earlier reads of the registry are up to
-// date.
+// Version returns the number of changes since the creation of the registry. If the number has not changed, values
+// read earlier are up to date.
 func (r *Registry) Version() uint64 {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return r.version
 }
 
-// Changed receives a value after a change. Several changes between two receives count as one.
+// Changed returns a channel that gets a value after each change. Several changes between two receives give one value.
 func (r *Registry) Changed() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -55,7 +57,7 @@ func (r *Registry) Changed() <-chan struct{} {
 	return r.changed
 }
 
-// announce counts a change, and notifies everybody who waits for a change.
+// announce counts a change, and notifies all waiting goroutines.
 func (r *Registry) announce() {
 	r.version++
 	r.print = ""
@@ -65,12 +67,12 @@ func (r *Registry) announce() {
 	}
 	select {
 	case r.changed <- struct{}{}:
-	default: // nobody listens, or a notice is already pending
+	default: // the channel already holds a notice
 	}
 }
 
-// Fingerprint identifies all facts about the tools that decide whether a call may run: the tools, their definitions,
-// and which are blocked. The fingerprint is the same after a restart with the same tools.
+// Fingerprint identifies everything in the registry that decides whether a call may run: the tools, their
+// definitions, and which tools are blocked. After a restart with the same tools, the fingerprint is the same.
 func (r *Registry) Fingerprint() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -88,8 +90,8 @@ func (r *Registry) Fingerprint() string {
 // than half of its timeout.
 const patienceForSource = 10 * time.Second
 
-// waits returns the Run of a tool whose source has not listed its tools yet. The Run waits until the source offers the
-// tool with the same hash. If the source does not offer the tool in time, the tool is not run, and the error wraps
+// waits returns the Run of a tool whose source has not listed its tools yet. The Run waits until the source offers
+// the tool with the same hash. If the source does not offer the tool in time, Run returns an error that wraps
 // ErrNotRun.
 func (r *Registry) waits(name string, hash *string) func(context.Context, Invocation) (string, error) {
 	return func(ctx context.Context, in Invocation) (string, error) {
@@ -122,7 +124,7 @@ func (r *Registry) waits(name string, hash *string) func(context.Context, Invoca
 	}
 }
 
-// look returns a tool, and a channel that is closed on the next change.
+// look returns a tool, and a channel that is closed on the next change of the registry.
 func (r *Registry) look(name string) (t registered, ok bool, changed <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -9,17 +9,17 @@ import (
 	"countersign/approvers/workflow"
 )
 
-// reply is one complete answer of the model: calls, or text for people.
+// reply is one complete answer of the model: tool calls, or text for people.
 type reply struct {
 	text   string
 	calls  []workflow.ModelCall
-	cut    bool // the text was cut at a limit
+	cut    bool // the text exceeded a limit and was cut
 	tokens int  // input and output tokens, as reported by the server; zero: not reported
 	told   told
 }
 
-// spent returns the number of tokens that the step used. This is the server's count. If the server sends no count, it
-// is an estimate, which tends to be too high.
+// spent returns the number of tokens that the step used, as the server counted. If the server sent no count, spent
+// returns an estimate, which tends to be too high.
 func (r reply) spent(q modelRequest) int {
 	if r.tokens > 0 {
 		return r.tokens
@@ -31,20 +31,19 @@ func (r reply) spent(q modelRequest) int {
 	return n
 }
 
-// cutFinishes lists the finish reasons with which servers say that the answer was cut off. Some finish reasons are not
-// standard.
+// cutFinishes lists the finish reasons of truncated answers. Some of the finish reasons are not standard.
 var cutFinishes = map[openai.FinishReason]bool{
 	openai.FinishReasonLength: true, "max_tokens": true, "max_length": true, "model_length": true,
 }
 
-// failedFinishes lists the finish reasons with which servers say that they failed.
+// failedFinishes lists the finish reasons of servers that failed.
 var failedFinishes = map[openai.FinishReason]bool{"error": true, "abort": true, "aborted": true, "cancelled": true, "insufficient_system_resource": true}
 
-// reply evaluates a complete answer. named returns the tool's name for a name that the model used.
+// reply evaluates a complete answer. named returns the tool's name for a name in the form of the model's API.
 //
-// An answer without a finish reason was truncated. Such an answer counts as a failure, and none of it is used. If an
-// answer contains calls, it requests these calls. The finish reason of an answer does not matter, because finish
-// reasons are unreliable in practice.
+// An answer without a finish reason was truncated. A truncated answer counts as a failure, and all of it is
+// discarded. An answer with calls is treated as a request for these calls, whatever its finish reason says. In
+// practice, finish reasons are unreliable.
 func (a *assembly) reply(named func(string) string) (reply, *failure) {
 	text := a.text.String()
 	if strings.TrimSpace(text) == "" {
@@ -68,7 +67,7 @@ func (a *assembly) reply(named func(string) string) (reply, *failure) {
 	return reply{text: text, cut: cut}, nil
 }
 
-// Messages to the model about invalid calls.
+// Messages with which the model learns why a call is invalid.
 const (
 	faultCut      = "your answer was cut off at its length limit, so none of its calls was taken: ask for less at once"
 	faultFilter   = "your answer was stopped by a content filter, so none of its calls was taken"
@@ -79,7 +78,7 @@ const (
 	faultMany     = "a step has at most %d tool calls; this one and %d more were not taken: ask for the rest in the next step"
 )
 
-// modelCalls converts the calls for the workflow. The arguments stay as the model wrote them.
+// modelCalls converts the calls for the workflow, without a change of the arguments.
 func (a *assembly) modelCalls(cut bool, named func(string) string) []workflow.ModelCall {
 	general := ""
 	if cut {

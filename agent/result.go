@@ -9,9 +9,9 @@ import (
 	"countersign/approvers/workflow"
 )
 
-// told returns a run's result in the form for the model, and the files to keep. If the result is long, the model
-// receives its beginning and a note on how to read the rest, and people receive the whole result as a file. Only bytes
-// beyond the limit MaxResult are lost. In that case, the text says that something is missing.
+// told returns a run's result in the form for the model, and the files to store. If the result is long, the model
+// receives the beginning of the result and a note on how to read the rest. People receive the whole result as a file.
+// Only bytes beyond the limit MaxResult are lost. In this case, the note says that bytes are missing.
 func (a *Agent) told(e approvers.Execution, result string, files []workflow.File) (string, []workflow.File) {
 	result = strings.ToValidUTF8(result, "\uFFFD")
 	size := len(result)
@@ -42,7 +42,7 @@ func (a *Agent) told(e approvers.Execution, result string, files []workflow.File
 	return said, files
 }
 
-// cutNote returns a note that says how much of a result is missing, and how to read the rest.
+// cutNote returns a note that says how much of a result the model does not see, and how to read the rest.
 func (a *Agent) cutNote(execution string, said, kept, size int) string {
 	if said == kept {
 		return fmt.Sprintf("[cut: these are the first %d of %d bytes, and the rest was not kept, because a result may have %d; ask for less at once]", said, size, a.MaxResult)

@@ -93,7 +93,8 @@ func TestReadingOnReachesEverything(t *testing.T) {
 	}
 }
 
-// The tool read_result reads only results of its own conversation. The run determines the conversation, not the model.
+// The tool read_result reads only results of its own conversation. The conversation is taken from the run, and not
+// from the model's arguments.
 func TestReadResultAsksForItsOwnConversation(t *testing.T) {
 	d := &fakeWorkflow{whole: map[string]string{"conv_1 exec_9": "theirs", "conv_2 exec_8": "of others"}}
 	r := &Registry{}
@@ -114,7 +115,7 @@ func TestReadResultAsksForItsOwnConversation(t *testing.T) {
 	}
 }
 
-// If the history has to be shortened, the model is told how to read the rest.
+// When the history is shortened, the model receives notes on how to read the shortened results.
 func TestShortenedResultsCanBeReadOn(t *testing.T) {
 	long := strings.Repeat("x", 20_000)
 	b := workflow.Brief{
@@ -179,7 +180,7 @@ func TestAttachments(t *testing.T) {
 	}
 }
 
-// A run returns at most ten files and ten MiB. A file that is attached after the end of the run is refused.
+// A run returns at most ten files, with a total of at most ten MiB. After the end of the run, every file is refused.
 func TestAttachmentsAreBounded(t *testing.T) {
 	l := new(attachments)
 	small := File{Name: "a", Data: []byte("a")}

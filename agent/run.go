@@ -17,10 +17,10 @@ import (
 
 // finished is the outcome of a run.
 type finished struct {
-	lost   bool // it is unknown whether the tool acted
+	lost   bool // the outcome is unknown: the tool may have acted
 	ok     bool
 	unrun  bool   // the run never started
-	result string // the tool's answer in the form that the model receives, or the reason for the failure
+	result string // the tool's answer in the form for the model, or the reason for the failure
 	files  []workflow.File
 }
 
@@ -31,20 +31,20 @@ var (
 	errPanic    = errors.New("the tool failed in the middle of its work")
 )
 
-// patience is how long a tool may take to return after its context ends. This time is much shorter than the workflow's
-// lease.
+// patience is how long a tool may take to return after its context ends. patience must be much shorter than the
+// workflow's lease on a run.
 const patience = 10 * time.Second
 
-// Run is the handler of store.TimerRun. Run uses up the permission for one run, calls the tool with the stored bytes,
-// and records the result.
+// Run is the handler of store.TimerRun. Run claims the execution, calls the tool with the stored bytes, and records
+// the result.
 //
-// A run with an unknown outcome is not recorded as a failure, because the model could then make the call again. An
-// idempotent tool is claimed again and retried with the same key, up to the workflow's limit. For every other tool,
-// people are asked. A run interrupted by shutdown stays in the state executing, and the next process handles it in the
-// same way. A pause interrupts a run without a grace period. A repeatable tool runs again when the pause ends. For any
-// other tool with an unknown outcome, the bot asks people. If a person stops the turn, its runs are interrupted in the
-// same way, but no run is retried. A run of a read-only tool then counts as failed. The outcome of any other run is
-// unknown, unless the tool reports an outcome.
+// If the outcome of a run is unknown, the run is not recorded as a failure, because the model could then make the
+// call again. A repeatable tool is claimed again and retried with the same key, up to the workflow's limit. For any
+// other tool, people are asked for the outcome. A run that is interrupted by a shutdown stays in the state executing,
+// and the next process applies the same rules. A pause interrupts a run without a grace period. After the pause, a
+// repeatable tool runs again. When a person stops the turn, its runs are also interrupted without a grace period, and
+// they are not retried. If a stopped run gives an answer, the answer is recorded. If it gives no answer, a run of a
+// read-only tool counts as failed, and the outcome of any other run is unknown.
 func (a *Agent) Run(ctx context.Context, t store.Timer) error {
 	for {
 		if late, ok := a.takeUnrecorded(t.Ref); ok {
@@ -91,7 +91,7 @@ func (a *Agent) Run(ctx context.Context, t store.Timer) error {
 	}
 }
 
-// paused reports whether a context ended because everything was paused.
+// paused reports whether a context ended because of a pause.
 func paused(ctx context.Context) bool { return errors.Is(context.Cause(ctx), workflow.ErrPaused) }
 
 // stopped reports whether a context ended because somebody stopped the turn.
@@ -109,7 +109,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// execute runs a claimed execution. The function returns an error only if the outcome is unknown.
+// execute runs a claimed execution. An error means that the outcome is unknown.
 func (a *Agent) execute(ctx context.Context, e approvers.Execution, log *slog.Logger) (finished, error) {
 	tool, ok := a.Tools.find(e.Tool)
 	if !ok || tool.pinned.Hash != e.ToolHash {
@@ -131,7 +131,7 @@ func (a *Agent) execute(ctx context.Context, e approvers.Execution, log *slog.Lo
 	case e.Effect == approvers.ReadOnly && stopped(ctx):
 		return finished{result: "it was stopped before it answered"}, nil
 	case e.Effect == approvers.ReadOnly && ctx.Err() == nil:
-		return over(false, sentence(err, tool.Timeout)) // a read-only tool cannot have acted
+		return over(false, sentence(err, tool.Timeout)) // a read-only tool has no effect, so its run counts as failed
 	case errors.Is(err, ErrOutcomeUnknown), errors.Is(err, errTimeUp), errors.Is(err, errStopping), errors.Is(err, errPanic),
 		errors.Is(err, workflow.ErrPaused), errors.Is(err, workflow.ErrStopped):
 		return finished{}, err
@@ -139,7 +139,8 @@ func (a *Agent) execute(ctx context.Context, e approvers.Execution, log *slog.Lo
 	return over(false, sentence(err, tool.Timeout))
 }
 
-// notRun returns the outcome of a run that never started. If there was an earlier try, that try may have acted.
+// notRun returns the outcome of a run that never started. After an earlier try of a tool with effects, the outcome is
+// unknown, because the earlier try may have acted.
 func notRun(e approvers.Execution, why string) finished {
 	if e.Tries > 1 && e.Effect != approvers.ReadOnly {
 		return finished{lost: true}
@@ -147,7 +148,7 @@ func notRun(e approvers.Execution, why string) finished {
 	return finished{unrun: true, result: why}
 }
 
-// sentence returns an error in the form for the model and for people.
+// sentence returns the text of a tool's error for the model and for people.
 func sentence(err error, timeout time.Duration) string {
 	switch {
 	case errors.Is(err, errTimeUp):
@@ -158,8 +159,8 @@ func sentence(err error, timeout time.Duration) string {
 	return or(redact.Error(err), "it failed without saying why")
 }
 
-// call calls the tool's function, waits for it, and returns its result. When ctx ends, the tool has the grace period
-// before its own context ends. A pause ends the tool's context immediately.
+// call calls the tool's function, waits for it, and returns its result. The tool gets a context of its own. When ctx
+// ends, the tool's context ends after the grace period. A pause or a stop ends the tool's context immediately.
 func (a *Agent) call(ctx context.Context, t registered, e approvers.Execution, log *slog.Logger) (string, []workflow.File, error) {
 	inner, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
@@ -169,7 +170,7 @@ func (a *Agent) call(ctx context.Context, t registered, e approvers.Execution, l
 	stopping.Stop()
 	defer stopping.Stop()
 	defer context.AfterFunc(ctx, func() {
-		if errors.Is(context.Cause(ctx), context.Canceled) { // the process shuts down; it is not a stop or a pause
+		if errors.Is(context.Cause(ctx), context.Canceled) { // the cause is a shutdown, not a pause or a stop
 			log.Info("the process is being stopped; it waits for this tool", "at_most", max(a.Grace, 0))
 		}
 		stopping.Reset(max(a.Grace, 0))
@@ -183,7 +184,7 @@ func (a *Agent) call(ctx context.Context, t registered, e approvers.Execution, l
 	in := Invocation{Key: e.ID, Args: e.Args, Conversation: e.Conversation, Turn: e.Turn, Request: e.Request, Asker: e.Asker}
 	in.About = func(ctx context.Context) (string, error) { return a.About(ctx, e.Asker) }
 	gauge := Gauge(noGauge{})
-	if e.Call != "" { // a preview, which has no call, is not a run
+	if e.Call != "" { // a preview has no call, and its progress is not shown
 		gauge = a.Progress(e)
 	}
 	defer gauge.Close()
@@ -217,8 +218,8 @@ func (a *Agent) call(ctx context.Context, t registered, e approvers.Execution, l
 	}
 }
 
-// ended returns the reason for which a tool failed: the reason for the end of its context, or else the tool's own
-// error.
+// ended returns the reason for which a tool failed. If the tool's context ended, this is the reason for the end. If
+// not, this is the tool's error.
 func ended(inner context.Context, err error) error {
 	if err != nil && inner.Err() != nil {
 		return fmt.Errorf("%w: %w", context.Cause(inner), err)

@@ -19,7 +19,7 @@ import (
 
 var due = store.Timer{Kind: store.TimerRun, Ref: "exec_1"}
 
-// allowed is an execution that may be run.
+// allowed returns an execution that may run.
 func allowed(r *Registry, tool, args string) approvers.Execution {
 	pinned, _ := r.Tool(tool)
 	e := approvers.Execution{
@@ -30,7 +30,7 @@ func allowed(r *Registry, tool, args string) approvers.Execution {
 	return e
 }
 
-// runner is an agent whose tools all have the same function.
+// runner returns an agent whose tools all have the same function.
 func runner(run func(context.Context, Invocation) (string, error), tool string) (*Agent, *fakeWorkflow) {
 	r := testTools(run)
 	d := &fakeWorkflow{execution: allowed(r, tool, `{ "order_id":"A", "amount": 5.00 }`)}
@@ -57,8 +57,8 @@ func TestRunGivesTheStoredBytes(t *testing.T) {
 	}
 }
 
-// The outcome of every run is recorded according to the tool's effect. Only a run that certainly changed nothing may be
-// recorded as a failure.
+// The outcome of every run is recorded according to the tool's effect. A run is recorded as a failure only if the
+// tool certainly changed nothing.
 func TestEndings(t *testing.T) {
 	own := func(ctx context.Context, in Invocation) (string, error) { return "", errors.New("there is no order A") }
 	unsure := func(ctx context.Context, in Invocation) (string, error) {
@@ -152,8 +152,8 @@ func TestChangedDefinitionDoesNotRun(t *testing.T) {
 	}
 }
 
-// When the process stops, a tool has the grace period, and an answer within it is recorded. Without an answer the
-// execution stays in the state executing, and the next process recovers it.
+// When the process stops, a running tool has the grace period. An answer within the grace period is recorded. Without
+// an answer, the execution stays in the state executing, and the next process recovers it.
 func TestStopping(t *testing.T) {
 	for _, c := range []struct {
 		name        string
@@ -193,8 +193,8 @@ func TestStopping(t *testing.T) {
 	}
 }
 
-// A result that can't be stored is not lost. The agent tries a few times to store it, and tries again when the timer
-// fires again. The tool does not run again.
+// If storing a result fails, the result is kept. The agent makes a few attempts to store the result, and tries again
+// when the timer fires again. The tool does not run again.
 func TestRecording(t *testing.T) {
 	fails := errors.New("the store says no")
 	for _, c := range []struct {

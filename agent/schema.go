@@ -15,7 +15,7 @@ type schema struct{ root *jsonschema.Schema }
 // schemaURL names the schema within the compiler. Nothing is fetched from this URL.
 const schemaURL = "tool:///arguments"
 
-// compileSchema compiles the schema of an object. compileSchema loads no external references.
+// compileSchema compiles the schema of an object. A reference to another document is an error.
 func compileSchema(raw json.RawMessage) (schema, error) {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return schema{}, errors.New(`the schema is missing; for a tool without arguments write {"type":"object","properties":{}}`)
@@ -51,7 +51,7 @@ var errRemoteRef = errors.New("a reference must stay within the schema (#/$defs/
 
 func (noLoader) Load(string) (any, error) { return nil, errRemoteRef }
 
-// wireSchema returns the schema in the form of the model's API, which requires a list of properties.
+// wireSchema returns the schema in the form of the model's API, which requires the member "properties".
 func wireSchema(raw json.RawMessage) json.RawMessage {
 	var object map[string]json.RawMessage
 	if json.Unmarshal(raw, &object) != nil || object["properties"] != nil {

@@ -14,8 +14,8 @@ import (
 	"countersign/internal/redact"
 )
 
-// Even if an endpoint quotes the key in a bad answer, the client's errors never contain the key in a log or in the
-// store.
+// An endpoint may quote the key in a bad answer. The client's errors, which are logged and stored, must not contain
+// the key.
 func TestErrorsOfTheEndpointKeepNoSecret(t *testing.T) {
 	const key = "sk-proj-S3cr3tValue0123456789"
 	held, tried := 0, 0
@@ -38,7 +38,8 @@ func TestErrorsOfTheEndpointKeepNoSecret(t *testing.T) {
 			answer(w, "authorization="+r.Header.Get("Authorization"))
 		}))
 		c := openai.DefaultConfig(key)
-		c.BaseURL = strings.Replace(srv.URL, "http://", "http://gateway:S3cr3tValue@", 1) // a gateway that asks for a name and a password
+		// The gateway's address has a user name and a password.
+		c.BaseURL = strings.Replace(srv.URL, "http://", "http://gateway:S3cr3tValue@", 1)
 		client := openai.NewClientWithConfig(c)
 		ask := openai.ChatCompletionRequest{Model: "m", Messages: []openai.ChatCompletionMessage{{Role: "user", Content: "x"}}}
 		_, once := client.CreateChatCompletion(context.Background(), ask)

@@ -10,8 +10,8 @@ import (
 	"countersign/approvers/workflow"
 )
 
-// Stopping a turn ends its tools immediately. If a tool still gives an answer, the answer is recorded. Otherwise a
-// read-only run counts as failed, and the outcome of any other run is unknown. No tool is run again.
+// Stopping a turn ends its tools immediately. If a tool returns an answer, the answer is recorded. If it returns no
+// answer, a read-only run counts as failed, and the outcome of any other run is unknown. No tool runs again.
 func TestStoppedBySomebody(t *testing.T) {
 	gives := func(ctx context.Context) (string, error) { return "", ctx.Err() }
 	tells := func(context.Context) (string, error) { return "done", nil }

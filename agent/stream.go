@@ -21,7 +21,7 @@ const (
 	maxErrorBody  = 64 << 10 // the body of an error response
 )
 
-// Reasons to give up on an answer while it is being read.
+// Reasons why the client stops reading an answer.
 var (
 	errIdle    = errors.New("the model sent nothing for too long")
 	errSlow    = errors.New("the model took too long to answer")
@@ -39,11 +39,12 @@ type notes struct {
 
 type notesKey struct{}
 
-// doer sends requests for the model client. doer keeps notes, limits the size, and passes on only the data lines of a
-// stream. Keep-alive comments are dropped, because they would hide an error that the server sends after them.
+// doer sends requests for the model client. doer stores notes on the response, limits the size of the response, and
+// passes on only the data lines of a stream. Keep-alive comments are dropped, because they would hide an error that
+// the server sends after them.
 type doer struct {
 	client *http.Client
-	key    *atomic.Pointer[string] // the key that replaces the one that the request has; its value may be nil
+	key    *atomic.Pointer[string] // replaces the key in the request, unless its value is nil
 }
 
 func (d doer) Do(r *http.Request) (*http.Response, error) {
@@ -102,7 +103,7 @@ func (d *dataLines) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// line reads one whole line. A last line without a line end is not a complete event, so line drops it and returns only
+// line reads one whole line. A last line without a line end is not a complete event, so line discards it and returns
 // the reader's error.
 func (d *dataLines) line() ([]byte, error) {
 	var line []byte
@@ -125,7 +126,7 @@ func (d *dataLines) line() ([]byte, error) {
 
 func (d *dataLines) Close() error { return d.body.Close() }
 
-// watch ends an answer's context if the whole answer takes too long, or if no data arrives for too long.
+// watch ends the context of a model call if the whole answer takes too long, or if no data arrives for too long.
 type watch struct {
 	ctx   context.Context
 	stop  func() // releases the context and the timer
@@ -148,7 +149,7 @@ func newWatch(ctx context.Context, whole, idle time.Duration) *watch {
 	return w
 }
 
-// alive resets the idle timer when data arrives.
+// alive restarts the idle timer. It is called when data arrives.
 func (w *watch) alive() { w.timer.Reset(w.idle) }
 
 // whole marks the answer as complete.

@@ -15,16 +15,16 @@ import (
 	"countersign/store"
 )
 
-// Think is the handler of store.TimerThink. Think asks the model for the next step of a turn and records exactly one of
-// these results: proposed calls, an answer, a scheduled retry, or a stop with a sentence for people. If Think is
-// interrupted, nothing is recorded, and the timer starts it again.
+// Think is the handler of store.TimerThink. Think asks the model for the next step of a turn, and records exactly one
+// result. The result is a proposal of calls, an answer, a scheduled retry, or a stop with a sentence for people. If
+// Think is interrupted, nothing is recorded. The timer then starts Think again.
 func (a *Agent) Think(ctx context.Context, t store.Timer) error {
 	b, err := a.Turns.Begin(ctx, t.Ref)
 	if err == nil {
 		err = a.step(ctx, b)
 	}
 	if errors.Is(err, workflow.ErrNotDue) {
-		return nil // the turn has changed in the meantime
+		return nil // the turn's state has changed, so there is nothing to do
 	}
 	if err != nil {
 		return fmt.Errorf("think about turn %s: %w", t.Ref, err)
@@ -38,7 +38,7 @@ func (a *Agent) step(ctx context.Context, b workflow.Brief) error {
 	last := b.Turn.Step >= a.maxSteps(b.Agent)
 	began := a.Now()
 	draft := a.Draft(b.Turn.ID, b.Turn.Step)
-	defer draft.Close() // called after the step is recorded, so that people don't wait for calls to Slack
+	defer draft.Close() // closed after the step is recorded, so that recording does not wait for calls to Slack
 	q, r, err := a.answer(ctx, b, last, draft.Write)
 	var f *failure
 	switch {
@@ -64,7 +64,8 @@ func (a *Agent) maxSteps(agent approvers.Agent) int {
 	return a.MaxSteps
 }
 
-// finalText returns the text of the answer. If the answer ended in an unusual way, finalText adds a note.
+// finalText returns the text of the answer. If the answer was cut, or if the turn has no steps left, finalText adds a
+// note.
 func (a *Agent) finalText(b workflow.Brief, r reply, last bool) string {
 	text := r.text
 	if r.cut {
@@ -76,7 +77,7 @@ func (a *Agent) finalText(b workflow.Brief, r reply, last bool) string {
 	return text
 }
 
-// answer asks the model. If the model says that the history is too long, answer retries with a shorter history.
+// answer calls the model. If the endpoint refuses the history as too long, answer retries with a shorter history.
 func (a *Agent) answer(ctx context.Context, b workflow.Brief, last bool, write func(string)) (modelRequest, reply, error) {
 	name := or(b.Agent.Model, a.model.Name)
 	tools := a.offered(b)
@@ -91,7 +92,8 @@ func (a *Agent) answer(ctx context.Context, b workflow.Brief, last bool, write f
 			}
 			return q, r, err
 		}
-		// Each new try gets six tenths of the refused size. So after five tries, less than a tenth of the size remains.
+		// Each retry uses six tenths of the refused size. After five retries, the size is less than a tenth of the
+		// first size.
 		budget = min(budget, q.tokens) * 6 / 10
 		less := compose(b, tools, budget, a.Now(), last)
 		if less.tokens >= q.tokens {
@@ -102,7 +104,7 @@ func (a *Agent) answer(ctx context.Context, b workflow.Brief, last bool, write f
 	}
 }
 
-// offered returns the tools that the model may call now.
+// offered returns the tools that the model may call in this turn.
 func (a *Agent) offered(b workflow.Brief) []registered {
 	var out []registered
 	for _, t := range a.Tools.sorted() {
@@ -127,8 +129,8 @@ func request(model string, q modelRequest, tools []registered, last bool) openai
 	return r
 }
 
-// budget returns the model's token budget. This is the configured budget, or a smaller one if the model has refused a
-// request of the configured size.
+// budget returns the token budget for a model. If the model has refused a longer request, the budget is smaller than
+// the configured budget.
 func (a *Agent) budget(model string) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -144,7 +146,7 @@ func (a *Agent) learn(model string, budget int) {
 	a.budgets[model] = budget
 }
 
-// failed schedules a retry of the model call, or ends the turn with a sentence for people.
+// failed handles a failed model call: it schedules a retry, or ends the turn with a sentence for people.
 func (a *Agent) failed(ctx context.Context, b workflow.Brief, f *failure, log *slog.Logger) error {
 	if pause, ok := a.Retry.next(b.Turn.ID, b.Turn.Failures, f); ok {
 		log.Warn("model call failed; it is tried again", "tries", b.Turn.Failures+1, "pause", pause, "error", f.detail)

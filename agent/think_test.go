@@ -33,8 +33,8 @@ func TestThinkProposes(t *testing.T) {
 	}
 }
 
-// A step costs the tokens that the server counted. If the server sends no count, the cost is an estimate for the
-// request and the answer.
+// The cost of a step is the number of tokens that the server counted. If the server sends no count, the cost is an
+// estimate for the request and the answer.
 func TestThinkCosts(t *testing.T) {
 	counted := `{"choices":[],"usage":{"prompt_tokens":30,"completion_tokens":12,"total_tokens":42}}`
 	for _, tt := range []struct {
@@ -58,7 +58,7 @@ func TestThinkCosts(t *testing.T) {
 	}
 }
 
-// The request contains the agent's model, the agent's prompt, and only the agent's tools, in a stable order.
+// The request contains the agent's model, the agent's prompt, and the agent's tools in a stable order.
 func TestThinkAsks(t *testing.T) {
 	strict := strictModel()
 	d := &fakeWorkflow{brief: asked("Refund A")}
@@ -77,8 +77,8 @@ func TestThinkAsks(t *testing.T) {
 	}
 }
 
-// A model that always calls tools gets one more request, without tools, after its last step. After that request the
-// turn stops, with a sentence that gives the reason.
+// If a model calls tools in every step, the last request of the turn forbids tools. After the last request, the turn
+// stops with a sentence that gives the reason.
 func TestSteps(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -262,7 +262,7 @@ func TestSlowStreams(t *testing.T) {
 	}
 }
 
-// If a server does not end or close its stream, the client does not wait after the answer is complete.
+// Some servers keep the stream open after a complete answer. The client does not wait for the end of the stream.
 func TestAfterTheFinishReason(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &fakeWorkflow{brief: asked("Refund A")}
@@ -277,8 +277,8 @@ func TestAfterTheFinishReason(t *testing.T) {
 	})
 }
 
-// When the process ends during a model call, nothing is written. The timer's row stays, so the next process calls the
-// model again.
+// If the process ends during a model call, nothing is recorded. The timer's row stays in the store, so the next
+// process calls the model again.
 func TestThinkInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &fakeWorkflow{brief: asked("Refund A")}
@@ -294,7 +294,8 @@ func TestThinkInterrupted(t *testing.T) {
 	})
 }
 
-// A history that is too long is shortened until the model accepts it. Later requests begin with the accepted size.
+// If the model refuses a history as too long, the agent shortens the history until the model accepts it. Later
+// requests begin with the accepted size.
 func TestShrinks(t *testing.T) {
 	long := scriptedmodel.New(scriptedmodel.Config{
 		Models: []string{"m"}, ContextTokens: 4000, Record: true,
@@ -347,7 +348,7 @@ func TestPing(t *testing.T) {
 			want   error
 		}{
 			{200, `{"data":[]}`, nil},
-			{200, `{"data":[` + strings.Repeat(" ", maxErrorBody) + `]}`, nil}, // longer than the part that is read
+			{200, `{"data":[` + strings.Repeat(" ", maxErrorBody) + `]}`, nil}, // longer than the part that Ping reads
 			{404, `404 page not found`, nil},
 			{429, ``, nil},
 			{401, `{"error":{"message":"wrong key"}}`, ErrModelKey},
@@ -367,8 +368,8 @@ func TestPing(t *testing.T) {
 	})
 }
 
-// TestSpread checks conversations that failed together: they are tried again at different times, and each pause
-// deviates by at most a fifth.
+// TestSpread checks the retries of conversations that failed at the same time. The retries are at different times,
+// and each delay deviates by at most a fifth.
 func TestSpread(t *testing.T) {
 	r := Retry{}.withDefaults()
 	seen := map[time.Duration]bool{}

@@ -4,9 +4,10 @@ import (
 	openai "github.com/sashabaranov/go-openai"
 )
 
-// estimate estimates the tokens of a text: one token for four bytes of ASCII (English, code, JSON), and one for each
-// other character (Chinese, emoji). For Latin text with accents, the estimate is too high, which does no harm. If an
-// estimate is too low, the endpoint refuses the request, and the budget is reduced.
+// estimate estimates the number of tokens of a text. It counts one token for four bytes of ASCII (English, code,
+// JSON), and one token for each other character (Chinese, emoji). For Latin text with accents, the estimate is too
+// high, which is harmless. If an estimate is too low, the endpoint refuses the request, and the agent reduces the
+// budget.
 func estimate(s string) int {
 	ascii, other := 0, 0
 	for _, r := range s {
@@ -19,7 +20,7 @@ func estimate(s string) int {
 	return (ascii+3)/4 + other
 }
 
-// Overhead of the API's format, in tokens.
+// Tokens that the API's format adds.
 const (
 	perMessage = 4
 	perCall    = 8

@@ -15,47 +15,47 @@ import (
 	"countersign/approvers/workflow"
 )
 
-// Tool is a function that the model can call; [Func] makes one from a Go function. The policy sets the tool's risk and
-// its approvers. The tool does not.
+// Tool is a function that the model can call. [Func] makes a Tool from a Go function. The policy, and not the tool,
+// sets the risk and the approvers.
 type Tool struct {
 	// Name identifies the tool in the policy and for the model. A name has 1 to 64 letters, digits, "_", "." and "-".
 	Name string
 	// Description tells the model what the tool does and when to use it, in at most 1024 characters.
 	Description string
-	// Schema is the JSON Schema (2020-12 unless it declares another draft) of the arguments, which are an object.
-	// References must stay within the schema. Arguments that Schema does not name are refused, unless
-	// additionalProperties is true or a schema.
+	// Schema is the JSON Schema of the arguments, which are an object. If Schema declares no draft, the draft is
+	// 2020-12. References must stay within the schema. If additionalProperties is true or a schema, arguments that
+	// Schema does not name are allowed. If not, they are refused.
 	Schema json.RawMessage
-	// Effect says whether a second run of a call would take effect again. Effect determines how a run is handled after
-	// a crash.
+	// Effect says whether a repeated run of a call takes effect twice. After a crash, Effect determines whether the
+	// run is repeated.
 	Effect approvers.Effect
 	// Timeout limits one run. The default is 30 seconds.
 	Timeout time.Duration
-	// Run runs the tool. The arguments were validated against the schema and, where the policy requires it, approved by
-	// people.
+	// Run runs the tool. The arguments are valid according to the schema. If the policy requires approval, people
+	// have approved the arguments.
 	//
-	// The model receives the returned text, which is JSON or plain words. An error means that nothing was done. The
-	// model and people read the error's text, so it should be one sentence without secrets. If the tool does not know
-	// whether it acted, the error must wrap ErrOutcomeUnknown. A repeatable tool then runs again. For any other tool,
-	// people are asked.
+	// The model receives the returned text, which is JSON or plain text. An error means that nothing was done. The
+	// model and people read the error's text, so the text should be one sentence without secrets. If it is unknown
+	// whether the tool acted, the error must wrap ErrOutcomeUnknown. A repeatable tool then runs again. For any other
+	// tool, people are asked for the outcome.
 	Run func(ctx context.Context, in Invocation) (string, error)
 	// Asks marks a tool whose calls are answered by the people of the conversation. The Run of such a tool is nil. The
 	// arguments are a question and, optionally, options.
 	Asks bool
 
-	// Preview describes the effect of a call in one sentence, before anybody decides. Preview must not change anything.
-	// If Preview is nil, only the policy's preview is used, if there is one.
+	// Preview describes the effect of a call in one sentence for the approvers. Preview must not change anything.
+	// Preview may be nil. The policy can define a preview instead.
 	Preview func(ctx context.Context, in Invocation) (string, error)
-	// Definition is the definition from the tool's source, byte for byte. The pinned hash is computed from it. If nil,
-	// the fields above are the whole definition.
+	// Definition is the definition from the tool's source, byte for byte. The pinned hash is computed from these
+	// bytes. If Definition is nil, the fields above are the whole definition.
 	Definition json.RawMessage
-	// Claims are the source's unverified claims about the tool. People see them as claims of the source. Claims never
-	// lower a risk.
+	// Claims are the source's unverified statements about the tool. Cards show claims as statements of the source.
+	// Claims never lower a risk.
 	Claims workflow.Claims
-	// Presumed is the risk if the policy does not name the tool. Zero means unknown.
+	// Presumed is the risk of a tool that the policy does not name. Zero means that the risk is unknown.
 	Presumed approvers.Risk
 
-	fits  func(args json.RawMessage) error // for a typed function: refuses arguments that the schema admits but the type does not
+	fits  func(args json.RawMessage) error // for a typed function: refuses arguments that its type can't hold
 	fault error                            // why the function's types can't be used
 }
 
@@ -69,65 +69,67 @@ type Invocation struct {
 	// Conversation and Turn identify the origin of the call. Request is the approval request. If the call has no
 	// approval request, Request is empty.
 	Conversation, Turn, Request string
-	// Asker is the last person who wrote before the model made the call.
+	// Asker is the author of the last message before the call.
 	Asker approvers.PersonID
 	// About returns Slack's profile of Asker as JSON: name, title, time zone, local time, language.
 	About func(ctx context.Context) (string, error)
-	// Result returns the full result of an earlier run of the same conversation, by its execution id.
+	// Result returns the full result of an earlier run of the same conversation. run is the execution id of the
+	// earlier run.
 	Result func(ctx context.Context, run string) (string, error)
 	// Progress reports the progress of the run to the people in the thread. Progress does not block.
 	Progress func(Progress)
 	// Attach adds a file to the result. The limits are [MaxFile], [MaxFiles] and [MaxFilesSize]. For a file beyond a
-	// limit, Attach returns an error that wraps [ErrFile]. People find the file in the thread; the model receives its
-	// name, type and size.
+	// limit, Attach returns an error that wraps [ErrFile]. The bot posts the file in the thread. The model receives
+	// the file's name, type and size.
 	Attach func(File) error
-	// Ask shows a form to the asker and waits at most ten minutes for the answer. Meanwhile the run's timer pauses. A
-	// run may ask up to five times. An error means that nobody was asked. It wraps [ErrForm].
+	// Ask shows a form to the asker and waits at most ten minutes for the answer. The run's timer is paused during
+	// the wait. A run may ask up to five times. If nobody was asked, Ask returns an error that wraps [ErrForm].
 	Ask func(ctx context.Context, f Form) (Reply, error)
 }
 
 // Progress is the progress of a run.
 type Progress struct {
-	Done, Total float64 // Total 0 means that it is unknown
+	Done, Total float64 // a Total of 0 means that the total is unknown
 	Text        string
 }
 
-// File is a part of a result that is not text for the model: an image, a document.
+// File is a file of a result, such as an image or a document. People receive the file. The model receives only the
+// file's name, type and size.
 type File struct {
 	Name string
 	Type string // the media type, such as image/png
 	Data []byte
 }
 
-// Form is a question of a running tool to its asker.
+// Form is a question of a running tool to the asker of the call.
 type Form struct {
-	From   string          // the name of the party that asks, for people
+	From   string          // name of the asking party, for people
 	Text   string          // the question
-	Schema json.RawMessage // JSON Schema of the answer: an object of plain fields. Nil: the form has a URL instead
-	URL    string          // address for the asker to visit
+	Schema json.RawMessage // JSON Schema of the answer: an object of plain fields; nil: the form has a URL
+	URL    string          // address that the asker is to visit
 }
 
 // Reply is the outcome of a form.
 type Reply struct {
 	Action ReplyAction
-	Values json.RawMessage // an object that the form's schema admits; only for an accepted form
+	Values json.RawMessage // an object that is valid according to the form's schema; set only for an accepted form
 }
 
 // ReplyAction is the asker's response to a form.
 type ReplyAction string
 
-// The responses to a form. A form that nobody answered is cancelled.
+// The responses to a form. A form without an answer counts as cancelled.
 const (
 	ReplyAccepted  ReplyAction = "accept"
 	ReplyDeclined  ReplyAction = "decline"
 	ReplyCancelled ReplyAction = "cancel"
 )
 
-// ErrOutcomeUnknown means that a tool does not know whether it acted, for example after a timeout or a broken
+// ErrOutcomeUnknown means that it is unknown whether a tool acted, for example after a timeout or a broken
 // connection. The tool's error wraps ErrOutcomeUnknown.
 var ErrOutcomeUnknown = errors.New("it is unknown whether this happened")
 
-// ErrRefused matches every error that [Refused] returns, with errors.Is.
+// With errors.Is, ErrRefused matches every error that [Refused] returns.
 var ErrRefused = errors.New("the tool refused")
 
 // Refused returns the error for a call that the tool's source declined. The error's text is the source's answer.
@@ -139,8 +141,8 @@ func (r refusal) Error() string { return string(r) }
 
 func (r refusal) Is(target error) bool { return target == ErrRefused }
 
-// ErrNotRun means that a run was not started, because the tool is missing or differs from the approved one. The tool's
-// error wraps ErrNotRun. People then read that the call was not run, and not that it failed.
+// ErrNotRun means that a run was not started, because the tool is missing or differs from the approved tool. The
+// tool's error wraps ErrNotRun. People then read that the call was not run.
 var ErrNotRun = errors.New("it was not run")
 
 // ErrTool means that a tool can't be registered. The wrapping error names the tool and says what to change.
@@ -149,13 +151,13 @@ var ErrTool = errors.New("tool not registered")
 const (
 	defaultTimeout = 30 * time.Second
 	maxTimeout     = time.Hour
-	// maxDescription is the limit of the chat-completions API, in characters.
+	// maxDescription is the chat-completions API's limit for a description, in characters.
 	maxDescription = 1024
 )
 
 var toolName = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}$`)
 
-// check returns the fault of the tool's plain fields, or "".
+// check returns the first fault of the tool's fields, or "".
 func (t Tool) check() string {
 	switch {
 	case !toolName.MatchString(t.Name):
@@ -178,8 +180,7 @@ func (t Tool) check() string {
 	return ""
 }
 
-// hash returns a hash over all information about the tool that the model and the approvers get. Any change of this
-// information changes the hash.
+// hash returns a hash of all information about the tool that the model and the approvers receive.
 func (t Tool) hash() string {
 	h := sha256.New()
 	parts := []string{"countersign/tool/v1", t.Name, t.Description, string(t.Schema), string(t.Effect)}

@@ -15,7 +15,7 @@ import (
 	"countersign/internal/tracing"
 )
 
-// told has the endpoint's statements about an answer, for traces.
+// told has the values that the endpoint reported about an answer. The values are used for traces.
 type told struct {
 	id, model, finish string
 	in, out           int // tokens; zero: not reported
@@ -81,8 +81,8 @@ func endpointOf(address string) []tracing.Attr {
 	return []tracing.Attr{tracing.String(tracing.ServerAddress, u.Hostname()), tracing.Int(tracing.ServerPort, port)}
 }
 
-// tracedMessage is one message in the form of OpenTelemetry's conventions. The span has no arguments of tool calls,
-// because some arguments are masked for everybody except the approvers.
+// tracedMessage is one message in the form of OpenTelemetry's conventions. A message in a span omits the arguments of
+// tool calls, because some arguments are secret for everybody except the approvers.
 type tracedMessage struct {
 	Role   string       `json:"role"`
 	Parts  []tracedPart `json:"parts"`
@@ -127,7 +127,7 @@ func answered(r reply) tracedMessage {
 }
 
 func encoded(messages []tracedMessage) string {
-	b, _ := json.Marshal(messages) // strings always marshal
+	b, _ := json.Marshal(messages) // encoding strings can't fail
 	return string(b)
 }
 

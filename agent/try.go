@@ -14,16 +14,15 @@ import (
 // Trial is the result of one small model call.
 type Trial struct {
 	Took   time.Duration
-	Called bool // the model called the offered tool
+	Called bool // the model called the tool that Try offered
 	Tokens int  // input and output tokens; zero: not reported
 }
 
 // tryTool is the only tool of a trial.
 const tryTool = "answer"
 
-// Try sends a model one small question. The expected answer is a tool call, as in a step of an agent. The error of Try
-// wraps ErrModelKey if the key is refused, ErrNoModel if the model does not exist, ErrModelRefuses if the request is
-// rejected, and otherwise ErrModelUnreachable.
+// Try sends one small question to a model. The expected answer is a tool call, as in a step of an agent. An error of
+// Try wraps ErrModelKey, ErrNoModel, ErrModelRefuses or ErrModelUnreachable.
 func Try(ctx context.Context, m Model) (Trial, error) {
 	m.Timeout, m.Idle = tryTime, tryTime
 	c := newClient(m, time.Now, slog.New(slog.DiscardHandler))
@@ -49,8 +48,8 @@ func Try(ctx context.Context, m Model) (Trial, error) {
 // tryTime limits the time for the small question, because a person waits at the terminal.
 const tryTime = 45 * time.Second
 
-// tried explains a failed trial to the person who sets up the model. An empty or truncated answer does not count as a
-// failure.
+// tried explains a failed trial to the person who sets up the model. An empty answer is not a failure, because the
+// endpoint has answered. The same is true for an answer whose length limit left no space for text.
 func tried(err error) error {
 	var f *failure
 	if !errors.As(err, &f) {

@@ -8,15 +8,16 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// unknownProperties finds names that the schema does not describe. JSON Schema admits such names by default. The bot
-// refuses them, because nothing checks their values, and an approver would overlook them. There are two exceptions. A
-// schema may set additionalProperties (or unevaluatedProperties) to true or to a schema. The schema true allows
-// anything.
+// unknownProperties finds names that the schema does not describe. By default, JSON Schema allows properties with
+// unknown names. The bot refuses these properties, because no schema checks their values, and an approver would
+// overlook them. There are two exceptions. The schema may set additionalProperties (or unevaluatedProperties) to true
+// or to a schema. The schema of a value may be true, which allows anything.
 func (s schema) unknownProperties(v any) []problem {
 	return unknownProperties([]*jsonschema.Schema{s.root}, v, "")
 }
 
-// This method checks a value against all schemas that together describe the value.
+// The function unknownProperties checks a value against the schemas in given. Together, these schemas describe the
+// value.
 func unknownProperties(given []*jsonschema.Schema, v any, path string) []problem {
 	applied := applicable(given, v)
 	if slices.ContainsFunc(applied, func(s *jsonschema.Schema) bool { return s.Bool != nil && *s.Bool }) && !describes(applied, v) {
@@ -39,7 +40,8 @@ func unknownProperties(given []*jsonschema.Schema, v any, path string) []problem
 	return nil
 }
 
-// describes reports whether one of the schemas, other than a bare true, describes the value's parts.
+// describes reports whether one of the schemas describes members or items of the value. The schema true describes
+// none.
 func describes(applied []*jsonschema.Schema, v any) bool {
 	return slices.ContainsFunc(applied, func(s *jsonschema.Schema) bool {
 		switch v.(type) {
@@ -60,7 +62,7 @@ func unknownPropertiesInObject(applied []*jsonschema.Schema, object map[string]a
 			out = append(out, problem{join(path, name), "is not known" + knownNames(applied)})
 			continue
 		}
-		if len(under) > 0 { // otherwise a bare true allows the property with all of its content
+		if len(under) > 0 { // without a schema, the property and its content are allowed
 			out = append(out, unknownProperties(under, child, join(path, name))...)
 		}
 	}
@@ -133,9 +135,9 @@ func itemSchemas(applied []*jsonschema.Schema, i int) []*jsonschema.Schema {
 	return out
 }
 
-// applicable lists the schemas that apply to a value, through references and combinations. If a schema has several
-// alternatives, only the alternatives that fit the value apply. If no alternative fits, all alternatives apply here,
-// and the validator reports the mismatch.
+// applicable lists the schemas that apply to a value, directly or through references and combinations. If a schema
+// has several alternatives, the alternatives that fit the value apply. If no alternative fits, all alternatives
+// apply, because the validator reports the mismatch.
 func applicable(given []*jsonschema.Schema, v any) []*jsonschema.Schema {
 	var out []*jsonschema.Schema
 	var visit func(s *jsonschema.Schema)
@@ -197,7 +199,7 @@ func fitting(parts []*jsonschema.Schema, v any) []*jsonschema.Schema {
 	return fit
 }
 
-// knownNames lists the known names for an error.
+// knownNames lists the known property names as a part of an error text.
 func knownNames(applied []*jsonschema.Schema) string {
 	var names []string
 	for _, s := range applied {

@@ -9,8 +9,8 @@ import (
 	"countersign/approvers"
 )
 
-// If a tool returns ErrNotRun, the run is recorded as not run, and not as failed. If there was an earlier try and the
-// tool can change something, the outcome is unknown.
+// If a tool returns ErrNotRun, the run is recorded as not run, and not as failed. After an earlier try of a tool with
+// effects, the outcome is unknown.
 func TestNotRun(t *testing.T) {
 	for name, c := range map[string]struct {
 		tool  string

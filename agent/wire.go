@@ -9,11 +9,11 @@ import (
 	"countersign/store"
 )
 
-// The chat-completions API does not accept all outputs of models, and not all names of tools. This file adapts the
-// history that is sent to the model. Otherwise one unusual answer would make every later request of the conversation
+// The chat-completions API refuses some outputs of models, and some tool names. This file adapts the history that is
+// sent to the model. Without this adaptation, one unusual answer would make every later request of the conversation
 // invalid. Runs never use the adapted values.
 
-// Limits of the API, as OpenAI enforces them.
+// Limits that OpenAI's API enforces.
 const (
 	maxWireName = 64
 	maxWireID   = 40
@@ -55,18 +55,19 @@ func (used wireIDs) of(c store.Call) string {
 // maxQuotedArgs limits how much of unreadable arguments is quoted to the model, in bytes.
 const maxQuotedArgs = 2000
 
-// wireArgs returns a past call's arguments in the form of the API. Some servers parse the arguments, and refuse the
-// whole request if they aren't an object. Invalid arguments are therefore quoted within an object.
+// wireArgs returns a past call's arguments in the form of the API. Some servers refuse the whole request if the
+// arguments of a past call aren't a JSON object. Invalid arguments are therefore quoted within an object.
 func wireArgs(args string) string {
 	var object map[string]json.RawMessage
 	if json.Unmarshal([]byte(args), &object) == nil && object != nil {
 		return args
 	}
-	quoted, _ := json.Marshal(map[string]string{"unreadable_arguments": cutText(args, maxQuotedArgs)}) // strings always marshal
+	// Encoding strings can't fail.
+	quoted, _ := json.Marshal(map[string]string{"unreadable_arguments": cutText(args, maxQuotedArgs)})
 	return string(quoted)
 }
 
-// cutText shortens a text to about n bytes. It splits no character, and adds a note about the cut.
+// cutText shortens a text to about n bytes. cutText keeps characters whole, and adds a note about the cut.
 func cutText(s string, n int) string {
 	s = strings.ToValidUTF8(s, "�")
 	if len(s) <= n {

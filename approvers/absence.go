@@ -6,19 +6,19 @@ import (
 )
 
 // Absence is the time in which a person is away. Absence names the stand-in. The stand-in gets the person's cards and
-// reminders, but not the person's authority. The stand-in decides in their own name, under one of their own roles.
+// reminders, but not the person's authority. The stand-in decides in the stand-in's own name and role.
 type Absence struct {
 	Who          PersonID  `json:"who"`
 	Version      uint64    `json:"version"`
 	Name         string    `json:"name"`
 	From         time.Time `json:"from"`
-	Until        time.Time `json:"until"` // the person is back from then on
+	Until        time.Time `json:"until"` // the end of the absence
 	Delegate     PersonID  `json:"delegate,omitempty"`
 	DelegateName string    `json:"delegate_name,omitempty"`
-	Covers       []Cover   `json:"covers,omitempty"` // for each of the person's roles: which of its calls the stand-in could decide when the absence was set
+	Covers       []Cover   `json:"covers,omitempty"` // for each of the person's roles: what the stand-in could decide when the absence was set
 }
 
-// Cover describes which calls of an absent person's role the stand-in can decide under their own role.
+// Cover describes which calls of an absent person's role the stand-in can decide under the stand-in's own role.
 type Cover struct {
 	Role  string   `json:"role"`
 	None  bool     `json:"none,omitempty"`  // no calls of the role's tools
@@ -84,13 +84,13 @@ func (p *Policy) cover(role Role, who Identity) Cover {
 	return out
 }
 
-// During reports whether the person is away at a time.
+// During reports whether the person is away at the given time.
 func (a Absence) During(t time.Time) bool { return !t.Before(a.From) && t.Before(a.Until) }
 
-// Over reports whether the absence has ended. For the zero Absence it returns true.
+// Over reports whether the absence has ended. Over returns true for the zero Absence.
 func (a Absence) Over(now time.Time) bool { return !now.Before(a.Until) }
 
-// The person of an absence has come back: Back ends the absence now. If the absence has not begun, Back cancels it.
+// Back ends the absence now, because the person has come back. If the absence has not begun, Back cancels it.
 func (a Absence) Back(now time.Time) Absence {
 	a.Until = now
 	if a.From.After(now) {

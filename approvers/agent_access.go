@@ -12,8 +12,8 @@ type ChannelRef struct {
 	DM      bool
 }
 
-// AgentFor returns the agent that answers in a channel. This is the first agent in the policy file that names the
-// channel. In a direct message it returns the first agent that accepts direct messages.
+// AgentFor returns the agent that answers in a channel. This agent is the first one in the policy file that names the
+// channel. In a direct message, AgentFor returns the first agent that accepts direct messages.
 func (p *Policy) AgentFor(at ChannelRef) (Agent, bool) {
 	for _, a := range p.Agents {
 		if at.DM && !a.NoDM {
@@ -44,7 +44,7 @@ func (a Agent) MayAsk(who Identity) *Denied {
 	return nil
 }
 
-// Offers reports whether the agent's model is offered the tool.
+// Offers reports whether the agent offers the tool to its model.
 func (a Agent) Offers(tool string) bool {
 	if tool == ToolReadResult && len(a.Tools) > 0 {
 		return true // it only reads more of the result of an offered tool

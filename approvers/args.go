@@ -13,8 +13,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// MaxArgs is the largest accepted argument text, in bytes. A call with more bytes gets an error result, because nobody
-// could read it on a card.
+// MaxArgs is the largest accepted argument text, in bytes. Larger arguments get an error result, because nobody could
+// read so much text on a card.
 const MaxArgs = 64 << 10
 
 // ErrArgs means that a call's arguments are refused. The wrapping error gives the reason, for the model.
@@ -22,7 +22,7 @@ var ErrArgs = errors.New("arguments refused")
 
 // StrictArgs parses a call's argument bytes: exactly one JSON object. StrictArgs refuses an object, at any level, if
 // two of its names are equal or differ only in case. StrictArgs repairs nothing. If exact is set, StrictArgs refuses
-// numbers that float64 can't hold exactly, because conditions compute in float64.
+// numbers that float64 can't hold exactly, because conditions calculate with float64.
 func StrictArgs(raw []byte, exact bool) (map[string]any, error) {
 	if len(raw) > MaxArgs {
 		return nil, fmt.Errorf("%w: %d bytes, more than %d", ErrArgs, len(raw), MaxArgs)
@@ -129,8 +129,8 @@ func readNumber(text string, exact bool) (float64, error) {
 	return f, nil
 }
 
-// EqualArgs reports whether two argument texts are equal apart from spacing and order. EqualArgs compares the written
-// forms of numbers, because two different order numbers could be equal as float64.
+// EqualArgs reports whether two argument texts differ only in white space and in the order of names. EqualArgs
+// compares numbers as they are written, because two different numbers could be equal as float64.
 func EqualArgs(a, b json.RawMessage) bool {
 	ints, floats := jsontext.CanonicalizeRawInts(false), jsontext.CanonicalizeRawFloats(false)
 	x, y := jsontext.Value(bytes.Clone(a)), jsontext.Value(bytes.Clone(b))
@@ -140,9 +140,9 @@ func EqualArgs(a, b json.RawMessage) bool {
 	return bytes.Equal(x, y)
 }
 
-// CanonicalArgs returns an argument text in a form that is the same for all texts with the same value. The form is that
-// of RFC 8785, except for numbers: a number keeps all its digits, because two different order numbers could be equal as
-// float64. A text that is not valid JSON stays as it is, and so does an object with two equal names.
+// CanonicalArgs returns an argument text in a form that is the same for all texts with the same value. The form is
+// that of RFC 8785, except for numbers. A number keeps all its digits, because two different numbers could be equal
+// as float64. CanonicalArgs does not change a text that is not valid JSON, or an object with two equal names.
 func CanonicalArgs(raw json.RawMessage) json.RawMessage {
 	ints, floats := jsontext.CanonicalizeRawInts(false), jsontext.CanonicalizeRawFloats(false)
 	v := jsontext.Value(bytes.Clone(raw))
@@ -150,7 +150,7 @@ func CanonicalArgs(raw json.RawMessage) json.RawMessage {
 		return raw
 	}
 	out := make(json.RawMessage, 0, len(v))
-	for len(v) > 0 { // without spaces, so a token that is not a string ends at punctuation
+	for len(v) > 0 { // v contains no spaces, so a token that is not a string ends at punctuation
 		n := 1
 		switch c := v[0]; {
 		case c == '"':
@@ -174,7 +174,8 @@ func CanonicalArgs(raw json.RawMessage) json.RawMessage {
 	return out
 }
 
-// appendDecimal appends a number's digits without zeros at their ends, and a power of ten: 1.50 becomes 15e-1.
+// appendDecimal appends a number as digits and a power of ten: 1.50 becomes 15e-1. The digits neither begin nor end
+// with a zero.
 func appendDecimal(out []byte, text string) []byte {
 	number, negative := strings.CutPrefix(text, "-")
 	mantissa, power := number, int64(0)
@@ -201,8 +202,9 @@ func appendDecimal(out []byte, text string) []byte {
 	return out
 }
 
-// Digest returns a SHA-256, in hex, that binds an execution to its exact bytes. The input of the hash is a domain tag,
-// the execution id, the tool, the hash of the tool's definition and the argument bytes, each preceded by its length.
+// Digest returns a SHA-256, in hex, that binds an execution to its exact bytes. The hash covers a domain tag, the
+// execution id, the tool, the hash of the tool's definition and the argument bytes. Each part is preceded by its
+// length.
 func Digest(execution, tool, toolHash string, args []byte) string {
 	b := make([]byte, 0, 256+len(args))
 	b = appendPart(b, "countersign/execution/v1")

@@ -94,8 +94,8 @@ func TestStrictArgs(t *testing.T) {
 	}
 }
 
-// TestStrictArgsFoldsLikeUnicode tries every character that case folding maps to another. A decoder that ignores the
-// case of names, such as encoding/json, could confuse the two characters.
+// TestStrictArgsFoldsLikeUnicode tries every character that case folding maps to another character. A decoder that
+// ignores the case of names, such as encoding/json, could confuse the two characters.
 func TestStrictArgsFoldsLikeUnicode(t *testing.T) {
 	for r := rune(1); r <= unicode.MaxRune; r++ {
 		for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {

@@ -19,7 +19,7 @@ import (
 // AuditKind is the kind of an audit record.
 type AuditKind string
 
-// The kinds of audit record. For each kind, docs/audit.md says who writes it, and when.
+// The kinds of audit record. For each kind, docs/audit.md describes when the record is written, and by whom.
 const (
 	AuditProposed      AuditKind = "proposed"
 	AuditShown         AuditKind = "shown"
@@ -69,9 +69,9 @@ var AuditKinds = []AuditKind{
 // InstallationChain is the chain for events of the whole installation: pauses, policies, retention, restores.
 const InstallationChain = "installation"
 
-// AuditRecord is one entry of the hash-chained history. Chain is usually a request's id, or an execution's id if no
-// approval was needed. Absences, grants and the installation also have chains. With separate chains, writers of
-// different requests do not wait for each other.
+// AuditRecord is one entry of the hash-chained history. Chain is usually a request's id. If a call needed no
+// approval, Chain is the execution's id. Absences, grants and the installation also have chains. Because each request
+// has its own chain, writers of different requests do not wait for each other.
 type AuditRecord struct {
 	Chain       string            `json:"chain"`
 	Seq         uint64            `json:"seq"` // from 1, without gaps
@@ -84,9 +84,9 @@ type AuditRecord struct {
 	Hash        string            `json:"hash"`
 }
 
-// AuditPayload holds the data that a record's PayloadHash commits to: arguments, reasons, renderings. AuditPayload is
-// stored beside the record, so it can be erased without a break in the chain. The salt prevents guessing the payload
-// from its hash.
+// AuditPayload holds a record's arguments, reasons and renderings. The record's PayloadHash is the hash of this data.
+// The payload is stored separately from the record, so erasing the payload does not break the chain. The salt keeps
+// the hash from revealing a payload that can be guessed.
 type AuditPayload struct {
 	Chain string `json:"chain"`
 	Seq   uint64 `json:"seq"`
@@ -97,7 +97,7 @@ type AuditPayload struct {
 // Hash returns the salted hash of the payload.
 func (p AuditPayload) Hash() string { return SumOf(p.Bytes()).String() }
 
-// Link chains a record to its predecessor: it sets Seq, Prev and Hash.
+// Link chains a record to its predecessor. Link sets Seq, Prev and Hash.
 func (a AuditRecord) Link(prev AuditRecord) AuditRecord {
 	a.Seq, a.Prev = prev.Seq+1, prev.Hash
 	a.At = a.At.UTC().Truncate(time.Microsecond) // the precision that every backend can store
@@ -106,8 +106,8 @@ func (a AuditRecord) Link(prev AuditRecord) AuditRecord {
 	return a
 }
 
-// storable returns the facts in the form in which every backend returns them. This form has no empty map, and no bytes
-// that JSON would replace.
+// storable returns facts that every backend can store without a change. The result is never an empty map, and
+// contains no bytes that JSON would replace.
 func storable(facts map[string]string) map[string]string {
 	valid := len(facts) > 0
 	for name, value := range facts {
@@ -126,7 +126,7 @@ func storable(facts map[string]string) map[string]string {
 	return out
 }
 
-// sum hashes every field but Hash.
+// sum hashes every field except Hash.
 func (a AuditRecord) sum() string { return SumOf(a.Bytes()).String() }
 
 // VerifyChain checks that records form one complete chain, in order. The error of VerifyChain names the sequence number
@@ -174,8 +174,8 @@ func SumOf(b []byte) Sum { return sha256.Sum256(b) }
 // ErrDamaged means that bytes can't be parsed as an audit record or payload.
 var ErrDamaged = errors.New("these are not the bytes of an audit record")
 
-// Bytes returns the input of the record's hash: every field but Hash. Backends store these bytes unchanged. So
-// verification reads exactly the stored data, and converts nothing.
+// Bytes returns the input of the record's hash: every field except Hash. Backends store these bytes unchanged. So
+// verification hashes exactly the stored bytes.
 func (a AuditRecord) Bytes() []byte {
 	var room [1024]byte
 	facts := appendFacts(room[:0], a.Facts)
@@ -211,7 +211,7 @@ func ParseAuditRecord(b []byte) (a AuditRecord, err error) {
 	return a, nil
 }
 
-// Bytes returns the input of the payload's hash, which leaves out the chain and the sequence number.
+// Bytes returns the input of the payload's hash. The input does not contain the chain or the sequence number.
 func (p AuditPayload) Bytes() []byte {
 	b := make([]byte, 0, 3*8+len(payloadDomain)+len(p.Salt)+len(p.Body))
 	b = appendPart(b, payloadDomain)
@@ -229,7 +229,7 @@ func ParseAuditPayload(chain string, seq uint64, b []byte) (AuditPayload, error)
 	return AuditPayload{Chain: chain, Seq: seq, Salt: []byte(salt), Body: []byte(body)}, nil
 }
 
-// appendPart appends the length of a part and the part. So different lists of parts never give the same bytes.
+// appendPart appends the length of a part, and then the part. So different lists of parts never give the same bytes.
 func appendPart[T ~string | ~[]byte](b []byte, part T) []byte {
 	b = binary.BigEndian.AppendUint64(b, uint64(len(part)))
 	return append(b, part...)
@@ -278,8 +278,8 @@ func bigEndian(s string) (n uint64) {
 	return n
 }
 
-// appendFacts writes facts as encoding/json does, sorted by name. This format must not change, because existing hashes
-// cover it.
+// appendFacts writes facts as encoding/json does, sorted by name. This format must not change, because the hashes of
+// existing records depend on the format.
 func appendFacts(b []byte, facts map[string]string) []byte {
 	if facts == nil {
 		return append(b, "null"...)
@@ -313,7 +313,8 @@ func appendQuoted(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// parseFacts parses facts. Nearly all facts have no JSON escapes. These facts are split at their quotation marks.
+// parseFacts parses facts. Only few texts of facts have JSON escapes. parseFacts splits all other texts at the
+// quotation marks, without the JSON decoder.
 func parseFacts(s string) (facts map[string]string, err error) {
 	if strings.IndexByte(s, '\\') >= 0 || len(s) < 2 || s[0] != '{' {
 		err = json.Unmarshal([]byte(s), &facts)
@@ -356,7 +357,7 @@ type Pruning struct {
 	Head    string // the hash of its last record
 }
 
-// ErrFacts means that a record's facts don't fit its kind.
+// ErrFacts means that a record's facts don't fit the record's kind.
 var ErrFacts = errors.New("the facts of the record can't be read")
 
 // The fact names of Erasure, Pruning and HistoryLoss.
@@ -370,7 +371,8 @@ const (
 // Facts returns the sequence numbers as ranges: "1-3,7".
 func (e Erasure) Facts() map[string]string { return map[string]string{factRecords: ranges(e.Seqs)} }
 
-// ErasureOf parses an AuditErased record. Every sequence number in the result is lower than the record's own.
+// ErasureOf parses an AuditErased record. Every sequence number in the result is lower than the sequence number of
+// the AuditErased record.
 func ErasureOf(a AuditRecord) (e Erasure, err error) {
 	if e.Seqs, err = readRanges(a.Facts[factRecords], a.Seq); err != nil {
 		return Erasure{}, fmt.Errorf("chain %s: record %d: %w", a.Chain, a.Seq, err)
@@ -400,7 +402,7 @@ func ranges(of []uint64) string {
 	return b.String()
 }
 
-// readRanges reads the text that ranges wrote. Every number must be below a limit.
+// readRanges reads the text that ranges wrote. Every number must be lower than the parameter limit.
 func readRanges(text string, limit uint64) (seqs []uint64, err error) {
 	if text == "" {
 		return nil, nil
@@ -438,22 +440,22 @@ func PruningOf(a AuditRecord) (Pruning, error) {
 	return p, nil
 }
 
-// AuditRow is an audit record as a backend stores it.
+// AuditRow is an audit record in the form in which a backend stores it.
 type AuditRow struct {
-	Chain   string // the chain that it is stored under; the record's bytes name the same chain, unless the row was moved
+	Chain   string // the chain under which the row is stored; the record names another chain if the row was moved
 	Seq     uint64
 	Leaf    uint64 // the row's position in the journal
 	Sum     Sum    // the record's hash, computed when the record was written
 	Record  []byte // AuditRecord.Bytes; empty: the record is lost (see Lost); nil: only a payload is stored, which never happens in normal operation
-	Payload []byte // AuditPayload.Bytes; nil: the record never had a payload, or it was erased
-	Damaged bool   // the backend found it damaged: every field but Chain and Seq may be wrong
+	Payload []byte // AuditPayload.Bytes; nil: the record never had a payload, or the payload was erased
+	Damaged bool   // the backend found that the row is damaged: every field except Chain and Seq may be wrong
 }
 
-// NoLeaf is the leaf of a lost record that the journal does not name.
+// NoLeaf is the value of Leaf for a lost record that is not in the journal.
 const NoLeaf = math.MaxUint64
 
-// Lost reports whether the row stands for a record that could not be read when the store was salvaged. Sum then comes
-// from the journal or from the next record. If neither has the hash, Sum is zero.
+// Lost reports whether the row stands for a record that could not be read when the store was salvaged. For a lost
+// record, Sum comes from the journal or from the next record. If neither contains the hash, Sum is zero.
 func (x AuditRow) Lost() bool { return x.Record != nil && len(x.Record) == 0 && !x.Damaged }
 
 // HistoryLoss lists the records and payloads of a chain that were lost. HistoryLoss is stored as the facts of an
@@ -476,10 +478,11 @@ func (g HistoryLoss) Facts() map[string]string {
 	return facts
 }
 
-// mostInLoss limits the sequence numbers that a loss can name.
+// Sequence numbers in a loss must be below mostInLoss.
 const mostInLoss = 1 << 22
 
-// HistoryLossOf parses an AuditDamaged record. For a record about anything else, it returns the zero value.
+// HistoryLossOf parses an AuditDamaged record. If the record is not about a lost part of the history, HistoryLossOf
+// returns the zero value.
 func HistoryLossOf(a AuditRecord) (l HistoryLoss, err error) {
 	if l.Chain = a.Facts[factChain]; l.Chain == "" {
 		return l, nil
@@ -509,9 +512,9 @@ type Checked struct {
 	Lost    bool // see AuditRow.Lost: the caller looks for a record that names the loss
 }
 
-// Check verifies a row's hash, position, payload, and link to the previous row prev. If there is no previous row, prev
-// is zero. The error describes the manipulation. If prev is damaged, Check does not verify the link. The caller
-// compares the link with the journal's hash of prev.
+// Check verifies a row's hash, position, payload, and link to the previous row prev. If there is no previous row,
+// prev is zero. The error describes the manipulation. If prev is damaged, Check does not verify the link to prev. The
+// caller must then compare the link with the hash of prev in the journal.
 func (x AuditRow) Check(prev AuditRow) (c Checked, err error) {
 	if x.Record == nil {
 		return c, fmt.Errorf("chain %s: record %d is missing, but its payload is there", x.Chain, x.Seq)

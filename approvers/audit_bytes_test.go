@@ -50,7 +50,7 @@ func drawRecord(t *rapid.T) approvers.AuditRecord {
 	return a.Link(prev)
 }
 
-// A record and a payload can be read from their bytes. The facts have the same encoding as in encoding/json.
+// A record and a payload can be parsed from their bytes. The facts have the same encoding as in encoding/json.
 func TestBytesSayEverything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := drawRecord(t)
@@ -83,7 +83,7 @@ func contains(b, part []byte) bool {
 }
 
 // Parsing any bytes fails with ErrDamaged or returns a record. The record's hash is the hash of these bytes, and the
-// record's own bytes can be parsed again.
+// result of the record's method Bytes can also be parsed.
 func FuzzParseAuditRecord(f *testing.F) {
 	f.Add(approvers.AuditRecord{Chain: "c", Facts: map[string]string{"a": "b", "c": "<d>"}}.Link(approvers.AuditRecord{}).Bytes())
 	f.Add(approvers.AuditRecord{Chain: "c", Facts: map[string]string{"a": "b", "c": "d"}}.Link(approvers.AuditRecord{}).Bytes())

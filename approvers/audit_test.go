@@ -84,7 +84,7 @@ func TestVerifyChainFindsMissingAndMovedRecords(t *testing.T) {
 			t.Errorf("%s: not found", name)
 		}
 	}
-	// Renumbering after a deletion does not help: the hashes cover the numbers and the predecessors.
+	// Renumbering after a deletion is detected, because each hash covers the record's number and the previous hash.
 	cut := slices.Delete(slices.Clone(whole), 2, 3)
 	for i := range cut {
 		cut[i].Seq = uint64(i) + 1
@@ -92,7 +92,7 @@ func TestVerifyChainFindsMissingAndMovedRecords(t *testing.T) {
 	if approvers.VerifyChain(cut) == nil {
 		t.Error("a deletion with new numbers: not found")
 	}
-	// Pointing the successor at the forged record does not help either.
+	// A forged record is also detected if the next record names the forged record's hash.
 	forged := slices.Clone(whole)
 	forged[2].Actor = asker.ID
 	forged[2] = forged[2].Link(forged[1])
@@ -102,8 +102,9 @@ func TestVerifyChainFindsMissingAndMovedRecords(t *testing.T) {
 	}
 }
 
-// TestVerifyChainKnowsItsLimits documents two manipulations that a chain alone can't detect: somebody cut off its end,
-// or created the whole chain again. Signed heads outside of the store detect both manipulations.
+// TestVerifyChainKnowsItsLimits documents two manipulations that a chain alone can't detect. Somebody may cut off the
+// end of the chain, or replace the whole chain by a new one. Signed heads outside of the store detect both
+// manipulations.
 func TestVerifyChainKnowsItsLimits(t *testing.T) {
 	if err := approvers.VerifyChain(chain("req_1", 6)[:3]); err != nil {
 		t.Errorf("want no finding for a chain whose end was cut off; got %v", err)
@@ -118,7 +119,7 @@ func TestVerifyChainKnowsItsLimits(t *testing.T) {
 	}
 }
 
-// TestLinkedRecordsSurviveJSON checks that a record verifies after a backend has stored it and read it again.
+// TestLinkedRecordsSurviveJSON checks that a record can be verified after a backend has stored and read the record.
 func TestLinkedRecordsSurviveJSON(t *testing.T) {
 	tests := map[string]approvers.AuditRecord{
 		"plain":               {Facts: map[string]string{"a": "b"}},

@@ -8,27 +8,27 @@ import (
 	"time"
 )
 
-// Client is another agent. The policy allows the agent to ask about calls of tools.
+// Client is an agent outside of Countersign. The policy allows this agent to submit tool calls.
 type Client struct {
 	Name     string
 	Title    string
-	Token    string // SHA-256 of its token, in hex; empty: it has none
-	OAuth    *OAuth // which tokens of an authorization server are its; nil: none
-	Agent    string // the agent whose tools, overrides, mode and budgets hold for it
+	Token    string // SHA-256 of the client's token, in hex; empty: the client has no such token
+	OAuth    *OAuth // the tokens of an authorization server that belong to the client; nil: none
+	Agent    string // the agent whose tools, overrides, mode and budgets apply to the client
 	Owner    string // id of the Slack user who answers for it
 	Tools    []string
-	Audience string // the audience of its receipts
+	Audience string // the audience of the client's receipts
 	Webhook  *Webhook
 
 	MaxPending     int           // requests that may wait for people at one time
-	Requests       Limit         // requests that may be put before people; zero: no limit
+	Requests       Limit         // how many requests may be shown to people; zero: no limit
 	RejectionHolds time.Duration // how long a rejection also holds for identical calls; zero: not at all
 	OutcomeWithin  time.Duration // how long a run by the client may take before people are asked what happened
-	Hold           time.Duration // how long a call over MCP is held before it is answered without a decision
+	Hold           time.Duration // how long a call over MCP waits for a decision; then it is answered without one
 
-	// ActsFor is the Slack user whom the client represents. The token of the client's request proves this. If the
-	// client acts for no user, ActsFor is empty. Until is the time at which the token expires. If the token never
-	// expires, Until is zero. The policy does not set these two fields.
+	// ActsFor is the Slack user whom the client represents. The token of the client's request proves that the client
+	// represents this user. If the client represents nobody, ActsFor is empty. Until is the time at which the token
+	// expires. If the token never expires, Until is zero. ActsFor and Until do not come from the policy.
 	ActsFor string
 	Until   time.Time
 }
@@ -38,7 +38,7 @@ type OAuth struct {
 	Issuer    string
 	Subject   string   // sub of the client's own tokens, and of act in the tokens of people for whom it acts
 	Person    string   // the claim with the Slack user id of such a person; empty: the client acts for nobody
-	Algorithm string   // by which all of its tokens are signed
+	Algorithm string   // the algorithm with which all of the client's tokens are signed
 	Allow     []string // permitted private networks and hosts of the issuer
 }
 
@@ -55,9 +55,9 @@ func (c Client) Same(o Client) bool {
 	return a.Issuer == b.Issuer && a.Subject == b.Subject && a.Person == b.Person && a.Algorithm == b.Algorithm && slices.Equal(a.Allow, b.Allow)
 }
 
-// Owns reports whether a request of the client belongs to the person whom the client represents now. If a token proved
-// that the client asked for a person, the request belongs to this person only. It does not belong to another person or
-// to the client itself.
+// Owns reports whether a request belongs to the person whom the client represents at present. If the client represents
+// nobody, Owns reports whether the request belongs to the client itself. A request belongs to a person, and not to the
+// client, if a token proved that the client asked on behalf of this person.
 func (c Client) Owns(asked Caller) bool {
 	if c.ActsFor == "" {
 		return !asked.Proven
@@ -65,14 +65,14 @@ func (c Client) Owns(asked Caller) bool {
 	return asked.Proven && asked.For.User() == c.ActsFor
 }
 
-// Webhook is the address for notifications to a client about its changed requests.
+// Webhook is the address to which the bot sends notifications about changes of a client's requests.
 type Webhook struct {
 	URL     string
 	Secrets []string // the names of environment variables, each with a secret; every message is signed with all of them
 	Allow   []string // permitted private networks and hosts
 }
 
-// Target identifies a webhook. If the policy file changes the webhook, the target is another one.
+// Target returns an id of the webhook's configuration. The id changes if the policy file changes the webhook.
 func (w *Webhook) Target() string {
 	b := appendPart(nil, "countersign/webhook/v1")
 	for _, part := range slices.Concat([]string{w.URL}, w.Secrets, []string{""}, w.Allow) {
@@ -103,7 +103,7 @@ func (p *Policy) ClientOf(token string) (Client, bool) {
 }
 
 // MayUse reports whether the client may ask for calls of a tool. Built-in tools belong to a conversation in Slack, so
-// no client may ask for their calls.
+// no client may ask for calls of built-in tools.
 func (c Client) MayUse(p *Policy, tool string) bool {
 	a, ok := p.Agent(c.Agent)
 	_, builtIn := BuiltIn(tool)
@@ -124,11 +124,11 @@ type Caller struct {
 	Name   string     `json:"name"`
 	Title  string     `json:"title"`
 	Owner  PersonID   `json:"owner"`
-	For    PersonID   `json:"for,omitempty"`    // the person for whom it acts; empty: it names nobody
-	Proven bool       `json:"proven,omitempty"` // it is proven that it acts for this person
+	For    PersonID   `json:"for,omitempty"`    // the person for whom the caller acts; empty: the caller names nobody
+	Proven bool       `json:"proven,omitempty"` // a token proved that the caller acts for this person
 	Mode   CallerMode `json:"mode"`
 	Edits  bool       `json:"edits,omitempty"`  // approvers may change the arguments
-	Starts bool       `json:"starts,omitempty"` // Countersign runs the call, but after an approval only once the caller asks for its result
+	Starts bool       `json:"starts,omitempty"` // Countersign runs the call; an approved call runs only when the caller asks for the result
 }
 
 // The id under which a caller acts begins with callerPrefix.
@@ -155,8 +155,8 @@ func (c *Caller) Decides() bool { return c != nil && c.Mode == DecideMode }
 // Begins reports whether an approved call begins only when the caller claims the call or asks for its result.
 func (c *Caller) Begins() bool { return c.Decides() || c != nil && c.Starts }
 
-// Scope identifies the calls of a caller for one person. It is used where other calls are identified by their
-// conversation.
+// Scope identifies all calls that a caller makes for one person. Calls of Countersign's own agents are identified by
+// their conversation instead.
 func (c *Caller) Scope() string {
 	if c.For == "" {
 		return callerPrefix + c.Name
@@ -177,8 +177,8 @@ func (c *Caller) Requesters() []PersonID {
 	return out
 }
 
-// claimed returns the person whom the caller claims to represent, without proof. The claimed person may not decide the
-// request, and gets no rights from the claim.
+// claimed returns the person whom the caller claims to represent, without proof. The claimed person may not decide
+// the request, and gains no rights by the claim.
 func (c *Caller) claimed() []PersonID {
 	if c == nil || c.For == "" || c.Proven {
 		return nil
@@ -186,15 +186,15 @@ func (c *Caller) claimed() []PersonID {
 	return []PersonID{c.For}
 }
 
-// bars reports whether a plan's requesters include a person. A caller names people by the ids of this workspace, so
-// bars also compares these ids.
+// bars reports whether the requesters in the request's plan include a person. A caller names people by their user ids
+// in this workspace, so bars also compares these user ids.
 func bars(r Request, who Identity) bool {
 	return slices.ContainsFunc(r.Plan.Requesters, func(p PersonID) bool {
 		return p == who.ID || r.Facts.Caller != nil && p.Caller() == "" && (p.User() == who.ID.User() || who.Local != "" && p.User() == who.Local)
 	})
 }
 
-// UndeclaredHash returns a hash in place of the definition of a tool that only its caller knows.
+// UndeclaredHash returns the hash for a tool whose definition only its caller has.
 func UndeclaredHash(tool string) string {
 	return SumOf(appendPart(appendPart(nil, "countersign/undeclared-tool/v1"), tool)).String()
 }

@@ -131,8 +131,8 @@ func TestPolicyChangesWhileItWaits(t *testing.T) {
 	}
 }
 
-// TestAFormerLead checks a person who was told as a lead, but is no longer a lead under the current policy. Such a
-// person can't decide, and their approvals no longer count.
+// TestAFormerLead checks a person whom escalation notified as a lead, but whose role is not a lead under the new
+// policy. This person can't decide, and the person's earlier approvals don't count.
 func TestAFormerLead(t *testing.T) {
 	two := func(p *approvers.Policy) { p.Tools[5].Stages = []approvers.Stage{{Approver: "team-lead", Quorum: 2}} }
 	p := example()

@@ -49,7 +49,7 @@ const (
 	DeniedForged       Code = "forged"         // the click contains a value that the bot did not put there
 	DeniedWorkspace    Code = "workspace"      // the click came from another workspace
 	DeniedNoGrants     Code = "no_grants"      // the policy allows no grant for these calls, or not this grant
-	DeniedReturned     Code = "returned"       // the model has the outcome, or has been told that it is unknown: the call can't be asked for again
+	DeniedReturned     Code = "returned"       // the model has the outcome, or was told that it is unknown: nobody can request another run
 	DeniedAgain        Code = "asked_again"    // a request to run the call again exists already
 	DeniedNotAgain     Code = "not_again"      // the call can't be requested again now
 	DeniedDamaged      Code = "damaged"        // the record was damaged, so nothing was run
@@ -63,7 +63,8 @@ const (
 	DeniedPreview      Code = "preview"        // a critical call can't be approved before its tool preview is ready
 )
 
-// Denied is the error for an action that a person may not perform. Denied has the details that the person is shown.
+// Denied is the error for an action that a person may not perform. Denied contains the details that the bot shows to
+// the person.
 type Denied struct {
 	Code   Code
 	Role   string    // title of the role that may decide, where one is known

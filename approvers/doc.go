@@ -1,16 +1,16 @@
-// Package approvers is the domain of Countersign. It defines the risk of a tool call, the people who must allow it, and
-// the effect of a decision, an edit, a withdrawal or a missing answer.
+// Package approvers is the domain of Countersign. It defines the risk of a tool call and the people who must allow
+// the call. It also defines the effect of a decision, an edit, a withdrawal or a missing answer.
 //
 // The package is pure. The functions of the package take values and a time, and return values and events (see Event for
 // the kinds). The package reads no clock, does no I/O and starts no goroutine. So a table of cases can test every rule.
 //
 // The package guarantees:
 //
-//   - When a person clicks, their authority is checked: their role's members, its tool list and, at the last stage, its
-//     ceiling. Guests, people of other organisations, bots and deactivated accounts can't decide. Requesters can't
-//     decide, unless the policy allows self-approval.
+//   - When a person clicks, the person's role is checked: the members and the tool list of the role and, at the last
+//     stage, its ceiling. Guests, people of other organisations, bots and deactivated accounts can't decide. Requesters
+//     can decide only if the policy allows self-approval.
 //   - One person counts once over all stages of a request.
-//   - Of several simultaneous decisions that would end a pending request, only one takes effect. Silence never
-//     approves.
+//   - If several simultaneous decisions would end a pending request, only one takes effect. If nobody decides, the
+//     request is never approved.
 //   - A digest binds every decision to the exact bytes that run.
 package approvers

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Elicitation is a question from a running tool to the person who asked the agent. It is a form to fill in, or an
-// address to visit. An elicitation grants nothing, and can be answered only once. See docs/states.md.
+// Elicitation is a question from a running tool to the person who asked the agent. The question is a form to fill in,
+// or an address to visit. An elicitation grants nothing, and can be answered only once. See docs/states.md.
 type Elicitation struct {
 	ID           string           `json:"id"` // random
 	Version      uint64           `json:"version"`
@@ -16,7 +16,7 @@ type Elicitation struct {
 	Call         string           `json:"call"`
 	Execution    string           `json:"execution"`
 	Try          int              `json:"try"`   // the number of the execution's try that asks
-	Owner        string           `json:"owner"` // the process whose run waits for it
+	Owner        string           `json:"owner"` // the process whose run waits for the answer
 	Tool         string           `json:"tool"`
 	From         string           `json:"from,omitempty"` // who asks: the name that the tool's source gives itself
 	Text         string           `json:"text"`           // the question, in the source's words
@@ -61,7 +61,7 @@ func (q Elicitation) Decline(who Identity, received, now time.Time) (Elicitation
 	return q, nil
 }
 
-// Cancel ends an open elicitation if its run no longer waits for the answer.
+// Cancel ends an open elicitation whose run has ended or was interrupted.
 func (q Elicitation) Cancel(why string, now time.Time) Elicitation {
 	if q.State == ElicitationOpen {
 		q.State, q.Why, q.ClosedAt = ElicitationCancelled, why, now

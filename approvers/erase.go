@@ -34,7 +34,7 @@ func (q Elicitation) Erase() Elicitation {
 	return q
 }
 
-// each applies change to every element of a copy of the list.
+// The function applies the function change to every element of a copy of the list.
 func each[T any](list []T, change func(*T)) []T {
 	if list == nil {
 		return nil

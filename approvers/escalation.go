@@ -19,8 +19,9 @@ func Open(in DecisionContext, r Request) (Request, []Event) {
 	return r, []Event{RequestOpened{}, started}
 }
 
-// begin starts the clocks of the current stage. Leads and stand-ins who were added to the stage are removed. If a
-// colleague handed this stage on to people, these people stay invited. was is the request before the transition.
+// begin starts the clocks of the current stage. begin removes the leads and stand-ins of the previous stage. People
+// to whom a colleague handed on the current stage stay invited. The parameter named was holds the request before the
+// transition.
 func (r Request) begin(in DecisionContext, why StageReason, was Request) (Request, Event) {
 	r.Joined, r.DeferredReminders, r.Reminded, r.Rounds, r.Told = nil, nil, 0, 0, 0
 	r.Invited, r.JoinedAt, r.Calls, r.Unreached = r.handedAt(r.Stage), nil, nil, nil
@@ -31,7 +32,8 @@ func (r Request) begin(in DecisionContext, why StageReason, was Request) (Reques
 	return r.armEscalation(in), StageStarted{Why: why, From: was.Stage, After: was.stage(), Stage: r.Stage}
 }
 
-// times returns the tool's policy. The current stage's own times replace the tool's times in it.
+// times returns the tool's policy. If the current stage has its own times, they replace the tool's times in the
+// result.
 func (r Request) times(in DecisionContext) ToolPolicy {
 	t, _ := in.Policy.Tool(r.Tool, r.Agent)
 	s := r.stage()
@@ -44,8 +46,8 @@ func (r Request) times(in DecisionContext) ToolPolicy {
 	return t
 }
 
-// worked returns the time at which working time of length d will have passed from now on. Each role has its own working
-// hours. worked returns the earliest of the times of these roles.
+// worked returns the time at which working time of length d has passed, counted from now. worked computes this time
+// for each role, with the role's working hours, and returns the earliest time.
 func (r Request) worked(in DecisionContext, roles []string, d time.Duration) time.Time {
 	var at time.Time
 	for _, name := range roles {
@@ -63,8 +65,9 @@ func (r Request) worked(in DecisionContext, roles []string, d time.Duration) tim
 	return at
 }
 
-// armEscalation sets the time of the next escalation. At that time, the bot tells the next lead. After the last lead,
-// it tells all people again. If nobody is left to notify, armEscalation clears the time.
+// armEscalation sets the time of the next escalation. At that time, the bot notifies the next lead. After the last
+// lead, the bot notifies all people of the stage once more. If nobody is left to notify, armEscalation clears the
+// time.
 func (r Request) armEscalation(in DecisionContext) Request {
 	r.EscalateAt = time.Time{}
 	if r.State != Pending {
@@ -97,8 +100,9 @@ func (r Request) rearm(in DecisionContext) Request {
 	return armed
 }
 
-// goesUpAtOnce reports whether the request goes to the lead immediately. The result is true if the people who were told
-// last are outside their working hours, and their roles pass requests on at such times.
+// goesUpAtOnce reports whether the request goes to the lead immediately. The result is true if the people who were
+// notified last are outside their working hours. The roles of these people must also be set to escalate outside
+// working hours.
 func (r Request) goesUpAtOnce(in DecisionContext) bool {
 	told := r.stage().Roles()
 	if n := len(r.Joined); n > 0 {
@@ -113,7 +117,8 @@ func (r Request) goesUpAtOnce(in DecisionContext) bool {
 	return true
 }
 
-// nextLead returns the nearest lead of the stage's roles who may decide the stage and has not been told.
+// nextLead returns the nearest lead of the stage's roles. The lead must be allowed to decide the stage, and not
+// notified yet.
 func (r Request) nextLead(p *Policy) (Role, bool) {
 	told := r.Roles()
 	for _, from := range r.stage().Roles() {
@@ -126,7 +131,7 @@ func (r Request) nextLead(p *Policy) (Role, bool) {
 	return Role{}, false
 }
 
-// above returns the leads of a role, nearest first.
+// The method returns the leads of a role, nearest first.
 func (p *Policy) above(name string) (leads []Role) {
 	role, ok := p.Role(name)
 	for ok && role.Lead != "" {
@@ -147,12 +152,14 @@ func (p *Policy) leadsTo(s Stage, name string) bool {
 	})
 }
 
-// late reports whether the stage's deadline has passed. From then on, nobody else is told, and Expire ends the stage.
+// late reports whether the stage's deadline has passed. After the deadline, the bot notifies nobody else, and Expire
+// ends the stage.
 func (r Request) late(now time.Time) bool { return !now.Before(r.ExpiresAt) }
 
-// Escalate adds the next lead to the current stage. After the last lead, it tells all people again, as often as the
-// policy says. Escalate never skips a stage or lowers a quorum. Escalate returns false if no escalation is due. If
-// there is nobody left to tell, Escalate returns false and an EscalationEnded event.
+// Escalate adds the next lead to the current stage. When there are no more leads, Escalate makes the bot notify all
+// people of the stage once more, as often as the policy says. Escalate never skips a stage or lowers a quorum.
+// Escalate returns false if no escalation is due. If there is nobody left to notify, Escalate returns false and an
+// EscalationEnded event.
 func (r Request) Escalate(in DecisionContext) (Request, []Event, bool) {
 	if r.State != Pending || r.EscalateAt.IsZero() || in.Now.Before(r.EscalateAt) || r.late(in.Now) {
 		return r, nil, false
@@ -179,7 +186,8 @@ func (r Request) join(in DecisionContext) (Request, Role, bool) {
 	return r.armEscalation(in), lead, true
 }
 
-// keepLeads removes roles that escalation added, if they are no longer leads of the stage's roles.
+// keepLeads removes roles that escalation added and that the current policy does not name as leads of the stage's
+// roles.
 func (r Request) keepLeads(p *Policy) Request {
 	joined, at := r.Joined, r.JoinedAt
 	r.Joined, r.JoinedAt = nil, nil

@@ -8,8 +8,8 @@ import (
 	"countersign/approvers"
 )
 
-// policyWith is the example's policy with changes. Discounts go to support; the lead of support is team-lead, and the
-// lead of team-lead is finance-director.
+// policyWith returns the example's policy with changes. Discounts go to support. The lead of support is team-lead,
+// and the lead of team-lead is finance-director.
 func policyWith(change ...func(*approvers.Policy)) *approvers.Policy {
 	p := example()
 	for _, c := range change {
@@ -39,8 +39,8 @@ func works(role string, h *approvers.Hours) func(*approvers.Policy) {
 	}
 }
 
-// TestTheChainIsGoneThroughAgain checks that all people are told again when there are no more leads. The number of
-// these messages must be exactly the policy's number.
+// TestTheChainIsGoneThroughAgain checks that all people are notified once more when there are no more leads. The
+// policy says how often the notification is repeated.
 func TestTheChainIsGoneThroughAgain(t *testing.T) {
 	p := policyWith(repeats(2))
 	r := open(t, p, "apply_discount", `{}`)
@@ -78,8 +78,8 @@ func TestTheChainIsGoneThroughAgain(t *testing.T) {
 	}
 }
 
-// TestSilenceGoesUp checks that a request without a decision escalates to one lead after the other. Each lead gets the
-// stage's whole time and may decide. When no lead is left, silence rejects.
+// TestSilenceGoesUp checks that a request without a decision escalates to one lead after the other. Each lead gets
+// the stage's whole time and may decide. When no lead is left, the request expires without an approval.
 func TestSilenceGoesUp(t *testing.T) {
 	p := policyWith(silenceEscalates, remindsEvery(20*time.Minute, 5), func(p *approvers.Policy) { p.Defaults.EscalateAfter = 2 * hour })
 	r := open(t, p, "apply_discount", `{}`)
@@ -109,7 +109,8 @@ func TestSilenceGoesUp(t *testing.T) {
 	}
 }
 
-// TestAfterTheDeadlineNobodyElseIsTold checks that after a long downtime, the request only expires.
+// TestAfterTheDeadlineNobodyElseIsTold checks a request whose deadline passed during a long downtime. The request
+// only expires: nobody else is notified.
 func TestAfterTheDeadlineNobodyElseIsTold(t *testing.T) {
 	p := policyWith(remindsEvery(5*time.Minute, 3))
 	r := open(t, p, "apply_discount", `{}`)
@@ -130,8 +131,8 @@ func TestAfterTheDeadlineNobodyElseIsTold(t *testing.T) {
 	}
 }
 
-// TestAClockThatIsSetBack checks that no step is repeated after the clock was set back. Each later step waits for its
-// time.
+// TestAClockThatIsSetBack checks that no step is repeated after the clock was set back. Each later step happens at
+// its scheduled time.
 func TestAClockThatIsSetBack(t *testing.T) {
 	p := policyWith(remindsEvery(5*time.Minute, 3))
 	r := open(t, p, "apply_discount", `{}`)
@@ -154,8 +155,8 @@ func TestAClockThatIsSetBack(t *testing.T) {
 	}
 }
 
-// TestHoursOfAStage checks that a stage's time stands still outside the working hours of its role. After the lead was
-// told, the clocks follow the lead's working hours.
+// TestHoursOfAStage checks that a stage's clocks stop outside the working hours of its role. After the lead was
+// notified, the clocks follow the lead's working hours.
 func TestHoursOfAStage(t *testing.T) {
 	friday := moment(t, "2026-11-20T16:55:00+01:00")
 	monday := moment(t, "2026-11-23T09:00:00+01:00")
@@ -167,14 +168,14 @@ func TestHoursOfAStage(t *testing.T) {
 	if want := monday.Add(5 * time.Minute); !r.EscalateAt.Equal(want) || !r.RemindAt.Equal(want) {
 		t.Errorf("escalates at %s, reminds at %s; want both at %s", r.EscalateAt, r.RemindAt, want)
 	}
-	// A request that arrives at night also waits, unless the policy says otherwise.
+	// By default, a request that arrives at night also waits for the working hours.
 	if r = openAt(t, p, friday.Add(8*hour)); !r.EscalateAt.Equal(monday.Add(10 * time.Minute)) {
 		t.Errorf("escalates at %s", r.EscalateAt)
 	}
 }
 
-// TestOutsideItGoesUpAtOnce checks a request outside working hours. If the policy asks for it, the request escalates
-// immediately. TestOutsideItGoesUpAtOnce also checks that absent leads are skipped.
+// TestOutsideItGoesUpAtOnce checks a request outside working hours. If the role's working hours are set to escalate,
+// the request escalates immediately. TestOutsideItGoesUpAtOnce also checks that absent leads are skipped.
 func TestOutsideItGoesUpAtOnce(t *testing.T) {
 	escalates := func() *approvers.Hours {
 		h := weekdays(t, "Europe/Berlin", 9*hour, 17*hour)
@@ -199,8 +200,8 @@ func TestOutsideItGoesUpAtOnce(t *testing.T) {
 	}
 }
 
-// TestAStageOfSeveralRoles checks a stage of several roles. It expires when its time has passed in the working hours of
-// one role.
+// TestAStageOfSeveralRoles checks a stage of several roles. The stage expires when the stage's time has passed in the
+// working hours of one role.
 func TestAStageOfSeveralRoles(t *testing.T) {
 	berlin, tokyo := weekdays(t, "Europe/Berlin", 9*hour, 17*hour), weekdays(t, "Asia/Tokyo", 9*hour, 17*hour)
 	p := policyWith(works("team-lead", berlin), works("finance-director", tokyo), func(p *approvers.Policy) {
@@ -213,8 +214,8 @@ func TestAStageOfSeveralRoles(t *testing.T) {
 	}
 }
 
-// TestAChangedPolicyLeavesRunningClocksAlone checks that a changed policy does not change running deadlines. If the
-// policy adds clocks, they start.
+// TestAChangedPolicyLeavesRunningClocksAlone checks that a changed policy does not change running deadlines. Clocks
+// that only the new policy has are started.
 func TestAChangedPolicyLeavesRunningClocksAlone(t *testing.T) {
 	p := policyWith(remindsEvery(12*time.Minute, 3))
 	r := open(t, p, "apply_discount", `{}`)
@@ -237,7 +238,7 @@ func TestAChangedPolicyLeavesRunningClocksAlone(t *testing.T) {
 	}
 }
 
-// openAt opens a discount request at a time.
+// openAt opens a discount request at the given time.
 func openAt(t testing.TB, p *approvers.Policy, at time.Time) approvers.Request {
 	t.Helper()
 	r, _ := approvers.Open(deciding(p, at), open(t, p, "apply_discount", `{}`))

@@ -5,11 +5,12 @@ import (
 	"time"
 )
 
-// Event is one change that a transition made to a request. A transition returns the new request and its events, in the
-// order in which they happened. Timers, audit records and messages are derived from the events alone. A transition
-// without events can change at most how the request is displayed.
+// Event is one change that a transition made to a request. A transition returns the new request and its events, in
+// the order in which they happened. Timers, audit records and messages are derived from the events alone. A
+// transition without events may change only how the request is displayed.
 //
-// All kinds are listed below. Package approvers/workflow, which turns events into rows, must also handle each new kind.
+// The kinds of events. Package approvers/workflow turns events into rows, so that package must also handle each new
+// kind.
 type Event interface{ requestEvent() }
 
 type (
@@ -22,14 +23,14 @@ type (
 	// ArgsEdited means that the arguments were replaced. The execution, its digest and the plan are new.
 	ArgsEdited struct{ Edit Edit }
 
-	// DecisionsFell lists the people whose decisions no longer count, because the arguments or the policy changed.
+	// DecisionsFell lists the people whose decisions don't count after a change of the arguments or the policy.
 	DecisionsFell struct{ Of []PersonID }
 
-	// PlanChanged means that under a new policy, the request's stages or risk changed.
+	// PlanChanged means that a new policy changed the request's stages or risk.
 	PlanChanged struct{}
 
-	// LeadsLeft means that some roles are no longer leads of the stage under a new policy. Escalation had added these
-	// roles.
+	// LeadsLeft means that roles were removed from the stage. Escalation had added these roles as leads, but under
+	// the new policy, they are not leads of the stage's roles.
 	LeadsLeft struct{}
 
 	// StageStarted means that a stage begins, and that its clocks start.
@@ -40,13 +41,14 @@ type (
 		Stage int   // the current stage
 	}
 
-	// RequestUnbundled means that a request leaves its bundle and gets its own card.
+	// RequestUnbundled means that a request gets its own card. Before this event, the request shared a card with the
+	// other requests of its bundle.
 	RequestUnbundled struct{}
 
 	// RequestApproved means that the last stage has its quorum. The call may run.
 	RequestApproved struct{}
 
-	// RequestReopened means that an approved request is pending again. The policy became stricter before the call ran.
+	// RequestReopened means that an approved request becomes pending. The policy became stricter before the call ran.
 	RequestReopened struct{}
 
 	// RequestConsumed means that the approved run starts.
@@ -56,14 +58,14 @@ type (
 	// refused.
 	RequestClosed struct{ State State }
 
-	// Escalated means that a lead was added to the stage. If there are no more leads, it means that all people are told
-	// again.
+	// Escalated means that a lead was added to the stage. If there are no more leads, Escalated means that all people
+	// are notified once more.
 	Escalated struct {
 		Lead  Role // the zero role when Again is set
 		Again bool
 	}
 
-	// EscalationEnded means that there is nobody left to tell.
+	// EscalationEnded means that there is nobody left to notify.
 	EscalationEnded struct{}
 
 	// ReminderDue lists the people to remind now. If all people are away or in do-not-disturb, the list is empty.
@@ -74,26 +76,27 @@ type (
 	PersonInvited struct{ Invite Invite }
 
 	// AvailabilityResolved means that the workflow has checked who can be reached. If nobody works now, RecheckAt is
-	// the time of the next check. Otherwise RecheckAt is zero.
+	// the time of the next check. If somebody works now, RecheckAt is zero.
 	AvailabilityResolved struct{ RecheckAt time.Time }
 
 	// LeadCalled means that the escalation is due now, because no person of the stage can be reached.
 	LeadCalled struct{}
 
-	// RemarkMade is a question, an answer or a comment. Index is its place in Request.Remarks.
+	// RemarkMade is a question, an answer or a comment. Index is the remark's index in Request.Remarks.
 	RemarkMade struct{ Index int }
 
 	// SourceEdited means that the message that led to the request was edited or deleted.
 	SourceEdited struct{}
 
-	// AnswerEdited means that the message with an answer was edited or deleted afterwards. Index is its place in
-	// Request.Remarks.
+	// AnswerEdited means that the message with an answer was edited or deleted afterwards. Index is the answer's
+	// index in Request.Remarks.
 	AnswerEdited struct{ Index int }
 
 	// ValuesRevealed means that a person was shown the masked values.
 	ValuesRevealed struct{ By PersonID }
 
-	// PreviewMade means that a tool preview is ready or has failed. Headline is set if it changed Request.Preview.
+	// PreviewMade means that a tool preview is ready or has failed. Headline reports whether the tool preview changed
+	// Request.Preview.
 	PreviewMade struct{ Headline bool }
 )
 
@@ -150,11 +153,12 @@ func HasEvent[E Event](events []Event) bool {
 	return ok
 }
 
-// NetEvents drops events that later events of the same transaction replace. So each consequence happens once:
+// NetEvents drops events that later events of the same transaction replace. So each consequence happens only once.
+// These are the rules:
 //
-//   - If there are several StageStarted events, the last one remains, with From and After of the first one. If the
-//     request is no longer pending, no StageStarted event remains.
-//   - If the arguments were edited, PlanChanged is dropped, because the edit already includes a new plan.
+//   - If there are several StageStarted events, only the last of them remains, with From and After of the first event.
+//     If the request is not pending after the transaction, NetEvents drops all StageStarted events.
+//   - If the arguments were edited, NetEvents drops PlanChanged, because an edit includes a new plan.
 func (r Request) NetEvents(events []Event) []Event {
 	var out []Event
 	started := -1 // the index of StageStarted in out
@@ -186,11 +190,11 @@ func (r Request) NetEvents(events []Event) []Event {
 	return out
 }
 
-// Reassigned reports whether the request now waits for other roles, or for another group, than before this event.
+// Reassigned reports whether the current stage names other roles, or another group, than the previous stage.
 func (e StageStarted) Reassigned(r Request) bool { return !e.After.AsksLike(r.stage()) }
 
 // Advances reports whether the request is at another stage or has other arguments. Advances returns false for new and
-// reopened requests, because other events report these.
+// reopened requests, because other events report these two cases.
 func (e StageStarted) Advances() bool {
 	switch e.Why {
 	case StageEdited:

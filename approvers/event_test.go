@@ -35,7 +35,7 @@ func events(list []approvers.Event) string {
 	return strings.Join(out, ", ")
 }
 
-// TestEventsOfTransitions shows which events each transition returns.
+// TestEventsOfTransitions checks which events each transition returns.
 func TestEventsOfTransitions(t *testing.T) {
 	p := example()
 	one := open(t, p, "issue_refund", small)   // one stage: the team lead

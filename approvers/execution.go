@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// Effect says whether a second run of a tool would take effect again. Effect determines how an interrupted run is
-// handled.
+// Effect says whether a second run of a tool would repeat the tool's effect. Effect determines how an interrupted run
+// is handled.
 type Effect string
 
-// The effects, from the safest, and how an interrupted run is handled.
+// The effects, from the safest. The comment of each effect says how an interrupted run is handled.
 const (
 	ReadOnly    Effect = "read-only"   // changes nothing: run again after an interruption
 	Idempotent  Effect = "idempotent"  // acts once per execution id: run again with the same id as key
@@ -82,7 +82,7 @@ var (
 	ErrNotRunning = errors.New("this execution is not running")
 	// ErrDigest means that the stored bytes don't match the digest.
 	ErrDigest = errors.New("the stored arguments do not match their digest")
-	// ErrNotUnknown means that nobody can report the outcome, because it is already known.
+	// ErrNotUnknown means that the outcome is known, so nobody can report the outcome.
 	ErrNotUnknown = errors.New("the outcome of this execution is already known")
 )
 
@@ -123,7 +123,7 @@ func (e Execution) Finish(ok bool, result string, now time.Time) (Execution, err
 	return e, nil
 }
 
-// Refuse records that the tool was not run, and why.
+// Refuse records that the tool was not run, and the reason.
 func (e Execution) Refuse(why string, now time.Time) (Execution, error) {
 	e, err := e.Finish(false, why, now)
 	e.Unrun = err == nil
@@ -152,7 +152,7 @@ func (e Execution) Report(happened bool, result string, who PersonID, now time.T
 	return e, nil
 }
 
-// Leave records the person who told the model that the outcome is unknown. The outcome can still be reported.
+// Leave records the person who told the model that the outcome is unknown. People can report the outcome later.
 func (e Execution) Leave(who PersonID) (Execution, error) {
 	if e.State != ExecutionUnknown {
 		return e, ErrNotUnknown
@@ -163,8 +163,8 @@ func (e Execution) Leave(who PersonID) (Execution, error) {
 
 func (e Execution) String() string { return fmt.Sprintf("execution %s of %s", e.ID, e.Tool) }
 
-// Chain returns the execution's audit chain. The chain is the request's chain. An execution without a request has its
-// own chain.
+// Chain returns the execution's audit chain. For an execution with a request, this is the request's chain. An
+// execution without a request has its own chain.
 func (e Execution) Chain() string {
 	if e.Request != "" {
 		return e.Request

@@ -34,7 +34,7 @@ func users(ids ...string) []approvers.Member {
 	return out
 }
 
-// amountAbove is the condition of the policy's only rule, in the form that package config would compile.
+// amountAbove returns the condition of the policy's only rule, compiled as package config would compile it.
 func amountAbove(limit float64) approvers.Condition {
 	return approvers.Condition{Text: "args.amount > 500", Eval: func(f approvers.Facts) (bool, error) {
 		amount, ok := f.Args["amount"].(float64)
@@ -45,13 +45,14 @@ func amountAbove(limit float64) approvers.Condition {
 	}}
 }
 
-// Conditions that always match. The condition failing matches, because it can't be evaluated.
+// Conditions that always match. The condition with the name failing matches, because a condition that can't be
+// evaluated counts as matched.
 var (
 	always  = approvers.Condition{Text: "true", Eval: func(approvers.Facts) (bool, error) { return true, nil }}
 	failing = approvers.Condition{Text: "args.gone", Eval: func(approvers.Facts) (bool, error) { return false, errors.New("no such key: gone") }}
 )
 
-// example is the first policy of docs/policy.md as plain values.
+// example returns the first policy of docs/policy.md as plain values.
 func example() *approvers.Policy {
 	return &approvers.Policy{
 		Hash: "policy-1",
@@ -107,7 +108,7 @@ func deciding(p *approvers.Policy, at time.Time) approvers.DecisionContext {
 	return approvers.DecisionContext{Policy: p, Now: at}
 }
 
-// open opens a request for a call under a policy.
+// The function opens a request for a call under a policy.
 func open(t testing.TB, p *approvers.Policy, tool, args string) approvers.Request {
 	t.Helper()
 	return openCall(p, callOf(tool, args), args)
@@ -124,12 +125,12 @@ func openCall(p *approvers.Policy, c approvers.Call, args string) approvers.Requ
 	return r
 }
 
-// actionBy is a person's action on the request in its current form.
+// actionBy returns a person's action on the request in its current form.
 func actionBy(r approvers.Request, who approvers.Identity, at time.Time) approvers.Action {
 	return approvers.Action{Who: who, At: at, Digest: r.Digest, Rendering: "rendering-1", Reason: "because", Typed: true}
 }
 
-// edited is a call with changed arguments, and the plan that the policy makes for it.
+// edited returns a call with changed arguments and the policy's plan for that call.
 func edited(p *approvers.Policy, r approvers.Request, execution, args string) approvers.Edited {
 	values := map[string]any{}
 	if err := json.Unmarshal([]byte(args), &values); err != nil {
@@ -190,7 +191,7 @@ func invites(events []approvers.Event) (out []approvers.Invite) {
 	return out
 }
 
-// recheckAt is the time of the next availability check. If no check is needed, recheckAt is zero.
+// recheckAt returns the time of the next availability check, or zero if no check is needed.
 func recheckAt(events []approvers.Event) time.Time {
 	e, _ := approvers.FindEvent[approvers.AvailabilityResolved](events)
 	return e.RecheckAt

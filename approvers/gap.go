@@ -8,11 +8,12 @@ type Gap struct {
 	To   time.Time `json:"to"`
 }
 
-// LostClicks is the length of the shortest gap in which clicks are lost finally. Slack retries an event for about this
-// time, so such a gap may also lose events.
+// If a gap is at least as long as LostClicks, the bot reminds people, because clicks in the gap are lost. Slack
+// delivers an event repeatedly for about this time, so a longer gap may also lose events.
 const LostClicks = 6 * time.Minute
 
-// RequestGap is a gap in which a request waited. Slack delivers a click only once, so the bot reminds people.
+// RequestGap is a gap in which a request waited. Slack delivers a click only once, so a click in the gap is lost.
+// Therefore the bot reminds people.
 type RequestGap struct {
 	Gap      Gap `json:"gap"`
 	Reminder int `json:"reminder"` // the number of the reminder that mentions the gap
@@ -21,7 +22,8 @@ type RequestGap struct {
 // RemindOfGap makes a reminder due immediately, because a gap may have lost a click on the request. This reminder
 // counts towards the policy's number of reminders. If reminded is set, people were already reminded since the gap
 // began. In this case, the earlier reminder mentions the gap, and there is no new reminder. RemindOfGap returns false
-// in three cases: the request does not wait, was opened after the gap began, or has already recorded the gap.
+// if the request is not pending, is past its deadline, or was opened after the gap began. RemindOfGap also returns
+// false if the request already records the gap.
 func RemindOfGap(r Request, now time.Time, gap Gap, reminded bool) (Request, bool) {
 	if r.State != Pending || r.late(now) || !r.CreatedAt.Before(gap.From) || r.Gap != nil && r.Gap.Gap.From.Equal(gap.From) {
 		return r, false

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Grant is an approver's permission for later calls of a tool, limited in time, count and arguments. People can see and
-// revoke it at any time. Each run under the grant uses one of its calls.
+// Grant is an approver's permission for later calls of a tool, limited in time, count and arguments. People can see
+// and revoke a grant at any time. Each run under a grant uses one of the grant's calls.
 type Grant struct {
 	ID           string        `json:"id"`
 	Version      uint64        `json:"version"`
@@ -61,14 +61,14 @@ const (
 	GrantDeclined GrantState = "declined"
 )
 
-// Open reports whether the grant can still be used or accepted.
+// Open reports whether the grant can be used or accepted.
 func (s GrantState) Open() bool { return s == GrantOffered || s == GrantLive }
 
 // ErrGrant means that the grant is not in force.
 var ErrGrant = errors.New("the grant is not in force")
 
-// over reports whether the grant is not in force at a time. A grant is also not in force before the time at which it
-// was given. If the clock was set back, now can be earlier than this time.
+// The method reports whether the grant is not in force at the given time. A grant is not in force before the time at
+// which the grant was given. If the clock was set back, the parameter named now can be earlier than this time.
 func (g Grant) over(now time.Time) bool {
 	return g.State != GrantLive || g.Left < 1 || now.Before(g.At) || !now.Before(g.Until)
 }
@@ -84,7 +84,8 @@ func (g Grant) Use(now time.Time) (Grant, error) {
 	return g, nil
 }
 
-// Revoke ends a grant. The person who gave the grant can revoke it. The people of the same role can also revoke it.
+// Revoke ends a grant. The person who gave the grant can revoke it. The current members of the role that gave the
+// authority can also revoke the grant.
 func (g Grant) Revoke(in DecisionContext, who Identity) (Grant, *Denied) {
 	if g.State != GrantLive {
 		return g, g.ended()
@@ -115,7 +116,7 @@ func sameFixed(a, b []Bound) bool {
 	return slices.EqualFunc(fixed(a), fixed(b), func(x, y Bound) bool { return x.Arg == y.Arg && x.holds(y.Equal) })
 }
 
-// Lapse ends a grant or an offer whose time is over. Otherwise Lapse returns false.
+// Lapse ends a grant or an offer whose time is over. If the time is not over, Lapse returns false.
 func (g Grant) Lapse(now time.Time) (Grant, bool) {
 	if !g.State.Open() || now.Before(g.Until) {
 		return g, false
@@ -131,10 +132,10 @@ func (g Grant) close(s GrantState, who PersonID, name string, now time.Time) Gra
 	return g
 }
 
-// Admits returns the reason why a call may not run under the grant. If the call may run, it returns "". Admits applies
-// the current policy. A grant replaces one person's approval of a call with a single stage. It covers only calls that
-// its author's role may approve. Admits does not check whether the author still has that role. Backs does this, because
-// the check needs a look-up in Slack.
+// Admits returns the reason why a call may not run under the grant. If the call may run, Admits returns "". Admits
+// applies the current policy. If a call needs only one stage, a grant replaces one person's approval of this call.
+// The grant covers only calls that the role of the grant's author may approve. Admits does not check whether the
+// author is a member of this role at present. Backs makes this check, with the author's current data from Slack.
 func (g Grant) Admits(in DecisionContext, c Call, toolHash string, args json.RawMessage, plan Plan) string {
 	if why := g.Stalled(in, toolHash); why != "" {
 		return why
@@ -179,7 +180,7 @@ func (g Grant) Stalled(in DecisionContext, toolHash string) string {
 }
 
 // exceeds returns how the grant goes beyond the policy's current terms, or "". The current terms apply even if the
-// grant was given under wider terms.
+// earlier terms, under which the grant was given, were wider.
 func (g Grant) exceeds(terms GrantTerms, now time.Time) string {
 	switch {
 	case g.Uses-g.Left >= terms.Uses:
@@ -190,8 +191,8 @@ func (g Grant) exceeds(terms GrantTerms, now time.Time) string {
 	return g.bounded(terms)
 }
 
-// Backs returns the reason why the grant's author no longer has authority for a call, or "". giver is Slack's current
-// description of this person.
+// Backs returns the reason why the grant's author has no authority for a call at present, or "". giver is Slack's
+// current description of this person.
 func (g Grant) Backs(in DecisionContext, plan Plan, giver Identity) string {
 	role, ok := in.Policy.Role(g.Role)
 	switch {
@@ -225,17 +226,17 @@ func (plan Plan) reach(p *Policy, tool string) []string {
 	return r.Roles()
 }
 
-// Allowance is the permission that an approver adds to an approval. It says how many more similar calls may run, for
-// how long, and up to which numbers.
+// Allowance is the permission that an approver adds to an approval. Allowance says how many more similar calls may
+// run, for how long, and up to which numbers.
 type Allowance struct {
 	Uses   int
 	Within time.Duration
 	AtMost map[string]json.RawMessage // by argument name; arguments that are missing here keep the call's value
 }
 
-// Allow makes the grant that an approver gives on a pending request's card. It applies to the same tool, agent and
-// conversation, within the policy's terms and the approver's authority. Allow does not approve the request; Approve
-// does that.
+// Allow makes the grant that an approver gives on a pending request's card. The grant applies to the same tool, agent
+// and conversation, within the policy's terms and the approver's authority. Allow does not approve the request;
+// Approve does that.
 func (r Request) Allow(in DecisionContext, m Action, a Allowance) (Grant, *Denied) {
 	if denied := r.ready(m); denied != nil {
 		return Grant{}, denied
@@ -273,9 +274,9 @@ func grantScope(r Request) string {
 	return r.Conversation
 }
 
-// Grantable reports whether the policy allows an approver of the request to allow similar calls. Calls that need a
-// typed value are not grantable. These are critical calls, and calls above a cap. Calls with masked arguments are
-// grantable only if the grant fixes these arguments to the revealed values.
+// Grantable reports whether an approver of the request can give a grant for similar calls. Calls that need a typed
+// value are not grantable. These are critical calls, and calls above a cap. Calls with masked arguments are grantable
+// only if the grant fixes these arguments to the revealed values.
 func (r Request) Grantable(in DecisionContext) bool {
 	t, _ := in.Policy.Tool(r.Tool, r.Agent)
 	if r.State != Pending || r.Conversation == "" || !t.Grants.Allowed() || t.Risk >= Critical || !r.Plan.grantable() || r.WantsTyping() {
@@ -286,8 +287,8 @@ func (r Request) Grantable(in DecisionContext) bool {
 	return ok && why == "" && Grant{Args: names(values), Bounds: bounds, Secrets: r.Secrets}.blindly(t) == ""
 }
 
-// Accept accepts an offer. Only people of the role OfferedTo can accept the offer. This role must still be allowed to
-// approve the tool's calls, and the policy's terms must still permit the offer.
+// Accept accepts an offer. Only people of the role OfferedTo can accept the offer. This role must be allowed to
+// approve the tool's calls at present, and the policy's current terms must permit the offer.
 func (g Grant) Accept(in DecisionContext, m Action, toolHash string) (Grant, *Denied) {
 	if denied := g.answerable(in, m); denied != nil {
 		return g, denied
@@ -340,7 +341,7 @@ type Bound struct {
 	Equal  json.RawMessage `json:"equal,omitempty"`   // the exact value; if AtMost and Equal are empty, the call must not have the argument
 }
 
-// holds reports whether an argument satisfies the bound. The function compares numbers exactly, as they are written. A
+// holds reports whether an argument satisfies the bound. holds compares numbers exactly, as they are written. A
 // missing argument satisfies a bound only if AtMost and Equal are empty.
 func (b Bound) holds(value json.RawMessage) bool {
 	if b.AtMost == nil {
@@ -369,12 +370,12 @@ func members(args json.RawMessage) (map[string]json.RawMessage, bool) {
 	return values, json.Unmarshal(args, &values) == nil
 }
 
-// names returns the names of arguments, sorted.
+// The function returns the names of arguments, sorted.
 func names(values map[string]json.RawMessage) []string { return slices.Sorted(maps.Keys(values)) }
 
-// bounds derives the bounds for later calls from this call and the policy's terms. Arguments in Same keep their exact
-// values. Arguments in AtMost get a largest number, by default the number in this call. The second result is the reason
-// why the call can't have such bounds, or "".
+// bounds derives the bounds for later calls from the values in this call, and from the policy's terms. Arguments in
+// Same keep their exact values. Arguments in AtMost get a largest number, by default the number in this call. The
+// second result is the reason why the call can't have such bounds, or "".
 func (g GrantTerms) bounds(values, atMost map[string]json.RawMessage) ([]Bound, string) {
 	var out []Bound
 	for _, arg := range g.AtMost {
@@ -393,8 +394,8 @@ func (g GrantTerms) bounds(values, atMost map[string]json.RawMessage) ([]Bound, 
 	return out, ""
 }
 
-// within returns why the arguments of a call are outside the grant, or "". The grant must have all bounds that the
-// policy requires now.
+// The method returns why the arguments of a call are outside the grant, or "". The grant must have all bounds
+// that the policy requires now.
 func (g Grant) within(terms GrantTerms, args json.RawMessage) string {
 	values, ok := members(args)
 	if !ok {
@@ -414,8 +415,8 @@ func (g Grant) within(terms GrantTerms, args json.RawMessage) string {
 	return ""
 }
 
-// bounded describes a bound that the policy requires now and the grant lacks. If the grant lacks no bound, the function
-// returns "".
+// bounded describes a bound that the policy requires now and that the grant does not have. If the grant has all
+// required bounds, bounded returns "".
 func (g Grant) bounded(terms GrantTerms) string {
 	for _, name := range terms.AtMost {
 		if !slices.ContainsFunc(g.Bounds, func(b Bound) bool { return b.Arg == name && b.AtMost != nil }) {

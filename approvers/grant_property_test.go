@@ -12,9 +12,9 @@ import (
 	"countersign/approvers"
 )
 
-// TestGrantReachesNoFurther gives grants under random policies. Then it changes all other conditions: the policy, the
-// people, the tool, the time, the call and the requester. If a grant covers a call, the grant's author must be able to
-// approve the call alone at that moment. With -rapid.checks=N it runs 60·N cases.
+// TestGrantReachesNoFurther gives grants under random policies. Then the test changes the policy, the people, the
+// tool, the time, the call and the requester. If a grant covers a call, the grant's author must be able to approve
+// the call alone at that moment. With -rapid.checks=N, the test runs 60·N cases.
 func TestGrantReachesNoFurther(t *testing.T) {
 	given, admitted := 0, 0
 	for i := range 60 {
@@ -94,8 +94,8 @@ func oneGrant(t *rapid.T, given, admitted *int) {
 	}
 }
 
-// couldApproveAlone opens the request that would be opened without the grant, and lets it escalate to the end.
-// couldApproveAlone fails the test if the giver's approval does not complete the request.
+// couldApproveAlone opens a request for the call as if there were no grant, and lets the request escalate to the end.
+// couldApproveAlone fails the test if the giver's approval alone does not complete the request.
 func couldApproveAlone(t *rapid.T, p *approvers.Policy, c approvers.Call, args string, now time.Time, giver approvers.Identity, g approvers.Grant) {
 	r := openIn(p, c, args)
 	if r.State != approvers.Pending || r.Plan.Risk >= approvers.Critical || len(r.Plan.Stages) != 1 {
@@ -123,8 +123,8 @@ func couldApproveAlone(t *rapid.T, p *approvers.Policy, c approvers.Call, args s
 	}
 }
 
-// withinBounds compares the arguments with the arguments of the call for which the grant was given. It does not use the
-// code under test.
+// withinBounds compares the arguments with the arguments of the call for which the grant was given. withinBounds does
+// not use the code under test.
 func withinBounds(t *rapid.T, p *approvers.Policy, g approvers.Grant, r approvers.Request, args string) {
 	var was, is struct {
 		Amount   *float64
@@ -147,7 +147,7 @@ func withinBounds(t *rapid.T, p *approvers.Policy, g approvers.Grant, r approver
 	}
 }
 
-// drawGranting is a random policy that allows grants in most cases.
+// drawGranting returns a random policy that allows grants in most cases.
 func drawGranting(t *rapid.T, n int) *approvers.Policy {
 	p := drawPolicy(t, n)
 	for i := range p.Tools {

@@ -9,7 +9,7 @@ import (
 	"countersign/approvers"
 )
 
-// granting is the example's policy with grants for refunds and discounts.
+// granting returns the example's policy, changed to allow grants for refunds and discounts.
 func granting(change ...func(*approvers.Policy)) *approvers.Policy {
 	p := example()
 	p.Approvers[1].Members = users("U0002", "U0007")
@@ -52,7 +52,7 @@ func role(name string, change func(*approvers.Role)) func(*approvers.Policy) {
 
 const refund = `{"order_id":"ORD-1","amount":49.99,"currency":"USD"}`
 
-// asked opens a request in conversation conv_1.
+// The function opens a request in conversation conv_1.
 func asked(p *approvers.Policy, tool, args string) approvers.Request {
 	c := callIn("conv_1", tool, args)
 	r := openCall(p, c, args)
@@ -80,7 +80,7 @@ func allowed(t testing.TB, p *approvers.Policy, tool, args string, who approvers
 	return g
 }
 
-// admits returns the reason why a call may not run under a grant. The function makes the same checks as the executor.
+// admits returns the reason why a call may not run under a grant. admits makes the same checks as the executor.
 func admits(g approvers.Grant, in approvers.DecisionContext, c approvers.Call, hash, args string, giver approvers.Identity) string {
 	plan := in.Policy.Plan(c)
 	if why := g.Admits(in, c, hash, json.RawMessage(args), plan); why != "" {
@@ -122,8 +122,7 @@ func TestGrantBounds(t *testing.T) {
 	}
 }
 
-// Before a call runs under a grant, the current policy, people and tools decide whether the call and the author of the
-// grant are still valid.
+// Before a call runs under a grant, the grant is checked against the current policy, people and tools.
 func TestGrantIsHeldAgainstTheMoment(t *testing.T) {
 	p := granting()
 	g := allowed(t, p, "issue_refund", refund, onLead, threeMore)
@@ -241,7 +240,7 @@ func TestGrantOfALead(t *testing.T) {
 	}
 }
 
-// At a stage of two roles, the role with the lower ceiling can grant nothing above this ceiling.
+// At a stage of two roles, the role with the lower ceiling can't give a grant above this ceiling.
 func TestGrantKeepsToItsCeiling(t *testing.T) {
 	p := granting(tool("apply_discount", func(t *approvers.ToolPolicy) {
 		t.Stages = []approvers.Stage{{Approver: "support-agent", Or: []string{"team-lead"}, Quorum: 1}}
@@ -312,8 +311,8 @@ func TestAllowIsDenied(t *testing.T) {
 	}
 }
 
-// If a request was handed on to a colleague, the colleague may approve it. The colleague can't give a grant, because
-// they could not decide the next call.
+// If a request was handed on to a colleague, the colleague may approve the request. The colleague can't give a grant,
+// because the colleague could not decide the next call.
 func TestWhoWasInvitedAllowsNoMore(t *testing.T) {
 	p := granting(role("team-lead", func(r *approvers.Role) { r.Lead = "" }))
 	r := asked(p, "issue_refund", refund)

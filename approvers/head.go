@@ -85,7 +85,7 @@ func ParseHead(text string) (h Head, err error) {
 	return h, nil
 }
 
-// Sign signs the head with one key. If a new key takes over, it signs with several keys.
+// Sign signs the head with the given keys. More than one key is given only when a new key replaces the old key.
 func (h Head) Sign(keys ...SealKey) (string, error) {
 	signers := make([]note.Signer, len(keys))
 	for i, k := range keys {
@@ -148,7 +148,7 @@ func SignedBy(signed, key string) bool {
 	return err == nil
 }
 
-// HeadChain verifies heads one after the other. HeadChain verifies their numbers, their links, and their signatures.
+// HeadChain verifies heads one after the other. HeadChain verifies the heads' numbers, links and signatures.
 type HeadChain struct {
 	// Named lists the public keys that the operator trusts. If Named is empty, the first head's own key is trusted.
 	Named []string
@@ -168,8 +168,8 @@ func (c *HeadChain) Keys() []string { return slices.Clone(c.keys) }
 // Last returns the last head.
 func (c *HeadChain) Last() Head { return c.last }
 
-// Next verifies the next stored head, including the number and the size that are stored with it. Next returns the
-// faults that it finds. After a fault, verification can continue with the data that could be read.
+// Next verifies the next stored head, including the number and the size that are stored with the head. Next returns
+// the faults that it finds. After a fault, verification can continue with the data that could be read.
 func (c *HeadChain) Next(number, size uint64, signed string) (Head, []error) {
 	var faults []error
 	fault := func(format string, args ...any) {
@@ -250,10 +250,10 @@ const inLine = "countersign-head:"
 // InLine encodes a note as one word, for logs and messages.
 func InLine(signed string) string { return inLine + base64.StdEncoding.EncodeToString([]byte(signed)) }
 
-// KeptHeads parses heads that are kept outside the store. The text has one of two forms. The text consists of notes,
-// each followed by an empty line. Or it has lines with words that InLine wrote, and the rest of these lines is ignored.
-// All other text is a fault. The only exception is an incomplete note at the end of the text or just before its
-// complete copy.
+// KeptHeads parses heads that are kept outside the store. The text has one of two forms. In the first form, the text
+// consists of notes, each followed by an empty line. In the second form, the text consists of lines that contain
+// words written by InLine. KeptHeads ignores the rest of these lines. KeptHeads reports all other text as a fault. An
+// incomplete note is not a fault at the end of the text, or just before its complete copy.
 func KeptHeads(text string) (kept []KeptHead, faults []error) {
 	all := keptNotes(text)
 	if strings.Contains(text, inLine) {

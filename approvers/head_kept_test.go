@@ -8,7 +8,7 @@ import (
 	"countersign/approvers"
 )
 
-// threeHeads are signed notes.
+// threeHeads returns three signed notes.
 func threeHeads(t *testing.T) []string {
 	t.Helper()
 	key := sealKey(t)

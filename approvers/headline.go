@@ -41,8 +41,8 @@ func ToolWords(name string) string {
 	return string(text)
 }
 
-// Telling is the kind of information that an argument gives about a call. The argument's name determines it. Lower
-// values are more important.
+// Telling is the kind of information that an argument gives about a call. The argument's name determines this kind.
+// Lower values are more important.
 type Telling int
 
 // The kinds of arguments.
@@ -67,15 +67,16 @@ func Tells(member string, kind Telling) bool {
 }
 
 // maxMade limits the length of a headline that MadeHeadline makes, in characters. maxMadeValue limits the length of
-// each value in the headline. madeArguments limits the number of arguments that it names.
+// each value in the headline. madeArguments limits the number of arguments in the headline.
 const (
 	maxMade       = 150
 	maxMadeValue  = 40
 	madeArguments = 3
 )
 
-// MadeHeadline makes the headline of a call. It uses the tool's title, or the words of the tool's name, and the call's
-// most important arguments. order lists the arguments that the tool requires. Secret values are left out.
+// MadeHeadline makes the headline of a call. MadeHeadline uses the tool's title and the call's most important
+// arguments. If the tool has no title, MadeHeadline uses the words of the tool's name. The parameter named order
+// lists the arguments that the tool requires. Secret values are left out.
 func MadeHeadline(title, tool string, order []string, args json.RawMessage, secrets []string) string {
 	head := strings.TrimRight(strings.TrimSpace(title), ".:")
 	if head == "" || utf8.RuneCountInString(head) > maxMade/2 || strings.ContainsAny(head, "\n\r") {
@@ -149,8 +150,8 @@ func (m argument) words() string {
 	return words
 }
 
-// short returns a value that fits into a headline: a number, or a short text on one line. For any other value it
-// returns "".
+// The method returns a value that fits into a headline: a number, or a short text on one line. For any other value,
+// the result is "".
 func (m argument) short() string {
 	raw := bytes.TrimSpace(m.raw)
 	if len(raw) == 0 || utf8.RuneCount(raw) > maxMadeValue {
@@ -194,7 +195,7 @@ func topLevel(raw json.RawMessage) (list []argument) {
 	return list
 }
 
-// nameIn returns the name of the call's subject, if the preview is a JSON object that contains one.
+// nameIn returns the name of the call's subject if text is a JSON object that contains such a name.
 func nameIn(text string) string {
 	var object map[string]json.RawMessage
 	if !strings.HasPrefix(text, "{") || json.Unmarshal([]byte(text), &object) != nil {
@@ -222,7 +223,7 @@ func nameSubject(headline string, subject subjectArgument, name string) string {
 	return cutTo(before+": "+subject.value+" ("+name+")"+after, MaxHeadline)
 }
 
-// RequiredArguments lists the arguments that a schema requires, in the order of its properties.
+// RequiredArguments lists the arguments that a schema requires, in the order of the schema's properties.
 func RequiredArguments(schema json.RawMessage) []string {
 	var s struct {
 		Required   []string        `json:"required"`

@@ -17,7 +17,7 @@ type Hours struct {
 // Outside is the treatment of a request that arrives outside of working hours.
 type Outside string
 
-// The ways to treat such a request.
+// The treatments of a request that arrives outside of working hours.
 const (
 	OutsideWaits     Outside = "wait"     // the clocks stand still until the role works again
 	OutsideEscalates Outside = "escalate" // the lead is notified immediately
@@ -27,7 +27,7 @@ const (
 // time.
 const maxDays = 3 * 366
 
-// Open reports whether the role works at a time.
+// Open reports whether the role works at the given time.
 func (h *Hours) Open(t time.Time) bool {
 	if h == nil {
 		return true
@@ -45,8 +45,8 @@ func (h *Hours) day(y int, m time.Month, d int) (from, to time.Time, works bool)
 	return h.at(y, m, d, h.From), h.at(y, m, d, h.To), true
 }
 
-// at returns a time of day by the wall clock. If a clock change skips this time of day, at returns the moment of the
-// change.
+// The method returns the moment at which a wall clock in h's zone shows the given time of day on the given date. If a
+// clock change skips this time of day, the result is the moment of the change.
 func (h *Hours) at(y int, m time.Month, d int, since time.Duration) time.Time {
 	t := time.Date(y, m, d, 0, 0, int(since/time.Second), 0, h.Zone)
 	asked := time.Date(y, m, d, 0, 0, int(since/time.Second), 0, time.UTC)

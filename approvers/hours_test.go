@@ -85,8 +85,8 @@ func TestWorkingTime(t *testing.T) {
 	}
 }
 
-// TestLeftOutHours checks a time of day that a clock change skips. Such a time counts as the moment of the change, both
-// east and west of Greenwich.
+// TestLeftOutHours checks a time of day that a clock change skips. A skipped time counts as the moment of the change,
+// both east and west of Greenwich.
 func TestLeftOutHours(t *testing.T) {
 	for zoneName, change := range map[string]string{"Europe/Berlin": "2026-03-29T03:00:00+02:00", "America/New_York": "2026-03-08T03:00:00-04:00"} {
 		at := moment(t, change)

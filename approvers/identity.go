@@ -9,7 +9,7 @@ type PersonID string
 // Who returns the id of a Slack user. team is the enterprise's id if the workspace belongs to one.
 func Who(team, user string) PersonID { return PersonID(team + "/" + user) }
 
-// operatorPrefix begins the id of a person who acts at the command line.
+// operatorPrefix is the beginning of the id of a person who acts at the command line.
 const operatorPrefix = "operator:"
 
 // Operator returns the id of the person who is logged in at the command line.
@@ -33,13 +33,13 @@ func (p PersonID) User() string {
 	return user
 }
 
-// Identity is a person as Slack currently describes them. No field comes from a button or a modal.
+// Identity describes a person with Slack's current data. No field comes from a button or a modal.
 type Identity struct {
 	ID      PersonID
-	Local   string // the person's user id in the workspace, if the enterprise has another id for them; otherwise empty
+	Local   string // the person's user id in the workspace, if the enterprise uses another id; otherwise empty
 	Name    string
 	Email   string   // in lower case; empty if it is unknown, or if the policy does not accept it as identification
-	Groups  []string // ids and handles of those user groups of the person that the policy names
+	Groups  []string // ids and handles of the person's user groups, as far as the policy names them
 	Deleted bool     // deactivated account
 	Guest   bool     // single- or multi-channel guest
 	Foreign bool     // unknown to the workspace, or from another workspace or enterprise
@@ -69,8 +69,9 @@ func (r Role) Holds(who Identity) bool {
 	return false
 }
 
-// names reports whether a person may still be a member of the role. It uses the policy alone. If the policy names
-// members of the role by user group or e-mail address, names returns true, because only Slack knows these people.
+// The method reports whether a person may be a member of the role, according to the policy alone. If the policy names
+// members of the role by user group or e-mail address, the result is true, because only Slack has the data about
+// these people.
 func (r Role) names(who PersonID) bool {
 	for _, m := range r.Members {
 		if m.Kind != MemberUser || m.Value == who.User() {

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Invite adds one person to the current stage: a stand-in for an absent person, or a colleague to whom the request was
-// handed on. An invitation gives no authority. The invited person decides under one of their own roles. The role is
-// checked at the click.
+// Invite adds one person to the current stage. The person is a stand-in for an absent person, or a colleague to whom
+// an approver handed on the request. An invitation gives no authority. The invited person decides under one of the
+// person's own roles. The invited person's role is checked at the click.
 type Invite struct {
 	Who    PersonID  `json:"who"`
 	Name   string    `json:"name"`
@@ -24,8 +24,8 @@ func (r Request) invites(who PersonID) bool {
 }
 
 // Peer returns the role under which a person could decide in place of the current stage's own people. The role's tool
-// list has the tool. The role's ceiling is at least the lowest ceiling of the stage's roles and, at the last stage, at
-// least the call's risk. If the stage asks for a user group, the person must be in this group.
+// list has the tool. The role's ceiling is at least the lowest ceiling of the stage's roles and, at the last stage,
+// at least the call's risk. If the stage names a user group, the person must be in this group.
 func (r Request) Peer(p *Policy, who Identity) (Role, *Denied) {
 	if code := who.trouble(); code != "" {
 		return Role{}, &Denied{Code: code}
@@ -87,7 +87,8 @@ func (r Request) HandOn(in DecisionContext, m Action, to Identity) (Request, []E
 	return r, []Event{PersonInvited{Invite: i}}, nil
 }
 
-// handedAt returns the people to whom a stage was handed on. If the stage restarts, these people are invited again.
+// handedAt returns the people to whom a stage was handed on. If the stage restarts, these people are also invited to
+// the restarted stage.
 func (r Request) handedAt(stage int) []Invite {
 	var out []Invite
 	for _, i := range r.Handed {
@@ -106,5 +107,5 @@ func (r Request) keepHanded(was []Stage) Request {
 	return r
 }
 
-// maxInvited limits how many people are added to one stage.
+// maxInvited limits the number of people who can be added to one stage.
 const maxInvited = 20

@@ -8,7 +8,7 @@ import (
 	"countersign/approvers"
 )
 
-// peers is the example with two more people: a lead with a separate role, and a person with a low ceiling.
+// peers returns the example with two more people: a lead with a separate role, and a person with a low ceiling.
 func peers() *approvers.Policy {
 	p := example()
 	p.Approvers = append(p.Approvers,
@@ -34,8 +34,8 @@ func handOn(t testing.TB, p *approvers.Policy, r approvers.Request, by, to appro
 	return out
 }
 
-// If a request is handed on to a person, this person decides in their own name and under their own role. The person who
-// handed it on can still decide.
+// If a request is handed on to a person, this person decides in the person's own name and role. The person who handed
+// the request on can still decide.
 func TestHandOn(t *testing.T) {
 	p := peers()
 	r := open(t, p, "issue_refund", small)
@@ -53,7 +53,7 @@ func TestHandOn(t *testing.T) {
 	if own := mustApprove(t, p, handed, onLead, start); own.State != approvers.Approved || own.ClosedRole != "team-lead" {
 		t.Errorf("the person who handed on: %s as %s", own.State, own.ClosedRole)
 	}
-	// The authority is checked again at the click.
+	// The authority is checked once more at the click.
 	p.Approvers[3].MaxRisk = approvers.Medium
 	_, _, denied = handed.Approve(deciding(p, start), actionBy(handed, onNight, start))
 	wantDenied(t, denied, approvers.DeniedNotPeer)
@@ -107,14 +107,14 @@ func TestHandOnIsRefused(t *testing.T) {
 	}
 }
 
-// twoLeads has a stage that needs two people, of two roles.
+// twoLeads returns a policy with a stage that needs two people, of two roles.
 func twoLeads() *approvers.Policy {
 	p := peers()
 	p.Tools[5].Stages = []approvers.Stage{{Approver: "team-lead", Or: []string{"finance-director"}, Quorum: 2}}
 	return p
 }
 
-// An invited person is one more person who may decide. The stage still needs the same number of distinct people, and
+// If a person is invited, one more person may decide. The stage still needs the same number of distinct people, and
 // the next stage begins without the invited person.
 func TestHandOnLowersNoQuorum(t *testing.T) {
 	p := peers()
@@ -129,7 +129,8 @@ func TestHandOnLowersNoQuorum(t *testing.T) {
 	}
 	_, _, denied := r.Approve(deciding(p, start), actionBy(r, onNight, start))
 	wantDenied(t, denied, approvers.DeniedNotMember)
-	// The last stage needs a ceiling that covers the call's risk. So a director can't hand the request on to a trainee.
+	// The last stage needs a ceiling that covers the call's risk. So a director can't hand the request on to a
+	// trainee with a low ceiling.
 	_, _, denied = r.HandOn(deciding(p, start), actionBy(r, onFin1, start), onTrainee)
 	wantDenied(t, denied, approvers.DeniedNotPeer)
 	if denied.Need != approvers.Critical {
@@ -152,15 +153,15 @@ func TestHandOnStaysInTheGroup(t *testing.T) {
 	night := onNight
 	night.Groups = []string{"emea"}
 	r = handOn(t, p, r, emea, night)
-	_, _, denied = r.Approve(deciding(p, start), actionBy(r, onNight, start)) // who has left the group meanwhile
+	_, _, denied = r.Approve(deciding(p, start), actionBy(r, onNight, start)) // the person has left the group meanwhile
 	wantDenied(t, denied, approvers.DeniedGroup)
 	if r = mustApprove(t, p, r, night, start); r.State != approvers.Approved {
 		t.Errorf("%s", r.State)
 	}
 }
 
-// At the last stage, a request can be handed on only to a colleague with a ceiling at the call's risk. This applies
-// even if the ceiling of one of the stage's roles is below that risk.
+// At the last stage, a request can be handed on only to a colleague whose ceiling covers the call's risk. This
+// applies even if the ceiling of one of the stage's roles is below that risk.
 func TestHandOnIsBoundByTheRisk(t *testing.T) {
 	p := twoLeads()
 	p.Tools[5].Risk, p.Tools[5].Stages[0].Quorum = approvers.Critical, 1

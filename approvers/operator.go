@@ -3,15 +3,15 @@ package approvers
 import "slices"
 
 // An operator acts at the command line, without Slack. Operators hold no role and approve for no stage. Operators may
-// stop any call. They may allow a call only if the policy allows break glass for the call's tool. Records name the
-// operator by their login.
+// stop any call. They may allow a call only if the policy allows break glass for the call's tool. Records name an
+// operator by login.
 
 // Operates returns the identity of an operator. The name in the id shows people that this person is an operator.
 func Operates(who PersonID) Identity { return Identity{ID: who, Name: "operator " + who.Login()} }
 
-// BreakGlass records an operator's approval in place of all remaining stages. The current policy must allow this for
-// the tool. The approval is bound to the arguments by their digest. A reason is required. The reason is shown to the
-// people who were passed over.
+// BreakGlass records an operator's approval in place of all remaining stages. The current policy must allow break
+// glass for the tool. The approval is bound to the arguments by the digest of the arguments. A reason is required.
+// The reason is shown to the people whose approval was skipped.
 func (r Request) BreakGlass(in DecisionContext, m Action) (Request, []Event, *Denied) {
 	if m.Who.ID.Login() == "" {
 		return r, nil, &Denied{Code: DeniedUnidentified}
@@ -29,7 +29,7 @@ func (r Request) BreakGlass(in DecisionContext, m Action) (Request, []Event, *De
 	d := m.decision(Approve, Role{}, r, in.Now)
 	d.BreakGlass = true
 	r, decided := r.decide(d)
-	r.Stage = len(r.Plan.Stages) - 1 // Recheck then includes the stages that were passed over
+	r.Stage = len(r.Plan.Stages) - 1 // Recheck then includes the skipped stages
 	r, events := r.approved(in, m, Role{}, decided)
 	return r, events, nil
 }
@@ -68,8 +68,8 @@ func (r Request) BrokenBy() (Decision, bool) {
 	return Decision{}, false
 }
 
-// Concerned returns the roles whose people are told when an operator approves in their place (break glass). The roles
-// are the roles of every stage, the leads added by escalation, and all leads above these roles.
+// Concerned returns the roles whose people are notified about break glass, because an operator approved in place of
+// these people. These are the roles of every stage, the leads added by escalation, and all leads above these roles.
 func (r Request) Concerned(p *Policy) []string {
 	var out []string
 	add := func(name string) {

@@ -10,7 +10,7 @@ import (
 
 var operator = approvers.Operates(approvers.Operator("anna"))
 
-// breakGlassPolicy is the example policy, with break_glass for refunds.
+// breakGlassPolicy returns the example's policy with break_glass for refunds.
 func breakGlassPolicy() *approvers.Policy {
 	p := example()
 	p.Tools[5].BreakGlass = true
@@ -123,8 +123,8 @@ func TestOverridesAllowNoProtectedBreakGlass(t *testing.T) {
 	}
 }
 
-// A call that an operator approved waits again if the policy became stricter before the run. This applies even if the
-// policy no longer allows break_glass.
+// A call that an operator approved must wait for approval if the policy became stricter before the run. The call also
+// waits if the policy does not allow break_glass any more.
 func TestBreakGlassIsHeldAgainstThePolicyOfNow(t *testing.T) {
 	for name, change := range map[string]func(*approvers.Policy){
 		"break glass is off":    func(p *approvers.Policy) { p.Tools[5].BreakGlass = false },
@@ -152,7 +152,7 @@ func TestBreakGlassIsHeldAgainstThePolicyOfNow(t *testing.T) {
 func TestOverrule(t *testing.T) {
 	p := example()
 	pending := open(t, p, "issue_refund", large)
-	p.Tools[5].Rules[0].Stages[0].Rejects = 3 // an operator's single rejection ends the request nevertheless
+	p.Tools[5].Rules[0].Stages[0].Rejects = 3 // an operator's single rejection ends the request, despite the policy
 	pending = mustApprove(t, p, pending, onLead, start)
 	r, _, denied := pending.Overrule(deciding(p, start), approvers.Action{Who: operator, At: start, Reason: "a flood"})
 	if denied != nil || r.State != approvers.Rejected || r.ClosedBy != operator.ID || r.Reason != "a flood" {
@@ -190,7 +190,7 @@ func TestOverrule(t *testing.T) {
 	}
 }
 
-// After an approval by an operator, the people of every stage and all their leads are told, each role once.
+// After an approval by an operator, each role is notified once: the roles of every stage, and all their leads.
 func TestConcerned(t *testing.T) {
 	p := example()
 	p.Approvers = append(p.Approvers, approvers.Role{Name: "board", Title: "Board", MaxRisk: approvers.Critical, CanApprove: []string{"*"}})

@@ -12,14 +12,14 @@ import (
 // Unpinned says how to treat a tool whose definition differs from its pin.
 type Unpinned string
 
-// The treatments of such a tool.
+// The treatments of a tool that differs from its pin.
 const (
 	UnpinnedBlocked Unpinned = ""        // nobody may call it
 	UnpinnedUnknown Unpinned = "unknown" // it may be called as an unknown tool
 )
 
-// Overlay holds two additions of the tools to the policy: annotations from trusted sources, and the tools that differ
-// from their pins. When a tool changes, the overlay and the policy in force change, too.
+// Overlay holds additions to the policy that depend on the tools: annotations from trusted sources, and the tools
+// that differ from their pins. When a tool changes, the overlay and the policy in force change, too.
 type Overlay struct {
 	Presumed   map[string]Presumption // tools that the policy does not name
 	Distrusted map[string]string      // by tool: why it is distrusted, as a part of a sentence
@@ -48,7 +48,8 @@ func (p *Policy) File() string {
 	return file
 }
 
-// Distrusts reports whether a tool is treated as an unknown tool because it differs from its pin, with the reason.
+// Distrusts reports whether a tool is treated as an unknown tool, because the tool differs from its pin. Distrusts
+// also returns the reason.
 func (p *Policy) Distrusts(tool string) (why string, ok bool) {
 	why, ok = p.overlay.Distrusted[tool]
 	return why, ok
@@ -62,7 +63,7 @@ func (p *Policy) Presumes(tool string) (Presumption, bool) {
 	return x, ok && x.Risk != 0 && !named && !builtIn
 }
 
-// hash returns a hash of the overlay, or "" if it is empty.
+// hash returns a hash of the overlay, or "" if the overlay is empty.
 func (o Overlay) hash() string {
 	if len(o.Presumed)+len(o.Distrusted) == 0 {
 		return ""
@@ -77,15 +78,15 @@ func (o Overlay) hash() string {
 	return hex.EncodeToString(h.Sum(nil))[:16]
 }
 
-// policy returns the policy of a tool that only its source describes. This is the policy of unknown tools, with the
-// presumed risk. If that risk is above low, the tool needs approval.
+// policy returns the policy of a tool that only its source describes. The result is the policy of unknown tools, with
+// the presumed risk. If the presumed risk is above low, the tool needs approval.
 func (x Presumption) policy(unknown ToolPolicy) ToolPolicy {
 	unknown.Risk, unknown.Confirm = x.Risk, x.Risk > Low
 	return unknown
 }
 
 // distrusted combines the tool's policy with the policy of unknown tools, and keeps the stricter values. The risk is
-// the highest, and grants, self-approval, blind approvals and break glass are off.
+// set to critical. Grants, self-approval, blind approvals and break glass are switched off.
 func (t ToolPolicy) distrusted(unknown ToolPolicy) ToolPolicy {
 	t.Risk, t.Confirm = Critical, true
 	t.Stages = unionStages(t.Stages, unknown.Stages)

@@ -65,8 +65,8 @@ func TestPresumed(t *testing.T) {
 	}
 }
 
-// The policy's author writes overrides, so an override takes precedence over a presumption. With never_loosen, an
-// override can only make the policy stricter.
+// An override takes precedence over a presumption, because the policy's author writes overrides. With never_loosen,
+// an override can only make the policy stricter.
 func TestPresumedAndOverridden(t *testing.T) {
 	off, on := false, true
 	for name, c := range map[string]struct {
@@ -124,8 +124,8 @@ func TestDistrusted(t *testing.T) {
 	}
 }
 
-// The hash covers the tools' additions to the policy. So waiting requests are checked again when the additions change.
-// If there are no additions, the hash is the hash of the file.
+// The hash covers the additions that come from the tools. So waiting requests are checked again when the additions
+// change. If there are no additions, the hash is the hash of the file.
 func TestOverlayIsPartOfTheHash(t *testing.T) {
 	a, b := overlaid.With(distrusted("a")), overlaid.With(distrusted("b"))
 	low, high := overlaid.With(presumed("a", approvers.Low)), overlaid.With(presumed("a", approvers.High))
@@ -150,7 +150,7 @@ func TestOverlayIsPartOfTheHash(t *testing.T) {
 	}
 }
 
-// If the policy names a tool, a source's claims about it have no effect, even if the source is trusted.
+// If the policy names a tool, a source's claims about the tool have no effect, even if the source is trusted.
 func TestPresumptionsNeverTouchNamedTools(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p, args := drawPolicy(t, 0), drawArgs(t)

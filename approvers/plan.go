@@ -26,7 +26,7 @@ const (
 	Observed Verdict = "observed" // not run, because of observe mode; see Plan.Would
 )
 
-// Plan is the policy's result for one call: its verdict, the people who must allow it, and the reasons.
+// Plan is the policy's result for one call: the verdict, the people who must allow the call, and the reasons.
 type Plan struct {
 	Verdict    Verdict    `json:"verdict"`
 	Would      Verdict    `json:"would,omitempty"` // for Observed: the verdict without the observe mode
@@ -39,8 +39,8 @@ type Plan struct {
 	SelfOK     bool       `json:"self_ok,omitempty"`
 	Blind      bool       `json:"blind,omitempty"` // masked values need not be revealed before an approval
 	PolicyHash string     `json:"policy_hash"`
-	// Matched has the ids of the rules that matched when the plan was made. Matched is nil if the tool has no rules. It
-	// is not stored with the plan: the audit records it.
+	// Matched has the ids of the rules that matched when the plan was made. Matched is nil if the tool has no rules.
+	// Matched is not stored with the plan, because the audit records the rules.
 	Matched []string `json:"-"`
 }
 
@@ -108,7 +108,7 @@ func (p *Policy) riskOf(tool string, t ToolPolicy, known bool) string {
 	return fmt.Sprintf("the policy does not know %s, so it counts as %s risk", tool, t.Risk)
 }
 
-// observe sets the verdict Observed for a call with effects, if observe mode applies.
+// If observe mode applies, observe sets the verdict Observed for a call with effects.
 func (plan *Plan) observe(t ToolPolicy, c Call) {
 	if t.Mode != Observe || c.Effect == ReadOnly {
 		return
@@ -123,7 +123,7 @@ func (p *Policy) AskFor(c Call, limit Limit) Plan {
 }
 
 // RetryPlan plans the repetition of a call whose earlier run has an unknown outcome. The call needs approval, even if
-// the policy would run it automatically.
+// the policy would run the call automatically.
 func (p *Policy) RetryPlan(c Call) Plan {
 	return p.askAnyway(c, "it is unknown whether an earlier run happened")
 }
@@ -140,16 +140,16 @@ func (p *Policy) askAnyway(c Call, why string) Plan {
 	return plan
 }
 
-// askAfterEdit requires approval for an edited call that the policy would run automatically, because the proposed call
-// needed approval. The tool's own stages apply.
+// askAfterEdit requires approval for an edited call that the policy would run automatically. The reason is that the
+// proposed call needed approval. The tool's own stages apply.
 func (plan *Plan) askAfterEdit(p *Policy, t ToolPolicy) {
 	plan.Verdict = Ask
 	plan.why("its arguments were edited while it waited")
 	plan.route(p, t.Name, t.Stages, nil)
 }
 
-// route fills in the stages. They are the stages in the policy, or the first role in routing order that may approve the
-// call.
+// route fills in the stages. If the policy names stages, route uses these stages. If the policy names no stages, the
+// only stage is for the first role in routing order that may approve the call.
 func (plan *Plan) route(p *Policy, tool string, named []Stage, note planTrace) {
 	if len(named) > 0 {
 		plan.Stages = p.resolve(named, tool, plan.Risk)
@@ -162,7 +162,7 @@ func (plan *Plan) route(p *Policy, tool string, named []Stage, note planTrace) {
 	plan.Routed = true
 	found, lowest := false, plan.Risk
 	if note != nil {
-		lowest = Low // an explanation also names the roles that were passed over
+		lowest = Low // an explanation also names the roles that routing skipped
 	}
 	p.covering(tool, lowest, func(r Role) bool {
 		switch {
@@ -183,7 +183,8 @@ func (plan *Plan) route(p *Policy, tool string, named []Stage, note planTrace) {
 	}
 }
 
-// If a stage names only a user group, resolve fills in its roles. The people of the group decide under their own roles.
+// If a stage names only a user group, resolve adds roles to the stage. The people of the group decide under these
+// roles.
 func (p *Policy) resolve(stages []Stage, tool string, risk Risk) []Stage {
 	out := slices.Clone(stages)
 	for i, s := range out {
@@ -206,7 +207,8 @@ func (p *Policy) resolve(stages []Stage, tool string, risk Risk) []Stage {
 	return out
 }
 
-// If the named stages can never be passed, unsatisfiable returns the reason. Otherwise unsatisfiable returns "".
+// If the named stages can never be passed, unsatisfiable returns the reason. If the stages can be passed,
+// unsatisfiable returns "".
 func (plan *Plan) unsatisfiable(p *Policy, tool string) string {
 	able := make([]Stage, 0, len(plan.Stages)) // the stages, each with only those roles whose people can pass it
 	for i, s := range plan.Stages {
@@ -223,8 +225,8 @@ func (plan *Plan) unsatisfiable(p *Policy, tool string) string {
 	return ""
 }
 
-// able returns the roles whose people can pass a stage. If too few people can pass the stage, the second result is the
-// reason. Otherwise the second result is "".
+// able returns the roles whose people can pass a stage. If too few people can pass the stage, the second result is
+// the reason. If enough people can pass the stage, the second result is "".
 func (plan *Plan) able(p *Policy, tool string, i int, s Stage) (roles []string, problem string) {
 	for _, name := range s.Roles() {
 		r, ok := p.Role(name)
@@ -268,8 +270,8 @@ func (plan *Plan) why(format string, args ...any) {
 	plan.Why = append(slices.Clip(plan.Why), fmt.Sprintf(format, args...)) // plans are copied, so append must not write into a shared array
 }
 
-// Union combines two plans, taking the stricter value of each part. After a policy change, a waiting call requires the
-// union of both plans.
+// Union combines two plans and takes the stricter value of each part. After a policy change, a waiting call must meet
+// the union of both plans.
 func (plan Plan) Union(p *Policy, now Plan) Plan {
 	if now.PolicyHash == plan.PolicyHash {
 		return plan
@@ -301,8 +303,8 @@ func (plan Plan) Union(p *Policy, now Plan) Plan {
 // ChangedMeanwhile separates the reasons of the first plan from later reasons.
 const ChangedMeanwhile = "the policy changed while this waited"
 
-// unionReasons appends the new reasons. unionReasons never repeats a reason, even if the policy changes several times.
-// The last reason stays last, because it explains a refusal.
+// unionReasons appends the new reasons. unionReasons never repeats a reason, even if the policy changes several
+// times. The last reason stays last, because the last reason explains a refusal.
 func unionReasons(was, now []string) []string {
 	out := slices.Clone(was)
 	if !slices.Contains(was, ChangedMeanwhile) {
@@ -326,7 +328,7 @@ func unionPeople(a, b []PersonID) []PersonID {
 	return out
 }
 
-// Explain plans a call as [Policy.Plan] does. It also returns the steps that led to the plan.
+// Explain plans a call as [Policy.Plan] does. Explain also returns the steps that led to the plan.
 func (p *Policy) Explain(c Call) (Plan, []string) {
 	var steps []string
 	plan := p.plan(c, func(format string, args ...any) { steps = append(steps, fmt.Sprintf(format, args...)) })

@@ -20,11 +20,12 @@ type Policy struct {
 	Agents      []Agent      // in file order
 	Clients     []Client     // in file order
 	NeverLoosen []string     // tools whose policy no agent's override can loosen, or "*" for all
-	// EmailDomains are in lower case. If the policy names a member by e-mail address, the address must be at one of
-	// these domains, and Slack must have confirmed it. If EmailDomains is empty, no address counts.
+	// EmailDomains are in lower case. If a member is named by e-mail address, the address must be at one of these
+	// domains, and Slack must have confirmed the address. If EmailDomains is empty, no e-mail address identifies a
+	// member.
 	EmailDomains []string
-	// SharedChannels are channels, as #name or id. They may show cards even if people of other organisations are in
-	// them.
+	// SharedChannels are channels, as #name or id. Cards may be posted in these channels even if people of other
+	// organisations are in the channels.
 	SharedChannels []string
 	Caps           Caps
 	Budgets        Budgets
@@ -39,7 +40,7 @@ type Policy struct {
 // Mode determines whether calls with effects run.
 type Mode string
 
-// The modes. In observe mode no call with effects runs, and people see who would have been asked.
+// The modes. In observe mode, no call with effects runs. People only see who would have to decide.
 const (
 	Enforce Mode = ""
 	Observe Mode = "observe"
@@ -59,7 +60,7 @@ func (p *Policy) Names(channel string) bool {
 		slices.ContainsFunc(p.Agents, func(a Agent) bool { return slices.Contains(a.Channels, channel) })
 }
 
-// Caps limit the number of requests put before people. A zero means that there is no cap.
+// Caps limit the number of requests that are shown to people. A zero means that there is no cap.
 type Caps struct {
 	Requester Limit // requests that one person causes; each request beyond the limit needs a typed value
 	Approver  int   // open cards in one place; further requests wait in the card queue and need a typed value
@@ -102,7 +103,7 @@ type ToolPolicy struct {
 	Risk          Risk
 	Confirm       bool    // wait for a countersignature
 	WithPreview   bool    // show a preview even if the policy has no template for it
-	NoPreview     bool    // show no preview, not even the tool's own
+	NoPreview     bool    // show no preview, and not the tool's own preview either
 	Preview       Preview // zero: none
 	MaxAuto       Limit   // automatic runs allowed per conversation; further calls wait for approval. Zero: no limit
 	Rules         []Rule
@@ -127,7 +128,7 @@ type ToolPolicy struct {
 // OnExpiry says what happens to a stage that nobody decided in time.
 type OnExpiry string
 
-// The outcomes of silence. None of the outcomes approves.
+// The outcomes when nobody decides in time. None of the outcomes approves the request.
 const (
 	ExpiryRejects   OnExpiry = "reject"
 	ExpiryEscalates OnExpiry = "escalate" // the next lead is added and the stage gets its time again; after the last lead, the request is rejected
@@ -145,8 +146,8 @@ type GrantTerms struct {
 func (g GrantTerms) Allowed() bool { return g.Uses > 0 && g.Within > 0 }
 
 // Preview describes a call for people. Text is the policy's own template. By is a tool that makes a preview, in
-// addition to the template or instead of it. No is a condition on that tool's preview. If the condition is true, the
-// call would not succeed.
+// addition to the template or instead of the template. No is a condition on the preview that this tool makes. If No
+// is true, the call would not succeed.
 type Preview struct {
 	Text   string
 	Render func(args map[string]any) (string, error)
@@ -168,7 +169,7 @@ type Rule struct {
 	Stages  []Stage
 }
 
-// ID identifies the rule by its condition: the first 16 characters of the SHA-256, in hex. The rules of one tool have
+// ID identifies the rule by its condition: the first 16 characters of the SHA-256, in hex. Two rules of one tool have
 // the same id only if they have the same condition.
 func (r Rule) ID() string { return SumOf([]byte(r.When.Text)).String()[:16] }
 
@@ -196,7 +197,8 @@ type ConversationFacts struct {
 	DM      bool
 }
 
-// Stage is one approval level: the roles that decide it, and the number of different people who must approve.
+// Stage is one approval level. A stage names the roles that decide, and the number of different people who must
+// approve.
 type Stage struct {
 	Approver      string        `json:"approver"`                 // the role's name. Empty in a policy that names only a group: the plan fills in the roles
 	Or            []string      `json:"or,omitempty"`             // further roles whose people may decide
@@ -276,8 +278,8 @@ type Override struct {
 }
 
 // Tool returns the tool's policy for an agent. If the policy does not name the tool, and the tool is not built in, ok
-// is false. In this case, t is the policy of unknown tools, or the policy that is presumed from the tool's source. A
-// distrusted tool always gets the stricter values of two policies: its own policy, and the policy of unknown tools.
+// is false. If ok is false, t is the policy of unknown tools, or the policy that is presumed from the tool's source.
+// A distrusted tool always gets the stricter values of two policies: its own policy, and the policy of unknown tools.
 func (p *Policy) Tool(name, agent string) (t ToolPolicy, ok bool) {
 	t = p.Defaults.UnknownTool
 	t.Name = name
@@ -306,7 +308,8 @@ func (p *Policy) neverLoosens(tool string) bool {
 	return slices.Contains(p.NeverLoosen, tool) || slices.Contains(p.NeverLoosen, "*")
 }
 
-// apply replaces parts of a tool's policy. A protected policy only gets stricter.
+// apply replaces parts of a tool's policy. If protected is set, apply keeps only the changes that make the policy
+// stricter.
 func (o Override) apply(t ToolPolicy, protected bool) ToolPolicy {
 	was := t
 	if o.Risk != 0 {
@@ -343,8 +346,8 @@ func (o Override) apply(t ToolPolicy, protected bool) ToolPolicy {
 	return t
 }
 
-// ReadsNumbers reports whether a rule or a preview reads the arguments as float64. If so, the bot must refuse numbers
-// that float64 can't hold exactly.
+// ReadsNumbers reports whether a rule or a preview reads the arguments as float64. If ReadsNumbers returns true, the
+// bot must refuse numbers that float64 can't hold exactly.
 func (t ToolPolicy) ReadsNumbers() bool {
 	return len(t.Rules) > 0 || t.Preview.Render != nil || t.Preview.No.Eval != nil
 }
@@ -419,8 +422,8 @@ type index struct {
 	all    []int            // indexes of the roles whose list is "*", in the same order
 }
 
-// Indexed returns the policy with an index, which makes routing fast if there are many tools and approvers. The index
-// changes no result. Don't change an indexed policy. Change a copy, and index the copy again.
+// Indexed returns the policy with an index. The index makes routing fast if there are many tools and approvers. The
+// index changes no result. Don't change an indexed policy. Change a copy instead, and index the copy.
 func (p Policy) Indexed() *Policy {
 	x := &index{tools: map[string]int{}, roles: map[string]int{}, byTool: map[string][]int{}}
 	for i, t := range p.Tools {
@@ -466,8 +469,8 @@ func (p *Policy) tool(name string) (ToolPolicy, bool) {
 	return ToolPolicy{}, false
 }
 
-// covering visits the roles that have the tool in their list and a sufficient ceiling. It visits them in routing order:
-// by rising ceiling, then by file order. The function stops when visit returns false.
+// covering visits the roles whose list has the tool and whose ceiling is sufficient. covering visits the roles in
+// routing order: by rising ceiling, then by file order. covering stops when visit returns false.
 func (p *Policy) covering(tool string, risk Risk, visit func(Role) bool) {
 	x := p.index
 	if x == nil {
@@ -496,8 +499,8 @@ func (p *Policy) before(a, b int) bool {
 	return cmp.Or(cmp.Compare(p.Approvers[a].MaxRisk, p.Approvers[b].MaxRisk), cmp.Compare(a, b)) < 0
 }
 
-// The built-in tools. Every agent can be offered them in addition to the operator's tools. These tools change nothing
-// outside the conversation.
+// The built-in tools. Every agent can have the built-in tools in addition to the operator's tools. These tools change
+// nothing outside the conversation.
 const (
 	ToolAskPeople     = "ask_people"      // the model asks the person to confirm or to choose
 	ToolAboutTheAsker = "about_the_asker" // profile, time zone and locale of the requester, from Slack
@@ -542,7 +545,7 @@ func (l Limit) String() string {
 	return fmt.Sprintf("%d/%s", l.Count, l.Per)
 }
 
-// Within describes the limit's window for people: "within an hour".
+// Within describes the limit's window in words: "within an hour".
 func (l Limit) Within() string {
 	switch l.Per {
 	case time.Minute:
@@ -555,13 +558,13 @@ func (l Limit) Within() string {
 	return "within " + l.Per.String()
 }
 
-// looser reports whether l permits more than o in some window.
+// looser reports whether l permits more calls than o in some period.
 func (l Limit) looser(o Limit) bool {
 	return float64(l.Count)*float64(o.Per) > float64(o.Count)*float64(l.Per) || l.Count > o.Count
 }
 
-// MayPause returns the reason why a person may not pause or resume everything under the current policy, or nil. Only
-// people in one of the PausedBy roles may do this.
+// If a person may not pause or resume everything under the current policy, MayPause returns the reason. If the person
+// may do both, MayPause returns nil. Only people in one of the PausedBy roles may pause and resume.
 func (p *Policy) MayPause(who Identity) *Denied {
 	if code := who.trouble(); code != "" {
 		return &Denied{Code: code}

@@ -13,8 +13,8 @@ type Presence struct {
 	StandIn    *Presence // the stand-in of a person who is away, if any
 }
 
-// here returns the first person who is not away. The function tries the person, then their stand-in, then the
-// stand-in's stand-in, and so on. The function returns nil if all of them are away.
+// The method returns the first person who is not away. The method tries the person, then the person's stand-in,
+// then the stand-in's stand-in, and so on. If all of them are away, the result is nil.
 func (p *Presence) here() *Presence {
 	for p != nil && p.Away {
 		p = p.StandIn
@@ -22,15 +22,16 @@ func (p *Presence) here() *Presence {
 	return p
 }
 
-// decided reports whether the person has decided the current stage. It also returns true if the person's approval of an
-// earlier stage counts.
+// decided reports whether the person has decided the current stage. decided also returns true if the person's
+// approval of an earlier stage counts.
 func (r Request) decided(who PersonID) bool {
 	return r.counted(who) || slices.ContainsFunc(r.Against(r.Stage), func(d Decision) bool { return d.By == who })
 }
 
-// TurnOf returns the time since which a person may decide the current stage. This time is the start of the stage, the
-// time at which the stage was handed on to the person, or the time at which escalation added the person's role. TurnOf
-// returns false if the person may not decide the stage, or has already decided it.
+// TurnOf returns the time since which a person may decide the current stage. This time is the start of the stage,
+// unless the person joined the stage later. A person joins a stage when the stage is handed on to the person, or when
+// escalation adds the person's role. TurnOf returns false if the person may not decide the stage, or has already
+// decided it.
 func (r Request) TurnOf(p *Policy, who Identity) (since time.Time, ok bool) {
 	if !r.awaits(p, who) {
 		return time.Time{}, false
@@ -66,9 +67,10 @@ func (r Request) awaits(p *Policy, who Identity) bool {
 	return denied == nil && !r.decided(who.ID)
 }
 
-// ResolveAvailability checks which of the stage's people can be reached now. ResolveAvailability invites stand-ins who
-// have the authority of a peer. If nobody can be reached, ResolveAvailability makes the escalation due. Outside of the
-// working hours of all roles, it schedules the next check for the time at which the first role starts work.
+// ResolveAvailability checks which of the stage's people can be reached now. ResolveAvailability invites stand-ins
+// who have the authority of a peer. If nobody can be reached, ResolveAvailability makes the escalation due. If no
+// role of the stage works now, ResolveAvailability schedules the next check for the time at which the first role
+// starts work.
 func (r Request) ResolveAvailability(in DecisionContext, people []Presence) (Request, []Event) {
 	var events []Event
 	if r.State != Pending || r.late(in.Now) {
@@ -103,9 +105,9 @@ func (r Request) ResolveAvailability(in DecisionContext, people []Presence) (Req
 	return r, append(events, AvailabilityResolved{})
 }
 
-// LeadCall is the reason why a lead was asked before the escalation was due. The reason exists only if people of the
-// stage are deactivated, or if nobody may decide the stage. If people are only absent or in do-not-disturb, there is no
-// reason.
+// LeadCall is the reason why a lead was notified before the escalation was due. A LeadCall exists only if people of
+// the stage are deactivated, or if nobody may decide the stage. If people are only absent or in do-not-disturb, there
+// is no LeadCall.
 type LeadCall struct {
 	Lead        string        `json:"lead"`
 	Deactivated []Deactivated `json:"deactivated,omitempty"` // people of the stage; empty: nobody could decide, for other reasons
@@ -118,8 +120,8 @@ type Deactivated struct {
 	Name string   `json:"name"`
 }
 
-// callOf returns the request's lead calls, with the call of this lead added or replaced. If this lead has no reason to
-// record, callOf removes the lead's call.
+// callOf returns the request's list of lead calls, with a new entry for this lead. If there is no reason to record
+// for this lead, the result has no entry for this lead.
 func callOf(r Request, p *Policy, lead Role, people []Presence) []LeadCall {
 	call := LeadCall{Lead: lead.Name, Others: AwaitsAnybody(r, p, people)}
 	for _, one := range people {
@@ -140,7 +142,8 @@ func AwaitsAnybody(r Request, p *Policy, people []Presence) bool {
 	return slices.ContainsFunc(people, func(one Presence) bool { return r.awaits(p, one.Who) })
 }
 
-// CallOf returns why a lead was asked before the time of the escalation. CallOf returns false if no reason is recorded.
+// CallOf returns the reason why a lead was notified before the time of the escalation. CallOf returns false if no
+// reason is recorded.
 func CallOf(r Request, lead string) (LeadCall, bool) {
 	i := slices.IndexFunc(r.Calls, func(c LeadCall) bool { return c.Lead == lead })
 	if i < 0 {

@@ -8,7 +8,7 @@ import (
 	"countersign/approvers"
 )
 
-// here lists people who can be reached.
+// The function lists people who can be reached.
 func here(people ...approvers.Identity) (out []approvers.Presence) {
 	for _, who := range people {
 		out = append(out, approvers.Presence{Who: who})
@@ -39,7 +39,7 @@ func TestResolveAvailability(t *testing.T) {
 		name    string
 		people  []approvers.Presence
 		invited []string
-		up      bool // the lead is told immediately
+		up      bool // the lead is notified immediately
 	}{
 		{"everybody is here", here(onLead), nil, false},
 		{"in do-not-disturb", []approvers.Presence{quiet(onLead, at.Add(hour))}, nil, true},
@@ -124,8 +124,8 @@ func TestAStandInHasToBeInTheGroup(t *testing.T) {
 	wantDenied(t, denied, approvers.DeniedGroup)
 }
 
-// TestAvailabilityOutsideOfWorkingHours checks that nobody has to be reachable at night. Availability is checked again
-// when the role works.
+// TestAvailabilityOutsideOfWorkingHours checks that outside of working hours, unreachable people do not cause an
+// escalation. Availability is checked once more when the role starts work.
 func TestAvailabilityOutsideOfWorkingHours(t *testing.T) {
 	p := policyWith(works("support-agent", weekdays(t, "Europe/Berlin", 9*hour, 17*hour)))
 	night, opens := moment(t, "2026-11-20T23:00:00+01:00"), moment(t, "2026-11-23T09:00:00+01:00")
@@ -141,8 +141,8 @@ func TestAvailabilityOutsideOfWorkingHours(t *testing.T) {
 	}
 }
 
-// TestAvailabilityWithoutALead checks that nobody is told earlier if there is no lead. No repetition of the escalation
-// chain is used up.
+// TestAvailabilityWithoutALead checks a stage without a lead. If nobody can be reached, nobody is notified early, and
+// the number of possible repetitions of the escalation chain stays the same.
 func TestAvailabilityWithoutALead(t *testing.T) {
 	p := policyWith(repeats(1))
 	r := open(t, p, "cancel_account", `{}`)
@@ -152,8 +152,8 @@ func TestAvailabilityWithoutALead(t *testing.T) {
 	}
 }
 
-// TestSomebodyWhoHasDecided checks that a person who has approved does not count as reachable. If one of two people has
-// approved and the other person is away, the lead is told.
+// TestSomebodyWhoHasDecided checks that a person who has approved does not count as reachable. If one of two people
+// has approved and the other person is away, the lead is notified.
 func TestSomebodyWhoHasDecided(t *testing.T) {
 	p := policyWith(func(p *approvers.Policy) {
 		p.Approvers[1].Members = users("U0002", "U0005")

@@ -6,18 +6,19 @@ import (
 	"countersign/approvers"
 )
 
-// decisionOracle is an independent model of a request. decisionOracle has people's actions, and the request's
-// requirements according to docs/policy.md and docs/adr (3, 5 and 6). decisionOracle does not call the code under test.
+// decisionOracle is an independent model of a request. decisionOracle records people's actions, and the request's
+// requirements according to docs/policy.md and docs/adr (3, 5 and 6). decisionOracle does not call the code under
+// test.
 type decisionOracle struct {
 	call    approvers.Call
 	need    reading
-	hash    string // hash of the policy to which need belongs
+	hash    string // hash of the policy from which need was read
 	state   approvers.State
 	stage   int
 	words   []word   // each person's last decision at each stage, about the current arguments
 	leads   []string // roles that escalation added to the stage
 	invited []approvers.PersonID
-	handed  map[int][]approvers.PersonID // the people to whom each stage was handed on: if the stage begins again, they are invited again
+	handed  map[int][]approvers.PersonID // by stage: the people to whom the stage was handed on
 	edits   int
 	secrets []string             // arguments that were masked when the call was proposed
 	seen    []approvers.PersonID // the people to whom the masked values of the current arguments were revealed
@@ -29,8 +30,8 @@ type word struct {
 	who     approvers.PersonID
 	yes     bool
 	stage   int
-	ceiling approvers.Risk // the highest ceiling among the roles that allowed it
-	role    string         // the role that was recorded with it
+	ceiling approvers.Risk // the highest ceiling among the roles under which the decision was allowed
+	role    string         // the role that was recorded with the decision
 	glass   bool           // an operator's decision, for all remaining stages
 }
 
@@ -39,8 +40,8 @@ func (a *decisionOracle) begin(stage int) {
 	a.stage, a.leads, a.invited, a.begun = stage, nil, slices.Clone(a.handed[stage]), true
 }
 
-// anew begins the stages again. Earlier decisions then no longer count. If a stage is for the same people as before,
-// the people to whom it was handed on remain.
+// anew restarts the stages. Earlier decisions then don't count. If a new stage is for the same people as an old
+// stage, the people to whom the old stage was handed on remain.
 func (a *decisionOracle) anew(was []approvers.Stage) {
 	for i := range a.handed {
 		if i >= len(was) || i >= len(a.need.stages) || !alike(was[i], a.need.stages[i]) {
@@ -65,7 +66,7 @@ func (a *decisionOracle) agreedBefore(who approvers.PersonID) bool {
 	return slices.ContainsFunc(a.words, func(w word) bool { return w.yes && w.who == who && w.stage < a.stage })
 }
 
-// said lists the people who approved a stage, or rejected it.
+// The method lists the people who approved a stage, if yes is true, or the people who rejected the stage.
 func (a *decisionOracle) said(stage int, yes bool) (out []approvers.PersonID) {
 	for _, w := range a.words {
 		if w.stage == stage && w.yes == yes {
@@ -80,7 +81,7 @@ func (a *decisionOracle) rejected(who approvers.PersonID) bool {
 	return slices.Contains(a.said(a.stage, false), who)
 }
 
-// say records a person's decision about the current stage. A person's last decision counts.
+// The method records a person's decision about the current stage. A person's last decision counts.
 func (a *decisionOracle) say(said word) {
 	said.stage = a.stage
 	a.words = append(slices.DeleteFunc(slices.Clone(a.words), func(w word) bool { return w.who == said.who && w.stage == a.stage }), said)
@@ -95,7 +96,7 @@ func (a *decisionOracle) say(said word) {
 	}
 }
 
-// full reports whether Slack knows a person as a full member of the workspace.
+// full reports whether a person is a full member of the workspace, according to Slack.
 func full(who approvers.Identity) bool {
 	return who.ID != "" && !who.Guest && !who.Bot && !who.Deleted && !who.Foreign
 }
@@ -108,7 +109,8 @@ func holds(r approvers.Role, who approvers.Identity) bool {
 	})
 }
 
-// can lists the roles under which a person could decide the current stage, even if the stage does not ask these roles.
+// The method lists the roles under which a person could decide the current stage, even if the stage does not name
+// these roles.
 func (a *decisionOracle) can(p *approvers.Policy, who approvers.Identity) (out []approvers.Role) {
 	if !full(who) || slices.Contains(a.need.barred(), who.ID) {
 		return nil
@@ -121,9 +123,9 @@ func (a *decisionOracle) can(p *approvers.Policy, who approvers.Identity) (out [
 	return out
 }
 
-// may lists the roles under which a person may decide the current stage. The result has three kinds of roles: the
-// stage's own roles, if the person is in the stage's user group; the roles of the leads who were told; and, for invited
-// people, the roles of a peer.
+// The method lists the roles under which a person may decide the current stage. The result contains the stage's
+// own roles, if the person is in the stage's user group. The result also contains the roles of the leads who were
+// notified. For invited people, the result also contains the roles of a peer.
 func (a *decisionOracle) may(p *approvers.Policy, who approvers.Identity) (out []approvers.Role) {
 	s := a.current()
 	for _, r := range a.can(p, who) {
@@ -138,8 +140,8 @@ func (a *decisionOracle) may(p *approvers.Policy, who approvers.Identity) (out [
 	return out
 }
 
-// peer lists the roles under which a person could decide in place of the stage's own people. Such a role has at least
-// the same ceiling.
+// peer lists the roles under which a person could decide in place of the stage's own people. The ceiling of such a
+// role is at least the lowest ceiling of the stage's roles.
 func (a *decisionOracle) peer(p *approvers.Policy, who approvers.Identity) []approvers.Role {
 	s := a.current()
 	if s.Group != "" && !slices.Contains(who.Groups, s.Group) {
@@ -148,7 +150,7 @@ func (a *decisionOracle) peer(p *approvers.Policy, who approvers.Identity) []app
 	return slices.DeleteFunc(a.can(p, who), func(r approvers.Role) bool { return r.MaxRisk < lowest(p, s) })
 }
 
-// lowest is the lowest ceiling among a stage's own roles.
+// lowest returns the lowest ceiling among a stage's own roles.
 func lowest(p *approvers.Policy, s approvers.Stage) approvers.Risk {
 	out := approvers.Critical
 	for _, r := range p.Approvers {
@@ -159,8 +161,8 @@ func lowest(p *approvers.Policy, s approvers.Stage) approvers.Risk {
 	return out
 }
 
-// above lists, for each role of a stage, all leads above the role, from the nearest up. An empty name marks the end of
-// each role's list.
+// The function lists, for each role of a stage, all leads above the role, from the nearest up. An empty name
+// marks the end of each role's list.
 func above(p *approvers.Policy, s approvers.Stage) (out []string) {
 	find := func(name string) int {
 		return slices.IndexFunc(p.Approvers, func(r approvers.Role) bool { return r.Name == name })
@@ -176,8 +178,7 @@ func above(p *approvers.Policy, s approvers.Stage) (out []string) {
 	return out
 }
 
-// up lists the leads who could be told next. For each of the stage's roles, this is the nearest lead who was not told
-// and could decide the stage.
+// For each of the stage's roles, up lists the nearest lead who was not notified and could decide the stage.
 func (a *decisionOracle) up(p *approvers.Policy) (out []string) {
 	s, found := a.current(), false
 	for _, name := range above(p, s) {
@@ -211,13 +212,13 @@ func (a *decisionOracle) policyIs(p *approvers.Policy) {
 		a.state = approvers.Voided
 	case grown:
 		a.anew(was.stages)
-	case a.state == approvers.Pending: // people who were told as leads, and no longer are, can't decide as leads
+	case a.state == approvers.Pending: // people whose roles are not leads any more can't decide as leads
 		a.leads = slices.DeleteFunc(slices.Clone(a.leads), func(name string) bool { return !slices.Contains(above(p, a.current()), name) })
 	}
 }
 
 // stands reports whether an approval counts under a later policy. An approval counts if the person may still decide,
-// according to data that needs no call of Slack.
+// according to data that is known without a call to Slack.
 func (a *decisionOracle) stands(p *approvers.Policy, w word) bool {
 	if w.glass {
 		return settings(p, a.call.Tool, a.call.Facts.Agent).BreakGlass

@@ -58,8 +58,8 @@ func (w *propertyFixture) approve(t *rapid.T) {
 	w.settle(t, after)
 }
 
-// given records an approval. The function also fails the test if the approver has none of the roles with the authority
-// for the call.
+// The method records an approval. The method also fails the test if none of the approver's roles has the
+// authority for the call.
 func (w *propertyFixture) given(t *rapid.T, after approvers.Request, who approvers.Identity, roles []approvers.Role) {
 	d := after.Decisions[len(after.Decisions)-1]
 	if d.By != who.ID || !slices.ContainsFunc(roles, func(r approvers.Role) bool { return r.Name == d.Role }) {
@@ -75,7 +75,7 @@ func (w *propertyFixture) given(t *rapid.T, after approvers.Request, who approve
 	}
 }
 
-// reveal shows somebody the masked values.
+// reveal shows the masked values to a random person.
 func (w *propertyFixture) reveal(t *rapid.T) {
 	w.refresh(t)
 	who, m, valid, fresh := w.drawAction(t)
@@ -144,8 +144,8 @@ func (w *propertyFixture) modify(t *rapid.T) {
 	w.settle(t, after)
 }
 
-// editedNeed returns the requirements that an edited call must pass. Even if the edited call would run without
-// approval, people are asked, because the proposed call waited for them.
+// editedNeed returns the requirements that an edited call must pass. The edited call needs approval even if the
+// policy would run the call automatically, because the proposed call needed approval.
 func (w *propertyFixture) editedNeed(call approvers.Call) reading {
 	need := read(w.policy, call)
 	if need.verdict == approvers.Auto {
@@ -177,13 +177,13 @@ func (w *propertyFixture) withdraw(t *rapid.T) {
 	w.settle(t, after)
 }
 
-// open reports whether the request can still lead to a run.
+// The method reports whether a run of the request's call is possible.
 func (w *propertyFixture) open() bool {
 	return w.state == approvers.Pending || w.state == approvers.Approved
 }
 
-// revoke takes an approval back. People who approved can do this. After the last approval, everybody who may decide the
-// last stage can do this too.
+// revoke takes an approval back. People who approved can revoke their approval. After the last approval, everybody
+// who may decide the last stage can also revoke the approval.
 func (w *propertyFixture) revoke(t *rapid.T) {
 	w.refresh(t)
 	who, m, _, _ := w.drawAction(t)
@@ -222,7 +222,7 @@ func (w *propertyFixture) void(t *rapid.T) {
 	w.settle(t, after)
 }
 
-// run does the work of the executor. It checks the approval against the current policy, and then uses the approval.
+// run does the work of the executor. run checks the approval against the current policy, and then uses the approval.
 func (w *propertyFixture) run(t *rapid.T) {
 	if w.state == approvers.Approved {
 		w.policyIs(w.policy)

@@ -21,7 +21,7 @@ var (
 	someTimes  = []time.Duration{5 * time.Minute, 20 * time.Minute, time.Hour, 5 * time.Hour}
 )
 
-// one draws one of some values.
+// The function draws one of the given values.
 func one[V any](t *rapid.T, label string, of ...V) V { return rapid.SampledFrom(of).Draw(t, label) }
 
 // oneIn returns true in one of n cases, on average.
@@ -31,8 +31,8 @@ func drawRisk(t *rapid.T, label string) approvers.Risk {
 	return approvers.Risk(rapid.IntRange(int(approvers.Low), int(approvers.Critical)).Draw(t, label))
 }
 
-// drawPolicy is a random policy with two tools and up to four roles. Some policies are invalid: they have stages that
-// nobody can pass, circular leads, or stages that name unknown roles.
+// drawPolicy returns a random policy with two tools and up to four roles. Some policies are invalid: they have stages
+// that nobody can pass, circular leads, or stages that name unknown roles.
 func drawPolicy(t *rapid.T, n int) *approvers.Policy {
 	d := drawTool(t)
 	p := &approvers.Policy{Hash: fmt.Sprint("policy-", n), Defaults: approvers.Defaults{

@@ -11,18 +11,19 @@ import (
 	"countersign/approvers"
 )
 
-// TestAStricterPolicyLetsNothingMoreThrough makes random policies stricter, one setting at a time. The change is one of
-// these: a higher risk, one more rule or stage, a larger quorum, fewer rejections that end a request, a lower ceiling,
-// a shorter list of tools, one member or role less, confirmation, no self-approval, masked values, no blind approvals,
-// never_loosen, observe mode, or a tool that differs from its pin. Suppose that a call runs under the stricter policy
-// with the approvals of some people, or without approvals. It must then also run under the earlier policy, with the
-// approvals of the same people in some order.
+// TestAStricterPolicyLetsNothingMoreThrough makes random policies stricter, one setting at a time. The test makes one
+// of these changes: a higher risk, one more rule or stage, a larger quorum, fewer rejections that end a request, or a
+// lower ceiling. Other changes are a shorter list of tools, one member or role less, confirmation, no self-approval,
+// masked values, or no blind approvals. The remaining changes are never_loosen, observe mode, and a tool that differs
+// from its pin. Suppose that a call runs under the stricter policy with the approvals of some people, or without
+// approvals. The call must then also run under the earlier policy, with the approvals of the same people in some
+// order.
 //
-// There is one exception. The ceiling applies only to the last stage. If a ceiling is lowered, routing asks other
-// roles. So the same people may not fit into the stages of the earlier policy. This can happen if the policies have
-// different last stages or another order of stages, or if only the stricter policy names stages. In this case, these
-// people must be able to fill all places of the earlier stages, each person once. One of these people must have the
-// authority for the call's risk. -rapid.checks=N runs twenty times N cases.
+// There is one exception, because the ceiling applies only to the last stage. If a ceiling is lowered, routing
+// selects other roles. So the people who approved may not fit into the stages of the earlier policy. This exception
+// applies if the policies have different last stages or another order of stages, or if only the stricter policy names
+// stages. Under the exception, these people must be able to fill all places of the earlier stages, each person once.
+// One of these people must have the authority for the call's risk. With -rapid.checks=N, the test runs 20·N cases.
 func TestAStricterPolicyLetsNothingMoreThrough(t *testing.T) {
 	seen := &census{}
 	often(t, func(t *rapid.T) {
@@ -50,7 +51,7 @@ func TestAStricterPolicyLetsNothingMoreThrough(t *testing.T) {
 	}
 }
 
-// trial is a call and the people who try to approve it.
+// trial is a call and the people who try to approve the call.
 type trial struct {
 	call   approvers.Call
 	args   string
@@ -58,8 +59,8 @@ type trial struct {
 	up     bool // all leads are notified before anybody decides
 	looks  bool // people have masked values revealed before they approve
 
-	// unasked is set if nobody has clicked since the policy changed. Then Slack was not asked about people's groups and
-	// addresses.
+	// unasked is set if nobody has clicked since the policy changed. In this case, people's groups and addresses were
+	// not requested from Slack.
 	unasked bool
 }
 
@@ -73,7 +74,7 @@ func (c *trial) open(p *approvers.Policy) approvers.Request {
 	return c.told(p, r)
 }
 
-// told escalates to all leads who can be told. No time passes.
+// The method escalates the request to all leads who can be notified. No time passes.
 func (c *trial) told(p *approvers.Policy, r approvers.Request) approvers.Request {
 	if !c.up || r.State != approvers.Pending {
 		return r
@@ -97,7 +98,7 @@ func (c *trial) approve(p *approvers.Policy, r approvers.Request, who approvers.
 	return c.told(p, after), denied == nil
 }
 
-// allTry lets all permitted people approve, until nobody else can.
+// allTry lets people approve until nobody else may approve.
 func (c *trial) allTry(p *approvers.Policy, r approvers.Request) approvers.Request {
 	for more := true; more && r.State == approvers.Pending; {
 		more = false
@@ -110,7 +111,7 @@ func (c *trial) allTry(p *approvers.Policy, r approvers.Request) approvers.Reque
 	return r
 }
 
-// who lists the people whose approval counts.
+// The method lists the people whose approval counts.
 func (c *trial) who(r approvers.Request) (out []approvers.Identity) {
 	for _, d := range r.ValidApprovals() {
 		i := slices.IndexFunc(c.people, func(who approvers.Identity) bool { return who.ID == d.By && full(who) })
@@ -142,8 +143,8 @@ func (c *trial) fresh(t *rapid.T, p, q *approvers.Policy) string {
 	return "by the same people"
 }
 
-// sameLast reports whether the last stage is for the same people as before. The last stage may also be for fewer
-// people, if the same holds for each earlier stage.
+// sameLast reports whether the last stage names the same roles under both plans. The last stage may also name fewer
+// roles under the plan now, if each earlier stage names the same roles or fewer.
 func sameLast(before, now approvers.Plan) bool {
 	for back := 1; back <= len(before.Stages) && back <= len(now.Stages); back++ {
 		a, b := before.Stages[len(before.Stages)-back], now.Stages[len(now.Stages)-back]
@@ -170,9 +171,9 @@ func (c *trial) someOrder(p *approvers.Policy, r approvers.Request, people []app
 	return false
 }
 
-// enough checks the people who approved a call, and fails the test in three cases: they are too few for a stage of the
-// policy, none of them has the authority for the stage's risk, or one of them is a requester. The function uses only
-// the model, and not the code under test.
+// The method checks the people who approved a call. The method fails the test if these people are too few for
+// a stage, or if one of them is a requester. The method also fails the test if none of these people has the authority
+// for the stage's risk. It uses only the model, and not the code under test.
 func (c *trial) enough(t *rapid.T, p *approvers.Policy, people []approvers.Identity) {
 	need, waits, named := gather(p, c.call)
 	if !waits {
@@ -207,13 +208,13 @@ func (c *trial) enough(t *rapid.T, p *approvers.Policy, people []approvers.Ident
 	}
 }
 
-// holds reports whether a person is in a role, according to data that needs no call of Slack.
+// holds reports whether a person may be in a role, according to data that is known without a call to Slack.
 func (c *trial) holds(r approvers.Role, who approvers.Identity) bool {
 	return holds(r, who) || c.unasked && slices.ContainsFunc(r.Members, func(m approvers.Member) bool { return m.Kind != approvers.MemberUser })
 }
 
-// asked lists the roles whose people may decide a stage other than the last one. In some cases, they may do so only
-// after an escalation.
+// The method lists the roles whose people may decide a stage other than the last one. Some of these people may
+// decide the stage only after an escalation.
 func (c *trial) asked(p *approvers.Policy, s approvers.Stage) (out []approvers.Role) {
 	a := decisionOracle{call: c.call, need: reading{stages: []approvers.Stage{s, {}}}}
 	if s.Approver == "" {
@@ -231,7 +232,8 @@ func (c *trial) asked(p *approvers.Policy, s approvers.Stage) (out []approvers.R
 	return out
 }
 
-// waiting lets a call wait under the policy p until the policy becomes q. The call must then pass both policies.
+// The method lets a call wait under the policy p until the policy becomes q. The call must then pass both
+// policies.
 func (c *trial) waiting(t *rapid.T, p, q *approvers.Policy) {
 	if p.Plan(c.call).Verdict != approvers.Ask {
 		return
@@ -257,8 +259,8 @@ func (c *trial) waiting(t *rapid.T, p, q *approvers.Policy) {
 	}
 }
 
-// against lets people approve and reject in the same order under both policies. The second policy needs fewer
-// rejections to end a request. It must not allow more calls than the first policy.
+// The method lets people approve and reject in the same order under both policies. The second policy needs
+// fewer rejections to end a request. The second policy must not allow more calls than the first policy.
 func (c *trial) against(t *rapid.T, p, q *approvers.Policy) {
 	if p.Plan(c.call).Verdict != approvers.Ask {
 		return

@@ -25,7 +25,7 @@ func (w *propertyFixture) sameClocks(t *rapid.T, what string, after approvers.Re
 	}
 }
 
-// handOn hands the request on to a colleague. The colleague becomes one of the stage's people.
+// handOn hands the request on to a colleague. The colleague may then decide the stage.
 func (w *propertyFixture) handOn(t *rapid.T) {
 	w.refresh(t)
 	who, m, valid, _ := w.drawAction(t)
@@ -45,7 +45,7 @@ func (w *propertyFixture) handOn(t *rapid.T) {
 	w.settle(t, after)
 }
 
-// say lets an approver ask or comment. An approver is a person who may decide now, or who has approved a
+// The method lets an approver ask or comment. An approver is a person who may decide now, or who has approved a
 // stage.
 func (w *propertyFixture) say(t *rapid.T) {
 	w.refresh(t)
@@ -75,7 +75,7 @@ func (w *propertyFixture) reply(t *rapid.T) {
 	w.settle(t, after)
 }
 
-// For each person, drawPresence draws whether they are away, who stands in, and how long they are in do-not-disturb.
+// For each person, drawPresence draws an absence, a stand-in, and a time of do-not-disturb.
 func (w *propertyFixture) drawPresence(t *rapid.T) (out []approvers.Presence) {
 	seen := map[approvers.PersonID]bool{}
 	for _, who := range w.people {
@@ -104,14 +104,14 @@ func (w *propertyFixture) drawHere(t *rapid.T, who approvers.Identity) approvers
 	return p
 }
 
-// awaited reports whether a person may decide the stage and has not done so yet.
+// awaited reports whether a person may decide the stage and has not decided it yet.
 func (w *propertyFixture) awaited(who approvers.Identity) bool {
 	return len(w.may(w.policy, who)) > 0 && !w.counted(who.ID) && !w.rejected(who.ID)
 }
 
-// resolveAvailability checks who can be reached. A stand-in joins the stage under one of their own roles. If nobody can
-// be reached, the lead is told immediately. Outside of working hours, availability is checked again when somebody
-// starts work.
+// resolveAvailability checks who can be reached. A stand-in joins the stage under one of the stand-in's own roles. If
+// nobody can be reached, the lead is notified immediately. Outside of working hours, availability is checked once
+// more when somebody starts work.
 func (w *propertyFixture) resolveAvailability(t *rapid.T) {
 	w.refresh(t)
 	people := w.drawPresence(t)

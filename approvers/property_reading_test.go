@@ -8,8 +8,8 @@ import (
 	"countersign/approvers"
 )
 
-// reading has the requirements of a call under a policy, according to docs/policy.md and docs/adr (3 and 4). reading
-// does not use the code under test.
+// reading holds the requirements of a call under a policy, according to docs/policy.md and docs/adr (3 and 4).
+// reading does not use the code under test.
 type reading struct {
 	verdict approvers.Verdict
 	risk    approvers.Risk
@@ -101,8 +101,8 @@ func gather(p *approvers.Policy, c approvers.Call) (out reading, waits bool, nam
 	return out, waits, named
 }
 
-// waitingFor determines the stages. The stages are the named stages. If no stages are named, the stage is the role with
-// the lowest sufficient ceiling.
+// waitingFor determines the stages. The stages are the named stages. If no stages are named, the only stage is for
+// the role with the lowest sufficient ceiling.
 func (n reading) waitingFor(p *approvers.Policy, tool string, named []approvers.Stage) reading {
 	n.verdict, n.stages, n.routed = approvers.Ask, nil, len(named) == 0
 	for i, s := range named {
@@ -192,8 +192,9 @@ func (n reading) barred() []approvers.PersonID {
 	return n.asked
 }
 
-// possible reports whether all stages could be passed if each person counts once. The members of a user group and the
-// owner of an address are known only at the click. So a role with such a member could contain anybody.
+// The method reports whether all stages could be passed if each person counts once. If a member is a user group or an
+// e-mail address, only Slack can tell which people are meant. So a role with such a member counts as a role that
+// could contain anybody.
 func (n reading) possible(p *approvers.Policy, tool string, stages []approvers.Stage) bool {
 	var places [][]string
 	for i, s := range stages {
@@ -224,7 +225,7 @@ func (n reading) possible(p *approvers.Policy, tool string, stages []approvers.S
 	return seated(places, map[string]bool{})
 }
 
-// seated reports whether different people can be assigned to all places. The function tries every way.
+// seated reports whether different people can be assigned to all places. seated tries every assignment.
 func seated(places [][]string, taken map[string]bool) bool {
 	if len(places) == 0 {
 		return true
@@ -242,7 +243,8 @@ func seated(places [][]string, taken map[string]bool) bool {
 	return false
 }
 
-// and combines two readings. The result has the requirements of a call whose policy changed while the call waited.
+// The method combines two readings. The result has the requirements of a call whose policy changed while the call
+// waited.
 func (n reading) and(p *approvers.Policy, tool string, now reading) reading {
 	out := reading{
 		verdict: n.verdict, risk: max(n.risk, now.risk), selfOK: n.selfOK && now.selfOK, blind: n.blind && now.blind,

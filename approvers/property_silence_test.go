@@ -9,10 +9,10 @@ import (
 	"countersign/approvers"
 )
 
-// TestSilenceEndsEveryRequest brings a request into a random state. Then it only lets time pass. Each timer is handled
-// when it is due, in any order. Every request must end. The policy determines the largest time and number of steps. No
-// request may be approved. After a timer was handled, its next time must not be in the past. -rapid.checks=N runs
-// twenty times N cases.
+// TestSilenceEndsEveryRequest brings a request into a random state. Then the test only lets time pass. Each timer is
+// handled when it is due, in any order. Every request must end. The policy limits the time and the number of steps
+// until the end. No request may be approved. After a timer was handled, the timer's next time must not be in the
+// past. With -rapid.checks=N, the test runs 20·N cases.
 func TestSilenceEndsEveryRequest(t *testing.T) {
 	ends := &census{}
 	often(t, func(t *rapid.T) {
@@ -59,13 +59,13 @@ func (w *propertyFixture) silence(t *rapid.T) {
 			handle(t)
 		}
 		w.check(t)
-		if w.state == approvers.Pending && len(w.leads) > asked { // other people are asked: can they be reached?
+		if w.state == approvers.Pending && len(w.leads) > asked { // other people may decide now: can they be reached?
 			again = w.now
 		}
 	}
 }
 
-// nextDue is the time when the next timer is due. If there is no timer, nextDue is zero.
+// nextDue returns the time when the next timer is due. If there is no timer, nextDue is zero.
 func (w *propertyFixture) nextDue(again time.Time) (due time.Time) {
 	timers := []time.Time{w.runBy}
 	if w.state == approvers.Pending {
@@ -86,8 +86,8 @@ func (w *propertyFixture) resolveAgain(t *rapid.T) time.Time {
 	return recheckAt(found)
 }
 
-// longest limits how long a request can wait if nobody acts on it. If nobody decides, the request remains at its stage,
-// but each lead gets the stage's full time.
+// longest limits how long a request can wait if nobody acts on it. If nobody decides, the request remains at its
+// stage, and each lead who is added gets the stage's full time.
 func (w *propertyFixture) longest() time.Duration {
 	if w.state != approvers.Pending {
 		return w.runBy.Sub(w.now) + time.Second
@@ -104,8 +104,8 @@ func (w *propertyFixture) longest() time.Duration {
 }
 
 // steps limits how many timers can be due while the request waits. There is one timer for each lead, each round and
-// each reminder. For each lead, each round and each reminder, there is also one timer for each person in
-// do-not-disturb. There is also one timer for each time at which people come to work.
+// each reminder. For each of these, there may be one more timer for each person in do-not-disturb. There is also one
+// timer for each role that starts work.
 func (w *propertyFixture) steps() int {
 	times := w.times()
 	told := len(w.policy.Approvers) + max(0, times.Repeat) + max(0, times.Reminders)

@@ -9,8 +9,8 @@ import (
 	"countersign/approvers"
 )
 
-// stricter returns a policy in which one setting is stricter, and the name of this setting. If the policy has no such
-// setting, it is unchanged.
+// stricter returns a policy in which one setting is stricter, and the name of this setting. If no setting of this
+// kind can be made stricter, the policy is unchanged.
 func stricter(t *rapid.T, was *approvers.Policy, n int) (*approvers.Policy, string) {
 	p := copied(was)
 	p.Hash = fmt.Sprint("policy-", n)

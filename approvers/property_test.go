@@ -15,10 +15,10 @@ import (
 	"countersign/approvers"
 )
 
-// TestEveryOrderOfEvents drives one request through random events by random people under random policies.
-// TestEveryOrderOfEvents compares every step with a model that is independent of the code under test: who can decide,
-// whose decision counts, which stages must be passed, who was told, and when each deadline passes. -rapid.checks=N runs
-// twenty times N cases. docs/figures.md says how often the test was run.
+// TestEveryOrderOfEvents drives one request through random events by random people under random policies. After every
+// step, the test compares the request with a model that is independent of the code under test. The model computes who
+// can decide, whose decision counts, which stages must be passed, who was notified, and when each deadline passes.
+// With -rapid.checks=N, the test runs 20·N cases. docs/figures.md says how often the test was run.
 func TestEveryOrderOfEvents(t *testing.T) {
 	ends := &census{}
 	often(t, func(t *rapid.T) {
@@ -63,7 +63,7 @@ func TestEveryOrderOfEvents(t *testing.T) {
 	}
 }
 
-// often checks a property in twenty times more cases than rapid does, on all processors.
+// The function checks a property in twenty times as many cases as rapid, on all processors.
 func often(t *testing.T, property func(*rapid.T)) {
 	t.Helper()
 	t.Run("all", func(t *testing.T) {
@@ -102,7 +102,7 @@ func (c *census) String() string {
 	return fmt.Sprintf("runs=%d%s", all, text)
 }
 
-// propertyFixture is one request with its surroundings, and the model's view of it.
+// propertyFixture holds one request, the policy and people around it, and the model of the request.
 type propertyFixture struct {
 	decisionOracle
 	policy   *approvers.Policy
@@ -150,7 +150,7 @@ func newPropertyFixture(t *rapid.T) *propertyFixture {
 	return w
 }
 
-// over reports whether the request is not pending.
+// The method reports whether the request is not pending.
 func (w *propertyFixture) over() bool { return w.state != approvers.Pending }
 
 func drawCall(t *rapid.T, args string) approvers.Call {
@@ -167,7 +167,7 @@ func drawCall(t *rapid.T, args string) approvers.Call {
 
 func (w *propertyFixture) deciding() approvers.DecisionContext { return deciding(w.policy, w.now) }
 
-// refresh does the same as the workflow before every action.
+// refresh does what the workflow does before every action.
 func (w *propertyFixture) refresh(t *rapid.T) {
 	if w.r.State != approvers.Pending {
 		return
@@ -182,8 +182,8 @@ func (w *propertyFixture) refresh(t *rapid.T) {
 	w.check(t)
 }
 
-// sooner reports whether at is not later than was. If one of the times is zero, there is no such time, and the function
-// also returns true.
+// sooner reports whether the first time is not later than the second time. A zero time means that the time is not
+// set. If one of the times is not set, sooner returns true.
 func sooner(at, was time.Time) bool { return at.IsZero() || was.IsZero() || !at.After(was) }
 
 // next lists the states that may follow a state.
@@ -192,7 +192,7 @@ var next = map[approvers.State][]approvers.State{
 	approvers.Approved: {approvers.Consumed, approvers.Expired, approvers.Withdrawn, approvers.Voided, approvers.Revoked, approvers.Pending},
 }
 
-// settle stores the result of a step. The function fails the test if the state may not change in this way.
+// settle stores the result of a step. settle fails the test if the request's state may not change in this way.
 func (w *propertyFixture) settle(t *rapid.T, after approvers.Request) {
 	was := w.r
 	if after.State != was.State && !slices.Contains(next[was.State], after.State) {

@@ -26,7 +26,7 @@ func (w *propertyFixture) times() approvers.ToolPolicy {
 	return t
 }
 
-// asked lists the roles that were asked: the stage's own roles, and the leads who were told.
+// The method lists the stage's own roles, and the leads who were notified.
 func (w *propertyFixture) asked() []string { return append(rolesOf(w.current()), w.leads...) }
 
 // roles returns the existing roles with these names.
@@ -39,7 +39,8 @@ func (w *propertyFixture) roles(names []string) (out []approvers.Role) {
 	return out
 }
 
-// atWork reports whether a role works at a time. Hours begin and end on the full hour.
+// atWork reports whether a role works at the given time. The function relies on hours that begin and end on the full
+// hour.
 func atWork(h *approvers.Hours, at time.Time) bool {
 	if h == nil {
 		return true
@@ -49,7 +50,7 @@ func atWork(h *approvers.Hours, at time.Time) bool {
 	return h.Days[local.Weekday()] && !slices.Contains(h.Holidays, local.Format("2006-01-02")) && hour >= h.From && hour < h.To
 }
 
-// worksNow reports whether one of the roles works. If there are no roles, worksNow returns true.
+// worksNow reports whether at least one of the roles works now. If there are no roles, worksNow returns true.
 func (w *propertyFixture) worksNow(names []string) bool {
 	roles := w.roles(names)
 	return len(roles) == 0 || slices.ContainsFunc(roles, func(r approvers.Role) bool { return atWork(r.Hours, w.now) })
@@ -70,7 +71,8 @@ func worked(h *approvers.Hours, from, to time.Time) (sum time.Duration) {
 	return sum
 }
 
-// through reports whether at is the first time at which one of the roles will have worked for the duration d from now.
+// The method reports whether the given time is the first time at which one of the roles has worked for the duration
+// d, counted from now.
 func (w *propertyFixture) through(names []string, at time.Time, d time.Duration) bool {
 	roles := w.roles(names)
 	if len(roles) == 0 {
@@ -100,8 +102,8 @@ func (w *propertyFixture) checkBegun(t *rapid.T) {
 }
 
 // checkEscalation compares the time of the next escalation with the model. The escalation is immediate if the people
-// who were told last don't work now, and their roles escalate outside working hours. If there is nobody left to tell,
-// there is no escalation.
+// who were notified last don't work now, and their roles escalate outside working hours. If there is nobody left to
+// notify, there is no escalation.
 func (w *propertyFixture) checkEscalation(t *rapid.T) {
 	times := w.times()
 	at, up := w.r.EscalateAt, len(w.up(w.policy)) > 0
@@ -147,8 +149,8 @@ func (w *propertyFixture) escalate(t *rapid.T) {
 	w.checkEscalation(t)
 }
 
-// expire handles a deadline. If the policy escalates on expiry, the stage goes to the next lead with its full time,
-// until there are no more leads.
+// expire handles a deadline. If the policy escalates on expiry, the next lead gets the stage's full time, until there
+// are no more leads.
 func (w *propertyFixture) expire(t *rapid.T) {
 	pending := w.state == approvers.Pending && !w.now.Before(w.r.ExpiresAt)
 	due := pending || w.state == approvers.Approved && !w.now.Before(w.runBy)
@@ -174,7 +176,8 @@ func (w *propertyFixture) expire(t *rapid.T) {
 	w.checkEscalation(t)
 }
 
-// remind checks who gets reminders: only people who were told, have not decided, are present, and may be disturbed.
+// remind checks who gets reminders: only people who were notified, have not decided, are present, and may be
+// disturbed.
 func (w *propertyFixture) remind(t *rapid.T) {
 	w.refresh(t)
 	people, r := w.drawPresence(t), w.r

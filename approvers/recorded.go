@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// The names of stored facts that are compared with a request. docs/audit.md lists all facts.
+// Names of stored facts. Unrecorded compares these facts with a request. docs/audit.md lists all facts.
 const (
 	FactStages         = "stages"   // the plan's stages, as Stage.String writes them
 	FactValidApprovals = "standing" // whose approvals count, in order
 )
 
-// FactRules is the fact with the ids of the rules that matched a call, separated by commas. If no rule matched, its
-// value is empty. If the tool has no rules, a record does not have the fact.
+// FactRules is the fact with the ids of the rules that matched a call, separated by commas. If no rule matched, the
+// value of the fact is empty. If the tool has no rules, a record does not have the fact.
 const FactRules = "rules"
 
 // NoteRules adds FactRules to the facts of a record about a new plan.
@@ -41,13 +41,13 @@ func (r Request) ValidApprovalFacts() string {
 	return strings.Join(ids, ",")
 }
 
-// Passed reports whether a stage has its quorum. A stage that asks for fewer than one person is never passed.
+// Passed reports whether a stage has its quorum. A stage with a quorum below one is never passed.
 func (r Request) Passed(stage int) bool {
 	return stage < len(r.Plan.Stages) && r.Plan.Stages[stage].Quorum >= 1 && r.At(stage) >= r.Plan.Stages[stage].Quorum
 }
 
 // agreed returns a text that names the missing approvals of an approved request. If the request has all approvals in
-// its plan, it returns "".
+// its plan, agreed returns "".
 func (r Request) agreed() string {
 	if _, broken := r.BrokenBy(); broken {
 		return ""
@@ -71,10 +71,10 @@ func (r Request) agreed() string {
 }
 
 // Unrecorded returns the difference between a request and its chain, as a part of a sentence. If the request and the
-// chain agree, Unrecorded returns "". If the two differ, the request was changed without a recorded transition. Such a
-// request must not be decided, and its call must not run. Unrecorded also verifies the chain's links and hashes.
-// For an ended request, Unrecorded compares less. Its texts may have been erased, or it may have been rebuilt from its
-// history after damage.
+// chain agree, Unrecorded returns "". If the two differ, the request was changed without a recorded transition. Such
+// a request must not be decided, and its call must not run. Unrecorded also verifies the chain's links and hashes.
+// For an ended request, Unrecorded compares fewer fields. The texts of an ended request may be erased, or the request
+// may be rebuilt from its history after damage.
 func (r Request) Unrecorded(chain []AuditRecord) string {
 	if err := VerifyChain(chain); err != nil {
 		return err.Error()

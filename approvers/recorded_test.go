@@ -36,7 +36,7 @@ func TestQuorumBelowOneNeverCounts(t *testing.T) {
 	})
 }
 
-// chained returns a request that the lead and one of two directors have approved, and its history.
+// chained returns a request and its history. The lead and one of two directors have approved the request.
 func chained() (approvers.Request, []approvers.AuditRecord) {
 	r := approvers.Request{
 		ID: "req", State: approvers.Pending, Conversation: "c", Call: "call", Tool: "pay", ToolHash: "h", Execution: "e", Args: []byte("{}"), Stage: 1,
@@ -63,7 +63,7 @@ func chained() (approvers.Request, []approvers.AuditRecord) {
 	return r, chain
 }
 
-// Unrecorded detects every change to a request's call, plan, state or decisions that the history does not record.
+// Unrecorded detects every change to a request's call, plan, state or decisions that is missing in the history.
 func TestUnrecorded(t *testing.T) {
 	r, chain := chained()
 	if why := r.Unrecorded(chain); why != "" {

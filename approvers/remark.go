@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// RemarkKind is the kind of a remark. A remark is a text about a request. It does not decide the request.
+// RemarkKind is the kind of a remark. A remark is a text about a request. A remark does not decide the request.
 type RemarkKind string
 
 // The kinds of remark.
@@ -15,7 +15,7 @@ const (
 	Comment  RemarkKind = "comment"  // from an approver to the other approvers
 )
 
-// Remark is a text about a request that its card shows.
+// Remark is a text about a request. The request's card shows the text.
 type Remark struct {
 	Kind RemarkKind `json:"kind"`
 	To   int        `json:"to,omitempty"` // for an answer: the index of the question in Request.Remarks
@@ -37,7 +37,7 @@ func (r Request) Answered(question int) bool {
 	return slices.ContainsFunc(r.Remarks, func(m Remark) bool { return m.Kind == Answer && m.To == question })
 }
 
-// Say adds an approver's question or comment, whose text is Action.Reason. Two groups of people can add a remark:
+// Say adds an approver's question or comment. Action.Reason is the text. Two groups of people can add a remark:
 // people who may decide now, and people whose approval of an earlier stage counts. A remark changes no decision and
 // stops no clock.
 func (r Request) Say(in DecisionContext, m Action, kind RemarkKind) (Request, []Event, *Denied) {
@@ -54,8 +54,8 @@ func (r Request) Say(in DecisionContext, m Action, kind RemarkKind) (Request, []
 	return r.remark(Remark{Kind: kind, By: m.Who.ID, Name: m.Who.Name, Role: role, Text: m.Reason, At: in.Now})
 }
 
-// speakingRole returns the role beside a person's remark. The person may decide now under this role, or has approved
-// under it.
+// speakingRole returns the role that is shown beside a person's remark. The person may decide now under this role, or
+// has approved under this role.
 func (r Request) speakingRole(p *Policy, who Identity) (string, *Denied) {
 	role, denied := r.Authority(p, who)
 	if denied == nil {
@@ -69,7 +69,7 @@ func (r Request) speakingRole(p *Policy, who Identity) (string, *Denied) {
 	return "", denied
 }
 
-// Reply answers a question. Only requesters can do this, and only once for each question.
+// Reply answers a question. Only requesters can reply, and only once to each question.
 func (r Request) Reply(in DecisionContext, m Action, question int) (Request, []Event, *Denied) {
 	if denied := r.waits(m); denied != nil {
 		return r, nil, denied
@@ -86,9 +86,9 @@ func (r Request) Reply(in DecisionContext, m Action, question int) (Request, []E
 	return r.remark(Remark{Kind: Answer, To: question, By: m.Who.ID, Name: m.Who.Name, Text: m.Reason, At: in.Now, MessageTS: m.Written})
 }
 
-// RecordAnswerEdit records that the message in which an answer was written was edited or deleted. The answer stays as
-// it was given. RecordAnswerEdit returns false if the message answered no question of an open request, or if the edit
-// is already recorded.
+// RecordAnswerEdit records that the message with an answer was edited or deleted. The text of the answer does not
+// change. RecordAnswerEdit returns false if the message is not an answer in an open request, or if the edit is
+// already recorded.
 func RecordAnswerEdit(r Request, ts string, w MessageEdit) (Request, []Event, bool) {
 	i := slices.IndexFunc(r.Remarks, func(m Remark) bool { return m.Kind == Answer && m.MessageTS != "" && m.MessageTS == ts })
 	if i < 0 || !r.State.Open() || !w.After(r.Remarks[i].MessageEdit) {

@@ -9,7 +9,7 @@ import (
 	"countersign/approvers"
 )
 
-// says is an action with a text.
+// says returns a person's action with a text.
 func says(r approvers.Request, who approvers.Identity, text string) approvers.Action {
 	m := actionBy(r, who, start)
 	m.Reason = text
@@ -100,7 +100,7 @@ func reply(p *approvers.Policy, r approvers.Request, m approvers.Action, questio
 	return func() *approvers.Denied { _, _, d := r.Reply(deciding(p, start), m, question); return d }
 }
 
-// A card holds a limited number of remarks, but every question on it can be answered.
+// A card holds a limited number of remarks, but every question on the card can be answered.
 func TestTheLastPlacesAreKeptForAnswers(t *testing.T) {
 	p := example()
 	for comments := range approvers.MaxRemarks + 1 {

@@ -17,8 +17,8 @@ func (r Request) reminds(in DecisionContext) bool {
 	return t.RemindAfter > 0 && r.Reminded < t.Reminders
 }
 
-// nextReminder returns the time of the next reminder for people who have not decided. If there is none, it returns
-// zero.
+// nextReminder returns the time of the next reminder for people who have not decided. If no reminder is due later,
+// nextReminder returns zero.
 func (r Request) nextReminder(in DecisionContext) time.Time {
 	if !r.reminds(in) {
 		return time.Time{}
@@ -40,7 +40,7 @@ func (r Request) RemindNext() time.Time {
 	return next
 }
 
-// earlier returns the earlier of two times. A zero time means that there is no time.
+// earlier returns the earlier of two times. A zero time counts as not set.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
@@ -48,11 +48,11 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// Remind returns the people to remind now, in a ReminderDue event. Remind reminds only people who are present and have
-// not decided. If a reminder is due, or the chain of leads has ended once more, Remind reminds all of these people.
-// Otherwise Remind reminds only people whose do-not-disturb has ended. If a person is in do-not-disturb, the reminder
-// waits until it ends. If a gap causes a reminder, it goes only to people who were asked before the gap. Remind returns
-// false if no reminder is due.
+// Remind returns the people to remind now, in a ReminderDue event. Remind reminds only people who are present and
+// have not decided. If a reminder is due, or if all people are notified once more after the last lead, Remind reminds
+// all of these people. If neither is the case, Remind reminds only people whose do-not-disturb has ended. If a person
+// is in do-not-disturb, the person's reminder waits until do-not-disturb ends. A reminder that a gap caused goes only
+// to people who could decide before the gap. Remind returns false if no reminder is due.
 func (r Request) Remind(in DecisionContext, people []Presence) (Request, []Event, bool) {
 	next := r.RemindNext()
 	if r.State != Pending || next.IsZero() || in.Now.Before(next) || r.late(in.Now) {
@@ -87,7 +87,8 @@ func (r Request) Remind(in DecisionContext, people []Presence) (Request, []Event
 	return r, []Event{ReminderDue{People: told}}, true
 }
 
-// askedSinceGap reports whether a gap caused the last reminder, and the person was asked only after that gap began.
+// askedSinceGap reports whether a gap caused the last reminder, and the person could decide only after that gap
+// began.
 func askedSinceGap(r Request, p *Policy, who Identity) bool {
 	if r.Gap == nil || r.Gap.Reminder != r.Reminded+r.Told {
 		return false

@@ -59,7 +59,7 @@ func TestWhoHasDecidedIsNotReminded(t *testing.T) {
 	}
 }
 
-// TestReminderOfGap checks that only people who were asked before the gap are reminded, because other people can't have
+// TestReminderOfGap checks that only people who could decide before the gap are reminded. Other people can't have
 // clicked in the gap.
 func TestReminderOfGap(t *testing.T) {
 	p := policyWith(remindsEvery(8*time.Minute, 3))
@@ -80,8 +80,8 @@ func TestReminderOfGap(t *testing.T) {
 	}
 }
 
-// TestDoNotDisturb checks that the reminder comes after do-not-disturb, if the request still waits. If do-not-disturb
-// was extended, the reminder comes later.
+// TestDoNotDisturb checks that the reminder comes after the end of do-not-disturb, if the request is still pending.
+// If do-not-disturb was extended, the reminder waits for the later end.
 func TestDoNotDisturb(t *testing.T) {
 	p := policyWith(remindsEvery(8*time.Minute, 1))
 	r := open(t, p, "cancel_account", `{}`)
@@ -98,7 +98,7 @@ func TestDoNotDisturb(t *testing.T) {
 	if !due || !slices.Equal(names(told), []string{"U0004"}) || !end.RemindNext().IsZero() || end.Reminded != 1 {
 		t.Errorf("reminded %v, next at %s, counted %d; want U0004 alone, once, as part of the first", names(told), end.RemindNext(), end.Reminded)
 	}
-	// If a person has decided in the meantime, the person gets no reminder. An absent person also gets no reminder.
+	// A person who has decided in the meantime gets no reminder. An absent person also gets no reminder.
 	for _, p2 := range [][]approvers.Presence{{away(onFin2)}, nil} {
 		if end, told, _ := r.Remind(deciding(p, later), p2); len(reminded(told)) != 0 || !end.RemindNext().IsZero() {
 			t.Errorf("reminded %v, next at %s", names(told), end.RemindNext())
@@ -126,7 +126,8 @@ func TestTwoAreOwed(t *testing.T) {
 	}
 }
 
-// TestARoundIsNoReminder checks that telling all people again (after the last lead) does not count as a reminder.
+// TestARoundIsNoReminder checks that a repeated notification of all people (after the last lead) does not count as a
+// reminder.
 func TestARoundIsNoReminder(t *testing.T) {
 	p := policyWith(repeats(1), remindsEvery(25*time.Minute, 1))
 	r := open(t, p, "cancel_account", `{}`)

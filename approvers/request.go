@@ -22,7 +22,7 @@ const (
 	Refused   State = "refused"   // nobody could have allowed it
 )
 
-// Open reports whether the request can still lead to a run.
+// Open reports whether a run of the request's call is possible.
 func (s State) Open() bool { return s == Pending || s == Approved }
 
 // DecisionKind is the kind of a person's decision.
@@ -91,8 +91,8 @@ type Request struct {
 	Plan              Plan               `json:"plan"`
 	Stage             int                `json:"stage"`               // index into Plan.Stages
 	Joined            []string           `json:"joined,omitempty"`    // roles that escalation added to the current stage
-	JoinedAt          []time.Time        `json:"joined_at,omitempty"` // when each of them was added
-	Calls             []LeadCall         `json:"calls,omitempty"`     // why some of these roles were added before the time of the escalation
+	JoinedAt          []time.Time        `json:"joined_at,omitempty"` // when each role in Joined was added
+	Calls             []LeadCall         `json:"calls,omitempty"`     // why roles in Joined were added before the escalation was due
 	Invited           []Invite           `json:"invited,omitempty"`   // people who were added to the current stage
 	Handed            []Invite           `json:"handed,omitempty"`    // everybody to whom a stage was handed on by a colleague
 	Decisions         []Decision         `json:"decisions,omitempty"`
@@ -100,8 +100,8 @@ type Request struct {
 	Remarks           []Remark           `json:"remarks,omitempty"`
 	Retry             *Retry             `json:"again,omitempty"`   // set if the request repeats a call whose earlier outcome is unknown
 	StepUp            string             `json:"step_up,omitempty"` // why approval needs a typed value although the risk is not critical
-	Bundle            string             `json:"bundle,omitempty"`  // the card that it shares with other requests of its step; empty: it shares none
-	Apart             bool               `json:"apart,omitempty"`   // it has left the bundle for a card of its own; the bundle only mentions it
+	Bundle            string             `json:"bundle,omitempty"`  // the card shared with other requests of the step; empty: none
+	Apart             bool               `json:"apart,omitempty"`   // the request has its own card; the bundle's card only mentions it
 	QueuedAt          []string           `json:"lines,omitempty"`   // addresses whose card queue counts this request, as an open card or as a waiting request
 	CreatedAt         time.Time          `json:"created_at"`
 	StageAt           time.Time          `json:"stage_at,omitzero"`    // when the current stage began
@@ -111,20 +111,21 @@ type Request struct {
 	Reminded          int                `json:"reminded,omitempty"`   // reminders of the current stage
 	DeferredReminders []DeferredReminder `json:"owed,omitempty"`       // reminders that wait for the end of a do-not-disturb
 	Rounds            int                `json:"rounds,omitempty"`     // how often the current stage's escalation chain was repeated
-	Told              int                `json:"told,omitempty"`       // how many of these repetitions everybody has been notified of
+	Told              int                `json:"told,omitempty"`       // how many of the Rounds have been announced to everybody
 	Gap               *RequestGap        `json:"gap,omitempty"`        // the last gap after which people were reminded; nil: none
 	Unreached         *Unreached         `json:"unreached,omitempty"`  // set if Slack refused every card of the current stage
-	RunBy             time.Time          `json:"run_by,omitzero"`      // when the approval expires; zero before it
+	RunBy             time.Time          `json:"run_by,omitzero"`      // when the approval expires; zero: not approved
 	ClosedAt          time.Time          `json:"closed_at,omitzero"`
 	ClosedBy          PersonID           `json:"closed_by,omitempty"` // empty: ended by a deadline or the policy
 	ClosedName        string             `json:"closed_name,omitempty"`
 	ClosedRole        string             `json:"closed_role,omitempty"`
 	Reason            string             `json:"reason,omitempty"`
-	Damaged           bool               `json:"damaged,omitempty"` // it ended because its record was damaged; the fields were restored from its history and its call
-	Lost              bool               `json:"lost,omitempty"`    // it ended because the store was restored from a backup; later changes are not known
+	Damaged           bool               `json:"damaged,omitempty"` // the request ended because its record was damaged; the fields were restored from its history and its call
+	Lost              bool               `json:"lost,omitempty"`    // the request ended because the store was restored from a backup; later changes are not known
 }
 
-// AskFacts are the facts at the time of the proposal. The facts are stored so that the call can be planned again.
+// AskFacts are the facts at the time of the proposal. The facts are stored so that the call can be planned once more
+// after a policy change.
 type AskFacts struct {
 	Asker        PersonID          `json:"asker"`
 	AskerName    string            `json:"asker_name"`
@@ -137,7 +138,8 @@ type AskFacts struct {
 	Caller       *Caller           `json:"caller,omitempty"`     // nil: Countersign's own agent asked
 }
 
-// Action is one person's click on a request, or a message about it. At is the time at which Slack delivered the action.
+// Action is one person's click on a request, or a message about the request. At is the time at which Slack delivered
+// the action.
 type Action struct {
 	Who       Identity
 	At        time.Time
@@ -179,7 +181,7 @@ func (r Request) stage() Stage {
 	return r.Plan.Stages[r.Stage]
 }
 
-// Remark returns the remark with index i, or the zero Remark if there is none.
+// Remark returns the remark with index i, or the zero Remark if there is no such remark.
 func (r Request) Remark(i int) Remark {
 	if i < 0 || i >= len(r.Remarks) {
 		return Remark{}
@@ -187,14 +189,14 @@ func (r Request) Remark(i int) Remark {
 	return r.Remarks[i]
 }
 
-// last reports whether the request is at its last stage. A role's ceiling applies only at the last stage.
+// The method reports whether the request is at its last stage. A role's ceiling applies only at the last stage.
 func (r Request) last() bool { return r.Stage == len(r.Plan.Stages)-1 }
 
 // Bundled reports whether the request shares a card with other requests of its step.
 func (r Request) Bundled() bool { return r.Bundle != "" && !r.Apart }
 
-// People returns all requesters of the request and all people who took part in it, without repetition. These people see
-// the request in their history.
+// People returns all requesters of the request and all people who acted on the request. No person occurs twice. These
+// people see the request in their history.
 func (r Request) People() []PersonID {
 	out := slices.Clone(r.Facts.Requesters)
 	for _, d := range r.Decisions {
@@ -274,7 +276,7 @@ func (r Request) Authority(p *Policy, who Identity) (Role, *Denied) {
 	return Role{}, denied
 }
 
-// title returns the current stage's name for people.
+// title returns a readable name of the current stage.
 func (r Request) title(p *Policy) string {
 	if r.Stage < 0 || r.Stage >= len(r.Plan.Stages) {
 		return ""
@@ -287,7 +289,7 @@ func (r Request) counted(who PersonID) bool {
 	return slices.ContainsFunc(r.ValidApprovals(), func(d Decision) bool { return d.By == who })
 }
 
-// Over returns the denial for an action after the request was resolved.
+// Over returns the denial for an action on a request that has ended.
 func (r Request) Over() *Denied {
 	if r.Damaged {
 		return &Denied{Code: DeniedDamaged, At: r.ClosedAt}
@@ -307,9 +309,9 @@ func (r Request) end(s State, who PersonID, name, role, reason string, now time.
 	return r.close(s, who, name, role, reason, now), []Event{RequestClosed{State: s}}, nil
 }
 
-// MessageEdit records that a message was edited or deleted after it had been read. The message led to a call, or
-// answered a question about a request. The model's input, the call and the answer stay unchanged. The people who decide
-// see the edit.
+// MessageEdit records that a message was edited or deleted after the bot had read the message. The message led to a
+// call, or answered a question about a request. The model's input, the call and the answer stay unchanged. The people
+// who decide see the edit.
 type MessageEdit struct {
 	At      time.Time `json:"at"`
 	Edit    string    `json:"edit,omitempty"` // Slack's ts of the edit; the latest edit counts
@@ -317,14 +319,14 @@ type MessageEdit struct {
 	Text    string    `json:"text,omitempty"` // the current text; empty for a deleted message
 }
 
-// After reports whether the edit replaces the earlier edit was, which may be nil. Slack may report edits out of order,
-// and a deletion is final.
+// After reports whether the edit w replaces the edit that is already recorded. The parameter named was is the
+// recorded edit, or nil. Slack may report edits out of order, and a deletion is final.
 func (w MessageEdit) After(was *MessageEdit) bool {
 	return was == nil || !was.Deleted && (w.Deleted || w.Edit > was.Edit)
 }
 
 // RecordMessageEdit records an edit or deletion of the message that led to an open request. RecordMessageEdit returns
-// false if this is already known.
+// false if the request is not open, or if w does not replace the recorded edit.
 func (r Request) RecordMessageEdit(w MessageEdit) (Request, []Event, bool) {
 	if !r.State.Open() || !w.After(r.Facts.MessageEdit) {
 		return r, nil, false

@@ -3,8 +3,8 @@ package approvers
 import "time"
 
 // A store that is restored from a backup lacks everything that happened after the backup. Calls that were open in the
-// backup may have been decided and run since. So all these calls end. They are not decided or run again. People are
-// told to check the outcome.
+// backup may have been decided and run after the backup. So all these calls end. They are not decided or run a second
+// time. People are told to check the outcome.
 
 // LostTrack returns the reason that ends all records which were open in the backup.
 func LostTrack(taken time.Time) string {
@@ -15,12 +15,12 @@ func LostTrack(taken time.Time) string {
 // lostGuidance is the advice to the model about a call that was open in the backup.
 const lostGuidance = "It is not known whether it was run. Do not call it again; tell the person that somebody has to check first."
 
-// LostResult is the model's result for a call that was open without a request.
+// LostResult returns the result, for the model, of a call that was open in the backup and had no request.
 func LostResult(tool string, taken time.Time) Result {
 	return Result{Status: OutcomeVoided, Tool: tool, Reason: LostTrack(taken), Guidance: lostGuidance}
 }
 
-// Lose ends an open request after a restore. The given time is the time of the backup.
+// Lose ends a request that was open in the backup. taken is the time of the backup.
 func (r Request) Lose(in DecisionContext, taken time.Time) (Request, []Event, *Denied) {
 	r, events, denied := r.Void(in, LostTrack(taken))
 	if denied == nil {
@@ -29,8 +29,8 @@ func (r Request) Lose(in DecisionContext, taken time.Time) (Request, []Event, *D
 	return r, events, denied
 }
 
-// Lose ends a grant after a restore, because nobody knows its uses after the backup. If the grant is only an offer,
-// Lose declines it.
+// Lose ends a grant after a restore, because nobody knows the uses of the grant after the backup. If the grant is
+// only an offer, Lose declines the offer.
 func (g Grant) Lose(who Identity, now time.Time) Grant {
 	if g.State == GrantOffered {
 		return g.close(GrantDeclined, who.ID, who.Name, now)

@@ -25,8 +25,8 @@ const (
 	OutcomeObserved  Outcome = "observed" // not run, because the policy only observes
 )
 
-// Result is the structured tool result of a call. Every call gets one, except a plain success. The result tells the
-// model the outcome, the deciding role, and the possible next steps.
+// Result is the structured tool result of a call. Every call gets a Result, except a call that succeeded exactly as
+// it was proposed. The result tells the model the outcome, the deciding role, and the possible next steps.
 type Result struct {
 	Status    Outcome         `json:"status"`
 	Tool      string          `json:"tool"`
@@ -93,7 +93,7 @@ func NewResult(status Outcome, tool, reason, decidedBy string) Result {
 	return Result{Status: status, Tool: tool, Reason: reason, DecidedBy: decidedBy, Guidance: guidance[status]}
 }
 
-// ClosedResult is the result of a request that ended without a run.
+// ClosedResult returns the result of a request that ended without a run.
 func (r Request) ClosedResult(p *Policy) Result {
 	title := r.ClosedRole
 	if role, ok := p.Role(r.ClosedRole); ok {
@@ -131,8 +131,9 @@ func reported(e Execution, m *Modified, doubt string) (Outcome, string) {
 	return res.Status, res.Text()
 }
 
-// RunResult returns the result of a finished execution for the model. If nobody edited the call, this is the tool's own
-// response. Otherwise it is a structured result.
+// RunResult returns the result of a finished execution for the model. If nobody edited the call and there was no
+// earlier run, the result of a successful run is the tool's own response. In all other cases, the result is a
+// structured Result.
 func RunResult(p *Policy, e Execution, r *Request) (Outcome, string) {
 	m, doubt := r.modified(p), r.earlierRunNote()
 	switch {

@@ -9,7 +9,8 @@ import (
 	"countersign/approvers"
 )
 
-// TestEveryEndTeaches checks requests that end without a run: the model learns what happened and what to do next.
+// TestEveryEndTeaches checks the results of requests that end without a run. A result must tell the model what
+// happened and what to do next.
 func TestEveryEndTeaches(t *testing.T) {
 	p := example()
 	for _, state := range []approvers.State{
@@ -76,8 +77,8 @@ func reportedBy(e approvers.Execution) approvers.Execution {
 	return e
 }
 
-// If a call was edited and then rejected or expired, the model is told about the edit. Otherwise the model would think
-// that the reason is about its own arguments.
+// If a call was edited and then rejected or expired, the model is told about the edit. Without this information, the
+// model would relate the reason to its own arguments.
 func TestAnEndAfterAnEditTellsOfTheEdit(t *testing.T) {
 	p := example()
 	r := open(t, p, "issue_refund", large)

@@ -34,7 +34,8 @@ func (r Request) revealedTo(who PersonID, secrets []string) bool {
 	})
 }
 
-// Reveal records that a person who may decide saw the values of the current arguments at some secret paths.
+// Reveal records that a person saw the values of the current arguments at the given secret paths. The person must be
+// allowed to decide the request.
 func (r Request) Reveal(in DecisionContext, m Action, secrets []string) (Request, []Event, *Denied) {
 	if denied := r.MayDecide(in, m); denied != nil {
 		return r, nil, denied
@@ -50,8 +51,9 @@ func (r Request) withoutReveal(who PersonID) []Reveal {
 	return slices.DeleteFunc(slices.Clone(r.Revealed), func(v Reveal) bool { return v.By == who })
 }
 
-// revealsAfterEdit returns the reveals that stay valid after an edit. Only the editor's reveals stay valid, because the
-// editor saw the masked values and wrote the changes. All other people must see the values of the new call again.
+// revealsAfterEdit returns the reveals that stay valid after an edit. Only the editor's reveals stay valid, because
+// the editor saw the masked values and wrote the changes. All other people must see the masked values of the new
+// call.
 func (r Request) revealsAfterEdit(editor PersonID, digest string) []Reveal {
 	for _, v := range r.Revealed {
 		if v.By == editor && v.Digest == r.Digest {
@@ -73,11 +75,11 @@ func (r Request) unrecordedReveal(chain []AuditRecord) bool {
 }
 
 // FactShownAs is the fact of an AuditShown record that says where the request was shown. The value of the fact is the
-// kind of an outbox message, "view" (the last page of all arguments), "home" or ShownAsReveal. In the store, the fact
-// keeps its older name "surface".
+// kind of an outbox message, "view" (the last page of all arguments), "home" or ShownAsReveal. In records, the name
+// of the fact is "surface".
 const FactShownAs = "surface"
 
-// ShownAsReveal is the FactShownAs of the form that reveals masked values.
+// ShownAsReveal is the value of FactShownAs for the form that reveals masked values.
 const ShownAsReveal = "reveal"
 
 // HasSecrets reports whether arguments have values at secret paths. Unreadable arguments count as arguments with such
@@ -123,7 +125,8 @@ func (g Grant) blindly(t ToolPolicy) string {
 	return ""
 }
 
-// masked reports whether the calls under the grant have masked arguments, and the policy does not allow blind approval.
+// masked reports whether the calls under the grant have masked arguments. If the policy allows blind approval, masked
+// returns false.
 func (g Grant) masked(t ToolPolicy) bool {
 	secrets := Secrets(g.Secrets, t.Secrets)
 	return !t.Blind && slices.ContainsFunc(g.Args, func(arg string) bool { return HoldsSecret(secrets, arg) })

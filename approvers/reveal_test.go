@@ -9,7 +9,7 @@ import (
 	"countersign/approvers"
 )
 
-// masking is the example with a masked argument of refunds.
+// masking returns the example's policy, changed so that an argument of refunds is masked.
 func masking() *approvers.Policy {
 	p := granting(tool("issue_refund", func(t *approvers.ToolPolicy) { t.Secrets = []string{"note"} }))
 	p.Approvers[1].Members = users("U0002", "U0007")
@@ -37,7 +37,7 @@ func revealed(t testing.TB, p *approvers.Policy, r approvers.Request, who approv
 	return out
 }
 
-// Each person must see the masked values of the current arguments before approving them.
+// Each person must see the masked values of the current arguments before approving the call.
 func TestMaskedValuesAreRevealedBeforeAnApproval(t *testing.T) {
 	p := masking()
 	r := refundAsked(t, p, masked)
@@ -69,8 +69,8 @@ func TestMaskedValuesAreRevealedBeforeAnApproval(t *testing.T) {
 	}
 }
 
-// An edit changes the arguments. Then only the editor has seen all masked values, because the editor saw the old values
-// and wrote the new values.
+// An edit changes the arguments. After the edit, only the editor has seen all masked values, because the editor saw
+// the old values and wrote the new values.
 func TestAnEditNeedsANewLook(t *testing.T) {
 	p := masking()
 	other := person("U0007")
@@ -87,8 +87,8 @@ func TestAnEditNeedsANewLook(t *testing.T) {
 	}
 }
 
-// The policy key blind allows approvals without revealing the masked values. The key applies to a request only if the
-// policy has had it ever since the call was proposed.
+// The policy key blind allows approvals without revealing the masked values. The key applies to a request only if
+// every policy since the proposal of the call has the key.
 func TestBlind(t *testing.T) {
 	p := masking()
 	blind := tool("issue_refund", func(t *approvers.ToolPolicy) { t.Blind = true })
@@ -114,7 +114,7 @@ func TestBlind(t *testing.T) {
 	}
 }
 
-// If the policy no longer allows blind approvals, a blind approval no longer counts, even after the last stage.
+// If a new policy does not allow blind approvals, earlier blind approvals don't count, even after the last stage.
 func TestBlindApprovalsFall(t *testing.T) {
 	p, stricter := masking(), masking()
 	p.Tools[5].Blind = true
@@ -136,8 +136,8 @@ func TestBlindApprovalsFall(t *testing.T) {
 	}
 }
 
-// If a new policy masks an argument, the argument's value was shown before. Therefore earlier approvals count, but the
-// value must be revealed to later approvers.
+// If a new policy masks an argument, earlier approvers have seen the argument's value. Therefore their approvals
+// count, but the value must be revealed to later approvers.
 func TestNewlyMaskedValues(t *testing.T) {
 	was, now := granting(), masking()
 	now.Hash = "policy-2"
@@ -195,7 +195,7 @@ func TestGrantsOfMaskedCalls(t *testing.T) {
 	if got := why(p, g); got != "" {
 		t.Errorf("with the note that was seen: %s", got)
 	}
-	loose := g // as one that was given before
+	loose := g // a grant without a bound for the masked note
 	loose.Bounds = slices.DeleteFunc(slices.Clone(g.Bounds), func(b approvers.Bound) bool { return b.Arg == "note" })
 	old := masking()
 	old.Tools[5].Grants.Same = nil

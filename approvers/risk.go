@@ -39,7 +39,7 @@ func (r Risk) String() string {
 	return riskNames[r]
 }
 
-// MarshalText writes the name that the policy file uses.
+// MarshalText writes the name that the policy file uses for the risk level.
 func (r Risk) MarshalText() ([]byte, error) {
 	if r == 0 {
 		return nil, nil
@@ -50,7 +50,7 @@ func (r Risk) MarshalText() ([]byte, error) {
 	return []byte(riskNames[r]), nil
 }
 
-// UnmarshalText reads the name that the policy file uses.
+// UnmarshalText reads the name that the policy file uses for the risk level.
 func (r *Risk) UnmarshalText(b []byte) error {
 	if len(b) == 0 {
 		*r = 0

@@ -39,7 +39,7 @@ func TestRouting(t *testing.T) {
 		{name: "an unknown tool is critical", tool: "format_disk", args: `{}`, verdict: approvers.Ask, risk: approvers.Critical,
 			stages: []approvers.Stage{stage("finance-director", 1)}, why: "the policy does not know format_disk"},
 		{name: "an agent's override can ask", tool: "search_orders", args: `{}`, verdict: approvers.Ask, risk: approvers.Low,
-			stages: []approvers.Stage{stage("finance-director", 1)}, // the only tool list that has it
+			stages: []approvers.Stage{stage("finance-director", 1)}, // no other role's tool list has the tool
 			change: func(p *approvers.Policy, _ *approvers.Call) {
 				yes := true
 				p.Agents[0].Overrides = map[string]approvers.Override{"search_orders": {Confirm: &yes}}

@@ -8,13 +8,14 @@ import (
 	"strings"
 )
 
-// Secret arguments are named by their path: names joined by dots, without list indexes. "card.number" is the number of
-// card, or of each element if card is a list. All values below a secret path are secret too. "*" means all arguments.
+// Secret arguments are named by their path: names joined by dots, without list indexes. "card.number" is the member
+// "number" of the object "card", or of each element if "card" is a list. All values below a secret path are secret
+// too. "*" means all arguments.
 
-// SecretPaths returns the arguments that a tool's JSON Schema marks as secret: by "x-secret": true, "writeOnly": true,
-// or "format": "password". The schema comes from the tool's source. So it may refer to itself, and may describe too
-// many paths to list. Therefore SecretPaths stops at a limit. Beyond the limit, every part that could contain a secret
-// counts as secret.
+// SecretPaths returns the arguments that a tool's JSON Schema marks as secret: by "x-secret": true, "writeOnly":
+// true, or "format": "password". The schema comes from the tool's source. So the schema may refer to itself, and may
+// describe too many paths to list. Therefore SecretPaths stops at a limit. Beyond the limit, every part that could
+// contain a secret counts as secret.
 func SecretPaths(schema json.RawMessage) []string {
 	var root any
 	if json.Unmarshal(schema, &root) != nil || !anyWithin(root, marked) {
@@ -33,7 +34,8 @@ func marked(s map[string]any) bool {
 	return s["x-secret"] == true || s["writeOnly"] == true || s["format"] == "password"
 }
 
-// anyWithin reports whether the function is returns true for a schema or for a schema inside it.
+// anyWithin applies a function to a schema and to the schemas inside this schema. anyWithin returns true if the
+// function returns true for one of these schemas.
 func anyWithin(schema any, is func(map[string]any) bool) bool {
 	switch s := schema.(type) {
 	case map[string]any:
@@ -59,7 +61,7 @@ type schemaWalk struct {
 	found []string
 }
 
-// schemaStep is a schema inside another schema, with the path of the arguments that it describes.
+// schemaStep is a schema inside another schema, with the path of the arguments that the inner schema describes.
 type schemaStep struct {
 	schema any
 	path   []string
@@ -73,7 +75,7 @@ const (
 	maxSchemaDepth = 100
 )
 
-// step examines the next schema, and appends the schemas that are nested in it.
+// step examines the next schema, and appends the schemas that are nested in this schema.
 func (w *schemaWalk) step() {
 	at := w.steps[w.taken]
 	w.taken++
@@ -117,7 +119,7 @@ func (w *schemaWalk) step() {
 	}
 }
 
-// at resolves a reference within the schema. For any other reference, it returns nil.
+// The method resolves a reference within the schema. For a reference to another document, the result is nil.
 func (w *schemaWalk) at(ref string) any {
 	rest, ok := strings.CutPrefix(ref, "#")
 	if !ok {
@@ -149,7 +151,7 @@ func IsSecret(secrets []string, path string) bool {
 	return slices.ContainsFunc(secrets, func(s string) bool { return s == "*" || path == s || strings.HasPrefix(path, s+".") })
 }
 
-// HoldsSecret reports whether the argument at a path, or any value below it, is secret.
+// HoldsSecret reports whether the argument at a path is secret, or any value below the path.
 func HoldsSecret(secrets []string, path string) bool {
 	return IsSecret(secrets, path) || slices.ContainsFunc(secrets, func(s string) bool { return strings.HasPrefix(s, path+".") })
 }

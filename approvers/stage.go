@@ -79,8 +79,8 @@ func (s Stage) Title(p *Policy) string {
 	return "@" + s.Group + " (" + title + ")"
 }
 
-// unionStages keeps the order of a and appends the stages that only b has. If both have a stage, it keeps the stricter
-// values. unionStages never merges two stages of the same list.
+// unionStages keeps the order of a and appends the stages that only b has. If both lists have a stage, the union has
+// the stricter values of the two. unionStages never merges two stages of the same list.
 func unionStages(a, b []Stage) []Stage {
 	out := slices.Clone(a)
 	both := make([]bool, len(a))
@@ -102,7 +102,8 @@ func unionStages(a, b []Stage) []Stage {
 	return out
 }
 
-// sooner returns the shorter of two durations. A zero duration means that there is no duration.
+// sooner returns the shorter of two durations. A zero duration means that no duration is set. If one duration is
+// zero, sooner returns the other duration.
 func sooner(a, b time.Duration) time.Duration {
 	if a == 0 || b == 0 {
 		return max(a, b)
@@ -125,9 +126,9 @@ func stageList(p *Policy, stages []Stage) string {
 	return strings.Join(parts, ", then ")
 }
 
-// people returns user ids of members of the roles who are not barred. It returns no more than most ids. open is true if
-// one of the roles has members by user group or e-mail address. Such members are known only at the click, so the
-// function assumes that the role has enough people.
+// people returns the user ids of the roles' members who are not barred. The parameter named most limits the number of
+// ids. The result named open is true if one of the roles has members by user group or e-mail address. Only Slack can
+// tell who such members are, so people assumes that the role has enough people.
 func (p *Policy) people(roles []string, most int, barred []PersonID) (ids []string, open bool) {
 	for _, name := range roles {
 		r, _ := p.Role(name)

@@ -7,8 +7,8 @@ import (
 	"countersign/approvers"
 )
 
-// TestSameStage checks that stages with the same roles in another order count as the same stage. The larger quorum then
-// applies.
+// TestSameStage checks that stages with the same roles in another order count as the same stage. When two such stages
+// are combined, the larger quorum applies.
 func TestSameStage(t *testing.T) {
 	either := func(quorum int, group string, roles ...string) approvers.Stage {
 		return approvers.Stage{Approver: roles[0], Or: roles[1:], Group: group, Quorum: quorum}
@@ -70,7 +70,7 @@ func TestTwoStagesOfOneListStayTwo(t *testing.T) {
 	wantStages(t, waits, "finance-director", "finance-director")
 }
 
-// The audit names a stage's roles so that they can be read again.
+// StageRoles reads the roles of each stage from the text in the audit.
 func TestStageRoles(t *testing.T) {
 	plan := approvers.Plan{Stages: []approvers.Stage{{Approver: "x", Quorum: 1}, {Approver: "a", Or: []string{"2"}, Group: "eu or us x", Quorum: 12}, {Approver: "b", Group: "g", Quorum: 1}}}
 	want := [][]string{{"x"}, {"a", "2"}, {"b"}}

@@ -6,7 +6,7 @@ import (
 	"countersign/approvers"
 )
 
-// staged is the example with other stages for issue_refund.
+// staged returns the example's policy with other stages for issue_refund.
 func staged(stages ...approvers.Stage) *approvers.Policy {
 	p := example()
 	p.Tools[5].Rules, p.Tools[5].Stages = nil, stages

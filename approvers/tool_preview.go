@@ -15,7 +15,7 @@ import (
 )
 
 // ToolPreview is a tool's own description of a call's effect. Only the operator's policy can request a tool preview.
-// The model can't. A tool preview is the tool's own claim, and nobody verifies it.
+// The model can't. A tool preview is the tool's own claim, and nobody verifies the claim.
 type ToolPreview struct {
 	By     string           `json:"by"`            // the tool that makes it
 	Dry    bool             `json:"dry,omitempty"` // made by the tool itself in a dry run, which an argument requests
@@ -47,7 +47,8 @@ const (
 	ToolPreviewTries = 3
 )
 
-// PreviewSource names the tool that makes a preview, and how it is called. With the zero value, no preview is made.
+// PreviewSource names the tool that makes a preview, and describes how the tool is called. With the zero value, no
+// preview is made.
 type PreviewSource struct {
 	Tool     string          // another tool, which only reads and is called with the same arguments; empty for a dry run, which calls the tool itself
 	Argument string          // for a dry run: the argument that requests it
@@ -55,7 +56,7 @@ type PreviewSource struct {
 	Within   time.Duration   // zero: DefaultWithin
 }
 
-// The default and the maximum time of a preview.
+// The default and the maximum of the time within which a preview must be ready.
 const (
 	DefaultWithin = 5 * time.Second
 	MaxWithin     = 30 * time.Second
@@ -64,7 +65,7 @@ const (
 // Enabled reports whether the source names a tool.
 func (f PreviewSource) Enabled() bool { return f.Tool != "" || f.Argument != "" }
 
-// Making reports whether the tool preview is still being made.
+// Making reports whether the tool preview is being made.
 func (f *ToolPreview) Making() bool { return f != nil && f.State == ToolPreviewPending }
 
 // unseen reports whether the tool preview was not ready yet when a person acted.
@@ -79,8 +80,8 @@ type PreviewAnswer struct {
 	Fault string // why the tool gave no preview
 }
 
-// RecordToolPreview records a tool preview, or why there is none. RecordToolPreview changes nothing if the preview is
-// for other arguments, or if the request is decided.
+// RecordToolPreview records a tool preview, or the reason why there is no tool preview. RecordToolPreview changes
+// nothing if the preview is for other arguments, or if the request is decided.
 func (r Request) RecordToolPreview(digest string, a PreviewAnswer, now time.Time) (Request, []Event, bool) {
 	if r.State != Pending || !r.ToolPreview.Making() || r.ToolPreview.Digest != digest || r.Digest != digest {
 		return r, nil, false
@@ -118,8 +119,8 @@ func (r Request) RecordToolPreview(digest string, a PreviewAnswer, now time.Time
 	return r, []Event{PreviewMade{Headline: gains}}, true
 }
 
-// If a preview says that the call would fail, refusalIn returns the reason. Otherwise refusalIn returns "". refusalIn
-// looks only at the members of a JSON object that tools commonly use for a refusal.
+// If a preview says that the call would fail, refusalIn returns the reason. In all other cases, refusalIn returns "".
+// refusalIn looks only at the members of a JSON object that tools commonly use for a refusal.
 func refusalIn(text string) string {
 	var object map[string]json.RawMessage
 	if !strings.HasPrefix(text, "{") || json.Unmarshal([]byte(text), &object) != nil {
@@ -148,12 +149,13 @@ func refusalIn(text string) string {
 	return no
 }
 
-// given reports whether a member exists and is not empty.
+// The function reports whether a member exists and is not empty.
 func given(raw json.RawMessage) bool {
 	return !slices.Contains([]string{"", "null", "false", `""`, "0", "[]", "{}"}, string(bytes.TrimSpace(raw)))
 }
 
-// sentenceIn returns the text of a member. If the member is an object, it returns the text of the object's message.
+// sentenceIn returns the text of a member. If the member is an object, sentenceIn returns the text of the object's
+// message.
 func sentenceIn(raw json.RawMessage) string {
 	var text string
 	var object struct {
@@ -173,8 +175,8 @@ func cutTo(s string, n int) string {
 	return string([]rune(s)[:n-1]) + "…"
 }
 
-// Headline returns a one-sentence summary of a tool's text: its first line. For a JSON object, it is the object's
-// preview, summary or message. If none of these texts is short enough, Headline returns "".
+// Headline returns a one-sentence summary of a tool's text: its first line. If the text is a JSON object, the summary
+// is the object's member preview, summary or message. If the summary is longer than MaxHeadline, Headline returns "".
 func Headline(text string) string {
 	text = strings.TrimSpace(text)
 	if strings.HasPrefix(text, "{") {
@@ -286,7 +288,7 @@ func maskOne(text, secret string) string {
 	}
 }
 
-// alone reports whether a rune beside a value is outside of words and numbers.
+// alone reports whether a rune is neither a letter nor a digit. A value between two such runes is a separate word.
 func alone(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
 
 // SetMember sets one member of a JSON object, and changes no other byte.

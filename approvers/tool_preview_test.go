@@ -10,7 +10,7 @@ import (
 	"countersign/approvers"
 )
 
-// withToolPreview is a request whose tool is asked for a preview.
+// withToolPreview returns a request with a pending tool preview.
 func withToolPreview(t *testing.T, p *approvers.Policy, tool, args string) approvers.Request {
 	t.Helper()
 	r := open(t, p, tool, args)
@@ -18,8 +18,9 @@ func withToolPreview(t *testing.T, p *approvers.Policy, tool, args string) appro
 	return r
 }
 
-// A critical call can't be approved until its preview is ready or has failed. A click from before that time is also
-// refused. A call below critical risk can be approved earlier, and the decision records that the preview was missing.
+// A critical call can't be approved until its preview is ready or has failed. A click that was made before that time
+// is also refused, even if the click is handled later. A call below critical risk can be approved earlier, and the
+// decision records that the preview was missing.
 func TestCriticalWaitsForItsPreview(t *testing.T) {
 	p := example()
 	at := func(r approvers.Request, who approvers.Identity, when time.Time) approvers.Action {
@@ -61,8 +62,8 @@ func TestCriticalWaitsForItsPreview(t *testing.T) {
 	}
 }
 
-// A preview counts as a refusal only in two cases: it has a member that tools commonly use for refusals, or its caller
-// says that it is a refusal.
+// A preview counts as a refusal only in two cases. In the first case, the preview has a member that tools commonly
+// use for refusals. In the second case, the code that called the tool reports a refusal.
 func TestPreviewSaysNo(t *testing.T) {
 	p := example()
 	for _, c := range []struct {
@@ -219,8 +220,8 @@ func TestSetMember(t *testing.T) {
 	}
 }
 
-// FuzzToolPreview checks two rules for any preview. The headline is one line of at most 600 characters. It contains no
-// secret value of more than two characters.
+// FuzzToolPreview checks two rules for any preview. The headline is one line of at most 600 characters. The headline
+// contains no secret value of more than two characters.
 func FuzzToolPreview(f *testing.F) {
 	f.Add("Would charge 4111 1111", "4111 1111")
 	f.Add(`{"message":"a\u0007\nb"}`, "ab\"c")

@@ -6,14 +6,15 @@ import (
 	"time"
 )
 
-// DecisionContext has the other input of a transition: the current policy and the time of the transaction.
+// DecisionContext holds the input of a transition that does not come from the request: the current policy and the
+// time of the transaction.
 type DecisionContext struct {
 	Policy *Policy
 	Now    time.Time
 }
 
 // After a policy change, Refresh updates the plan of a pending request to the union of the old and the new plan.
-// Refresh voids the request if nobody can approve the request any more.
+// Refresh voids the request if nobody can approve the request under the new plan.
 func (r Request) Refresh(in DecisionContext, args map[string]any) (Request, []Event) {
 	if r.State != Pending || r.Plan.PolicyHash == in.Policy.Hash {
 		return r, nil
@@ -41,7 +42,8 @@ func (r Request) Refresh(in DecisionContext, args map[string]any) (Request, []Ev
 		events = append(events, PlanChanged{})
 	}
 	r.Plan = plan
-	// Roles that were added as leads can't decide any more if they are no longer leads of the stage's roles.
+	// Escalation may have added roles that are not leads of the stage's roles under the new policy. keepLeads removes
+	// these roles, because their people can't decide as leads.
 	r = r.keepLeads(in.Policy)
 	if len(r.Joined) != len(was.Joined) {
 		events = append(events, LeadsLeft{})
@@ -49,18 +51,19 @@ func (r Request) Refresh(in DecisionContext, args map[string]any) (Request, []Ev
 	return r.rearm(in), events
 }
 
-// outgrownBy reports whether a new plan invalidates the stages that were passed so far. The result is true if the risk
-// differs, if a stage up to the current one differs, or if an approval is no longer valid.
+// outgrownBy reports whether a new plan invalidates the stages that were passed so far. The result is true if the
+// risk differs, or if a stage up to the current one differs. The result is also true if an approval is not valid
+// under the new plan.
 func (r Request) outgrownBy(p *Policy, plan Plan) bool {
 	return plan.Risk != r.Plan.Risk || !slices.EqualFunc(plan.Stages[:r.Stage+1], r.Plan.Stages[:r.Stage+1], Stage.Equal) ||
 		slices.ContainsFunc(r.ValidApprovals(), func(d Decision) bool { return !plan.takes(p, r, d) })
 }
 
-// takes reports whether an earlier approval is still valid under the plan. The approver must not be barred. The
-// approver's role must still name the person and list the tool. The role must be a role of the stage, a lead of such a
-// role, or a role whose people are peers. At the last stage, the role's ceiling must be sufficient. If the policy no
-// longer allows blind approvals, the approver must have seen the masked values. An operator's approval is valid as long
-// as the policy allows break glass for the tool.
+// takes reports whether an earlier approval is valid under the plan. The approver must not be barred. The approver's
+// role must name the person and list the tool. The role must be a role of the stage, a lead of such a role, or a role
+// whose people are peers. At the last stage, the role's ceiling must be sufficient. If the policy does not allow
+// blind approvals, the approver must have seen the masked values. An operator's approval is valid as long as the
+// policy allows break glass for the tool.
 func (plan Plan) takes(p *Policy, r Request, d Decision) bool {
 	if d.BreakGlass {
 		t, _ := p.Tool(r.Tool, r.Agent)
@@ -73,7 +76,7 @@ func (plan Plan) takes(p *Policy, r Request, d Decision) bool {
 	return ok && asked && !blindly && role.names(d.By) && role.Covers(r.Tool) && (!last || role.MaxRisk >= plan.Risk) && !slices.Contains(plan.barred(), d.By)
 }
 
-// restart returns to the first stage. Earlier decisions no longer count.
+// restart returns to the first stage. Earlier decisions then don't count.
 func (r Request) restart() (Request, []Event) {
 	r.Stage = 0
 	r.Decisions = slices.Clone(r.Decisions)
@@ -90,7 +93,8 @@ func (r Request) restart() (Request, []Event) {
 	return r, []Event{DecisionsFell{Of: fell}}
 }
 
-// waits returns why the request no longer waits for anybody's action, or nil.
+// If the request does not wait for people's actions, waits returns the reason. If the request waits, the result is
+// nil.
 func (r Request) waits(m Action) *Denied {
 	switch {
 	case r.State != Pending:
@@ -112,8 +116,8 @@ func (r Request) ready(m Action) *Denied {
 	return nil
 }
 
-// MayDecide returns the reason why a person can make no decision about the request, or nil. The transitions make this
-// check themselves.
+// MayDecide returns the reason why a person can make no decision about the request, or nil. The transitions also make
+// this check.
 func (r Request) MayDecide(in DecisionContext, m Action) *Denied {
 	if denied := r.ready(m); denied != nil {
 		return denied
@@ -150,7 +154,7 @@ func (r Request) Approve(in DecisionContext, m Action) (Request, []Event, *Denie
 	return r, events, nil
 }
 
-// If a person changes their mind, retractDecision voids their earlier decision at the current stage.
+// If a person decides differently at the same stage, retractDecision voids the person's earlier decision.
 func (r Request) retractDecision(who PersonID) Request {
 	r.Decisions = slices.Clone(r.Decisions)
 	for i, d := range r.Decisions {
@@ -166,8 +170,9 @@ func (r Request) agreedBefore(who PersonID) bool {
 	return slices.ContainsFunc(r.ValidApprovals(), func(d Decision) bool { return d.By == who && d.Stage < r.Stage })
 }
 
-// MaxDecisions limits the decisions of a request. The limit is well above the needs of stages. The limit stops people
-// who change their decision again and again. Beyond the limit, [Request.Approve] and [Request.Reject] are denied.
+// MaxDecisions limits the decisions of a request. The limit is well above the number of decisions that a request's
+// stages need. The limit stops people who change their decision repeatedly. Beyond the limit, [Request.Approve] and
+// [Request.Reject] are denied.
 const MaxDecisions = 60
 
 // count adds an approval. If the stage then has its quorum, the request goes to the next stage or is approved.
@@ -208,8 +213,8 @@ func (m Action) decision(kind DecisionKind, role Role, r Request, now time.Time)
 }
 
 // Reject counts a rejection. The request ends when the stage has reached its number of rejections. A person who
-// approved may still reject a pending request. The only exception is a stage that needs several rejections. People who
-// approved an earlier stage can't reject there.
+// approved may also reject a pending request. There is one exception: if a stage needs several rejections, people who
+// approved an earlier stage can't reject at this stage.
 func (r Request) Reject(in DecisionContext, m Action) (Request, []Event, *Denied) {
 	if denied := r.ready(m); denied != nil {
 		return r, nil, denied
@@ -238,7 +243,7 @@ func (r Request) Reject(in DecisionContext, m Action) (Request, []Event, *Denied
 	return r, append([]Event{decided}, events...), denied
 }
 
-// Unbundle gives a request of a bundle its own card. Each person who may decide the request can do this.
+// Unbundle gives a request of a bundle its own card. Each person who may decide the request can unbundle it.
 func (r Request) Unbundle(in DecisionContext, who Identity) (Request, []Event, *Denied) {
 	if r.State != Pending {
 		return r, nil, r.Over()
@@ -253,8 +258,7 @@ func (r Request) Unbundle(in DecisionContext, who Identity) (Request, []Event, *
 	return r, []Event{RequestUnbundled{}}, nil
 }
 
-// Editable reports whether approvers can change the arguments. Approvers can't change the arguments of a caller that
-// can't use changed arguments.
+// Editable reports whether approvers can change the arguments. A caller may be unable to use changed arguments.
 func (f AskFacts) Editable() bool { return f.Caller == nil || f.Caller.Edits }
 
 // Edited is an edited call: a new execution with its digest, and its plan.
@@ -269,10 +273,10 @@ type Edited struct {
 	Plan         Plan
 }
 
-// Modify replaces the arguments. Earlier approvals no longer count, and the call gets a new plan. The editor must have
-// seen the masked values. The editor's own approval counts if the editor has the authority for the new plan's first
-// stage and saw all arguments. If the edited call is critical, the editor must also have typed the value, and the tool
-// preview must not be pending.
+// Modify replaces the arguments. Earlier approvals then don't count, and the call gets a new plan. The editor must
+// have seen the masked values. The editor's own approval counts if the editor has the authority for the new plan's
+// first stage and saw all arguments. If the edited call is critical, the editor must also have typed the value, and
+// the tool preview must not be pending.
 func (r Request) Modify(in DecisionContext, m Action, e Edited) (Request, []Event, *Denied) {
 	if denied := r.ready(m); denied != nil {
 		return r, nil, denied
@@ -304,8 +308,8 @@ func (r Request) Modify(in DecisionContext, m Action, e Edited) (Request, []Even
 	r.Preview, r.MadePreview, r.PreviewFault, r.ToolPreview = e.Preview, e.MadePreview, e.PreviewFault, e.ToolPreview
 	r.Plan = e.Plan
 	if r.Plan.Routed && role.MaxRisk >= r.Plan.Risk {
-		// Routing chose the stage's role by ceiling. The editor's role also has a sufficient ceiling, so it may replace
-		// that role.
+		// Routing chose the stage's role by ceiling. The editor's role also has a sufficient ceiling, so the editor's
+		// role may replace the stage's role.
 		r.Plan.Stages = []Stage{{Approver: role.Name, Quorum: 1}}
 	}
 	r, started := r.keepHanded(was.Plan.Stages).begin(in, StageEdited, was)
@@ -320,8 +324,8 @@ func (r Request) Modify(in DecisionContext, m Action, e Edited) (Request, []Even
 	return r, append(events, decided), nil
 }
 
-// Withdraw ends a request because a person takes it back. The person is a requester, or a person whose message waits
-// for the end of the request.
+// Withdraw ends a request because a person takes the request back. The person is a requester, or a person whose
+// message waits for the end of the request.
 func (r Request) Withdraw(in DecisionContext, who Identity, waiting bool, reason string) (Request, []Event, *Denied) {
 	if !r.State.Open() {
 		return r, nil, r.Over()
@@ -335,8 +339,9 @@ func (r Request) Withdraw(in DecisionContext, who Identity, waiting bool, reason
 	return r.end(Withdrawn, who.ID, who.Name, "", reason, in.Now)
 }
 
-// Revoke ends a request permanently before its call runs. A reason is required. People whose approval counts can revoke
-// the request. When the request is approved, all people who may decide its last stage can also revoke it.
+// Revoke ends a request permanently before its call runs. A reason is required. People whose approval counts can
+// revoke the request. When the request is approved, all people who may decide its last stage can also revoke the
+// request.
 func (r Request) Revoke(in DecisionContext, m Action) (Request, []Event, *Denied) {
 	if r.State == Consumed {
 		return r, nil, &Denied{Code: DeniedStarted}
@@ -365,9 +370,9 @@ func (r Request) Revoke(in DecisionContext, m Action) (Request, []Event, *Denied
 	return r.end(Revoked, m.Who.ID, m.Who.Name, role, m.Reason, in.Now)
 }
 
-// Expire ends a request after its deadline. The request is undecided, or it is approved and did not start in time. If
-// the policy escalates on expiry and there is another lead, an undecided request instead goes to this lead, and stays
-// pending. Expire returns false if no deadline has passed.
+// Expire ends a request after its deadline. Either nobody decided the request in time, or an approved call did not
+// start in time. There is one exception: if the policy escalates on expiry and there is another lead, an undecided
+// request stays pending and goes to this lead. Expire returns false if no deadline has passed.
 func (r Request) Expire(in DecisionContext) (Request, []Event, bool) {
 	switch {
 	case r.State == Pending && !in.Now.Before(r.ExpiresAt):
@@ -391,9 +396,9 @@ func (r Request) Void(in DecisionContext, reason string) (Request, []Event, *Den
 	return r.end(Voided, "", "", "", reason, in.Now)
 }
 
-// After a policy change, Recheck checks an approved request whose call has not run. If the union of the old and the new
-// plan requires more approvals, the request is pending again, with a new deadline. If nobody could approve the request,
-// it is voided.
+// After a policy change, Recheck checks an approved request whose call has not run. If the union of the old and the
+// new plan requires more approvals, the request becomes pending, with a new deadline. If nobody could approve the
+// request, Recheck voids the request.
 func (r Request) Recheck(in DecisionContext, args map[string]any) (Request, []Event) {
 	if r.State != Approved || r.Plan.PolicyHash == in.Policy.Hash {
 		return r, nil

@@ -177,7 +177,8 @@ func TestDeadline(t *testing.T) {
 	_, _, denied := r.Approve(deciding(p, deadline.Add(time.Microsecond)), late)
 	wantDenied(t, denied, approvers.DeniedLate)
 
-	// The click counts with the time at which Slack delivered it, and not with the time of its handling.
+	// The time of a click is the time at which Slack delivered the click, and not the time at which the click is
+	// handled.
 	inTime := actionBy(r, onLead, deadline)
 	if after, _, denied := r.Approve(deciding(p, deadline.Add(time.Minute)), inTime); denied != nil || after.State != approvers.Approved {
 		t.Errorf("a click at the deadline that is handled later: %s, %v", after.State, denied)
@@ -287,8 +288,8 @@ func TestModify(t *testing.T) {
 		}
 	})
 	t.Run("a call above its automatic runs keeps the tool's stages", func(t *testing.T) {
-		// Within the limit, the tool runs without approval. Above the limit, two people decide. If one person edits the
-		// call, this does not replace the other person's approval.
+		// Within the limit, the tool runs without approval. Above the limit, two people decide. If one person edits
+		// the call, the edit does not replace the other person's approval.
 		p := example()
 		p.Tools[1].Stages = []approvers.Stage{{Approver: "finance-director", Quorum: 2}}
 		c := callOf("update_shipping_address", small)

@@ -65,13 +65,13 @@ func (l Leaves) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
 // leafPage is the number of leaves in one read.
 const leafPage = 4096
 
-// Inclusion proves that a head covers a record. RFC 6962 calls it an audit path.
+// Inclusion proves that a head covers a record. RFC 6962 calls such a proof an audit path.
 type Inclusion struct {
 	Leaf uint64
 	Path tlog.RecordProof
 }
 
-// Prove returns one proof for each leaf, in the same order. The proof shows that the tree of the given size contains
+// Prove returns one proof for each leaf, in the same order. A proof shows that the tree of the given size contains
 // the leaf.
 func Prove(size uint64, leaves Leaves, of ...uint64) ([]Inclusion, error) {
 	r := remembered{leaves, map[int64]tlog.Hash{}}

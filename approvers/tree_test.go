@@ -9,8 +9,8 @@ import (
 	"countersign/approvers"
 )
 
-// leavesOf returns n leaves, and the roots of the trees over the first 0, 1, … n leaves. It follows the literal
-// definition of RFC 6962.
+// leavesOf returns n leaves, and the roots of the trees over the first 0, 1, … n leaves. leavesOf computes the roots
+// by the literal definition of RFC 6962.
 func leavesOf(t *testing.T, n int) (sums []approvers.Sum, leaves []tlog.Hash, roots []tlog.Hash) {
 	t.Helper()
 	for i := range n {
@@ -23,7 +23,7 @@ func leavesOf(t *testing.T, n int) (sums []approvers.Sum, leaves []tlog.Hash, ro
 	return sums, leaves, roots
 }
 
-// merkle is MTH of RFC 6962, section 2.1.
+// merkle computes the function MTH of RFC 6962, section 2.1.
 func merkle(leaves []tlog.Hash) tlog.Hash {
 	switch len(leaves) {
 	case 0:

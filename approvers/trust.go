@@ -6,7 +6,7 @@ import (
 )
 
 // Trust counts an agent's consecutive calls to one tool that were similar, were approved unchanged, and succeeded.
-// After enough such calls the bot proposes a grant. The zero Trust has counted nothing.
+// After enough such calls the bot proposes a grant. The zero Trust counts no calls.
 type Trust struct {
 	Row      int        `json:"row"`
 	ToolHash string     `json:"tool_hash,omitempty"`
@@ -24,8 +24,8 @@ const OfferHolds = 24 * time.Hour
 const maxSigners = 20
 
 // Grow counts an approved and successful call. When the count reaches the policy's number, Grow returns the grant to
-// offer, and resets the count. A call that can't be granted leaves the count unchanged. A call that differs from the
-// counted calls starts a new count.
+// offer, and resets the count. A call for which no grant is possible leaves the count unchanged. A call that differs
+// from the counted calls starts a new count.
 func (t Trust) Grow(in DecisionContext, r Request) (Trust, Grant, bool) {
 	p, known := in.Policy.Tool(r.Tool, r.Agent)
 	values, ok := members(r.Args)
@@ -64,7 +64,7 @@ func (r Request) asItWas() bool {
 	return len(r.Edits) == 0 && !slices.ContainsFunc(r.Decisions, func(d Decision) bool { return d.Kind != Approve || d.BreakGlass })
 }
 
-// add counts one call. If the call differs from the counted calls, it starts a new count.
+// add counts one call. If the call differs from the counted calls, the call starts a new count.
 func (t Trust) add(one Trust) Trust {
 	if t.ToolHash != one.ToolHash || !t.Terms.equal(one.Terms) || !slices.Equal(t.Args, one.Args) || !sameFixed(t.Bounds, one.Bounds) {
 		one.Row = 1
@@ -92,10 +92,10 @@ func addSigner(signers []Signer, s Signer) []Signer {
 	return append(slices.Clip(signers), s)
 }
 
-// offeredTo returns the role that may accept an offer. offeredTo starts at the role of the last approval. It follows
-// the leads to the first lead whose authority covers the counted calls. If there is no such lead, offeredTo returns the
-// role of the last approval. If the authority of that role does not cover the counted calls either, offeredTo returns
-// false.
+// offeredTo returns the role that may accept an offer. offeredTo starts at the role of the last approval. offeredTo
+// follows the leads to the first lead whose authority covers the counted calls. If there is no such lead, offeredTo
+// returns the role of the last approval. If the authority of that role does not cover the counted calls either,
+// offeredTo returns false.
 func (t Trust) offeredTo(p *Policy, r Request) (string, bool) {
 	able := slices.DeleteFunc(r.Plan.reach(p, r.Tool), func(name string) bool {
 		role, ok := p.Role(name)

@@ -94,7 +94,8 @@ func TestTrustBeginsAnew(t *testing.T) {
 	}
 }
 
-// An offer goes to the lead who may grant such calls. If there is no lead, the offer goes to the role itself.
+// An offer goes to the lead who may grant such calls. If there is no lead, the offer goes to the role of the last
+// approval.
 func TestWhoIsOffered(t *testing.T) {
 	lowered := role("finance-director", func(r *approvers.Role) { r.MaxRisk = approvers.Medium })
 	for name, c := range map[string]struct {

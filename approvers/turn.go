@@ -45,8 +45,8 @@ type Feedback struct {
 // maxFeedback limits how many people's feedback a turn keeps.
 const maxFeedback = 200
 
-// AddFeedback records a person's rating of the answer. before is the person's earlier rating, or nil. If maxFeedback is
-// reached, ok is false.
+// AddFeedback records a person's rating of the answer. The result named before is the person's earlier rating, or
+// nil. If maxFeedback is reached, ok is false.
 func (t Turn) AddFeedback(who PersonID, good bool, now time.Time) (after Turn, before *bool, ok bool) {
 	t.Feedback = append([]Feedback(nil), t.Feedback...)
 	for i, r := range t.Feedback {
@@ -74,7 +74,7 @@ func (t Turn) Think() (Turn, error) {
 	return t, nil
 }
 
-// Wait moves a thinking turn to the state waiting, until its step's calls have results.
+// Wait moves a thinking turn to the state waiting. In this state, the turn waits for the results of its step's calls.
 func (t Turn) Wait() (Turn, error) {
 	if t.State != TurnThinking {
 		return t, ErrTurnState
@@ -134,8 +134,8 @@ func (t Turn) Speak(who PersonID) Turn {
 	return t
 }
 
-// ModelQuestion is a question of the model to the requesters: to confirm something, or to choose. A question grants no
-// right. Risky calls still go to their approvers.
+// ModelQuestion is a question of the model to the requesters: to confirm something, or to choose. A question grants
+// no right. The model's risky calls need their approvers' decisions, whatever the answer is.
 type ModelQuestion struct {
 	Question  string    `json:"question"`
 	Options   []string  `json:"options"` // at least two

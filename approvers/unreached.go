@@ -18,8 +18,9 @@ func (r Request) ReachesNobody() bool {
 	return r.State == Pending && r.Unreached != nil && r.Unreached.Until.IsZero()
 }
 
-// CardsRefused records that Slack refused every card of a request's stage. If there is another lead, the escalation to
-// that lead becomes due immediately. before is true if people could see a card of the stage earlier.
+// CardsRefused records that Slack refused every card of a request's stage. If there is another lead, the escalation
+// to that lead becomes due immediately. The parameter named before is true if people could see a card of the stage
+// earlier.
 func CardsRefused(in DecisionContext, r Request, cause string, before bool) Request {
 	u := Unreached{Since: in.Now, Cause: cause, Before: before}
 	if r.ReachesNobody() {
@@ -32,7 +33,7 @@ func CardsRefused(in DecisionContext, r Request, cause string, before bool) Requ
 	return r
 }
 
-// CardShown records that a person who may decide a request's stage can see a card of the request again.
+// CardShown records that a person who may decide a request's stage can see a card of the request.
 func CardShown(in DecisionContext, r Request) Request {
 	if !r.ReachesNobody() {
 		return r

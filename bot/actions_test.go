@@ -17,13 +17,14 @@ import (
 	"countersign/store"
 )
 
-// elsewhere maps each button that act and form ignore to the function that handles it.
+// The map elsewhere lists the buttons that neither act nor form handles. The value is the function that handles the
+// button.
 var elsewhere = map[string]string{
 	"ActHome": "Bot.clicked", "ActPause": "Bot.clicked", "ActLink": "action.linkOnly",
 	"ActRevoke": "Bot.actOnGrant", "ActAccept": "Bot.actOnGrant", "ActDecline": "Bot.actOnGrant",
 }
 
-// unnamed lists the buttons that no function compares by name, with the reason for each.
+// The map unnamed lists the buttons that no function compares by name, with the reason for each.
 var unnamed = map[string]string{
 	"ActPage":      "each button in a modal turns a page",
 	"ActChoose":    "it is a prefix, which render.ChoiceOf reads",
@@ -33,9 +34,9 @@ var unnamed = map[string]string{
 // neverSubmitted lists the forms that only show content, with the reason for each.
 var neverSubmitted = map[string]string{"ActReveal": "it has no submit button"}
 
-// TestEveryActionIsHandled compares the action IDs of render/click.go with the functions that handle them. There are
-// two kinds of buttons. The function act handles a button directly. Every other button opens a form. The function form
-// draws it, and submitted handles it.
+// TestEveryActionIsHandled compares the action IDs of render/click.go with the functions that handle them. The bot
+// handles a button in one of two ways. The method act performs the button's action directly. Or the button opens a
+// form: the method form draws the form, and the method submitted handles its submission.
 func TestEveryActionIsHandled(t *testing.T) {
 	t.Parallel()
 	named := namedActions(t)
@@ -93,7 +94,7 @@ func actionIDs(t *testing.T) map[string]string {
 	return out
 }
 
-// For each method of this package, namedActions returns the actions that the method compares or maps.
+// namedActions maps each method of this package to the actions that the method compares or maps.
 func namedActions(t *testing.T) map[string]map[string]bool {
 	t.Helper()
 	files, err := filepath.Glob("*.go")
@@ -125,7 +126,7 @@ func namedActions(t *testing.T) map[string]map[string]bool {
 				case *ast.KeyValueExpr:
 					note(n.Key)
 				case *ast.BinaryExpr:
-					if n.Op == token.EQL || n.Op == token.ADD { // or the beginning of an action ID
+					if n.Op == token.EQL || n.Op == token.ADD { // compares or extends an action ID
 						note(n.X, n.Y)
 					}
 				}

@@ -22,7 +22,7 @@ const (
 	threadStarted  = "assistant_thread_started"
 	threadContext  = "assistant_thread_context_changed"
 	contextChanged = "app_context_changed"
-	tabMessages    = "messages" // for app_home_opened
+	tabMessages    = "messages" // the tab in app_home_opened events
 )
 
 // assistantThread is the subject of the events about an assistant's threads.
@@ -53,8 +53,8 @@ func (c appContext) channel() string {
 	return ""
 }
 
-// viewedChannels remembers for a while which channel each person views. The channel is only a hint for the model, so
-// the bot keeps it only in memory.
+// viewedChannels caches which channel each person views. The channel is only a hint for the model, so the bot keeps it
+// only in memory.
 type viewedChannels struct {
 	mu sync.Mutex
 	by map[string]viewedChannel // by user
@@ -65,7 +65,8 @@ type viewedChannel struct {
 	at      time.Time
 }
 
-// Lifetime and maximum number of remembered channels.
+// viewedChannelTTL is the lifetime of an entry of viewedChannels, and maxViewedChannels is the maximum number of
+// entries.
 const (
 	viewedChannelTTL  = 15 * time.Minute
 	maxViewedChannels = 5000
@@ -88,7 +89,7 @@ func (l *viewedChannels) update(e event, now time.Time) {
 	l.by[user] = viewedChannel{channel, now}
 }
 
-// of returns the channel that a person views beside the agent.
+// The method of returns the channel that a person views beside the agent.
 func (l *viewedChannels) of(user string, now time.Time) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -98,8 +99,8 @@ func (l *viewedChannels) of(user string, now time.Time) string {
 	return ""
 }
 
-// viewedChannelNote returns a note for the model that names the channel that a person viewed while writing the message.
-// Slack names the channel in the message's event or in an earlier event.
+// viewedChannelNote returns a note for the model. The note names the channel that the person viewed while writing the
+// message. Slack names the channel in the message's event or in an earlier event.
 func (b *Bot) viewedChannelNote(ctx context.Context, e event) string {
 	channel := e.AppContext.channel()
 	if channel == "" {
@@ -115,7 +116,7 @@ func (b *Bot) viewedChannelNote(ctx context.Context, e event) string {
 	return fmt.Sprintf("(They wrote this while looking at the channel #%s, %s. That may be what they mean by \"here\"; it is not an instruction.)", called, channel)
 }
 
-// opened reports whether an event says that a person opened the agent in order to write.
+// The method opened reports whether an event says that a person opened the agent in order to write.
 func (e event) opened() bool {
 	return e.Type == threadStarted && e.Assistant.User != "" || e.Type == "app_home_opened" && e.Tab == tabMessages && e.userID() != ""
 }
@@ -159,7 +160,7 @@ func (e event) aboutAgent() bool {
 	return e.opened() || e.Type == sessionStopped && e.channelID() != "" && e.userID() != ""
 }
 
-// After a click on Slack's stop button in a thread, stopSession stops the agent's work there.
+// stopSession handles a click on Slack's stop button. It stops the agent's work in the thread of the button.
 func (b *Bot) stopSession(ctx context.Context, row store.Inbox, e envelope) error {
 	me, err := b.whoAmI(ctx)
 	if err != nil {

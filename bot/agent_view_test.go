@@ -46,7 +46,7 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// If a person may not ask the agent, no button of this person can stop it.
+// A person who may not ask the agent can't stop the agent with any button.
 func TestStopByAnotherPerson(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -67,8 +67,8 @@ func (h *harness) sessionStopped(user, channel, thread string) {
 	}
 }
 
-// A person who opens the agent sees the policy's suggested prompts, unless the person may not ask. This person's
-// messages to the agent name the channel that the person views.
+// A person who opens the agent, and may ask it, sees the policy's suggested prompts. The bot adds the name of the
+// viewed channel to each message from this person to the agent.
 func TestGreeting(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, func(h *harness) {

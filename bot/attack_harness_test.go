@@ -46,8 +46,8 @@ type target struct {
 	order              string
 }
 
-// asks requests a call as asker. It finds the call's card in the approvers' channel by one of its buttons. ORDER in the
-// arguments is replaced by a unique number.
+// asks makes the person asker request a call. It then finds the call's card in the approvers' channel. The card has the
+// given button. ORDER in the arguments is replaced by a unique number.
 func (s *attackHarness) asks(asker, call, button string) target {
 	s.t.Helper()
 	s.n++
@@ -105,7 +105,7 @@ func (s *attackHarness) critical() target {
 	return s.asks("sam", `cancel_account {"user_id":"ORDER"}`, render.ActTyped)
 }
 
-// long returns a call that is too long for its card.
+// The method long returns a call that is too long for its card.
 func (s *attackHarness) long() target {
 	return s.asks("sam", `issue_refund {"order_id":"ORDER","amount":5,"reason":"`+strings.Repeat("much to read ", 2000)+`"}`, render.ActArguments)
 }
@@ -122,7 +122,7 @@ func (t target) press(user, action string) payload {
 	}
 }
 
-// with changes the value of the clicked button.
+// The method with changes the value of the clicked button.
 func (p payload) with(value string) payload {
 	p["actions"].([]any)[0].(payload)["value"] = value
 	return p
@@ -216,7 +216,7 @@ func (s *attackHarness) withdraws(t target) {
 	}
 }
 
-// changes installs a changed policy.
+// The method changes installs a changed policy.
 func (s *attackHarness) changes(change func(*approvers.Policy)) {
 	s.n++
 	p := bottest.Policy()

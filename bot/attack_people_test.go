@@ -9,7 +9,8 @@ import (
 	"countersign/internal/demo/workspace"
 )
 
-// wrongPeople lists clicks by people without permission. Some of these people had permission a moment ago.
+// wrongPeople lists clicks by people without permission. Some of these people lost their permission shortly before the
+// click.
 func wrongPeople() []attack {
 	turned := func(name string, change, back workspace.UserChange, code approvers.Code, words string) attack {
 		return by(name, "U0002", code, words, func(s *attackHarness) {
@@ -71,7 +72,7 @@ func wrongPeople() []attack {
 		}),
 		{"somebody who left the user group a second ago", approvers.DeniedNotMember, noMember, func(s *attackHarness) (target, string, string) {
 			t := s.address()
-			if _, err := s.bot.users.Clicker(context.Background(), "U0101", s.policy, "update_shipping_address", approvers.Medium, nil); err != nil { // now cached
+			if _, err := s.bot.users.Clicker(context.Background(), "U0101", s.policy, "update_shipping_address", approvers.Medium, nil); err != nil { // fills the cache
 				s.t.Fatal(err)
 			}
 			if err := s.slack.SetGroupUsers("S0001", []string{"U0001"}); err != nil {

@@ -16,13 +16,13 @@ import (
 // attack is one attempt to cause a decision that must not happen.
 type attack struct {
 	name  string
-	code  approvers.Code // code of the recorded attempt; empty: none is recorded, because the form stays open and shows an error, or there is no such request
-	words string         // words that the attacker is told
-	// try makes the attack. The function returns the target, the attacker, and the immediate answer of a form.
+	code  approvers.Code // code of the recorded attempt; empty: the attempt is not recorded
+	words string         // text that the attacker must see
+	// try performs the attack. The function returns the target, the attacker, and the immediate answer of a form.
 	try func(*attackHarness) (t target, attacker, answer string)
 }
 
-// click is an attack with one click on the card of a refund.
+// click performs an attack with one click on the card of a refund.
 func (s *attackHarness) click(user, action string, change func(payload, target)) (target, string, string) {
 	t := s.refund()
 	p := t.press(user, action)
@@ -30,7 +30,7 @@ func (s *attackHarness) click(user, action string, change func(payload, target))
 	return t, user, s.send(p)
 }
 
-// value is an attack with a forged button value.
+// value returns an attack with a forged button value.
 func value(name string, code approvers.Code, words string, change func(s *attackHarness, t target) string) attack {
 	return attack{name, code, words, func(s *attackHarness) (target, string, string) {
 		t := s.refund()
@@ -38,7 +38,7 @@ func value(name string, code approvers.Code, words string, change func(s *attack
 	}}
 }
 
-// forging is an attack with a changed button token.
+// forging returns an attack with a changed button token.
 func forging(name string, code approvers.Code, words string, change func(s *attackHarness, m *render.ButtonToken)) attack {
 	return value(name, code, words, func(s *attackHarness, t target) string {
 		change(s, &t.ButtonToken)
@@ -46,7 +46,7 @@ func forging(name string, code approvers.Code, words string, change func(s *atta
 	})
 }
 
-// by is an attack by a person without permission.
+// The function by returns an attack by a person without permission.
 func by(name, user string, code approvers.Code, words string, before func(*attackHarness)) attack {
 	return attack{name, code, words, func(s *attackHarness) (target, string, string) {
 		t := s.refund()
@@ -57,7 +57,7 @@ func by(name, user string, code approvers.Code, words string, before func(*attac
 	}}
 }
 
-// after is an attack on a request that has ended.
+// The function after returns an attack on a request that has ended.
 func after(name string, words string, end func(s *attackHarness, t target)) attack {
 	return attack{name, approvers.DeniedResolved, words, func(s *attackHarness) (target, string, string) {
 		t := s.refund()
@@ -67,7 +67,7 @@ func after(name string, words string, end func(s *attackHarness, t target)) atta
 	}}
 }
 
-// submitted is an attack by a form about a refund.
+// submitted returns an attack by a form about a refund.
 func submitted(name, user, callback string, code approvers.Code, words string, metadata func(*attackHarness, target) string, values map[string]string) attack {
 	return attack{name, code, words, func(s *attackHarness) (target, string, string) {
 		t := s.refund()
@@ -181,11 +181,12 @@ func attacks() []attack {
 	return append(out, wrongForms()...)
 }
 
-// No attack changes anything. The attacker is told why, and the target's history records the attempt.
+// No attack changes anything. The attacker is told the reason of the refusal, and the target's history records the
+// attempt.
 func TestAttacks(t *testing.T) {
 	t.Parallel()
 	s := newAttackHarness(t, func(h *harness) {
-		h.tools["update_shipping_address"] = bottest.Tool("update_shipping_address", `{"oneOf":[{"type":"object"}]}`, approvers.Idempotent) // edited as JSON
+		h.tools["update_shipping_address"] = bottest.Tool("update_shipping_address", `{"oneOf":[{"type":"object"}]}`, approvers.Idempotent) // a form shows such arguments as JSON
 		for _, user := range []string{"U0900", "U0901", "U0902", "U0903", "U0904"} {
 			h.policy.Approvers[1].Members = append(h.policy.Approvers[1].Members, approvers.Member{Kind: approvers.MemberUser, Value: user})
 		}
@@ -213,7 +214,7 @@ func TestAttacks(t *testing.T) {
 				}
 				clear(s.before)
 			}()
-			s.quiet() // after this, the attempt is recorded and the attacker told, or neither will happen
+			s.quiet() // waits until the bot has recorded the attempt and answered the attacker
 			if a.code != "" {
 				denials := s.denials(target.Ref)
 				if len(denials) == 0 {

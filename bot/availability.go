@@ -33,7 +33,7 @@ func (b *Bot) Remind(ctx context.Context, t store.Timer) error {
 	return b.People.Remind(ctx, t, stage, people)
 }
 
-// When a person's absence begins, Depart makes the workflow check all requests that wait for this person again.
+// Depart runs when a person's absence begins. It makes the workflow recheck all requests that wait for the person.
 func (b *Bot) Depart(ctx context.Context, t store.Timer) error {
 	ctx = dueFor(ctx, slackapi.PriorityNormal, t)
 	policy := b.Views.Policy()
@@ -63,8 +63,8 @@ func aboutAccount(users *directory.Users, e event) bool {
 	return e.Type == userChange && json.Unmarshal(e.User, &who) == nil && who.ID != "" && (who.Deleted || users.WasDeactivated(who.ID))
 }
 
-// If a person's account was deactivated or reactivated, accountChanged makes the workflow check all requests that wait
-// for this person again.
+// accountChanged handles the deactivation or reactivation of an account. It makes the workflow recheck all requests
+// that wait for the owner of the account.
 func (b *Bot) accountChanged(ctx context.Context, row store.Inbox, e event) error {
 	policy := b.Views.Policy()
 	who, err := b.member(ctx, e.userID(), policy)
@@ -73,7 +73,8 @@ func (b *Bot) accountChanged(ctx context.Context, row store.Inbox, e event) erro
 	}
 	var roles []string
 	for _, role := range policy.Approvers {
-		// Slack removes a deactivated account from its user groups, and no longer finds it by e-mail address.
+		// Slack does not report a deactivated account as a member of a user group, or for an e-mail address. So every
+		// role with a group or an e-mail address may have had this member.
 		if role.Holds(who) || slices.ContainsFunc(role.Members, func(m approvers.Member) bool { return m.Kind != approvers.MemberUser }) {
 			roles = append(roles, role.Name)
 		}
@@ -87,7 +88,7 @@ func (b *Bot) accountChanged(ctx context.Context, row store.Inbox, e event) erro
 	return nil
 }
 
-// member returns a person's identity, with each user group that a role of the policy names.
+// member returns a person's identity. It includes the person's user groups, as far as roles of the policy name them.
 func (b *Bot) member(ctx context.Context, user string, p *approvers.Policy) (approvers.Identity, error) {
 	who, err := b.users.Who(ctx, user, false)
 	if err != nil || who.ID == "" {
@@ -110,9 +111,9 @@ func (b *Bot) member(ctx context.Context, user string, p *approvers.Policy) (app
 	return who, nil
 }
 
-// stagePeople looks up the people of a request's stage: the members of its roles, the leads who were told, and invited
-// people. stagePeople includes people who can't decide now. If a request is not pending, the function returns no
-// people.
+// stagePeople looks up the people of a request's stage: the members of its roles, the leads who were notified, and
+// invited people. The result includes people who can't decide at the moment. If a request is not pending, the function
+// returns no people.
 func (b *Bot) stagePeople(ctx context.Context, request string) (view.StageSnapshot, []approvers.Presence, error) {
 	stage, err := b.Views.StageSnapshot(ctx, request)
 	if err != nil || stage.Request.State != approvers.Pending {
@@ -145,10 +146,10 @@ func (b *Bot) stagePeople(ctx context.Context, request string) (view.StageSnapsh
 
 const (
 	maxStandIns  = 5  // maximum length of a chain of stand-ins
-	maxDisturbed = 50 // maximum number of people per request whose do-not-disturb is queried
+	maxDisturbed = 50 // do-not-disturb is looked up for at most this many people of a request
 )
 
-// presence returns a person's availability. It uses the person's recorded absence and Slack's answers.
+// presence returns a person's availability. It uses the person's recorded absence and Slack's answers about the person.
 func (b *Bot) presence(ctx context.Context, user string, stage view.StageSnapshot, depth int, ask bool) (approvers.Presence, error) {
 	r := stage.Request
 	who, err := b.users.Clicker(ctx, user, stage.Policy, r.Tool, approvers.Low, &r)

@@ -53,7 +53,7 @@ func (b *Bot) away(ctx context.Context, c command, text string) (*render.BlockBu
 	return render.Paragraph(render.AbsenceOf(a, policy, c.Command, b.Now(), reads)...), nil
 }
 
-// back ends a person's absence.
+// The method back handles the end of a person's absence.
 func (b *Bot) back(ctx context.Context, c command, _ string) (*render.BlockBuilder, error) {
 	who, err := b.users.Who(ctx, c.User, false)
 	if err != nil {
@@ -70,7 +70,7 @@ func (b *Bot) back(ctx context.Context, c command, _ string) (*render.BlockBuild
 	return render.Paragraph(render.Say("Welcome back. You are asked again from now on. What was put before others meanwhile stays with them, and you can decide it too.")), nil
 }
 
-// parseAwayForm reads the submitted form.
+// parseAwayForm reads the submitted form of an absence.
 func (b *Bot) parseAwayForm(ctx context.Context, i interaction) (m workflow.Departure, faults map[string]string, err error) {
 	faults = map[string]string{}
 	at := func(field string) time.Time {
@@ -111,7 +111,7 @@ func (b *Bot) examineAway(ctx context.Context, i interaction) (map[string]string
 	return faults, err
 }
 
-// submitAway records the absence.
+// submitAway records the absence that the submitted form describes.
 func (b *Bot) submitAway(ctx context.Context, r ephemeralReply, i interaction, c workflow.Click) error {
 	m, _, err := b.parseAwayForm(ctx, i)
 	if err != nil {

@@ -20,10 +20,11 @@ type awayPeriod struct {
 // personMention matches a mention of a person in a command's text. The mention may include the person's name.
 var personMention = regexp.MustCompile(`<@([UW][A-Z0-9]+)(?:\|[^>]*)?>`)
 
-// tooFarOff is how far ahead a time may be. A later time is probably a typing error.
+// tooFarOff limits how far in the future a time may be. A later time is probably a typing error.
 const tooFarOff = 2 * 365 * 24 * time.Hour
 
-// wordsOf splits a text into lower-case words. Mentions keep their case, but lose the name that they include.
+// wordsOf splits a text into lower-case words. A mention keeps its case. If a mention includes the person's name,
+// wordsOf removes the name.
 func wordsOf(text string) words {
 	var out words
 	for _, word := range strings.FieldsFunc(personMention.ReplaceAllString(text, " <@$1> "), func(r rune) bool { return unicode.IsSpace(r) || r == ',' || r == ';' }) {
@@ -37,7 +38,7 @@ func wordsOf(text string) words {
 	return out
 }
 
-// parseAway parses the text after "away". now is in the person's time zone.
+// parseAway parses the text after "away". The parameter now is in the person's time zone.
 func parseAway(text string, now time.Time) (awayPeriod, error) {
 	var out awayPeriod
 	w := timeParser{now}
@@ -111,7 +112,7 @@ func (u unclear) Error() string { return string(u) }
 
 func notClear(format string, args ...any) error { return unclear(fmt.Sprintf(format, args...)) }
 
-// words has the words of a text that are not yet parsed.
+// words is the rest of a text that is not yet parsed.
 type words []string
 
 func (w *words) next() string {
@@ -130,14 +131,14 @@ func (w words) peek() string {
 	return w[0]
 }
 
-// skip consumes the next word if it equals one.
+// skip consumes the next word if this word is equal to the parameter one.
 func (w *words) skip(one string) {
 	if w.peek() == one {
 		w.next()
 	}
 }
 
-// timeParser parses times in the form that people write, in their time zone.
+// timeParser parses times as people write them. now is in the person's time zone.
 type timeParser struct{ now time.Time }
 
 // midnight returns the start of the day that is the given number of days after t's day.
@@ -151,8 +152,8 @@ var weekdays = map[string]time.Weekday{
 	"thursday": 4, "thu": 4, "thur": 4, "thurs": 4, "friday": 5, "fri": 5, "saturday": 6, "sat": 6,
 }
 
-// point parses one moment: a day, a time, or both. A weekday means the next such day after base. A time without a day
-// is on the day of base.
+// The method point parses one moment: a day, a time, or both. A weekday means the next day of this name after base. A
+// time without a day is on the day of base.
 func (w timeParser) point(in *words, base time.Time) (at time.Time, err error) {
 	word := in.peek()
 	if word == "" {
@@ -202,7 +203,7 @@ func (w timeParser) day(in *words, base time.Time) (time.Time, error) {
 // daysTo returns the number of days from t to the next given weekday: one to seven.
 func daysTo(t time.Time, day time.Weekday) int { return (int(day)-int(t.Weekday())+6)%7 + 1 }
 
-// nextWeek returns the Monday of next week, or another day of that week.
+// nextWeek returns a day of next week: Monday, or the weekday that the parameter word names.
 func (w timeParser) nextWeek(word string) (time.Time, error) {
 	monday := midnight(w.now, daysTo(w.now, time.Monday))
 	if word == "week" {
@@ -224,9 +225,9 @@ func timeOfDay(s string) (time.Duration, bool) {
 	return 0, false
 }
 
-// span parses a duration such as "3 days". It returns the end of a period of this length that starts at from. If the
-// duration is in days, the period ends at the same time of day at which it starts. If the start was a day without a
-// time, from is midnight of this day.
+// span parses a duration such as "3 days", and adds the duration to from. It returns the sum. If the duration is in
+// days, the sum has the same time of day as from. If the person gave a day without a time as the start, from is the
+// midnight at which this day begins.
 func (w timeParser) span(in *words, from time.Time) (time.Time, error) {
 	count, word := in.next(), in.next()
 	unit := strings.TrimSuffix(word, "s")
@@ -251,5 +252,5 @@ func (w timeParser) span(in *words, from time.Time) (time.Time, error) {
 		render.Visible(render.Clip(strings.TrimSpace(count+" "+word), 40)))
 }
 
-// spoken formats a time in its own zone.
+// The function spoken formats a time in its own zone.
 func spoken(t time.Time) string { return render.Reader{Zone: t.Location()}.Spoken(t) }

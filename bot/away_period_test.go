@@ -22,7 +22,7 @@ func TestReadLeave(t *testing.T) {
 	tests := []struct{ text, from, until, delegate string }{
 		{"until monday", "now", "2026-11-23 00:00", ""},
 		{"Until Mon.", "now", "2026-11-23 00:00", ""},
-		{"until saturday", "now", "2026-11-28 00:00", ""}, // never today
+		{"until saturday", "now", "2026-11-28 00:00", ""}, // a weekday never means today
 		{"until sun", "now", "2026-11-22 00:00", ""},
 		{"until tomorrow", "now", "2026-11-22 00:00", ""},
 		{"until tomorrow 9:30", "now", "2026-11-22 09:30", ""},
@@ -69,7 +69,7 @@ func TestReadLeave(t *testing.T) {
 	}
 }
 
-// TestUnclearLeaves checks that the answer says which part of the input is unclear, and what to write instead.
+// TestUnclearLeaves checks that the bot's answer says which part of the input is unclear, and what to write instead.
 func TestUnclearLeaves(t *testing.T) {
 	t.Parallel()
 	now := saturday(t)
@@ -105,8 +105,8 @@ func TestUnclearLeaves(t *testing.T) {
 	}
 }
 
-// TestLeavesOverAChangeOfClocks checks that a day begins at its own midnight, whatever the length of the previous day.
-// An absence of some days from now ends at the same time of day.
+// TestLeavesOverAChangeOfClocks checks that each day begins at midnight, even if the previous day has 23 or 25 hours.
+// An absence of three days ends at the time of day at which it began.
 func TestLeavesOverAChangeOfClocks(t *testing.T) {
 	t.Parallel()
 	zone, err := time.LoadLocation("Europe/Berlin")

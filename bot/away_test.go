@@ -19,7 +19,7 @@ func (h *harness) commands(user, channel, text string) {
 	}
 }
 
-// answered waits for a private reply in the place of the command.
+// The method answered waits for a private reply in the channel of the command.
 func (h *harness) answered(user, channel string, words ...string) posted {
 	h.t.Helper()
 	p := h.finds(user, channel, "", words...)
@@ -29,8 +29,8 @@ func (h *harness) answered(user, channel string, words ...string) posted {
 	return p
 }
 
-// A person records an absence in their own time zone, and the answer repeats it. The person's waiting requests go to
-// the stand-in.
+// A person records an absence in their own time zone, and the bot's answer repeats the end of the absence. The person's
+// waiting requests go to the stand-in.
 func TestAway(t *testing.T) { inBothWays(t, testAway) }
 
 func testAway(t *testing.T, h *harness) {
@@ -113,7 +113,7 @@ func TestDoNotDisturb(t *testing.T) {
 	h.finds("ingrid", "U0BOT", "", "Not decided yet, so Finance Director is asked as well")
 }
 
-// If Slack does not say whether a person can be disturbed, the person counts as reachable. Nothing is delayed.
+// If Slack does not say whether a person can be disturbed, the person counts as reachable. The request is not delayed.
 func TestDoNotDisturbUnknown(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -169,14 +169,14 @@ func TestAwayWhileItWaits(t *testing.T) {
 }
 
 // If the account of the only approver is deactivated while a card waits, the lead is asked immediately. The lead's card
-// says why.
+// gives the reason.
 func TestDeactivatedWhileItWaits(t *testing.T) { inBothWays(t, testDeactivatedWhileItWaits) }
 
 func testDeactivatedWhileItWaits(t *testing.T, h *harness) {
 	h.says("sam", "#support", refundCall)
 	h.finds("ada", "#support-approvals", "", "Waits for Team Lead")
 	h.quiet()
-	for _, change := range []workspace.UserChange{{Title: new(string)}, {Deactivated: new(true)}} { // the first change has no effect
+	for _, change := range []workspace.UserChange{{Title: new(string)}, {Deactivated: new(true)}} { // a changed title has no effect on the request
 		if err := h.slack.ChangeUser("U0002", change); err != nil {
 			t.Fatal(err)
 		}
@@ -210,7 +210,7 @@ func TestActivatedAgainWhileItWaits(t *testing.T) {
 	h.finds("teo", "U0BOT", "", "Waits for Team Lead")
 }
 
-// A person's commands are handled in order, even if Slack delays the first.
+// The bot handles a person's commands in order, even if a look-up for the first command is slow.
 func TestCommandsKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

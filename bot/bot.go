@@ -28,34 +28,35 @@ type Config struct {
 	Workflow
 	BotToken string // xoxb-…
 	AppToken string // xapp-…, for Socket Mode
-	// Listen opens the listener for Slack's requests over HTTP. nil: Socket Mode.
+	// Listen opens the listener for Slack's requests over HTTP. If Listen is nil, the bot uses Socket Mode.
 	Listen        func() (net.Listener, error)
 	SigningSecret string         // secret with which Slack signs its requests over HTTP
 	APIURL        string         // Web API base URL with its final slash; empty: Slack's
 	Tools         workflow.Tools // for the forms of Modify…
-	// Admits validates a filled-in form against its schema. The form shows its error. nil: any object is valid.
+	// Admits validates a filled-in form against its schema. The form shows the returned error. If Admits is nil, any
+	// object is valid.
 	Admits func(schema, values json.RawMessage) error
 	// Version is the program's version for the Home tab. If Version is empty, the Home tab shows no version.
 	Version string
 	Log     *slog.Logger
 	Now     func() time.Time // nil: time.Now
-	HTTP    *http.Client     // nil: a client with a timeout. Sockets use the client's proxy, too
-	// Share returns the number of processes that share Slack's rate limits. Share also returns the time since which
-	// this process receives the other processes' messages of Workflow.Tell. If this process receives no messages, the
-	// time is zero. If Share is nil, there is only this process.
+	HTTP    *http.Client     // nil: a client with a timeout. Sockets use the proxy of this client, too
+	// Share returns the number of processes that share Slack's rate limits. hears is the time since which this process
+	// receives the messages that other processes send with Workflow.Tell. If this process does not receive these
+	// messages, hears is zero. If Share is nil, this process is the only one.
 	Share func() (processes int, hears time.Time)
 	// Unlimited disables Slack's published rate limits, for a local workspace. Then the bot waits only after Slack has
-	// refused a call because of a limit.
+	// rejected a call because of a rate limit.
 	Unlimited bool
 	Count     func(context.Context, slackapi.Call) // is called for each call of the Web API; may be nil
-	// Reread looks for new secrets after Slack has refused a secret, and calls Renew. Reread reports whether there were
-	// new secrets. If Reread is nil, the secrets never change.
+	// Reread is called after Slack has refused a secret. It looks for new secrets, and passes new secrets to Renew.
+	// Reread reports whether there were new secrets. If Reread is nil, the secrets never change.
 	Reread func(context.Context) bool
 	// CountRequest is called with the status of each response over HTTP; may be nil.
 	CountRequest func(status int)
 }
 
-// Bot is the Slack edge. Bot is safe for concurrent use.
+// Bot connects Slack with the workflow. Bot is safe for concurrent use.
 type Bot struct {
 	Config
 	Permissions *Permissions
@@ -69,7 +70,7 @@ type Bot struct {
 	forms    forms
 	// transport receives Slack's deliveries.
 	transport       transport.Transport
-	side            sync.WaitGroup // background work: opening loading views, and notices beside a delivery
+	side            sync.WaitGroup // tracks background work: loading views to open, and notices to send
 	diskFullNotices diskFullNotices
 	unconfirmed     unconfirmedPosts // posts whose outcome is not recorded yet
 	replaced        replacing
@@ -119,7 +120,7 @@ func New(c Config) *Bot {
 	return b
 }
 
-// whoAmI returns the bot's identity. whoAmI asks Slack once.
+// whoAmI returns the bot's identity. It reads the identity from Slack only once.
 func (b *Bot) whoAmI(ctx context.Context) (directory.Self, error) {
 	return b.self.get(func() (directory.Self, error) {
 		a, err := b.api.AuthTestContext(ctx)
@@ -141,8 +142,8 @@ func (b *Bot) whoAmI(ctx context.Context) (directory.Self, error) {
 	})
 }
 
-// TeamOf returns a function. This function returns the id that identifies the people of a bot's workspace. This is the
-// id of the workspace's enterprise or, without an enterprise, the workspace's own id. See approvers.Who.
+// TeamOf returns a function that looks up the id of a bot's organisation. This id is part of the identity of each
+// person (see approvers.Who). It is the id of the enterprise or, without an enterprise, the id of the workspace.
 func TeamOf(b *Bot) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		me, err := b.whoAmI(ctx)
@@ -165,8 +166,8 @@ func (b *Bot) appID(ctx context.Context, bot string) (string, error) {
 	return "", fmt.Errorf("bots.info: %w", slackapi.WithDelay(err))
 }
 
-// ErrToken says that Slack refuses a token permanently. The wrapping error names the token, and says where to find the
-// right token.
+// ErrToken says that Slack refuses a token permanently. An error that wraps ErrToken names the token, and says where to
+// find the right token.
 var ErrToken = errors.New("Slack refuses a token")
 
 // Check verifies the tokens with Slack. The error of Check tells the operator what to do.
@@ -181,7 +182,7 @@ func (b *Bot) Check(ctx context.Context) error {
 	if b.overHTTP() {
 		return nil
 	}
-	if _, err := b.socketAddress(ctx); errors.Is(err, ErrToken) { // only requests an address; it is Run that connects
+	if _, err := b.socketAddress(ctx); errors.Is(err, ErrToken) { // only requests an address; Run opens the connection
 		return err
 	}
 	return nil
@@ -208,7 +209,8 @@ func appToken(err error) error {
 	return nil
 }
 
-// fetchedOnce fetches a value until it succeeds. Then it keeps the value.
+// fetchedOnce keeps a value after the first successful fetch. After a failed fetch, the next call of get fetches the
+// value again.
 type fetchedOnce[T any] struct {
 	fetching singleflight.Group
 	v        atomic.Pointer[T]
@@ -236,7 +238,7 @@ func (o *fetchedOnce[T]) known() (v T, ok bool) {
 	return v, false
 }
 
-// newTransport returns the transport that the configuration chooses. The bot is its handler.
+// newTransport returns the transport that the configuration chooses. The bot is the handler of the transport.
 func newTransport(b *Bot) transport.Transport {
 	common := transport.Options{Handler: b, Log: b.Log, Now: b.Now}
 	if b.overHTTP() {
@@ -249,8 +251,9 @@ func newTransport(b *Bot) transport.Transport {
 // overHTTP reports whether Slack delivers over HTTP and not through Socket Mode.
 func (b *Bot) overHTTP() bool { return b.Listen != nil }
 
-// Run receives from Slack until ctx ends, through Socket Mode. If Config.Listen is set, it receives over HTTP. Run
-// returns early only if Slack refuses a token or the bot can't listen. While Slack can't be reached, Run retries.
+// Run receives from Slack until ctx ends. It receives over HTTP if Config.Listen is set, and otherwise through Socket
+// Mode. Run returns early only if Slack refuses a token or the bot can't listen. While Slack can't be reached, Run
+// retries.
 func (b *Bot) Run(ctx context.Context) error {
 	if err := b.Check(ctx); errors.Is(err, ErrToken) {
 		return err
@@ -277,6 +280,6 @@ func (b *Bot) Ready(context.Context) error {
 // Arriving returns an error if the bot is ready, but Slack's requests probably do not arrive.
 func (b *Bot) Arriving() error { return b.transport.Arriving() }
 
-// Worth reports whether calls to Slack may succeed now. The result is true if Slack answers calls, or if it is time for
-// another test of Slack.
+// Worth reports whether calls to Slack may succeed now. The result is true if Slack answers calls, or if the circuit
+// breaker permits a test call.
 func (b *Bot) Worth() bool { return b.api.Worth() }

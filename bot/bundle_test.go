@@ -18,7 +18,7 @@ call issue_refund {"order_id":"ORD-2","amount":22}
 call update_shipping_address {"order_id":"ORD-3"}
 call issue_refund {"order_id":"ORD-4","amount":44}`
 
-// clicksOn presses a button of one call of a bundle. clicksOn takes the i-th row of buttons that has the action.
+// clicksOn presses a button of one call of a bundle. It chooses the i-th row of buttons that has the action.
 func (h *harness) clicksOn(user, channel string, p posted, action string, i int) {
 	h.t.Helper()
 	out := h.call("POST", "/people/"+user+"/actions", map[string]any{"channel": channel, "ts": p.TS, "action_id": action, "block_id": p.row(h.t, action, i)})
@@ -27,7 +27,7 @@ func (h *harness) clicksOn(user, channel string, p posted, action string, i int)
 	}
 }
 
-// row returns the block id of the i-th row of buttons that has an action.
+// row returns the block id of the i-th row of buttons that contains the action.
 func (p posted) row(t testing.TB, action string, i int) string {
 	t.Helper()
 	var m struct {
@@ -55,7 +55,7 @@ func (p posted) row(t testing.TB, action string, i int) string {
 	return ""
 }
 
-// Calls of one step for the same person share one card, and each is decided separately.
+// Calls of one step for the same approvers share one card, and each call is decided separately.
 func TestBundleOneByOne(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -96,7 +96,7 @@ func TestBundleOneByOne(t *testing.T) {
 	}
 }
 
-// The calls of a long bundle are opened one by one, and decided in their details.
+// In a long bundle, a person opens each call separately, and decides the call in its Details….
 func TestBundleList(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -190,7 +190,8 @@ func TestBundleRejectAll(t *testing.T) {
 	h.finds("sam", "#support", root, "results: executed", "rejected", "too much")
 }
 
-// A call of a bundle can get its own card from its Details…. In direct messages each person has a copy of the bundle.
+// A button in the Details… of a bundled call moves the call to its own card. In direct messages each person has a copy
+// of the bundle.
 func TestBundleApart(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, func(h *harness) {
@@ -229,9 +230,9 @@ func TestBundleApart(t *testing.T) {
 	}
 }
 
-// The policy's caps limit the number of cards. Two cards are open, and the other requests wait in the queue. One
-// message says how many requests wait. When a waiting request gets its card, its approval requires a typed value. The
-// message is removed when the queue is empty.
+// The policy's caps limit the number of open cards. Two cards are open, and the other requests wait in the queue. One
+// message says how many requests wait. When a waiting request gets its card, the approval of the request requires a
+// typed value. The message is removed when the queue is empty.
 func TestCardQueueInSlack(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, func(h *harness) { h.policy.Caps.Approver = 2 })
@@ -291,7 +292,8 @@ func TestCardQueueMessageStays(t *testing.T) {
 	h.finds("teo", "#support-approvals", "", "No requests are queued here any more")
 }
 
-// If a request requires a typed value, it does so everywhere: on the card, after long arguments, and with an edit.
+// A request that requires a typed value requires this value everywhere: on the card, after long arguments, and with an
+// edit.
 func TestStepUpEverywhere(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, func(h *harness) { h.policy.Caps.Requester = approvers.Limit{Count: 1, Per: time.Hour} })

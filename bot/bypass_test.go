@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// makers lists the functions of slack-go that make text from strings. For each function, makers lists the only files
-// that may call it.
+// makers lists the functions of slack-go that make text objects from strings. The value of each entry lists the only
+// files that may call the function.
 var makers = map[string][]string{
 	"NewTextBlockObject":                 {"render/blocks.go"},
 	"NewRichTextSectionTextElement":      {"render/blocks.go", "render/rich_text.go", "render/markdown/inline.go"},
@@ -23,13 +23,13 @@ var makers = map[string][]string{
 	"NewMarkdownBlock":                   nil,
 }
 
-// writers lists the functions that add text unchanged. Before such a function gets text from people, models and tools,
-// the text must pass through Visible. Exported and unexported names are treated as equal.
+// writers lists the functions that add text unchanged. Text from people, models and tools must pass through Visible
+// before such a function receives the text. The test treats the exported and the unexported form of a name as equal.
 var writers = map[string]bool{
 	"say": true, "strong": true, "soft": true, "code": true, "headline": true, "exact": true, "quoted": true, "small": true, "plainText": true, "button": true, "confirm": true,
 }
 
-// foreign lists the fields with text from people, models and tools.
+// The map foreign lists the fields with text from people, models and tools.
 var foreign = map[string]bool{
 	"Preview": true, "PreviewFault": true, "Quote": true, "AskerName": true, "Reason": true, "Result": true, "Args": true, "ClosedName": true, "Detail": true, "Problem": true,
 	"Description": true, "DelegateName": true, "AuthorName": true, "LastError": true,
@@ -115,8 +115,8 @@ func unexported(name string) string {
 	return strings.ToLower(name[:1]) + name[1:]
 }
 
-// uncleaned returns the fields in an expression that contain text from people, models or tools and do not pass through
-// a cleaner. The function skips fields that are only compared, because the bot does not show these.
+// uncleaned returns the fields with text from people, models or tools that an expression uses without a cleaner. The
+// function skips fields that are only compared, because the bot does not show them.
 func uncleaned(e ast.Expr) (fields []*ast.SelectorExpr) {
 	ast.Inspect(e, func(n ast.Node) bool {
 		switch n := n.(type) {

@@ -19,8 +19,8 @@ import (
 	"countersign/store"
 )
 
-// Limits of one catch-up, which reads the histories of channels (docs/transports.md). settings.MostReread limits the
-// period that is read.
+// These values limit one catch-up. A catch-up reads the histories of channels (docs/transports.md). settings.MostReread
+// limits the period that is read.
 const (
 	mostChannels  = 500
 	mostMessages  = 1000 // messages of a channel, and of a thread
@@ -29,19 +29,19 @@ const (
 	// oldThreads limits the age of threads in which the bot does not take part. In such a thread, the bot reads new
 	// replies only if the thread began at most this long before the gap.
 	oldThreads = 72 * time.Hour
-	// oldTalks limits how long a conversation with the bot may have been quiet. The bot reads the thread of a
-	// conversation if its last message was written at most this long before the gap. The thread itself may be much
-	// older.
+	// oldTalks limits the age of the last message of a conversation with the bot. The bot reads the thread of a
+	// conversation only if the last message was written at most this long before the gap. The first message of the
+	// thread may be much older.
 	oldTalks  = 7 * 24 * time.Hour
 	mostTalks = 5000
-	// longAway is the age from which the answer to a message includes a note that the bot was away.
+	// If a message is older than longAway, the answer to the message includes a note that the bot was away.
 	longAway = 15 * time.Minute
 )
 
-// CatchUp reads the messages of a gap, in which the bot received no deliveries. It handles these messages as if Slack
-// had delivered them. A message that was received before is recognized by its id. Therefore the order of the history
-// and a (repeated) delivery does not matter. CatchUp continues where an earlier process stopped. If the timer names a
-// channel that the bot has joined, CatchUp reads only this channel.
+// CatchUp reads the messages of a gap. A gap is a period in which the bot received no deliveries. CatchUp handles these
+// messages as if Slack had delivered them. CatchUp uses the id of a message to recognize that the message was already
+// received. Therefore Slack may deliver the same message before or after CatchUp reads it. CatchUp continues where an
+// earlier process stopped. If the timer names a channel that the bot has joined, CatchUp reads only this channel.
 func (b Reception) CatchUp(ctx context.Context, t store.Timer) error {
 	now, err := b.Views.Reception(ctx)
 	if err != nil {
@@ -76,8 +76,8 @@ func (b Reception) CatchUp(ctx context.Context, t store.Timer) error {
 }
 
 // readJoined reads a channel that the bot has joined. readJoined reads as far back as settings.MostReread allows,
-// because nobody knows when the bot was removed from the channel. The bot may have been down at that time. readJoined
-// reads an older thread only if the bot had a recent conversation in it.
+// because the bot can't find out when it was removed from the channel. For example, the bot may have been down when it
+// was removed. readJoined reads an older thread only if the bot had a recent conversation in it.
 func (c *catchUp) readJoined(ctx context.Context, channel string) error {
 	c.oldest, _ = c.gap.Oldest(c.since)
 	if _, err := c.recentTalks(ctx); err != nil {
@@ -96,16 +96,16 @@ type catchUp struct {
 	me     directory.Self
 	gap    settings.Gap
 	since  time.Time           // the first start with this store
-	oldest time.Time           // messages from this time are read
+	oldest time.Time           // messages since this time are read
 	talks  map[string][]string // threads of recent conversations, by channel
-	found  int                 // messages that had not been received
+	found  int                 // number of messages that had not been received
 	unread map[string]int      // number of channels whose history Slack does not show, by Slack's reason
 }
 
-// history is a channel with a history.
+// history identifies a channel whose history is read.
 type history struct {
 	id   string
-	kind string // as in the types of channels; empty: unknown
+	kind string // one of Slack's channel types, such as im or mpim; empty: unknown
 }
 
 func (c *catchUp) run(ctx context.Context) error {
@@ -151,7 +151,8 @@ func (c *catchUp) bound(what string, most int, channel string) {
 	c.Log.Warn("after a gap there was more to read than the limit; the rest is not answered", "limit", what, "most", most, "channel", channel)
 }
 
-// patiently makes a call when Slack's rate limits allow it. All other calls go first, so this wait may take minutes.
+// The function patiently makes a call, and repeats the call while Slack's rate limits delay it. All other calls of the
+// bot have priority, so patiently may wait for minutes.
 func patiently[T any](ctx context.Context, b *Bot, call func() (T, error)) (out T, err error) {
 	for {
 		out, err = call()
@@ -165,7 +166,7 @@ func patiently[T any](ctx context.Context, b *Bot, call func() (T, error)) (out 
 	}
 }
 
-// skipped reports whether Slack refused to let the bot read something.
+// skipped reports whether Slack refused to let the bot read a history.
 func (c *catchUp) skipped(err error) bool {
 	code := slackapi.ErrorCode(err)
 	if code == "" || slackapi.IsServerFailure(code) || slackapi.IsTokenRefusal(code) || slackapi.RetryDelay(err) > 0 {
@@ -229,7 +230,7 @@ func (c *catchUp) recentTalks(ctx context.Context) ([]store.Conversation, error)
 	return talks, err
 }
 
-// read handles what people wrote in a channel and its threads, in order.
+// The method read handles what people wrote in a channel and its threads, in order.
 func (c *catchUp) read(ctx context.Context, ch history) error {
 	said, threads, err := c.topLevel(ctx, ch)
 	if c.skipped(err) {
@@ -254,7 +255,7 @@ func (c *catchUp) read(ctx context.Context, ch history) error {
 		said = append(said, replies...)
 	}
 	slices.SortStableFunc(said, func(a, b slack.Message) int { return cmp.Compare(a.Timestamp, b.Timestamp) })
-	said = slices.CompactFunc(said, func(a, b slack.Message) bool { return a.Timestamp == b.Timestamp }) // a reply that was also sent to the channel is in both
+	said = slices.CompactFunc(said, func(a, b slack.Message) bool { return a.Timestamp == b.Timestamp }) // a reply that was also sent to the channel is in both lists
 	for _, m := range said {
 		if err := c.hear(ctx, ch, m); err != nil {
 			return err
@@ -295,7 +296,7 @@ func (c *catchUp) topLevel(ctx context.Context, ch history) (said []slack.Messag
 			break
 		}
 	}
-	for _, root := range c.talks[ch.id] { // threads that began earlier
+	for _, root := range c.talks[ch.id] { // threads that began before the history that was read above
 		if !seen[root] {
 			seen[root] = true
 			threads = append(threads, root)
@@ -370,8 +371,9 @@ func (c *catchUp) hear(ctx context.Context, ch history, m slack.Message) error {
 	return err
 }
 
-// asEvent converts a message of a history to an event. It also returns the event in its stored form. edited is the time
-// of the edit. If a message was not received before, the time is empty, even if the message was edited.
+// asEvent converts a message of a history to an event. raw is the event in its stored form. edited is the time of the
+// message's edit. edited is empty for a message that the bot has not received before, even if somebody edited the
+// message.
 func (c *catchUp) asEvent(ch history, m slack.Message, edited string) (e envelope, raw []byte, err error) {
 	inner := map[string]any{
 		"type": "message", "subtype": m.SubType, "user": m.User, "bot_id": m.BotID, "text": m.Text, "ts": m.Timestamp, "channel": ch.id, "files": m.Files,
@@ -379,7 +381,7 @@ func (c *catchUp) asEvent(ch history, m slack.Message, edited string) (e envelop
 	if ch.kind == "im" || ch.kind == "mpim" {
 		inner["channel_type"] = ch.kind
 	}
-	if m.ThreadTimestamp != m.Timestamp { // Slack delivers the first message of a thread before there are replies, and so without thread_ts
+	if m.ThreadTimestamp != m.Timestamp { // Slack delivers the first message of a thread without thread_ts, because the message has no replies at that time
 		inner["thread_ts"] = m.ThreadTimestamp
 	}
 	if edited != "" {

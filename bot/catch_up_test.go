@@ -20,17 +20,17 @@ import (
 	"countersign/store/bolt"
 )
 
-// manyHistories answers in Slack's place when the bot reads histories. There are more channels, messages, threads and
-// replies than the bot reads.
+// manyHistories is a fake of Slack's API that answers the calls for histories. It has more channels, messages, threads
+// and replies than the bot reads.
 type manyHistories struct {
 	mu       sync.Mutex
 	says     map[string][]map[string]any // messages by channel
-	calls    map[string]int              // by method and channel, or channel and thread
+	calls    map[string]int              // number of calls, by method and channel, or by method, channel and thread
 	oldest   map[string]string           // the lower time limit of the first request for a history, by channel
 	channels int
 }
 
-// Channels with too many messages, threads and replies.
+// These channels have more messages, threads and replies than the bot reads.
 const (
 	manyMessages = "C0AAA"
 	manyThreads  = "C0BBB"
@@ -112,7 +112,7 @@ func (m *manyHistories) called(start string) (calls, places int) {
 }
 
 // TestCatchUpBounds checks that the bot reads only as many channels, messages, threads, replies and days as the limits
-// allow. The log names each limit once for each place.
+// allow. The log names each limit once for each channel or thread.
 func TestCatchUpBounds(t *testing.T) {
 	slack := &manyHistories{calls: map[string]int{}, oldest: map[string]string{}, says: map[string][]map[string]any{}}
 	h := newHarness(t, func(h *harness) { h.http = &http.Client{Transport: slack} })

@@ -13,9 +13,10 @@ import (
 	"countersign/store"
 )
 
-// If Slack refused an outbox message because the bot can no longer write in its channel, channelEvent returns this
-// channel. lost is the channel's id. If the id is unknown, lost is the channel's name from the policy. lost is empty
-// for direct messages. lost is also empty if the bot is still a member, because then Slack refuses only this message.
+// channelEvent is called after Slack has refused an outbox message. If the bot can no longer write in the message's
+// channel, the result lost is the channel's id. If the id is unknown, the result lost is the channel's name from the
+// policy. The result lost is empty for direct messages. The result lost is also empty if the bot is a member of the
+// channel, because Slack then refuses only this message.
 func (b *Bot) channelEvent(ctx context.Context, vm view.Model, code string) (lost string, err error) {
 	kind, where, _ := strings.Cut(vm.Message.To, ":")
 	switch {
@@ -47,9 +48,9 @@ func (b *Bot) channelEvent(ctx context.Context, vm view.Model, code string) (los
 	return lost, nil
 }
 
-// channelLostEvents lists the events that say that the bot can no longer write in a channel. channelRestoredEvents
-// lists the events that say that the bot can write in a channel again. When the bot is removed from a channel, it gets
-// channel_left or group_left. After a public channel is unarchived, the bot must join it again.
+// channelLostEvents lists the events after which the bot can't write in a channel. channelRestoredEvents lists the
+// events after which the bot can write in a channel. When the bot is removed from a channel, it gets channel_left or
+// group_left. After a public channel is unarchived, the bot must join it again.
 var (
 	channelLostEvents = map[string]string{
 		"channel_left": "the bot was removed from it", "group_left": "the bot was removed from it", "member_left_channel": "the bot was removed from it",
@@ -58,7 +59,7 @@ var (
 	channelRestoredEvents = map[string]bool{"member_joined_channel": true, "group_unarchive": true}
 )
 
-// aboutChannel reports whether an event says that the bot can no longer write in a channel, or can write there again.
+// aboutChannel reports whether an event concerns the bot's access to a channel.
 func (b *Bot) aboutChannel(e event) bool {
 	if e.Type == directory.ChannelShared || e.Type == directory.ChannelUnshared {
 		return e.channelID() != ""
@@ -73,7 +74,7 @@ func (b *Bot) aboutChannel(e event) bool {
 	return !known || e.userID() == me.User
 }
 
-// moveChannel tells the workflow that the bot can no longer write in a channel, or can write there again.
+// moveChannel tells the workflow whether the bot can write in a channel, after an event about the channel.
 func (b *Bot) moveChannel(ctx context.Context, row store.Inbox, e event) error {
 	if e.Type == directory.ChannelShared || e.Type == directory.ChannelUnshared {
 		return b.moveShared(ctx, row, e)
@@ -102,13 +103,13 @@ func (b *Bot) moveChannel(ctx context.Context, row store.Inbox, e event) error {
 	return b.Intake.ChannelLost(ctx, row.ID, channel, channelLostEvents[e.Type], names...)
 }
 
-// A Slack Connect channel includes people of other organisations. They must not see the content of cards. So the bot
-// posts no card in such a channel, unless the policy names the channel. Instead, each approver gets the card by direct
-// message, as if the bot could not write in the channel. Conversations are not affected. Conversations stay in the
-// channel where they began.
+// A Slack Connect channel includes people of other organisations. People of other organisations must not see the
+// content of cards. So the bot posts no card in such a channel, unless the policy names the channel. Instead, each
+// approver gets the card by direct message, as if the bot could not write in the channel. A conversation stays in the
+// channel where it began, even if the channel is shared.
 
-// mayShare reports whether the policy allows cards in a channel with people of other organisations. names are the
-// channel's names.
+// mayShare reports whether the policy allows cards in a channel with people of other organisations. The parameter names
+// has names or ids of this channel.
 func mayShare(p *approvers.Policy, names ...string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return slices.Contains(p.SharedChannels, name) })
 }
@@ -135,8 +136,9 @@ func (b *Bot) checkAudience(ctx context.Context, vm view.Model) error {
 	return fmt.Errorf("%w: people of another organisation are in it", slackapi.ErrSharedChannel)
 }
 
-// lookUpCardChannels looks up the channels in which the policy posts cards. So the first critical card does not wait
-// for a lookup when Slack's rate limit is used up. If a lookup fails now, it is repeated when a card needs it.
+// lookUpCardChannels looks up the channels in which the policy posts cards. With this early look-up, the first critical
+// card does not wait when Slack's rate limit is used up. If a look-up fails here, the bot repeats the look-up when a
+// card needs the channel.
 func (b *Bot) lookUpCardChannels(ctx context.Context) {
 	ctx = slackapi.WithCallPriority(ctx, slackapi.CallPriority{Priority: slackapi.PriorityLast})
 	for _, r := range b.Views.Policy().Approvers {
@@ -153,8 +155,9 @@ func (b *Bot) lookUpCardChannels(ctx context.Context) {
 	}
 }
 
-// moveShared handles an event that says that a channel is now shared, or is no longer shared. moveShared asks Slack for
-// the current state. The channel may be shared only within the enterprise, or still be shared with other organisations.
+// moveShared handles an event about the sharing of a channel with another organisation. moveShared asks Slack for the
+// current state. The event alone is not sufficient: the channel may be shared only within the enterprise, or may be
+// shared with a third organisation.
 func (b *Bot) moveShared(ctx context.Context, row store.Inbox, e event) error {
 	channel := e.channelID()
 	shared, err := b.channels.IsShared(ctx, channel, true)

@@ -11,7 +11,7 @@ import (
 	"countersign/internal/demo/workspace"
 )
 
-// does makes a person act in a channel: remove, invite, archive, …
+// does performs an action of a person in a channel, such as remove, invite or archive.
 func (h *harness) does(user, what, channel string, users ...string) {
 	h.t.Helper()
 	if out := h.call("POST", "/people/"+user+"/"+what, map[string]any{"channel": channel, "users": users}); out["ok"] != true {
@@ -19,13 +19,14 @@ func (h *harness) does(user, what, channel string, users ...string) {
 	}
 }
 
-// told counts the log lines for the operator about channels.
+// The method told counts the log lines for the operator about channels.
 func (h *harness) told() int {
 	return strings.Count(h.log.String(), `level=ERROR msg="the bot can't write in a channel any more`)
 }
 
-// If the bot is removed from the cards' channel, open cards go to each approver by direct message and work there. After
-// the bot is invited again, new cards are posted in the channel, and the old cards show how their requests ended.
+// If the bot is removed from the cards' channel, each approver gets the open cards by direct message, and can decide
+// there. After the bot is invited again, new cards are posted in the channel, and the old cards show how their requests
+// ended.
 func TestRemovedFromTheCardsChannel(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -69,8 +70,8 @@ func TestArchivedConversation(t *testing.T) {
 	h.finds("teo", "#support-approvals", "", "Withdrawn by")
 }
 
-// If Slack sends no event, the bot notices the lost channel at its next post. The bot then moves the other open
-// messages.
+// If Slack sends no event, the bot notices the lost channel at the next post in this channel. The bot then moves the
+// other open messages.
 func TestLostChannelUnheard(t *testing.T) {
 	t.Parallel()
 	slack := &refuser{}
@@ -134,7 +135,7 @@ func strayAnswer(t *testing.T, fault *workspace.Fault) {
 	}
 }
 
-// If Slack no longer knows the thread of an answer, the requester gets the answer by direct message.
+// If Slack reports that the thread of an answer does not exist, the requester gets the answer by direct message.
 func TestThreadNotFound(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -161,8 +162,8 @@ func (h *harness) countsCards(words string) (n int) {
 }
 
 // When a channel becomes shared with another organisation, the cards in it move to direct messages immediately, and
-// people decide them there. Later cards go there from the start. When the channel is no longer shared, cards are posted
-// in it again.
+// people decide them in the direct messages. New cards are also sent by direct message. When the channel is no longer
+// shared, cards are posted in it again.
 func TestCardsLeaveSharedChannel(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

@@ -25,12 +25,12 @@ var (
 	errNotRecorded = errors.New("the clicked version is not recorded yet")
 	// errUnknown says that no outbox message has the id in the button's token.
 	errUnknown = errors.New("no such outbox message")
-	// errUnrecorded says that Slack showed the clicked version, but the bot never recorded it. The bot stopped or
-	// redrew the message before that.
+	// errUnrecorded says that Slack showed the clicked version, but the bot never recorded it. The bot stopped, or
+	// redrew the message, before it recorded this version.
 	errUnrecorded = errors.New("the clicked version was never recorded")
 	// errReplaced says that the clicked message was marked as lost and has been reposted.
 	errReplaced = errors.New("the clicked message was reposted")
-	// errCopied says that the clicked button is on another message than the bot's.
+	// errCopied says that the clicked button is not on the message that the bot posted.
 	errCopied = errors.New("the button is not on the posted message")
 	// errForged says that the bot never posted such a button on this message.
 	errForged = errors.New("the bot never posted such a button there")
@@ -38,7 +38,7 @@ var (
 	errWorkspace = errors.New("the delivery came from another workspace, or is for another app")
 )
 
-// refusals maps these errors to codes.
+// refusals maps the errors above to the codes of denials.
 var refusals = []struct {
 	err  error
 	code approvers.Code
@@ -49,10 +49,10 @@ var refusals = []struct {
 }
 
 // findClickTarget finds the subject of a button token, such as a request or a grant. It validates the token against the
-// stored rendering. If action is not empty, it must match too.
+// stored rendering. If action is not empty, the rendering must contain a button with this action.
 func (b *Bot) findClickTarget(ctx context.Context, token render.ButtonToken, action string) (render.ClickTarget, error) {
 	s := render.ClickTarget{Token: token}
-	shown, recorded := b.Views.Rendering(ctx, token.Message, token.Post) // read before the view, so that the view includes the message with which the rendering was recorded
+	shown, recorded := b.Views.Rendering(ctx, token.Message, token.Post) // read first, so that the view is at least as new as the rendering
 	vm, err := b.Views.Message(ctx, token.Message)
 	if errors.Is(err, store.ErrNotFound) {
 		return s, errUnknown
@@ -91,7 +91,7 @@ func (b *Bot) findClickTarget(ctx context.Context, token render.ButtonToken, act
 	return s, nil
 }
 
-// clicked handles a click on a button.
+// The method clicked handles a click on a button.
 func (b *Bot) clicked(ctx context.Context, d delivered, i interaction) error {
 	if len(i.Actions) == 0 {
 		return fmt.Errorf("%w: no action in it", errPayload)
@@ -127,8 +127,8 @@ func (b *Bot) clicked(ctx context.Context, d delivered, i interaction) error {
 	return b.act(ctx, d, r, s, action, c)
 }
 
-// clickedOn finds the subject of a click and validates the click. The button must belong to the bot, must be in the
-// bot's workspace, and must be on the message that the bot posted.
+// clickedOn finds the subject of a click, such as a request, and validates the click. The button must belong to the
+// bot, must be in the bot's workspace, and must be on the message that the bot posted.
 func (b *Bot) clickedOn(ctx context.Context, i interaction, a action, channel, ts string) (render.ClickTarget, error) {
 	token, err := render.ParseButtonToken(a.Value)
 	if err != nil {
@@ -288,8 +288,8 @@ func (b *Bot) answerClick(ctx context.Context, w ephemeralReply, r *approvers.Re
 	return nil
 }
 
-// authority asks Slack who clicked, with the user groups that can give authority over the target. A change of arguments
-// may raise the risk, so the function then uses no cached answer.
+// authority looks up the person who clicked. The identity includes the user groups that can give authority over the
+// target. For a change of arguments, authority uses no cached answer, because the change may raise the risk.
 func (b *Bot) authority(ctx context.Context, user string, s render.ClickTarget, action string) (approvers.Identity, error) {
 	switch {
 	case s.Request != nil && action == render.ActModify:
@@ -308,8 +308,8 @@ func (b *Bot) authority(ctx context.Context, user string, s render.ClickTarget, 
 	return b.users.Who(ctx, user, false)
 }
 
-// unknownClicker handles a click whose person Slack does not identify. After a few tries the click is refused and
-// recorded, and the person is told.
+// unknownClicker handles a click if Slack does not identify the person who clicked. After a few tries, the bot refuses
+// and records the click, and tells the person.
 func (b *Bot) unknownClicker(ctx context.Context, d delivered, r ephemeralReply, c workflow.Click, s render.ClickTarget, cause error) error {
 	if mayRetry(d, cause) {
 		return cause
@@ -321,15 +321,15 @@ func (b *Bot) unknownClicker(ctx context.Context, d delivered, r ephemeralReply,
 	return nil
 }
 
-// mayRetry reports whether another try to identify the person may succeed. It may if Slack could not be reached, or
-// asks the bot to wait. Refusals such as a missing scope are permanent.
+// mayRetry reports whether another try to identify the person may succeed. Another try may succeed if Slack could not
+// be reached, or if a rate limit delays the call. Refusals such as a missing scope are permanent.
 func mayRetry(d delivered, cause error) bool {
 	code := slackapi.ErrorCode(cause)
 	refused := code != "" && !slackapi.IsServerFailure(code) && !slackapi.IsPutOff(cause) || errors.Is(cause, directory.ErrAboutAnother)
 	return !refused && d.tries < clickTries
 }
 
-// refuseUnknown refuses a click whose user Slack can't identify, and records the refusal.
+// refuseUnknown refuses a click if Slack can't identify the person who clicked, and records the refusal.
 func (b *Bot) refuseUnknown(ctx context.Context, d delivered, r ephemeralReply, c workflow.Click, s render.ClickTarget, cause error) error {
 	b.Log.Error("Slack could not say who clicked, so the click was refused", "inbox", d.id, "user", r.user, "error", cause)
 	c.Inbox, c.At, c.User = d.id, d.at, r.user
@@ -363,7 +363,7 @@ func (b *Bot) identifyClickerOfAll(ctx context.Context, user string, s render.Cl
 }
 
 // decideAll decides all calls that the clicked version offered for decision. If one call can't be decided, decideAll
-// decides none.
+// decides no call.
 func (b *Bot) decideAll(ctx context.Context, r ephemeralReply, s render.ClickTarget, c workflow.Click) error {
 	inTheWay, err := b.Requests.DecideAll(ctx, c, s.Shown.Shows)
 	var d *approvers.Denied

@@ -72,8 +72,8 @@ func (h *harness) denials(request string) (codes []string) {
 	return codes
 }
 
-// A click on a button that the bot did not post in this form decides nothing. Each forgery is refused with its own
-// text, and is recorded for every request that it names.
+// A click on a button that the bot did not post decides nothing. Each forgery is refused with its own text, and is
+// recorded for every request that it names.
 func TestForgedClicks(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -214,10 +214,10 @@ func TestForgedForms(t *testing.T) {
 	}
 }
 
-// Slack may show a version that the bot never recorded. This happens if the bot stopped before it recorded the version,
-// and the state had changed when the bot redrew the message. A click on that version decides nothing, because the bot
-// does not know what the version showed. Such a click is not a forgery. The person is told so, the message is redrawn,
-// and the next click counts.
+// Slack may show a version that the bot never recorded. This happens if the bot stops before it records the version,
+// and the state changes before the bot redraws the message. A click on that version decides nothing, because the bot
+// does not know what the version showed. Such a click is not a forgery. The person is told that the click did not
+// count. The message is redrawn, and the next click counts.
 func TestClickOnWhatWasNeverRecorded(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -260,13 +260,13 @@ func TestClickOnWhatWasNeverRecorded(t *testing.T) {
 		now, _, err := h.workflow.Views.Delivery(context.Background(), "C0002", card.TS)
 		return err == nil && now.Posts > s.Posts
 	})
-	unrecorded.Ref = "req_none" // a subject that the outbox message never had is still a forgery
+	unrecorded.Ref = "req_none" // this subject was never on the outbox message, so the click is a forgery
 	h.delivers("about something else", click{"U0002", "T0001", "C0002", card.TS, render.ActApprove, unrecorded.String()})
 	h.finds("teo", "#support-approvals", "", "I did not make the button that you clicked")
 }
 
-// If the risk is high or critical, Slack is asked at each click. For a lower risk, Slack's answer from the last minute
-// is sufficient, unless the policy has changed or arguments are edited.
+// If the risk is high or critical, the bot looks up the person in Slack at each click. For a lower risk, Slack's answer
+// from the last minute is sufficient, unless the policy has changed or arguments are edited.
 func TestWhenSlackIsAskedAnew(t *testing.T) {
 	t.Parallel()
 	s := newAttackHarness(t)
@@ -274,7 +274,7 @@ func TestWhenSlackIsAskedAnew(t *testing.T) {
 	s.tap.answering("users.info", func(url.Values) string { asked.Add(1); return "" })
 	times := func(what string, p payload, want bool) {
 		t.Helper()
-		if _, err := s.bot.users.User(t.Context(), p["user"].(payload)["id"].(string), false); err != nil { // now cached
+		if _, err := s.bot.users.User(t.Context(), p["user"].(payload)["id"].(string), false); err != nil { // fills the cache
 			t.Fatal(err)
 		}
 		s.quiet()
@@ -294,8 +294,8 @@ func TestWhenSlackIsAskedAnew(t *testing.T) {
 	times("medium risk, by another policy", address.press(outsider, render.ActApprove), true)
 }
 
-// People rate an answer with the buttons below it. A second click changes the rating. Guests and strangers are told
-// that their ratings do not count.
+// People rate an answer with the buttons below it. A second click changes the rating. Guests and people of other
+// organisations are told that their ratings do not count.
 func TestRatingAnAnswer(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

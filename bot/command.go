@@ -64,8 +64,8 @@ func readCommand(raw []byte) (c command, err error) {
 	return c, c.shaped()
 }
 
-// commanded answers a slash command. Commands are about the person and about approvals. People ask the agent by
-// messages, and not by commands.
+// The method commanded answers a slash command. Commands are about the person and about approvals. People ask the agent
+// by messages, and not by commands.
 func (b *Bot) commanded(ctx context.Context, row store.Inbox) error {
 	c, err := readCommand(row.Payload)
 	if err != nil {

@@ -107,7 +107,7 @@ func TestModifySchemaFault(t *testing.T) {
 	h.finds("teo", "#support-approvals", "", "It ran")
 }
 
-// A person who may not decide is told why, and nothing runs.
+// A person who may not decide is told the reason, and no call runs.
 func TestDeniedClicks(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -123,7 +123,7 @@ func TestDeniedClicks(t *testing.T) {
 	if err := h.slack.ChangeUser("U0002", workspace.UserChange{Guest: new(true)}); err != nil {
 		t.Fatal(err)
 	}
-	h.clicks("teo", "#support-approvals", card, render.ActApprove) // he was a full member until now
+	h.clicks("teo", "#support-approvals", card, render.ActApprove) // before the change above, Teo was a full member
 	h.finds("teo", "#support-approvals", "", "Guests can't decide")
 	h.clicks("teo", "#support-approvals", card, render.ActReject)
 	h.until("the form says so too", func() bool {
@@ -158,8 +158,8 @@ func TestGroupAtTheClick(t *testing.T) {
 	if err := h.slack.SetGroupUsers("S0001", []string{"U0001"}); err != nil {
 		t.Fatal(err)
 	}
-	// Priya still has the e-mail address of the people on call, but is no longer in the group. Slack's event
-	// invalidates the cached list of the group's members.
+	// Priya has the e-mail address of the people on call, but is not in the group. Slack's event invalidates the cached
+	// list of the group's members.
 	h.until("Priya is out of the group", func() bool {
 		who, err := h.bot.users.Clicker(context.Background(), "U0101", h.policy, "update_shipping_address", approvers.Medium, nil)
 		return err == nil && len(who.Groups) == 0 && who.Email == "support-oncall@example.com"
@@ -172,13 +172,13 @@ func TestGroupAtTheClick(t *testing.T) {
 	h.finds("ada", "#support-approvals", "", "It ran")
 }
 
-// If Slack can't say who clicked, the click is refused, and the person is told.
+// If Slack can't identify the person who clicked, the click is refused, and the person is told.
 func TestFailsClosedWithoutIdentity(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	h.says("sam", "#support", refundCall)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
-	h.quiet() // the bot has looked up who can be reached
+	h.quiet() // after this, the bot has looked up who can be reached
 	if err := h.slack.Inject(workspace.Fault{Fault: workspace.FaultServerError, Method: "users.info", Times: clickTries + 1}); err != nil {
 		t.Fatal(err)
 	}
@@ -230,7 +230,7 @@ func TestTwoClickers(t *testing.T) {
 	}
 }
 
-// If a form was opened before another person decided, it changes nothing.
+// A form that was opened before another person decided changes nothing when it is submitted.
 func TestFormLosesTheRace(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, func(h *harness) {
@@ -248,7 +248,7 @@ func TestFormLosesTheRace(t *testing.T) {
 	h.finds("ada", "#support-approvals", "", "Too late: <@U0002>", "approved this")
 }
 
-// A critical call requires a typed value and passes through its stages. Each person counts only once.
+// A critical call requires a typed value and passes through its stages. Each person's approval counts only once.
 func TestCriticalStages(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -315,7 +315,7 @@ func TestLongArguments(t *testing.T) {
 	h.finds("teo", "#support-approvals", "", "It ran")
 }
 
-// If nobody decides, the lead gets the whole card and may decide.
+// If nobody decides, the lead gets a complete card and may decide.
 func TestEscalation(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, func(h *harness) { h.policy.Defaults.EscalateAfter = 30 * time.Millisecond })
@@ -340,7 +340,8 @@ func TestExpiry(t *testing.T) {
 	h.finds("sam", "#support", root, "results: expired")
 }
 
-// A click counts only for the version that was clicked. After an edit, a click on the old version does not count.
+// A click counts only for the version of the card that was clicked. After an edit, a click on the old version does not
+// count.
 func TestStaleCard(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, func(h *harness) {

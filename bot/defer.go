@@ -13,7 +13,8 @@ import (
 )
 
 // The bot does nothing for a person whom it can't look up. If Slack does not identify the writer of a message, the bot
-// keeps the message and tries again for a while. Later messages of the same conversation wait behind it.
+// keeps the message and tries again for a while. Later messages of the same conversation wait until the kept message is
+// handled.
 const (
 	firstLookup  = 15 * time.Second
 	lastLookup   = 2 * time.Minute
@@ -26,7 +27,7 @@ type deferredError struct {
 	wait time.Duration
 }
 
-// After returns how long to wait before the next try. The scheduler calls it, and delays the later messages of the
+// After returns the delay before the next try. The scheduler calls After, and delays the later messages of the
 // conversation for the same time.
 func (e deferredError) After() time.Duration { return e.wait }
 
@@ -49,11 +50,11 @@ type unknownWriter struct {
 	e   envelope
 }
 
-// deferred keeps the message for a while, because Slack refuses to identify the writer. The writer is told immediately,
-// and again if the message is finally set aside.
+// The method deferred keeps the message for a while, because Slack refuses to identify the writer. The bot tells the
+// writer immediately, and once more if it finally sets the message aside.
 func (b unknownWriter) deferred(ctx context.Context, cause error) error {
 	row, waited, user := b.row, b.Now().Sub(b.row.ReceivedAt), b.e.Event.userID()
-	if waited >= deferredMost { // including the time that the message waited behind other messages
+	if waited >= deferredMost { // waited includes the time that the message waited behind other messages
 		b.Log.Error("a message was set aside, because Slack did not say who wrote it", "inbox", row.ID, "user", user, "received", row.ReceivedAt, "cause", slackapi.Explain(cause))
 		if err := b.Intake.Done(ctx, row.ID, redact.Error(cause)); err != nil {
 			return err
@@ -76,8 +77,8 @@ func (b unknownWriter) deferred(ctx context.Context, cause error) error {
 	return deferredError{cause, min(wait, lastLookup)}
 }
 
-// tell sends a notice to the writer if the message is for the bot: it is addressed to the bot, or belongs to a current
-// conversation.
+// tell sends a notice to the writer if the message is for the bot. A message is for the bot if it mentions the bot, is
+// a direct message, or belongs to a current conversation.
 func (b unknownWriter) tell(ctx context.Context, words *render.RichText) {
 	if !isAddressed(b.row, &b.self) {
 		me, known := b.self.known()

@@ -13,7 +13,7 @@ import (
 	"countersign/store"
 )
 
-// The notices for people while the store can't be written.
+// While the store can't be written, people get one of these notices.
 const (
 	fullDisk     = "The disk on which I store everything is full. The operator of this bot finds this in the log."
 	movedFile    = "The file in which I store everything is missing. The operator of this bot finds this in the log."
@@ -69,7 +69,7 @@ func (b *Bot) refuseInteraction(i interaction, payload []byte, cause error) (ans
 }
 
 // refuseForm rejects an otherwise valid form. The form shows the error at its first field, so the person keeps their
-// input. If the form has no fields, the text replaces the form.
+// input. If the form has no fields, the text in instead replaces the form.
 func refuseForm(i interaction, instead *render.RichText, beside string) (answer any) {
 	fields := slices.Sorted(maps.Keys(i.View.State.Values))
 	if len(fields) == 0 {
@@ -97,13 +97,13 @@ func (b *Bot) tellDiskFull(e event, cause error) {
 // diskFullNoticeEvery is the minimum time between two disk-full notices to one person.
 const diskFullNoticeEvery = 10 * time.Minute
 
-// diskFullNotices tracks the people who were told recently.
+// diskFullNotices tracks the people who recently got the notice.
 type diskFullNotices struct {
 	mu sync.Mutex
 	at map[string]time.Time
 }
 
-// first returns true if a person has not been told recently. The function records that the person is told now.
+// first returns true if a person did not get the notice recently. It records that the person gets the notice now.
 func (u *diskFullNotices) first(now time.Time, user string) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()

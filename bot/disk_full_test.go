@@ -25,8 +25,8 @@ func (c *cramped) Update(ctx context.Context, fn func(store.Tx) error) error {
 	return c.Store.Update(ctx, fn)
 }
 
-// If people act while the disk is full, the bot refuses the action, and tells each person in the place where they
-// acted. Afterwards everything works again.
+// If people act while the disk is full, the bot refuses each action, and tells the person at the place of the action.
+// When the disk has space, every action succeeds.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	disk := &cramped{}

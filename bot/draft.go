@@ -19,14 +19,15 @@ import (
 )
 
 // This file shows the model's text while the model writes it. The text is provisional. The finished step replaces this
-// text, in the Slack message that the workflow's draft record names. Errors here are ignored, because at the end one
-// message has the whole answer.
+// text, in the Slack message that the workflow's draft record names. Errors here are ignored, because the finished step
+// shows the whole answer.
 
-// Timing of drafts. If the model finishes before draftAfter, there is no draft, and only the finished answer is posted.
+// These values set the timing of drafts. If the model finishes before draftAfter, there is no draft, and only the
+// finished answer is posted.
 const (
 	draftAfter  = time.Second     // after the model's first words
 	appendEvery = time.Second     // interval of chat.appendStream
-	updateEvery = 3 * time.Second // interval of chat.update, for which Slack's limit is half as high
+	updateEvery = 3 * time.Second // interval of chat.update; its rate limit is half as high
 )
 
 // Draft shows the text of one model call while the model writes it. Close must be called when the call ends.
@@ -64,7 +65,7 @@ func (d *Draft) Write(text string) {
 	if !d.begun {
 		d.begun = true
 		d.b.drafts.add(d)
-		go d.work() // Close waits for it
+		go d.work() // Close waits for this goroutine
 	}
 	select {
 	case d.news <- struct{}{}:
@@ -72,8 +73,8 @@ func (d *Draft) Write(text string) {
 	}
 }
 
-// Close ends the draft. No more text is shown after this. Close waits until the current call to Slack is complete and
-// recorded.
+// Close ends the draft. After Close returns, no more text is shown. Close waits until the current call to Slack is
+// complete and recorded.
 func (d *Draft) Close() {
 	d.once.Do(func() { close(d.quit) })
 	d.mu.Lock()
@@ -129,7 +130,8 @@ func (ds *drafts) end(ctx context.Context, turn string) (bool, error) {
 // errNoUse says that no more text of a draft can be shown.
 var errNoUse = errors.New("the draft is not shown any further")
 
-// work shows the text as often as Slack accepts it, until the draft is closed or can't be shown any more.
+// work shows the text as often as the intervals and Slack's rate limits allow, until the draft is closed or can't be
+// shown any more.
 func (d *Draft) work() {
 	defer d.b.drafts.remove(d)
 	defer close(d.done)
@@ -147,7 +149,8 @@ func (d *Draft) work() {
 	}
 }
 
-// rest waits for the given time, and then until there is new text. The function returns false if the draft is closed.
+// The method rest waits for the given time, and then until there is new text. The function returns false if the draft
+// is closed.
 func (d *Draft) rest(wait time.Duration) bool {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -169,7 +172,8 @@ func (d *Draft) rest(wait time.Duration) bool {
 	}
 }
 
-// streamWriter writes one draft into Slack. It uses a stream. If Slack accepts no stream, it changes a message.
+// streamWriter writes one draft into Slack. It uses a stream of Slack's API. If Slack accepts no stream, streamWriter
+// posts a message and edits it.
 type streamWriter struct {
 	b    *Bot
 	turn string
@@ -182,7 +186,7 @@ type streamWriter struct {
 	sent      int // bytes of the text in the stream
 	size      int // characters of the text in the stream
 	blocks    int
-	table     bool // contains a table; Slack accepts one per message
+	table     bool // the stream contains a table; Slack accepts one per message
 	tried     bool // Slack refused a stream for this text
 }
 
@@ -213,7 +217,7 @@ func (w *streamWriter) write(ctx context.Context, text string) (time.Duration, e
 	return max(every, slackapi.RetryDelay(err)), err
 }
 
-// pickUp finds or creates the draft. pickUp also finds the Slack message that an earlier try or process may have begun.
+// pickUp finds or creates the draft. pickUp also finds the Slack message if an earlier try or process has posted it.
 func (w *streamWriter) pickUp(ctx context.Context) error {
 	if w.s.ID != "" {
 		return nil
@@ -237,8 +241,8 @@ func (w *streamWriter) pickUp(ctx context.Context) error {
 	return nil
 }
 
-// mayStream reports whether a stream can be started. No stream can be started outside of threads, or if Slack has
-// recently refused a stream.
+// mayStream reports whether a stream can be started. A stream requires a thread. After Slack has refused a stream, no
+// stream is started for a while.
 func (w *streamWriter) mayStream(ctx context.Context) bool {
 	return w.conv.Thread != "" && !w.tried && !w.b.refused.has(ctx, refusedStreams)
 }
@@ -246,7 +250,7 @@ func (w *streamWriter) mayStream(ctx context.Context) bool {
 // start starts a stream with the text so far.
 func (w *streamWriter) start(ctx context.Context, text string) error {
 	next, pieces := w.more(text)
-	if len(pieces) == 0 { // no block is complete yet, or the first block does not fit; if it does not fit, a posted message shows its beginning
+	if len(pieces) == 0 { // no block is complete yet, or the first block is too long for a stream; a message can show the beginning of a long block
 		w.tried = markdown.Settled(text) > next
 		return nil
 	}
@@ -272,7 +276,7 @@ func (w *streamWriter) start(ctx context.Context, text string) error {
 	case slackapi.IsMissing(err):
 		w.b.refused.lacks(ctx, refusedStreams, noStreams, err)
 		return nil
-	case slackapi.IsUnusable(err): // the stream may have begun nevertheless, so its message is looked for and edited
+	case slackapi.IsUnusable(err): // the stream may exist, so the bot looks for its message and edits the message
 		w.b.refused.lacks(ctx, refusedStreams, noStreams, err)
 		w.s = store.OutboxMessage{}
 		return nil
@@ -319,7 +323,7 @@ func (w *streamWriter) append(ctx context.Context, text string) error {
 	return w.record(ctx, text[:next])
 }
 
-// change writes all complete text into the draft's message, or posts it.
+// change writes all complete text into the draft's message. If the draft has no message, change posts one.
 func (w *streamWriter) change(ctx context.Context, text string) error {
 	w.sent, w.size, w.blocks, w.table = 0, 0, 0, false
 	next := markdown.Settled(text)
@@ -338,7 +342,7 @@ func (w *streamWriter) change(ctx context.Context, text string) error {
 		_, err := w.b.update(slackapi.WithCallPriority(ctx, slackapi.CallPriority{Priority: slackapi.PriorityTransient}), w.s, d)
 		switch code := slackapi.ErrorCode(err); {
 		case err == nil:
-			w.s.Drafted = false // the stream, if there was one, has ended
+			w.s.Drafted = false // the stream has ended, if there was one
 			return w.record(ctx, text[:next])
 		case slackapi.IsMessageLost(code), slackapi.IsRefused(err), slackapi.IsUnusable(err):
 			return errNoUse
@@ -350,7 +354,7 @@ func (w *streamWriter) change(ctx context.Context, text string) error {
 	case err == nil:
 	case slackapi.IsNotSent(err) && slackapi.ErrorCode(err) == "":
 		return err
-	default: // if Slack posted the message, it is found by the outbox message's id when the answer is shown
+	default: // if Slack posted the message, the bot finds it by the outbox message's id when it shows the answer
 		return errNoUse
 	}
 	w.s.Channel, w.s.TS = channel, ts
@@ -368,9 +372,9 @@ func (w *streamWriter) record(ctx context.Context, said string) error {
 	return nil
 }
 
-// more returns the part of the remaining text that can be shown now. This part fits into the message, and later text
-// can't change its formatting. next is the end of this part. Text that does not fit is shown at the end, in further
-// messages.
+// The method more returns the part of the remaining text that can be shown now. This part fits into the message, and
+// later text can't change its formatting. The result next is the end of this part. Text that does not fit is shown at
+// the end, in further messages.
 func (w *streamWriter) more(text string) (next int, pieces []markdown.Piece) {
 	n, pieces := markdown.SettledWithin(text[w.sent:], markdown.MaxBlocks-w.blocks, markdown.MaxMessageText-w.size)
 	return w.sent + n, pieces
@@ -403,7 +407,8 @@ func (b *Bot) endStream(ctx context.Context, channel, ts string) error {
 	return fmt.Errorf("chat.stopStream: %w", slackapi.WithDelay(err))
 }
 
-// drafted waits until the draft of an outbox message has ended. Then it reads the outbox message again from the store.
+// The method drafted waits until the draft of an outbox message has ended. Then drafted rereads the outbox message from
+// the store.
 func (b *Bot) drafted(ctx context.Context, s view.Model) (view.Model, error) {
 	if !s.Message.Drafted {
 		return s, nil

@@ -11,12 +11,12 @@ import (
 	"github.com/slack-go/slack"
 )
 
-// ephemeralReply identifies the recipient of a private reply, and the place where they acted.
+// ephemeralReply identifies the recipient of a private reply, and the place of the recipient's action.
 type ephemeralReply struct {
 	user        string
 	channel     string // empty: direct message
 	thread      string
-	responseURL string // from a click, it is valid for answers in direct messages; from a slash command, everywhere
+	responseURL string // a URL from a click is used in direct messages; a URL from a slash command is used everywhere
 	command     bool   // from a slash command, which can be used where the bot is not a member
 	replace     bool   // the answer replaces the clicked message, which only the recipient sees
 }

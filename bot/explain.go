@@ -49,7 +49,7 @@ func (b *Bot) explain(ctx context.Context, c command, text string) (*render.Bloc
 	return b.explainCall(ctx, v, c, who, first, strings.TrimSpace(rest))
 }
 
-// viewFor returns a view for one person that contains only the policy.
+// viewFor returns a view for one person. The view contains only the policy.
 func (b *Bot) viewFor(ctx context.Context, user string) (render.View, error) {
 	me, err := b.whoAmI(ctx)
 	return render.View{Model: view.Model{Policy: b.Views.Policy(), Now: b.Now()}, WorkspaceURL: me.URL, Reader: b.reader(ctx, user)}, err
@@ -70,8 +70,8 @@ func (b *Bot) requestsNamed(ctx context.Context, named string) ([]string, error)
 	return []string{named}, err
 }
 
-// requestsOn returns the requests that a message is about. If the message is not from the bot, or is not about a
-// request, requestsOn returns no requests.
+// requestsOn returns the requests that a message shows. If the message is not from the bot, or is not about a request,
+// requestsOn returns no requests.
 func (b *Bot) requestsOn(ctx context.Context, channel, ts string) (ids []string, err error) {
 	s, _, err := b.Views.Delivery(ctx, channel, ts)
 	if errors.Is(err, store.ErrNotFound) {
@@ -100,7 +100,7 @@ const maxExplained = 5
 
 // For each request, explainRequests draws who has to approve the request, why, and what has happened. If the person
 // gave the id of a request, the bot explains the request only if it concerns the person. If the person gave a link to
-// the card, there is no such check, because people who see the card may see all of this.
+// the card, there is no such check, because the card shows the same information.
 func (b *Bot) explainRequests(ctx context.Context, v render.View, who approvers.Identity, ids []string, byName bool) (*render.BlockBuilder, error) {
 	p := new(render.BlockBuilder)
 	for i, id := range ids {
@@ -125,8 +125,8 @@ func (b *Bot) explainRequests(ctx context.Context, v render.View, who approvers.
 	return p, nil
 }
 
-// concerns reports whether a request concerns a person. A request concerns a person who asked for it, who decided it,
-// or who has a role that decides calls of its tool.
+// concerns reports whether a request concerns a person. A request concerns its requester, the people who decided it,
+// and the people with a role that covers its tool.
 func concerns(r approvers.Request, who approvers.Identity, p *approvers.Policy) bool {
 	if slices.Contains(r.People(), who.ID) || slices.Contains(r.Facts.Requesters, who.ID) {
 		return true
@@ -134,7 +134,7 @@ func concerns(r approvers.Request, who approvers.Identity, p *approvers.Policy) 
 	return slices.ContainsFunc(p.Approvers, func(role approvers.Role) bool { return role.Covers(r.Tool) && role.Holds(who) })
 }
 
-// Slack's input replaces straight quotes. typographic restores them.
+// Slack's message input replaces straight quotes by typographic quotes. typographic restores the straight quotes.
 var typographic = strings.NewReplacer("“", `"`, "”", `"`, "„", `"`, "‘", "'", "’", "'")
 
 // explainCall draws who would have to approve a hypothetical call, if the person asked for it in this channel.
@@ -185,8 +185,8 @@ func (b *Bot) explainCall(ctx context.Context, v render.View, c command, who app
 // maxSteps is the maximum number of steps of a plan that are shown.
 const maxSteps = 20
 
-// agentOffering returns the agent for the explanation. This is the channel's agent if it offers the tool. If it does
-// not, this is the first agent that offers the tool.
+// agentOffering returns the channel's agent if this agent offers the tool. Otherwise agentOffering returns the first
+// agent that offers the tool.
 func agentOffering(p *approvers.Policy, tool string, at approvers.ChannelRef) string {
 	if a, ok := p.AgentFor(at); ok && a.Offers(tool) {
 		return a.Name

@@ -17,8 +17,8 @@ func (h *harness) typed(user, text string, words ...string) posted {
 	return h.answered(user, "#support", words...)
 }
 
-// The command explain says who would have to allow a call, and by which rule, if the call were requested in that
-// channel. The command creates no request.
+// The command explain says who would have to allow a call in the channel of the command, and by which rule. The command
+// creates no request.
 func TestExplainCall(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -88,7 +88,7 @@ func TestHistoryPages(t *testing.T) {
 	}
 }
 
-// The shortcut explains a card in a form. On a message without a request, it gives a friendly answer.
+// The shortcut explains a card in a form. On a message without a request, the shortcut answers with a friendly text.
 func TestExplainShortcut(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -96,7 +96,7 @@ func TestExplainShortcut(t *testing.T) {
 	root := h.says("sam", "#support", refundCall)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
 	step := h.finds("sam", "#support", root, "Waits for", "Team Lead")
-	h.quiet() // after this, the bot has recorded where it posted them
+	h.quiet() // after this, the bot has recorded the messages that it posted
 	explained := func(user, channel, ts string, words ...string) {
 		t.Helper()
 		if out := h.call("POST", "/people/"+user+"/shortcuts", map[string]any{"callback_id": render.ExplainShortcut, "channel": channel, "ts": ts}); out["ok"] != true {

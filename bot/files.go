@@ -19,10 +19,10 @@ import (
 )
 
 // This file reads text files that people attach. The bot stores the content with the message, so the model gets the
-// same content after a restart. The model gets it marked as data from a person, and not as an instruction.
+// same content after a restart. The content is marked for the model as data from a person, and not as an instruction.
 
-// Limits on the text that is read from files. These limits are the bot's, and not Slack's, because the text becomes
-// part of the model's context.
+// These values limit the text that is read from files. The bot sets these limits, because the text becomes part of the
+// model's context.
 const (
 	maxFileBytes  = 48 << 10 // per file
 	maxFilesBytes = 96 << 10 // all files of a message
@@ -131,7 +131,7 @@ func (b *Bot) slackFile(address string) bool {
 	return u.Scheme == "https" && u.Port() == "" && (u.Host == "files.slack.com" || strings.HasSuffix(u.Host, ".slack.com") || u.Host == "slack.com")
 }
 
-// fetch reads a file from Slack. It reads no more than most+1 bytes.
+// fetch reads a file from Slack. fetch reads no more than most+1 bytes.
 func (b *Bot) fetch(ctx context.Context, address string, most int) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, fileWait)
 	defer cancel()

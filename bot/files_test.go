@@ -25,7 +25,7 @@ func file(name, content string) map[string]string {
 	return map[string]string{"name": name, "content": content}
 }
 
-// Attached text files are read and stored with the message. Files that are not read are named.
+// Attached text files are read and stored with the message. The model gets the names of the files that are not read.
 func TestAttachedFiles(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

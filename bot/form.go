@@ -37,7 +37,7 @@ func formOf(i interaction) (string, bool) {
 // after three seconds.
 const openWait = 4 * time.Second
 
-// openAgain is the pause before the bot tries again to fill a loading view that another replica opens.
+// openAgain is the pause between two tries to fill a loading view that another replica opens.
 const openAgain = 200 * time.Millisecond
 
 // forms tracks the loading views that this process opened, by inbox id.
@@ -57,7 +57,7 @@ type opening struct {
 func (b *Bot) openLoading(id, trigger, form string) {
 	o := &opening{done: make(chan struct{}), at: b.Now()}
 	if !b.forms.add(id, o) {
-		return // a duplicate, whose trigger id has been used
+		return // a duplicate delivery, whose trigger id is already used
 	}
 	b.side.Go(func() {
 		defer close(o.done)
@@ -67,7 +67,7 @@ func (b *Bot) openLoading(id, trigger, form string) {
 	})
 }
 
-// add registers a loading view, unless one is already registered.
+// add registers a loading view. If a loading view with this id is registered, add returns false.
 func (f *forms) add(id string, o *opening) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -107,8 +107,8 @@ func formRefusal(err error) string {
 	return cmp.Or(code, "no such method")
 }
 
-// fill replaces the loading view of a click with the form. at is the time of the click. If Slack refuses the form, fill
-// shows the refusal instead.
+// fill replaces the loading view of a click with the form. The parameter at is the time of the click. If Slack refuses
+// the form, fill shows the refusal instead.
 func (b *Bot) fill(ctx context.Context, id string, at time.Time, v slack.ModalViewRequest) error {
 	b.forms.mu.Lock()
 	o := b.forms.open[id]
@@ -149,8 +149,8 @@ func (b *Bot) fill(ctx context.Context, id string, at time.Time, v slack.ModalVi
 	return nil
 }
 
-// showForm shows a form by an update of its modal. If Slack refuses the form, showForm shows the refusal instead and
-// logs Slack's reason.
+// showForm shows a form in a modal that is already open. If Slack refuses the form, showForm shows the refusal instead
+// and logs Slack's reason.
 func showForm(b *Bot, v slack.ModalViewRequest, update func(slack.ModalViewRequest) error) error {
 	cause := update(v)
 	code := formRefusal(cause)
@@ -249,7 +249,7 @@ func (b *Bot) openWithin(ctx context.Context, d delivered, i interaction) error 
 	}}.open(ctx)
 }
 
-// updateClicked replaces the modal in which somebody clicked.
+// updateClicked replaces the modal in which a person clicked.
 func updateClicked(ctx context.Context, b *Bot, v slack.ModalViewRequest, i interaction) error {
 	_, err := b.api.UpdateViewContext(ctx, v, "", i.View.Hash, i.View.ID)
 	return err
@@ -474,8 +474,8 @@ func (b *Bot) turnPage(ctx context.Context, d delivered, i interaction) error {
 	return nil
 }
 
-// recordAllSeen records that a person has seen all arguments. When the last page is shown, recordAllSeen records this.
-// The person can approve in the modal only after this record.
+// When the modal shows the last page, recordAllSeen records that a person has seen all arguments. The person can
+// approve in the modal only after the bot has written this record.
 func (b *Bot) recordAllSeen(ctx context.Context, s render.ClickTarget, who approvers.Identity, v slack.ModalViewRequest) error {
 	if v.CallbackID != render.ActArguments || v.Submit == nil {
 		return nil
@@ -488,9 +488,8 @@ func (b *Bot) recordAllSeen(ctx context.Context, s render.ClickTarget, who appro
 	return err
 }
 
-// recordReveal records that a person was shown a request's masked values. When the last page is shown, recordReveal
-// records this. The record has the names of the masked arguments, but not their values. The digest in the record covers
-// the values.
+// When the modal shows the last page, recordReveal records that a person was shown a request's masked values. The
+// record has the names of the masked arguments, but not their values. The digest in the record covers the values.
 func (b *Bot) recordReveal(ctx context.Context, s render.ClickTarget, who approvers.Identity, v slack.ModalViewRequest) error {
 	if v.CallbackID != render.ActReveal || !render.LastPage(v) {
 		return nil

@@ -40,8 +40,8 @@ func TestAskAndAnswer(t *testing.T) {
 	h.finds("teo", "countersign", "", "answered your question", "“it is for two”", "|See the card>")
 }
 
-// A person was asked a question. If this person writes in the thread, the first message is the answer, and the bot
-// tells the person this. Messages of other people, and later messages, wait for the agent as usual.
+// A person was asked a question. The person's first message in the thread becomes the answer, and the bot confirms this
+// to the person. Other people's messages and later messages wait for the agent as usual.
 func TestAnswerByWriting(t *testing.T) { inBothWays(t, testAnswerByWriting) }
 
 func testAnswerByWriting(t *testing.T, h *harness) {
@@ -128,7 +128,7 @@ func TestTakeBackAndComment(t *testing.T) {
 	}
 }
 
-// A click in the details grants nothing. A person without permission for the button's action is told so. A click in
+// A click in the details grants nothing. A person without permission for the button's action gets a notice. A click in
 // another modal, or with metadata that the bot never made, is refused.
 func TestDetailsGrantNothing(t *testing.T) {
 	h := newHarness(t)
@@ -176,8 +176,8 @@ func toolIndex(p *approvers.Policy, name string) int {
 	panic(name)
 }
 
-// If a stage has a user group, the bot asks the group's members with one of its roles, by direct message. The
-// membership is checked again at the click.
+// If a stage has a user group, the bot sends a direct message to each member of the group with one of the stage's
+// roles. The bot also checks the membership at the click.
 func TestGroupStageThroughSlack(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, func(h *harness) {
@@ -203,7 +203,8 @@ func TestGroupStageThroughSlack(t *testing.T) {
 	h.finds("kenji", "countersign", "", "Approved by <@U0004> (Finance Director)")
 }
 
-// If a stage has several roles, a card in a channel mentions only members whose role reads its cards there.
+// If a stage has several roles, a card in a channel mentions only the members of the roles that get their cards in this
+// channel.
 func TestCallsOfSeveralRoles(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, func(h *harness) {

@@ -13,7 +13,7 @@ import (
 )
 
 // GrantOwner returns the current identity of a grant's owner. GrantOwner is called for each run under the grant. If the
-// risk is high or critical, the bot asks Slack again, as for a click.
+// risk is high or critical, GrantOwner does not use cached answers, as for a click.
 func (b *Bot) GrantOwner(ctx context.Context, g approvers.Grant) (approvers.Identity, error) {
 	policy := b.Views.Policy()
 	tool, _ := policy.Tool(g.Tool, g.Agent)

@@ -28,8 +28,8 @@ func (h *harness) allowsMore(values map[string]any) (root string) {
 	return root
 }
 
-// Allow more… approves the call and lets more calls run. Everybody sees who gave the grant, and how many calls are
-// left.
+// Allow more… approves the call, and lets more calls run without approval. Everybody sees who gave the grant, and how
+// many calls are left.
 func TestAllowMore(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, granting)
@@ -121,8 +121,8 @@ func TestAllowanceIn(t *testing.T) {
 	}
 }
 
-// A person who lists grants sees the grants that concern this person. Each grant that the person may revoke has a
-// button Revoke.
+// The command grants lists the grants that concern the person who typed the command. Each grant that the person may
+// revoke has a button Revoke.
 func TestGrantsCommand(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, granting, func(h *harness) {

@@ -15,14 +15,14 @@ import (
 	"countersign/store"
 )
 
-// Maximum number of tries of a delivery. A click has fewer tries, because the person waits and can click again.
+// clickTries and maxTries are the maximum numbers of tries of a delivery. A click has fewer tries, because the person
+// waits and can click again.
 const (
 	clickTries = 3
 	maxTries   = 40 // about twenty minutes with the backoff of the scheduler; during an outage of Slack the delivery is kept
 )
 
-// Handle processes one delivery of the inbox. Every delivery ends. If a delivery can't be handled, it is set aside with
-// a note.
+// Handle processes one delivery of the inbox. If a delivery can't be handled, it is set aside with a note.
 func (b *Bot) Handle(ctx context.Context, t store.Timer) (err error) {
 	row, err := b.Views.Inbox(ctx, t.Ref)
 	if errors.Is(err, store.ErrNotFound) {
@@ -115,8 +115,8 @@ type delivered struct {
 	tries int
 }
 
-// If err says that a delivery is not for the bot, elsewhere closes the delivery. elsewhere returns any other error, so
-// that the delivery is tried again.
+// If err says that a delivery is not for the bot, elsewhere closes the delivery. The method elsewhere returns any other
+// error, so that the delivery is tried again.
 func (b *Bot) elsewhere(ctx context.Context, row store.Inbox, err error) error {
 	if !errors.Is(err, errWorkspace) {
 		return err
@@ -125,7 +125,8 @@ func (b *Bot) elsewhere(ctx context.Context, row store.Inbox, err error) error {
 	return b.Intake.Done(ctx, row.ID, redact.Error(err))
 }
 
-// If a delivery has crashed the process several times, abandon sets it aside and tells its sender.
+// If a delivery has crashed the process several times, abandon sets the delivery aside, and tells the sender that it
+// was not handled.
 func (b *Bot) abandon(ctx context.Context, row store.Inbox, deaths int) error {
 	r := senderOf(row)
 	b.Log.Error("a delivery was set aside: the process died repeatedly while it worked on it", "inbox", row.ID, "kind", string(row.Kind), "user", r.user, "deaths", deaths)
@@ -139,7 +140,7 @@ func (b *Bot) abandon(ctx context.Context, row store.Inbox, deaths int) error {
 	return err
 }
 
-// senderOf returns the sender of a delivery and the sender's location. senderOf parses only the fields that it needs.
+// senderOf returns the sender of a delivery, and where the sender acted. senderOf parses only the fields that it needs.
 func senderOf(row store.Inbox) (r ephemeralReply) {
 	switch row.Kind {
 	case store.InboxEvent:

@@ -12,7 +12,7 @@ import (
 	"countersign/bot/render"
 )
 
-// call calls the workspace's API for people.
+// call sends a request to the fake workspace's API. Through this API, a test acts as a person.
 func (h *harness) call(method, path string, body any) map[string]any {
 	h.t.Helper()
 	raw, err := json.Marshal(body)
@@ -56,7 +56,8 @@ func (h *harness) saysIn(user, channel, text, thread string) string {
 	return ts
 }
 
-// sees returns a person's view of a channel or thread, as text, with buttons as [label](action).
+// sees returns the messages of a channel or thread as a person sees them. The messages are text, with buttons as
+// [label](action).
 func (h *harness) sees(user, channel, thread string) []posted {
 	h.t.Helper()
 	path := "/people/" + user + "/channels/" + strings.ReplaceAll(channel, "#", "%23") + "/messages"
@@ -139,7 +140,7 @@ func (h *harness) clicksInDetails(user, action string) {
 	}
 }
 
-// opened waits for a person's modal with the callback.
+// The method opened waits for a person's modal with the callback.
 func (h *harness) opened(user, callback string) map[string]any {
 	h.t.Helper()
 	var found map[string]any
@@ -160,7 +161,7 @@ func (h *harness) submits(user string, modal map[string]any, values map[string]a
 	return h.call("POST", fmt.Sprintf("/people/%s/views/%s/submit", user, modal["id"]), map[string]any{"values": values})
 }
 
-// quiet waits until the bot has received all deliveries, and nothing is due any more.
+// The method quiet waits until the bot has received all deliveries, and no timer is due.
 func (h *harness) quiet() {
 	h.t.Helper()
 	h.until("all is quiet", func() bool {

@@ -33,34 +33,34 @@ import (
 )
 
 // harness is a workspace with people, and the bot with the real workflow and a real store. Only the agent is a stub.
-// harness requests the calls in a message ("call TOOL {…}"), and answers with their results.
+// For a message "call TOOL {…}", the stub requests the calls, and answers with their results.
 type harness struct {
 	t        testing.TB
 	slack    *workspace.Server
 	url      string
 	path     string
 	policy   *approvers.Policy
-	inForce  atomic.Pointer[approvers.Policy] // as the bot sees it
+	inForce  atomic.Pointer[approvers.Policy] // the policy that the bot uses
 	tools    testTools
 	store    store.Store
 	workflow *workflow.Workflow
 	bot      *Bot
 	log      *logBuffer
 	stop     func()
-	address  string // of its HTTP listener
+	address  string // address of the bot's HTTP listener
 	receipts transport.ReceiptClock
 	mu       sync.Mutex
 	ran      []string // executions that were run, with their arguments
 	hold     chan struct{}
-	pause    chan struct{} // the agent thinks until this channel is closed
+	pause    chan struct{} // the stub of the agent waits until this channel is closed
 	answer   string        // replaces the results in the agent's answer
-	asks     string        // arguments of the refund that the agent requests when told to
+	asks     string        // arguments of the refund that the stub requests if a message says so
 	http     *http.Client
 	ackWait  time.Duration                 // how long Slack waits for an acknowledgement
 	wrap     func(store.Store) store.Store // wraps the store; may be nil
-	limited  bool                          // the bot keeps Slack's rate limits
+	limited  bool                          // the bot observes Slack's rate limits
 	overHTTP bool                          // Slack delivers over HTTP, and not through sockets
-	once     bool                          // closures of transactions run once, as in production
+	once     bool                          // the closure of a transaction runs once, as in production
 }
 
 // sockets is how many connections Socket Mode keeps (docs/transports.md).
@@ -110,8 +110,8 @@ func newHarness(t testing.TB, adjust ...func(*harness)) *harness {
 	return h
 }
 
-// inBothWays runs a test through Socket Mode and over HTTP. COUNTERSIGN_TRANSPORT=http runs every test of the package
-// over HTTP.
+// inBothWays runs a test twice: through Socket Mode and over HTTP. COUNTERSIGN_TRANSPORT=http runs every test of the
+// package over HTTP.
 func inBothWays(t *testing.T, journey func(*testing.T, *harness), adjust ...func(*harness)) {
 	t.Helper()
 	for name, overHTTP := range map[string]bool{"socket": false, "http": true} {
@@ -250,7 +250,7 @@ func (h *harness) runs() []string {
 	return append([]string(nil), h.ran...)
 }
 
-// until waits for a condition.
+// The method until waits for a condition.
 func (h *harness) until(what string, is func() bool) {
 	h.t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -282,7 +282,7 @@ func (l *logBuffer) String() string {
 	return l.b.String()
 }
 
-// unhandled lists the deliveries that are due.
+// The function unhandled lists the deliveries that are due.
 func unhandled(t testing.TB, h *harness) []store.Timer {
 	t.Helper()
 	var due []store.Timer

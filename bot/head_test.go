@@ -10,7 +10,7 @@ import (
 	"countersign/internal/demo/workspace"
 )
 
-// sealing makes a harness post its audit heads to a channel.
+// sealing returns a harness whose bot posts its audit heads to a channel.
 func sealing(t *testing.T, channel string) (h *harness, seal func()) {
 	t.Helper()
 	h = newHarness(t, func(h *harness) { h.policy.Audit = approvers.AuditPost{Channel: channel, Every: time.Minute} })
@@ -32,7 +32,7 @@ func sealing(t *testing.T, channel string) (h *harness, seal func()) {
 	}
 }
 
-// If the response to the post of a head is lost, the bot finds the message again, and does not post it twice.
+// If the response to the post of a head is lost, the bot finds the posted message, and does not post the head twice.
 func TestHeadIsPostedOnce(t *testing.T) {
 	t.Parallel()
 	h, seal := sealing(t, "#support-approvals")
@@ -82,7 +82,7 @@ func TestHeadsChannelIsClosed(t *testing.T) {
 	}
 }
 
-// If the bot is removed from the heads' channel, it tells the operator immediately, although no head is due.
+// If the bot is removed from the heads' channel, it tells the operator immediately, even if no head is due.
 func TestRemovedFromTheHeadsChannel(t *testing.T) {
 	t.Parallel()
 	h, seal := sealing(t, "#supplier-desk")

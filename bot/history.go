@@ -53,7 +53,7 @@ func pageIn(s string) (page int, ok bool) {
 func (b *Bot) historyOf(ctx context.Context, v render.View, c command, who approvers.Identity, nth int) (*render.BlockBuilder, error) {
 	var before store.RequestCursor
 	var list []approvers.Request
-	for at := range nth + 1 { // each page is found from the previous one
+	for at := range nth + 1 { // the cursor of each page comes from the previous page
 		var err error
 		if list, err = b.Views.RequestsOf(ctx, who.ID, before, maxHistory+1); err != nil {
 			return nil, err

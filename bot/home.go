@@ -135,7 +135,7 @@ func (b *Bot) homeOf(ctx context.Context, user string, vm view.Model) (*render.H
 	return tab, nil
 }
 
-// located finds the messages of the items on a page.
+// The method located looks up the conversation and the outbox messages of each item on a page.
 func (b *Bot) located(ctx context.Context, of render.Rows[view.PendingItem]) (render.Rows[render.HomeRow], error) {
 	out := render.Rows[render.HomeRow]{Page: of.Page, Pages: of.Pages, Total: of.Total}
 	for _, u := range of.List {
@@ -151,7 +151,7 @@ func (b *Bot) located(ctx context.Context, of render.Rows[view.PendingItem]) (re
 // maxPast is the maximum number of requests in a person's history on the Home tab.
 const maxPast = 100
 
-// past returns a page of decided requests that a person made or decided on, newest first.
+// The method past returns a page of decided requests, newest first. The person made these requests, or decided on them.
 func (b *Bot) past(ctx context.Context, who approvers.PersonID, page, size int) (render.Rows[approvers.Request], error) {
 	if who == "" {
 		return render.Rows[approvers.Request]{Pages: 1}, nil
@@ -164,8 +164,8 @@ func (b *Bot) past(ctx context.Context, who approvers.PersonID, page, size int) 
 	return render.Paginate(list, page, size), nil
 }
 
-// If a person acts on a request on the Home tab, recordItemSeen records what the tab showed of the request. The bot
-// does not record earlier renderings of the tab, because a Home tab is redrawn too often.
+// When a person acts on a request on the Home tab, recordItemSeen records what the tab showed of the request. The bot
+// does not record the other renderings of a Home tab, because a tab is redrawn too often.
 func (b *Bot) recordItemSeen(ctx context.Context, s render.ClickTarget, who approvers.Identity) error {
 	if s.Message.Kind != store.OutboxHome || s.Request == nil || s.ShownRequest().Digest == "" {
 		return nil

@@ -22,7 +22,7 @@ func (h *harness) looks(user string, words ...string) posted {
 	return h.atHome(user, words...)
 }
 
-// atHome is like looks, but does not open the tab again.
+// atHome is like looks, but does not open the tab.
 func (h *harness) atHome(user string, words ...string) posted {
 	h.t.Helper()
 	var raw string
@@ -48,7 +48,8 @@ func (h *harness) atHome(user string, words ...string) posted {
 	return posted{raw: raw}
 }
 
-// clicksHome presses a button on a person's Home tab. where is the beginning of its block's id.
+// clicksHome presses a button on a person's Home tab. The parameter where is the prefix of the block id of the button's
+// row.
 func (h *harness) clicksHome(user, where, action string) {
 	h.t.Helper()
 	modal, _ := h.call("GET", "/people/"+user+"/home?quiet=true", nil)["view"].(map[string]any)
@@ -120,7 +121,8 @@ func (h *harness) wantShown(request string) {
 	}
 }
 
-// On a Home tab, people can reject and modify a call as on a card. The same people are refused.
+// On a Home tab, people can reject and modify a call as on a card. The bot refuses the same people on a Home tab as on
+// a card.
 func TestHomeRejects(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -146,7 +148,7 @@ func TestHomeRejects(t *testing.T) {
 	h.wantShown(r.ID)
 }
 
-// without returns a policy whose roles lack one member.
+// without returns a copy of a policy in which no role has the given member.
 func without(p *approvers.Policy, user string) *approvers.Policy {
 	out := *p
 	out.Approvers = nil
@@ -188,7 +190,7 @@ func TestHomeIsOnePersons(t *testing.T) {
 	}
 }
 
-// A person records an absence with a stand-in on their Home tab, and ends it there.
+// A person records an absence with a stand-in on their Home tab, and ends the absence on the tab.
 func TestHomeAway(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -224,7 +226,8 @@ func TestHomeGrants(t *testing.T) {
 	h.atHome("teo", "-May run without asking")
 }
 
-// If a Home tab has not been opened for a while, it has no buttons until it is opened again.
+// A Home tab that a person has not opened for a while has no buttons. When the person opens the tab, the buttons
+// appear.
 func TestHomeRests(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -247,7 +250,7 @@ func TestHomeRests(t *testing.T) {
 	h.atHome("teo", "Waits for you: 1", render.ActReject)
 }
 
-// The bot draws a Home tab with a thousand rows fast, and also each of its pages.
+// The bot draws each page of a Home tab with a thousand rows quickly.
 func TestHomeWithThousand(t *testing.T) {
 	t.Parallel()
 	const waiting = 1000

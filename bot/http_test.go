@@ -99,8 +99,8 @@ func asCommand(text string) sending {
 	return s
 }
 
-// approval returns Teo's click on Approve on the card in #support-approvals, in Slack's format. change edits its
-// payload.
+// approval returns Teo's click on Approve on the card in #support-approvals, in Slack's format. The function change
+// edits the payload of the click.
 func (h *harness) approval(card posted, trigger string, change func(map[string]any)) sending {
 	h.t.Helper()
 	payload := map[string]any{
@@ -118,9 +118,9 @@ func (h *harness) approval(card posted, trigger string, change func(map[string]a
 	return asClick(string(raw))
 }
 
-// Only valid, current requests of Slack are accepted. The bot refuses any other request with a status that
-// docs/transports.md lists, and with a text that reveals nothing. A signed request that is not for the bot is accepted
-// and has no effect. These two kinds of requests decide no call and post no message.
+// Only valid, current requests of Slack are accepted. The bot refuses any other request with a status from
+// docs/transports.md, and with a text that reveals nothing. A signed request that is not for the bot is accepted and
+// has no effect. Neither kind of request decides a call or posts a message.
 func TestUnsignedRequests(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, overHTTP)
@@ -229,8 +229,8 @@ func TestUnsignedRequests(t *testing.T) {
 	h.finds("teo", "#support-approvals", "", "Approved by", "It ran")
 }
 
-// Three kinds of requests are answered immediately and not stored: the verification of the URL for events, the check of
-// the certificate, and the options of a menu.
+// The bot answers three kinds of requests immediately, and does not store them. The kinds are the verification of the
+// URL for events, the check of the certificate, and the options of a menu.
 func TestAnsweredAtOnce(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, overHTTP)
@@ -247,7 +247,7 @@ func TestAnsweredAtOnce(t *testing.T) {
 	}
 	menu := asClick(`{"type":"block_suggestion","user":{"id":"U0001"},"team":{"id":"T0001"},"action_id":"x","value":"a"}`)
 	menu.path = transport.OptionsPath
-	for range 2 { // typed twice in the same second
+	for range 2 { // the command is typed twice in the same second
 		if status, text := h.sends(menu); status != 200 || text != `{"options":[]}` {
 			t.Errorf("a menu is answered with %d %s", status, text)
 		}
@@ -278,7 +278,7 @@ func TestReplay(t *testing.T) {
 		}
 		return string(raw)
 	}
-	refused := asClick(form(" ")) // refused for its blank reason; the same form comes again below with a reason that would be accepted
+	refused := asClick(form(" ")) // refused for its blank reason; below, the same form is sent with a valid reason
 	if status, text := h.sends(refused); status != 200 || !strings.Contains(text, `"response_action":"errors"`) {
 		t.Fatalf("a form without a reason is answered with %d %s", status, text)
 	}
@@ -408,7 +408,7 @@ func TestRetryIsHeard(t *testing.T) {
 	}
 }
 
-// One Request URL may receive events, clicks, forms and commands, because many apps have only one.
+// One Request URL may receive events, clicks, forms and commands, because many apps use one URL for all of them.
 func TestOneRequestURL(t *testing.T) {
 	h := newHarness(t, overHTTP)
 	if err := h.slack.SetRequestURLs(t.Context(), delivery.URLsAt(h.address+transport.EventsPath)); err != nil {

@@ -20,7 +20,8 @@ import (
 
 const refundCall = `@bot call issue_refund {"order_id":"ORD-123","amount":49.990,"currency":"USD"}`
 
-// A mention leads to a card for the approver. Approve runs the exact bytes, and every outbox message is updated.
+// A mention leads to a card for the approver. A click on Approve runs the call with the exact bytes of the request, and
+// every outbox message is updated.
 func TestApprove(t *testing.T) { inBothWays(t, testApprove) }
 
 func testApprove(t *testing.T, h *harness) {
@@ -51,7 +52,7 @@ func testApprove(t *testing.T, h *harness) {
 func TestSizeOfARequest(t *testing.T) {
 	t.Parallel()
 	const (
-		first         = 40 // as many until pages are split as in a larger store
+		first         = 40 // requests before the measurement
 		requests      = 20
 		atMost        = 20 << 10
 		withoutTexts  = 6 << 10
@@ -96,7 +97,7 @@ func TestSizeOfARequest(t *testing.T) {
 	h.start()
 }
 
-// retain runs retention on a store, some time later.
+// retain runs retention on a store, as if the given time had passed.
 func retain(t *testing.T, path string, keep approvers.Retention, later time.Duration) {
 	t.Helper()
 	s, err := bolt.Open(path, bolt.Options{})
@@ -129,7 +130,7 @@ func emptyStore(t *testing.T) int64 {
 	return usedBytes(t, path)
 }
 
-// usedBytes returns the size of the pages that are in use in the file of a store.
+// usedBytes returns the size of the used pages in a store's file.
 func usedBytes(t *testing.T, path string) int64 {
 	t.Helper()
 	s, err := bolt.Open(path, bolt.Options{})
@@ -174,7 +175,8 @@ func testReject(t *testing.T, h *harness) {
 	}
 }
 
-// The details show a tool server's claims as the server's own. The claims do not change the policy's risk.
+// Details… shows the claims of a tool server as claims of this server. The claims do not change the risk that the
+// policy sets.
 func TestClaims(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, func(h *harness) {

@@ -9,13 +9,13 @@ import (
 	"countersign/store"
 )
 
-// Leftovers tries again to delete messages that Slack refused to delete.
+// Leftovers repeats the deletion of messages that Slack refused to delete.
 type Leftovers struct{ *Bot }
 
-// mostDeleted limits the deletions of one try, because Slack limits their rate.
+// mostDeleted limits the deletions of one try, because Slack limits the rate of deletions.
 const mostDeleted = 10
 
-// Delete tries again to delete the old Slack messages of an outbox message.
+// Delete repeats the deletion of the old Slack messages of an outbox message.
 func (b Leftovers) Delete(ctx context.Context, t store.Timer) error {
 	list, err := b.Views.Leftovers(ctx, t.Ref)
 	if err != nil {

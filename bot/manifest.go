@@ -119,7 +119,7 @@ type manifestSettings struct {
 	TokenRotation bool `json:"token_rotation_enabled"` // the bot needs tokens that do not expire
 }
 
-// Description of the app in Slack.
+// These texts describe the app in Slack.
 const (
 	appShort = "Does what you ask for. What is risky waits until the right people have countersigned it."
 	appLong  = "Write to the app in a channel, in a thread or in a direct message, and say what you need in your own words. It works with your company's tools. " +
@@ -158,7 +158,7 @@ func newManifest(o ManifestOptions) manifest {
 	return m
 }
 
-// commandHint is Slack's hint on the subcommands of the slash command.
+// commandHint is the hint that Slack shows for the slash command.
 func commandHint() string {
 	var names []string
 	for _, s := range subcommands() {
@@ -167,9 +167,10 @@ func commandHint() string {
 	return strings.Join(append(names, "help"), " · ")
 }
 
-// The entry points of the app in Slack. The manifest declares them in addition to events and scopes.
+// The declarations below are the entry points of the app in Slack. The manifest declares the entry points in addition
+// to events and scopes.
 
-// SlashCommand is the only slash command. Slack must escape channels, users and links in its text.
+// SlashCommand is the only slash command. Slack must escape channels, users and links in the text of the command.
 const SlashCommand = "/countersign"
 
 // Shortcut is an entry of a message's menu in Slack.
@@ -195,7 +196,7 @@ const HomeTab = true
 // Scope is a permission that the app requests from a workspace.
 type Scope struct {
 	Name   string
-	For    string   // the feature that needs it
+	For    string   // the feature that needs the scope
 	Events []string // events that Slack sends only with this scope
 }
 
@@ -231,8 +232,8 @@ func Scopes() []Scope {
 	}
 }
 
-// free lists the events that need no scope. For example, Slack sends agent_session_stopped to every app that is
-// configured as an agent.
+// The slice free lists the events that need no scope. For example, Slack sends agent_session_stopped to every app that
+// is configured as an agent.
 var free = []string{"agent_session_stopped", "app_home_opened"}
 
 // events returns all events that the app subscribes to, in order.

@@ -23,13 +23,13 @@ import (
 )
 
 // calls maps the client's functions to Web API methods and their scopes, according to Slack's reference pages. If the
-// scope of a method depends on the kind of channel, the map has the scope of each kind that the bot may be in.
+// scope of a method depends on the kind of channel, the map has the scope for each kind of channel.
 var calls = map[string]struct {
 	method string
 	scopes []string
 }{
 	"AuthTestContext":                            {"auth.test", nil},
-	"StartSocketModeContext":                     {"apps.connections.open", nil}, // connections:write, of the app-level token
+	"StartSocketModeContext":                     {"apps.connections.open", nil}, // needs connections:write of the app-level token
 	"PostMessageContext":                         {"chat.postMessage", []string{"chat:write"}},
 	"PostMessageWithResponseContext":             {"chat.postMessage", []string{"chat:write"}},
 	"PostEphemeralContext":                       {"chat.postEphemeral", []string{"chat:write"}},
@@ -61,7 +61,8 @@ var calls = map[string]struct {
 	"UploadToURL":                                {"the address that files.getUploadURLExternal names", nil},
 }
 
-// Some features make no call, but still need a scope. features maps names in the code to the scopes of such features.
+// Some features make no call, but need a scope. features maps a name in the code to the scope that the feature of this
+// name needs.
 var features = map[string]string{"agent_view": "assistant:write", "slash_commands": "commands", "url_private": "files:read"}
 
 // The app requests exactly the scopes that the code's calls and events need.
@@ -103,7 +104,7 @@ func TestScopesAreWhatTheCodeNeeds(t *testing.T) {
 	named["app_home_opened"] = HomeTab
 	heard := map[string]bool{}
 	for _, event := range events() {
-		kind, _, _ := strings.Cut(event, ".") // message.im comes as message
+		kind, _, _ := strings.Cut(event, ".") // Slack delivers the event message.im with the type message
 		heard[kind] = true
 	}
 	for event := range slackevents.EventsAPIInnerEventMapping {
@@ -117,9 +118,10 @@ func TestScopesAreWhatTheCodeNeeds(t *testing.T) {
 	}
 }
 
-// beside lists events that the app does not subscribe to, because Slack sends another event with the same meaning.
+// The map beside lists events that the app does not subscribe to, because Slack sends another event with the same
+// meaning.
 var beside = map[string]bool{
-	"user_profile_changed": true, // with user_change
+	"user_profile_changed": true, // Slack also sends user_change
 	"member_left_channel":  true, // the bot itself gets channel_left and group_left
 }
 
@@ -173,8 +175,8 @@ func source(t *testing.T) (used, named map[string]bool) {
 	return used, named
 }
 
-// The demo workspace grants the manifest's scopes and sends the events that it subscribes to. So if the manifest lacks
-// a scope or an event, the demo workspace fails.
+// The demo workspace grants the scopes of the manifest, and sends the events to which the manifest subscribes. So if
+// the manifest lacks a scope or an event, the demo workspace fails.
 func TestTheDemoIsInstalledFromTheManifest(t *testing.T) {
 	t.Parallel()
 	m, app := newManifest(ManifestOptions{Name: "Countersign"}), workspace.DemoSeed().App

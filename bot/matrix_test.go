@@ -22,7 +22,7 @@ type approverCase struct {
 	name   string
 	code   approvers.Code // empty: the approver may decide
 	words  string
-	strike func(*matrix) // changes the facts after everything was shown to the approver
+	strike func(*matrix) // changes the facts after all messages were shown to the approver
 }
 
 // matrix is one approver who acts on a call of each risk, in every possible way.
@@ -37,7 +37,7 @@ var risks = []approvers.Risk{approvers.Low, approvers.Medium, approvers.High, ap
 
 // crew lets Teo decide calls of every risk, in the channel and by direct message.
 func crew(p *approvers.Policy) {
-	teo := []approvers.Member{{Kind: approvers.MemberUser, Value: "U0002"}, {Kind: approvers.MemberUser, Value: "U0004"}} // Kenji too, for calls that Teo requests
+	teo := []approvers.Member{{Kind: approvers.MemberUser, Value: "U0002"}, {Kind: approvers.MemberUser, Value: "U0004"}} // Kenji decides the calls that Teo requests
 	for _, r := range risks {
 		p.Tools = append(p.Tools, approvers.ToolPolicy{
 			Name: "do_" + r.String(), Risk: r, Confirm: true, Stages: []approvers.Stage{{Approver: "crew", Or: []string{"crew-dm"}, Quorum: 1}},
@@ -65,7 +65,7 @@ func newMatrix(t *testing.T, adjust ...func(*attackHarness)) *matrix {
 	return &matrix{attackHarness: s}
 }
 
-// put makes a person request a call, and waits until all its messages are shown.
+// put makes a person request a call, and waits until all messages about the call are shown.
 func (m *matrix) put(asker string, risk approvers.Risk) map[string]target {
 	m.t.Helper()
 	button := map[bool]string{true: render.ActTyped, false: render.ActApprove}[risk == approvers.Critical]
@@ -97,7 +97,7 @@ func (m *matrix) put(asker string, risk approvers.Risk) map[string]target {
 	return out
 }
 
-// at is a request on an outbox message, identified by one of its buttons.
+// The method at finds a request on an outbox message by the given button.
 func (m *matrix) at(r store.Reader, c store.OutboxMessage, card target, button string) target {
 	t := target{order: card.order, channel: c.Channel, ts: c.TS}
 	shown, err := r.Rendering(c.ID, c.Posts)
@@ -110,8 +110,8 @@ func (m *matrix) at(r store.Reader, c store.OutboxMessage, card target, button s
 	return t
 }
 
-// acts makes Teo act on a request. On the Home tab and in a form, Teo rejects the call. Anywhere else, and in the form
-// of a critical call, Teo approves the call.
+// acts makes Teo act on a request. Teo rejects the call on the Home tab, and in the form of a call that is not
+// critical. In all other cases, Teo approves the call.
 func (m *matrix) acts(way string, t target, risk approvers.Risk, execution string) {
 	m.t.Helper()
 	why := map[string]string{render.FieldReason: "no"}
@@ -139,7 +139,7 @@ func (m *matrix) execution(t target) string {
 	return r.Execution
 }
 
-// try makes Teo, in the given case, act in every way on a call of each risk. It checks the results.
+// The method try makes Teo act in every way on a call of each risk, in the given case. It checks the results.
 func (m *matrix) try(is approverCase) {
 	m.identities++
 	m.t.Helper()
@@ -184,15 +184,15 @@ func (m *matrix) try(is approverCase) {
 	}
 }
 
-// ends makes Sam withdraw a call that he requested.
+// ends makes Sam withdraw a call if Sam requested the call.
 func (m *matrix) ends(t target, asker string) {
 	if asker == "sam" {
 		m.withdraws(t)
 	}
 }
 
-// may makes Teo, in the given case, act in every way. Each action is on a separate call of each risk. Each action must
-// succeed.
+// The method may makes Teo act in every way, in the given case. For each risk, each action is on a separate call. Each
+// action must succeed.
 func (m *matrix) may(is approverCase) {
 	m.identities++
 	m.t.Helper()
@@ -216,12 +216,12 @@ func (m *matrix) may(is approverCase) {
 	}
 }
 
-// known makes Slack report that a person changed. From then on, Slack's answers about this person show the change.
+// The function known changes Slack's answers about people, and delivers the event user_change.
 func known(change func(u, profile map[string]any)) func(*matrix) {
 	return func(m *matrix) { m.answersOn("users.info", person(change)) }
 }
 
-// silent changes Slack's answers about people.
+// The function silent replaces Slack's answers about people by the given answer.
 func silent(answer string) func(*matrix) {
 	return func(m *matrix) { m.answersOn("users.info", func(url.Values) string { return answer }) }
 }
@@ -235,7 +235,7 @@ func (m *matrix) answersOn(method string, with func(url.Values) string) {
 	}
 }
 
-// changed delivers the event user_change in Slack's format.
+// The method changed delivers the event user_change in Slack's format.
 func (m *matrix) changed() {
 	m.n++
 	raw, err := json.Marshal(payload{"type": "event_callback", "event_id": fmt.Sprint("Ev", m.n), "team_id": "T0001", "event": payload{"type": "user_change", "user": payload{"id": "U0002"}}})
@@ -262,8 +262,8 @@ func under(change func(*approvers.Policy)) func(*matrix) {
 	}
 }
 
-// The identity matrix: the bot refuses every action of a person who may not decide, at every risk, with the matching
-// reason. A person who may decide is not refused.
+// For calls of every risk, the bot refuses each action of a person who may not decide, with the matching reason. A
+// person who may decide is not refused.
 func TestIdentityMatrix(t *testing.T) {
 	t.Parallel()
 	guest, gone, foreign, robot := "Guests can't decide", "deactivated", "Only members of this workspace", "Bots can't decide"

@@ -62,7 +62,7 @@ func (b *Bot) receiveMessage(ctx context.Context, row store.Inbox, e envelope) e
 	tracing.Belongs(ctx, tracing.Subject{Turn: result.Turn, Name: tracing.SpanMessage})
 	if result.Denied != nil && !result.Ignored && told {
 		words := render.DeniedAsker(result.Denied, u.Channel)
-		if result.Denied.Code == approvers.DeniedChannel && unnamed != nil { // the policy may allow the channel by a name that Slack does not tell the bot
+		if result.Denied.Code == approvers.DeniedChannel && unnamed != nil { // the policy may allow the channel by its name, and Slack does not give this name to the bot
 			words = render.Unpermitted()
 		}
 		b.replyEphemeral(ctx, here, words)
@@ -76,8 +76,8 @@ func (b *Bot) receiveMessage(ctx context.Context, row store.Inbox, e envelope) e
 	return nil
 }
 
-// incomingMessage converts an event to the workflow's form. If the bot can't read the channel's name, the result lacks
-// the name, and incomingMessage also returns Slack's refusal.
+// incomingMessage converts an event to the type that the workflow takes. If the bot can't read the channel's name, the
+// result lacks the name, and incomingMessage also returns Slack's refusal.
 func (b *Bot) incomingMessage(ctx context.Context, me directory.Self, row store.Inbox, e envelope) (workflow.IncomingMessage, error) {
 	ev := e.Event
 	place := approvers.ChannelRef{Channel: ev.channelID(), DM: ev.dm()}
@@ -128,8 +128,8 @@ func (b *Bot) calledName(ctx context.Context, user string) string {
 // markup matches Slack's markup.
 var markup = regexp.MustCompile(`<([@#!][^<>]*|[a-z]+:[^<>]*)>`)
 
-// readableText converts Slack's markup to plain text. readableText drops the bot's own mention, turns other mentions
-// into @names (resolved by called), keeps the addresses of links, and unescapes the text.
+// readableText converts Slack's markup to plain text. It drops the bot's own mention, and turns other mentions into
+// @names with called. It keeps the addresses of links, and unescapes the text.
 func readableText(text, me string, called func(user string) string) string {
 	text = markup.ReplaceAllStringFunc(text, func(token string) string {
 		return plainToken(token[1:len(token)-1], me, called)
@@ -191,9 +191,9 @@ func startsNewConversation(text string) bool {
 	return false
 }
 
-// plain turns an event about an edit or a deletion into an event with the fields of the message itself. After an edit,
-// these are the fields of the current version. After a deletion, they are the fields of the last version. The field
-// Edited marks edits, and Subtype marks deletions.
+// The method plain turns an event about an edit or a deletion into an event with the fields of the message itself.
+// After an edit, these are the fields of the current version. After a deletion, they are the fields of the last
+// version. The field Edited marks edits, and Subtype marks deletions.
 func (e event) plain() event {
 	if e.Type != "message" {
 		return e
@@ -226,7 +226,7 @@ func was(previous *event) event {
 	return out
 }
 
-// Subtypes of message events.
+// These are the subtypes of message events that the bot distinguishes.
 const (
 	subtypeChanged   = "message_changed"
 	subtypeDeleted   = "message_deleted"
@@ -248,8 +248,8 @@ func (e event) deletionID() (id string, named bool) {
 	return workflow.DeletionID(e.channelID(), e.TS), true
 }
 
-// sameText reports whether a change left a message's text unchanged. For example, a link preview appeared, or the
-// number of replies changed.
+// sameText reports whether a change left a message's text unchanged. The text is unchanged if, for example, a link
+// preview appeared, or the number of replies changed.
 func (e event) sameText() bool {
 	return e.Previous != nil && e.Edited.TS != "" && e.Previous.Text == e.Text
 }
@@ -267,7 +267,7 @@ func (b *Bot) deleted(ctx context.Context, row store.Inbox, e envelope) error {
 	})
 }
 
-// thread returns the timestamp that identifies a message's thread. For a message outside of a thread, it is the
+// thread returns the timestamp that identifies a message's thread. For a message outside of a thread, the result is the
 // message's own timestamp, because replies to the message would form a thread. At the top level of a direct message,
 // the result is empty.
 func (e event) thread() string {

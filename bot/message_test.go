@@ -59,7 +59,7 @@ func TestStartsAnew(t *testing.T) {
 	}
 }
 
-// edits makes a person edit their own message.
+// The method edits makes a person edit their own message.
 func (h *harness) edits(user, channel, ts, text string) {
 	h.t.Helper()
 	if out := h.call("POST", "/people/"+user+"/edit", map[string]any{"channel": channel, "ts": ts, "text": strings.ReplaceAll(text, "@bot", "<@U0BOT>")}); out["ok"] != true {
@@ -75,7 +75,7 @@ func (h *harness) deletes(user, channel, ts string) {
 	}
 }
 
-// unseen waits until no message of the bot with these words is visible to a person.
+// The method unseen waits until no message of the bot with these words is visible to a person.
 func (h *harness) unseen(user, channel, thread, words string) {
 	h.t.Helper()
 	h.until(fmt.Sprintf("%s does not see %q in %s any more", user, words, channel), func() bool {
@@ -88,8 +88,8 @@ func (h *harness) unseen(user, channel, thread, words string) {
 	})
 }
 
-// If the requester edits a message that the agent has already read, the card reports the edit. The requester is told
-// this, and can withdraw the call there. A link preview is not an edit.
+// If the requester edits a message that the agent has already read, the card reports the edit. The requester gets a
+// message about the edit, and can withdraw the call from this message. A link preview is not an edit.
 func TestEditedSince(t *testing.T) { inBothWays(t, testEditedSince) }
 
 func testEditedSince(t *testing.T, h *harness) {
@@ -117,8 +117,8 @@ func testEditedSince(t *testing.T, h *harness) {
 	}
 }
 
-// If an admin deletes the requester's message, the call still waits, and the card reports the deletion. The requester
-// is told how to withdraw it.
+// If an admin deletes the requester's message, the call stays pending, and the card reports the deletion. The bot tells
+// the requester how to withdraw the call.
 func TestDeletedSince(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -170,8 +170,8 @@ func TestQueuedMessageIsReworded(t *testing.T) {
 	})
 }
 
-// If the requester's only message is deleted while the agent works on the answer, the thread is gone. The answer comes
-// by direct message, and no message is posted to the whole channel.
+// If the requester's only message is deleted while the agent works on the answer, Slack removes the thread. The answer
+// comes by direct message, and no message is posted to the whole channel.
 func TestDeletedRoot(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, func(h *harness) { h.pause = make(chan struct{}) })
@@ -202,7 +202,7 @@ func TestDeletedRoot(t *testing.T) {
 func TestWhatOthersDoAmongThemselves(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	h.says("sam", "#support", "@bot hello") // from now on, the bot knows its own user id
+	h.says("sam", "#support", "@bot hello") // makes the bot look up its own user id
 	h.quiet()
 	message := func(user, text, more string) string {
 		return fmt.Sprintf(`{"type":"message","user":%q,"text":%q,"ts":"5.1"%s}`, user, text, more)

@@ -12,8 +12,8 @@ import (
 	"countersign/bot/render"
 )
 
-// pauseAsked answers /countersign pause. pauseAsked says what a pause would stop. It offers the button to people who
-// may pause.
+// pauseAsked answers /countersign pause. pauseAsked says what a pause would stop. It offers the button for a pause to
+// people who may pause.
 func (b *Bot) pauseAsked(ctx context.Context, c command, reason string) (*render.BlockBuilder, error) {
 	policy := b.Views.Policy()
 	who, err := b.pauser(ctx, c.User, policy)
@@ -37,8 +37,8 @@ func (b *Bot) pauseAsked(ctx context.Context, c command, reason string) (*render
 	return render.PauseImpact(sum, reason), nil
 }
 
-// pauseClicked pauses everything. The button's value is only the reason that was typed earlier. The permission of the
-// person is checked again at the click.
+// pauseClicked pauses everything. The button's value is only the reason that was typed earlier. pauseClicked checks the
+// permission of the person at the click.
 func (b *Bot) pauseClicked(ctx context.Context, d delivered, i interaction) error {
 	channel, ts := i.message()
 	r := ephemeralReply{user: i.User.ID, channel: channel, responseURL: i.ResponseURL, replace: true}
@@ -83,8 +83,8 @@ func (b *Bot) answerPause(ctx context.Context, r ephemeralReply, p *approvers.Po
 	return nil
 }
 
-// pauser returns a person's current identity, with the user groups that may pause. The function always asks Slack
-// again.
+// pauser returns a person's current identity, with the user groups that may pause. pauser uses no cached answer of
+// Slack.
 func (b *Bot) pauser(ctx context.Context, user string, p *approvers.Policy) (approvers.Identity, error) {
 	who, err := b.users.Who(ctx, user, true)
 	if err != nil || who.ID == "" {

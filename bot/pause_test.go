@@ -35,8 +35,8 @@ func (h *harness) isPaused(want bool) settings.Pause {
 	return p
 }
 
-// A complete pause: /countersign pause says what it would stop, the click pauses, all people see the pause, and a
-// button ends it.
+// The command pause says what a pause would stop. A click on its button pauses everything, all people see the pause,
+// and another button ends the pause.
 func TestPauseInSlack(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, leadsPause)
@@ -88,8 +88,8 @@ func TestPauseInSlack(t *testing.T) {
 	h.answered("teo", "#general", "Nothing is paused any more: <@U0002> ended the pause")
 }
 
-// People whom the policy does not name see who can pause, but no button. If a person loses the permission in the policy
-// or in Slack, an earlier button has no effect.
+// For people outside the policy's list, the answer names who can pause, and has no button. If a person loses the
+// permission in the policy or in Slack, an earlier button has no effect.
 func TestPauseRefused(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, leadsPause)
@@ -116,7 +116,7 @@ func TestPauseRefused(t *testing.T) {
 
 	h.commands("teo", "#general", "pause an incident")
 	asked := h.answered("teo", "#general", "Pause everything?")
-	h.pausedBy("finance-director") // after the button was drawn
+	h.pausedBy("finance-director") // changes the policy after the button was drawn
 	h.clicks("teo", "#general", asked, render.ActPause)
 	h.finds("teo", "#general", "", "only people of Finance Director and my operator can pause everything")
 	h.isPaused(false)

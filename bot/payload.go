@@ -40,11 +40,11 @@ type envelope struct {
 	LimitedSince int64          `json:"minute_rate_limited"` // for eventsLimited: the minute in which the limit began, in Unix seconds
 }
 
-// eventsLimited is the type of an envelope. With it, Slack reports that it sends no events for some time. The envelope
-// contains no event.
+// eventsLimited is the type of an envelope. With such an envelope, Slack reports that it sends no events for some time.
+// The envelope contains no event.
 const eventsLimited = "app_rate_limited"
 
-// Types of interactions other than clicks.
+// These are the types of interactions other than clicks.
 const (
 	interactionForm       = "view_submission"
 	interactionShortcut   = "message_action"   // an entry of a message's menu
@@ -119,7 +119,7 @@ type interaction struct {
 	} `json:"container"`
 }
 
-// postedBy reports whether the clicked message is the bot's own.
+// postedBy reports whether the bot posted the clicked message.
 func (i interaction) postedBy(me directory.Self) bool {
 	return i.Posted.User != "" && i.Posted.User == me.User || i.Posted.BotID != "" && i.Posted.BotID == me.Bot
 }
@@ -136,7 +136,7 @@ type action struct {
 	ActionTS string `json:"action_ts"`
 }
 
-// modalView is the view that was submitted, or in which a person clicked.
+// modalView is the view that a person submitted, or in which the person clicked.
 type modalView struct {
 	ID         string `json:"id"`
 	Type       string `json:"type"` // modal or home
@@ -155,7 +155,7 @@ type modalView struct {
 // modal reports whether the view is a form, and not a Home tab.
 func (v modalView) modal() bool { return v.ID != "" && v.Type != "home" }
 
-// answers returns the value of a block.
+// answers returns the value of an input block.
 func (v modalView) answers(block string) (text string, present bool) {
 	for _, in := range v.State.Values[block] {
 		return in.text(), true
@@ -163,7 +163,7 @@ func (v modalView) answers(block string) (text string, present bool) {
 	return "", false
 }
 
-// input is the state of one input.
+// input is the state of one input element.
 type input struct {
 	Type     string  `json:"type"`
 	Value    *string `json:"value"`
@@ -178,7 +178,7 @@ type input struct {
 	} `json:"selected_options"`
 }
 
-// text returns the value of an input as text. If the input has no value, the text is empty.
+// The method text returns the value of an input as text. If the input has no value, the text is empty.
 func (i input) text() string {
 	switch {
 	case i.Value != nil:
@@ -224,8 +224,8 @@ func readEnvelope(raw []byte) (e envelope, err error) {
 	return e, nil
 }
 
-// readInteraction parses an interaction. raw is the JSON of the interaction. Over HTTP, this is the value of the form
-// field. Over a socket, it is the payload.
+// readInteraction parses an interaction. raw is the JSON of the interaction. Over HTTP, raw is the value of the form
+// field. Over a socket, raw is the payload of Slack's message.
 func readInteraction(raw []byte) (i interaction, err error) {
 	if err := json.Unmarshal(raw, &i); err != nil {
 		return i, fmt.Errorf("%w: %w", errPayload, err)
@@ -236,16 +236,17 @@ func readInteraction(raw []byte) (i interaction, err error) {
 	return i, i.shaped()
 }
 
-// deliveryID returns an ID that is the same for all repetitions of a delivery. parts is Slack's event id. If there is
-// none, parts has the fields or the payload that make the delivery unique.
+// deliveryID returns an ID that is the same for all repetitions of a delivery. parts identify the delivery: they are
+// Slack's event id or, without an event id, other fields or the payload.
 func deliveryID(kind store.InboxKind, parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	return string(kind) + ":" + hex.EncodeToString(sum[:16])
 }
 
-// messageID returns the id under which a new message is stored. The bot stores the message once. Slack may deliver it
-// as a message and as a mention, repeat it, or return it in a history. The second result is false for other events. The
-// second result is also false for an app_mention if the bot does not find its own mention in the text.
+// messageID returns the id under which a new message is stored. With this id, the bot stores a message only once. Slack
+// may deliver the same message as a message event and as a mention, repeat a delivery, or return the message in a
+// history. The second result is false for events without such an id. The second result is also false for an app_mention
+// if the bot does not find its own mention in the text.
 func (e event) messageID(self *fetchedOnce[directory.Self]) (id string, ok bool) {
 	if e.deletion() {
 		id, ok = e.deletionID()
@@ -277,9 +278,8 @@ func (e event) dm() bool {
 	return e.ChannelType == "im" || e.ChannelType == "" && strings.HasPrefix(e.channelID(), "D")
 }
 
-// The bot checks the form of the ids of people, channels and messages before it stores or uses them. For example, a
-// malformed thread id would otherwise become a conversation in which Slack refuses every answer, and the bot would try
-// again and again.
+// The bot checks the form of the ids of people, channels and messages before it stores or uses them. For example, Slack
+// would refuse every answer in a conversation with a malformed thread id, and the bot would retry the answers.
 
 var (
 	idShape = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
@@ -335,8 +335,8 @@ func (c command) shaped() error {
 	return shaped(nameOfSlack{"user_id", c.User, idShape}, nameOfSlack{"channel_id", c.Channel, idShape})
 }
 
-// Lane returns the lane of a delivery, or "" if the delivery can't be read. Deliveries in the same lane are received
-// and handled in order.
+// Lane returns the name of a delivery's lane, or "" if the delivery can't be read. Deliveries in the same lane are
+// received and handled in order.
 func (b *Bot) Lane(d transport.Delivery) string {
 	switch d.Kind {
 	case store.InboxEvent:
@@ -371,7 +371,7 @@ func (c command) lane() string { return personLane(c.User) }
 func personLane(user string) string { return "person:" + user }
 
 // origin has the app for which a delivery is meant, and the workspaces and enterprises from which it comes. A message
-// in a channel of two organisations names both of them.
+// in a channel of two organisations names both organisations.
 type origin struct {
 	app         string
 	teams       []string
@@ -394,8 +394,8 @@ func (c command) origin() origin {
 	return origin{app: c.App, teams: []string{c.Team}, enterprises: []string{c.Enterprise}}
 }
 
-// here checks that a delivery is for the bot's own app, and from its own workspace or enterprise. Slack omits the
-// workspace if the app is installed for a whole enterprise.
+// The method here checks that a delivery is for the bot's own app, and from its own workspace or enterprise. Slack
+// omits the workspace if the app is installed for a whole enterprise.
 func (b *Bot) here(ctx context.Context, o origin) error {
 	me, err := b.whoAmI(ctx)
 	if err != nil {

@@ -106,8 +106,8 @@ func FuzzReadPayloads(f *testing.F) {
 	})
 }
 
-// TestGarbageNames checks a delivery with malformed ids of people, channels or messages. The bot acknowledges it and
-// immediately sets it aside with a log line, and nothing else happens.
+// TestGarbageNames checks a delivery with malformed ids of people, channels or messages. The bot acknowledges such a
+// delivery, and sets it aside with a log line. The delivery has no other effect.
 func TestGarbageNames(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

@@ -15,8 +15,8 @@ import (
 	"countersign/store"
 )
 
-// pending answers /countersign pending. With links, the function lists the items that wait for the person, and the
-// person's own requests. Deleted cards are reposted.
+// The method pending answers /countersign pending. The answer lists, with links, the items that wait for the person,
+// and the person's own requests. The bot reposts deleted cards.
 func (b *Bot) pending(ctx context.Context, c command, _ string) (*render.BlockBuilder, error) {
 	me, err := b.whoAmI(ctx)
 	if err != nil {
@@ -69,7 +69,7 @@ func (b *Bot) pending(ctx context.Context, c command, _ string) (*render.BlockBu
 	return render.Paragraph(append(out, list.UnreadNotes(more)...)...), nil
 }
 
-// postedAgain returns the notice that deleted messages are being posted again.
+// postedAgain returns the notice that deleted messages are being reposted.
 func postedAgain(n int) string {
 	if n == 1 {
 		return "1 message had been deleted. It is being posted again: write the command once more for its link."
@@ -77,8 +77,8 @@ func postedAgain(n int) string {
 	return render.Plural(n, "message") + " had been deleted. They are being posted again: write the command once more for their links."
 }
 
-// pendingFor returns all waiting items, and the person's identity with every relevant user group. more is true if
-// pendingFor has not read all items.
+// pendingFor returns all waiting items, and the person's identity with every relevant user group. The result more is
+// true if pendingFor has not read all items.
 func (b *Bot) pendingFor(ctx context.Context, user string, p *approvers.Policy) (who approvers.Identity, all []view.PendingItem, more bool, err error) {
 	if who, err = b.member(ctx, user, p); err != nil {
 		return who, nil, false, err
@@ -90,7 +90,7 @@ func (b *Bot) pendingFor(ctx context.Context, user string, p *approvers.Policy) 
 	return who, all, more, err
 }
 
-// sorted selects the items that a person can decide or answer now, and the person's own requests.
+// The function sorted selects the items that a person can decide or answer now, and the person's own requests.
 func sorted(all []view.PendingItem, who approvers.Identity, p *approvers.Policy) (theirs, own []view.PendingItem) {
 	for _, u := range all {
 		if decides(u, who, p) {
@@ -103,8 +103,7 @@ func sorted(all []view.PendingItem, who approvers.Identity, p *approvers.Policy)
 	return theirs, own
 }
 
-// inStages adds user groups of the person to an identity. inStages adds the groups that the stages of waiting items
-// require.
+// inStages adds user groups to the identity. These are the person's groups that the stages of waiting items require.
 func (b *Bot) inStages(ctx context.Context, who approvers.Identity, all []view.PendingItem) (approvers.Identity, error) {
 	looked := map[string]bool{}
 	for _, u := range all {
@@ -130,8 +129,7 @@ func (b *Bot) inStages(ctx context.Context, who approvers.Identity, all []view.P
 // itemLine renders the line about one waiting item. The line can link to the item's conversation and messages.
 type itemLine func(view.PendingItem, store.Conversation, []store.OutboxMessage) *render.RichText
 
-// listed returns the line about one waiting item. The function first verifies that Slack still shows the linked
-// message.
+// listed returns the line about one waiting item. The function first verifies that Slack shows the linked message.
 func (b *Bot) listed(ctx context.Context, list *render.WaitingList, u view.PendingItem, line itemLine) (*render.RichText, error) {
 	conv, messages, err := b.Views.Locate(ctx, u)
 	if err != nil {
@@ -143,7 +141,7 @@ func (b *Bot) listed(ctx context.Context, list *render.WaitingList, u view.Pendi
 		}
 		_, err := b.api.GetPermalinkContext(ctx, &slack.PermalinkParameters{Channel: s.Channel, Ts: s.TS})
 		if !slackapi.IsMessageLost(slackapi.ErrorCode(err)) {
-			continue // the message exists; or Slack did not tell, and the link may be broken
+			continue // the message exists, or Slack gave no answer and the link may be broken
 		}
 		if err := b.Outbox.MarkLost(ctx, s); err != nil {
 			return nil, err

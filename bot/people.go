@@ -58,7 +58,7 @@ func (b *Bot) About(ctx context.Context, who approvers.PersonID) (string, error)
 	return string(out), nil
 }
 
-// reader returns a person's time zone and format. If Slack does not provide the time zone, times are in UTC.
+// reader returns a person's time zone and locale. If Slack does not provide the time zone, times are in UTC.
 func (b *Bot) reader(ctx context.Context, user string) render.Reader {
 	u, err := b.users.User(ctx, user, false)
 	if err != nil {
@@ -76,10 +76,10 @@ func (b *Bot) known(user string) render.Reader {
 	return render.Reader{Zone: render.ZoneOf(u), Locale: u.Locale}
 }
 
-// cardMentions returns the people and groups that a waiting card in a channel mentions. These are the members of the
-// stage's roles that read their cards in this channel. Without mentions, nobody would notice the card. A person who is
-// away is skipped. If the bot can't look up a person, it also skips this person, because the card itself is more
-// important.
+// cardMentions returns the people and groups that a pending card in a channel mentions. These are the members of the
+// stage's roles that get their cards in this channel. Without mentions, nobody would notice the card. A person who is
+// away is skipped. If the bot can't look up a person, it also skips this person, because a card with fewer mentions is
+// better than no card.
 func (b *Bot) cardMentions(ctx context.Context, s view.Model) []render.Mention {
 	channel, shared := strings.CutPrefix(s.Message.To, store.ToChannel)
 	r, waits := render.MentioningRequest(s)

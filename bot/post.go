@@ -17,14 +17,14 @@ import (
 )
 
 // messageEvent is the type of the metadata that identifies the outbox message of a Slack message. Every app in the
-// workspace can read the metadata, so it only contains ids. The value uses an earlier name, because messages in Slack
-// already contain it.
+// workspace can read the metadata, so it only contains ids. The value is a name from an earlier version, because old
+// messages in Slack contain it.
 const messageEvent = "countersign_surface"
 
 // messageField is the metadata's field with the id of the outbox message.
 const messageField = "surface"
 
-// options returns the content of a message.
+// options returns the content of a message as options for slack-go.
 func options(m render.Message) []slack.MsgOption {
 	out := []slack.MsgOption{
 		slack.MsgOptionText(m.Text, false), slack.MsgOptionBlocks(m.Blocks...),
@@ -36,8 +36,8 @@ func options(m render.Message) []slack.MsgOption {
 	return out
 }
 
-// sent calls send for one Slack message of an outbox message, in the best form that Slack accepts. part is the number
-// of the Slack message. sent returns the outbox message as Slack shows it.
+// The method sent calls send for one Slack message of an outbox message, in the best form that Slack accepts. part is
+// the number of the Slack message. sent returns the outbox message with the content that Slack accepted.
 func (b *Bot) sent(ctx context.Context, s store.OutboxMessage, d render.Rendered, part int, send func(...slack.MsgOption) error) (render.Rendered, error) {
 	named := slack.MsgOptionMetadata(slack.SlackMetadata{
 		EventType: messageEvent, EventPayload: map[string]any{messageField: s.ID, "part": part, "round": s.Round},
@@ -60,7 +60,7 @@ func (b *Bot) sent(ctx context.Context, s store.OutboxMessage, d render.Rendered
 }
 
 // update changes the message that shows an outbox message. The other messages of a long answer never change. update
-// returns the outbox message as Slack shows it.
+// returns the outbox message with the content that Slack accepted.
 func (b *Bot) update(ctx context.Context, s store.OutboxMessage, d render.Rendered) (render.Rendered, error) {
 	if s.Drafted {
 		if err := b.endStream(ctx, s.Channel, s.TS); err != nil {
@@ -77,10 +77,10 @@ func (b *Bot) update(ctx context.Context, s store.OutboxMessage, d render.Render
 	return d, nil
 }
 
-// post posts the Slack messages of an outbox message that are not in Slack yet. there has the timestamps of the
-// messages that are already in Slack. If the first message is already there, post updates it, because it was drawn from
-// an earlier state. post returns the channel and the timestamp of the first message, and the outbox message as Slack
-// shows it.
+// post posts the Slack messages of an outbox message that are not in Slack yet. The parameter there has the timestamps
+// of the messages that are already in Slack. If the first message is in Slack, post updates this message, because it
+// shows an earlier state. post returns the channel and the timestamp of the first message, and the outbox message with
+// the content that Slack accepted.
 func (b *Bot) post(ctx context.Context, s store.OutboxMessage, d render.Rendered, at destination, there map[int]string) (channel, ts string, _ render.Rendered, err error) {
 	for part := range d.Messages {
 		if found, ok := there[part]; ok {
@@ -127,10 +127,10 @@ func (b *Bot) post(ctx context.Context, s store.OutboxMessage, d render.Rendered
 }
 
 // takeBack deletes an outbox message's reply to a deleted thread. Slack does not refuse such a reply, but posts it to
-// the whole channel. Only the response shows that the message is in no thread. takeBack returns errNoThread. If Slack
-// refuses the deletion, takeBack still returns errNoThread. The bot tries the deletion again later (Leftovers). If the
-// call fails for another reason, takeBack returns an error that causes a retry. In the retry, findUnnamed finds the
-// message.
+// the whole channel. Only the response shows that the message is in no thread. After the deletion, takeBack returns
+// errNoThread. takeBack also returns errNoThread if Slack refuses the deletion. In this case, the bot repeats the
+// deletion later (Leftovers). If the call fails for another reason, takeBack returns an error that causes a retry. In
+// the retry, findUnnamed finds the message.
 func (b *Bot) takeBack(ctx context.Context, message, channel, ts string) error {
 	_, _, err := b.api.DeleteMessageContext(ctx, channel, ts)
 	switch code := slackapi.ErrorCode(err); {
@@ -149,18 +149,19 @@ func (b *Bot) takeBack(ctx context.Context, message, channel, ts string) error {
 // errNoThread is Slack's answer to a reply in a deleted thread, if Slack does not post the reply to the channel.
 var errNoThread = slack.SlackErrorResponse{Err: "thread_not_found"}
 
-// A click contains an address (response URL) with which the clicked message can be replaced, outside of chat.update's
-// rate limit. So when this limit is nearly reached, the bot updates a decided card through the address. The addresses
-// are kept only in memory. After any error, chat.update is used instead.
+// A click contains a response URL. A call of this URL replaces the clicked message, and does not count for the rate
+// limit of chat.update. So when the rate limit of chat.update is nearly reached, the bot updates a decided card through
+// the response URL. The bot keeps response URLs only in memory. After any error, the bot uses chat.update instead.
 
-// Slack accepts five responses per address within half an hour. Some are left for notices to the person who clicked.
+// Slack accepts five calls of a response URL within half an hour. The bot makes fewer calls for updates, so that some
+// calls are left for notices to the person who clicked.
 const (
 	replaceTimes = 3
 	replaceFor   = 29 * time.Minute
-	maxReplaced  = 1000 // outbox messages
+	maxReplaced  = 1000 // maximum number of outbox messages with a response URL
 )
 
-// replacing holds, for each outbox message, the addresses with which its message can be replaced.
+// replacing holds, for each outbox message, a response URL that replaces the Slack message.
 type replacing struct {
 	mu sync.Mutex
 	by map[string]replaceAt
@@ -172,7 +173,7 @@ type replaceAt struct {
 	left  int
 }
 
-// clicked records the address from a click on an outbox message.
+// The method clicked records the response URL of a click on an outbox message.
 func (r *replacing) clicked(message, url string, at time.Time) {
 	if url == "" {
 		return
@@ -195,7 +196,7 @@ func (r *replacing) clicked(message, url string, at time.Time) {
 	r.by[message] = replaceAt{url: url, until: at.Add(replaceFor), left: replaceTimes}
 }
 
-// use returns a valid address of an outbox message, if there is one, and counts the use.
+// use returns a valid response URL for an outbox message, if there is one, and counts the use.
 func (r *replacing) use(message string, now time.Time) (url string, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -211,8 +212,8 @@ func (r *replacing) use(message string, now time.Time) (url string, ok bool) {
 	return at.url, at.until.After(now)
 }
 
-// change updates the message of an outbox message. The function uses the address of a click if chat.update's rate limit
-// is nearly reached, and chat.update otherwise.
+// change updates the Slack message of an outbox message. If the rate limit of chat.update is nearly reached, it uses
+// the response URL of a click. Otherwise it uses chat.update.
 func (b *Bot) change(ctx context.Context, vm view.Model, d render.Rendered) (render.Rendered, error) {
 	s := vm.Message
 	if decided(vm) && b.api.UpdatesScarce() {
@@ -230,8 +231,8 @@ func (b *Bot) change(ctx context.Context, vm view.Model, d render.Rendered) (ren
 	return b.update(ctx, s, d)
 }
 
-// decided reports whether an outbox message is a card without open decisions. A card that still waits for decisions
-// needs chat.update, because its response shows whether the message still exists.
+// The function decided reports whether an outbox message is a card without open decisions. A pending card needs
+// chat.update, because the response of chat.update shows whether the message exists.
 func decided(s view.Model) bool {
 	switch s.Message.Kind {
 	case store.OutboxCard, store.OutboxEscalation:

@@ -54,13 +54,13 @@ func (h *replaceHarness) made(path string) int {
 }
 
 // When the rate limit of chat.update is nearly reached, a decided card is updated through the response_url of the
-// click. The bot uses the response_url until Slack's limits of number or time are reached. When the response_url can no
-// longer be used, the card is updated with chat.update.
+// click. The bot uses the response_url until the limit on its uses or on its age is reached. After this, the bot
+// updates the card with chat.update.
 func TestReplaceWhatWasClicked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slackSide := &replaceHarness{calls: map[string]int{}}
 		b := New(Config{BotToken: "xoxb-1", Log: slog.New(slog.DiscardHandler), HTTP: &http.Client{Transport: slackSide}})
-		b.refused.read = true // there is no store
+		b.refused.read = true // this bot has no store from which it could read refusals
 		vm := func(id string, state approvers.State) view.Model {
 			return view.Model{Message: store.OutboxMessage{ID: id, Kind: store.OutboxCard, Channel: "C1", TS: "1.1"}, Request: &approvers.Request{State: state}}
 		}

@@ -16,10 +16,10 @@ import (
 // stored. An update with progress is not a recorded version of the message. Such an update keeps the buttons of the
 // last recorded version. The next change of the state replaces the update.
 
-// Timing of progress. Each update calls chat.update and assistant.threads.setStatus.
+// These values set the timing of progress. Each update calls chat.update and assistant.threads.setStatus.
 const (
-	progressAfter = time.Second             // most runs end before that, and show no progress
-	stepEvery     = 2900 * time.Millisecond // per message, for all its runs together; slightly less than updateEvery, so that an update after updateEvery is not skipped
+	progressAfter = time.Second             // most runs end sooner, and show no progress
+	stepEvery     = 2900 * time.Millisecond // per message, for all its runs; slightly less than updateEvery, so that no update is skipped
 )
 
 // Progress shows the progress of one try of a run. Close must be called when the try ends.
@@ -58,7 +58,7 @@ func (p *Progress) Show(done, total float64, text string) {
 	p.again()
 }
 
-// Close ends the progress. Nothing more is shown after the current call to Slack.
+// Close ends the progress. The current call to Slack may finish. After this call, nothing more is shown.
 func (p *Progress) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -69,7 +69,7 @@ func (p *Progress) Close() {
 	}
 }
 
-// work shows the progress as often as Slack accepts it, until the run ends.
+// work shows the progress as often as the interval and Slack's rate limits allow, until the run ends.
 func (p *Progress) work() {
 	ctx := slackapi.WithCallPriority(context.Background(), slackapi.CallPriority{Priority: slackapi.PriorityTransient})
 	for wait := progressAfter; p.rest(wait); {
@@ -85,7 +85,8 @@ func (p *Progress) work() {
 	}
 }
 
-// rest waits for the given time, and then until there is new progress. The function returns false if the run has ended.
+// The method rest waits for the given time, and then until there is new progress. The function returns false if the run
+// has ended.
 func (p *Progress) rest(wait time.Duration) bool {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -102,7 +103,7 @@ func (p *Progress) rest(wait time.Duration) bool {
 	return true
 }
 
-// again schedules another attempt to show the progress.
+// The method again schedules another attempt to show the progress.
 func (p *Progress) again() {
 	select {
 	case p.news <- struct{}{}:
@@ -150,7 +151,7 @@ type keyed struct {
 	shown map[string]time.Time
 }
 
-// tryLock locks an outbox message, unless it is locked.
+// tryLock locks an outbox message if the message is not locked.
 func (k *keyed) tryLock(id string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -208,7 +209,7 @@ func (k *keyed) noted(id string) (time.Time, bool) {
 	return at, there
 }
 
-// over records that an outbox message no longer shows progress, because a recorded version replaced it.
+// The method over records that an outbox message no longer shows progress, because a recorded version replaced it.
 func (k *keyed) over(id string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -236,7 +237,7 @@ func (rs *runProgresses) forget(execution string) {
 	delete(rs.by, execution)
 }
 
-// of returns the progress of the running calls of a step.
+// The method of returns the progress of the running calls of a step.
 func (rs *runProgresses) of(calls []view.Call) map[string]render.RunProgress {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()

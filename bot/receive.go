@@ -141,10 +141,11 @@ func (b *Bot) receiveInteraction(ctx context.Context, d transport.Delivery) (ans
 // even if the form has become valid.
 const formRefused = "the form was refused"
 
-// linkOnly reports whether a click did nothing except open a link.
+// linkOnly reports whether the only effect of a click was to open a link.
 func (a action) linkOnly() bool { return a.ActionID == render.ActLink }
 
-// slim removes unused fields from the payload. For example, the whole clicked message is already stored.
+// slim removes unused fields from the payload. For example, the payload has a copy of the clicked message, which is
+// already stored.
 func (i interaction) slim(payload []byte) ([]byte, error) {
 	if len(payload) < 8<<10 {
 		return payload, nil
@@ -169,8 +170,8 @@ func (b *Bot) chatter(e event) bool {
 	return e.Previous == nil || !mentions(e.Previous.Text, me.User)
 }
 
-// readable lists the subtypes of messages that people write. Other subtypes are events about messages, or messages by
-// bots.
+// The map readable lists the subtypes of messages that people write. Other subtypes belong to events about messages, or
+// to messages by bots.
 var readable = map[string]bool{"": true, "thread_broadcast": true, "file_share": true}
 
 // forUs reports whether an event is a person's new or edited message, or the deletion of a message.

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// How often the bot records that it has received everything, and when it suspects a gap. After a process is killed, the
-// next process knows only the last recorded time.
+// These intervals determine how often the bot records that it has received everything, and when the bot suspects a gap.
+// After a process is killed, the next process can read only the last recorded time.
 const (
 	lookFirst    = 100 * time.Millisecond // interval of checks until Slack can deliver for the first time
 	lookEvery    = 2 * time.Second
@@ -15,11 +15,11 @@ const (
 )
 
 // Reception records the time up to which everything was received. After a start and after each gap, it schedules the
-// reading of the messages from that time.
+// reading of the messages since the recorded time.
 type Reception struct{ *Bot }
 
-// begin records the very first start. So the bot reads messages from then on, even if this process is killed
-// immediately.
+// begin records the time of the very first start. With this record, the bot can later read all messages since the first
+// start, even if this process is killed immediately.
 func (b Reception) begin(ctx context.Context) {
 	if now, err := b.Views.Reception(ctx); err == nil && now.Until.IsZero() {
 		b.missed(ctx, false)
@@ -71,8 +71,8 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// received records the time up to which everything was received. If this fails, the bot reads more messages again after
-// the next start.
+// received records the time up to which everything was received. If the record fails, the bot rereads more messages
+// after the next start.
 func (b Reception) received(ctx context.Context) {
 	l := b.transport.Listening()
 	if err := b.Intake.Received(ctx, l.Received, l.Open); err != nil {
@@ -80,7 +80,7 @@ func (b Reception) received(ctx context.Context) {
 	}
 }
 
-// missed schedules the reading of the histories. The function returns false if this could not be stored.
+// missed schedules the reading of the histories. The function returns false if the schedule could not be stored.
 func (b Reception) missed(ctx context.Context, quiet bool) bool {
 	err := b.Intake.Missed(ctx, quiet)
 	if err != nil {

@@ -25,7 +25,7 @@ type sent struct {
 	body   string // as it was sent, decoded
 }
 
-// noAnswer makes Slack unreachable.
+// noAnswer is an answer that makes Slack unreachable.
 const noAnswer = "down"
 
 func (t *recordingTransport) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -62,7 +62,7 @@ func (t *recordingTransport) RoundTrip(req *http.Request) (*http.Response, error
 	return http.DefaultTransport.RoundTrip(req)
 }
 
-// answering sets the answer to a method. If the answer is nil, the method has no set answer any more.
+// answering sets the answer to a method. If with is nil, the workspace answers the method.
 func (t *recordingTransport) answering(method string, with func(url.Values) string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -78,8 +78,8 @@ func (t *recordingTransport) count() int {
 	return len(t.sent)
 }
 
-// told reports whether the bot has told a person the words since call number since. The function looks for ephemeral
-// messages in a channel, for direct messages, and for forms.
+// The method told reports whether the bot has told a person the words. The search begins at the call with the index
+// since. The function looks for ephemeral messages in a channel, for direct messages, and for forms.
 func (t *recordingTransport) told(since int, user, words string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -116,7 +116,8 @@ func person(change func(u, profile map[string]any)) func(url.Values) string {
 	}
 }
 
-// times counts how often the bot has told people the words since call number since.
+// The method times counts how often the bot has told people the words. The count begins at the call with the index
+// since.
 func (t *recordingTransport) times(since int, words string) (n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

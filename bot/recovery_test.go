@@ -21,7 +21,7 @@ func botMessages(h *harness, user, channel, thread string) (out []posted) {
 	return out
 }
 
-// If the response to a post is lost, the bot finds the message again by its metadata. The message is not posted twice.
+// If the response to a post is lost, the bot finds the posted message by its metadata. The message is not posted twice.
 func TestLostPost(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -42,7 +42,7 @@ func TestLostPost(t *testing.T) {
 	}
 }
 
-// After a restart, waiting requests still wait, and their cards still work.
+// After a restart, pending requests wait as before the restart, and people can decide them on their cards.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -136,7 +136,7 @@ func TestUnknownOutcome(t *testing.T) {
 	}
 }
 
-// If Slack no longer lets the bot edit a card, a new card replaces it, and no live button remains.
+// If Slack refuses an edit of a card, a new card replaces the card. No message with live buttons is left.
 func TestUneditableCard(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -185,9 +185,9 @@ func TestFormNotOpened(t *testing.T) {
 	h.opened("teo", render.ActReject)
 }
 
-// If Slack refuses a form, another view reports this in place of the loading view. The log says what was refused, and
-// nothing is changed. If Slack also refuses this view, or the loading view itself, the person gets an ephemeral
-// message.
+// If Slack refuses a form, another view reports the refusal in place of the loading view. The log says what was
+// refused, and the click changes nothing. If Slack also refuses this view, or the loading view itself, the person gets
+// an ephemeral message.
 func TestFormRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		method, code string
@@ -223,7 +223,7 @@ func TestFormRefused(t *testing.T) {
 	}
 }
 
-// If Slack refuses a token, Run ends with an error. The error names the token and where to find the right one.
+// If Slack refuses a token, Run ends with an error. The error names the token, and says where to find the right token.
 func TestRefusedTokens(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

@@ -15,10 +15,11 @@ import (
 )
 
 // This file sends messages that Slack may refuse, because a workspace or its plan may lack kinds of blocks and methods.
-// The store records a refused kind or method, and the bot does not use it for a while. Then the kind or method is tried
-// again.
+// The bot records a refused kind or method in the store, and does not use it for a while. Then the bot tries the kind
+// or method again.
 
-// How long a refusal is remembered. After that time, the workspace may accept the feature.
+// These values are how long the bot avoids a refused feature. After that time, the workspace may accept the feature, so
+// the bot tries it again.
 const (
 	kindRefused   = 24 * time.Hour
 	usualRefused  = time.Hour // a kind of block that Slack has had for years
@@ -26,7 +27,7 @@ const (
 	methodFailed  = 10 * time.Minute // a method whose answers were not in Slack's format
 )
 
-// The names of refused features that are not kinds of blocks.
+// These are the names of refused features that are not kinds of blocks.
 const (
 	refusedStreams  = "chat.startStream"
 	refusedFiles    = "files.getUploadURLExternal"
@@ -34,7 +35,8 @@ const (
 	refusedMetadata = "metadata"
 )
 
-// refusedBySlack tracks the kinds of blocks and the methods that Slack refuses in this workspace. The store has a copy.
+// refusedBySlack tracks the kinds of blocks and the methods that Slack refuses in this workspace. The store has a copy
+// of the refusals.
 type refusedBySlack struct {
 	views  Views
 	outbox Outbox
@@ -82,13 +84,13 @@ func (r *refusedBySlack) readOnce(ctx context.Context) {
 	defer r.mu.Unlock()
 	r.read = true
 	for _, one := range list {
-		if _, newer := r.by[one.What]; !newer { // the refusal was remembered while the store was read
+		if _, newer := r.by[one.What]; !newer { // another call recorded the refusal while the store was read
 			r.by[one.What] = one
 		}
 	}
 }
 
-// has reports whether Slack refuses a feature, and the bot may not try the feature again yet.
+// has reports whether a refusal of a feature is in force. While it is in force, the bot does not use the feature.
 func (r *refusedBySlack) has(ctx context.Context, what string) bool {
 	_, yes := r.known(ctx)[what]
 	return yes
@@ -110,8 +112,8 @@ func (r *refusedBySlack) remember(ctx context.Context, what string, cause error,
 	return true
 }
 
-// lacks records that Slack lacks an optional method, or does not let the app use the method. instead is a text for the
-// log that says what the bot does without the method.
+// The method lacks records that Slack lacks an optional method, or does not let the app use the method. The parameter
+// instead is a text for the log. It says what the bot does without the method.
 func (r *refusedBySlack) lacks(ctx context.Context, method, instead string, cause error) {
 	lasts := methodRefused
 	if slackapi.IsUnusable(cause) {
@@ -132,9 +134,9 @@ func (r *refusedBySlack) simplest(ctx context.Context, d render.Rendered) render
 	return d
 }
 
-// inSimplerForms sends a message. If Slack refuses the blocks, inSimplerForms sends the message in simpler forms, down
-// to the form last. inSimplerForms returns the accepted message, and whether its blocks still have all texts and
-// buttons.
+// inSimplerForms sends a message. If Slack refuses the blocks, inSimplerForms sends the message in simpler forms. The
+// parameter last is the simplest form that it tries. inSimplerForms returns the accepted message, and whether the
+// blocks of this message have all texts and buttons of m.
 func (r *refusedBySlack) inSimplerForms(
 	ctx context.Context, m render.Message, last render.Simplicity, send func(render.Message) error,
 ) (sent render.Message, whole bool, err error) {
@@ -146,7 +148,7 @@ func (r *refusedBySlack) inSimplerForms(
 		sent, whole = render.Simplify(m, form, func(kind string) bool { _, known := refused[kind]; return known || slices.Contains(newly, kind) })
 		switch {
 		case len(sent.Blocks) > 0:
-		case last < render.TextOnly: // a Home tab has nothing but blocks
+		case last < render.TextOnly: // a Home tab consists only of blocks
 			sent, whole = render.Simplify(m, form, func(string) bool { return false })
 		default:
 			form = render.TextOnly
@@ -166,7 +168,7 @@ func (r *refusedBySlack) inSimplerForms(
 	if err != nil || cause == nil {
 		return sent, whole, err
 	}
-	if silent { // Slack gave no reason: it refuses a newer kind of block that the accepted form lacks, or this message's content
+	if silent { // Slack gave no reason; it refuses this message's content, or a newer kind of block that the accepted form lacks
 		newly = slices.DeleteFunc(m.Kinds(), func(kind string) bool { return slices.Contains(sent.Kinds(), kind) || render.IsUsualKind(kind) })
 	}
 	news := false
@@ -183,7 +185,7 @@ func (r *refusedBySlack) inSimplerForms(
 	return sent, whole, nil
 }
 
-// message calls send with the content of a message, in the form that Slack accepts.
+// The method message passes the content of a message to send, in the form that Slack accepts.
 func (r *refusedBySlack) message(ctx context.Context, m render.Message, send func(...slack.MsgOption) error) error {
 	_, _, err := r.inSimplerForms(ctx, m, render.TextOnly, func(m render.Message) error { return send(options(m)...) })
 	return err
@@ -197,14 +199,14 @@ func simplerThan(form render.Simplicity, sent render.Message) render.Simplicity 
 	return form + 1
 }
 
-// kindsNamed returns the kinds of blocks that, according to Slack's error, it does not accept. Any complaint about a
-// block of a newer kind counts as a refusal of this kind. said is false if Slack gave no reason.
+// kindsNamed returns the kinds of blocks that Slack's error names as not accepted. Any complaint about a block of a
+// newer kind counts as a refusal of this kind. The result said is false if Slack gave no reason.
 func kindsNamed(m render.Message, err error) (kinds []string, said bool) {
 	faults, said := slackapi.BlockFaults(err)
 	for _, f := range faults {
 		kind := f.Name
 		if !slices.Contains(m.Kinds(), kind) {
-			if kind != "" || f.Index >= len(m.Blocks) { // Slack names a kind that is not there, or no block
+			if kind != "" || f.Index >= len(m.Blocks) { // the message has no such kind or block
 				continue
 			}
 			kind = string(m.Blocks[f.Index].BlockType())
@@ -216,9 +218,9 @@ func kindsNamed(m render.Message, err error) (kinds []string, said bool) {
 	return kinds, said
 }
 
-// If Slack answers each call of a method, but never in its own format, the method may not exist in this workspace.
-// After a few tries, the method counts as missing. An outage of Slack does not have this effect, because the circuit
-// breaker stops calls earlier.
+// If Slack answers each call of a method, but never in the format of the Web API, the method may not exist in this
+// workspace. After a few tries, the method counts as missing. An outage of Slack does not have this effect, because the
+// circuit breaker stops calls earlier.
 
 // mostUnusable is the number of tries after which a method counts as missing.
 const mostUnusable = 6
@@ -230,8 +232,8 @@ func withTries(ctx context.Context, tries int) context.Context {
 	return context.WithValue(ctx, triesKey{}, tries)
 }
 
-// hasNoMethod reports whether an error says that Slack lacks the method. It also returns true if the method has never
-// been answered in Slack's format.
+// hasNoMethod reports whether an error says that Slack lacks the method. It also returns true if, after several tries,
+// no answer was in Slack's format.
 func hasNoMethod(ctx context.Context, err error) bool {
 	tries, _ := ctx.Value(triesKey{}).(int)
 	return slackapi.IsMissing(err) || slackapi.IsUnusable(err) && tries >= mostUnusable

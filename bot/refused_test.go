@@ -14,7 +14,7 @@ import (
 	"countersign/bot/render"
 )
 
-// noViews and noOutbox stand for a store without recorded refusals.
+// noViews and noOutbox simulate a store without recorded refusals.
 type (
 	noViews  struct{ Views }
 	noOutbox struct{ Outbox }

@@ -6,8 +6,8 @@ import (
 	"countersign/bot/slackapi"
 )
 
-// Replicas is the bot as one of several processes that work on the same store. These processes share Slack's limits.
-// So the processes tell each other which calls they make, and when Slack asks them to wait.
+// Replicas coordinates the bot with the other processes that work on the same store. All these processes share Slack's
+// limits. So the processes tell each other which calls they make, and when Slack asks them to wait.
 type Replicas struct{ *Bot }
 
 // others reports whether other processes work on the store.

@@ -33,8 +33,8 @@ func (h *harness) erases(channel string, p posted) {
 	})
 }
 
-// A change of state alone does not repost a deleted card. A message in the requester's thread reposts it, and the new
-// card works.
+// A change of state alone does not repost a deleted card. A message in the requester's thread makes the bot repost the
+// card, and people can decide on the new card.
 func TestDeletedCard(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, twoLeads)
@@ -69,8 +69,8 @@ func TestDeletedCard(t *testing.T) {
 	}
 }
 
-// If a card with a thread is deleted, a message in the remaining thread makes the bot repost the card. The thread
-// stays.
+// If a card with a thread is deleted, a message in the remaining thread makes the bot repost the card. The thread of
+// the deleted card stays in Slack.
 func TestDeletedCardWithAThread(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -85,8 +85,8 @@ func TestDeletedCardWithAThread(t *testing.T) {
 	h.finds("teo", "#support-approvals", "", "It ran")
 }
 
-// Retention deletes messages without an event. If a person lists their waiting items, the person gets the card again.
-// The requester gets it in the same way.
+// Slack's retention deletes messages without an event. If an approver lists their waiting items, the bot reposts the
+// card. If the requester lists their items, the bot reposts the message in the thread.
 func TestWaiting(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -125,7 +125,7 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
-// refuser answers in Slack's place if it has an answer.
+// refuser is a transport that answers a call in place of Slack if answer returns a code.
 type refuser struct {
 	mu     sync.Mutex
 	answer func(method, body string) string // Slack's error code; empty: Slack answers itself
@@ -161,8 +161,8 @@ func (r *refuser) RoundTrip(req *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// A card is replaced, and the response to the new post is lost. The bot finds the new post again by its round. An old
-// card that can't be edited or deleted is not confused with its replacement.
+// A card is replaced, and the response to the new post is lost. The bot finds the new post by the round in its
+// metadata. An old card that can't be edited or deleted is not confused with its replacement.
 func TestLostPostOfAReplacedCard(t *testing.T) {
 	t.Parallel()
 	slack := &refuser{}
@@ -198,8 +198,8 @@ func TestLostPostOfAReplacedCard(t *testing.T) {
 	h.finds("sam", "#support", root, "results: executed")
 }
 
-// A card can no longer be edited, and its deletion fails for some time. The bot deletes the card later. Otherwise its
-// buttons would outlive the request.
+// Slack refuses edits of a card, and the deletion of the card fails for some time. The bot deletes the card later.
+// Without this deletion, the card would show buttons after the end of the request.
 func TestReplacedCardIsDeletedInTheEnd(t *testing.T) {
 	t.Parallel()
 	slack := &refuser{}

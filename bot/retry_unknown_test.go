@@ -9,8 +9,8 @@ import (
 	"countersign/store"
 )
 
-// lost gives a refund an unknown outcome. Sam requests the refund in a channel, Teo approves it, and the process stops
-// during the run. lost returns the thread's root and the question to Teo.
+// The method lost gives a refund an unknown outcome. Sam requests the refund in a channel, Teo approves it, and the
+// process stops during the run. The method lost returns the thread's root and the question to Teo.
 func (h *harness) lost(channel string) (root string, asked posted) {
 	h.t.Helper()
 	h.hold = make(chan struct{})
@@ -28,8 +28,8 @@ func (h *harness) lost(channel string) (root string, asked posted) {
 	return root, h.finds("teo", "#support-approvals", "", "Did this happen?", "The bot stopped while issue_refund was running", "It may have acted")
 }
 
-// The requester and the approvers can report the outcome of a run, and can request the call again. For every button
-// that they click, all other people are told who can do this.
+// The requester and the approvers can report the outcome of a run, and can request the call again. If another person
+// clicks one of these buttons, the bot says who can use the button.
 func TestWhoMaySayWhatHappened(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, func(h *harness) { h.policy.Agents[0].Channels = []string{"#support", "#supplier-desk"} })
@@ -37,7 +37,7 @@ func TestWhoMaySayWhatHappened(t *testing.T) {
 	h.quiet()
 	inThread := h.finds("sam", "#supplier-desk", root, "Did this happen?")
 	const only = "only those who asked for this, and people of Team Lead can say what happened"
-	for _, user := range []string{"ada", "xavier"} { // a colleague of another role, and a stranger of the supplier
+	for _, user := range []string{"ada", "xavier"} { // a colleague of another role, and a person of the supplier
 		for i, action := range []string{render.ActDidNot, render.ActLeave, render.ActAskAgain, render.ActHappened} {
 			h.clicks(user, "#supplier-desk", inThread, action)
 			if action == render.ActHappened {
@@ -55,7 +55,7 @@ func TestWhoMaySayWhatHappened(t *testing.T) {
 			})
 		}
 	}
-	h.clicks("ingrid", "#support-approvals", h.finds("ingrid", "#support-approvals", "", "Did this happen?"), render.ActAskAgain) // the lead, who was not told of it
+	h.clicks("ingrid", "#support-approvals", h.finds("ingrid", "#support-approvals", "", "Did this happen?"), render.ActAskAgain) // the lead, who was not asked
 	h.finds("ingrid", "#support-approvals", "", only)
 	if n := len(h.unknowns()); n != 1 {
 		t.Errorf("%d runs are unknown; want one", n)
@@ -66,7 +66,7 @@ func TestWhoMaySayWhatHappened(t *testing.T) {
 	h.finds("sam", "#supplier-desk", root, "results: error")
 }
 
-// unknowns lists the calls whose outcome people are asked for.
+// unknowns lists the calls for which people are asked whether they happened.
 func (h *harness) unknowns() (refs []string) {
 	h.t.Helper()
 	err := h.store.View(h.t.Context(), func(r store.Reader) error {
@@ -83,8 +83,8 @@ func (h *harness) unknowns() (refs []string) {
 	return refs
 }
 
-// If the requester asks for a call again, it waits for its approvers again. The card says that the call may already
-// have happened. Only one such new request can wait at a time.
+// If the requester requests the call again, the new request waits for the approvers. The card of the new request says
+// that the call may already have happened. Only one such new request can wait at a time.
 func TestAskAgainInSlack(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -109,8 +109,8 @@ func TestAskAgainInSlack(t *testing.T) {
 	h.finds("teo", "#support-approvals", "", "Refund for order ORD-123", "Reported by <@U0002>: it did not happen", "Asked again by <@U0100>")
 }
 
-// If the first run turns out to have happened, the new request ends. The call does not run a second time, and the agent
-// is told the outcome.
+// If somebody reports that the first run took effect, the new request ends. The call does not run a second time, and
+// the agent is told the outcome.
 func TestAskAgainAndItHadHappened(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

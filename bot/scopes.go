@@ -19,8 +19,8 @@ import (
 	"countersign/store"
 )
 
-// While scopes are missing, askScopes is how often the bot asks Slack for its scopes, because Slack does not report
-// added scopes.
+// askScopes is how often the bot asks Slack for its scopes while scopes are missing. Slack does not report added
+// scopes.
 const askScopes = time.Minute
 
 // MissingScopes returns the missing scopes that the policy's features need.
@@ -96,7 +96,7 @@ func (p *Permissions) missing() []Scope {
 	return MissingScopes(granted, p.views.Policy())
 }
 
-// Complete returns nil, or an error that names the missing scopes of the bot token and the features that do not work.
+// Complete returns nil, or an error that names the missing scopes of the bot token and the features without a scope.
 func (p *Permissions) Complete(context.Context) error {
 	var lacks []string
 	for _, s := range p.missing() {
@@ -154,8 +154,9 @@ func (p *Permissions) retryUnreached(ctx context.Context) {
 	p.retry(ctx)
 }
 
-// refused is called after a refusal was recorded. before is the value of retries when the refused call began. If there
-// was a retry in between, the cause may have gone during the call. Therefore all refused messages are tried again.
+// refused is called after a refusal was recorded. The parameter before is the value of retries when the refused call
+// began. If a retry began during the call, the cause of the refusal may have ended. In this case, the method refused
+// tries all refused messages again.
 func (p *Permissions) refused(ctx context.Context, before int64) {
 	if p.retries.Load() != before {
 		p.retry(ctx)
@@ -171,8 +172,8 @@ func (p *Permissions) retry(ctx context.Context) {
 // isUnpermitted reports whether Slack refused a call because of a missing scope.
 func isUnpermitted(err error) bool { return slackapi.ErrorCode(err) == "missing_scope" }
 
-// If a missing scope prevents the handling of a delivery, unpermitted ends the delivery, and tells its sender
-// immediately.
+// If a missing scope prevents the handling of a delivery, unpermitted ends the delivery, and tells the sender about the
+// missing scope immediately.
 func (b *Bot) unpermitted(ctx context.Context, row store.Inbox, cause error) error {
 	b.Log.Error("a delivery was set aside, because the bot token lacks a scope; add it on the app's page OAuth & Permissions, and reinstall the app",
 		"inbox", row.ID, "kind", string(row.Kind), "cause", slackapi.Explain(cause))

@@ -21,9 +21,9 @@ type Secrets struct {
 // ErrOtherApp says that a token belongs to another app or workspace, so it can't replace a token of this bot.
 var ErrOtherApp = errors.New("the token belongs to another app or workspace")
 
-// Renew replaces a bot's secrets. Renew first asks Slack about a changed bot token. Slack must accept the token, and it
-// must belong to the same bot. An error that wraps ErrToken or ErrOtherApp is final. After any other error, Renew can
-// be called again.
+// Renew replaces a bot's secrets. If the bot token is new, Renew first checks the token with Slack. Slack must accept
+// the token, and the token must belong to the same bot. An error that wraps ErrToken or ErrOtherApp is final. After any
+// other error, Renew can be called again.
 func Renew(ctx context.Context, b *Bot, s Secrets) error {
 	now := *b.secrets.Load()
 	if s.AppToken != now.AppToken && appOf(s.AppToken) != appOf(now.AppToken) {

@@ -10,7 +10,7 @@ import (
 	"countersign/bot/render"
 )
 
-// secrets are values that must be visible nowhere.
+// secrets are values that no message and no log may contain.
 var secrets = []string{"4111 1111", "0815-4711", "hunter2"}
 
 func keepingSecrets(h *harness) {

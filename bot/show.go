@@ -19,9 +19,9 @@ import (
 	"countersign/store"
 )
 
-// Show makes Slack show the current state of an outbox message. The function returns a temporary error, and the
-// scheduler then retries. If Slack refuses permanently, the message is marked unreachable. If another address may help,
-// the message is shown there.
+// Show makes Slack show the current state of an outbox message. After a temporary failure, Show returns an error, and
+// the scheduler retries. If Slack refuses permanently, the message is marked unreachable. If the message can be shown
+// at another address, it is shown at that address.
 func (b *Bot) Show(ctx context.Context, t store.Timer) error {
 	retries := b.Permissions.retries.Load()
 	vm, err := b.Views.Message(ctx, t.Ref)
@@ -43,7 +43,7 @@ func (b *Bot) Show(ctx context.Context, t store.Timer) error {
 			return err
 		}
 		return b.Outbox.Unreachable(ctx, s.ID, s.LastError, "")
-	case s.State == store.OutboxRemoved, s.State == store.OutboxLost: // the message was changed meanwhile
+	case s.State == store.OutboxRemoved, s.State == store.OutboxLost: // the Slack message is already removed or lost
 		return workflow.ErrNotDue
 	case strings.HasPrefix(s.To, store.ToRole), strings.HasPrefix(s.To, store.ToGroup):
 		return b.expand(ctx, vm)
@@ -93,7 +93,7 @@ func (b *Bot) expand(ctx context.Context, s view.Model) error {
 
 var errNoRole = errors.New("the policy has no such approver any more")
 
-// usersAt returns the users behind an address.
+// usersAt returns the users that a role's or group's address stands for.
 func (b *Bot) usersAt(ctx context.Context, s view.Model) ([]string, error) {
 	if group, ok := strings.CutPrefix(s.Message.To, store.ToGroup); ok {
 		return b.users.GroupUsers(ctx, group, groupFor(s), s.Policy)
@@ -132,7 +132,8 @@ func (b *Bot) showAlone(ctx context.Context, vm view.Model) error {
 	return err
 }
 
-// traced names the turn or request of the current work. name is the name of the work's span.
+// traced records the turn or request of the current work in the trace. The parameter name is the name of the work's
+// span.
 func traced(ctx context.Context, vm view.Model, name string) {
 	to := tracing.Subject{Turn: vm.Turn.ID, Name: name}
 	switch {
@@ -189,7 +190,7 @@ func (b *Bot) show(ctx context.Context, vm view.Model) error { //nolint:cyclop /
 		return b.Outbox.Unchanged(ctx, s)
 	}
 	if s.TS != "" && !s.Drafted {
-		ctx := context.WithoutCancel(ctx) // complete and record the change even if the process stops, because people may click on the new version at any moment
+		ctx := context.WithoutCancel(ctx) // the change is completed and recorded even if the process stops, because people may already click on the new version
 		if d, err = b.change(ctx, vm, d); err != nil {
 			return b.notChanged(ctx, s, err)
 		}
@@ -253,7 +254,7 @@ func recordShown(ctx context.Context, to Outbox, s store.OutboxMessage, d render
 // outdated buttons. Therefore such a message is deleted and posted again.
 func (b *Bot) notChanged(ctx context.Context, s store.OutboxMessage, err error) error {
 	if code := slackapi.ErrorCode(err); slackapi.IsMessageLost(code) || slackapi.IsChannelLost(code) && !isFixed(ctx, s, err) {
-		_, _, deleted := b.api.DeleteMessageContext(ctx, s.Channel, s.TS) // the answer to the deletion shows whether the message is still there
+		_, _, deleted := b.api.DeleteMessageContext(ctx, s.Channel, s.TS) // the answer to the deletion shows whether the message exists
 		switch gone := slackapi.ErrorCode(deleted); {
 		case slackapi.IsMessageLost(gone) && slackapi.IsMessageLost(code):
 			return b.Outbox.MarkLost(ctx, s)
@@ -269,8 +270,8 @@ func (b *Bot) notChanged(ctx context.Context, s store.OutboxMessage, err error) 
 	return b.Outbox.Replace(ctx, s)
 }
 
-// isFixed reports whether an error says that Slack will not change a message. Slack may still accept a new message in
-// the same place.
+// isFixed reports whether an error says that Slack will not change a message. Slack may accept a new message in the
+// same place.
 func isFixed(ctx context.Context, s store.OutboxMessage, err error) bool {
 	code := slackapi.ErrorCode(err)
 	switch {
@@ -282,9 +283,9 @@ func isFixed(ctx context.Context, s store.OutboxMessage, err error) bool {
 	return slackapi.IsRefused(err) && (!slackapi.IsTokenRefusal(code) || code == "not_allowed_token_type") && code != "missing_scope" && code != errNoThread.Err
 }
 
-// remove deletes the previous Slack message of an outbox message, because Slack no longer lets the bot edit that
-// message. The buttons of the old message have no effect. If Slack also refuses the deletion, the bot tries it again
-// later (Leftovers).
+// remove deletes the previous Slack message of an outbox message, because Slack refuses edits of that message. The
+// buttons of the old message have no effect. If Slack also refuses the deletion, the bot repeats the deletion later
+// (Leftovers).
 func (b *Bot) remove(ctx context.Context, s store.OutboxMessage) error {
 	if s.ReplacedTS == "" {
 		return nil
@@ -308,7 +309,7 @@ type destination struct {
 }
 
 // destinationOf returns where an outbox message is posted. If fresh is set, destinationOf opens the direct-message
-// channel again.
+// channel even if its id is cached.
 func (b *Bot) destinationOf(ctx context.Context, vm view.Model, fresh bool) (destination, error) {
 	kind, where, _ := strings.Cut(vm.Message.To, ":")
 	switch kind {
@@ -327,8 +328,8 @@ func (b *Bot) destinationOf(ctx context.Context, vm view.Model, fresh bool) (des
 	return destination{}, fmt.Errorf("outbox message %s has the unknown address %q", vm.Message.ID, vm.Message.To)
 }
 
-// groupFor returns the request for which the members of a user group are looked up. The request is the shown request.
-// If several requests are shown, it is the first one.
+// groupFor returns the request for which the members of a user group are looked up. It is the request that the message
+// shows or, if the message shows several requests, the first one.
 func groupFor(s view.Model) *approvers.Request {
 	switch {
 	case s.Request != nil:
@@ -379,7 +380,7 @@ func (b *Bot) includeSteps(ctx context.Context, answer view.Model) (vm view.Mode
 }
 
 // expire deletes the Slack message of an outbox message that has expired. If Slack does not allow the deletion, the bot
-// changes the message, which then says that it has expired.
+// changes the message into a notice of its expiry.
 func (b *Bot) expire(ctx context.Context, me directory.Self, vm view.Model, d render.Rendered) error {
 	s := vm.Message
 	if s.TS == "" {
@@ -422,7 +423,7 @@ var rankPriority = map[store.Rank]slackapi.Priority{
 	store.RankFirst: slackapi.PriorityFirst, store.RankPlain: slackapi.PriorityNormal, store.RankAnswer: slackapi.PriorityReply, store.RankLast: slackapi.PriorityLast,
 }
 
-// dueFor sets the priority of the calls for a due timer.
+// dueFor sets the priority of the calls that handle a due timer.
 func dueFor(ctx context.Context, p slackapi.Priority, t store.Timer) context.Context {
 	return slackapi.WithCallPriority(ctx, slackapi.CallPriority{Priority: p, Retry: t.Tries > 0})
 }

@@ -25,7 +25,7 @@ const (
 	statusAgain = 90 * time.Second // age at which a status is set again
 	statusEnds  = time.Hour        // a status that has been unchanged for this long is not renewed, because the step's message has the same information
 	statusTick  = 15 * time.Second
-	maxStatuses = 1000 // threads
+	maxStatuses = 1000 // maximum number of threads
 )
 
 // statuses holds the status shown in each thread.
@@ -71,7 +71,7 @@ func (b *Bot) setStatus(ctx context.Context, at destination, s status, posted bo
 		st.by[at] = s
 	}
 	st.mu.Unlock()
-	if same || s.text == "" && (!known || posted) || b.refused.has(ctx, refusedStatuses) { // the same, or nothing to remove, or Slack refuses statuses
+	if same || s.text == "" && (!known || posted) || b.refused.has(ctx, refusedStatuses) { // the status is the same, there is nothing to remove, or Slack refuses statuses
 		return
 	}
 	err := b.api.SetAssistantThreadsStatusContext(slackapi.WithCallPriority(ctx, slackapi.CallPriority{Priority: slackapi.PriorityLast}), slack.AssistantThreadsSetStatusParameters{

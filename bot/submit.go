@@ -39,7 +39,7 @@ func (o objection) answer() any {
 func (b *Bot) examine(ctx context.Context, i interaction) (objection, error) {
 	f, err := render.ParseFormToken(i.View.Metadata)
 	if errors.Is(err, render.ErrButtonToken) {
-		return objection{}, nil // not a valid form any more: the handler sets the delivery aside
+		return objection{}, nil // not a valid form: the handler sets the delivery aside
 	}
 	if err != nil {
 		return objection{}, err
@@ -81,8 +81,8 @@ func (b *Bot) examine(ctx context.Context, i interaction) (objection, error) {
 	return objection{faults: faults}, nil
 }
 
-// examineEdit validates changed arguments. If the changed arguments have another effect than the pressed button named,
-// the form is shown again. The new button of the form names the actual effect.
+// examineEdit validates changed arguments. If the effect of the changed arguments differs from the effect that the
+// pressed button names, the form is shown again. The new button of the form names the actual effect.
 func examineEdit(ctx context.Context, b *Bot, r approvers.Request, f render.FormToken, i interaction) objection {
 	tool, _ := workflow.ToolOf(b.Tools, r.Tool, r.ToolHash)
 	args, faults := render.EditArgs(r, tool, i.View.answers)
@@ -108,7 +108,8 @@ func examineEdit(ctx context.Context, b *Bot, r approvers.Request, f render.Form
 // acknowledgements of 20 KB or more.
 const maxFormAnswer = 16 << 10
 
-// quickly identifies a person while Slack waits for an acknowledgement. The result is used only for early feedback.
+// The function quickly identifies a person while Slack waits for an acknowledgement. The result is used only for early
+// feedback.
 func quickly(ctx context.Context, b *Bot, user string, r approvers.Request) (approvers.Identity, bool) {
 	ctx, cancel := context.WithTimeout(ctx, lookUpWait)
 	defer cancel()
@@ -278,7 +279,7 @@ func (b *Bot) examineColleague(ctx context.Context, r approvers.Request, i inter
 	return nil
 }
 
-// submitPeople passes an action that is not a decision to the workflow.
+// submitPeople passes a person's action to the workflow, if the action is not a decision.
 func (b *Bot) submitPeople(ctx context.Context, d delivered, w ephemeralReply, s render.ClickTarget, i interaction, c workflow.Click) error {
 	var r approvers.Request
 	var err error
@@ -326,7 +327,7 @@ func (i interaction) chosen(block string) (values []string) {
 	return values
 }
 
-// A tool may have asked for a form. For this form, examineElicitation returns the errors beside the fields.
+// A running tool may ask the requester to fill in a form. examineElicitation returns the errors of this form, by field.
 func (b *Bot) examineElicitation(ctx context.Context, i interaction, f render.FormToken) (map[string]string, error) {
 	q, err := b.Views.Elicitation(ctx, f.Ref)
 	if errors.Is(err, store.ErrNotFound) || err == nil && q.State != approvers.ElicitationOpen {

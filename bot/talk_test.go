@@ -28,7 +28,8 @@ func testDirectMessage(t *testing.T, h *harness) {
 	h.finds("teo", "#support-approvals", "", "Withdrawn by <@U0100>")
 }
 
-// Replies in a thread continue its conversation without a mention. In other threads and channels the bot stays silent.
+// Replies in a thread continue the conversation of this thread without a mention. In other threads and channels, the
+// bot does not answer.
 func TestThreads(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -72,7 +73,7 @@ func TestQueuedMessage(t *testing.T) {
 	h.finds("teo", "#support-approvals", "", "Withdrawn by <@U0100>")
 }
 
-// A person who may not ask the agent is told why, and the model is not called.
+// A person who may not ask the agent is told the reason, and the model is not called.
 func TestDeniedAskers(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -119,7 +120,7 @@ func TestLongAnswer(t *testing.T) {
 	}
 }
 
-// Deliveries that arrive twice, late, or through another socket change nothing. A delivery that failed is repeated.
+// Deliveries that arrive twice, late, or through another socket change nothing. Slack repeats a delivery that failed.
 func TestDeliveries(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, func(h *harness) { h.overHTTP = false })

@@ -27,13 +27,13 @@ type unconfirmedPosts struct {
 	found map[destination]historyScan
 }
 
-// historyScan is the result of one search of a channel or thread. It has the Slack messages of outbox messages since a
-// time of Slack's clock.
+// historyScan is the result of one search of a channel or thread. It has the Slack messages that show outbox messages
+// and were posted after since.
 type historyScan struct {
 	since   time.Time // zero: no lower limit
-	at      uint64    // the count at its begin
+	at      uint64    // the count at the begin of the search
 	began   time.Time
-	parts   map[round]map[int]string // ts by part
+	parts   map[round]map[int]string // for each round: the timestamps of the Slack messages, by part
 	unnamed string                   // the bot's newest message without metadata, such as a stream that has not ended
 	bare    []bareMessage            // the bot's unrecorded messages without metadata
 }
@@ -59,8 +59,8 @@ func (m bareMessage) shows(s store.OutboxMessage) bool {
 	return slices.ContainsFunc(m.tokens, func(t render.ButtonToken) bool { return t.Message == s.ID && t.Post == s.Posts+1 })
 }
 
-// round identifies an outbox message between two losses of its Slack message. Slack messages of earlier rounds no
-// longer belong to the outbox message.
+// round identifies an outbox message between two losses of its Slack message. Slack messages of earlier rounds do not
+// belong to the outbox message.
 type round struct {
 	message string
 	n       uint64
@@ -68,7 +68,7 @@ type round struct {
 
 func roundOf(s store.OutboxMessage) round { return round{s.ID, s.Round} }
 
-// now increments and returns the counter. p.mu is held.
+// The method now increments and returns the counter. The caller holds p.mu.
 func (p *unconfirmedPosts) now() uint64 {
 	p.count++
 	return p.count
@@ -83,7 +83,7 @@ func (p *unconfirmedPosts) moment() uint64 {
 }
 
 // underWay records that a post of an outbox message is under way. underWay is called before the post. If the outcome is
-// not recorded after the post, the function is called again, because a search in between may have missed the post.
+// not recorded after the post, underWay is called once more, because a search in between may have missed the post.
 // underWay reports whether an earlier post is unconfirmed.
 func (p *unconfirmedPosts) underWay(message string) (before bool) {
 	p.mu.Lock()
@@ -104,7 +104,7 @@ func (p *unconfirmedPosts) recorded(message string) {
 }
 
 // doubt says that Slack may have an unrecorded message of an outbox message. A search finds this message if the search
-// began after the count and after the time.
+// began after the counter value count and after the time until.
 type doubt struct {
 	count uint64
 	until time.Time
@@ -139,8 +139,9 @@ func (p *unconfirmedPosts) known(s store.OutboxMessage, texts []string, at desti
 	return f.of(s, texts), true
 }
 
-// of returns the Slack messages that show an outbox message. texts are the texts of its parts. The texts are needed,
-// because a draft's message may not have the id yet, and Slack may have dropped other messages' metadata.
+// The method of returns the Slack messages that show an outbox message. texts are the texts of the outbox message's
+// parts. The texts are needed, because a draft's message may not have the id yet, and Slack may have dropped other
+// messages' metadata.
 func (f historyScan) of(s store.OutboxMessage, texts []string) map[int]string {
 	parts := maps.Clone(f.parts[roundOf(s)])
 	if parts == nil {
@@ -161,7 +162,7 @@ func (f historyScan) of(s store.OutboxMessage, texts []string) map[int]string {
 	return parts
 }
 
-// maxFound is the maximum number of channels and threads whose search results are remembered.
+// maxFound is the maximum number of channels and threads whose search results are kept.
 const maxFound = 1000
 
 func (p *unconfirmedPosts) note(at destination, f historyScan) {
@@ -173,8 +174,8 @@ func (p *unconfirmedPosts) note(at destination, f historyScan) {
 	p.found[at] = f
 }
 
-// Limits of the search for a message with an unconfirmed post. The search goes back to the time at which the outbox
-// message was created, by Slack's clock. The search may end earlier, at the page limit.
+// These values limit the search for a message with an unconfirmed post. The search goes back to the time at which the
+// outbox message was created, by Slack's clock. The search may end earlier, at the page limit.
 const (
 	scanPages  = 10
 	scanLimit  = 200
@@ -182,7 +183,7 @@ const (
 )
 
 // findPosted returns the unrecorded messages of an outbox message, by part. drawn is the outbox message in its current
-// drawing. For a draft, it is empty. All outbox messages in a channel or thread share the result of one search.
+// drawing. For a draft, drawn is empty. All outbox messages in a channel or thread share the result of one search.
 func (b *Bot) findPosted(ctx context.Context, me directory.Self, s store.OutboxMessage, drawn render.Rendered, at destination) (map[int]string, error) {
 	var texts []string
 	for _, m := range drawn.Messages {
@@ -228,8 +229,9 @@ func (b *Bot) findPosted(ctx context.Context, me directory.Self, s store.OutboxM
 			break
 		}
 	}
-	// The result of an incomplete search of a channel is kept. The search has read the newest messages. Another search
-	// would end at the same page limit. An incomplete search of a thread has read only the oldest messages.
+	// The result of an incomplete search of a channel is kept. Such a search has read the newest messages, and another
+	// search would end at the same page limit. The result of an incomplete search of a thread is not kept, because it
+	// has only the oldest messages.
 	if cursor == "" || at.thread == "" {
 		b.unconfirmed.note(at, f)
 	}
@@ -245,8 +247,8 @@ func oldestOf(s store.OutboxMessage) string {
 	return strconv.FormatInt(s.After.Add(-scanMargin).Unix(), 10)
 }
 
-// If a thread is gone, Slack posts the bot's message to the whole channel. findUnnamed deletes such unrecorded
-// messages.
+// If a thread does not exist any more, Slack posts the bot's message to the whole channel. findUnnamed deletes such
+// unrecorded messages.
 func (b *Bot) findUnnamed(ctx context.Context, me directory.Self, s store.OutboxMessage, channel, oldest string) error {
 	cursor := ""
 	for range scanPages {

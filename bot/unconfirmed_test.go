@@ -12,8 +12,8 @@ import (
 	"countersign/store/bolt"
 )
 
-// The result of a search says nothing about posts during the search. It also says nothing about messages from before
-// the search's lower time limit.
+// The result of a search says nothing about posts during the search. The result says nothing about messages from before
+// the search's lower time limit either.
 func TestKnownPosts(t *testing.T) {
 	t.Parallel()
 	const place = "C1"

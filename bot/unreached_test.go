@@ -12,7 +12,7 @@ import (
 	"countersign/bot/render"
 )
 
-// leadsByDM sends the team lead's cards by direct message. There is nobody above the team lead.
+// leadsByDM sends the team lead's cards by direct message. The team lead has no lead.
 func leadsByDM(h *harness) {
 	h.policy.Approvers[1].Cards, h.policy.Approvers[1].Lead = approvers.CardsDM, ""
 }
@@ -108,8 +108,8 @@ func TestCardThatReachedNobody(t *testing.T) {
 	}
 }
 
-// If the cause of a refusal goes away while the refused call is still running, the card is tried again. No other event
-// would cause a new try.
+// If the cause of a refusal ends during the refused call, the bot tries the card again. No other event would cause a
+// new try.
 func TestCauseGoesDuringTheRefusal(t *testing.T) {
 	slack := &refuser{}
 	h := newHarness(t, func(h *harness) {
@@ -129,7 +129,8 @@ func TestCauseGoesDuringTheRefusal(t *testing.T) {
 	h.finds("teo", "U0BOT", "", "Waits for Team Lead")
 }
 
-// If the people who can't see the card have a lead, the bot asks the lead immediately. The lead's card says why.
+// If the people who can't see the card have a lead, the bot asks the lead immediately. The lead's card gives the
+// reason.
 func TestLeadIsAskedForThoseWhoCantBeShownIt(t *testing.T) {
 	slack := &refuser{}
 	h := newHarness(t, func(h *harness) { h.http = &http.Client{Transport: slack} })
@@ -195,7 +196,8 @@ func TestMissingScopesAreThoseInUse(t *testing.T) {
 }
 
 // Slack refuses one message because the bot is not in the channel. If Slack also says that the bot is a member, only
-// this message goes elsewhere. If the bot is not a member, or Slack does not say, all open messages move.
+// this message is sent to another address. If the bot is not a member, or Slack does not answer this, all open messages
+// of the channel are sent to other addresses.
 func TestOneMessageIsRefusedInAChannel(t *testing.T) {
 	for name, c := range map[string]struct {
 		info  string // Slack's answer to conversations.info, if it refuses

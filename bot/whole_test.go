@@ -88,7 +88,7 @@ func TestHugeArguments(t *testing.T) {
 	}
 }
 
-// In Sam's conversation, proposes makes the model request a refund. The given arguments are too long for a message.
+// proposes makes the model request a refund in Sam's conversation. The given arguments are too long for a message.
 func (h *harness) proposes(args string) approvers.Request {
 	h.t.Helper()
 	h.mu.Lock()

@@ -26,7 +26,7 @@ type Workflow struct {
 	Pauses    Pauses
 	Views     Views
 	Wake      func()            // makes workers handle everything that is due
-	Tell      func(news string) // tells the bots of the other replicas something, which they may miss
+	Tell      func(news string) // sends a message to the bots of the other replicas; the message may be lost
 }
 
 // Use returns the parts of a workflow that the bot uses.
@@ -144,7 +144,7 @@ type Homes interface {
 	Refused(ctx context.Context, s store.OutboxMessage, why string) error
 }
 
-// Pauses pauses everything, and resumes it.
+// Pauses begins and ends a pause of all work.
 type Pauses interface {
 	PauseBy(ctx context.Context, c workflow.Click) error
 	ResumeBy(ctx context.Context, c workflow.Click) error

@@ -9,11 +9,12 @@ import (
 
 const (
 	mostSteps = 50
-	// maxPrompt limits the length of a prompt. So the prompt leaves room in the model's context.
+	// maxPrompt limits the length of a prompt. The limit leaves space for other texts in the model's context.
 	maxPrompt = 32 << 10
 )
 
-// readAgent reads one agent. budgets has the policy's budgets. The policy's budgets apply if the agent sets no budgets.
+// readAgent reads one agent. The parameter named budgets has the policy's budgets. These budgets apply if the agent
+// sets no budgets.
 func readAgent(e yamldoc.Entry, budgets approvers.Budgets) approvers.Agent {
 	a := approvers.Agent{Name: e.Key, MaxSteps: maxSteps}
 	if !roleName.MatchString(e.Key) {

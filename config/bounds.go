@@ -29,7 +29,7 @@ func readCaps(v yamldoc.Value) approvers.Caps {
 	return c
 }
 
-// readBudgets reads a person's daily budgets. If a value is missing, the result has base's value.
+// readBudgets reads a person's daily budgets. If a value is missing, the result has the value from base.
 func readBudgets(v yamldoc.Value, base approvers.Budgets) approvers.Budgets {
 	f := v.Fields("tokens", "calls")
 	f.Count("tokens", &base.Tokens, mostTokens)
@@ -81,7 +81,7 @@ func readNames(f yamldoc.Fields, key string, others []string) []string {
 	return out
 }
 
-// readTrust reads the number of successive calls that leads to the offer of a grant.
+// readTrust reads the number of successive calls after which a grant is offered.
 func readTrust(v yamldoc.Value, granted bool) int {
 	after := 0
 	f := v.Fields("after")

@@ -19,11 +19,11 @@ const (
 	longestClientHold    = time.Hour
 )
 
-// tokenHash matches the hash of a client's token, as the policy has it.
+// tokenHash matches the hash of a client's token, in the form that the policy file uses.
 var tokenHash = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
-// readClient reads one client. tokens holds the clients that were read before. The key is the hash of the token, or the
-// issuer and the subject.
+// readClient reads one client. tokens has the names of the clients that were read before. The key is the hash of a
+// client's token, or the issuer with the subject.
 func readClient(e yamldoc.Entry, tokens map[string]string) approvers.Client {
 	c := approvers.Client{
 		Name: e.Key, Title: e.Key, Audience: e.Key, MaxPending: clientPending, RejectionHolds: clientRejectionHolds, OutcomeWithin: clientOutcomeWithin, Hold: clientHold,
@@ -100,14 +100,14 @@ func needClientKeys(e yamldoc.Entry, f yamldoc.Fields) {
 	}
 }
 
-// tokenAlgorithms are the algorithms by which access tokens may be signed. The first is the default.
+// tokenAlgorithms are the algorithms by which access tokens may be signed. The first algorithm is the default.
 var tokenAlgorithms = []string{"RS256", "PS256", "ES256", "EdDSA"}
 
-// claimName matches the names of claims, some of which are addresses.
+// claimName matches the names of claims. Some of these names are addresses.
 var claimName = regexp.MustCompile(`^[!-~]{1,200}$`)
 
 // readClientOAuth reads the keys that say which access tokens belong to a client. readClientOAuth refuses two clients
-// with the same subject, because the gateway could not distinguish them.
+// with the same subject, because the gateway could not distinguish these clients.
 func readClientOAuth(v yamldoc.Value, client string, tokens map[string]string) *approvers.OAuth {
 	o := &approvers.OAuth{Algorithm: tokenAlgorithms[0]}
 	f := v.Fields("issuer", "subject", "person", "algorithm", "allow")
@@ -171,7 +171,8 @@ func readWebhook(v yamldoc.Value) *approvers.Webhook {
 	return w
 }
 
-// readPlainAddress reads an address without variables. An address without encryption is accepted only for this machine.
+// readPlainAddress reads an address without variables. An unencrypted address is accepted only if its host is this
+// machine.
 func readPlainAddress(v yamldoc.Value) string {
 	text := readServerURL(v, false)
 	u, err := url.Parse(text)
@@ -187,7 +188,8 @@ func readPlainAddress(v yamldoc.Value) string {
 // mostWebhookSecrets limits the secrets of a webhook. While a secret is being replaced, a webhook has two secrets.
 const mostWebhookSecrets = 4
 
-// readWebhookSecrets reads one secret or a list of them. Each secret is given as the name of an environment variable.
+// readWebhookSecrets reads one secret or a list of secrets. Each secret is given as the name of an environment
+// variable.
 func readWebhookSecrets(v yamldoc.Value) []string {
 	items := []yamldoc.Value{v}
 	if v.IsList() {
@@ -212,8 +214,8 @@ func readWebhookSecrets(v yamldoc.Value) []string {
 	return names
 }
 
-// readTokenHash reads the hash of a client's token. readTokenHash refuses two clients with the same token, because the
-// gateway could not distinguish them.
+// readTokenHash reads the hash of a client's token. readTokenHash refuses two clients with the same token, because
+// the gateway could not distinguish these clients.
 func readTokenHash(v yamldoc.Value, client string, tokens map[string]string) string {
 	text, ok := v.Free(`the hash of a token: "sha256:…"`)
 	if !ok {

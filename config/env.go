@@ -34,7 +34,7 @@ type Env struct {
 	HTTPAddr      string
 	AdminAddr     string
 	GatewayAddr   string // empty: other agents can't ask
-	GatewayURL    string // the gateway's public address, for which access tokens are issued; empty: no such token is taken
+	GatewayURL    string // the gateway's public address, for which access tokens are issued; empty: none are accepted
 	GatewayKey    string // path of the file with the key that signs receipts
 	Control       string // path of the Unix socket
 	Audit         Audit
@@ -44,10 +44,10 @@ type Env struct {
 	HistoryTokens int           // token budget for the conversation history, estimated
 
 	SecretFiles map[string]string // the files from which secrets were read, by variable
-	Warnings    yamldoc.Problems  // what works, and should be changed
+	Warnings    yamldoc.Problems  // settings that work, but should be changed
 }
 
-// Store is the location of the state.
+// Store says where the bot's state is stored.
 type Store struct {
 	Backend string // Bolt or Postgres
 	Path    string // path of the store's file; for Postgres, the prefix of the paths of the files that belong to the store
@@ -68,7 +68,7 @@ type Audit struct {
 	Syslog Syslog
 }
 
-// Syslog is an additional destination for heads. The zero value means none.
+// Syslog is an additional destination for heads. The zero value means that there is no additional destination.
 type Syslog struct {
 	Network string // "udp", "tcp", "tls" or "unix"
 	Address string // HOST:PORT, or the path of the socket

@@ -76,7 +76,7 @@ func isNumber(s string) bool {
 	return err == nil
 }
 
-// unknownVariables lists environment variables with Countersign's prefix that Countersign does not know.
+// unknownVariables lists environment variables that have Countersign's prefix but are not variables of Countersign.
 func unknownVariables(environ []string) []string {
 	known := variableNames()
 	var out []string

@@ -157,8 +157,8 @@ func (r *envReader) store(name, text string) Store {
 	return Store{}
 }
 
-// ReadStore reads the store that a command's flag names, in the syntax of COUNTERSIGN_STORE. ReadStore also returns the
-// paths of the files that seal its history.
+// ReadStore reads the store that a command's flag names, in the syntax of COUNTERSIGN_STORE. ReadStore also returns
+// the paths of the files that seal the store's history.
 func ReadStore(flag, text string) (Store, Audit, error) {
 	v, _, err := readVariables()
 	if err != nil {
@@ -169,8 +169,8 @@ func ReadStore(flag, text string) (Store, Audit, error) {
 	return s, r.audit(s), r.problems.Err()
 }
 
-// besideDatabase is the prefix of the names of the files that belong to a store in a database: the control socket, the
-// key and the heads.
+// besideDatabase is the prefix of the names of the files that belong to a store in a database. These files are the
+// control socket, the key and the heads.
 const besideDatabase = "countersign-postgres"
 
 // migrateAuto is the value of COUNTERSIGN_MIGRATE that makes serve upgrade older tables.
@@ -206,7 +206,8 @@ func (r *envReader) database(name, text string) Store {
 	return s
 }
 
-// maxSocketPath is the maximum length in bytes of a Unix socket's path on Linux: 108 bytes, including the final zero.
+// maxSocketPath is the maximum length of a Unix socket's path on Linux, in bytes. Linux allows 108 bytes, including
+// the final zero.
 const maxSocketPath = 107
 
 // ControlBeside returns the default control socket for a store.
@@ -246,7 +247,7 @@ func (r *envReader) level(text string) slog.Level {
 	return slog.LevelInfo
 }
 
-// maxStopWait limits the wait for tools at shutdown. It is also the longest timeout of a tool.
+// maxStopWait limits the wait for tools at shutdown. The same limit applies to the timeout of a tool.
 const maxStopWait = 24 * time.Hour
 
 func (r *envReader) stopWait(text string) time.Duration {
@@ -257,7 +258,7 @@ func (r *envReader) stopWait(text string) time.Duration {
 	return d
 }
 
-// Limits of the token budget. The lower limit leaves room for the model's instructions and tools. The upper limit is
+// Limits of the token budget. The lower limit leaves space for the model's instructions and tools. The upper limit is
 // above the context size of today's models.
 const (
 	minHistoryTokens = 1_000

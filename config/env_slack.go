@@ -99,7 +99,8 @@ func (r *envReader) missing(name, hint string) {
 	r.wrong(name, "is missing", hint)
 }
 
-// wrapped describes characters that were copied along with a secret, such as quotes. If there are none, it returns "".
+// wrapped describes characters that were copied along with a secret, such as quotes. If there are no such characters,
+// wrapped returns "".
 func wrapped(text string) string {
 	switch {
 	case strings.TrimSpace(text) != text:

@@ -16,7 +16,7 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// Tokens in the right format, which Slack never issued.
+// These tokens have the right format, but were never issued by Slack.
 const (
 	botToken = "xoxb-1-hush-bot"
 	appToken = "xapp-1-hush-app"
@@ -60,8 +60,8 @@ func TestReadEnv(t *testing.T) {
 	}
 }
 
-// The files with the audit's key and heads are beside the store, unless variables name other paths. Syslog can be
-// reached in four ways.
+// By default, the files with the audit's key and heads are beside the store. Variables can name other paths. Syslog
+// can be reached in four ways.
 func TestEnvAudit(t *testing.T) {
 	for _, c := range []struct{ key, heads, syslog, want string }{
 		{"", "", "", "state.db.audit-key state.db.heads "},
@@ -83,8 +83,8 @@ func TestEnvAudit(t *testing.T) {
 	}
 }
 
-// TestEnvProblems checks that all errors are reported together, with hints on what to write, for the commands that need
-// the variables.
+// TestEnvProblems checks that all errors are reported together, with hints on what to write. The errors are reported
+// only for the commands that need the variables.
 func TestEnvProblems(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -234,7 +234,7 @@ func TestEnvKeepsSecrets(t *testing.T) {
 	}
 }
 
-// TestModelURL checks that a slash at the end does not lead to a double slash.
+// TestModelURL checks that a slash at the end of the model's URL does not lead to a double slash.
 func TestModelURL(t *testing.T) {
 	setenv(t, map[string]string{"OPENAI_BASE_URL": "http://127.0.0.1:11434/v1/", "OPENAI_MODEL": "m"})
 	env, err := config.ReadEnv(config.Demo)

@@ -13,7 +13,8 @@ import (
 // names the variable.
 var ErrVariable = errors.New("is not set in the environment")
 
-// reference is a variable's name in ${NAME}. $${ is an escaped ${.
+// reference matches a reference to a variable, such as ${NAME}. reference also matches $${NAME}, which is an escaped
+// ${NAME}.
 var reference = regexp.MustCompile(`\$?\$\{[^}]*\}?`)
 
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)

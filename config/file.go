@@ -26,12 +26,13 @@ type File struct {
 
 	// Document has the position of each value.
 	Document *yamldoc.Document
-	// Conditions has the conditions of rules by their paths, such as tools.issue_refund.rules[0].when.
+	// Conditions has the conditions of rules. The keys are the paths of the conditions, such as
+	// tools.issue_refund.rules[0].when.
 	Conditions map[string]*condition.Compiled
 }
 
 // ReadPolicy reads a policy file. The error is [Problems] if the file is invalid or can't be read. A valid file may
-// still contain a policy that can't work: see package check.
+// contain a policy that can't work: see package check.
 func ReadPolicy(path string) (*File, error) {
 	data, err := ReadFile(path)
 	if err != nil {
@@ -78,7 +79,7 @@ func readFile(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, yamldoc.MaxFile+1))
 }
 
-// plainCause removes the path from an error, because the problem already names it.
+// plainCause removes the path from an error, because the problem already names the path.
 func plainCause(err error) string {
 	var at *fs.PathError
 	if errors.As(err, &at) {
@@ -105,8 +106,8 @@ func ParsePolicy(name string, data []byte) (*File, error) {
 	return file, err
 }
 
-// Finding returns a problem with the value at a path, such as http.weather, for packages that read the referenced
-// files.
+// Finding returns a problem with the value at a path such as http.weather. The packages that read the files named in
+// the policy report their findings in this way.
 func (f *File) Finding(s yamldoc.Severity, path, message, hint string) yamldoc.Problem {
 	return f.Document.Problem(s, path, message, hint)
 }

@@ -122,7 +122,7 @@ func readClientOf(f yamldoc.Fields, x *Fixture) {
 
 var callerModes = []string{string(approvers.DecideMode), string(approvers.ExecuteMode)}
 
-// readUsers reads one user id or a list of them, if the key is present.
+// readUsers reads one user id or a list of user ids, if the key is present.
 func readUsers(f yamldoc.Fields, key string) (out []string) {
 	v, ok := f[key]
 	if !ok {

@@ -61,7 +61,7 @@ func TestFixtures(t *testing.T) {
 	}
 }
 
-// All errors are reported together, with their positions.
+// All errors are reported together. Each error has its position in the file.
 func TestFixtureProblems(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"no list":          {"tool: x\n", "f.yaml:1:1: the file: a mapping is not a list; write a list, such as - {tool: issue_refund"},
@@ -114,7 +114,7 @@ func TestFixtureBomb(t *testing.T) {
 	}
 }
 
-// Arguments can be written as JSON, because JSON is also YAML. The arguments stay the same JSON.
+// Arguments can be written as JSON, because JSON is also YAML. Reading does not change the arguments.
 func TestFixtureArgumentsAreKept(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		args := map[string]any{"args": jsonValue(t, 3)}

@@ -38,8 +38,8 @@ type Header struct {
 	Value Template
 }
 
-// BodyKind is the format of a request's body. The body contains the arguments that are not in the address and not in a
-// header.
+// BodyKind is the format of a request's body. The body contains the arguments that are neither in the address nor in
+// a header.
 type BodyKind string
 
 // The body formats.
@@ -147,8 +147,8 @@ func readEndpoint(e yamldoc.Entry) Endpoint {
 	return t
 }
 
-// usualBody returns the default body format. The default is JSON if the method writes, and some arguments are not in
-// the address and not in a header.
+// usualBody returns the default body format. The default is JSON for POST, PUT and PATCH. All other methods have no
+// body by default.
 func (t Endpoint) usualBody() BodyKind {
 	if t.Method == http.MethodPost || t.Method == http.MethodPut || t.Method == http.MethodPatch {
 		return BodyJSON
@@ -263,7 +263,7 @@ func badHeader(name string) (message, hint string) {
 	return "", ""
 }
 
-// readHeaderName reads a header name that must not be in the list of others.
+// readHeaderName reads a header name. The name must differ from the names in others.
 func readHeaderName(v yamldoc.Value, others []Header) string {
 	name, ok := v.Free("a header's name, such as Idempotency-Key")
 	if !ok {
@@ -314,7 +314,7 @@ func plainJSON(err error) string {
 	return strings.TrimPrefix(err.Error(), "json: ")
 }
 
-// readResult reads how to read a response.
+// readResult reads the settings for reading a response.
 func readResult(v yamldoc.Value, method string) Result {
 	out := Result{}
 	f := v.Fields("pointer", "as", "status")
@@ -348,7 +348,7 @@ func readResult(v yamldoc.Value, method string) Result {
 	return out
 }
 
-// badEscape is an invalid ~ escape in a JSON Pointer.
+// badEscape matches an invalid ~ escape in a JSON Pointer.
 var badEscape = regexp.MustCompile(`~([^01]|$)`)
 
 var statusClass = regexp.MustCompile(`^[2-5]xx$`)

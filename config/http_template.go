@@ -60,10 +60,11 @@ func (t Template) Variables() []string {
 // argumentName matches the valid names of arguments in placeholders.
 var argumentName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
 
-// gap matches everything except literal text: ${NAME}, {name}, {{ and }}, and $${…}, which is an escaped ${…}.
+// gap matches everything that is not literal text: ${NAME}, {name}, {{, }}, and the escaped form $${…}.
 var gap = regexp.MustCompile(`\$\$\{[^}]*\}?|\$\{[^}]*\}?|\{\{|\}\}|\{[^}]*\}?|\}`)
 
-// special matches the parts of a literal text that must be escaped. Another $ escapes ${, and doubling escapes a brace.
+// special matches the parts of a literal text that must be escaped. A second $ escapes ${, and a brace is escaped by
+// doubling it.
 var special = regexp.MustCompile(`\$\{[^}]*\}?|[{}]`)
 
 // parseTemplate parses a template, or describes its fault.

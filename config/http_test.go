@@ -17,8 +17,8 @@ import (
 func text(s string) config.Template     { return config.Template{{Text: s}} }
 func argument(s string) config.Template { return config.Template{{Argument: s}} }
 
-// TestKeysOfHTTP checks that every key of http and openapi is read correctly, and has the right default if it is left
-// out.
+// TestKeysOfHTTP checks that every key of http and openapi is read correctly. It also checks the default of each key
+// that is left out.
 func TestKeysOfHTTP(t *testing.T) {
 	f, err := config.ParsePolicy(filepath.Join("dir", "countersign.yaml"), []byte(`
 version: 1
@@ -104,7 +104,7 @@ func TestFinding(t *testing.T) {
 	}
 }
 
-// A problem names a key that contains a line break on one line.
+// If a key contains a line break, a problem that names the key has only one line.
 func TestProblemOnOneLine(t *testing.T) {
 	_, err := config.ParsePolicy("p.yaml", []byte("version: 1\nhttp:\n  x: {description: d, url: \"https://a.example/\", headers: {\"X-A\\r\\nX-B\": y}}\n"))
 	if err == nil || strings.ContainsAny(err.Error(), "\r\n") || !strings.Contains(err.Error(), `X-A\r\nX-B: `) {

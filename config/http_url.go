@@ -10,7 +10,7 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// Address is the URL template of an HTTP tool. Only its path and the values of its query may contain arguments.
+// Address is the URL template of an HTTP tool. Only the path and the values of the query may contain arguments.
 type Address struct {
 	Base  Template // scheme and host, without arguments
 	Path  Template // the text from the first slash on; empty: no path
@@ -79,8 +79,9 @@ func splitAddress(t Template) (a Address, message, hint string) {
 	return a, "", ""
 }
 
-// cutTemplate splits a template at the first of some characters in its text. If after is not zero, cutTemplate skips a
-// scheme such as https:// at the beginning. after is the length of the longest scheme.
+// cutTemplate splits a template at the first character of its text that is in chars. If after is not zero,
+// cutTemplate skips a scheme such as https:// at the beginning. The parameter named after is the length of the
+// longest scheme.
 func cutTemplate(t Template, chars string, after int) (before, rest Template) {
 	for i, p := range t {
 		if p.Text == "" {
@@ -105,7 +106,7 @@ func cutTemplate(t Template, chars string, after int) (before, rest Template) {
 	return t, nil
 }
 
-// skip removes the first bytes of a template that starts with text.
+// skip removes the first bytes of a template. The template must start with text.
 func (t Template) skip(n int) Template {
 	if len(t) == 0 {
 		return nil

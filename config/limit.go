@@ -34,8 +34,8 @@ func readLimit(v yamldoc.Value) (approvers.Limit, bool) {
 	return readLimitOr(v, "would let nothing run by itself", "write confirm: true instead")
 }
 
-// readLimitOr reads a limit. nothing is a text about the meaning of a zero limit, and instead is a text with the right
-// form.
+// readLimitOr reads a limit. The parameter named nothing explains a zero limit, and the parameter named instead
+// describes the right form of a limit.
 func readLimitOr(v yamldoc.Value, nothing, instead string) (approvers.Limit, bool) {
 	const hint = "write a count per minute, hour or day, such as 10/min, 5/h or 3/d"
 	if n, ok := v.Integer(); ok {

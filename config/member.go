@@ -12,7 +12,7 @@ import (
 var (
 	userID  = regexp.MustCompile(`^[UW][A-Z0-9]{2,}$`)
 	groupID = regexp.MustCompile(`^S[A-Z0-9]{2,}$`)
-	// groupHandle is Slack's syntax for a user group's handle.
+	// groupHandle matches Slack's handles of user groups.
 	groupHandle = regexp.MustCompile(`^@[^\s@#A-Z]{1,80}$`)
 )
 

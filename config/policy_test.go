@@ -137,7 +137,7 @@ agents: {a: {tools: ["*"], overrides: {low: {risk: critical}, high: {risk: low}}
 		{"named", "", approvers.Auto}, // the operator set confirm: false explicitly
 		{"staged", "", approvers.Ask}, // stages imply that the tool's calls wait
 		{"ruled", "", approvers.Ask},  // a rule that raises the risk to high makes the call wait
-		{"low", "a", approvers.Ask},   // so does an override
+		{"low", "a", approvers.Ask},   // an override that raises the risk to high also makes the call wait
 		{"high", "a", approvers.Ask},  // a lower risk alone does not remove the need for approval
 		{"nowhere", "", approvers.Ask},
 	} {

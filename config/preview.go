@@ -9,8 +9,8 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// readPreview reads the key preview. The value of the key is a template, true for a preview without text, or the tool
-// that makes the preview.
+// readPreview reads the key preview. The value of the key is a template, true for a preview without a template, or
+// the tool that makes the preview.
 func readPreview(v yamldoc.Value) (show bool, p approvers.Preview) {
 	switch {
 	case v.IsBool():
@@ -35,7 +35,7 @@ func compileSentence(v yamldoc.Value, text string) approvers.Preview {
 	return approvers.Preview{Text: text, Render: render}
 }
 
-// readPreviewSource reads the tool that makes the preview, with or without a template above it.
+// readPreviewSource reads the tool that makes the preview, with or without a template.
 func readPreviewSource(v yamldoc.Value) (p approvers.Preview) {
 	f := v.Fields("text", "tool", "dry_run", "within", "refuses_when")
 	if t, ok := f["text"]; ok {

@@ -7,8 +7,8 @@ import (
 	"countersign/config"
 )
 
-// TestPreviewRefusesWhen checks that refuses_when can read the preview's content and the arguments, and that a rule
-// can't read the preview.
+// TestPreviewRefusesWhen checks that refuses_when can read the preview's content and the arguments. A rule can't read
+// the preview.
 func TestPreviewRefusesWhen(t *testing.T) {
 	f, err := config.ParsePolicy("test.yaml", []byte("version: 1\ntools: {look: {risk: low}, a: {risk: low, preview: {tool: look, refuses_when: 'preview.left < args.amount'}}}\n"))
 	if err != nil {
@@ -35,7 +35,8 @@ func TestPreviewRefusesWhen(t *testing.T) {
 	}
 }
 
-// TestPreviewTrue checks that preview: true asks the tool for a preview. false and a missing key do not.
+// TestPreviewTrue checks that preview: true requires a preview. With preview: false, or without the key, no preview
+// is required.
 func TestPreviewTrue(t *testing.T) {
 	f, err := config.ParsePolicy("test.yaml", []byte("version: 1\ntools: {a: {risk: low, preview: true}, b: {risk: low, preview: false}, c: {risk: low}, d: {risk: low, preview: x}}\n"))
 	if err != nil {

@@ -12,12 +12,12 @@ import (
 var (
 	roleName  = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 	channelID = regexp.MustCompile(`^[CG][A-Z0-9]{2,}$`)
-	// channelName is Slack's syntax of channel names: up to 80 lower-case letters of any script, digits, hyphens and
+	// channelName matches Slack's channel names: up to 80 lower-case letters of any script, digits, hyphens and
 	// underscores.
 	channelName = regexp.MustCompile(`^#[^\s#@,.:;!?'"A-Z]{1,80}$`)
 )
 
-// maxTitle limits the length of a title, because a card's first line contains it.
+// maxTitle limits the length of a title, because a card's first line contains the title.
 const maxTitle = 75
 
 func readRole(e yamldoc.Entry) approvers.Role {
@@ -90,8 +90,7 @@ func readCards(v yamldoc.Value) string {
 	return text
 }
 
-// readSharedChannels reads the channels in which cards are allowed although the channels are shared with other
-// organisations.
+// readSharedChannels reads the channels that may show cards although other organisations are in these channels.
 func readSharedChannels(v yamldoc.Value) []string {
 	var out []string
 	items, _ := v.List(`["#supplier-desk"]`)

@@ -36,8 +36,8 @@ var threeTools = sync.OnceValues(func() (*config.File, error) {
 	return config.ParsePolicy("sized.yaml", []byte(b.String()))
 })
 
-// sizedPolicy returns a policy of the given size. The policy has the tools of threeTools, which all approvers may
-// approve, and other tools. One approver in ten may approve all tools.
+// sizedPolicy returns a policy of the given size. The policy has the tools of threeTools and other tools. All
+// approvers may approve the tools of threeTools. One approver in ten may approve all tools.
 func sizedPolicy(t testing.TB, s size) *approvers.Policy {
 	t.Helper()
 	file, err := threeTools()
@@ -132,8 +132,8 @@ func TestRoutingDoesNotGrow(t *testing.T) {
 	}
 }
 
-// TestRoutingTakesLittleMoreThanItsRules compares two times, in alternating rounds: the time to plan a call with many
-// rules, and the time to evaluate only the rules.
+// TestRoutingTakesLittleMoreThanItsRules measures two times, in alternating rounds. The test compares the time to
+// plan a call with many rules with the time to evaluate only the rules.
 func TestRoutingTakesLittleMoreThanItsRules(t *testing.T) {
 	p := sizedPolicy(t, large)
 	c := sizedCall("ruled", 10)

@@ -4,12 +4,12 @@ import (
 	"log/slog"
 )
 
-// Secret is a token or key. fmt, slog and encoding/json print it as "(set)".
+// Secret is a token or key. fmt, slog and encoding/json print a Secret as "(set)".
 type Secret string
 
 const redacted = "(set)"
 
-// Reveal returns the secret itself, for sending it.
+// Reveal returns the secret in plain text, so that it can be sent.
 func (s Secret) Reveal() string { return string(s) }
 
 func (s Secret) String() string {

@@ -24,8 +24,8 @@ type secretFiles struct {
 	problems yamldoc.Problems  // with warnings
 }
 
-// read returns the value of a secret. The value comes from the secret's variable, or from the file that the variable
-// with the suffix _FILE names.
+// read returns the value of a secret. The value comes from the secret's variable, or from a file. The variable with
+// the suffix _FILE names this file.
 func (f *secretFiles) read(name, value string) string {
 	companion := name + fileSuffix
 	path := os.Getenv(companion)
@@ -55,7 +55,7 @@ func (f *secretFiles) say(s yamldoc.Severity, variable, message, hint string) {
 	f.problems = append(f.problems, yamldoc.Problem{Variable: variable, Message: message, Hint: hint, Severity: s})
 }
 
-// ReadSecretFile reads a file that contains one secret. ReadSecretFile removes one line end from the end of the
+// ReadSecretFile reads a file that contains one secret. ReadSecretFile removes one line break from the end of the
 // content. The error never contains the content.
 func ReadSecretFile(path string) (secret string, mode fs.FileMode, err error) {
 	info, err := os.Stat(path)
@@ -86,7 +86,7 @@ func ReadSecretFile(path string) (secret string, mode fs.FileMode, err error) {
 	return text, info.Mode(), nil
 }
 
-// Lookup finds a variable of the environment for ${NAME} in a policy. If NAME is not set and NAME_FILE is set, Lookup
+// Lookup finds the environment variable for ${NAME} in a policy. If NAME is not set and NAME_FILE is set, Lookup
 // returns the content of the file in NAME_FILE. A file that can't be read counts as a variable that is not set.
 func Lookup(name string) (value string, found bool) {
 	if value, found = os.LookupEnv(name); found && value != "" {

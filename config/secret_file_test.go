@@ -9,8 +9,8 @@ import (
 	"countersign/config"
 )
 
-// TestSecretFiles checks that each secret can come from a file. TestSecretFiles also checks that an error or a warning
-// says what is wrong with the file, but never shows the file's content.
+// TestSecretFiles checks that each secret can come from a file. TestSecretFiles also checks the errors and warnings
+// about such a file. These messages say what is wrong, but never show the file's content.
 func TestSecretFiles(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, content string, mode os.FileMode) string {
@@ -72,8 +72,8 @@ func TestSecretFiles(t *testing.T) {
 	}
 }
 
-// Each secret has a variable for a file. Even the store's address has such a variable, because it may contain a
-// password.
+// Each secret has a variable for a file. Even the store's address has such a variable, because the address may
+// contain a password.
 func TestEverySecretFromAFile(t *testing.T) {
 	dir := t.TempDir()
 	env := map[string]string{"OPENAI_MODEL": "m", "COUNTERSIGN_TRANSPORT": "http"}

@@ -12,13 +12,13 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// Server is an MCP server. Server has a command or a URL, and not both. Env, URL, Headers and OAuth may contain
-// environment variables: see [Expand].
+// Server is an MCP server. Server has either a command or a URL. Env, URL, Headers and OAuth may contain environment
+// variables: see [Expand].
 type Server struct {
 	Name    string
 	Command []string          // program and arguments, for a server that speaks on its standard input and output
 	Env     map[string]string // environment variables of the program, in addition to PATH, HOME, LANG and TMPDIR
-	Dir     string            // working directory of the program; empty: this process's
+	Dir     string            // working directory of the program; empty: the working directory of this process
 
 	URL     string // address of a server that uses streamable HTTP
 	Headers map[string]string
@@ -115,7 +115,7 @@ func readServer(e yamldoc.Entry) Server { //nolint:cyclop // one case for each k
 }
 
 // readCommand reads a program and its arguments. The arguments must not contain secrets, because everybody on the
-// machine can see them.
+// machine can read the arguments.
 func readCommand(v yamldoc.Value) []string {
 	items, ok := v.List("[npx, -y, some-server]")
 	if ok && len(items) == 0 {

@@ -36,12 +36,12 @@ func readStages(v yamldoc.Value) ([]approvers.Stage, bool) {
 	return out, len(out) == len(items)
 }
 
-// SameStage reports whether two stages have the same people, whatever the order of roles.
+// SameStage reports whether two stages have the same people. The order of roles does not matter.
 func SameStage(a, b approvers.Stage) bool {
 	return a.Group == b.Group && slices.Equal(yamldoc.SortedUnique(a.Roles()), yamldoc.SortedUnique(b.Roles()))
 }
 
-// StageName returns a stage as the policy names it.
+// StageName returns a stage in the form that the policy uses.
 func StageName(s approvers.Stage) string {
 	var parts []string
 	if s.Approver != "" {
@@ -90,8 +90,8 @@ func readStage(v yamldoc.Value) (approvers.Stage, bool) {
 	return s, v.ProblemCount() == before && f.Readable()
 }
 
-// readStagePeople reads the people of a stage. The people of a stage are the people of one role, of several roles or of
-// a user group. If a stage has roles and a group, its people are those who are in the group and in a role.
+// readStagePeople reads the people of a stage. The people of a stage are the people of one role, of several roles or
+// of a user group. If a stage has roles and a group, its people are in the group and in at least one of the roles.
 func readStagePeople(v yamldoc.Value, f yamldoc.Fields, s *approvers.Stage) {
 	one, hasOne := f["approver"]
 	several, hasSeveral := f["approvers"]
@@ -165,7 +165,7 @@ func readStagesKey(f yamldoc.Fields, key string, to *[]approvers.Stage) bool {
 	return ok
 }
 
-// GroupText formats a user group as the policy writes it: an id, or a handle with its @.
+// GroupText formats a user group as the policy writes it: an id, or a handle with the @.
 func GroupText(group string) string {
 	if groupID.MatchString(group) {
 		return group

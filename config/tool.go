@@ -29,7 +29,7 @@ func (r reader) tool(e yamldoc.Entry) approvers.ToolPolicy {
 		e.Wrong("the risk is missing", "add risk: low, medium, high or critical")
 	}
 	readStagesKey(f, "stages", &t.Stages)
-	// Without the key confirm, the careful default applies: calls wait if the tool's risk is at least high, or if it
+	// Without the key confirm, a safe default applies: calls wait if the tool's risk is at least high, or if the tool
 	// has stages.
 	t.Confirm = t.Risk >= approvers.High || len(t.Stages) > 0
 	f.Flag("confirm", &t.Confirm)
@@ -62,8 +62,8 @@ func (r reader) tool(e yamldoc.Entry) approvers.ToolPolicy {
 	return t
 }
 
-// rule reads one rule. If a rule raises the risk to high or above, the call also waits, unless the rule has confirm:
-// false.
+// rule reads one rule. If a rule raises the risk to high or above, the call also waits. With confirm: false, the rule
+// does not make the call wait.
 func (r reader) rule(v yamldoc.Value) approvers.Rule {
 	var out approvers.Rule
 	f := v.Fields("when", "risk", "confirm", "stages")
@@ -85,7 +85,7 @@ func (r reader) rule(v yamldoc.Value) approvers.Rule {
 	return out
 }
 
-// What may happen to an approved MCP call whose caller has left.
+// The choices for an approved MCP call whose caller has left.
 const (
 	callerLeftWait = "wait"
 	callerLeftRun  = "run"
@@ -93,7 +93,7 @@ const (
 
 const enforce = "enforce"
 
-// readMode reads the mode, which says whether calls with effects run at all.
+// readMode reads the mode. The mode says whether calls with effects run.
 func readMode(f yamldoc.Fields, to *approvers.Mode) bool {
 	text, ok := f.Choice("mode", []string{string(approvers.Observe), enforce})
 	switch {

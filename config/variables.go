@@ -7,9 +7,9 @@ import (
 	"github.com/kelseyhightower/envconfig"
 )
 
-// variables holds the environment variables as text. All values are strings. So one invalid value does not prevent the
-// check of the other values. [Env] has the converted values. An empty variable counts as not set. Each secret has a
-// second variable, whose name ends in _FILE. It names a file that contains the value.
+// variables holds the environment variables as text. All values are strings. So one invalid value does not prevent
+// the check of the other values. [Env] has the converted values. An empty variable counts as not set. Each secret has
+// a second variable, with the suffix _FILE. This variable names a file that contains the secret.
 type variables struct {
 	SlackBotToken      string `envconfig:"SLACK_BOT_TOKEN" secret:"true"`
 	Transport          string `envconfig:"COUNTERSIGN_TRANSPORT" default:"socket"`
@@ -37,7 +37,7 @@ type variables struct {
 	HistoryTokens      string `envconfig:"COUNTERSIGN_HISTORY_TOKENS" default:"24000"`
 }
 
-// readVariables reads the process's environment, and the files that it names.
+// readVariables reads the process's environment, and the files that the environment names.
 func readVariables() (v variables, files secretFiles, err error) {
 	if err := envconfig.Process("", &v); err != nil {
 		return variables{}, secretFiles{}, err

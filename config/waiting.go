@@ -8,13 +8,14 @@ import (
 )
 
 const (
-	// none is the explicit zero in package approvers. In package approvers, zero itself means that the default applies.
+	// none stands for an explicit zero in the policy file. In package approvers, the number 0 means that the default
+	// applies.
 	none          = -1
 	mostReminders = 100
 	mostRepeats   = 20
 )
 
-// clockKeys are the keys that say how long a call waits and who is notified while it waits. Both the defaults and each
+// clockKeys are the keys that say how long a call waits, and who is notified in this time. Both the defaults and each
 // tool can have these keys.
 var clockKeys = []string{"expires_after", "escalate_after", "run_within", "remind_after", "reminders", "repeat", "on_expiry"}
 

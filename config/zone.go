@@ -15,7 +15,8 @@ import (
 //go:embed zones.txt
 var zoneNames string
 
-// readZone reads the name of a time zone. If the result is nil, the name is invalid, and readZone has reported that.
+// readZone reads the name of a time zone. If the result is nil, the name is invalid, and readZone has reported a
+// problem.
 func readZone(v yamldoc.Value) *time.Location {
 	text, ok := v.Text("a time zone such as Europe/Berlin")
 	if !ok {
@@ -29,7 +30,8 @@ func readZone(v yamldoc.Value) *time.Location {
 	return zone
 }
 
-// nearestZone suggests a zone by the place in its name or, if that fails, by its whole name.
+// nearestZone suggests a zone with a similar place in its name. If there is no such zone, nearestZone suggests a zone
+// with a similar name.
 func nearestZone(written string) string {
 	names := strings.Fields(zoneNames)
 	place := strings.ReplaceAll(yamldoc.FoldName(written), " ", "_")

@@ -1,6 +1,6 @@
 package store
 
-// Prefixes of the addresses of outbox messages (OutboxMessage.To).
+// The address of an outbox message (OutboxMessage.To) begins with one of these prefixes.
 const (
 	ToConversation = "conversation:" // followed by its id
 	ToChannel      = "channel:"      // followed by its name or id

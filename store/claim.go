@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// Several processes ("replicas") can work on one store. Each piece of pending work then belongs to one replica. Work is
-// divided into a fixed number of shares. A replica handles the timers of the shares that it has claimed. Every
-// transaction of a handler checks the claim. So a replica that has lost a claim can't write, even if it has not noticed
-// this yet.
+// Several processes ("replicas") can work on one store. The timers are divided into a fixed number of shares. Each
+// share belongs to one replica at a time: the replica that has the claim on the share. A replica handles only the
+// timers of its own shares. Every transaction of a handler checks the claim. So a replica that has lost a claim can't
+// write, even before the replica detects the loss.
 
-// ShareCount is the number of shares. ShareCount never changes, because replicas of different versions work side by
-// side.
+// ShareCount is the number of shares. ShareCount must never change, because replicas with different versions of the
+// program may work on one store.
 const ShareCount = 64
 
 // Shares is a set of shares, which are numbered from 0.
@@ -30,8 +30,8 @@ func (s Shares) Has(share int) bool { return s&(1<<share) != 0 }
 // With returns the set with a share added.
 func (s Shares) With(share int) Shares { return s | 1<<share }
 
-// Share returns the share of a timer. Timers with the same Affinity are in the same share. If Affinity is empty, Lane
-// decides. If Lane is also empty, Ref decides.
+// Share returns the share of a timer. Timers with the same Affinity are in the same share. If Affinity is empty, timers
+// with the same Lane are in the same share. If Lane is also empty, Ref determines the share.
 func (t Timer) Share() int {
 	by := t.Ref
 	switch {
@@ -40,7 +40,7 @@ func (t Timer) Share() int {
 	case t.Lane != "":
 		by = t.Lane
 	}
-	by = strings.Map(func(c rune) rune { // ignores characters that a database can't store unchanged
+	by = strings.Map(func(c rune) rune { // removes characters that a database can't store unchanged
 		if c <= 2 {
 			return -1
 		}
@@ -50,8 +50,8 @@ func (t Timer) Share() int {
 	return int(sum[0]) % ShareCount
 }
 
-// Claim is the exclusive right of one replica to do some work. The work is the timers of a share, or a job for only one
-// replica.
+// Claim is the exclusive right of one replica to do some work. The work is either the timers of one share, or a named
+// job that only one replica may do.
 type Claim struct {
 	Name  string
 	Owner string // the replica's id
@@ -61,14 +61,15 @@ type Claim struct {
 // ShareClaim returns the name of the claim on a share.
 func ShareClaim(share int) string { return fmt.Sprintf("share-%02d", share) }
 
-// ErrFenced says that this replica has lost the claim on the work. So a transaction was refused, or a context was
-// cancelled. Nothing was written. Another replica does the work.
+// ErrFenced says that this replica has lost the claim on the work. Update returns ErrFenced for a refused transaction,
+// which wrote nothing. ErrFenced is also the cause of a cancelled context: see Replica.Enter. Another replica does the
+// work.
 var ErrFenced = errors.New("store: another replica has taken over this work")
 
 // claimsKey is the context key of claims.
 type claimsKey struct{}
 
-// WithClaims returns a context with claims. In this context, Update fails with ErrFenced if the replica no longer has
+// WithClaims returns a context with claims. In this context, Update fails with ErrFenced if the replica has lost one of
 // the claims.
 func WithClaims(ctx context.Context, claims ...Claim) context.Context {
 	return context.WithValue(ctx, claimsKey{}, claims)
@@ -80,23 +81,23 @@ func ClaimsOf(ctx context.Context) []Claim {
 	return claims
 }
 
-// Replica is this process as one of the processes on a store.
+// Replica represents this process among the processes that work on a store.
 type Replica interface {
 	// Shares returns the shares whose work may begin now.
 	Shares() Shares
 	// Enter begins work under a claim. If the replica may not begin work under this claim, ok is false. inner is a
-	// context that has the claim. inner is cancelled with the cause ErrFenced when the replica has lost the claim, or
-	// may have lost it. The caller must call leave when the work has ended.
+	// context with the claim, for the transactions of the work. When the replica may have lost the claim, inner is
+	// cancelled with the cause ErrFenced. The caller must call leave when the work has ended.
 	Enter(ctx context.Context, claim string) (inner context.Context, leave func(), ok bool)
-	// Changed returns a channel that is closed when Shares changes.
+	// Changed returns a channel that is closed when the result of Shares changes.
 	Changed() <-chan struct{}
 	// Since returns the time at which the replica got a share, by the replica's own clock. If the replica does not have
 	// the share, ok is false.
 	Since(share int) (since time.Time, ok bool)
-	// Alive returns how many replicas work on the store, at least 1.
+	// Alive returns how many replicas work on the store, including this replica.
 	Alive() int
-	// Hears returns the time since which the replica has received other replicas' notices without a break. If the
-	// replica receives no notices now, the time is zero.
+	// Hears returns the time at which the replica began to receive other replicas' notices without interruption. If the
+	// replica can't receive notices now, the time is zero.
 	Hears() time.Time
 	// Tell sends a notice to the other replicas. Tell does not wait for the notice's arrival, and the notice may be
 	// lost.
@@ -105,8 +106,8 @@ type Replica interface {
 	Notices() <-chan Notice
 }
 
-// Notice describes a commit of a replica. With it, the other replicas know about the change before their next read of
-// the store.
+// Notice describes a commit of a replica. The notice informs the other replicas about the change before their next read
+// of the store.
 type Notice struct {
 	Timers map[TimerKind]Shares `json:"timers,omitempty"` // the shares in which timers of a kind were set
 	News   []string             `json:"news,omitempty"`   // other events, as strings that the sender chooses
@@ -123,8 +124,8 @@ func (n *Notice) Merge(other Notice) {
 	n.News = append(n.News, other.News...)
 }
 
-// Alone is the Replica of a process that is the only process on its store. Such a process has every claim, so its
-// claims need no check.
+// Alone is the Replica of a process that is the only process on its store. This process has every claim, so no
+// transaction needs to check a claim.
 type Alone struct{}
 
 // IsAlone reports whether a replica is the only process on its store.

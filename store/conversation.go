@@ -7,18 +7,18 @@ import (
 	"countersign/approvers"
 )
 
-// Conversation is one of three things: a Slack thread with the agent; a series of messages at the top level of a direct
-// message; or a single request of a caller.
+// Conversation is a Slack thread with the agent, or a series of messages at the top level of a direct message. A
+// Conversation can also be a single request of a caller.
 type Conversation struct {
 	ID        string    `json:"id"` // random
 	Version   uint64    `json:"version"`
-	Place     string    `json:"place"`            // unique among current conversations: a new conversation at the same place replaces the old one
+	Place     string    `json:"place"`            // see the function Place; a new conversation at the same place replaces the old conversation
 	Team      string    `json:"team"`             //
 	Channel   string    `json:"channel"`          // channel id, also for a direct message
 	Name      string    `json:"name,omitempty"`   // the channel's name, for people
 	Thread    string    `json:"thread,omitempty"` // ts of the thread's root; empty at the top level of a direct message
 	DM        bool      `json:"dm,omitempty"`
-	Gone      bool      `json:"gone,omitempty"` // the thread's only message was deleted, so nobody can write there
+	Gone      bool      `json:"gone,omitempty"` // the thread's only message was deleted, so nobody can write in the thread
 	Agent     string    `json:"agent"`
 	Turn      string    `json:"turn,omitempty"` // the current turn; empty: none
 	Messages  uint64    `json:"messages"`       // number of messages; the next message's Seq is one more
@@ -28,25 +28,25 @@ type Conversation struct {
 	Caller *CallerRequest `json:"caller,omitempty"` // nil: a conversation in Slack
 }
 
-// CallerRequest holds the data that a caller sent with its request, in addition to the call.
+// CallerRequest holds the data that a caller sent with its request, except the tool call itself.
 type CallerRequest struct {
 	Caller  approvers.Caller `json:"caller"`
-	Request string           `json:"request"` // the id that the caller has: of the call and, if people were asked, of the first request
-	Body    string           `json:"body"`    // SHA-256 of the request's body in hex; a repetition must have the same body
+	Request string           `json:"request"` // the id that the caller uses: the id of the call, and also of its first approval request if there is one
+	Body    string           `json:"body"`    // SHA-256 of the request's body in hex; a repeated request must have the same body
 	Summary string           `json:"summary,omitempty"`
 	State   string           `json:"state,omitempty"` // returned to the caller unchanged
 	Told    string           `json:"told,omitempty"`  // the last change that the caller's webhook has received; see view.Change
 
-	// Repeatable marks a request without a key. Until the result of the request was delivered, an identical call of the
-	// caller counts as a repetition of this request.
+	// Repeatable marks a request that the caller sent without an idempotency key. Before the result is delivered, an
+	// identical request of the same caller counts as a repetition of this request.
 	Repeatable bool      `json:"repeatable,omitempty"`
-	Delivered  time.Time `json:"delivered,omitzero"` // when its last state was sent to the caller; zero: not yet
+	Delivered  time.Time `json:"delivered,omitzero"` // when the request's final state was sent to the caller; zero: not yet sent
 }
 
 // MessageRole says who wrote a message.
 type MessageRole string
 
-// The roles of messages. Tool results are not messages. They belong to their Call.
+// These are the roles of messages. Tool results are not messages: each Call has its own result.
 const (
 	RoleUser      MessageRole = "user"
 	RoleAssistant MessageRole = "assistant"
@@ -57,9 +57,9 @@ type MessageState string
 
 // The states of a message.
 const (
-	MessageQueued MessageState = "queued" // waits until the turn under way ends
+	MessageQueued MessageState = "queued" // waits until the current turn ends
 	MessageTaken  MessageState = "taken"  // part of the history sent to the model
-	MessageAnswer MessageState = "answer" // answers the model's question; sent as the result of the call that asks it
+	MessageAnswer MessageState = "answer" // answers the model's question; sent to the model as the result of the call that asks the question
 	MessageGone   MessageState = "gone"   // deleted before the model received it
 )
 
@@ -76,12 +76,13 @@ type Message struct {
 	Text         string             `json:"text"`
 	Attached     string             `json:"attached,omitempty"` // text of attachments, for the model only
 	TS           string             `json:"ts,omitempty"`       // Slack's, for RoleUser
-	Edited       string             `json:"edited,omitempty"`   // Slack's ts of the edit that Text comes from; empty: never edited
+	Edited       string             `json:"edited,omitempty"`   // Slack's ts of the edit that produced Text; empty: never edited
 	Calls        int                `json:"calls,omitempty"`    // number of tool calls in the step
 	At           time.Time          `json:"at"`
-	Gap          *approvers.Gap     `json:"gap,omitempty"` // the gap in reception during which the message was written; nil: it was read in time
-	// MessageEdit records an edit or deletion in Slack after the model received the message. If there was no such
-	// change, MessageEdit is nil. Text stays the text that the model received.
+	Gap          *approvers.Gap     `json:"gap,omitempty"` // the interruption of reception during which it was written; nil: received in time
+	// MessageEdit records that a person edited or deleted the message in Slack after the model received it. MessageEdit
+	// is nil if nobody edited or deleted the message after the model received it. Text is always the text that the
+	// model received.
 	MessageEdit *approvers.MessageEdit `json:"reworded,omitempty"`
 }
 
@@ -107,19 +108,19 @@ type Call struct {
 	ReturnedAt    time.Time                `json:"returned_at,omitzero"`
 }
 
-// Counter is one counted event: an automatic run of a tool in a conversation, a person's call or tokens, or a request
-// that somebody caused. The workflow makes the keys.
+// Counter is one counted event, such as an automatic run of a tool, or the tokens that a person used. The workflow
+// chooses the keys.
 type Counter struct {
 	Key string
 	At  time.Time
 	ID  string // identifies the event; an event counts once for each key and time
-	N   int    // its weight, at least 1
+	N   int    // the amount that the event adds to the sum, at least 1
 }
 
 // Setting keys. Values are JSON.
 const (
-	SettingPause        = "pause"    // who paused everything, when and why; its value is the workflow's settings.Pause
-	SettingSeal         = "seal"     // the state of the next head, owned by the workflow
+	SettingPause        = "pause"    // who paused everything, when and why; the value is the workflow's settings.Pause
+	SettingSeal         = "seal"     // the state of the next head; only the workflow reads and writes it
 	SettingReport       = "report"   // the newest weekly report; its value is a settings.Report
 	SettingPolicy       = "policy"   // the policy and tools that waiting requests were last checked against
 	SettingDiskSpace    = "room"     // without content; written only to test whether the disk has space

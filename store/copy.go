@@ -13,10 +13,11 @@ import (
 	"countersign/approvers"
 )
 
-// Part is one kind of rows in a copy of a store.
+// Part names one kind of rows in a copy of a store.
 type Part string
 
-// The parts of a store, in the order in which they are copied. Claims and connections of processes are not copied.
+// These are the parts of a store, in the order in which they are copied. Claims, and the connections of processes, are
+// not copied.
 const (
 	PartConversations  Part = "conversations"
 	PartMessages       Part = "messages"
@@ -40,7 +41,7 @@ const (
 	PartJournal        Part = "journal"
 )
 
-// Row is one row of a store in a form for every backend.
+// Row is one row of a store in a form that every backend can read and write.
 type Row struct {
 	Part    Part
 	Record  []byte                 // a record as JSON (package record), with its version; nil for counters and the audit
@@ -54,29 +55,31 @@ type Row struct {
 // Contents is a store that can be copied.
 type Contents interface {
 	// EachRow calls fn with every row of one snapshot, in the order of the parts. If the contract lists the rows of a
-	// part in the order of creation, EachRow uses this order. Otherwise the rows come in the order of their keys. So
-	// the order is the same in every backend. A row's bytes are valid until fn returns. A damaged row is an error.
+	// part in the order of creation, EachRow also uses the order of creation. For every other part, EachRow uses the
+	// order of the keys. So the order is the same in every backend. A row's bytes are valid until fn returns. A damaged
+	// row is an error.
 	EachRow(ctx context.Context, fn func(Row) error) error
 }
 
-// Filling is a new store while it is being filled. Other processes can open the store only when it is complete.
+// Filling is a new store while it is being filled. Other processes can open the store only when the store is complete.
 type Filling interface {
 	Contents
-	// Put writes the next row. Rows come in the order of EachRow. An interrupted copy may have written some of the rows
-	// already. Put compares such rows, and does not write them again. If a row differs, Put returns ErrChanged.
+	// Put writes the next row. The caller puts the rows in the order of EachRow. An interrupted copy may already have
+	// written some rows. Put compares these rows with the new rows, and does not write them a second time. If a row
+	// differs, Put returns ErrChanged.
 	Put(ctx context.Context, row Row) error
 	// Written returns how many rows an interrupted copy has already written.
 	Written() int
 }
 
-// Mark says how far a copy has come. Mark has the number of written rows, and a hash over these rows. The zero value is
-// the beginning. A backend writes the mark together with the rows.
+// Mark is the progress of a copy: the number of written rows, and a hash over these rows. The zero value means that no
+// rows are written. A backend writes the mark of a copy together with the rows, in the same transaction.
 type Mark struct {
 	Rows int
 	Sum  string
 }
 
-// String returns a mark as a backend stores it.
+// String returns the text that a backend stores for a mark.
 func (m Mark) String() string { return fmt.Sprintf("%d %s", m.Rows, m.Sum) }
 
 // ParseMark reads a mark that String has written.
@@ -87,18 +90,20 @@ func ParseMark(s string) (m Mark, err error) {
 	return m, nil
 }
 
-// Position follows the rows of a copy. The copy may continue an interrupted copy.
+// Position counts the rows of a copy. For a copy that continues an interrupted copy, Position also finds the first row
+// that must be written.
 type Position struct {
 	from Mark
 	rows int
 	sum  hash.Hash
 }
 
-// StartAt returns the position of a copy that continues at a mark. The rows come again from the first row.
+// StartAt returns the position of a copy that continues at a mark. The caller passes all rows to Next, beginning with
+// the first row.
 func StartAt(from Mark) *Position { return &Position{from: from, sum: sha256.New()} }
 
-// Next counts a row, and reports whether it has to be written. If the rows up to the mark differ from the rows that
-// were written, Next returns ErrChanged.
+// Next counts a row, and reports whether the row must be written. If the rows up to the mark differ from the rows that
+// the interrupted copy wrote, Next returns ErrChanged.
 func (p *Position) Next(row Row) (write bool, err error) {
 	p.rows++
 	p.sum.Write(row.bytes())
@@ -108,10 +113,10 @@ func (p *Position) Next(row Row) (write bool, err error) {
 	return p.rows > p.from.Rows, nil
 }
 
-// Mark returns the mark behind the last row.
+// Mark returns the progress after the rows that were passed to Next.
 func (p *Position) Mark() Mark { return Mark{p.rows, hex.EncodeToString(p.sum.Sum(nil))} }
 
-// End returns ErrChanged if there were fewer rows than were written.
+// End returns ErrChanged if the caller passed fewer rows than the interrupted copy wrote.
 func (p *Position) End() error {
 	if p.rows < p.from.Rows {
 		return ErrChanged
@@ -128,9 +133,9 @@ type Copied struct {
 	Rows int
 }
 
-// CopyRows copies every row, then reads all rows from the copy and compares them. After each row, CopyRows calls
-// progress with the number of rows of the row's part so far. When all rows are copied, CopyRows calls done before it
-// begins the comparison.
+// CopyRows copies every row. After the last row, CopyRows reads all rows of the copy, and compares them with the
+// original rows. After each row, CopyRows calls progress with the number of rows of the row's part so far. CopyRows
+// calls done when all rows are copied, before the comparison.
 func CopyRows(ctx context.Context, from Contents, to Filling, progress func(Copied), done func()) error {
 	var want, got tally
 	err := from.EachRow(ctx, func(row Row) error {
@@ -181,7 +186,7 @@ func (t *tally) add(row Row) Copied {
 	return t.parts[last]
 }
 
-// differs returns an error that names the first part in which a copy differs.
+// differs returns an error that names the first part in which two stores differ.
 func (t *tally) differs(from tally) error {
 	for i, part := range t.parts {
 		switch {
@@ -238,7 +243,7 @@ func (row Row) bytes() (b []byte) {
 	return b
 }
 
-// Clone returns a copy of a row that stays valid after EachRow's fn returns.
+// Clone returns a copy of a row. The copy stays valid after EachRow's fn returns.
 func (row Row) Clone() Row {
 	row.Record, row.Data = bytes.Clone(row.Record), bytes.Clone(row.Data)
 	row.Audit.Record, row.Audit.Payload = bytes.Clone(row.Audit.Record), bytes.Clone(row.Audit.Payload)
@@ -250,11 +255,11 @@ func (row Row) Size() int {
 	return 100 + len(row.Record) + len(row.Data) + len(row.Head.Note) + len(row.Audit.Record) + len(row.Audit.Payload)
 }
 
-// Relocatable is a backend whose data can be moved without the backend's knowledge. An example is a database that is
-// copied or restored from a dump.
+// Relocatable is a backend that detects whether its data was moved by other means than CopyRows. An example is a
+// database that was copied, or restored from a dump.
 type Relocatable interface {
-	// Relocated reports whether the data was moved since the store was made, or since the last Settle.
+	// Relocated reports whether the data was moved after the creation of the store and after the last Settle.
 	Relocated(ctx context.Context) (bool, error)
-	// Settle accepts the current place of the data as the right place.
+	// Settle records the current place of the data as the right place. After Settle, Relocated returns false.
 	Settle(ctx context.Context) error
 }

@@ -7,18 +7,18 @@ import (
 	"sync"
 )
 
-// Damage is a row, or a part of the file, whose contents have changed since they were written.
+// Damage describes a row, or a part of the file, whose bytes are not as the store wrote them.
 type Damage struct {
-	Bucket string // the bucket it is in
-	Key    string // the row's key in readable form; empty: the damage is not in a single row
-	ID     string // the record's id, if the key is one; for a message, its conversation; for an audit record, its chain
+	Bucket string // the bucket of the row
+	Key    string // the row's key in readable form; empty: the damage does not concern a single row
+	ID     string // the record's id, if the key is an id; for a message, the conversation; for an audit record, the chain
 	Seq    uint64 // for a message or an audit record
 	Why    string
 	Mended bool // the row was rebuilt from other stored data
 }
 
-// WhyLost is the reason for a record of the history that was lost before the store was salvaged. Reading such a record
-// is an error, but the record does not count as damage of the store.
+// WhyLost is the value of Damage.Why for an audit record that was already lost when the store was salvaged. Reading
+// this record fails, but the store does not list the record as damage.
 const WhyLost = "it was lost before the store was salvaged"
 
 func (d Damage) String() string {
@@ -28,7 +28,7 @@ func (d Damage) String() string {
 	return fmt.Sprintf("%s, row %s: %s", d.Bucket, d.Key, d.Why)
 }
 
-// DamagedError is an ErrDamaged about one row. All other rows stay readable.
+// DamagedError is an ErrDamaged that concerns only one row. All other rows are readable.
 type DamagedError struct{ Damage }
 
 func (e *DamagedError) Error() string { return "store: a row is damaged: " + e.String() }
@@ -40,19 +40,19 @@ func (e *DamagedError) Unwrap() error { return ErrDamaged }
 type Inspected interface {
 	// Damage lists the known damage that is not resolved yet.
 	Damage() []Damage
-	// Inspect reads everything in the store, and records the damage that it finds. Inspect works slowly, so it does not
-	// slow down other callers of the store.
+	// Inspect reads everything in the store, and adds the damage that it finds to the list of known damage. Inspect
+	// pauses often, so it does not slow down other callers of the store.
 	Inspect(ctx context.Context) error
-	// OnDamage registers a function. The function is called with each damage, including damage that was found earlier.
-	// fn must not use the store.
+	// OnDamage registers fn. The backend calls fn with each damage, including damage that was found before the
+	// registration. fn must not use the store.
 	OnDamage(fn func(Damage))
 }
 
-// mostDamages limits how many damaged rows are remembered. A store with more damaged rows should be replaced.
+// mostDamages is the maximum length of the list of known damage. A store with more damaged rows should be replaced.
 const mostDamages = 1000
 
-// Damages collects a backend's known damage. Damages remembers each damage once, and calls the registered functions
-// with the damage. The zero value is ready for use.
+// Damages is the list of a backend's known damage. Damages lists each damage once, and calls the registered functions
+// once for each damage. The zero value is ready for use.
 type Damages struct {
 	mu    sync.Mutex
 	known []Damage
@@ -76,7 +76,7 @@ func (d *Damages) Found(x Damage) {
 	}
 }
 
-// When the damage of a row is resolved, Over forgets it.
+// Over removes the damage of a row from the list, because the damage is resolved.
 func (d *Damages) Over(bucket, key string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -90,7 +90,8 @@ func (d *Damages) Damage() []Damage {
 	return slices.Clone(d.known)
 }
 
-// OnDamage registers a function. The function is called with each damage, including damage that was found earlier.
+// OnDamage registers fn, and calls fn with each known damage. Damages also calls fn with each damage that is found
+// later.
 func (d *Damages) OnDamage(fn func(Damage)) {
 	d.mu.Lock()
 	known := slices.Clone(d.known)
@@ -101,7 +102,7 @@ func (d *Damages) OnDamage(fn func(Damage)) {
 	}
 }
 
-// DamageOf lists the damaged rows of a store, and the rows that were repaired since the store was opened. If the
+// DamageOf lists the damaged rows of a store, and the rows that were repaired when the store was opened. If the
 // backend does not detect damage, both lists are empty.
 func DamageOf(s Store) (damaged, mended []Damage) {
 	in, ok := s.(Inspected)
@@ -118,12 +119,11 @@ func DamageOf(s Store) (damaged, mended []Damage) {
 	return damaged, mended
 }
 
-// SetAside is the part of a transaction that takes a damaged row out of normal use. Only backends that store rows
-// themselves implement SetAside.
+// Transactions implement SetAside if they can remove a damaged record from normal use.
 type SetAside interface {
-	// SetAside moves the damaged record with an id and its index rows to a place that the program never reads. After
-	// that, the record can be written again. SetAside does not change an undamaged or missing record. done reports
-	// whether the record was moved. of lists the keys under which indexes listed the record. Such a key is the
-	// conversation of a turn, an execution or a request, the turn of a call, or the place of a conversation.
+	// SetAside moves the damaged record with the id to a place that the program never reads, and removes its index
+	// rows. A new record with the same id can then be written. SetAside does not change an undamaged or missing record.
+	// done reports whether the record was moved. The first result lists the owners of the record, which SetAside reads
+	// from the index rows. For example, the owner of a turn is its conversation, and the owner of a call is its turn.
 	SetAside(bucket, id string) (of []string, done bool, err error)
 }

@@ -2,11 +2,12 @@ package store
 
 import "errors"
 
-// Errors of a transaction.
+// Transactions return these errors.
 var (
 	// ErrNotFound says that the record does not exist.
 	ErrNotFound = errors.New("store: no such record")
-	// ErrConflict says that the record was changed since it was read, or already exists.
+	// ErrConflict says that another transaction has changed the record in the meantime, or that the record already
+	// exists.
 	ErrConflict = errors.New("store: the record was changed by somebody else")
 	// ErrCommitUnknown says that the commit failed. The writes may or may not be durable.
 	ErrCommitUnknown = errors.New("store: it is unknown whether the commit is durable")
@@ -14,7 +15,7 @@ var (
 	ErrClosed = errors.New("store: closed")
 )
 
-// Errors of a store's file or database. The wrapping error tells the operator what to do.
+// These errors concern a store's file or database. The wrapping error tells the operator what to do.
 var (
 	// ErrLocked says that another process holds the store.
 	ErrLocked = errors.New("store: in use by another process")
@@ -28,17 +29,19 @@ var (
 	ErrIncomplete = errors.New("store: it is an incomplete copy")
 	// ErrChanged says that an interrupted copy can't be continued, because the original has changed in the meantime.
 	ErrChanged = errors.New("store: the interrupted copy is not of this original, or the original has changed since")
-	// ErrFull says that the disk is full. Reads still work. Writes work again when space is freed.
+	// ErrFull says that the disk is full, and that nothing was written. Reads work. Writes work once there is free
+	// space.
 	ErrFull = errors.New("store: the disk is full")
-	// ErrMoved says that the file of an open store was removed, renamed or replaced. Nothing was written. Reads still
-	// work. Writes work again when the original file is back at its path.
+	// ErrMoved says that the file of an open store was removed, renamed or replaced. Nothing was written. Reads work.
+	// Writes work once the original file is back at its path.
 	ErrMoved = errors.New("store: the file is not at its path any more")
 	// ErrUnavailable says that the database can't be reached, or does not accept writes. Nothing was written. Reads and
-	// writes work again once the database is available.
+	// writes work once the database is available.
 	ErrUnavailable = errors.New("store: the database is not available")
 )
 
-// Refused reports whether a write was refused for a temporary reason. Nothing was written, and the store stays open.
+// Refused reports whether the error means that a write was refused for a temporary reason. Nothing was written, and the
+// store stays open.
 func Refused(err error) bool {
 	return errors.Is(err, ErrFull) || errors.Is(err, ErrMoved) || errors.Is(err, ErrUnavailable) || errors.Is(err, ErrPolicyChanged)
 }

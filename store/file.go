@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// File is a non-text part of a run's result, such as an image or a document, or the full text of a result that was
-// truncated for the model. A file is written once, in the transaction that ends the run. The bytes of the file are
-// stored separately.
+// File is a non-text part of a run's result, such as an image or a document. A File can also be the full text of a
+// result that was truncated for the model. A file is written once, in the transaction that ends the run. The bytes of
+// the file are stored separately.
 type File struct {
 	Execution string    `json:"execution"`
-	Index     int       `json:"index"` // from 0, in the order in which the run attached them
+	Index     int       `json:"index"` // from 0, in the order in which the run attached its files
 	Name      string    `json:"name"`  // the name shown to people
 	Type      string    `json:"type"`  // the media type as declared by the tool, not verified
 	Size      int       `json:"size"`  // in bytes
@@ -21,7 +21,7 @@ type File struct {
 	At        time.Time `json:"at"`
 }
 
-// Of returns the file with Size and Hash set from data.
+// Of returns a copy of the File in which Size and Hash are set from data.
 func (f File) Of(data []byte) File {
 	sum := sha256.Sum256(data)
 	f.Size, f.Hash = len(data), hex.EncodeToString(sum[:])

@@ -5,7 +5,7 @@ import "time"
 // OutboxKind says what an outbox message shows. The kind decides which function renders the message.
 type OutboxKind string
 
-// The kinds of outbox message, and the meaning of Ref for each.
+// These are the kinds of outbox messages. Each comment also gives the meaning of Ref.
 const (
 	OutboxCard          OutboxKind = "card"       // a request's card for its approvers; Ref: a request
 	OutboxEscalation    OutboxKind = "escalation" // the card for a lead; Ref: a request
@@ -39,12 +39,12 @@ type Note string
 
 // The kinds of notice.
 const (
-	NoteFallen       Note = "fallen"        // your decision no longer counts, and why; Step: the edit that caused it, from 1, or 0 for the policy
-	NoteTurn         Note = "turn"          // the stage of a card that you already have has begun: you may decide
+	NoteFallen       Note = "fallen"        // your decision does not count any more, and why; Step: the edit that is the cause, from 1, or 0 for the policy
+	NoteTurn         Note = "turn"          // the stage has begun in which you may decide; you already have the card
 	NoteReminder     Note = "reminder"      // this still waits for your decision
-	NoteInvited      Note = "invited"       // a colleague delegated this to you, or you stand in for somebody who is away
+	NoteInvited      Note = "invited"       // a colleague delegated the decision to you, or you stand in for somebody who is away
 	NoteAnswered     Note = "answered"      // the requester answered your question; Step: the remark
-	NoteAnswerEdited Note = "answer_edited" // the requester edited or deleted the answer afterwards; Step: the remark
+	NoteAnswerEdited Note = "answer_edited" // the requester edited or deleted an earlier answer; Step: the remark
 	NoteBreakGlass   Note = "glass"         // an operator approved instead of the approvers; Step: the decision, from 1
 )
 
@@ -56,19 +56,19 @@ const (
 	OutboxWanted      OutboxState = "wanted"      // Slack does not show the wanted version yet
 	OutboxShown       OutboxState = "shown"       // Slack shows it
 	OutboxExpanded    OutboxState = "expanded"    // replaced by one outbox message for each recipient
-	OutboxUnreachable OutboxState = "unreachable" // Slack refused it permanently; LastError says why
+	OutboxUnreachable OutboxState = "unreachable" // Slack refused the message permanently; LastError says why
 	OutboxRemoved     OutboxState = "gone"        // expired and removed from Slack
-	OutboxLost        OutboxState = "vanished"    // its Slack message was deleted too early; it is posted again on request, or when its deadline nears
+	OutboxLost        OutboxState = "vanished"    // its Slack message was deleted too early; the bot posts it a second time on request, or before its deadline
 )
 
-// Rank is the priority of an outbox message when Slack limits the rate of calls.
+// Rank is the priority with which an outbox message is delivered when Slack limits the rate of calls.
 type Rank string
 
 // The ranks, highest priority first. The rank of an outbox message never changes.
 const (
 	RankFirst  Rank = "first"  // urgent: cards for critical calls, escalations, unknown outcomes, break-glass notices
 	RankPlain  Rank = ""       // other cards and questions
-	RankAnswer Rank = "answer" // what a requester waits for: answers, and messages about stopped turns
+	RankAnswer Rank = "answer" // messages for which a requester waits: answers, and messages about stopped turns
 	RankLast   Rank = "last"   // information only: steps, notices
 )
 
@@ -88,8 +88,8 @@ func (r Rank) Timer() TimerKind {
 	return TimerShow
 }
 
-// OutboxMessage is one message or other item that Slack must show. Each kind has a function that renders it from the
-// stored state.
+// OutboxMessage is one message, or another item such as a Home tab, that Slack must show. Each kind of outbox message
+// has a function that renders the content from the stored state.
 type OutboxMessage struct {
 	ID            string      `json:"id"` // random; also in the Slack message's metadata, so that a post whose delivery is unconfirmed can be found
 	Version       uint64      `json:"version"`
@@ -107,42 +107,42 @@ type OutboxMessage struct {
 	ShownRevision uint64      `json:"shown"`             // the Revision that Slack shows
 	Posts         uint64      `json:"posts"`             // number of posted renderings
 	Hash          string      `json:"hash,omitempty"`    // hash of the rendering that Slack shows
-	Channel       string      `json:"channel,omitempty"` // id of the channel in which Slack shows it
+	Channel       string      `json:"channel,omitempty"` // id of the channel in which Slack shows the message
 	TS            string      `json:"ts,omitempty"`      // ts of the Slack message; kept after the message was lost
-	ReplacedTS    string      `json:"old,omitempty"`     // an earlier message that can't be edited any more, to be deleted
-	Round         uint64      `json:"round,omitempty"`   // how often the message was lost or started over; also in the metadata, so that a search skips the lost ones
-	RepostIfLost  bool        `json:"insist,omitempty"`  // if it turns out to be lost, post it again immediately
-	Drafted       bool        `json:"drafted,omitempty"` // its message may have started as a draft, without identifying metadata
+	ReplacedTS    string      `json:"old,omitempty"`     // ts of an earlier Slack message that can't be edited any more, and must be deleted
+	Round         uint64      `json:"round,omitempty"`   // how often the message was lost or started over; also in the metadata, so that a search skips lost messages
+	RepostIfLost  bool        `json:"insist,omitempty"`  // if the message is found to be lost, the bot posts it a second time immediately
+	Drafted       bool        `json:"drafted,omitempty"` // its Slack message may have started as a draft, without identifying metadata
 	DraftText     string      `json:"said,omitempty"`    // for a draft or a stopped turn: the part of the model's text that Slack shows
 	Steps         []int       `json:"steps,omitempty"`   // for OutboxAnswer: the steps that the answer describes, because they have no message of their own
 	LastError     string      `json:"last_error,omitempty"`
-	Refusals      int         `json:"refused,omitempty"`      // of an answer or a question: refusals in all places, without early retries; determines the next delay
+	Refusals      int         `json:"refused,omitempty"`      // for an answer or a question: refusals in all places, without early retries; determines the next delay
 	RefusedSince  time.Time   `json:"refused_since,omitzero"` // for an answer or a question: when Slack first refused it; zero: not refused
-	Leftovers     []Leftover  `json:"leftovers,omitempty"`    // earlier messages that Slack would not delete; TimerLeftover tries again
+	Leftovers     []Leftover  `json:"leftovers,omitempty"`    // earlier messages whose deletion Slack refused; TimerLeftover repeats the deletion
 	Home          *Home       `json:"home,omitempty"`         // for OutboxHome
 	CreatedAt     time.Time   `json:"created_at"`
-	Process       string      `json:"maker"`          // the process that created it; another process must check whether it was already posted
-	After         time.Time   `json:"after,omitzero"` // its Slack messages were all posted after this time by Slack's clock; zero: unknown
+	Process       string      `json:"maker"`          // the process that created the outbox message; another process must check whether the message was already posted
+	After         time.Time   `json:"after,omitzero"` // all its Slack messages were posted after this time by Slack's clock; zero: unknown
 }
 
-// Leftover is a Slack message that should be deleted, but whose deletion Slack refused.
+// Leftover is a Slack message that the bot tried to delete. Slack refused the deletion.
 type Leftover struct {
 	Channel string    `json:"channel"`
 	TS      string    `json:"ts"`
 	Since   time.Time `json:"since"` // of the first refusal
-	Next    time.Time `json:"next"`  // when the deletion is tried again
+	Next    time.Time `json:"next"`  // when the bot repeats the deletion
 	Cause   string    `json:"cause"` // Slack's last reason
 }
 
 // Home is the state of the Home tab of one person.
 type Home struct {
 	At       time.Time  `json:"at"`              // last opened
-	Idle     bool       `json:"rests,omitempty"` // not opened for a while, so shown without buttons until it is opened again
+	Idle     bool       `json:"rests,omitempty"` // the owner has not opened the tab for a while, so it has no buttons until the owner opens it
 	Pages    []HomePage `json:"pages,omitempty"` // the current page of each part; a part that is not listed shows its first page
 	ViewHash string     `json:"looks,omitempty"` // hash of the shown content, without the references of its buttons
 }
 
-// HomePage is the current page of a part of a Home tab, from 0.
+// HomePage is the current page of a part of a Home tab. Pages are numbered from 0.
 type HomePage struct {
 	Part string `json:"part"`
 	Page int    `json:"page"`
@@ -158,13 +158,14 @@ func (h Home) Page(part string) int {
 	return 0
 }
 
-// Rendering is one posted version of an outbox message. Renderings are kept, so people can later see what Slack showed.
+// Rendering is one posted version of an outbox message. Renderings are kept, so people can later read what Slack
+// showed.
 type Rendering struct {
 	OutboxMessage string    `json:"surface"`
 	Post          uint64    `json:"post"`            // from 1, rising
 	Hash          string    `json:"hash"`            // SHA-256 of Body, in hex
-	Shows         []Shown   `json:"shows,omitempty"` // the requests that can be decided from it
-	Body          []byte    `json:"body"`            // text and blocks as JSON, as sent
+	Shows         []Shown   `json:"shows,omitempty"` // the requests that people can decide from this rendering
+	Body          []byte    `json:"body"`            // text and blocks as JSON, as sent to Slack
 	At            time.Time `json:"at"`
 }
 
@@ -172,7 +173,7 @@ type Rendering struct {
 type Shown struct {
 	Request string    `json:"request"`
 	Digest  string    `json:"digest"`          // of the shown execution
-	Whole   bool      `json:"whole,omitempty"` // all arguments were shown, so the request can be approved from here
+	Whole   bool      `json:"whole,omitempty"` // the rendering shows all arguments, so the request can be approved from it
 	Since   time.Time `json:"since,omitzero"`  // when the outbox message first showed this digest
 }
 

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Policy says which policy and which pins are in force. The store has one Policy. Each PutPolicy replaces the Policy.
-// The contents of the named files are stored separately: see Reader.PolicyContent.
+// Policy says which policy file and which lock file (pins) are in force. The store has one Policy. Each PutPolicy
+// replaces the Policy. The contents of the files are stored separately: see Reader.PolicyContent.
 type Policy struct {
 	Load    string     `json:"load"`    // random id of this change; no two changes have the same id
 	Version uint64     `json:"version"` // the number of the change, from 1
@@ -15,13 +15,14 @@ type Policy struct {
 	Record  uint64     `json:"record"`  // the Seq of the audit record of this change, in the chain of the installation
 }
 
-// PolicyPart is the policy or the pins. The two parts come into force independently of each other.
+// PolicyPart describes the policy or the pins. The policy and the pins come into force independently of each other.
 type PolicyPart struct {
 	Digest string    `json:"digest"` // SHA-256 in hex; empty: the part does not exist
 	By     string    `json:"by"`     // the process that loaded it
 	At     time.Time `json:"at"`
 }
 
-// ErrPolicyChanged says that a transaction expected another policy than the policy in force, and that this process
-// can't use the policy in force. Nothing was written.
+// ErrPolicyChanged says that the policy in force is not the policy that a transaction expected. Nothing was written.
+// The workflow loads the policy in force and retries. If this process can't use that policy, the workflow returns
+// ErrPolicyChanged.
 var ErrPolicyChanged = errors.New("store: another policy is in force")

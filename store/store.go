@@ -9,7 +9,7 @@ import (
 
 // Store is a backend.
 type Store interface {
-	// Update runs the closure in a transaction and commits it. See the package documentation.
+	// Update runs the closure in a transaction, and commits the transaction. See the package documentation.
 	Update(ctx context.Context, fn func(Tx) error) error
 	// View runs the closure over one consistent snapshot.
 	View(ctx context.Context, fn func(Reader) error) error
@@ -20,17 +20,17 @@ type Store interface {
 	Close() error
 }
 
-// Reader is the read half of a transaction. If a single record does not exist, the read fails with ErrNotFound. A list
-// without records is empty.
+// Reader has the read methods of a transaction. If a single record does not exist, the read fails with ErrNotFound. A
+// list without records is empty, and is not an error.
 type Reader interface {
 	Conversation(id string) (Conversation, error)
-	// ConversationAt returns the newest conversation at a place.
+	// ConversationAt returns the newest conversation at a place (see the function Place).
 	ConversationAt(place string) (Conversation, error)
-	// ConversationsBefore lists conversations whose last message is older than the time, in the order of the last
-	// messages, the oldest first.
+	// ConversationsBefore lists conversations whose last message is before the time. The conversation with the oldest
+	// last message comes first.
 	ConversationsBefore(lastAt time.Time, limit int) ([]Conversation, error)
-	// ConversationsSince lists conversations whose last message is from the time or from later. The order is the order
-	// of the last messages, the oldest first.
+	// ConversationsSince lists conversations whose last message is at the time or later. The conversation with the
+	// oldest last message comes first.
 	ConversationsSince(lastAt time.Time, limit int) ([]Conversation, error)
 	// Messages lists a conversation's messages by Seq, starting after the given Seq.
 	Messages(conversation string, after uint64) ([]Message, error)
@@ -41,15 +41,17 @@ type Reader interface {
 	Calls(turn string) ([]Call, error)
 
 	Request(id string) (approvers.Request, error)
-	// OpenRequests lists pending and approved requests, oldest first, after the cursor (zero value: from the start).
+	// OpenRequests lists pending and approved requests, oldest first. The list starts after the cursor. With a zero
+	// cursor, the list starts at the oldest request.
 	OpenRequests(after RequestCursor, limit int) ([]approvers.Request, error)
-	// RequestsOf lists the requests that a person made, decided or closed, newest first, before the cursor (zero
-	// value: from the newest).
+	// RequestsOf lists the requests that a person made, decided or closed, newest first. The list starts before the
+	// cursor. With a zero cursor, the list starts at the newest request.
 	RequestsOf(who approvers.PersonID, before RequestCursor, limit int) ([]approvers.Request, error)
-	// Requests lists a conversation's requests, by id.
+	// Requests lists a conversation's requests in the order of their ids.
 	Requests(conversation string) ([]approvers.Request, error)
 	Execution(id string) (approvers.Execution, error)
-	// Executions lists a conversation's executions by id, including those that an edit replaced.
+	// Executions lists a conversation's executions in the order of their ids, including executions that an edit
+	// replaced.
 	Executions(conversation string) ([]approvers.Execution, error)
 	// Elicitation reads a question that a run asked the requester.
 	Elicitation(id string) (approvers.Elicitation, error)
@@ -59,7 +61,7 @@ type Reader interface {
 	Files(execution string) ([]File, error)
 	// FileData returns the bytes of a file. The caller may keep these bytes.
 	FileData(execution string, index int) ([]byte, error)
-	// CounterSum returns the sum of the counters of a key after a time.
+	// CounterSum returns the sum of a key's counters with a time after the given time.
 	CounterSum(key string, after time.Time) (int, error)
 
 	// Grant reads a grant in any state.
@@ -68,9 +70,9 @@ type Reader interface {
 	// the grants of all tools.
 	OpenGrants(tool string) ([]approvers.Grant, error)
 
-	// Absence reads a person's absence. A past absence stays until the next absence replaces it.
+	// Absence reads a person's absence. A past absence stays stored until the person's next absence replaces it.
 	Absence(who approvers.PersonID) (approvers.Absence, error)
-	// Absences lists all stored absences, by person.
+	// Absences lists all stored absences in the order of the persons' ids.
 	Absences() ([]approvers.Absence, error)
 
 	Timer(kind TimerKind, ref string) (Timer, error)
@@ -78,10 +80,10 @@ type Reader interface {
 	DueTimers(kind TimerKind, now time.Time, limit int) ([]Timer, error)
 	// NextTimer returns the next timer of a kind, due or not.
 	NextTimer(kind TimerKind) (Timer, error)
-	// Timers lists up to limit timers of a kind, due or not. Their order is Due, then Ref.
+	// Timers lists up to limit timers of a kind, due or not, in order of Due, then Ref.
 	Timers(kind TimerKind, limit int) ([]Timer, error)
 	// TimersIn is like Timers, but lists only the timers of the given shares. If until is not zero, TimersIn lists only
-	// the timers that are due by then.
+	// timers whose Due is not after until.
 	TimersIn(shares Shares, kind TimerKind, until time.Time, limit int) ([]Timer, error)
 
 	Inbox(id string) (Inbox, error)
@@ -97,32 +99,32 @@ type Reader interface {
 	// Renderings lists the posted versions of an outbox message by Post.
 	Renderings(message string) ([]Rendering, error)
 
-	// Audit lists a chain's records by Seq. Audit skips damaged records, and returns a *DamagedError for each damaged
-	// record, joined.
+	// Audit lists a chain's records by Seq. Audit skips damaged records. If there are damaged records, Audit also
+	// returns an error that joins a *DamagedError for each damaged record.
 	Audit(chain string) ([]approvers.AuditRecord, error)
 	// AuditHead returns a chain's last record, or ErrNotFound if the chain does not exist.
 	AuditHead(chain string) (approvers.AuditRecord, error)
 	// AuditChains lists the ids of chains in ascending order, after the given id.
 	AuditChains(after string, limit int) ([]string, error)
 	AuditPayload(chain string, seq uint64) (approvers.AuditPayload, error)
-	// AuditRow returns a record as stored, without its payload. AuditRow returns damaged records too.
+	// AuditRow returns a record as stored, without its payload. AuditRow returns a damaged record without an error.
 	AuditRow(chain string, seq uint64) (approvers.AuditRow, error)
-	// EachAuditRow calls fn with each record as stored, in order of chain and seq, until fn fails. Unreadable rows are
-	// included, so that tampering can be found. The bytes passed to fn are valid until the transaction ends.
+	// EachAuditRow calls fn with each record as stored, in order of chain and seq, until fn fails. EachAuditRow also
+	// passes unreadable rows to fn, so that verification finds tampering. The bytes passed to fn are valid until the
+	// transaction ends.
 	EachAuditRow(fn func(approvers.AuditRow) error) error
-	// Journal lists all entries, starting at a leaf. There is one entry for each record ever appended. The entries are
-	// in the order of the commits and, within a transaction, in the order of the appends. With several writers, a
-	// backend may reorder entries until a head covers them.
+	// Journal lists the entries of the journal, starting at a leaf. The journal has one entry for each record that was
+	// ever appended. The entries are in the order of the commits. Entries of one transaction are in the order of the
+	// appends. With several writers, a backend may reorder entries that no head covers yet.
 	Journal(from uint64, limit int) ([]approvers.JournalEntry, error)
-	// LastHead returns the newest head, or ErrNotFound if there is none.
+	// LastHead returns the newest head. If there is no head, the error is ErrNotFound.
 	LastHead() (Head, error)
 	// Heads lists heads by Number, starting after the given Number.
 	Heads(after uint64, limit int) ([]Head, error)
 
 	Setting(key string) (Setting, error)
 
-	// Policy reads which policy and pins are in force. The call is cheap, because it does not read the content of the
-	// policy.
+	// Policy returns the Policy in force. Policy is cheap, because it does not read the content of the policy.
 	Policy() (Policy, error)
 	// PolicyContent returns the content that was passed to the last PutPolicy. The caller may keep the slice.
 	PolicyContent() ([]byte, error)
@@ -139,12 +141,13 @@ type Tx interface {
 	Reader
 
 	PutConversation(Conversation) error
-	// EraseConversation deletes a conversation and everything that belongs to it, up to limit records at a time:
-	// messages, turns, calls, requests, executions with their elicitations and files, outbox messages with renderings,
-	// timers, and finally the conversation itself. done reports whether everything is deleted. If the conversation does
-	// not exist, it is also true. The audit stays. If the conversation has a current turn, the error is ErrConflict.
+	// EraseConversation deletes up to limit records of a conversation. The records are messages, turns, calls,
+	// requests, executions with elicitations and files, outbox messages with renderings, and timers. The conversation
+	// itself is the last record that is deleted. done reports whether everything is deleted. If the conversation does
+	// not exist, done is true. The audit records of the conversation are not deleted. If the conversation has a current
+	// turn, the error is ErrConflict.
 	EraseConversation(id string, limit int) (done bool, err error)
-	// PutMessage writes a message under its Seq, replacing an existing one.
+	// PutMessage writes a message under its Seq. PutMessage replaces an existing message with this Seq.
 	PutMessage(Message) error
 
 	PutTurn(approvers.Turn) error
@@ -152,52 +155,56 @@ type Tx interface {
 	PutRequest(approvers.Request) error
 	PutExecution(approvers.Execution) error
 	PutElicitation(approvers.Elicitation) error
-	// PutFile writes a file with its bytes. If the file exists already, the error is ErrConflict. A file whose Size or
-	// Hash does not match the bytes is refused.
+	// PutFile writes a file with its bytes. If the file already exists, the error is ErrConflict. PutFile refuses a
+	// file whose Size or Hash does not match the bytes.
 	PutFile(f File, data []byte) error
-	// EraseFiles deletes an execution's files with their bytes, and returns their number.
+	// EraseFiles deletes an execution's files with their bytes, and returns the number of deleted files.
 	EraseFiles(execution string) (int, error)
 	AddCounter(Counter) error
-	// PruneCounters deletes up to limit counters from before the time, and returns their number.
+	// PruneCounters deletes up to limit counters from before the given time, and returns the number of deleted
+	// counters.
 	PruneCounters(before time.Time, limit int) (int, error)
 	PutGrant(approvers.Grant) error
 	PutAbsence(approvers.Absence) error
 
 	SetTimer(Timer) error
-	// ClearTimer removes a timer. ClearTimer returns no error if the timer does not exist.
+	// ClearTimer removes a timer. If the timer does not exist, ClearTimer does nothing.
 	ClearTimer(kind TimerKind, ref string) error
 
 	PutInbox(Inbox) error
-	// ForgetInbox deletes up to limit rows that were handled before the time, and returns their number.
+	// ForgetInbox deletes up to limit rows that were handled before the time, and returns the number of deleted rows.
 	ForgetInbox(handledBefore time.Time, limit int) (int, error)
 
 	PutOutboxMessage(OutboxMessage) error
-	// PutRendering writes a posted version. If the version exists already, the error is ErrConflict.
+	// PutRendering writes a posted version of an outbox message. If the version already exists, the error is
+	// ErrConflict.
 	PutRendering(Rendering) error
-	// EraseRenderings deletes the posted versions of an outbox message whose Post is less than below, and returns their
-	// number. If below is 0, EraseRenderings deletes all posted versions.
+	// EraseRenderings deletes old renderings of an outbox message: the renderings whose Post is less than below. If
+	// below is 0, EraseRenderings deletes all renderings of the message. EraseRenderings returns the number of deleted
+	// renderings.
 	EraseRenderings(message string, below uint64) (int, error)
 
-	// AppendAudit writes a linked record and its payload. If the payload is nil, the record has no payload. If the
-	// record does not follow the chain's head, the error is ErrConflict.
+	// AppendAudit appends a record to its chain, and writes the record's payload. If the payload is nil, the record has
+	// no payload. If the record is not linked to the chain's last record, the error is ErrConflict.
 	AppendAudit(approvers.AuditRecord, *approvers.AuditPayload) error
-	// ErasePayloads deletes payloads of a chain and returns their Seqs. ErasePayloads deletes the payloads of the
-	// records in only. If only is empty, it deletes all payloads. The records and their hashes stay. The caller records
-	// the erasure in the audit: see approvers.Erasure.
+	// ErasePayloads deletes payloads of a chain, and returns the Seqs of the deleted payloads. With Seqs, ErasePayloads
+	// deletes only the payloads of these records. Without Seqs, ErasePayloads deletes all payloads of the chain. The
+	// records and their hashes stay. The caller records the erasure in the audit: see approvers.Erasure.
 	ErasePayloads(chain string, only ...uint64) (seqs []uint64, err error)
 	// PruneChain deletes a chain's records and payloads, and returns the number of records. The journal entries of the
 	// records stay. The caller records the pruning in the audit: see approvers.Pruning.
 	PruneChain(chain string) (records int, err error)
 	// PutHead writes the next head, which covers the first Size entries of the journal. If the head does not follow the
-	// last one, the error is ErrConflict. A head that covers more entries than exist is refused.
+	// last head, the error is ErrConflict. PutHead refuses a head that covers more entries than exist.
 	PutHead(Head) error
 
 	PutSetting(Setting) error
 
-	// PutPolicy puts a policy into force, with its content.
+	// PutPolicy puts a policy into force, and stores the policy's content.
 	PutPolicy(p Policy, content []byte) error
-	// ExpectPolicy makes the transaction fail with ErrPolicyChanged if the policy in force at its beginning has another
-	// Load, or if no policy is in force. The error may come from this call, a later read, or Update. The check needs no
-	// extra round trip to the database. A transaction must not call both ExpectPolicy and PutPolicy.
+	// ExpectPolicy states which policy must be in force when the transaction begins. If no policy is in force, or the
+	// policy in force has another Load, the transaction fails with ErrPolicyChanged. ExpectPolicy, a later read or
+	// Update returns this error. The check needs no extra round trip to the database. A transaction must not call both
+	// ExpectPolicy and PutPolicy.
 	ExpectPolicy(load string) error
 }

@@ -2,11 +2,11 @@ package store
 
 import "time"
 
-// TimerKind names the work of a timer. All pending work is a timer. A new process reads the due timers and continues
-// the work.
+// TimerKind names the work of a timer. Each piece of pending work has a timer in the store. A new process reads the due
+// timers and continues the work.
 type TimerKind string
 
-// The kinds of timer, and the meaning of Ref for each.
+// These are the kinds of timers. Each comment also gives the meaning of Ref.
 const (
 	TimerInbox         TimerKind = "inbox"    // handle a delivery from Slack; Ref: an inbox row
 	TimerThink         TimerKind = "think"    // call the model; Ref: a turn
@@ -19,19 +19,19 @@ const (
 	TimerModelQuestion TimerKind = "inquiry"  // end a question from the model that nobody answered; Ref: a call
 	TimerElicit        TimerKind = "elicit"   // end a tool's question that nobody answered; Ref: an elicitation
 	TimerPreview       TimerKind = "preview"  // ask a tool what a call would do; Ref: a request
-	TimerLeave         TimerKind = "leave"    // tell the model that an outcome stays unknown; Ref: an execution
-	TimerOutcome       TimerKind = "outcome"  // end an approval that needed nobody and was not claimed, or ask people how a caller's run ended; Ref: an execution
+	TimerLeave         TimerKind = "leave"    // tell the model that the outcome of a run stays unknown; Ref: an execution
+	TimerOutcome       TimerKind = "outcome"  // end an automatic approval that the caller did not claim, or ask people how a caller's run ended; Ref: an execution
 	TimerWebhook       TimerKind = "webhook"  // tell a caller's webhook about a change; Ref: a call; Lane: the caller's name
 	TimerGrant         TimerKind = "grant"    // end an expired grant or offer; Ref: a grant
 	TimerPause         TimerKind = "pause"    // update messages after a pause or resume; Ref: SettingPause
 	TimerChannel       TimerKind = "place"    // move open messages out of a channel that the bot lost; Ref: the channel's id or name
 	TimerHome          TimerKind = "home"     // show a Home tab without buttons because its owner has not opened it for a while; Ref: its outbox message
 	TimerHomes         TimerKind = "homes"    // refresh Home tabs in use after a change; Ref: SettingHomes
-	TimerRepost        TimerKind = "repost"   // post a lost message again before its deadline; Ref: an outbox message
+	TimerRepost        TimerKind = "repost"   // post a lost message a second time, before its deadline; Ref: an outbox message
 	TimerLeftover      TimerKind = "leftover" // delete messages whose deletion Slack refused before; Ref: their outbox message
-	TimerCatchUp       TimerKind = "catch_up" // read messages that were written while nothing was received; Ref: SettingReception, or a channel that the bot has joined
-	// Deliver an outbox message to Slack; Ref: an outbox message. Each rank has its own kind, so lower ranks never
-	// delay higher ranks.
+	TimerCatchUp       TimerKind = "catch_up" // read messages written while the bot received nothing; Ref: SettingReception, or a channel that the bot has joined
+	// The next four kinds deliver an outbox message to Slack. Their Ref is an outbox message. Each rank of outbox
+	// messages has its own kind, so messages of a lower rank never delay messages of a higher rank.
 	TimerShowFirst  TimerKind = "show_first"
 	TimerShow       TimerKind = "show"
 	TimerShowAnswer TimerKind = "show_answer"
@@ -48,20 +48,19 @@ var TimerKinds = append([]TimerKind{
 	TimerRepost, TimerLeftover, TimerCatchUp,
 }, ShowTimers...)
 
-// Timer is a row with a deadline. There is at most one timer for each Kind and Ref. Setting a timer again replaces the
-// earlier timer.
+// Timer is a stored piece of work with a due time. There is at most one timer for each Kind and Ref. Setting a timer
+// replaces an existing timer with the same Kind and Ref.
 type Timer struct {
 	Kind  TimerKind `json:"kind"`
 	Ref   string    `json:"ref"`
 	Due   time.Time `json:"due"`
 	Lane  string    `json:"lane,omitempty"`  // timers of a kind and lane run one at a time, in order of Due; empty: no order
 	Tries int       `json:"tries,omitempty"` // number of failed attempts
-	// Affinity names the handler's subject outside of the store, such as a conversation. One replica at a time handles
-	// all timers with the same affinity. If Affinity is empty, Lane is used instead. If Lane is also empty, Ref is
-	// used.
+	// Affinity is the same text for related timers, such as "conversation:" and the id of a conversation. All timers
+	// with the same Affinity are in the same share, so one replica handles them: see Timer.Share.
 	Affinity string `json:"affinity,omitempty"`
 	// PutOff is the time at which the timer was last postponed. If the timer was never postponed, PutOff is zero. Due
-	// is the time to which it was postponed.
+	// is the time to which the timer was postponed.
 	PutOff time.Time `json:"put_off,omitzero"`
 }
 
@@ -75,8 +74,9 @@ const (
 	InboxCommand     InboxKind = "command"
 )
 
-// Inbox is a delivery from Slack, or a message that was read from a channel's history. A delivery is durable before it
-// is acknowledged to Slack. A handled row is kept, so a repeated delivery has no effect.
+// Inbox is a stored delivery from Slack, or a stored message that the bot has read from a channel's history. The bot
+// acknowledges a delivery to Slack only after the row is durable. A handled row is kept, so a repeated delivery has no
+// effect.
 type Inbox struct {
 	ID         string    `json:"id"` // Slack's event id, or another id of the delivery
 	Version    uint64    `json:"version"`
@@ -84,11 +84,11 @@ type Inbox struct {
 	ReceivedAt time.Time `json:"received_at"`
 	Payload    []byte    `json:"payload,omitempty"` // as Slack sent it; dropped once handled
 	HandledAt  time.Time `json:"handled_at,omitzero"`
-	Note       string    `json:"note,omitempty"`     // why the row was set aside; empty: not set aside
-	Deferred   *Deferral `json:"deferred,omitempty"` // set if the row waits until Slack says who sent the message; nil: it does not wait
+	Note       string    `json:"note,omitempty"`     // why the row can't be handled; empty: it was handled, or will be
+	Deferred   *Deferral `json:"deferred,omitempty"` // set if the row waits because Slack has not told the bot who sent the message; nil: the row does not wait
 }
 
-// Deferral says why a delivery can't be handled yet. The delivery's timer tries again.
+// Deferral says why a delivery can't be handled yet. The delivery's timer repeats the attempt.
 type Deferral struct {
 	Since time.Time `json:"since"`
 	Cause string    `json:"cause"` // Slack's reason

@@ -9,14 +9,14 @@ import (
 	"countersign/agent"
 )
 
-// Outcome is how a call of a server's tool ended.
+// Outcome is the outcome of a call of a server's tool.
 type Outcome string
 
-// The outcomes. The metric uses these values as a label.
+// The outcomes of a call. The values are also a label of the metric.
 const (
 	Answered Outcome = "answered"
-	Failed   Outcome = "failed"  // nothing was done
-	Unknown  Outcome = "unknown" // unknown whether anything was done
+	Failed   Outcome = "failed"  // the tool did nothing
+	Unknown  Outcome = "unknown" // it is unknown whether the tool did anything
 )
 
 // Calls identifies a server and an outcome, as the key of a counter.
@@ -31,7 +31,7 @@ type callCounter struct {
 	n  map[Calls]int
 }
 
-// count wraps a tool to count its calls.
+// count wraps the Run function of a tool so that its calls are counted.
 func (c *callCounter) count(server string, t *agent.Tool) {
 	run := t.Run
 	t.Run = func(ctx context.Context, in agent.Invocation) (string, error) {
@@ -53,7 +53,7 @@ func (c *callCounter) count(server string, t *agent.Tool) {
 	}
 }
 
-// Calls returns how many calls of servers' tools have ended since the start.
+// Calls returns the number of finished calls of servers' tools since the start, by server and outcome.
 func (c *Catalog) Calls() map[Calls]int {
 	c.calls.mu.Lock()
 	defer c.calls.mu.Unlock()

@@ -21,16 +21,17 @@ import (
 
 // Config configures a Catalog.
 type Config struct {
-	// Registry has the compiled-in tools. If nil, these are the built-in ones.
+	// Registry has the compiled-in tools. If Registry is nil, the built-in tools are used.
 	Registry *agent.Registry
 	// Own lists the servers that are part of this program. These servers are connected before the bot starts, and need
 	// no pins. If the policy names a server with the same name, the policy's server is not connected.
 	Own []config.Server
-	// OwnTools lists the tools of Own that are known before the servers list their tools.
+	// OwnTools lists tools of the servers in Own. With OwnTools, a policy can be checked before the servers list
+	// their tools.
 	OwnTools []check.Tool
-	// Wrap may change a server's tool before it is registered. If nil, tools are registered unchanged.
+	// Wrap may change a server's tool before the tool is registered. If Wrap is nil, tools are registered unchanged.
 	Wrap func(*agent.Tool)
-	// Log receives everything that the operator has to know. If nil, nothing is logged.
+	// Log receives the messages for the operator. If Log is nil, nothing is logged.
 	Log *slog.Logger
 	// Version is this program's version, as sent to servers.
 	Version string
@@ -50,10 +51,10 @@ type Catalog struct {
 	mu      sync.Mutex
 	wanted  []config.Server
 	kept    map[string]*connection
-	changed chan struct{} // receives a value when wanted has changed
+	changed chan struct{} // receives a value when the set of wanted servers has changed
 }
 
-// connection is a server with a permanent connection, until the server is dropped.
+// connection is a server whose client stays connected until the server is dropped.
 type connection struct {
 	config.Server
 	client *mcp.Client
@@ -73,7 +74,7 @@ func New(c Config) (*Catalog, error) {
 		}
 	}
 	for _, s := range c.Own {
-		c.Registry.Trust(s.Name) // none of its tools is registered yet, so no names collide
+		c.Registry.Trust(s.Name) // before any of the source's tools is registered, Trust cannot fail
 	}
 	return &Catalog{
 		Registry: c.Registry, config: c, wanted: c.Own, kept: map[string]*connection{}, changed: make(chan struct{}, 1),
@@ -82,10 +83,10 @@ func New(c Config) (*Catalog, error) {
 }
 
 // Adopt puts a policy into force and sets the sources to keep connected. An unchanged server keeps its connection.
-// After Adopt, the pinned tools are known even if the servers can't be reached. load is the id of the policy's stored
-// change, or "" if the policy is not stored. If the policy or its pins can't be used, the previous policy and pins stay
-// in force. Until Adopt returns, the policy of [Catalog.Policy] has no such id, because some tools still belong to the
-// old policy.
+// After Adopt, the pinned tools are known even if the servers can't be reached. If the policy or its pins can't be
+// used, the previous policy and pins stay in force. load is the id of the policy's stored change, or "" if the policy
+// is not stored. Until Adopt returns, the policy that [Catalog.Policy] returns does not have this id, because some
+// tools may be those of the previous policy.
 func (c *Catalog) Adopt(file *config.File, lock pins.Lock, load string) error {
 	c.last.mu.Lock()
 	defer c.last.mu.Unlock()
@@ -121,8 +122,8 @@ func (c *Catalog) want(file *config.File, lock pins.Lock) error {
 	for _, w := range found.Warnings() {
 		c.config.Log.Warn("policy: " + w.Error())
 	}
-	if errs := found.Errors(); len(errs) > 0 { // two sources have a tool of the same name
-		_ = c.replaceDeclared(c.last.file, all, c.last.declared) // these were registered before without faults
+	if errs := found.Errors(); len(errs) > 0 { // for example, two sources have a tool of the same name
+		_ = c.replaceDeclared(c.last.file, all, c.last.declared) // the previous tools were registered without faults before
 		return errs
 	}
 	c.last.declared = all
@@ -134,7 +135,7 @@ func (c *Catalog) want(file *config.File, lock pins.Lock) error {
 		}
 		servers = append(servers, s)
 	}
-	client := mcp.Open(mcp.Config{Servers: servers}) // this client only makes tools, and is never run
+	client := mcp.Open(mcp.Config{Servers: servers}) // this client only creates tools, and never connects
 	for _, s := range servers[len(c.config.Own):] {
 		for _, err := range pin(c.Registry, client, s.Name, lock) {
 			c.config.Log.Warn("a pinned tool can't be used; pin it again with countersign tools pin", "server", s.Name, "error", err)
@@ -145,12 +146,12 @@ func (c *Catalog) want(file *config.File, lock pins.Lock) error {
 	c.mu.Unlock()
 	select {
 	case c.changed <- struct{}{}:
-	default: // a notice is already pending
+	default: // the channel already holds a notice
 	}
 	return nil
 }
 
-// replaceDeclared registers the declared tools of a policy, and removes the sources that are no longer declared.
+// replaceDeclared registers the declared tools of a policy, and removes the sources that the policy does not declare.
 func (c *Catalog) replaceDeclared(file *config.File, before, now []declared) yamldoc.Problems {
 	for _, old := range before {
 		if !slices.ContainsFunc(now, func(d declared) bool { return d.source == old.source }) {
@@ -165,8 +166,8 @@ func (c *Catalog) IsOwn(source string) bool {
 	return slices.ContainsFunc(c.config.Own, func(s config.Server) bool { return s.Name == source })
 }
 
-// Known returns the tools of a policy that is not in force yet. It returns the tools that are known without a server.
-// lockName is the name of the lock file in error messages.
+// Known returns the tools of a policy that is not in force yet. The result has all tools that are known without a
+// connection to a server. lockName is the name of the lock file in error messages.
 func (c *Catalog) Known(file *config.File, lock pins.Lock, lockName string) ([]check.Tool, error) {
 	r, err := OfflineWith(file, lock, lockName)
 	if err != nil {
@@ -185,8 +186,8 @@ func (c *Catalog) Known(file *config.File, lock pins.Lock, lockName string) ([]c
 const serversFirst = 2 * time.Second
 
 // Begin connects the servers and keeps them connected. The returned function disconnects the servers and waits until
-// they have ended. The end of ctx does not disconnect the servers, so current runs can finish. Begin waits a short time
-// before it returns, for the servers' lists of tools.
+// the connections have ended. The end of ctx does not disconnect the servers, so current runs can finish. Before
+// Begin returns, it waits a short time for the servers' lists of tools.
 func (c *Catalog) Begin(ctx context.Context) (end func()) {
 	lasting, stop := context.WithCancel(context.WithoutCancel(ctx))
 	c.match(lasting)
@@ -202,7 +203,7 @@ func (c *Catalog) Begin(ctx context.Context) (end func()) {
 	}
 }
 
-// keep connects and drops servers when the wanted servers change. When ctx ends, the function drops all servers.
+// keep connects and drops servers when the wanted servers change. When ctx ends, keep drops all servers.
 func (c *Catalog) keep(ctx context.Context) {
 	for {
 		select {
@@ -215,7 +216,7 @@ func (c *Catalog) keep(ctx context.Context) {
 	}
 }
 
-// match drops servers that the policy no longer wants in their current form, and connects missing servers.
+// match drops servers that the policy does not name or configures differently, and connects missing servers.
 func (c *Catalog) match(ctx context.Context) {
 	c.mu.Lock()
 	wanted := slices.Clone(c.wanted)
@@ -253,7 +254,7 @@ func (c *Catalog) connect(ctx context.Context, s config.Server) {
 	}()
 }
 
-// drop disconnects servers in parallel, waits until they have ended, and returns their names.
+// drop disconnects servers in parallel, waits until the connections have ended, and returns the names of the servers.
 func (c *Catalog) drop(which func(*connection) bool) (names []string) {
 	c.mu.Lock()
 	var going []*connection
@@ -274,8 +275,8 @@ func (c *Catalog) drop(which func(*connection) bool) (names []string) {
 	return names
 }
 
-// settle waits until every server has listed its tools or has failed once. For this program's own servers, it waits
-// without a time limit. For the policy's servers, it waits only for a short time.
+// settle waits until every server has listed its tools or has failed once. The wait for this program's own servers
+// has no time limit. The wait for the policy's servers is short.
 func (c *Catalog) settle(ctx context.Context) {
 	brief, cancel := context.WithTimeout(ctx, serversFirst)
 	defer cancel()
@@ -311,7 +312,7 @@ func (c *Catalog) leftOut(server, problem string) {
 	}
 }
 
-// connections returns the kept servers, sorted by name.
+// connections returns the connected servers, sorted by name.
 func (c *Catalog) connections() []*connection {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -337,8 +338,8 @@ func (c *Catalog) Servers() []mcp.Status {
 	return out
 }
 
-// Reachable returns an error that names the servers that are not connected, for /readyz. The bot works without these
-// servers.
+// Reachable returns an error that names the servers that are not connected. The error is for /readyz. The bot works
+// without these servers.
 func (c *Catalog) Reachable(context.Context) error {
 	var down []string
 	for _, s := range c.Servers() {

@@ -21,8 +21,8 @@ import (
 	"countersign/config"
 )
 
-// A policy that changes while the bot runs adds, removes and changes servers. The connection to an unchanged server
-// stays.
+// If the policy changes while the bot runs, servers are added, removed and changed. The connection to an unchanged
+// server stays.
 func TestFollowsThePolicy(t *testing.T) {
 	t.Parallel()
 	stays, goes, comes, changes := openServer(t, "stay"), openServer(t, "go"), openServer(t, "come"), openServer(t, "change")
@@ -76,7 +76,7 @@ func TestWithAServerThatIsDown(t *testing.T) {
 	f.until("all are well", func() bool { return f.Reachable(t.Context()) == nil })
 }
 
-// Calls are counted by outcome. Config.Wrap receives each tool with a Run that already counts.
+// Calls are counted by outcome. Config.Wrap receives tools whose Run function already counts calls.
 func TestCountsCalls(t *testing.T) {
 	t.Parallel()
 	o := openServer(t, "search")
@@ -105,8 +105,7 @@ func TestCountsCalls(t *testing.T) {
 	}
 }
 
-// When the bot is asked to stop, current runs can finish. The servers are disconnected only after these runs have
-// ended.
+// During shutdown, current runs can finish. The servers are disconnected after the runs have ended.
 func TestOutlivesItsContext(t *testing.T) {
 	t.Parallel()
 	o := openServer(t, "search")
@@ -126,8 +125,8 @@ func TestOutlivesItsContext(t *testing.T) {
 	}
 }
 
-// The pinned tools are known before the server is connected, and also offline. A server that is part of the program
-// needs no pins. Such a server takes precedence over a server of the policy with the same name.
+// The pinned tools are known before the server is connected, and also without a connection. A server that is part of
+// the program needs no pins. If the policy names a server with the same name, the server of the program is used.
 func TestPins(t *testing.T) {
 	t.Parallel()
 	shop := openServer(t, "refund")
@@ -186,8 +185,8 @@ func TestPins(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// Tools that the policy itself declares are available immediately, need no pin, and change with the policy. If the
-// secret of a tool is missing, the tool is refused, and the error names the secret.
+// Tools that are declared in the policy file are available immediately, need no pin, and change with the policy. If
+// the secret of a tool is missing, the tool is refused, and the error names the secret.
 func TestDeclaredTools(t *testing.T) {
 	t.Setenv("BOX_TOKEN", "secret-token")
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -211,7 +210,7 @@ func TestDeclaredTools(t *testing.T) {
 	}
 }
 
-// A declared source of any kind is removed when the policy that declared it is replaced.
+// A declared source of any kind is removed when the next policy does not declare it.
 func TestDeclaredSourceGoes(t *testing.T) {
 	c, err := New(Config{})
 	if err != nil {
@@ -234,7 +233,7 @@ func TestDeclaredSourceGoes(t *testing.T) {
 	}
 }
 
-// A refused policy does not change the current policy's tools, even if only a part of it is wrong.
+// A policy with an error in any part is refused, and the tools of the current policy do not change.
 func TestRefusedPolicyChangesNothing(t *testing.T) {
 	t.Setenv("BOX_TOKEN", "secret-token")
 	f := openFixture(t, "")

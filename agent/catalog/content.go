@@ -15,21 +15,21 @@ import (
 	"countersign/config/check"
 )
 
-// Content is the content of all files that decide which calls may run.
+// Content has the content of the policy file, the policy's OpenAPI files and the lock file.
 type Content struct {
 	Policy Files  `json:"policy"`
-	Pins   []byte `json:"pins"` // the lock file; nil: there is none
+	Pins   []byte `json:"pins"` // the content of the lock file; nil: there is no lock file
 }
 
-// Files are a policy file and the OpenAPI files that it names.
+// Files are a policy file and the OpenAPI files that the policy names.
 type Files struct {
 	File []byte            `json:"file"`
-	APIs map[string][]byte `json:"apis,omitempty"` // by their names in the policy
+	APIs map[string][]byte `json:"apis,omitempty"` // content of the OpenAPI files, by their names in the policy
 
 	unreadable map[string]error // why an OpenAPI file could not be read, by name
 }
 
-// Digest identifies the content. If there are no OpenAPI files, it is the hash of the policy file.
+// Digest identifies the content. Without OpenAPI files, Digest returns the hash of the policy file.
 func (f Files) Digest() string {
 	if len(f.APIs)+len(f.unreadable) == 0 {
 		return config.Hash(f.File)
@@ -53,8 +53,8 @@ func (c Content) PinsDigest() string {
 	return config.Hash(c.Pins)
 }
 
-// Parse parses a policy and its pins. name is the policy file's path. Other paths in the policy are relative to it. The
-// errors are [countersign/config/yamldoc.Problems] and [LockError].
+// Parse parses a policy and its pins. name is the policy file's path. Paths in the policy are relative to the
+// directory of the policy file. The errors are [countersign/config/yamldoc.Problems] and [LockError].
 func (c Content) Parse(name string) (*config.File, pins.Lock, error) {
 	file, err := check.Parse(name, c.Policy.File)
 	if err != nil {
@@ -80,16 +80,16 @@ func (c Content) Parse(name string) (*config.File, pins.Lock, error) {
 	return file, lock, nil
 }
 
-// Reader reads the files of a policy repeatedly. Reader parses the policy file only if the file has changed.
+// Reader reads the files of a policy repeatedly. Reader parses the policy file only after a change of its content.
 type Reader struct {
-	Path string // of the policy file
+	Path string // path of the policy file
 
 	last []byte
 	apis []config.OpenAPI
 }
 
-// Policy reads the policy file and the OpenAPI files that it names. Policy returns an error only if the policy file
-// can't be read.
+// Policy reads the policy file and the OpenAPI files that the policy names. Policy returns an error only if the
+// policy file can't be read.
 func (r *Reader) Policy() (Files, error) {
 	data, err := config.ReadFile(r.Path)
 	if err != nil {
@@ -98,7 +98,7 @@ func (r *Reader) Policy() (Files, error) {
 	return r.With(data), nil
 }
 
-// With reads the OpenAPI files that a policy file names.
+// With returns the content of a policy file together with the OpenAPI files that the policy names.
 func (r *Reader) With(policy []byte) Files {
 	if r.last == nil || !bytes.Equal(policy, r.last) {
 		r.last, r.apis = policy, nil
@@ -120,8 +120,8 @@ func (r *Reader) With(policy []byte) Files {
 	return out
 }
 
-// Pins reads the lock file beside the policy file. If there is no lock file, or the policy is compiled in, Pins returns
-// nil. The error is [LockError].
+// Pins reads the lock file beside the policy file. If there is no lock file, or the policy is compiled in, Pins
+// returns nil. An error is a [LockError].
 func (r *Reader) Pins() ([]byte, error) {
 	if r.Path == "" {
 		return nil, nil

@@ -11,7 +11,7 @@ import (
 	"countersign/agent/pins"
 )
 
-// driftReporter logs each tool that differs from its pin, but only once.
+// driftReporter logs each tool whose definition differs from the pin. Each difference is logged once.
 type driftReporter struct {
 	tools *agent.Registry
 	log   *slog.Logger
@@ -20,11 +20,11 @@ type driftReporter struct {
 	reported map[string]string // the last logged state of each tool
 }
 
-// loggedLines is the maximum number of lines that are logged about a change. The command "countersign tools show"
-// prints the whole change.
+// loggedLines limits the lines of a logged change. The command "countersign tools show" prints the whole change.
 const loggedLines = 12
 
-// ReportDrift logs tools that begin to differ from their pins, and tools that no longer differ.
+// ReportDrift logs what changed since its last call: new differences between tools and pins, and differences that
+// have disappeared.
 func (c *Catalog) ReportDrift() { c.drift.report() }
 
 func (d *driftReporter) report() {
@@ -62,7 +62,7 @@ func (d *driftReporter) report() {
 	d.reported = now
 }
 
-// firstOf returns the first n lines, and one more line with the number of omitted lines.
+// firstOf returns the first n lines. If lines are omitted, firstOf adds a line with their number.
 func firstOf(lines []string, n int) []string {
 	if len(lines) <= n {
 		return lines

@@ -8,7 +8,7 @@ import (
 	"countersign/approvers"
 )
 
-// A tool that differs from its pin is blocked, and the operator is told once, with the differences.
+// A tool that differs from its pin is blocked. The operator gets one log message with the differences.
 func TestDriftIsTold(t *testing.T) {
 	t.Parallel()
 	s := openServer(t, "send", "look")
@@ -50,8 +50,8 @@ func TestDriftIsTold(t *testing.T) {
 	}
 }
 
-// When the tools change, the policy in force has the new risks from trusted sources, and the new list of tools that
-// count as unknown.
+// When the tools change, the policy in force is updated. The updated policy has the new risks from trusted sources,
+// and the new list of tools that count as unknown.
 func TestToolsAddToThePolicyInForce(t *testing.T) {
 	t.Parallel()
 	s := openServer(t, "send", "look")

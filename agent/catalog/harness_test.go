@@ -23,10 +23,10 @@ import (
 	"countersign/internal/testkit"
 )
 
-// patience limits how long a failing test waits on a busy machine. A passing test never waits that long.
+// patience limits how long a failing test waits on a busy machine. A passing test waits much less.
 const patience = testkit.Patience
 
-// testServer is an MCP server over HTTP whose tools a test describes. testServer counts its handshakes.
+// testServer is an MCP server over HTTP. A test describes the tools of the server. testServer counts its handshakes.
 type testServer struct {
 	*httptest.Server
 	mcp *mcp.Server
@@ -47,7 +47,7 @@ func openServer(t *testing.T, tools ...string) *testServer {
 		if r.Method == http.MethodPost {
 			body, err := io.ReadAll(r.Body)
 			if err != nil {
-				return // the client went away
+				return // the client has disconnected
 			}
 			r.Body = io.NopCloser(bytes.NewReader(body))
 			if bytes.Contains(body, []byte(`"server/discover"`)) || bytes.Contains(body, []byte(`"initialize"`)) {
@@ -59,13 +59,13 @@ func openServer(t *testing.T, tools ...string) *testServer {
 		h.ServeHTTP(w, r)
 	}))
 	t.Cleanup(func() {
-		s.CloseClientConnections() // needed because a stream would never end by itself
+		s.CloseClientConnections() // a stream ends only when its connection is closed
 		s.Close()
 	})
 	return s
 }
 
-// describe adds or changes a tool, and notifies the clients. A tool named look claims that it only reads.
+// describe adds or changes a tool, and notifies the clients. The tool with the name look claims to be read-only.
 func (s *testServer) describe(name, description string) {
 	s.mcp.AddTool(&mcp.Tool{
 		Name: name, Description: description, InputSchema: json.RawMessage(`{"type":"object","properties":{"order":{"type":"string"}}}`),
@@ -81,12 +81,12 @@ func (s *testServer) handshakes() int {
 	return s.hands
 }
 
-// entry is the server's entry in the servers section of a policy.
+// entry returns the server's entry in the servers section of a policy.
 func (s *testServer) entry(name, more string) string {
 	return fmt.Sprintf("  %s: {url: %q, allow: [127.0.0.1]%s}\n", name, s.URL, more)
 }
 
-// servers is the servers section of a policy with only this server.
+// servers returns the servers section of a policy, with this server as the only entry.
 func (s *testServer) servers(name, more string) string { return "servers:\n" + s.entry(name, more) }
 
 const basePolicy = `version: 1
@@ -94,7 +94,7 @@ approvers: {boss: {title: Boss, members: [U0001], max_risk: critical, can_approv
 agents: {support: {channels: ["#support"], prompt: x, tools: ["*"]}}
 `
 
-// fixture is a catalog whose policy is in a file, and the catalog's log.
+// fixture is a catalog with a policy file and a log.
 type fixture struct {
 	*testing.T
 	*Catalog
@@ -102,7 +102,8 @@ type fixture struct {
 	log  *lineLog
 }
 
-// openFixture returns a catalog that has adopted a policy. change may change its configuration.
+// openFixture returns a catalog that has adopted a policy. The functions in change may change the configuration of
+// the catalog.
 func openFixture(t *testing.T, policy string, change ...func(*Config)) *fixture {
 	t.Helper()
 	f := &fixture{T: t, path: filepath.Join(t.TempDir(), "countersign.yaml"), log: new(lineLog)}
@@ -118,7 +119,7 @@ func openFixture(t *testing.T, policy string, change ...func(*Config)) *fixture 
 	return f
 }
 
-// adopt puts another policy into the file, and into force.
+// adopt writes another policy to the file, and puts the policy into force.
 func (f *fixture) adopt(policy string) error {
 	write(f.T, f.path, basePolicy+policy)
 	file, err := config.ReadPolicy(f.path)
@@ -128,7 +129,7 @@ func (f *fixture) adopt(policy string) error {
 	return f.adoptInto(f.Catalog, file)
 }
 
-// adoptInto puts a policy into force, with the pins beside the fixture's policy.
+// adoptInto puts a policy into force in the given catalog. The pins are those of the fixture's lock file.
 func (f *fixture) adoptInto(c *Catalog, file *config.File) error {
 	lock, err := ReadLock(f.path)
 	if err != nil {
@@ -137,7 +138,7 @@ func (f *fixture) adoptInto(c *Catalog, file *config.File) error {
 	return c.Adopt(file, lock, "")
 }
 
-// repin puts the pins in the lock file beside the policy into force.
+// repin puts the pins of the lock file into force.
 func (f *fixture) repin() {
 	f.Helper()
 	file, err := config.ReadPolicy(f.path)
@@ -161,7 +162,7 @@ func (f *fixture) begin() {
 	f.Cleanup(f.Begin(f.Context()))
 }
 
-// names lists the tools of sources.
+// names lists the tools that have a source.
 func (f *fixture) names() string {
 	var out []string
 	for _, t := range f.All() {

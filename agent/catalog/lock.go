@@ -16,11 +16,11 @@ func (e *LockError) Error() string { return e.err.Error() }
 
 func (e *LockError) Unwrap() error { return e.err }
 
-// ErrLockChanged means that a lock file was not written, because somebody has changed it since it was read.
+// ErrLockChanged means that a lock file was not written, because the file has changed since it was read.
 var ErrLockChanged = errors.New("the lock file changed since it was read")
 
-// ReadLock reads the lock file beside a policy. The path of a built-in policy is "". Such a policy has no lock file.
-// The error is [LockError].
+// ReadLock reads the lock file beside a policy. The path "" means the built-in policy, which has no lock file. An
+// error is a [LockError].
 func ReadLock(policy string) (pins.Lock, error) {
 	if policy == "" {
 		return pins.Lock{}, nil
@@ -32,13 +32,13 @@ func ReadLock(policy string) (pins.Lock, error) {
 	return lock, nil
 }
 
-// adopted is the policy that the last successful Adopt put into force.
+// adopted has the policy of the last successful Adopt.
 type adopted struct {
 	mu       sync.Mutex
 	file     *config.File // nil: no policy is in force
 	declared []declared   // the policy's tools that need no server
 }
 
-// Pinned returns an error that names the tools that differ from their pins, for /readyz. The bot works without these
-// tools.
+// Pinned returns an error that names the tools that differ from their pins. The error is for /readyz. The bot works
+// without these tools.
 func (c *Catalog) Pinned(context.Context) error { return c.drift.blocked() }

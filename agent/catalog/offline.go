@@ -27,10 +27,10 @@ func builtIn() (*agent.Registry, error) {
 	return r, nil
 }
 
-// Offline returns the tools of a policy that are known without contacting a server: built-in tools, tools that the
-// policy declares, and tools that the lock file pins. path is the path of the policy file. path is empty for a built-in
-// policy, which has no lock file. The error is [yamldoc.Problems] if sources of the policy can't be used, and
-// [LockError] if the lock file can't be used.
+// Offline returns the tools of a policy that are known without a connection to a server. These are built-in tools,
+// tools that the policy declares, and tools that the lock file pins. path is the path of the policy file. An empty
+// path means a built-in policy, which has no lock file. Errors in the policy's sources are [yamldoc.Problems]. An
+// error in the lock file is a [LockError].
 func Offline(file *config.File, path string) (*agent.Registry, error) {
 	lock, err := ReadLock(path)
 	if err != nil {
@@ -39,7 +39,7 @@ func Offline(file *config.File, path string) (*agent.Registry, error) {
 	return OfflineWith(file, lock, pins.Beside(path))
 }
 
-// OfflineWith is like Offline, but gets the pins from its caller. lockName is the name of the lock file in errors.
+// OfflineWith is like Offline, with the pins as a parameter. lockName is the name of the lock file in errors.
 func OfflineWith(file *config.File, lock pins.Lock, lockName string) (*agent.Registry, error) {
 	r, err := builtIn()
 	if err != nil {
@@ -57,7 +57,7 @@ func OfflineWith(file *config.File, lock pins.Lock, lockName string) (*agent.Reg
 	return r, nil
 }
 
-// Described converts tools to the form that the check of a policy needs.
+// Described converts tools to the form that package check uses.
 func Described(tools *agent.Registry) []check.Tool {
 	out := []check.Tool{}
 	for _, t := range tools.All() {
@@ -66,11 +66,12 @@ func Described(tools *agent.Registry) []check.Tool {
 	return out
 }
 
-// httpSource is the source of the tools in the policy's http section. No server can have this name.
+// httpSource is the source of the tools in the policy's http section. A server's name can't have spaces, so no server
+// has this name.
 const httpSource = "the policy's http section"
 
-// The source of an OpenAPI file's tools is apiPrefix and the file's name in the policy. No server's name begins with
-// this prefix.
+// apiPrefix is the prefix of the source name of an OpenAPI file's tools. The rest of the source name is the file's
+// name in the policy. No server's name begins with this prefix.
 const apiPrefix = "openapi."
 
 // declared has the tools of a source that needs no server. The source is the http section of the policy file, or an
@@ -79,12 +80,12 @@ type declared struct {
 	source string
 	tools  []agent.Tool
 	pinned []agent.Tool
-	own    bool // written by the policy's author, and so exempt from pins
+	own    bool // the author of the policy wrote the definitions, so the tools need no pins
 	found  yamldoc.Problems
 }
 
-// declare reads the tools that the policy file describes, and all tools of its OpenAPI files. With a nil lookup, the
-// tools can be inspected but not run.
+// declare creates the tools of the policy's http section and of its OpenAPI files. If lookup is nil, the tools can't
+// run, and serve only for inspection.
 func declare(file *config.File, lock pins.Lock, lookup httptool.Lookup) []declared {
 	tools, faults := httptool.Tools(file.HTTP, lookup)
 	out := []declared{{source: httpSource, tools: tools, own: true, found: placed(file, httpSource, faults)}}
@@ -96,8 +97,8 @@ func declare(file *config.File, lock pins.Lock, lookup httptool.Lookup) []declar
 	return out
 }
 
-// register registers declared tools. If the http section has errors, the function registers no tools of this section.
-// The function returns all problems of the sources.
+// register registers declared tools. If the http section has errors, register omits all tools of the section.
+// register returns the problems of all sources.
 func register(r *agent.Registry, file *config.File, all []declared) yamldoc.Problems {
 	var found yamldoc.Problems
 	for _, d := range all {
@@ -115,7 +116,7 @@ func register(r *agent.Registry, file *config.File, all []declared) yamldoc.Prob
 	return found
 }
 
-// faults returns the errors of the sources themselves.
+// faults returns the errors of all sources, without the warnings.
 func faults(all []declared) yamldoc.Problems {
 	var found yamldoc.Problems
 	for _, d := range all {
@@ -124,8 +125,8 @@ func faults(all []declared) yamldoc.Problems {
 	return found
 }
 
-// pinnedOf returns the pinned tools of a source that is always present. For each pin it returns the live tool with this
-// name. If the source no longer offers the tool, it returns a placeholder.
+// pinnedOf returns the pinned tools of a source that needs no server. For each pin, the result has the offered tool
+// of the same name. If the source does not offer the tool, the result has a placeholder.
 func pinnedOf(live []agent.Tool, pinned []pins.Pin) []agent.Tool {
 	var out []agent.Tool
 	for _, p := range pinned {
@@ -139,7 +140,7 @@ func pinnedOf(live []agent.Tool, pinned []pins.Pin) []agent.Tool {
 	return out
 }
 
-// pin registers the pins of a server's tools.
+// pin registers the pinned tools of a server.
 func pin(r *agent.Registry, client *mcp.Client, server string, lock pins.Lock) []error {
 	var errs []error
 	var pinned []agent.Tool
@@ -164,13 +165,13 @@ func Findings(file *config.File) yamldoc.Problems {
 	return out
 }
 
-// apiFindings returns the faults of an OpenAPI file.
+// apiFindings returns the warnings about one OpenAPI file.
 func apiFindings(file *config.File, api config.OpenAPI) yamldoc.Problems {
 	_, faults := httptool.OpenAPI(api, nil)
 	return placed(file, apiPrefix+api.Name, faults)
 }
 
-// placed converts faults of a source to problems with positions in the policy file.
+// placed adds positions in the policy file to the faults of a source.
 func placed(file *config.File, source string, faults []error) yamldoc.Problems {
 	var out yamldoc.Problems
 	for _, fault := range faults {

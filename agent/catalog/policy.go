@@ -14,19 +14,20 @@ type activePolicy struct {
 	at    atomic.Pointer[overlaidPolicy]
 }
 
-// overlaidPolicy is a policy combined with the tools at one version of the registry.
+// overlaidPolicy is a policy combined with the tools of the registry at one version.
 type overlaidPolicy struct {
 	policy *approvers.Policy
 	tools  uint64
 }
 
-// changing is the Load of the policy while another policy is being adopted. No stored change has this id.
+// While Adopt replaces the policy, the field Load of the policy has the value changing. No stored change has this id.
 const changing = "changing"
 
 // store puts a policy into force.
 func (a *activePolicy) store(p *approvers.Policy) { a.at.Store(a.overlay(p)) }
 
-// loaded returns the Load of the policy. If the policy is not stored, or there is no policy, the Load is empty.
+// loaded returns the field Load of the policy in force. If the policy is not stored, or there is no policy, loaded
+// returns "".
 func (a *activePolicy) loaded() string {
 	if now := a.at.Load(); now != nil {
 		return now.policy.Load
@@ -34,7 +35,7 @@ func (a *activePolicy) loaded() string {
 	return ""
 }
 
-// load sets the Load of the policy.
+// load sets the field Load of the policy in force.
 func (a *activePolicy) load(load string) {
 	for now := a.at.Load(); now != nil && now.policy.Load != load; now = a.at.Load() {
 		p := *now.policy
@@ -45,8 +46,8 @@ func (a *activePolicy) load(load string) {
 	}
 }
 
-// Policy returns the policy in force, or nil before the first call of [Catalog.Adopt]. If a caller has read a tool
-// before, the returned policy includes this version of the tool or a later version.
+// Policy returns the policy in force, or nil before the first call of [Catalog.Adopt]. If a caller has already read a
+// tool from the registry, the policy is based on the same or a later version of the registry.
 func (c *Catalog) Policy() *approvers.Policy {
 	a := &c.active
 	for {
@@ -74,9 +75,9 @@ func WithTools(p *approvers.Policy, tools *agent.Registry) *approvers.Policy {
 	return p.With(overlay(p, all))
 }
 
-// overlay returns the additions of the tools to a policy. The additions are the risks that trusted sources claim for
-// tools that the policy does not name. The additions also include the list of tools that count as unknown because they
-// differ from their pins.
+// overlay returns the state of the tools, as an addition to a policy. The addition has the risks from trusted
+// sources, for tools that the policy does not name. It also has the tools that count as unknown because they differ
+// from their pins.
 func overlay(p *approvers.Policy, tools []agent.Status) approvers.Overlay {
 	o := approvers.Overlay{Presumed: map[string]approvers.Presumption{}, Distrusted: map[string]string{}}
 	for _, t := range tools {

@@ -15,10 +15,10 @@ import (
 	"countersign/internal/visible"
 )
 
-// Report has the current state of a policy's tools, and how they differ from their pins.
+// Report has the current state of a policy's tools and the differences between the tools and their pins.
 type Report struct {
 	File    *config.File
-	Path    string // of the policy
+	Path    string // path of the policy file
 	Lock    pins.Lock
 	Policy  *approvers.Policy // the policy combined with the tools
 	Tools   []agent.Status
@@ -26,18 +26,18 @@ type Report struct {
 	LeftOut []LeftOut
 }
 
-// LeftOut is a problem of a source's definitions, such as a definition that can't be offered as a tool.
+// LeftOut is a problem of a source's definitions, such as an invalid definition.
 type LeftOut struct {
 	Source string // in the form of Tool.Source
 	Reason string
 }
 
-// reachWithin is how long Examine waits for servers. The time is long, because npx may first have to download a
+// reachWithin is how long Examine waits for servers. The limit is high, because npx may first have to download a
 // program.
 const reachWithin = 90 * time.Second
 
-// Examine connects to a policy's servers and reports on their current tools. A server that does not answer in time is
-// down. version is this program's version, as sent to servers.
+// Examine connects to a policy's servers and reports on the current tools of the servers. A server without an answer
+// within reachWithin counts as down. version is this program's version, as sent to servers.
 func Examine(ctx context.Context, file *config.File, path, version string) (*Report, error) {
 	r, err := newReport(file, path)
 	if err != nil {
@@ -64,13 +64,13 @@ func Examine(ctx context.Context, file *config.File, path, version string) (*Rep
 	return r, nil
 }
 
-// ask waits for the servers' lists, and disconnects them.
+// ask waits until the servers have listed their tools, and then disconnects the servers.
 func (r *Report) ask(ctx context.Context, c *Catalog) error {
 	defer c.Begin(ctx)()
 	within, cancel := context.WithTimeout(ctx, reachWithin)
 	defer cancel()
 	for _, k := range c.connections() {
-		_ = k.client.Settled(within) // a server that is too slow counts as down; its status says so
+		_ = k.client.Settled(within) // a server that is too slow counts as down, according to its status
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -87,7 +87,7 @@ func (r *Report) ask(ctx context.Context, c *Catalog) error {
 	return nil
 }
 
-// ExamineOffline reports on the tools of a policy that are known without contacting a server.
+// ExamineOffline reports on the tools of a policy that are known without a connection to a server.
 func ExamineOffline(file *config.File, path string) (*Report, error) {
 	r, err := newReport(file, path)
 	if err != nil {
@@ -130,7 +130,7 @@ func (r *Report) Sources() (out []string) {
 // NameInPolicy returns the name that a source has in the policy.
 func NameInPolicy(source string) string { return strings.TrimPrefix(source, apiPrefix) }
 
-// isFrom reports whether a name names a source. The name may be in the form of the policy or in the form of
+// isFrom reports whether a name identifies a source. The name may be in the form of the policy or in the form of
 // Tool.Source. An empty name matches every source.
 func isFrom(source, name string) bool {
 	return name == "" || source == name || source == apiPrefix+name
@@ -158,8 +158,8 @@ func (r *Report) LeftOutOf(name string) []LeftOut {
 	return out
 }
 
-// Refusal returns the reason why a tool's current definition can't be used. If the definition can be used, or is not
-// known, it returns "".
+// Refusal returns the reason why a tool's current definition can't be used. If the definition is valid or unknown,
+// Refusal returns "".
 func (r *Report) Refusal(t agent.Status) string {
 	if t.Fault != nil {
 		return visible.Line(t.Fault.Error())
@@ -184,8 +184,8 @@ func (r *Report) Refusal(t agent.Status) string {
 	return ""
 }
 
-// Obsolete returns the names of the tools whose pins are no longer needed. Obsolete returns two kinds of tools: given
-// tools that a reachable source no longer offers, and pinned tools whose source the policy does not name.
+// Obsolete returns the names of tools with an obsolete pin. A pin is obsolete if a reachable source does not offer
+// the tool, or if the policy does not name the source.
 func (r *Report) Obsolete(tools []agent.Status) (names []string) {
 	for _, t := range tools {
 		if t.State == pins.Gone && r.Refusal(t) == "" {
@@ -200,7 +200,7 @@ func (r *Report) Obsolete(tools []agent.Status) (names []string) {
 	return names
 }
 
-// Write replaces the lock file, unless it has changed since it was read ([ErrLockChanged]).
+// Write replaces the lock file. If the file has changed since it was read, Write returns [ErrLockChanged].
 func (r *Report) Write(lock pins.Lock) error {
 	now, err := ReadLock(r.Path)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"countersign/config"
 )
 
-// A report contains the tools of servers that answer, the pins of the other servers, and the definitions that can't
-// become tools. Write replaces the lock file only if the file has not changed since it was read.
+// A report contains the tools of servers that answer, the pinned tools of unreachable servers, and the definitions
+// that can't become tools. If the lock file has changed since it was read, Write does not replace the file.
 func TestReport(t *testing.T) {
 	t.Parallel()
 	up := openServer(t, "send", "look")

@@ -24,8 +24,8 @@ func Hash(args []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Ask stores a request. If a request with the same key exists, Ask returns that request. mode is "decide" or "execute".
-// Ask does not wait for people.
+// Ask creates a request at the gateway. If a request with the same key exists, Ask returns that request. mode is
+// "decide" or "execute". Ask does not wait for people.
 func (c *Client) Ask(ctx context.Context, key, mode string, call Call) (*Request, error) {
 	body, err := call.body(mode)
 	if err != nil {
@@ -39,7 +39,8 @@ func (c *Client) Ask(ctx context.Context, key, mode string, call Call) (*Request
 	return r.checked()
 }
 
-// body writes the body of the request. The arguments are copied, because an encoder would change their bytes.
+// body writes the body of the request. The arguments are copied into the body byte for byte, because an encoder would
+// change the bytes.
 func (call Call) body(mode string) ([]byte, error) {
 	args := bytes.TrimSpace(call.Args)
 	if len(args) == 0 || args[0] != '{' || !json.Valid(args) {
@@ -59,7 +60,7 @@ func (call Call) body(mode string) ([]byte, error) {
 	return append(append(append(rest[:len(rest)-1:len(rest)-1], `,"args":`...), args...), '}'), nil
 }
 
-// checked returns an error if an answer of the gateway is not a request.
+// checked returns an error if a required field of the gateway's answer is missing.
 func (r *Request) checked() (*Request, error) {
 	if r.ID == "" || r.Status == "" || r.ArgsSHA256 == "" {
 		return nil, &AnswerError{"the gateway's answer is not a request; is the address that of a gateway?"}
@@ -67,7 +68,7 @@ func (r *Request) checked() (*Request, error) {
 	return r, nil
 }
 
-// Get reads a request. If the request waits for people, Get waits up to the given time, but at most 55 seconds.
+// Get reads a request. While the request waits for people, Get waits up to the given time, and at most 55 seconds.
 func (c *Client) Get(ctx context.Context, id string, wait time.Duration) (*Request, error) {
 	seconds := int(min(max(wait, 0), longestWait) / time.Second)
 	path := "/v1/requests/" + url.PathEscape(id)
@@ -82,14 +83,14 @@ func (c *Client) Get(ctx context.Context, id string, wait time.Duration) (*Reque
 	return r.checked()
 }
 
-// Wait waits until a request is settled. A settled request no longer waits for people, and the gateway is not running
-// its call. If ask is not nil, Wait also returns when ask returns true for the request. If ctx ends first, the error is
-// a [PendingError].
+// Wait waits until a request is settled. A settled request does not wait for people, and its call is not running at
+// the gateway. If until is not nil, Wait also returns when until returns true for the request. If ctx ends first, the
+// error is a [PendingError].
 func (c *Client) Wait(ctx context.Context, r *Request, until func(*Request) bool) (*Request, error) {
 	for !r.settled() && (until == nil || !until(r)) {
 		wait := longestWait
 		if deadline, ok := ctx.Deadline(); ok {
-			wait = min(wait, time.Until(deadline)-time.Second) // the answer needs time, too
+			wait = min(wait, time.Until(deadline)-time.Second) // leave a second for the gateway's answer
 		}
 		if wait < time.Second {
 			return nil, &PendingError{r, context.DeadlineExceeded}
@@ -106,7 +107,8 @@ func (c *Client) Wait(ctx context.Context, r *Request, until func(*Request) bool
 	return r, nil
 }
 
-// settled reports whether the request does not change until the caller acts.
+// settled reports whether Wait ends: the request does not wait for people, and its call is not running at the
+// gateway.
 func (r *Request) settled() bool {
 	switch r.Status {
 	case Pending:
@@ -117,15 +119,15 @@ func (r *Request) settled() bool {
 	return true
 }
 
-// Approval is the permission to run a call now, once, with these arguments.
+// Approval is the permission to run a call once, immediately, and with the arguments in Args.
 type Approval struct {
 	*Request
 	Args json.RawMessage
 }
 
-// Decide asks about a call that the caller runs itself. It waits for the decision, and claims the approval. The same
-// key finds the same request. The caller may run the tool only if the error is nil, and only with the arguments of the
-// approval.
+// Decide requests the approval of a call that the caller runs itself. Decide waits for the decision and claims the
+// approval. A second Decide with the same key continues with the same request. If the error is nil, the caller may
+// run the tool with the arguments of the approval. If there is an error, the caller must not run the tool.
 func (c *Client) Decide(ctx context.Context, key string, call Call) (*Approval, error) {
 	r, err := c.Ask(ctx, key, "decide", call)
 	if err != nil {
@@ -144,8 +146,9 @@ func (c *Client) Decide(ctx context.Context, key string, call Call) (*Approval, 
 	return &Approval{r, args}, nil
 }
 
-// Approved returns the arguments that may run after a claim: the original arguments, or the arguments of an approver's
-// edit. If there are no such arguments, the error is a [Refusal], or says why the answer can't be trusted.
+// Approved returns the arguments that may run after a claim: the original arguments, or the arguments of an
+// approver's edit. If the call was not approved, the error is a [Refusal]. Any other error says why the gateway's
+// answer can't be trusted.
 func (r *Request) Approved(asked json.RawMessage) (json.RawMessage, error) {
 	if r.Status != Approved {
 		return nil, &Refusal{r}
@@ -160,8 +163,8 @@ func (r *Request) Approved(asked json.RawMessage) (json.RawMessage, error) {
 	return args, nil
 }
 
-// Execute lets Countersign run a call, and waits for the result. The error is nil even if the call was rejected or
-// failed. The request's status has the result.
+// Execute requests the approval of a call that Countersign runs, and waits for the result. If the call was rejected
+// or failed, the error is nil. The status of the returned request has the outcome.
 func (c *Client) Execute(ctx context.Context, key string, call Call) (*Request, error) {
 	r, err := c.Ask(ctx, key, "execute", call)
 	if err != nil {
@@ -170,7 +173,7 @@ func (c *Client) Execute(ctx context.Context, key string, call Call) (*Request, 
 	return c.Wait(ctx, r, nil)
 }
 
-// Claim uses up an approval. An approval can be claimed only once.
+// Claim claims an approval, so that the caller may run the tool. An approval can be claimed only once.
 func (c *Client) Claim(ctx context.Context, r *Request) (*Request, error) {
 	var claimed Request
 	err := c.do(ctx, exchange{method: http.MethodPost, path: r.path("claim"), body: encode(map[string]string{"args_sha256": r.ArgsSHA256})}, &claimed)
@@ -198,8 +201,8 @@ const (
 	longestReason = 3000
 )
 
-// Report records how a run by the caller ended: [Succeeded], [Failed] or [Unknown]. text is the result or the reason,
-// for people. A text that is too long is cut.
+// Report records the outcome of a run by the caller: [Succeeded], [Failed] or [Unknown]. text is the result or the
+// reason, for people. A text that is too long is shortened.
 func (c *Client) Report(ctx context.Context, id string, status Status, text string) (*Request, error) {
 	body := map[string]string{"status": string(status)}
 	if text != "" {
@@ -208,7 +211,7 @@ func (c *Client) Report(ctx context.Context, id string, status Status, text stri
 	return c.act(ctx, id, "outcome", body, true)
 }
 
-// Withdraw withdraws a request. Afterwards, the caller must not run the tool.
+// Withdraw withdraws a request. After Withdraw, the caller must not run the tool.
 func (c *Client) Withdraw(ctx context.Context, id, reason string) (*Request, error) {
 	body := map[string]string{}
 	if reason != "" {
@@ -231,7 +234,7 @@ func (c *Client) act(ctx context.Context, id, action string, body any, repeatabl
 	return r.checked()
 }
 
-// encode encodes a body of strings and numbers, so it can't fail.
+// encode encodes a body of strings and numbers. Encoding such a body can't fail.
 func encode(v any) []byte {
 	body, err := json.Marshal(v)
 	if err != nil {

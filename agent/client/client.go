@@ -17,10 +17,10 @@ import (
 	"time"
 )
 
-// Client asks one gateway in the name of one caller. The methods of a Client may be called concurrently.
+// Client sends the requests of one caller to one gateway. The methods of a Client may be called concurrently.
 type Client struct {
-	// Patience is how long a request is repeated while the gateway can't be reached or can't answer. [New] sets one
-	// minute, because a gateway restarts within a minute.
+	// Patience limits how long a request is repeated while the gateway is unreachable or unavailable. [New] sets
+	// Patience to one minute, because a gateway restarts within a minute.
 	Patience time.Duration
 
 	address string // without a slash at the end
@@ -32,11 +32,12 @@ type Client struct {
 const (
 	longestAnswer = 1 << 20          // bytes
 	longestWait   = 55 * time.Second // the gateway's limit of one long poll
-	graceOfWait   = 15 * time.Second // how much longer than the long poll its answer may take
-	answerTime    = 30 * time.Second // for all other requests
+	graceOfWait   = 15 * time.Second // time for an answer after the end of the long poll
+	answerTime    = 30 * time.Second // time for the answer to any other request
 )
 
-// New returns a client. address is the gateway's base URL. The token is sent only over HTTPS, except to this machine.
+// New returns a client. address is the gateway's base URL. The address must begin with https, because requests carry
+// the token. An http address is allowed for this machine.
 func New(address, token string) (*Client, error) {
 	u, err := url.Parse(address)
 	switch {
@@ -56,7 +57,7 @@ func New(address, token string) (*Client, error) {
 		address:  strings.TrimRight(address, "/"), token: token,
 		http: &http.Client{
 			Transport:     transport,
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // the token stays here
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // the token must not be sent to another address
 		},
 	}, nil
 }
@@ -66,13 +67,13 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// exchange is one request to the gateway. exchange says how the request may be repeated.
+// exchange describes one request to the gateway, and whether the request may be repeated.
 type exchange struct {
 	method, path string
 	key          string // the idempotency key
 	body         []byte
-	within       time.Duration // for the answer; zero: answerTime
-	repeatable   bool          // a repeat can't do anything twice
+	within       time.Duration // time limit for the answer; zero: answerTime
+	repeatable   bool          // a repetition has no second effect
 }
 
 // notSentError is the error of a request that did not reach the gateway.
@@ -80,8 +81,8 @@ type notSentError struct{ error }
 
 func (e notSentError) Unwrap() error { return e.error }
 
-// do performs an exchange, and decodes the answer into out. The function repeats the request if this is safe, until its
-// patience or ctx ends.
+// do performs an exchange, and decodes the answer into out. If a repetition is safe, do repeats a failed request
+// until Patience has passed or ctx ends.
 func (c *Client) do(ctx context.Context, e exchange, out any) error {
 	pause := 200 * time.Millisecond
 	var failing time.Time // since when
@@ -95,7 +96,7 @@ func (c *Client) do(ctx context.Context, e exchange, out any) error {
 			return err
 		}
 		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= after {
-			return err // the reason says more than that the time is over
+			return err // err says more than the error of the context
 		}
 		select {
 		case <-ctx.Done():
@@ -106,17 +107,17 @@ func (c *Client) do(ctx context.Context, e exchange, out any) error {
 	}
 }
 
-// retry decides whether an exchange is repeated after an error, and after which pause.
+// retry decides whether an exchange is repeated after an error, and after which delay.
 func (e exchange) retry(err error, pause time.Duration) (time.Duration, bool) {
 	var p *Problem
 	var notSent notSentError
-	after := pause + rand.N(pause/2+1) // callers that failed together don't come back together
+	after := pause + rand.N(pause/2+1) // random, so that callers that failed together retry at different times
 	switch {
 	case err == nil:
 		return 0, false
 	case errors.As(err, &p):
-		// These problems say that the gateway did nothing. A pause lasts until people end it, so the client does not
-		// wait for its end.
+		// Each of these problems means that the gateway did nothing. The problem Paused is not in the list, because a
+		// pause lasts until people end the pause.
 		again := p.Name() == KeyInFlight || p.Name() == Unavailable || p.Name() == TooManyWaiting || p.Name() == TooManyRequests || e.repeatable && p.Status >= 500 && p.Name() != Paused
 		return max(after, p.RetryAfter), again
 	case errors.As(err, &notSent):
@@ -169,8 +170,8 @@ func (c *Client) once(ctx context.Context, e exchange, out any) error {
 	return nil
 }
 
-// unreached describes an error of the transport. The function leaves out the address that net/http adds, because the
-// caller knows the address.
+// unreached wraps an error of the transport. The error text omits the URL that net/http adds, because the caller
+// knows the address.
 func (c *Client) unreached(err error) error {
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {
@@ -184,7 +185,7 @@ func (c *Client) unreached(err error) error {
 	return err
 }
 
-// problem reads a problem (RFC 9457). If an error answer is not a problem, it comes from a proxy between the client and
+// problem reads a problem (RFC 9457). An error response in any other format comes from a proxy between the client and
 // the gateway.
 func problem(res *http.Response, body []byte) error {
 	p := &Problem{Status: res.StatusCode, Title: http.StatusText(res.StatusCode)}

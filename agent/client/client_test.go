@@ -17,7 +17,7 @@ import (
 	"countersign/internal/testkit/fakegateway"
 )
 
-// start returns a gateway and a client that waits only briefly between its tries.
+// start returns a test gateway and a client of the gateway.
 func start(t *testing.T) (*fakegateway.Gateway, *client.Client) {
 	t.Helper()
 	g := fakegateway.New(t, "../gateway/openapi.json")
@@ -62,7 +62,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestExecute waits for the result of a call that Countersign runs.
+// TestExecute checks that Execute waits for the result of a call that Countersign runs.
 func TestExecute(t *testing.T) {
 	g, c := start(t)
 	go func() {
@@ -78,8 +78,8 @@ func TestExecute(t *testing.T) {
 	}
 }
 
-// TestEdit shows that the client gets the approver's exact bytes after an edit. TestEdit also shows that the client
-// does not claim an edit with a wrong hash.
+// TestEdit checks that the client gets the approver's exact bytes after an edit. The client does not claim an edit
+// with a wrong hash.
 func TestEdit(t *testing.T) {
 	g, c := start(t)
 	g.OnAsk(func(r *fakegateway.Request) { r.Status, r.Edited = "approved", `{"amount":20}` })
@@ -152,7 +152,7 @@ func TestQuestionsEndTheWait(t *testing.T) {
 	}
 }
 
-// TestRepeats shows after which faults the client repeats a request, and how often the gateway sees the request.
+// TestRepeats checks after which faults the client repeats a request, and how many requests the gateway receives.
 func TestRepeats(t *testing.T) {
 	fail := map[string]func(http.ResponseWriter){
 		"unavailable": func(w http.ResponseWriter) {
@@ -184,7 +184,7 @@ func TestRepeats(t *testing.T) {
 	}
 	for _, test := range []struct {
 		fault, action string
-		seen          int32 // how often the gateway sees the request, if the fault happens once
+		seen          int32 // number of requests at the gateway if the fault happens once
 		err           string
 	}{
 		{"unavailable", "ask", 2, ""},
@@ -196,7 +196,7 @@ func TestRepeats(t *testing.T) {
 		{"bad JSON", "ask", 1, "not the JSON"},
 		{"another service", "ask", 1, "not a request"},
 		{"redirect", "ask", 1, "307"},
-		{"unavailable", "claim", 2, ""}, // the gateway says that it did nothing
+		{"unavailable", "claim", 2, ""}, // with this problem, the gateway says that it did nothing
 		{"proxy", "claim", 1, client.ErrClaimLost.Error()},
 		{"hang up", "claim", 1, client.ErrClaimLost.Error()},
 		{"bad JSON", "claim", 1, client.ErrClaimLost.Error()},
@@ -261,8 +261,8 @@ func TestRepeats(t *testing.T) {
 	}
 }
 
-// TestUnreachable shows that a claim that did not reach the gateway does not count as lost. TestUnreachable also shows
-// that the client gives up in the end.
+// TestUnreachable checks that the client stops its retries. A claim that did not reach the gateway must not count as
+// lost.
 func TestUnreachable(t *testing.T) {
 	c, err := client.New("http://127.0.0.1:1", fakegateway.Token)
 	if err != nil {
@@ -373,8 +373,9 @@ func TestReceipt(t *testing.T) {
 	}
 }
 
-// A message over standard input is sent once when it is answered, in whatever form the gateway writes its id. The client
-// reads on only after "initialize" is answered, so the end of the input is the end of all attempts.
+// If the gateway answers a message, Stdio sends the message only once, even if the answer has the id in another
+// notation. The test sends "initialize", because Stdio waits for the answer to this message. When Stdio returns, all
+// attempts have ended.
 func TestStandardInputOnce(t *testing.T) {
 	for id, answer := range map[string]string{`1.0`: `1`, `"a\/b"`: `"a/b"`, `"\u0041"`: `"A"`, `12345678901234567890123`: `-1`, `7`: `7`} {
 		var calls atomic.Int64

@@ -1,7 +1,8 @@
-// Package client asks Countersign's gateway about tool calls, over HTTP. The package imports only the standard library,
-// so other programs can use a copy of it.
+// Package client requests approvals of tool calls from Countersign's gateway, over HTTP. The package imports only the
+// standard library, so that other programs can copy the package.
 //
-// A caller that runs its tools itself decides with [Client.Decide], and reports with [Client.Report] how the run ended:
+// A caller that runs its tools itself gets a decision with [Client.Decide], and reports the outcome with
+// [Client.Report]:
 //
 //	approval, err := c.Decide(ctx, callID, client.Call{Tool: "billing.refund", Args: args, Accepts: client.All})
 //	if err != nil {
@@ -16,8 +17,9 @@
 //
 //   - Arguments are sent byte for byte. Before a claim, the arguments are compared with the hash that the gateway
 //     approved.
-//   - A request is repeated only if the repetition can't do anything twice. This rule holds for requests with an
-//     idempotency key, reads, reports and withdrawals. A claim is repeated only if it did not reach the gateway.
+//   - A request is repeated only if the repetition has no second effect. This rule allows repetitions of reads,
+//     reports, withdrawals, and requests with an idempotency key. A claim is repeated only if the claim did not reach
+//     the gateway.
 //   - If the answer to a claim is lost, the tool counts as not run, and the error is [ErrClaimLost].
 //   - The token never appears in an error, and is never sent to another host.
 package client

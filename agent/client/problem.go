@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// Problem is the gateway's refusal of a request (RFC 9457).
+// Problem is the error that the gateway returns for an HTTP request (RFC 9457).
 type Problem struct {
 	Type          string        `json:"type"`
 	Title         string        `json:"title"`
 	Status        int           `json:"status"`
 	Detail        string        `json:"detail"`
-	ID            string        `json:"id"`             // the request that the problem is about
-	RequestStatus Status        `json:"request_status"` // the status of that request
+	ID            string        `json:"id"`             // id of the approval request that the problem is about
+	RequestStatus Status        `json:"request_status"` // status of this approval request
 	RetryAfter    time.Duration `json:"-"`
 }
 
@@ -95,7 +95,7 @@ func (r *Refusal) Error() string {
 	return text
 }
 
-// PendingError is the error for a call that nobody decided before the context ended. A new request with the same key
+// PendingError is the error for a call that had no decision when the context ended. A new request with the same key
 // continues the wait.
 type PendingError struct {
 	Request *Request

@@ -51,19 +51,19 @@ func ParseKeys(set []byte) (Keys, error) {
 	return keys, nil
 }
 
-// Receipt has the facts about an approved call that a gateway has signed. A receipt does not say whether the approval
-// was already used. Only a claim shows this.
+// Receipt has the facts about an approved call, signed by a gateway. A receipt does not say whether the approval was
+// already used. Only the answer to a claim says whether the approval was used.
 type Receipt struct {
 	Issuer     string   `json:"iss"`
 	Audience   Audience `json:"aud"`
-	Subject    string   `json:"sub"` // the client that asked
+	Subject    string   `json:"sub"` // the gateway's client that requested the call
 	Request    string   `json:"request"`
 	Tool       string   `json:"tool"`
 	Definition string   `json:"definition"`
 	ArgsSHA256 string   `json:"args_sha256"`
 	Expires    int64    `json:"exp"` // seconds since 1970
 	NotBefore  int64    `json:"nbf"`
-	ID         string   `json:"jti"` // of the run; a resource that must act once remembers it until the receipt expires
+	ID         string   `json:"jti"` // id of the run; to act only once, a resource stores the id until Expires
 }
 
 // Audience names the intended receivers of a receipt: one name, or a list of names.
@@ -83,11 +83,11 @@ func (a *Audience) UnmarshalJSON(raw []byte) error {
 // accepted as a receipt.
 const receiptType = "countersign-receipt+jwt"
 
-// ErrReceipt is the error of a receipt that does not allow the call.
+// ErrReceipt means that a receipt does not allow the call.
 var ErrReceipt = errors.New("the receipt is not valid")
 
-// Verify checks a receipt: its signature, its audience and its time. Verify also checks that the receipt is for this
-// tool and exactly these bytes of arguments.
+// Verify checks a receipt: its signature, its audience and its time. Verify also checks that the receipt is for the
+// given tool and exactly the given bytes of arguments.
 func (k Keys) Verify(receipt, audience, tool string, args []byte, now time.Time) (Receipt, error) {
 	var r Receipt
 	invalid := func(why string) (Receipt, error) { return Receipt{}, fmt.Errorf("%w: %s", ErrReceipt, why) }

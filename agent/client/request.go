@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// Call is a tool call that the caller asks about.
+// Call is a tool call that needs an approval.
 type Call struct {
 	Tool       string
 	Args       json.RawMessage // a JSON object; sent byte for byte
 	Accepts    []string        // the decisions that the caller can handle: Approve, Edit, Reject; nil: the gateway's default
-	OnBehalfOf string          // the Slack user for whom the caller acts; it only bars that person from deciding
-	Summary    string          // why, in words that approvers read
+	OnBehalfOf string          // the Slack user for whom the caller acts; this person must not decide
+	Summary    string          // the purpose of the call, in words for approvers
 	State      string          // returned unchanged with the request
 }
 
@@ -32,16 +32,16 @@ type Status string
 const (
 	Pending   Status = "pending"   // waits for people
 	Approved  Status = "approved"  // may be claimed, or is about to run
-	Running   Status = "running"   // was claimed, or runs
+	Running   Status = "running"   // was claimed, or runs at the gateway
 	Succeeded Status = "succeeded" // it ran
-	Failed    Status = "failed"    // it ran, with an error
-	Unknown   Status = "unknown"   // nobody knows whether it ran
-	Rejected  Status = "rejected"  // these, and those below: it was not run
+	Failed    Status = "failed"    // ran with an error
+	Unknown   Status = "unknown"   // it is unknown whether it ran
+	Rejected  Status = "rejected"  // for this status and all following ones, the call was not run
 	Expired   Status = "expired"
 	Withdrawn Status = "withdrawn"
-	Revoked   Status = "revoked"  // an approver took the approval back
+	Revoked   Status = "revoked"  // an approver withdrew the approval
 	Voided    Status = "voided"   // the tool or the policy changed
-	Denied    Status = "refused"  // nobody could approve it
+	Denied    Status = "refused"  // there is no person who could approve it
 	Observed  Status = "observed" // the policy only observes
 )
 
@@ -51,12 +51,12 @@ type Request struct {
 	Status      Status     `json:"status"`
 	Mode        string     `json:"mode"`
 	Tool        string     `json:"tool"`
-	ArgsSHA256  string     `json:"args_sha256"` // of the current arguments: as sent, or as an approver changed them
+	ArgsSHA256  string     `json:"args_sha256"` // hash of the current arguments: as sent, or as an approver changed them
 	CreatedAt   time.Time  `json:"created_at"`
 	WaitsFor    []string   `json:"waits_for"` // titles of the roles that may decide now
 	ExpiresAt   time.Time  `json:"expires_at"`
 	Decision    *Decision  `json:"decision"`
-	Reason      string     `json:"reason"` // why it was not run
+	Reason      string     `json:"reason"` // why the call was not run
 	Receipt     string     `json:"receipt"`
 	RunBefore   time.Time  `json:"run_before"`
 	ReportBy    time.Time  `json:"report_by"`
@@ -69,9 +69,9 @@ type Request struct {
 // Decision is the decision of people, or of the policy.
 type Decision struct {
 	Type      string          `json:"type"`      // Approve, Edit or Reject
-	Automatic bool            `json:"automatic"` // nobody was asked
+	Automatic bool            `json:"automatic"` // decided by the policy, without people
 	Args      json.RawMessage `json:"args"`      // for an edit: the arguments to run
-	Changed   []string        `json:"changed"`   // for an edit: JSON pointers to what was changed
+	Changed   []string        `json:"changed"`   // for an edit: JSON pointers to the changed values
 	By        []struct {
 		Role string `json:"role"`
 	} `json:"by"`
@@ -79,7 +79,7 @@ type Decision struct {
 	At     time.Time `json:"at"`
 }
 
-// Question is an approver's question.
+// Question is an approver's question to the caller.
 type Question struct {
 	Number int    `json:"question"`
 	Text   string `json:"text"`

@@ -17,9 +17,10 @@ import (
 // longestMessage limits one message of MCP, in bytes.
 const longestMessage = 16 << 20
 
-// Stdio serves MCP over a pair of streams, one message on each line, and passes the messages on to the gateway. Stdio
-// returns at the end of in. Calls that are held at that time are abandoned, but not withdrawn. A call whose connection
-// breaks is sent again. The repetition is safe, because the gateway makes the call only once.
+// Stdio serves MCP over a pair of streams, and passes the messages to the gateway. Each line of a stream is one
+// message. Stdio returns at the end of in. Stdio then stops waiting for open calls, and does not withdraw their
+// requests. If the connection breaks during a call, Stdio sends the call again. The repetition is safe, because the
+// gateway creates only one request for the call.
 func (c *Client) Stdio(ctx context.Context, in io.Reader, out io.Writer) error {
 	ctx, stop := context.WithCancel(ctx)
 	b := &stdio{Client: c, out: out, calls: map[string]context.CancelFunc{}}
@@ -35,16 +36,16 @@ func (c *Client) Stdio(ctx context.Context, in io.Reader, out io.Writer) error {
 	return errors.Join(lines.Err(), b.err)
 }
 
-// stdio is one process's side of MCP.
+// stdio is the state of one call of Stdio.
 type stdio struct {
 	*Client
 	underWay sync.WaitGroup
 
-	mu      sync.Mutex // guards everything below, and keeps the lines of out apart
+	mu      sync.Mutex // guards the fields below, and serializes the lines of out
 	out     io.Writer
 	err     error
-	session string // set if the client speaks a version before 2026-07-28
-	version string // the agreed version
+	session string // set if the MCP client uses a version before 2026-07-28
+	version string // the negotiated protocol version
 	calls   map[string]context.CancelFunc
 }
 
@@ -62,7 +63,7 @@ type rpcMessage struct {
 	} `json:"params"`
 }
 
-// receive handles one message of the process.
+// receive handles one message of the MCP client.
 func (b *stdio) receive(ctx context.Context, line []byte) {
 	var m rpcMessage
 	if err := json.Unmarshal(line, &m); err != nil {
@@ -74,7 +75,7 @@ func (b *stdio) receive(ctx context.Context, line []byte) {
 		legacy, cancel := b.session != "", b.calls[string(m.Params.RequestID)]
 		b.mu.Unlock()
 		if legacy {
-			b.post(ctx, line, m) // before the connection of the call ends
+			b.post(ctx, line, m) // sent before the connection of the call is closed
 		}
 		if cancel != nil {
 			cancel()
@@ -94,7 +95,7 @@ func (b *stdio) receive(ctx context.Context, line []byte) {
 		defer b.mu.Unlock()
 		delete(b.calls, string(m.ID))
 	}
-	if m.Method == "initialize" || len(m.ID) == 0 { // later messages may depend on them
+	if m.Method == "initialize" || len(m.ID) == 0 { // later messages may depend on this message
 		do()
 		return
 	}
@@ -126,7 +127,8 @@ func (b *stdio) post(ctx context.Context, line []byte, m rpcMessage) {
 		}
 		if time.Since(since) > b.Patience {
 			if len(m.ID) > 0 {
-				text, _ := json.Marshal(fmt.Sprintf("the gateway can't be reached: %v. Call again with the same arguments; the call is made once only.", err)) // a string always marshals
+				// Encoding a string can't fail.
+				text, _ := json.Marshal(fmt.Sprintf("the gateway can't be reached: %v. Call again with the same arguments; the call is made once only.", err))
 				b.print(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32603,"message":%s}}`, m.ID, text))
 			}
 			return
@@ -139,7 +141,7 @@ func (b *stdio) post(ctx context.Context, line []byte, m rpcMessage) {
 	}
 }
 
-// try sends a message once. If answered is true, the message need not be sent again.
+// try sends a message once. answered reports whether the message has its answer, so that no retry is needed.
 func (b *stdio) try(ctx context.Context, line []byte, m rpcMessage) (answered bool, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, b.address+"/mcp", bytes.NewReader(line))
 	if err != nil {
@@ -184,7 +186,8 @@ func (b *stdio) try(ctx context.Context, line []byte, m rpcMessage) (answered bo
 	case strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json"):
 		b.print(body)
 	default:
-		text, _ := json.Marshal(fmt.Sprintf("the gateway answers %s: %.500s", resp.Status, strings.TrimSpace(string(body)))) // a string always marshals
+		// Encoding a string can't fail.
+		text, _ := json.Marshal(fmt.Sprintf("the gateway answers %s: %.500s", resp.Status, strings.TrimSpace(string(body))))
 		b.print(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32603,"message":%s}}`, m.ID, text))
 	}
 	return true, nil
@@ -206,8 +209,8 @@ func (b *stdio) events(resp *http.Response, m rpcMessage) (answered bool, err er
 				Version string `json:"protocolVersion"`
 			} `json:"result"`
 		}
-		// The stream answers this message only. The id is not compared, because the gateway may write it in another
-		// form: 1 for 1.0.
+		// The stream has the answer to message m only. The ids are not compared, because the gateway may write an id
+		// in another notation: 1 for 1.0.
 		if json.Unmarshal(data, &of) == nil && of.Method == "" && len(of.ID) > 0 && len(m.ID) > 0 {
 			answered = true
 		}

@@ -5,24 +5,25 @@ import (
 	"strings"
 )
 
-// kind describes a kind of addresses outside the public internet.
+// kind describes the purpose of a range of addresses outside the public internet.
 type kind struct {
 	what   string
-	byName bool // true: an allow entry may name the host; false: it has to name the address or its network
+	byName bool // true: an allow entry may name the host; false: an allow entry must name the address or its network
 }
 
-// metadata is a cloud's metadata service for its machines. The service also gives out the machines' credentials.
+// metadata is the name of a cloud's metadata service, which gives a virtual machine its configuration and its
+// credentials.
 const metadata = "the cloud's metadata"
 
-// special lists the networks outside the public internet: IANA's special-purpose registries, and addresses that clouds
-// use for their machines. The first match counts.
+// special lists the networks outside the public internet. The networks are those of IANA's special-purpose
+// registries, and addresses of cloud services for virtual machines. The first match counts.
 var special = []struct {
 	network netip.Prefix
 	kind
 }{
 	{prefix("169.254.169.254/32"), kind{what: metadata}},
 	{prefix("169.254.170.2/32"), kind{what: metadata}},
-	{prefix("168.63.129.16/32"), kind{what: metadata}}, // Azure's; the address looks public
+	{prefix("168.63.129.16/32"), kind{what: metadata}}, // Azure's metadata service, with an address that looks public
 	{prefix("100.100.100.200/32"), kind{what: metadata}},
 	{prefix("192.0.0.192/32"), kind{what: metadata}},
 	{prefix("fd00:ec2::/32"), kind{what: metadata}},
@@ -68,7 +69,7 @@ var (
 
 func prefix(s string) netip.Prefix { return netip.MustParsePrefix(s) }
 
-// kindOf returns the purpose of an address, or false if it is on the public internet.
+// kindOf returns the kind of an address. For an address on the public internet, kindOf returns false.
 func kindOf(a netip.Addr) (kind, bool) {
 	for _, s := range special {
 		if s.network.Contains(a) {
@@ -81,7 +82,7 @@ func kindOf(a netip.Addr) (kind, bool) {
 	return kind{}, false
 }
 
-// embedded returns the IPv4 address to which a NAT64 gateway would connect.
+// embedded returns the IPv4 address in a NAT64 address. A NAT64 gateway connects to this IPv4 address.
 func embedded(a netip.Addr) (netip.Addr, bool) {
 	if !nat64.Contains(a) {
 		return netip.Addr{}, false
@@ -90,8 +91,8 @@ func embedded(a netip.Addr) (netip.Addr, bool) {
 	return netip.AddrFrom4([4]byte(b[12:])), true
 }
 
-// oddHost returns the unusual part in the spelling of a host, or "". Parsers disagree about unusual spellings. So the
-// bot could check one address and connect to another.
+// oddHost returns the unusual part in the spelling of a host, or "". Parsers interpret unusual spellings differently,
+// so a check of one address could lead to a connection to another.
 func oddHost(host string) string {
 	if a, err := netip.ParseAddr(host); err == nil {
 		switch {
@@ -133,8 +134,8 @@ func plainLabel(label string) bool {
 	return label != "" && len(label) <= 63
 }
 
-// looksNumeric reports whether a parser could read the last label as part of an address. The result is true if the
-// label has only decimal or hexadecimal digits.
+// looksNumeric reports whether a parser could read the last label of a host name as part of an IP address. The result
+// is true if the label has only decimal or hexadecimal digits.
 func looksNumeric(label string) bool {
 	digits := "0123456789"
 	if hex, ok := strings.CutPrefix(strings.ToLower(label), "0x"); ok {

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// local is a client that may connect to this machine.
+// local returns a client that may connect to this machine.
 func local(t *testing.T, o Options) *http.Client {
 	t.Helper()
 	g, err := New("127.0.0.1")
@@ -57,8 +57,8 @@ func to(location string, status int) http.HandlerFunc {
 
 func ok(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") }
 
-// Headers that may be secret are never sent to another host. This also applies if a later redirect leads back to the
-// first host.
+// Headers that may be secret are never sent to another host. They stay removed even if a later redirect leads back to
+// the first host.
 func TestSecretsStayBehind(t *testing.T) {
 	var first *httptest.Server
 	hops := 0
@@ -109,14 +109,15 @@ func TestSecretsStayBehind(t *testing.T) {
 	}
 }
 
-// A request that writes never becomes a request that reads. The body of a request is sent only to the original host.
+// A redirect never turns a request that writes into a request that reads. The body of a request is sent only to the
+// original host.
 func TestRedirectsOfWrites(t *testing.T) {
 	other, otherGot := listening(t, ok)
 	for _, tt := range []struct {
 		status   int
 		location string
 		want     int    // the returned status
-		refused  string // or the beginning of the error
+		refused  string // beginning of the error, if the redirect is refused
 		asked    int
 	}{
 		{status: 301, location: "/done", want: 301, asked: 1},
@@ -261,7 +262,7 @@ func TestBoundedAnswers(t *testing.T) {
 	defer slow.Close()
 	defer close(release)
 	resp, err := local(t, Options{Timeout: 50 * time.Millisecond}).Get(slow.URL)
-	if err == nil { // on a busy machine, even the header may come too late
+	if err == nil { // on a busy machine, even the header may be too late
 		_, err = io.ReadAll(resp.Body)
 		resp.Body.Close()
 	}

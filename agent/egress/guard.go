@@ -30,8 +30,8 @@ const (
 // Guard decides to which addresses connections may be made. Guard is safe for concurrent use.
 type Guard struct {
 	permits  []Permit
-	resolver *net.Resolver              // nil: the system's
-	passed   func(address string) error // for tests: called with each admitted address, just before the connection
+	resolver *net.Resolver              // nil: the system's resolver
+	passed   func(address string) error // for tests: called with each admitted address before the connection
 }
 
 // New returns a guard that permits the public internet and the given entries ([ParsePermit]).
@@ -47,13 +47,14 @@ func New(allow ...string) (*Guard, error) {
 	return g, nil
 }
 
-// Options are the limits of a client.
+// Options has the limits of a client.
 type Options struct {
-	// Timeout limits each request with its redirects and the reading of the body. If Timeout is zero, only the caller's
-	// context limits the request, as streams need.
+	// Timeout limits each request with its redirects and the reading of the body. If Timeout is zero, only the
+	// caller's context limits the request. Streams need a zero Timeout.
 	Timeout time.Duration
-	// MaxBody limits the body of each response, in bytes; reading beyond it returns [ErrTooLarge]. Zero means the
-	// constant MaxBody. A negative value means no limit, for streams whose reader sets its own limits.
+	// MaxBody limits the body of each response, in bytes. A read beyond the limit returns [ErrTooLarge]. Zero means
+	// the constant MaxBody. A negative value means no limit. Use a negative value for streams whose reader sets its
+	// own limits.
 	MaxBody int64
 }
 
@@ -62,9 +63,9 @@ func (g *Guard) Client(o Options) *http.Client {
 	return &http.Client{Transport: g.Transport(o), CheckRedirect: follow, Timeout: o.Timeout}
 }
 
-// Transport returns the transport of the client that [Guard.Client] returns. The transport does not follow redirects.
-// If another client uses the transport and follows redirects, the guard checks each redirect. Only the client of
-// [Guard.Client] also removes secrets on redirects.
+// Transport returns the transport that the client of [Guard.Client] uses. The transport does not follow redirects. A
+// different client that uses the transport may follow redirects, and the guard checks each redirect. Only the client
+// of [Guard.Client] also removes secrets on redirects.
 func (g *Guard) Transport(o Options) http.RoundTripper {
 	if o.MaxBody == 0 {
 		o.MaxBody = MaxBody
@@ -73,7 +74,7 @@ func (g *Guard) Transport(o Options) http.RoundTripper {
 		Proxy:                  nil, // a proxy would bypass the address check
 		DialContext:            g.dial,
 		ForceAttemptHTTP2:      true,
-		DisableCompression:     true, // so that a body can't expand beyond the bytes read
+		DisableCompression:     true, // a compressed body could expand beyond the limit
 		TLSHandshakeTimeout:    connectTimeout,
 		ExpectContinueTimeout:  time.Second,
 		IdleConnTimeout:        idleTimeout,
@@ -101,7 +102,8 @@ func (g *Guard) Reach(ctx context.Context, u *url.URL) error {
 // hostKey is the context key of the host name of a connection.
 type hostKey struct{}
 
-// dial connects to host:port. The dialer resolves the name and calls control with each address before it connects.
+// dial connects to host:port. The dialer resolves the name. Before the dialer connects to an address, it calls
+// control with the address.
 func (g *Guard) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	if network != "tcp" {
 		return nil, &Refused{Host: address, Reason: "is not a TCP address"}
@@ -134,7 +136,7 @@ func (g *Guard) control(ctx context.Context, network, address string, _ syscall.
 	return nil
 }
 
-// admit returns an error if a connection for a host may not go to an address.
+// admit returns an error if a connection to an address is forbidden. host is the name from the URL.
 func (g *Guard) admit(host string, at netip.AddrPort) error {
 	if zone := at.Addr().Zone(); zone != "" {
 		return &Refused{Host: host, Reason: "leads to an address with a zone"}
@@ -148,7 +150,7 @@ func (g *Guard) admit(host string, at netip.AddrPort) error {
 		if !p.names(host, at, k) {
 			continue
 		}
-		if inner, ok := embedded(at.Addr()); ok { // permission for a gateway does not include the addresses behind it
+		if inner, ok := embedded(at.Addr()); ok { // a permit for a gateway does not include the addresses behind the gateway
 			return g.admit(host, netip.AddrPortFrom(inner, at.Port()))
 		}
 		return nil
@@ -157,14 +159,14 @@ func (g *Guard) admit(host string, at netip.AddrPort) error {
 	if host != at.Addr().String() {
 		reason = fmt.Sprintf("resolves to %s, %s", at.Addr(), k.what)
 	}
-	if k.what == metadata { // for metadata, the message suggests no allow entry
+	if k.what == metadata { // the message for metadata does not suggest an allow entry
 		return &Refused{Host: host, Reason: reason + ", an address that should not be reached"}
 	}
 	return &Refused{Host: host, Reason: reason, Permit: at.Addr().String()}
 }
 
-// CheckURL checks a URL before any connection: http or https, no user name, and a host in the usual spelling. CheckURL
-// does not resolve the host. The error is a [Refused].
+// CheckURL checks a URL before a connection. The scheme must be http or https. The URL must have no user name, and
+// the host must have the usual spelling. CheckURL does not resolve the host. An error is a [Refused].
 func CheckURL(u *url.URL) error {
 	if refused := odd(u); refused != nil {
 		return refused
@@ -172,7 +174,7 @@ func CheckURL(u *url.URL) error {
 	return nil
 }
 
-// CheckURL makes all checks of a URL that are possible without resolving its host name.
+// CheckURL makes all checks of a URL that are possible before the host name is resolved.
 func (g *Guard) CheckURL(u *url.URL) error {
 	if err := CheckURL(u); err != nil {
 		return err
@@ -187,7 +189,7 @@ func (g *Guard) CheckURL(u *url.URL) error {
 	return nil
 }
 
-// odd refuses an ambiguous URL.
+// odd returns an error for a URL that parsers could read in different ways.
 func odd(u *url.URL) *Refused {
 	host := u.Hostname()
 	switch {

@@ -9,9 +9,9 @@ import (
 
 // Permit is an allow entry: a permitted destination outside the public internet.
 type Permit struct {
-	Network netip.Prefix // for a single address: a network with one address
-	Host    string       // a host name in lower case; then Network is not set
-	Port    uint16       // zero: every port
+	Network netip.Prefix // a single address is a network with one address
+	Host    string       // a host name in lower case, instead of Network
+	Port    uint16       // zero: all ports
 }
 
 // ErrPermit means that an allow entry can't be parsed. The message describes the valid forms.
@@ -70,8 +70,8 @@ func splitPort(s string) (host string, port uint16, ok bool) {
 	return host, uint16(n), true
 }
 
-// names reports whether the entry permits the address. An entry with a host name permits only kinds of addresses for
-// which a name suffices.
+// names reports whether the entry permits an address of kind k. An entry with a host name permits an address only if
+// k.byName is true.
 func (p Permit) names(host string, at netip.AddrPort, k kind) bool {
 	switch {
 	case p.Port != 0 && p.Port != at.Port():

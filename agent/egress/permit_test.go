@@ -28,22 +28,22 @@ func TestPermits(t *testing.T) {
 		{"x.example:443", "x.example", "10.1.2.3:80", false},
 		{"x.example:443", "x.example", "10.1.2.3:443", true},
 		{"x.example", "y.example", "10.1.2.3:80", false},
-		{"example", "x.example", "10.1.2.3:80", false}, // an entry does not match as a suffix
+		{"example", "x.example", "10.1.2.3:80", false}, // an entry must match the whole name
 		{"x.example", "x.example", "127.0.0.1:80", true},
 		{"x.example", "x.example", "100.64.0.1:80", true},
 		{"x.example", "x.example", "[fd00::1]:80", true},
-		// An entry with a name does not permit addresses of the machine itself or of cloud metadata, because the owner
-		// of the name could choose such addresses.
+		// An entry with a name does not permit addresses of the machine itself or of cloud metadata. The owner of the
+		// name could otherwise let the name resolve to such an address.
 		{"x.example", "x.example", "169.254.169.254:80", false},
 		{"x.example", "x.example", "[fd00:ec2::254]:80", false},
 		{"x.example", "x.example", "0.0.0.0:80", false},
 		{"x.example", "x.example", "[fe80::1]:80", false},
 		{"x.example", "x.example", "224.0.0.1:80", false},
 		{"169.254.169.254", "x.example", "169.254.169.254:80", true},
-		// The result is the same in every notation that the system may return.
+		// The result is the same for every notation of an address that the system may return.
 		{"10.0.0.0/8", "x.example", "[::ffff:10.1.2.3]:80", true},
 		{"fd00::/8", "x.example", "[::ffff:10.1.2.3]:80", false},
-		// Behind a permitted gateway, only public and separately permitted addresses can be reached.
+		// An address behind a permitted NAT64 gateway can be reached if it is public or has a permit of its own.
 		{"64:ff9b::/96", "x.example", "[64:ff9b::a00:1]:80", false},
 		{"64:ff9b::/96", "x.example", "[64:ff9b::5db8:d70e]:80", true},
 	} {

@@ -12,14 +12,14 @@ import (
 	"strings"
 )
 
-// Refused reports that a connection or redirect was refused. Refused contains only the host of the URL, because the
-// other parts may contain secrets.
+// Refused is the error for a connection or redirect that the guard refused. Refused contains only the host of the
+// URL, because the other parts may contain secrets.
 type Refused struct {
 	Host   string // as requested
-	Reason string // the problem, as the rest of a sentence
-	Permit string // the allow entry that would permit it; empty: there is none, or none should be suggested
-	// Redirect means that the refused destination came from a redirect, so the redirecting server has received the
-	// request.
+	Reason string // the reason, as the rest of a sentence
+	Permit string // the allow entry that would permit the destination; empty: no entry would, or none is suggested
+	// Redirect means that the refused destination came from a redirect. In this case, the redirecting server has
+	// received the request.
 	Redirect bool
 }
 
@@ -34,8 +34,8 @@ func (r *Refused) Error() string {
 	return s
 }
 
-// Sentence describes a failed request in one sentence. Sentence omits the URL, which the errors of net/http quote,
-// because the URL may hold secrets.
+// Sentence describes a failed request in one sentence. The errors of net/http quote the URL. Sentence omits the URL,
+// because a URL may contain secrets.
 func Sentence(err error) string {
 	var (
 		refused  *Refused

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// names is a name server in this process. names returns the answers of a name one after the other. Then it repeats the
-// last answer.
+// names is a name server in this process. Each query for a name gets the next answer in its list. After the last
+// answer, queries get the last answer.
 type names struct {
 	mu      sync.Mutex
 	answers map[string][][]netip.Addr
@@ -27,8 +27,8 @@ func (n *names) set(name string, answers ...[]netip.Addr) {
 	n.answers[name] = answers
 }
 
-// next returns the current address of a name. Each look-up queries IPv6 and IPv4. So only a query for IPv4 moves to the
-// next answer.
+// next returns the current address of a name. A look-up sends one query for IPv6 and one for IPv4. Only the query for
+// IPv4 moves to the next answer.
 func (n *names) next(name string, ipv4 bool) []netip.Addr {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -50,7 +50,7 @@ func (n *names) resolver() *net.Resolver {
 	}}
 }
 
-// serve answers questions as a name server does over TCP.
+// serve answers DNS queries over TCP.
 func (n *names) serve(c net.Conn) {
 	defer c.Close()
 	for {
@@ -94,7 +94,7 @@ func (n *names) answer(q []byte) []byte {
 	out := append([]byte{}, q[:2]...)
 	code := byte(0x80)
 	if len(addrs) == 0 {
-		code |= 3 // no such name
+		code |= 3 // response code: the name does not exist
 	}
 	out = append(out, 0x81, code, 0, 1)
 	out = binary.BigEndian.AppendUint16(out, count)

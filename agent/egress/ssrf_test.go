@@ -17,13 +17,13 @@ import (
 	"time"
 )
 
-// vectors are addresses that lead a request to a forbidden place. PORT stands for the port of the listeners on this
+// vectors lists URLs that lead a request to a forbidden address. PORT stands for the port of the listeners on this
 // machine.
 var vectors = []struct {
 	url    string
-	stands string // what the name resolves to, or how a lenient parser reads it
-	allow  string // the allow entry that permits the address; empty: none does, because of the notation
-	never  bool   // no HTTP client would connect anyway
+	stands string // what the name resolves to, or how a lenient parser reads the address
+	allow  string // the allow entry that permits the address; empty: the notation is never permitted
+	never  bool   // every HTTP client refuses the address
 }{
 	{url: "http://127.0.0.1:PORT/", allow: "127.0.0.1"},
 	{url: "http://127.0.0.2:PORT/", allow: "127.0.0.0/8"},
@@ -116,12 +116,12 @@ var vectors = []struct {
 type network struct {
 	t        *testing.T
 	port     string
-	accepted atomic.Int64 // connections that a listener took
+	accepted atomic.Int64 // accepted connections of all listeners
 	dialed   atomic.Int64 // addresses that a dialer was about to connect to
 	names    names
 }
 
-// errNotHere refuses a connection to an address that is not on this machine, before the connection is made.
+// errNotHere stops the dialer before it connects to an address on another machine.
 var errNotHere = errors.New("the test connects to this machine only")
 
 func newNetwork(t *testing.T) *network {
@@ -180,7 +180,7 @@ func (h *network) reach(address string) error {
 	return errNotHere
 }
 
-// connects runs a function and returns the number of connections that it makes.
+// connects runs a function and returns the number of connections that the function makes.
 func (h *network) connects(do func()) int64 {
 	before := h.accepted.Load() + h.dialed.Load()
 	do()
@@ -197,15 +197,15 @@ func (h *network) guard(allow ...string) *Guard {
 	return g
 }
 
-// client is the guard's client, for one request.
+// client returns a client with a new guard, for one request.
 func (h *network) client(allow ...string) *http.Client {
 	c := h.guard(allow...).Client(Options{Timeout: 10 * time.Second})
 	h.t.Cleanup(c.CloseIdleConnections)
 	return c
 }
 
-// naive is a client without the guard. This client's dialer reads numbers as the C library does, and not as Go's own
-// resolver does.
+// naive returns a client without the guard. The client's dialer reads numeric hosts as the C library does. Go's
+// resolver reads them differently.
 func (h *network) naive() *http.Client {
 	d := net.Dialer{Resolver: h.names.resolver(), ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error { return h.reach(address) }}
 	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -220,7 +220,7 @@ func (h *network) naive() *http.Client {
 	return &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}, Timeout: 10 * time.Second}
 }
 
-// get sends a request to an address and returns the error. If an answer came, the error is nil.
+// get sends a request to an address. If there is a response of any status, the error is nil.
 func get(c *http.Client, address string) error {
 	resp, err := c.Get(address)
 	if err == nil {
@@ -229,20 +229,22 @@ func get(c *http.Client, address string) error {
 	return err
 }
 
-// redirector is a server that redirects to the address in the query.
+// redirector starts a server that redirects to the address in the query.
 func redirector(t *testing.T) (address, entry string, hits *atomic.Int64) {
 	t.Helper()
 	hits = &atomic.Int64{}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		hits.Add(1)
-		w.Header()["Location"] = []string{r.URL.Query().Get("to")} // unchanged: http.Redirect would clean it
+		// The header is set directly, because http.Redirect would clean the address.
+		w.Header()["Location"] = []string{r.URL.Query().Get("to")}
 		w.WriteHeader(http.StatusFound)
 	}))
 	t.Cleanup(s.Close)
 	return s.URL, strings.TrimPrefix(s.URL, "http://"), hits
 }
 
-// No notation, name or redirect causes a connection to this machine, a private network or a cloud's metadata service.
+// With the guard, no notation, name or redirect causes a connection to this machine, a private network or a cloud's
+// metadata service.
 func TestSSRF(t *testing.T) {
 	h := newNetwork(t)
 	away, entry, hits := redirector(t)
@@ -266,7 +268,7 @@ func TestSSRF(t *testing.T) {
 		if hits.Load() != before+1 || h.dialed.Load() != reached+1 {
 			t.Errorf("redirect to %s: the redirecting server was asked %d times over %d connections", v.url, hits.Load()-before, h.dialed.Load()-reached)
 		}
-		connects += got - 1 // except the connection to the redirecting server, which is allowed
+		connects += got - 1 // the connection to the redirecting server is allowed and not counted
 	}
 	t.Logf("vectors=%d connects=%d", n, connects)
 	if n < 40 || connects != 0 {
@@ -274,8 +276,8 @@ func TestSSRF(t *testing.T) {
 	}
 }
 
-// Without the guard, each vector connects. This shows that TestSSRF can fail. With an allow entry that names its
-// address, each vector in a usual notation also connects.
+// Without the guard, each vector connects. This result proves that TestSSRF can fail. If an allow entry names the
+// address, each vector in the usual notation connects through the guard.
 func TestSSRFWithoutTheGuard(t *testing.T) {
 	h := newNetwork(t)
 	for _, v := range vectors {
@@ -299,8 +301,8 @@ func TestSSRFWithoutTheGuard(t *testing.T) {
 	}
 }
 
-// A name may resolve to a public address at the check, and to this machine at the connection. Then the client does not
-// connect.
+// A name may resolve to a public address during the check, and to this machine during the connection. The client must
+// not connect to this machine.
 func TestRebinding(t *testing.T) {
 	h := newNetwork(t)
 	public, here := addrs("93.184.215.14"), addrs("127.0.0.1")
@@ -338,7 +340,8 @@ func TestRebinding(t *testing.T) {
 	}
 }
 
-// With a proxy from the environment, the dialer would connect to the proxy instead of the checked address.
+// The client ignores a proxy in the environment, because the dialer would connect to the proxy instead of the checked
+// address.
 func TestNoProxy(t *testing.T) {
 	h := newNetwork(t)
 	var once sync.Once

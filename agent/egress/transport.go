@@ -34,7 +34,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	resp, err := t.next.RoundTrip(req)
 	if refused := (*Refused)(nil); errors.As(err, &refused) && req.Response != nil {
-		again := *refused // a copy, because requests that wait for the same connection share the error value
+		again := *refused // a copy, because requests that wait for the same connection share the error
 		again.Redirect = true
 		return nil, &again
 	}
@@ -54,7 +54,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 // CloseIdleConnections closes the connections that are kept for later requests.
 func (t *transport) CloseIdleConnections() { t.next.CloseIdleConnections() }
 
-// bounded reads a body up to a limit. If the body is longer than the limit, bounded then returns an error.
+// bounded reads a body up to a limit. If the body is longer, a read beyond the limit returns an error.
 type bounded struct {
 	body io.ReadCloser
 	left int64
@@ -79,16 +79,16 @@ func (b *bounded) Read(p []byte) (int, error) {
 
 func (b *bounded) Close() error { return b.body.Close() }
 
-// carried lists the headers that are sent to another host after a redirect. All other headers may be secrets or, like
+// carried lists the only headers that a redirect to another host keeps. All other headers may be secrets or, like
 // Referer, contain a secret.
 var carried = map[string]bool{"Accept": true, "Accept-Language": true, "Content-Type": true, "User-Agent": true}
 
-// follow decides whether to follow a redirect. The transport checks the redirect's URL like the first one.
+// follow decides whether to follow a redirect. The transport checks the URL of a redirect like the first URL.
 //
 //   - For a request that only reads, up to MaxRedirects redirects are followed. Once the host, port or scheme has
 //     changed, all further requests omit headers that may be secret.
 //   - A request that writes never becomes a request that reads. A response with status 301, 302 or 303 is returned to
-//     the caller. A 307 or 308 repeats the request, but only to the same host, port and scheme.
+//     the caller. After a 307 or 308, the request is repeated if the host, port and scheme are the same.
 //   - Redirects from https to http are not followed.
 func follow(next *http.Request, via []*http.Request) error {
 	first, last := via[0], via[len(via)-1]
@@ -118,7 +118,8 @@ func writes(method string) bool {
 	return method != "" && method != http.MethodGet && method != http.MethodHead
 }
 
-// origin returns the parts of a URL that must stay the same. Otherwise secrets are not sent.
+// origin returns the scheme, host and port of a URL. If a redirect changes the origin, secrets are removed from the
+// request.
 func origin(u *url.URL) string {
 	port := u.Port()
 	if port == "" {

@@ -16,14 +16,14 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// readBody reads a request's body as JSON. A body is refused if it is too large, comes too slowly, or has another type.
-// An optional body may be empty; the result is then "{}".
+// readBody reads a request's body as JSON. A body is refused if it is too large, arrives too slowly, or has a type
+// other than JSON. For an empty optional body, the result is "{}".
 func readBody(w http.ResponseWriter, r *http.Request, optional bool) ([]byte, error) {
 	if kind := r.Header.Get("Content-Type"); !isJSON(kind) && (!optional || kind != "") || r.Header.Get("Content-Encoding") != "" {
 		return nil, problem{name: "not_json", status: http.StatusUnsupportedMediaType, title: "The Content-Type must be application/json, without a Content-Encoding."}
 	}
 	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(bodyWithin)) // an error means only that there is no deadline
+	_ = control.SetReadDeadline(time.Now().Add(bodyWithin)) // if setting the deadline fails, the read has no deadline
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	var large *http.MaxBytesError
 	switch {
@@ -34,7 +34,7 @@ func readBody(w http.ResponseWriter, r *http.Request, optional bool) ([]byte, er
 	case optional && len(bytes.TrimSpace(body)) == 0:
 		body = []byte("{}")
 	}
-	_ = control.SetReadDeadline(time.Time{}) // a deadline that passes later would end the request's context
+	_ = control.SetReadDeadline(time.Time{}) // a deadline that passes during the answer would end the request's context
 	return body, nil
 }
 
@@ -45,8 +45,8 @@ func isJSON(kind string) bool {
 	return err == nil && media == "application/json" && (!ok || strings.EqualFold(charset, "utf-8"))
 }
 
-// members splits an object into its members. The values keep their exact bytes. Unknown names, repeated names and
-// invalid UTF-8 are refused.
+// members returns the members of a JSON object by name, with the exact bytes of the values. Unknown names, repeated
+// names and invalid UTF-8 are refused.
 func members(body []byte, known ...string) (map[string]jsontext.Value, error) {
 	dec := jsontext.NewDecoder(bytes.NewReader(body))
 	if dec.PeekKind() != '{' {
@@ -84,13 +84,13 @@ func notJSON(err error) error {
 	return malformed("the body is not valid JSON: %s", strings.TrimPrefix(err.Error(), "jsontext: "))
 }
 
-// fields reads the members of an object as given types. The function keeps the first error.
+// fields reads the members of an object as Go values, and keeps the first error.
 type fields struct {
 	of  map[string]jsontext.Value
 	err error
 }
 
-// text reads a text of at most the given number of characters.
+// text reads a text whose length in characters is between least and most.
 func (f *fields) text(name string, least, most int) string {
 	raw, ok := f.of[name]
 	var s string
@@ -116,7 +116,7 @@ func (f *fields) wrong(format string, args ...any) {
 	}
 }
 
-// whole reads a whole number between least and most.
+// whole reads an integer between least and most.
 func (f *fields) whole(name string, least, most int) int {
 	raw, ok := f.of[name]
 	if !ok {
@@ -129,7 +129,8 @@ func (f *fields) whole(name string, least, most int) int {
 	return n
 }
 
-// choice reads a member whose value is one of several words. If the member is missing, choice returns the first word.
+// choice reads a member whose value must be one of the words. If the member is missing, choice returns the first
+// word.
 func (f *fields) choice(name string, words ...string) string {
 	if _, ok := f.of[name]; !ok {
 		return words[0]

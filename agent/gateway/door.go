@@ -15,7 +15,7 @@ import (
 // State is the caller's view of a request.
 type State = state
 
-// Settled reports whether the request does not change until the caller or a person acts.
+// Settled reports whether the state is stable until the caller or a person acts.
 func (s state) Settled() bool { return s.settled() }
 
 // Over reports whether the request is in its last state.
@@ -24,26 +24,26 @@ func (s state) Over() bool { return s.over() }
 // Question is an approver's question to the caller.
 type Question = question
 
-// The statuses of a request that package mcpserver distinguishes.
+// The statuses that package mcpserver uses.
 const (
 	StatusApproved = string(approvers.Approved)
 	StatusRunning  = view.CallerRunning
 )
 
-// The dispositions that package mcpserver needs.
+// The dispositions that package mcpserver uses.
 const (
 	Executed  = executed
 	Denied    = denied
 	Uncertain = uncertain
 )
 
-// Handle adds a handler for one more path that clients can call. If serve returns an error, the client gets it as a
-// problem.
+// Handle adds a handler for a path. The gateway authenticates the client before it calls serve. If serve returns an
+// error, the client receives the error as a problem.
 func (g *Gateway) Handle(pattern, operation string, serve func(http.ResponseWriter, *http.Request, approvers.Client) error) {
 	g.mux.HandleFunc(pattern, g.client(operation, serve))
 }
 
-// Request reads a client's request. Request returns the client's view and the stored records.
+// Request reads a client's request. Request returns the client's view of the request and the stored records.
 func (g *Gateway) Request(ctx context.Context, client approvers.Client, id string) (State, view.CallerRequest, error) {
 	c, err := g.Views.Caller(ctx, client.Name, id)
 	if errors.Is(err, store.ErrDamaged) && g.Callers.Mend(ctx, err) {
@@ -59,8 +59,8 @@ func (g *Gateway) Request(ctx context.Context, client approvers.Client, id strin
 	return s, c, err
 }
 
-// Wait counts a waiting connection of a client until end is called. Wait returns an error if the client has too many
-// waiting connections.
+// Wait adds one to the number of a client's waiting connections, until end is called. Wait returns an error if the
+// client has too many waiting connections.
 func (g *Gateway) Wait(client string) (end func(), err error) {
 	if err := g.wait.begin(client); err != nil {
 		return nil, err
@@ -68,15 +68,15 @@ func (g *Gateway) Wait(client string) (end func(), err error) {
 	return func() { g.wait.end(client) }, nil
 }
 
-// ReadBody reads a request's body as JSON, within the limits for all callers.
+// ReadBody reads a request's body as JSON, within the gateway's limits.
 func ReadBody(w http.ResponseWriter, r *http.Request) ([]byte, error) { return readBody(w, r, false) }
 
-// Extend sets the write deadline again. So the next part of an answer has the same time as a whole answer without a
-// wait.
+// Extend restarts the write deadline. Sending a part of an answer then has the same time limit as sending a whole
+// answer.
 func Extend(w http.ResponseWriter) { extend(w) }
 
-// Explain returns a sentence for the caller about an error, and the time after which the caller can try again (zero:
-// unknown). known is false if the error's text is not meant for callers.
+// Explain returns a sentence about an error for the caller. again is the delay before a retry, or zero if the delay
+// is unknown. If the error is internal and its text is not for callers, known is false.
 func Explain(err error) (text string, again time.Duration, known bool) {
 	var p problem
 	if !errors.As(err, &p) {
@@ -89,7 +89,7 @@ func Explain(err error) (text string, again time.Duration, known bool) {
 	return text, p.again, p.name != "unavailable"
 }
 
-// upperFirst makes the first letter of an ASCII sentence a capital.
+// upperFirst changes the first letter of an ASCII sentence to upper case.
 func upperFirst(s string) string {
 	if s != "" && s[0] >= 'a' && s[0] <= 'z' {
 		return string(s[0]-'a'+'A') + s[1:]

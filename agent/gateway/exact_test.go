@@ -13,8 +13,8 @@ import (
 	"countersign/approvers"
 )
 
-// A caller gets the exact bytes of edited arguments, in an answer, in an event and in the receipt. The hash of these
-// bytes is args_sha256.
+// A caller gets the exact bytes of edited arguments, in an answer, in an event and in the receipt. The member
+// args_sha256 is the hash of these bytes.
 func TestEditedArgumentsAreExact(t *testing.T) {
 	for name, args := range map[string]string{
 		"white space":    "{ \"a\" :\t1 ,\r\n\r \"b\":[ 1,\n2 ] }",
@@ -54,7 +54,7 @@ func TestEditedArgumentsAreExact(t *testing.T) {
 				t.Errorf("the receipt has %+v (%v)", claims, err)
 			}
 
-			request.Execution.State = approvers.ExecutionSucceeded // the stream ends
+			request.Execution.State = approvers.ExecutionSucceeded // the last state, so that the stream ends
 			g = testGateway(t, fakeCallers{}, &fakeViews{request: request})
 			stream := httptest.NewRecorder()
 			g.ServeHTTP(stream, testRequest(t.Context(), http.MethodGet, "/v1/requests/req_1", "", "Accept", "text/event-stream"))

@@ -12,8 +12,8 @@ import (
 	"countersign/approvers/workflow"
 )
 
-// While a request is being stored, another request with the same key waits. If the wait takes too long, the answer says
-// so, and tells the caller to try again. Only one request is stored. Requests with other keys don't wait.
+// While a request is being stored, another request with the same key waits. After the time limit, the waiting request
+// gets an error with a Retry-After header. Only one request is stored. Requests with other keys don't wait.
 func TestKeyInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stored, storing := 0, make(chan struct{})

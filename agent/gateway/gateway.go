@@ -18,7 +18,7 @@ import (
 	"countersign/approvers/workflow/view"
 )
 
-// Callers has the use cases of callers. *workflow.Callers implements this interface.
+// Callers changes the requests of callers. *workflow.Callers implements this interface.
 type Callers interface {
 	Propose(ctx context.Context, p workflow.CallerCall) (id string, again bool, err error)
 	Claim(ctx context.Context, client approvers.Client, id, hash string) error
@@ -48,14 +48,14 @@ type Config struct {
 	Policy  func() *approvers.Policy // the policy in force
 	Key     ReceiptKey               // signs receipts
 	Log     *slog.Logger
-	// Resource is the public address of the gateway. An OAuth access token must be issued for this address. If Resource
-	// is empty, no access token is accepted.
+	// Resource is the public address of the gateway. An OAuth access token must have this address as its audience. If
+	// Resource is empty, the gateway refuses all access tokens.
 	Resource string
 	Now      func() time.Time                               // nil: time.Now
-	Count    func(client, operation string, statusCode int) // counts answers; client is empty if unknown; nil: nothing is counted
+	Count    func(client, operation string, statusCode int) // counts answers; client may be ""; nil: answers are not counted
 }
 
-// Gateway is the HTTP door. Gateway is safe for concurrent use.
+// Gateway is the HTTP handler of the API. Gateway is safe for concurrent use.
 type Gateway struct {
 	Config
 	mux    *http.ServeMux
@@ -64,7 +64,8 @@ type Gateway struct {
 	tokens tokens
 }
 
-// New returns a gateway. New stores the public key for receipts before the gateway answers its first request.
+// New returns a gateway. New stores the public key for receipts, so that callers can verify receipts from the first
+// request on.
 func New(ctx context.Context, c Config) (*Gateway, error) {
 	if c.Now == nil {
 		c.Now = time.Now
@@ -101,7 +102,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) { g.mux.Serv
 // Waiting returns how many connections wait for a change.
 func (g *Gateway) Waiting() int { return g.wait.all() }
 
-// Limits of a request that openapi.json does not state.
+// Limits that openapi.json does not state.
 const (
 	maxHeader  = 16 << 10
 	maxBody    = 192 << 10        // arguments, summary and state, with escapes
@@ -110,12 +111,12 @@ const (
 	idleWithin = 2 * time.Minute
 )
 
-// MaxConnections limits the open connections of all callers together.
+// MaxConnections limits the open connections of all callers in total.
 const MaxConnections = 8192
 
-// Server returns the server for a gateway, without its listener. A client that sends or reads slowly is cut off. While
-// more than half of the connections are open, the gateway closes each connection after its next answer. So a client
-// with many open connections does not block other clients.
+// Server returns the server for a gateway, without its listener. The server disconnects clients that send or read
+// slowly. While more than half of MaxConnections are open, the gateway closes each connection after its next answer.
+// For this reason, a client with many open connections does not block other clients.
 func Server(g *Gateway) *http.Server { return server(g, MaxConnections/2) }
 
 func server(g *Gateway, crowded int64) *http.Server {
@@ -152,7 +153,7 @@ func (g *Gateway) description(w http.ResponseWriter, _ *http.Request) error {
 	return sent(err)
 }
 
-// errSent means that the answer could not be sent, and that the connection can't be used any more.
+// errSent means that an answer was not sent completely, so the connection is unusable.
 var errSent = errors.New("the answer could not be sent")
 
 func sent(err error) error {
@@ -190,7 +191,7 @@ func (g *Gateway) open(operation string, serve func(http.ResponseWriter, *http.R
 	return func(w http.ResponseWriter, r *http.Request) { g.serve(w, r, "", operation, serve) }
 }
 
-// client serves a path for a client, which it identifies by the token.
+// client serves a path for authenticated clients.
 func (g *Gateway) client(operation string, serve func(http.ResponseWriter, *http.Request, approvers.Client) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		c, err := g.Authenticate(r)
@@ -202,8 +203,8 @@ func (g *Gateway) client(operation string, serve func(http.ResponseWriter, *http
 	}
 }
 
-// Authenticate returns the client to which a request's token belongs. If the token proves that the client represents a
-// person, the client has this person's id. An error is ready to be sent as the answer.
+// Authenticate returns the client to which a request's token belongs. If the token proves that the client acts for a
+// person, the field ActsFor has the person's id. The error can be sent to the client as it is.
 func (g *Gateway) Authenticate(r *http.Request) (approvers.Client, error) {
 	policy, token := g.Policy(), tokenOf(r)
 	if c, ok := policy.ClientOf(token); ok {
@@ -222,7 +223,7 @@ func (g *Gateway) Authenticate(r *http.Request) (approvers.Client, error) {
 
 var unauthorized = problem{name: "unauthorized", status: http.StatusUnauthorized, title: "The token is missing, or belongs to no client."}
 
-// tokenOf returns the token of a request, or "". A request with several tokens counts as a request without a token.
+// tokenOf returns the token of a request, or "". If a request has several tokens, tokenOf returns "".
 func tokenOf(r *http.Request) string {
 	given := r.Header.Values("Authorization")
 	if len(given) != 1 {
@@ -235,11 +236,12 @@ func tokenOf(r *http.Request) string {
 	return strings.Trim(token, " ")
 }
 
-// serve answers a request, and turns an error into a problem.
+// serve calls the handler of a request, and sends the handler's error as a problem.
 func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, client, operation string, serve func(http.ResponseWriter, *http.Request) error) {
 	out := &recorder{ResponseWriter: w}
 	control := http.NewResponseController(w)
-	_ = control.SetWriteDeadline(time.Now().Add(sendWithin)) // a waiting handler sets it again; an error means only that there is no deadline
+	// A waiting handler restarts the deadline. If setting the deadline fails, the write has no deadline.
+	_ = control.SetWriteDeadline(time.Now().Add(sendWithin))
 	out.Header().Set("Cache-Control", "no-store")
 	out.Header().Set("X-Content-Type-Options", "nosniff")
 	err := serve(out, r)
@@ -247,7 +249,7 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, client, operatio
 	switch {
 	case err == nil, errors.Is(err, errSent), out.status != 0:
 	case r.Context().Err() != nil:
-		out.status = 499 // the client has disconnected; logs and metrics use 499 for this
+		out.status = 499 // the client has disconnected; 499 is the usual code for this in logs and metrics
 	default:
 		if !errors.As(err, &p) {
 			p = problemOf(err)
@@ -264,7 +266,7 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, client, operatio
 	g.Log.Debug("answered a caller", "client", client, "operation", operation, "status", out.status)
 }
 
-// challenge says how to authenticate, and where to get a token (RFC 6750, RFC 9728).
+// challenge returns the header that says how to authenticate, and where to get a token (RFC 6750, RFC 9728).
 func (g *Gateway) challenge(r *http.Request) string {
 	c := `Bearer realm="countersign"`
 	if r.Header.Get("Authorization") != "" {
@@ -276,19 +278,19 @@ func (g *Gateway) challenge(r *http.Request) string {
 	return c
 }
 
-// flights has the requests that are being stored at this moment, by client and key.
+// flights has the requests that are currently being stored, by client and key.
 type flights struct {
 	mu sync.Mutex
 	by map[string]*flight
 }
 
-// flight is one request that is being stored. landed is closed when the storing has ended, successfully or not.
+// flight is one request that is being stored. landed is closed when the request is stored or has failed.
 type flight struct{ landed chan struct{} }
 
 // inFlightFor is how long a request waits while another request with the same key is being stored.
 const inFlightFor = 5 * time.Second
 
-// begin registers that a request is being stored, and waits for an earlier request with the same key. The caller must
+// begin waits until no other request with the same key is being stored, and registers the request. The caller must
 // call end when the request is stored or has failed.
 func (f *flights) begin(ctx context.Context, key string) (end func(), err error) {
 	patience := time.NewTimer(inFlightFor)

@@ -19,7 +19,8 @@ import (
 	"countersign/store"
 )
 
-// The receipt key is kept in its file. A key file is refused if other users can read it or if it contains no key.
+// OpenReceiptKey returns the same key whenever it opens the same file. A key file is refused if other users can read
+// it, or if it contains no key.
 func TestReceiptKeyFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "key")
 	made, err := OpenReceiptKey(path)
@@ -49,7 +50,7 @@ func TestReceiptKeyFile(t *testing.T) {
 
 func TestChanged(t *testing.T) {
 	for _, c := range []struct{ before, after, want string }{
-		{`{"a":1,"b":2}`, `{ "b":2, "a":1.0 }`, "/a"}, // numbers are compared as they are written
+		{`{"a":1,"b":2}`, `{ "b":2, "a":1.0 }`, "/a"}, // numbers are equal if their text is equal
 		{`{"a":{"x":1,"y":[1]},"b":2}`, `{"a":{"x":1,"y":[2],"z":0}}`, "/a/y /a/z /b"},
 		{`{"a/b~c":1}`, `{}`, "/a~1b~0c"},
 		{`{"a":{}}`, `{"a":null}`, "/a"},
@@ -61,7 +62,7 @@ func TestChanged(t *testing.T) {
 	}
 }
 
-// A request's token counts only if the request has exactly one Authorization header.
+// tokenOf returns a token only if the request has exactly one Authorization header.
 func TestTokenOf(t *testing.T) {
 	for _, c := range []struct {
 		headers []string
@@ -80,7 +81,7 @@ func TestTokenOf(t *testing.T) {
 	}
 }
 
-// Every problem code of the workflow has an answer, and openapi.json describes every answer.
+// Every problem code of the workflow has an entry in problems. openapi.json describes every entry.
 func TestProblemsAreDescribed(t *testing.T) {
 	for code, p := range problems {
 		if p.status < 400 || p.title == "" {
@@ -105,8 +106,8 @@ func TestProblemsAreDescribed(t *testing.T) {
 	}
 }
 
-// The gateway closes a damaged record before it reads its request again. If the stored keys are lost, the gateway
-// publishes its own key again.
+// If a record is damaged, the gateway closes the record, and then reads the request. If the stored receipt keys are
+// lost, the gateway publishes its own key.
 func TestDamagedRecords(t *testing.T) {
 	damaged := &store.DamagedError{Damage: store.Damage{Bucket: "calls", ID: "req_1", Why: "a test says so"}}
 	published := 0
@@ -155,7 +156,7 @@ func FuzzMembers(f *testing.F) {
 	})
 }
 
-// Connections stay open between two requests only while there are few connections. So a client that collects
+// Idle connections stay open only while there are few connections. For this reason, a client that collects
 // connections does not block other clients.
 func TestCrowdedConnections(t *testing.T) {
 	srv := server(testGateway(t, fakeCallers{}, &fakeViews{}), 2)
@@ -183,7 +184,7 @@ func TestCrowdedConnections(t *testing.T) {
 			t.Errorf("with %d connections, the last one is closed: %t", i+1, closed)
 		}
 	}
-	for range 500 { // until the closed ones are counted
+	for range 500 { // until the server has counted the closed connections
 		if !asks(callers[0]) {
 			return
 		}

@@ -76,7 +76,7 @@ func testRequest(ctx context.Context, method, path, body string, header ...strin
 	return r
 }
 
-// edited is an approved call whose arguments an approver has changed.
+// edited returns an approved call whose arguments an approver has changed.
 func edited(args string) view.CallerRequest {
 	at := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 	return view.CallerRequest{

@@ -21,9 +21,9 @@ import (
 	"countersign/approvers"
 )
 
-// The gateway is an OAuth 2.1 resource server (RFC 9728): it accepts access tokens (RFC 9068) that an authorization
-// server has issued for the gateway. The policy says which server's tokens belong to which client. There are two kinds
-// of tokens:
+// The gateway is an OAuth 2.1 resource server (RFC 9728). The gateway accepts access tokens (RFC 9068) that an
+// authorization server has issued for the gateway. The policy assigns the tokens of a server to a client. There are
+// two kinds of tokens:
 //
 //   - the client's own token: its claim sub is the client's subject. Such a token does not prove that the client acts
 //     for a person.
@@ -35,19 +35,19 @@ import (
 const (
 	maxToken    = 8 << 10
 	tokenLeeway = 30 * time.Second // tolerated difference between clocks
-	keysFresh   = time.Hour        // after that, the keys of an issuer are read again
-	keysStale   = 6 * time.Hour    // how long keys are used when the issuer can't be reached
-	keysPause   = 30 * time.Second // shortest time between two reads of one issuer's keys, for any tokens
-	keysWithin  = 10 * time.Second // for reading them
-	maxKeys     = 1 << 20          // largest document of an issuer, in bytes
+	keysFresh   = time.Hour        // age after which an issuer's keys are read again
+	keysStale   = 6 * time.Hour    // maximum age of the keys if the issuer is unreachable
+	keysPause   = 30 * time.Second // minimum time between two reads of an issuer's keys, whatever tokens arrive
+	keysWithin  = 10 * time.Second // time limit for a read of the keys
+	maxKeys     = 1 << 20          // maximum size of a document of an issuer, in bytes
 )
 
 // tokenTypes lists the permitted values of typ in the header of an access token.
 var tokenTypes = []string{"", "jwt", "at+jwt", "application/at+jwt"}
 
-// tokens checks the access tokens of OAuth. tokens is safe for concurrent use.
+// tokens checks OAuth access tokens. tokens is safe for concurrent use.
 type tokens struct {
-	resource string // the gateway's identifier, which must be in a token's audience
+	resource string // the gateway's identifier, which a token's audience must contain
 	now      func() time.Time
 	mu       sync.Mutex
 	issuers  map[string]*issuerKeys // by the issuer and its permitted hosts
@@ -70,7 +70,7 @@ func refusedToken(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", errToken, fmt.Sprintf(format, args...))
 }
 
-// clientOf returns the client to which a token belongs, and the person whom the client represents.
+// clientOf returns the client to which a token belongs, and the person for whom the client acts.
 func (t *tokens) clientOf(ctx context.Context, p *approvers.Policy, token string) (approvers.Client, error) {
 	none := approvers.Client{}
 	var algorithms []jose.SignatureAlgorithm
@@ -128,7 +128,8 @@ func (t *tokens) clientOf(ctx context.Context, p *approvers.Policy, token string
 	return t.actsFor(client, claims, all)
 }
 
-// After the signature of a token is valid, actsFor checks its claims.
+// actsFor checks the claims of a token whose signature is valid. If the token has a claim act, actsFor adds the
+// person to the client.
 func (t *tokens) actsFor(client approvers.Client, claims tokenClaims, all map[string]any) (approvers.Client, error) {
 	none := approvers.Client{}
 	switch err := claims.ValidateWithLeeway(jwt.Expected{Issuer: client.OAuth.Issuer, AnyAudience: jwt.Audience{t.resource}, Time: t.now()}, tokenLeeway); {
@@ -144,9 +145,10 @@ func (t *tokens) actsFor(client approvers.Client, claims tokenClaims, all map[st
 	client.Until = claims.Expiry.Time()
 	switch {
 	case claims.Act == nil:
-		return client, nil // the subject was compared before the signature was checked, from the same bytes
+		return client, nil // clientOf has already compared the subject
 	case claims.Act.Issuer != "" && claims.Act.Issuer != client.OAuth.Issuer:
-		return none, refusedToken("its act is about an agent of another issuer") // which may have the same sub there
+		// Another issuer may use the same sub for another agent.
+		return none, refusedToken("its act is about an agent of another issuer")
 	case client.OAuth.Person == "":
 		return none, refusedToken("the client acts for a person, and the policy names no claim with that person")
 	}
@@ -179,21 +181,22 @@ type issuerKeys struct {
 
 	reading sync.Mutex // held while the keys are read, so that they are read once
 
-	mu    sync.Mutex // protects the following
+	mu    sync.Mutex // protects the fields below
 	keys  []jose.JSONWebKey
-	read  time.Time // when keys were read
-	tried time.Time // when the last read was tried
-	err   error     // the error of the last try
+	read  time.Time // time of the last successful read
+	tried time.Time // time of the last read, successful or not
+	err   error     // error of the last read
 }
 
-// find returns the keys that may have signed a token: the keys with the token's key id, or all keys if the token has no
-// key id. If the keys are old or the key id is unknown, find reads the keys from the issuer again, but not too often.
-// Only callers that need the new keys wait for this read.
+// find returns the keys that may have signed a token. These are the keys with the token's key id. If the token has no
+// key id, find returns all keys. If the keys are old or the key id is unknown, find reads the keys from the issuer,
+// at most once per keysPause. Callers that can use the present keys do not wait for the read.
 func (k *issuerKeys) find(ctx context.Context, id string) ([]jose.JSONWebKey, error) {
 	if k.outdated(id) {
 		k.reading.Lock()
 		if k.outdated(id) {
-			keys, err := k.fetch(context.WithoutCancel(ctx)) // other callers need the keys even if this caller disconnects
+			// The read continues when this caller disconnects, because other callers need the keys.
+			keys, err := k.fetch(context.WithoutCancel(ctx))
 			k.mu.Lock()
 			if k.tried, k.err = k.now(), err; err == nil {
 				k.keys, k.read = keys, k.tried
@@ -214,7 +217,7 @@ func (k *issuerKeys) find(ctx context.Context, id string) ([]jose.JSONWebKey, er
 	return found, nil
 }
 
-// outdated reports whether the keys must be read before a token can be checked.
+// outdated reports whether the keys must be read from the issuer before a token with this key id is checked.
 func (k *issuerKeys) outdated(id string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -228,7 +231,7 @@ func CheckIssuer(ctx context.Context, o approvers.OAuth) error {
 	return err
 }
 
-// matching returns the keys with an id, or all. The caller holds mu.
+// matching returns the keys with the key id. For an empty id, matching returns all keys. The caller must hold mu.
 func (k *issuerKeys) matching(id string) []jose.JSONWebKey {
 	if id == "" {
 		return k.keys
@@ -283,7 +286,8 @@ func (k *issuerKeys) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
 	}
 	var usable []jose.JSONWebKey
 	for _, raw := range set.Keys {
-		var key jose.JSONWebKey // one that can't be read, such as one of a new kind, does not spoil the others (RFC 7517, section 5)
+		// An unreadable key, such as one of a new kind, does not affect the others (RFC 7517, section 5).
+		var key jose.JSONWebKey
 		if json.Unmarshal(raw, &key) == nil && key.Valid() && key.IsPublic() && (key.Use == "" || key.Use == "sig") {
 			usable = append(usable, key)
 		}
@@ -332,7 +336,7 @@ func resourceMetadata(resource string) string {
 	return u.Scheme + "://" + u.Host + resourcePath + strings.TrimSuffix(u.EscapedPath(), "/")
 }
 
-// metadata says which authorization servers issue tokens for the gateway (RFC 9728).
+// metadata serves the list of authorization servers that issue tokens for the gateway (RFC 9728).
 func (g *Gateway) metadata(w http.ResponseWriter, _ *http.Request) error {
 	issuers := []string{}
 	for _, c := range g.Policy().Clients {

@@ -30,16 +30,16 @@ import (
 
 const resource = "https://gate.example.com/agents"
 
-// issuerHarness is an authorization server, and a gateway that accepts the server's tokens.
+// issuerHarness has an authorization server, and a gateway that accepts the server's tokens.
 type issuerHarness struct {
 	*Gateway
 	*testing.T
 	url     string
 	keys    map[string]crypto.Signer // by key id
 	served  []string                 // key ids that the server publishes
-	foreign []string                 // further entries of its key set
+	foreign []string                 // entries of the key set that are not keys of the server
 	down    bool
-	reads   atomic.Int64 // of its keys
+	reads   atomic.Int64 // number of reads of the keys
 	clock   time.Time
 	policy  *approvers.Policy
 }
@@ -116,7 +116,7 @@ func (h *issuerHarness) claims(changes map[string]any) map[string]any {
 	return out
 }
 
-// token signs claims with a key.
+// token returns a token: the claims, signed with a key.
 func (h *issuerHarness) token(algorithm, key string, claims map[string]any, headers ...any) string {
 	h.Helper()
 	o := (&jose.SignerOptions{}).WithType("at+jwt").WithHeader("kid", key)
@@ -134,13 +134,13 @@ func (h *issuerHarness) token(algorithm, key string, claims map[string]any, head
 	return token
 }
 
-// who authenticates a request with a token, and returns the client and the person.
+// who authenticates a request with a token, and returns the names of the client and of the person.
 func (h *issuerHarness) who(token string) (string, error) {
 	c, err := h.Authenticate(testRequest(context.Background(), http.MethodGet, "/v1/requests/req_1", "", "Authorization", "Bearer "+token))
 	return c.Name + " for " + c.ActsFor, err
 }
 
-// A token belongs to a client, or to a person whom a client represents.
+// A token belongs to a client, or to a person for whom a client acts.
 func TestAccessTokens(t *testing.T) {
 	h := newIssuer(t)
 	for want, token := range map[string]string{
@@ -151,7 +151,7 @@ func TestAccessTokens(t *testing.T) {
 		"rsa for U0003":     h.token("RS256", "rsa", h.claims(map[string]any{"sub": "x", "act": map[string]any{"sub": "rsa-id", "act": map[string]any{"sub": "ec-id"}}, "slack": "U0003"})),
 		"static for ":       testToken,
 		"rsa for \x00skew":  h.token("RS256", "rsa", h.claims(map[string]any{"exp": h.clock.Add(-tokenLeeway / 2).Unix(), "nbf": h.clock.Add(tokenLeeway / 2).Unix()})),
-		"rsa for \x00claim": h.token("RS256", "rsa", h.claims(map[string]any{"slack": "U0002", "on_behalf_of": "U0002"})), // without act, nobody is acted for
+		"rsa for \x00claim": h.token("RS256", "rsa", h.claims(map[string]any{"slack": "U0002", "on_behalf_of": "U0002"})), // without the claim act, the client acts for no person
 	} {
 		want, _, _ = strings.Cut(want, "\x00")
 		if got, err := h.who(token); err != nil || got != want {
@@ -182,7 +182,7 @@ func TestStreamEndsWithToken(t *testing.T) {
 	})
 }
 
-// A token with any wrong part is refused.
+// Each of these tokens has one wrong part and is refused.
 func TestAttackedTokens(t *testing.T) {
 	h := newIssuer(t)
 	if _, err := h.who(h.token("RS256", "rsa", h.claims(nil))); err != nil {
@@ -273,7 +273,7 @@ func TestAttackedTokens(t *testing.T) {
 	}
 }
 
-// If a key can't be read, for example because its kind is unknown, the other keys still work.
+// If a key can't be read, for example because its kind is unknown, the gateway uses the other keys.
 func TestForeignKeys(t *testing.T) {
 	h := newIssuer(t)
 	h.foreign = []string{
@@ -290,8 +290,8 @@ func TestForeignKeys(t *testing.T) {
 	}
 }
 
-// Whatever tokens come, the gateway rarely reads an issuer's keys. New keys are found. If the issuer is down, old keys
-// are used for some time.
+// The gateway reads an issuer's keys rarely, whatever tokens arrive. The gateway finds new keys. If the issuer is
+// down, the gateway uses the old keys for a limited time.
 func TestKeysOfIssuer(t *testing.T) {
 	h := newIssuer(t)
 	own := func(key string) error {
@@ -326,14 +326,14 @@ func TestKeysOfIssuer(t *testing.T) {
 	if err := own("next"); err == nil || errors.Is(err, unauthorized) || problemOf(err).status != http.StatusServiceUnavailable {
 		t.Errorf("when the issuer was down for long: %v", err)
 	}
-	h.policy.Clients[1].OAuth.Allow = nil // the guard refuses this machine
+	h.policy.Clients[1].OAuth.Allow = nil // without an allow entry, the guard refuses this machine
 	h.down = false
 	if err := own("next"); err == nil || !strings.Contains(err.Error(), "this machine") {
 		t.Errorf("an issuer on this machine: %v", err)
 	}
 }
 
-// The answer 401 and the metadata lead a client to the authorization server.
+// A client finds the authorization server from the answer 401 and the metadata.
 func TestResourceMetadata(t *testing.T) {
 	h := newIssuer(t)
 	get := func(path, token string) *httptest.ResponseRecorder {

@@ -17,14 +17,14 @@ type problem struct {
 	status int
 	title  string
 	detail string
-	id     string // the request that the problem is about
-	state  string // the status of that request
+	id     string // id of the approval request that the problem is about
+	state  string // status of this approval request
 	again  time.Duration
 }
 
 func (p problem) Error() string { return fmt.Sprintf("%s: %s %s", p.name, p.title, p.detail) }
 
-// problemType begins the types of problems.
+// problemType is the prefix of the types of problems.
 const problemType = "urn:countersign:problem:"
 
 // write sends the problem.
@@ -38,7 +38,7 @@ func (p problem) write(w http.ResponseWriter) {
 		State  string `json:"request_status,omitempty"`
 	}{problemType + p.name, p.title, p.status, p.detail, p.id, p.state})
 	if err != nil {
-		panic(err) // strings and a number always marshal
+		panic(err) // encoding strings and a number can't fail
 	}
 	w.Header().Set("Content-Type", "application/problem+json")
 	if p.again > 0 {
@@ -46,7 +46,7 @@ func (p problem) write(w http.ResponseWriter) {
 	}
 	extend(w)
 	w.WriteHeader(p.status)
-	_, _ = w.Write(body) // nothing can be done about an error here
+	_, _ = w.Write(body) // an error here can't be reported to the client
 }
 
 func malformed(format string, args ...any) problem {
@@ -75,8 +75,8 @@ var problems = map[workflow.CallerCode]problem{
 	workflow.CallerPaused:       {status: http.StatusServiceUnavailable, title: "Everything is paused."},
 }
 
-// problemOf turns an error into an answer. An error that is not for callers becomes "unavailable". Its text is only in
-// the log.
+// problemOf converts an error into the problem for the caller. An internal error becomes "unavailable", and its text
+// goes only to the log.
 func problemOf(err error) problem {
 	var known *workflow.CallerProblem
 	if errors.As(err, &known) {

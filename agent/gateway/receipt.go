@@ -38,7 +38,7 @@ func NewReceiptKey() ReceiptKey {
 
 // Public returns the public key.
 func (k ReceiptKey) Public() []byte {
-	public, _ := k.private.Public().(ed25519.PublicKey) // always of this type
+	public, _ := k.private.Public().(ed25519.PublicKey) // an Ed25519 key always has this type
 	return public
 }
 
@@ -54,7 +54,8 @@ var ErrKeyFile = errors.New("the file of the key for receipts can't be used")
 // keyFilePrefix begins the only line of a key file. The seed of the key follows in base64.
 const keyFilePrefix = "countersign-receipt-key:"
 
-// OpenReceiptKey reads the key in a file, or makes a key and the file. Only the owner may have access to the file.
+// OpenReceiptKey reads the key in a file. If there is no file, OpenReceiptKey creates a key and the file. Only the
+// owner of the file may have access to the file.
 func OpenReceiptKey(path string) (ReceiptKey, error) {
 	k := NewReceiptKey()
 	line := keyFilePrefix + base64.StdEncoding.EncodeToString(k.private.Seed()) + "\n"
@@ -88,15 +89,15 @@ func OpenReceiptKey(path string) (ReceiptKey, error) {
 	return ReceiptKey{ed25519.NewKeyFromSeed(seed)}, nil
 }
 
-// ReceiptType is the typ in the header of a receipt. It distinguishes receipts from other JWTs.
+// ReceiptType is the typ in the header of a receipt. The type distinguishes receipts from other JWTs.
 const ReceiptType = "countersign-receipt+jwt"
 
 // issuer is the iss of a receipt.
 const issuer = "countersign"
 
-// ReceiptClaims has the claims of a receipt, except the registered claims. These are the registered claims: iss is
-// "countersign", aud is the client's audience, sub is the client's name, jti is the execution's id, and exp is the time
-// until which the run may begin.
+// ReceiptClaims has the private claims of a receipt. A receipt also has registered claims: iss is "countersign", aud
+// is the client's audience, and sub is the client's name. jti is the execution's id, and exp is the time until which
+// the run may begin.
 type ReceiptClaims struct {
 	Request    string `json:"request"`
 	Tool       string `json:"tool"`
@@ -104,7 +105,7 @@ type ReceiptClaims struct {
 	ArgsHash   string `json:"args_sha256"`
 }
 
-// receipt makes the receipt of an approved call. The same state and key always give the same receipt.
+// receipt returns the receipt of an approved call. For the same state and key, the receipt is the same.
 func (g *Gateway) receipt(c view.CallerRequest, s state) (string, error) {
 	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.EdDSA, Key: g.Key.private},
 		(&jose.SignerOptions{}).WithType(ReceiptType).WithHeader(jose.HeaderKey("kid"), g.Key.ID()))
@@ -120,7 +121,7 @@ func (g *Gateway) receipt(c view.CallerRequest, s state) (string, error) {
 	if c.Request != nil {
 		decided, until = c.Request.ClosedAt, c.Request.RunBy
 	} else if e.State == approvers.ExecutionExecuting {
-		until = e.StartedAt // it has begun, so nothing may begin later
+		until = e.StartedAt // the run has begun, so no run may begin later
 	}
 	token, err := jwt.Signed(signer).Claims(jwt.Claims{
 		Issuer: issuer, Subject: name, Audience: jwt.Audience{audience}, ID: e.ID, IssuedAt: jwt.NewNumericDate(decided),
@@ -138,7 +139,8 @@ func (g *Gateway) keys(w http.ResponseWriter, r *http.Request) error {
 	if err != nil && !errors.Is(err, store.ErrDamaged) {
 		return err
 	}
-	if !slices.ContainsFunc(known, func(k settings.ReceiptKey) bool { return k.ID == g.Key.ID() }) { // the stored keys were damaged
+	// If the stored keys were damaged, the key of this process is added.
+	if !slices.ContainsFunc(known, func(k settings.ReceiptKey) bool { return k.ID == g.Key.ID() }) {
 		if err := g.Callers.PublishReceiptKey(r.Context(), g.Key.ID(), g.Key.Public()); err != nil {
 			return err
 		}

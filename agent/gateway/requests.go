@@ -19,16 +19,16 @@ import (
 const (
 	maxTool    = 200
 	maxKey     = 255
-	maxText    = 3000  // a summary, a reason or an answer
+	maxText    = 3000  // limit for a summary, a reason or an answer
 	maxState   = 4096  //
-	maxOutcome = 65536 // the text of an outcome
+	maxOutcome = 65536 // limit for the text of an outcome
 	maxWait    = 55    // seconds
 )
 
-// slackUser is the form of a Slack user's id.
+// slackUser matches the id of a Slack user.
 var slackUser = regexp.MustCompile(`^[UW][A-Z0-9]{1,30}$`)
 
-// create stores a request. If the client asks for a wait, create waits for the decision.
+// create stores a new request. If the client requests a wait, create waits for the decision.
 func (g *Gateway) create(w http.ResponseWriter, r *http.Request, client approvers.Client) error {
 	key, err := keyOf(r)
 	if err != nil {
@@ -135,13 +135,13 @@ func (f *fields) accepts(mode approvers.CallerMode) bool {
 	return slices.Contains(words, "edit")
 }
 
-// state answers with the state of a request.
+// state returns the state of a request.
 func (g *Gateway) state(ctx context.Context, client approvers.Client, id string) (state, error) {
 	s, _, err := g.Request(ctx, client, id)
 	return s, err
 }
 
-// claim uses up an approval.
+// claim claims an approval, so that the caller may run its tool once.
 func (g *Gateway) claim(w http.ResponseWriter, r *http.Request, client approvers.Client) error {
 	return g.act(w, r, client, false, []string{"args_sha256"}, func(f *fields, id string) error {
 		hash := f.text("args_sha256", 64, 64)
@@ -152,7 +152,7 @@ func (g *Gateway) claim(w http.ResponseWriter, r *http.Request, client approvers
 	})
 }
 
-// outcome records how a run ended.
+// outcome records the outcome of a run by the caller.
 func (g *Gateway) outcome(w http.ResponseWriter, r *http.Request, client approvers.Client) error {
 	return g.act(w, r, client, false, []string{"status", "text"}, func(f *fields, id string) error {
 		if _, ok := f.of["status"]; !ok {
@@ -167,7 +167,7 @@ func (g *Gateway) outcome(w http.ResponseWriter, r *http.Request, client approve
 	})
 }
 
-// withdraw withdraws a request.
+// withdraw withdraws a request for its caller.
 func (g *Gateway) withdraw(w http.ResponseWriter, r *http.Request, client approvers.Client) error {
 	return g.act(w, r, client, true, []string{"reason"}, func(f *fields, id string) error {
 		reason := f.text("reason", 0, maxText)
@@ -178,7 +178,7 @@ func (g *Gateway) withdraw(w http.ResponseWriter, r *http.Request, client approv
 	})
 }
 
-// answer answers an approver's question.
+// answer records the caller's answer to an approver's question.
 func (g *Gateway) answer(w http.ResponseWriter, r *http.Request, client approvers.Client) error {
 	return g.act(w, r, client, false, []string{"question", "text"}, func(f *fields, id string) error {
 		if _, ok := f.of["question"]; !ok {

@@ -41,7 +41,7 @@ type state struct {
 type decision struct {
 	Type      string          `json:"type"`
 	Automatic bool            `json:"automatic,omitempty"`
-	Args      json.RawMessage `json:"-"` // set for an edit; see the method json
+	Args      json.RawMessage `json:"-"` // arguments of an edit; see the method json
 	ArgsJSON  string          `json:"args_json,omitempty"`
 	Changed   []string        `json:"changed,omitempty"`
 	By        []role          `json:"by"`
@@ -68,7 +68,7 @@ const (
 	uncertain = "outcome-unknown"
 )
 
-// settled reports whether the request does not change until the caller or a person acts.
+// settled reports whether the state is stable until the caller or a person acts.
 func (s state) settled() bool {
 	switch s.Status {
 	case string(approvers.Pending):
@@ -84,7 +84,7 @@ func (s state) over() bool {
 	return !slices.Contains([]string{string(approvers.Pending), string(approvers.Approved), view.CallerRunning, view.CallerUnknown}, s.Status)
 }
 
-// write sends the request.
+// write sends the state as the answer.
 func (s state) write(w http.ResponseWriter, status int) error {
 	extend(w)
 	w.Header().Set("Content-Type", "application/json")
@@ -94,21 +94,21 @@ func (s state) write(w http.ResponseWriter, status int) error {
 	return sent(err)
 }
 
-// json returns the request as JSON. The arguments of an edit keep their exact bytes, because args_sha256 is the hash of
-// these bytes. A JSON encoder would remove white space from the arguments. Therefore json inserts the arguments into
-// the encoded text.
+// json returns the state as JSON. The arguments of an edit keep their exact bytes, because args_sha256 is the hash of
+// these bytes. A JSON encoder would remove white space from the arguments, so json inserts the arguments after the
+// encoding.
 func (s state) json() []byte {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(s); err != nil {
-		panic(err) // texts, numbers and times always marshal
+		panic(err) // encoding texts, numbers and times can't fail
 	}
 	out := bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 	if s.Decision == nil || s.Decision.Args == nil {
 		return out
 	}
-	const begin = `"decision":{` // can match only here, because quotation marks in texts are escaped
+	const begin = `"decision":{` // matches only the member decision, because quotation marks in texts are escaped
 	return bytes.Replace(out, []byte(begin), slices.Concat([]byte(begin+`"args":`), s.Decision.Args, []byte{','}), 1)
 }
 
@@ -144,7 +144,8 @@ func (g *Gateway) stateOf(c view.CallerRequest) (state, error) {
 		s.Disposition = denied
 	}
 	sum := sha256.Sum256(s.json())
-	s.etag = strconv.Quote(hex.EncodeToString(sum[:12])) // without the receipt, whose key differs between replicas
+	// The tag does not cover the receipt, whose key differs between replicas.
+	s.etag = strconv.Quote(hex.EncodeToString(sum[:12]))
 	if own.Caller.Decides() && c.Execution != nil && (s.Status == string(approvers.Approved) || s.Status == view.CallerRunning) {
 		var err error
 		if s.Receipt, err = g.receipt(c, s); err != nil {
@@ -169,7 +170,7 @@ func (s *state) run(e approvers.Execution) {
 	}
 }
 
-// asked adds the approvers' questions and decisions to the state.
+// asked adds the approvers' questions and decisions in a request to the state.
 func (s *state) asked(p *approvers.Policy, r approvers.Request) {
 	for i, m := range r.Remarks {
 		if m.Kind != approvers.Question {
@@ -237,8 +238,8 @@ func hashOf(b []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// changed compares two JSON objects. The function returns JSON pointers to the outermost members that were added,
-// removed or changed.
+// changed compares two JSON objects. It returns JSON pointers to the outermost members that were added, removed or
+// changed.
 func changed(before, after json.RawMessage) []string {
 	return differences("", before, after)
 }

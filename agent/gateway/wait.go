@@ -13,13 +13,13 @@ import (
 	"countersign/approvers"
 )
 
-// maxWaiting limits how many connections of one client may wait for a change.
+// maxWaiting limits the waiting connections of one client.
 const maxWaiting = 2000
 
 // Timing of event streams.
 const (
-	heartbeat = 15 * time.Second // between comments, so that connections without events stay open
-	longest   = time.Hour        // a stream ends after this time, and the caller opens another one
+	heartbeat = 15 * time.Second // interval of comments, which keep connections without events open
+	longest   = time.Hour        // length of a stream, after which the caller opens another one
 )
 
 // waits counts the waiting connections of each client.
@@ -110,12 +110,12 @@ func wantsEvents(r *http.Request) bool {
 	return false
 }
 
-// settled reads a request, and waits until it is settled or the time is over.
+// settled waits until a request is settled or the time is over, and returns the state of the request.
 func (g *Gateway) settled(ctx context.Context, client approvers.Client, id string, seconds int) (state, error) {
 	return g.until(ctx, client, id, seconds, state.settled)
 }
 
-// until reads a request again after each change, until wanted returns true or the time is over.
+// until reads a request after each change. It returns when wanted returns true or the time is over.
 func (g *Gateway) until(ctx context.Context, client approvers.Client, id string, seconds int, wanted func(state) bool) (state, error) {
 	s, err := g.state(ctx, client, id)
 	if err != nil || seconds == 0 || wanted(s) {
@@ -130,7 +130,8 @@ func (g *Gateway) until(ctx context.Context, client approvers.Client, id string,
 	over := time.NewTimer(time.Duration(seconds) * time.Second)
 	defer over.Stop()
 	for {
-		if s, err = g.state(ctx, client, id); err != nil || wanted(s) { // it may have changed before Watch
+		// The request may have changed before the call of Watch.
+		if s, err = g.state(ctx, client, id); err != nil || wanted(s) {
 			return s, err
 		}
 		select {
@@ -143,12 +144,14 @@ func (g *Gateway) until(ctx context.Context, client approvers.Client, id string,
 	}
 }
 
-// extend sets the write deadline again. So an answer after a wait has the same time as any other answer.
+// extend restarts the write deadline, so that a wait before an answer does not shorten the time for sending the
+// answer.
 func extend(w http.ResponseWriter) {
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(sendWithin)) // an error means only that there is no deadline
+	// If setting the deadline fails, the write has no deadline.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(sendWithin))
 }
 
-// stream sends each state of a request as an event, until its last state.
+// stream sends each state of a request as an event. The stream ends after the last state of the request.
 func (g *Gateway) stream(w http.ResponseWriter, r *http.Request, client approvers.Client, id string) error {
 	if err := g.wait.begin(client.Name); err != nil {
 		return err
@@ -171,7 +174,7 @@ func (g *Gateway) stream(w http.ResponseWriter, r *http.Request, client approver
 		}
 		if shown == "" {
 			w.Header().Set("Content-Type", "text/event-stream")
-			w.Header().Set("X-Accel-Buffering", "no") // for proxies that collect answers
+			w.Header().Set("X-Accel-Buffering", "no") // for proxies that would buffer the answer
 			w.WriteHeader(http.StatusOK)
 		}
 		if s.etag != shown {
@@ -187,7 +190,7 @@ func (g *Gateway) stream(w http.ResponseWriter, r *http.Request, client approver
 				return err
 			}
 			if c, ok := g.Policy().Client(client.Name); !ok || !c.Same(client) {
-				return nil // the credentials are no longer valid
+				return nil // the credentials have become invalid
 			}
 		case <-end.C:
 			return nil
@@ -197,8 +200,8 @@ func (g *Gateway) stream(w http.ResponseWriter, r *http.Request, client approver
 	}
 }
 
-// eventLines returns the data of an event. Each line of the data is a line of the event. An event can't contain CR,
-// because CR ends a line. In JSON, CR is only white space, so eventLines replaces it by LF.
+// eventLines returns JSON data as the lines of an event. CR would end a line of the event. In JSON, CR occurs only as
+// white space, so eventLines may replace CR by LF.
 func eventLines(data []byte) string {
 	lines := strings.FieldsFunc(string(data), func(c rune) bool { return c == '\r' || c == '\n' })
 	return "data: " + strings.Join(lines, "\ndata: ") + "\n"

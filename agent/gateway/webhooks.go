@@ -25,16 +25,16 @@ import (
 	"countersign/store"
 )
 
-// WebhookWorkers is how many webhooks are called at the same time. Each client has at most one delivery at a time.
+// WebhookWorkers is the number of concurrent deliveries. Each client has at most one delivery at a time.
 const WebhookWorkers = 8
 
 // Limits of a delivery.
 const (
-	webhookWithin    = 15 * time.Second // until the receiver has answered
-	webhookMostAfter = time.Hour        // the longest wait that a receiver can request with Retry-After
+	webhookWithin    = 15 * time.Second // time limit for the receiver's answer
+	webhookMostAfter = time.Hour        // the longest delay that a receiver can request with Retry-After
 )
 
-// WebhookCallers has the use cases of deliveries. *workflow.Callers implements this interface.
+// WebhookCallers records the results of deliveries. *workflow.Callers implements this interface.
 type WebhookCallers interface {
 	Told(ctx context.Context, timer store.Timer, target, key string) error
 	NotTold(ctx context.Context, timer store.Timer, target string, f workflow.WebhookFailure) error
@@ -60,11 +60,11 @@ type WebhookConfig struct {
 	Lookup  func(name string) (string, bool) // finds a variable of the environment, as os.LookupEnv does
 	Log     *slog.Logger
 	Now     func() time.Time             // nil: time.Now
-	Count   func(client, outcome string) // counts deliveries; nil: nothing is counted
+	Count   func(client, outcome string) // counts deliveries; nil: deliveries are not counted
 }
 
-// Webhooks tells clients that their requests have changed, in the form of Standard Webhooks. Webhooks is safe for
-// concurrent use.
+// Webhooks sends clients messages about changes of their requests, in the format of Standard Webhooks. Webhooks is
+// safe for concurrent use.
 type Webhooks struct {
 	WebhookConfig
 	within time.Duration // the time limit for a receiver's answer
@@ -78,7 +78,7 @@ type outlet struct {
 	client *http.Client
 }
 
-// NewWebhooks returns the deliverer of webhooks.
+// NewWebhooks returns a Webhooks that has made no deliveries.
 func NewWebhooks(c WebhookConfig) *Webhooks {
 	if c.Now == nil {
 		c.Now = time.Now
@@ -89,8 +89,8 @@ func NewWebhooks(c WebhookConfig) *Webhooks {
 	return &Webhooks{WebhookConfig: c, within: webhookWithin, out: map[string]outlet{}}
 }
 
-// Deliver is the handler of store.TimerWebhook. Deliver sends the latest change of a request, unless the webhook
-// already has it.
+// Deliver is the handler of store.TimerWebhook. Deliver sends a message about the latest change of a request. If the
+// message was already delivered, Deliver sends nothing.
 func (w *Webhooks) Deliver(ctx context.Context, timer store.Timer) error {
 	client, ok := w.Policy().Client(timer.Lane)
 	if !ok || client.Webhook == nil {
@@ -121,7 +121,7 @@ func (w *Webhooks) Deliver(ctx context.Context, timer store.Timer) error {
 	}
 	failure := w.send(ctx, client, target, messageOf(timer.Ref, change))
 	if failure != nil && ctx.Err() != nil {
-		return ctx.Err() // the process stops; the next one sends it
+		return ctx.Err() // the process stops, and the next process sends the message
 	}
 	if failure != nil {
 		w.Log.Debug("a webhook was not delivered", "client", client.Name, "request", timer.Ref, "why", failure.Why)
@@ -132,7 +132,7 @@ func (w *Webhooks) Deliver(ctx context.Context, timer store.Timer) error {
 	return w.Callers.Told(ctx, timer, target, change.Key)
 }
 
-// message is the message about a change. Each try sends the same message.
+// message is the message about a change. Each try of a delivery sends the same message.
 type message struct {
 	id   string
 	body []byte
@@ -150,13 +150,13 @@ func messageOf(request string, c view.Change) message {
 		Data data      `json:"data"`
 	}{c.Type, c.At.UTC(), data{request, c.Status}})
 	if err != nil {
-		panic(err) // texts and a time always marshal
+		panic(err) // encoding texts and a time can't fail
 	}
 	sum := sha256.Sum256([]byte(request + "\n" + c.Key))
 	return message{"msg_" + hex.EncodeToString(sum[:16]), body}
 }
 
-// send sends a message. The function returns nil if the receiver has accepted the message.
+// send sends a message. If the receiver has accepted the message, send returns nil.
 func (w *Webhooks) send(ctx context.Context, client approvers.Client, target string, m message) *workflow.WebhookFailure {
 	failed := func(format string, args ...any) *workflow.WebhookFailure {
 		return &workflow.WebhookFailure{Why: fmt.Sprintf(format, args...)}
@@ -231,10 +231,11 @@ const (
 	mostSecret  = 64
 )
 
-// signer signs messages with each of a webhook's secrets.
+// signer has the secrets of a webhook. It signs a message with each secret.
 type signer [][]byte
 
-// signerOf reads a webhook's secrets from the environment. An error names the variable, but never its value.
+// signerOf reads a webhook's secrets from the environment. An error contains the name of a variable, and never the
+// value of the variable.
 func signerOf(names []string, lookup func(string) (string, bool)) (signer, error) {
 	var s signer
 	for _, name := range names {
@@ -263,7 +264,7 @@ func (s signer) sign(id, at string, body []byte) string {
 	return strings.Join(out, " ")
 }
 
-// CheckWebhook makes all checks of a webhook that need no connection: its address, and its secrets in the environment.
+// CheckWebhook checks a webhook's address and its secrets in the environment. CheckWebhook makes no connection.
 func CheckWebhook(hook approvers.Webhook, lookup func(string) (string, bool)) error {
 	guard, err := egress.New(hook.Allow...)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"countersign/store"
 )
 
-// deliveries is a client with a webhook and an approved request. deliveries records the deliveries that the workflow is
-// told about.
+// deliveries is a test with one client, its webhook, and one approved request. told has the recorded results of
+// deliveries.
 type deliveries struct {
 	*Webhooks
 	request view.CallerRequest
@@ -56,7 +56,7 @@ func (d *deliveries) Webhook(context.Context, string, string) (settings.Webhook,
 	return d.known, nil
 }
 
-// webhookSecret and the two values after it are an example of the specification of Standard Webhooks.
+// webhookSecret and the two following values are the example in the specification of Standard Webhooks.
 const webhookSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
 var webhookNow = time.Unix(1614265330, 0)
@@ -90,7 +90,8 @@ func (d *deliveries) deliver(t *testing.T) string {
 	return d.told[0]
 }
 
-// The signature is the signature of the specification's example. With several secrets there are several signatures.
+// For the example of the specification, sign returns the specified signature. For several secrets, sign returns
+// several signatures.
 func TestSignature(t *testing.T) {
 	s, err := signerOf([]string{"SECRET"}, newDeliveries(t, "").Lookup)
 	if err != nil {
@@ -139,13 +140,13 @@ func TestDelivery(t *testing.T) {
 	if got.Header.Get("webhook-id") != id {
 		t.Error("another try has another id")
 	}
-	d.request.Request.ClosedAt = d.request.Request.ClosedAt.Add(time.Second) // it was approved again
+	d.request.Request.ClosedAt = d.request.Request.ClosedAt.Add(time.Second) // the request has a new decision
 	d.deliver(t)
 	if got.Header.Get("webhook-id") == id {
 		t.Error("another decision has the same id")
 	}
 
-	// A change that needs no delivery is not sent.
+	// In the following cases, no message is sent.
 	got = nil
 	for what, c := range map[string]struct {
 		want   string
@@ -164,7 +165,7 @@ func TestDelivery(t *testing.T) {
 	}
 }
 
-// A misbehaving receiver gets only one HTTP request. It occupies a worker only for a limited time.
+// A misbehaving receiver gets one HTTP request. The request occupies a worker for a limited time.
 func TestHostileReceivers(t *testing.T) {
 	elsewhere := 0
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere++ }))
@@ -224,8 +225,8 @@ func TestHostileReceivers(t *testing.T) {
 	}
 }
 
-// Without the policy's permission, the gateway sends no message to this machine or to a private network. No message is
-// sent without a signature.
+// The gateway sends messages to this machine or to a private network only with an allow entry in the policy. Without
+// a secret for the signature, no message is sent.
 func TestWebhookIsRefused(t *testing.T) {
 	connected := 0
 	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { connected++ }))
@@ -256,7 +257,7 @@ func TestWebhookIsRefused(t *testing.T) {
 	}
 }
 
-// If the process stops during a delivery, the delivery does not count and is made again.
+// If the process stops during a delivery, no result is recorded, so the delivery is made later.
 func TestDeliveryIsStopped(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	release := make(chan struct{})

@@ -7,19 +7,20 @@ import (
 	"fmt"
 )
 
-// FolderArgument is the argument with the working folder. An approval covers exactly the bytes of the arguments, so it
-// is valid only in this folder. Rules and previews can read the argument.
+// FolderArgument is the name of the argument with the working folder. An approval covers exactly the bytes of the
+// arguments, so an approval is valid only in this folder. Rules and previews of the policy can read the argument.
 const FolderArgument = "working_folder"
 
 var errNotJSON = errors.New("the agent's input is not the JSON that was expected")
 
-// member is a member of an object: its name, and its bytes with the name.
+// member is a member of an object: the name, and the bytes of the whole member.
 type member struct {
 	name string
 	raw  []byte
 }
 
-// members splits an object. Duplicate names are refused, because JSON readers disagree about which value counts.
+// members returns the members of a JSON object. Duplicate names are refused, because JSON parsers differ in which of
+// the values they use.
 func members(raw []byte) ([]member, error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	if t, err := dec.Token(); err != nil || t != json.Delim('{') || !json.Valid(raw) {
@@ -68,8 +69,8 @@ func withFolder(input json.RawMessage, folder string) (json.RawMessage, error) {
 	return append(out, '}'), nil
 }
 
-// withoutFolder removes the working folder from edited arguments. If an approver has changed the folder, withoutFolder
-// returns an error, because the agent can run the tool only in its current folder.
+// withoutFolder removes the working folder from edited arguments. If an approver has changed the folder,
+// withoutFolder returns an error, because the agent can run the tool only in the agent's current folder.
 func withoutFolder(args json.RawMessage, folder string) (json.RawMessage, error) {
 	list, err := members(args)
 	if err != nil {
@@ -92,7 +93,7 @@ func withoutFolder(args json.RawMessage, folder string) (json.RawMessage, error)
 	return append(append([]byte("{"), bytes.Join(rest, []byte(","))...), '}'), nil
 }
 
-// removed returns the name of an argument that the old arguments have and the new arguments lack.
+// removed returns the name of an argument that is in the old arguments and not in the changed arguments.
 func removed(old, changed json.RawMessage) (string, bool) {
 	was, err := members(old)
 	if err != nil {

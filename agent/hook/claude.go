@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// claudeCode is the dialect of Claude Code. The types in @anthropic-ai/claude-agent-sdk describe its hooks.
+// claudeCode is the dialect of Claude Code. The types in @anthropic-ai/claude-agent-sdk describe the hooks of Claude
+// Code.
 var claudeCode = dialect{
 	Agent: Agent{Name: "claude-code", Title: "Claude Code", Timeout: 600 * time.Second, Comfort: true},
 	read: func(_ string, raw []byte) (event, error) {
@@ -34,9 +35,9 @@ var claudeCode = dialect{
 	leave: leaveWithMessage,
 }
 
-// codex is the dialect of Codex. The hooks of Codex have the form of Claude Code's hooks, with two limits. The answer
-// "allow" is valid only together with changed arguments, and the answer to a permission request can't change arguments.
-// Source: codex-rs/hooks/src/engine/output_parser.rs in openai/codex.
+// codex is the dialect of Codex. The hooks of Codex have the form of Claude Code's hooks, with two differences. The
+// answer "allow" is valid only with changed arguments. The answer to a permission request can't change arguments. See
+// codex-rs/hooks/src/engine/output_parser.rs in openai/codex.
 var codex = dialect{
 	Agent: Agent{Name: "codex", Title: "Codex", Timeout: 600 * time.Second, Comfort: true},
 	read: func(_ string, raw []byte) (event, error) {
@@ -62,7 +63,7 @@ var codex = dialect{
 	},
 }
 
-// permissionAnswer answers a PermissionRequest.
+// permissionAnswer returns the answer to the event PermissionRequest.
 func permissionAnswer(behavior string, changed json.RawMessage, message string) []byte {
 	decision := object{"behavior": behavior}
 	if changed != nil {

@@ -13,25 +13,25 @@ import (
 	"strings"
 )
 
-// Profile says who decides calls.
+// Profile says which people decide calls.
 type Profile string
 
 // The profiles.
 const (
-	Control Profile = "control" // others
-	Comfort Profile = "comfort" // the person at the agent, on their phone
+	Control Profile = "control" // other people
+	Comfort Profile = "comfort" // the person who uses the agent, on their phone
 )
 
-// Config says how a hook reaches the gateway. Config is read from a file and from the environment. Config is never read
-// from the command line, because other users of the machine can read command lines.
+// Config is the configuration of the hooks on a machine. It is read from a file and from the environment. It is never
+// read from the command line, because other users of the machine can read command lines.
 type Config struct {
-	Address    string  `json:"address"`      // of the gateway
-	TokenFile  string  `json:"token_file"`   // relative to the folder of the configuration file
+	Address    string  `json:"address"`      // address of the gateway
+	TokenFile  string  `json:"token_file"`   // path, relative to the folder of the configuration file
 	Profile    Profile `json:"profile"`      // empty: control
-	OnBehalfOf string  `json:"on_behalf_of"` // the Slack user at this machine, who then can't decide
-	State      string  `json:"state"`        // the folder of what is remembered between events
+	OnBehalfOf string  `json:"on_behalf_of"` // Slack user of this machine; this user can't decide the calls
+	State      string  `json:"state"`        // folder for the data that hooks keep between events
 
-	Path  string `json:"-"` // of the file
+	Path  string `json:"-"` // path of the configuration file
 	Token string `json:"-"`
 }
 
@@ -60,7 +60,7 @@ func ReadConfig(getenv func(string) string) (Config, error) {
 	c := Config{Path: path}
 	text, err := os.ReadFile(path)
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && getenv("COUNTERSIGN_HOOK_CONFIG") == "": // everything may be in the environment
+	case errors.Is(err, fs.ErrNotExist) && getenv("COUNTERSIGN_HOOK_CONFIG") == "": // all settings may be in the environment
 	case err != nil:
 		return c, fmt.Errorf("the configuration can't be read: %w", err)
 	default:
@@ -111,7 +111,7 @@ func readToken(path string) (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// statePath returns the folder of the state.
+// statePath returns the path of the folder for the state.
 func statePath(getenv func(string) string, configured string) (string, error) {
 	if dir := cmp.Or(getenv("COUNTERSIGN_HOOK_STATE"), configured); dir != "" {
 		return dir, nil

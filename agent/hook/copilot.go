@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// copilot is the dialect of GitHub Copilot CLI. Source: content/copilot/reference/hooks-reference.md in github/docs.
-// The agent's input in camelCase does not name the event, so the settings name the event in the command. The input in
-// PascalCase names the event, but has other names for the tools.
+// copilot is the dialect of GitHub Copilot CLI. See content/copilot/reference/hooks-reference.md in github/docs. The
+// agent has two input formats. The format in camelCase does not contain the event's name, so the settings put the
+// name into the command. The format in PascalCase contains the event's name, and has other names for the tools.
 var copilot = dialect{
 	Agent: Agent{Name: "copilot", Title: "GitHub Copilot CLI", Timeout: 30 * time.Second, Comfort: true},
 	read: func(name string, raw []byte) (event, error) {
@@ -36,7 +36,7 @@ var copilot = dialect{
 			e.input = in.Input
 		}
 		var text string
-		if json.Unmarshal(e.input, &text) == nil { // some versions write the arguments as a string of JSON
+		if json.Unmarshal(e.input, &text) == nil { // some versions write the arguments as a string that contains JSON
 			e.input = json.RawMessage(text)
 		}
 		e.noEdit = e.moment == permission

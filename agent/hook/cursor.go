@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// cursor is the dialect of Cursor. Source: cursor.com/docs/hooks. Cursor's settings have failClosed. With failClosed,
-// an empty answer also blocks a call. The model reads user_message, not agent_message. Cursor does not document its own
-// time limit.
+// cursor is the dialect of Cursor. See cursor.com/docs/hooks. The hooks are installed with Cursor's setting
+// failClosed. With failClosed, an empty answer also blocks a call. The model reads user_message, and not
+// agent_message. Cursor does not document a time limit for hooks.
 var cursor = dialect{
 	Agent: Agent{Name: "cursor", Title: "Cursor", Timeout: 60 * time.Second},
 	read: func(_ string, raw []byte) (event, error) {
@@ -28,8 +28,7 @@ var cursor = dialect{
 			return event{}, errNotJSON
 		}
 		e := event{name: in.Event, session: in.Conversation, id: in.ID, input: in.Input, folder: in.Folder, text: in.Error}
-		// Cursor calls a tool of an MCP server "MCP:name". The policy can't use this name, because its names of tools
-		// have no colon.
+		// Cursor's name for a tool of an MCP server is "MCP:name". A tool name in the policy can't contain a colon.
 		e.tool = strings.Replace(in.Tool, "MCP:", "MCP.", 1)
 		if len(in.Roots) > 0 {
 			e.folder = cmp.Or(e.folder, in.Roots[0])
@@ -54,7 +53,7 @@ var cursor = dialect{
 		if e.moment != before {
 			return []byte("{}\n")
 		}
-		return encode(object{"permission": "allow"}) // an empty answer is blocked
+		return encode(object{"permission": "allow"}) // because Cursor blocks the call after an empty answer
 	},
 	block: cursorDeny(event{}, "Countersign denied this, because it does not know the event."),
 }

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// moment says when an event happens.
+// moment is the time of an event, relative to a call.
 type moment int
 
 // The moments.
 const (
-	before     moment = iota // before a call, whatever the agent's own permissions say: the profile control
-	permission               // when the agent's own permission dialog is due: the profile comfort
+	before     moment = iota // before a call, independent of the agent's own permissions: the profile control
+	permission               // when the agent would show its own permission dialog: the profile comfort
 	after                    // after a call
-	ended                    // a turn or a session is over
+	ended                    // the end of a turn or a session
 )
 
 // event has the data that an agent reports.
@@ -23,30 +23,31 @@ type event struct {
 	name    string
 	moment  moment
 	session string
-	id      string // the agent's id of the call; empty: it has none
+	id      string // the agent's id of the call; empty: the agent has no ids
 	tool    string
 	input   json.RawMessage // the arguments, byte for byte
-	folder  string          // where the tool works
-	failed  bool            // after: the tool failed
+	folder  string          // working folder of the tool
+	failed  bool            // after a call: the tool failed
 	text    string          // after: why
-	noEdit  bool            // the agent can't take back changed arguments here
+	noEdit  bool            // the agent does not accept changed arguments for this event
 }
 
 // dialect reads the events of one coding agent, and writes the answers in the agent's form.
 type dialect struct {
 	Agent
 	read func(name string, raw []byte) (event, error)
-	// allow returns an answer that lets the call run. changed has the arguments that replace the call's own arguments,
-	// or is nil.
+	// allow returns an answer that lets the call run. If changed is not nil, it has the arguments that replace the
+	// call's arguments.
 	allow func(e event, changed json.RawMessage, reason string) []byte
 	deny  func(e event, reason string) []byte
 	// leave returns an answer that lets the agent's own permissions decide. If possible, the agent shows the notice to
 	// its user.
 	leave func(e event, notice string) []byte
-	// block is printed if the event could not be read, because deny needs the event.
+	// block is the answer to an event that could not be read. The function deny can't be used, because deny needs the
+	// event.
 	block []byte
-	// merges is set if the agent adds changed arguments to the call's own arguments. Such an agent can't remove an
-	// argument.
+	// merges is set if the agent adds the changed arguments to the call's original arguments. An agent that merges
+	// arguments can't remove one.
 	merges bool
 }
 
@@ -54,13 +55,13 @@ type dialect struct {
 type Agent struct {
 	Name    string
 	Title   string
-	Timeout time.Duration // the agent's own limit of a hook, if its settings name none
-	Comfort bool          // it has an event for its permission dialog
+	Timeout time.Duration // the agent's default time limit for a hook
+	Comfort bool          // the agent has an event for its permission dialog
 }
 
 var dialects = []dialect{claudeCode, codex, gemini, copilot, cursor}
 
-// Agents lists the agents.
+// Agents lists the supported agents.
 func Agents() []Agent {
 	var list []Agent
 	for _, d := range dialects {
@@ -86,16 +87,16 @@ func find(name string) (dialect, bool) {
 // object is a JSON object to print.
 type object map[string]any
 
-// encode writes one line of JSON.
+// encode returns a value as one line of JSON.
 func encode(v any) []byte {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
-		panic(err) // the values are strings and JSON that was read before
+		panic(err) // the values are strings and JSON that was already parsed
 	}
 	return b.Bytes()
 }
 
-// nothing is the answer that has no effect.
+// nothing returns the answer without an effect.
 func nothing(event, string) []byte { return []byte("{}\n") }

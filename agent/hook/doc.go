@@ -1,23 +1,23 @@
-// Package hook answers the hooks of coding agents. The hook asks the gateway about a tool call in the mode decide. It
-// writes the decision in the agent's form.
+// Package hook implements the hooks of coding agents. A hook sends a tool call to the gateway as a request in the
+// mode decide. The hook writes the decision in the agent's format.
 //
-// The agent starts a process for each event, and writes JSON to its input. [Run] handles one event. dialect.go lists
-// the agents. claude.go (for Claude Code and Codex), gemini.go, copilot.go and cursor.go read the events of an agent,
-// and write the answers. run.go asks the gateway and reports outcomes. args.go adds the working folder to a call's
-// arguments. state.go keeps requests between processes. config.go reads the configuration. Package setup installs
-// hooks.
+// The agent starts a process for each event, and writes JSON to the standard input of the process. [Run] handles one
+// event. dialect.go lists the agents. claude.go (for Claude Code and Codex), gemini.go, copilot.go and cursor.go read
+// the events of the agents, and write the answers. run.go sends requests to the gateway and reports outcomes. args.go
+// adds the working folder to a call's arguments. state.go keeps requests between processes. config.go reads the
+// configuration. Package setup installs hooks.
 //
-// There are two profiles, which are never mixed:
+// There are two profiles. A machine uses one of them:
 //
 //   - control: the hook answers an event before each tool call, and other people decide. If anything fails, the call is
 //     denied.
 //   - comfort: the hook answers an event of the agent's own permission dialog, and the agent's user decides on their
-//     phone. If anything fails, the agent's dialog asks.
+//     phone. If anything fails, the agent's dialog asks the user.
 //
 // The package promises:
 //
-//   - A call is allowed only after the gateway has confirmed the claim of its approval, for exactly the bytes of its
-//     arguments and for its working folder.
+//   - A call is allowed only after the gateway has confirmed the claim of the call's approval. The approval is for
+//     exactly the bytes of the arguments and for the working folder.
 //   - Only an allowed call gets an answer that lets it run. If the process panics, it ends with the exit code that
 //     agents take as a denial.
 //   - The hook answers before the agent's own time limit. After this limit, most agents would run the call.

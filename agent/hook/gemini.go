@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// gemini is the dialect of Gemini CLI. Source: bundle/docs/hooks/reference.md in @google/gemini-cli. Gemini CLI has no
-// event with which a hook could answer its permission dialog.
+// gemini is the dialect of Gemini CLI. See bundle/docs/hooks/reference.md in @google/gemini-cli. Gemini CLI has no
+// event for its permission dialog, so the profile comfort is impossible.
 var gemini = dialect{
 	Agent: Agent{Name: "gemini", Title: "Gemini CLI", Timeout: 60 * time.Second},
 	read: func(_ string, raw []byte) (event, error) {

@@ -17,17 +17,17 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// talk has the input that one agent writes to its hooks.
+// talk has the inputs that one agent writes to its hooks.
 type talk struct {
 	before, permission, after, failure, ended string // events
 	input                                     func(event, tool, input, extra string) string
 	tool, args                                string // a call
 	edited                                    string // the call's arguments after an edit
-	less                                      string // the same, with one member less
+	less                                      string // the edited arguments without one member
 	succeeded, failed                         string // what the agent adds to an event after a call
 }
 
-// snake is the input of Claude Code, Codex and Gemini CLI.
+// snake returns a function that writes the input of Claude Code, Codex or Gemini CLI.
 func snake(more string) func(event, tool, input, extra string) string {
 	return func(event, tool, input, extra string) string {
 		return fmt.Sprintf(`{"session_id":"s-1","transcript_path":"/home/kim/t.jsonl","cwd":"/home/kim/shop","hook_event_name":%q,%s"tool_name":%q,"tool_input":%s%s}`, event, more, tool, input, extra)
@@ -36,7 +36,7 @@ func snake(more string) func(event, tool, input, extra string) string {
 
 const bash = `{"command":"rm -rf build && make deploy","description":"Deploy <the shop>"}`
 
-// talks has the inputs of each agent. The form of the inputs follows the sources that the dialects name.
+// talks has the inputs of each agent. The comments of the dialects name the sources for the form of the inputs.
 var talks = map[string]talk{
 	"claude-code": {
 		before: "PreToolUse", permission: "PermissionRequest", after: "PostToolUse", failure: "PostToolUseFailure", ended: "Stop",
@@ -87,7 +87,7 @@ var talks = map[string]talk{
 	},
 }
 
-// desk is one agent's machine, and the gateway.
+// desk has the test gateway and the files of a machine with one agent.
 type desk struct {
 	*testing.T
 	*fakegateway.Gateway
@@ -114,7 +114,7 @@ func (d *desk) write(name, text string, mode os.FileMode) {
 	}
 }
 
-// overdue is a context whose deadline passes when its channel is closed.
+// overdue is a context with a channel. When the channel is closed, the deadline of the context has passed.
 type overdue struct {
 	context.Context
 	at chan struct{}
@@ -180,7 +180,7 @@ func (d *desk) ask(event string) Answer {
 	return d.run(event, d.input(event, d.tool, d.args, ""))
 }
 
-// scenario is a row of the table of tests.
+// scenario is one test case of TestAnswers.
 type scenario struct {
 	name string
 	do   func(*desk)
@@ -194,7 +194,7 @@ func decided(name string, change func(*desk, *fakegateway.Request)) scenario {
 	}}
 }
 
-// event returns the name of the event that asks about a call.
+// event returns the name of the event for which the agent waits for a decision.
 func (d *desk) event() string {
 	if strings.Contains(d.Name(), "comfort") {
 		return d.permission
@@ -221,7 +221,7 @@ func problem(status int, name, detail string) func(http.ResponseWriter) {
 	return func(w http.ResponseWriter) { fakegateway.Problem(w, status, name, detail) }
 }
 
-// asked returns an approved scenario whose hook gets a special input.
+// asked returns a scenario with a special input. The request is approved.
 func asked(name string, input func(*desk) string) scenario {
 	return scenario{name, func(d *desk) {
 		d.OnAsk(func(r *fakegateway.Request) { r.Status = "approved" })
@@ -349,11 +349,11 @@ var scenarios = []scenario{
 		d.OnAsk(func(r *fakegateway.Request) { r.Status = "approved" })
 		d.ask(d.event())
 		d.run(d.after, d.input(d.after, d.tool, d.args, d.succeeded))
-		d.run(d.after, d.input(d.after, d.tool, d.args, d.succeeded)) // nothing is known of a second one
+		d.run(d.after, d.input(d.after, d.tool, d.args, d.succeeded)) // the hook has no record for the second report
 	}},
 	{"it ran and failed", func(d *desk) {
 		if d.failure == "" {
-			return // the agent does not say so
+			return // the agent has no event for a failure
 		}
 		d.OnAsk(func(r *fakegateway.Request) { r.Status = "approved" })
 		d.ask(d.event())

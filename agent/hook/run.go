@@ -15,15 +15,15 @@ import (
 	"countersign/agent/client"
 )
 
-// Options says how one event is handled.
+// Options has the parameters of Run.
 type Options struct {
 	Agent   string
-	Event   string        // the event's name, for agents whose input does not have it
-	Timeout time.Duration // the limit that the agent's settings give the hook; zero: the agent's own
+	Event   string        // the event's name, for agents whose input lacks it
+	Timeout time.Duration // the hook's time limit in the agent's settings; zero: the agent's default
 	Input   io.Reader
 	Getenv  func(string) string
 
-	patience time.Duration // while the gateway can't be reached; zero: as long as is usual
+	patience time.Duration // limit for retries while the gateway is unreachable; zero: the default
 }
 
 // Answer is the output of the process, and its exit code.
@@ -33,17 +33,17 @@ type Answer struct {
 	Code int
 }
 
-// blocked is the exit code that all agents take as a denial, at least for an event before a call.
+// blocked is the exit code that means a denial. All agents accept this exit code for an event before a call.
 const blocked = 2
 
 const (
 	longestInput = 16 << 20         // bytes
-	reserve      = 15 * time.Second // between our own deadline and the agent's
-	reportTime   = 20 * time.Second // for a report, which delays the agent
-	reportTries  = 5 * time.Second  // while the gateway can't be reached
-	earlierTime  = 3 * time.Second  // for the reports of earlier calls
+	reserve      = 15 * time.Second // time between the hook's deadline and the agent's deadline
+	reportTime   = 20 * time.Second // time limit for a report, which delays the agent
+	reportTries  = 5 * time.Second  // limit for retries of a report while the gateway is unreachable
+	earlierTime  = 3 * time.Second  // time limit for the reports of earlier calls
 	askTries     = 30 * time.Second
-	withdrawTime = 3 * time.Second // for what is left to do after the deadline, or when the process is told to stop
+	withdrawTime = 3 * time.Second // time limit for the final requests after the deadline or the signal to stop
 	longestText  = 2000            // characters of an error in a report
 )
 
@@ -55,12 +55,12 @@ type hook struct {
 	state    state
 	gate     *client.Client
 	patience time.Duration
-	args     json.RawMessage // with the working folder
-	call     string          // fingerprint of the tool and these arguments
-	ran      string          // fingerprint of the tool and its own arguments: the agent may be in another folder when it reports
+	args     json.RawMessage // the arguments with the working folder
+	call     string          // fingerprint of the tool and of args
+	ran      string          // fingerprint without the working folder, because the agent may report from another folder
 }
 
-// Run handles one event. ctx ends when the process is told to stop.
+// Run handles one event. The caller must cancel ctx when the process gets a signal to stop.
 func Run(ctx context.Context, o Options) (answer Answer) {
 	start := time.Now()
 	d, ok := find(o.Agent)
@@ -86,7 +86,7 @@ func Run(ctx context.Context, o Options) (answer Answer) {
 	if err == nil && o.Event != "" && o.Event != e.name {
 		err = fmt.Errorf("the event is %q, and the command in the settings is for %q", e.name, o.Event)
 	}
-	if err != nil { // nobody knows which event it is, so only the exit code is sure to be understood
+	if err != nil { // the event is unknown, so the exit code is the only reliable answer
 		return Answer{Out: d.block, Err: "Countersign denied this call: " + sentence(err.Error()), Code: blocked}
 	}
 	h := hook{dialect: d, event: e, patience: o.patience}
@@ -103,7 +103,7 @@ func Run(ctx context.Context, o Options) (answer Answer) {
 	return h.decide(ctx)
 }
 
-// readInput reads the agent's input. readInput does not wait for the end of the input, because the end may never come.
+// readInput reads the agent's input. If the input has no end, readInput returns an error when ctx ends.
 func readInput(ctx context.Context, in io.Reader) ([]byte, error) {
 	type input struct {
 		raw []byte
@@ -160,8 +160,8 @@ func (h *hook) prepare(getenv func(string) string) (err error) {
 	return nil
 }
 
-// giveUp answers an event that could not be handled. An event before a call is denied. In the profile comfort, the call
-// is left to the agent's dialog. A mixture of profiles is denied too.
+// giveUp returns the answer to an event that could not be handled. The answer to an event before a call is a denial.
+// In the profile comfort, the agent's dialog decides. If the profile does not fit the event, the call is denied.
 func (h *hook) giveUp(err error) Answer {
 	text := "Countersign can't be asked: " + sentence(err.Error())
 	switch {
@@ -173,10 +173,10 @@ func (h *hook) giveUp(err error) Answer {
 	return Answer{Out: []byte("{}\n"), Err: text}
 }
 
-// decide asks the gateway about a call, and waits for the decision.
+// decide sends a request for a call to the gateway, and waits for the decision.
 func (h *hook) decide(ctx context.Context) Answer {
 	fresh := h.freshKey
-	for range 3 { // an earlier request of the call may be over, and another process may claim first
+	for range 3 { // an earlier request of the call may have ended, and another process may claim first
 		answer, again, err := h.attempt(ctx, fresh)
 		if err != nil {
 			return h.giveUp(err)
@@ -189,8 +189,8 @@ func (h *hook) decide(ctx context.Context) Answer {
 	return h.giveUp(errors.New("other processes of this session use up the approvals of the same call"))
 }
 
-// attempt asks the gateway once. If the found request belongs to an earlier call, the function removes its record and
-// runs again.
+// attempt makes one attempt to get a decision. If the record's request belongs to an earlier call, attempt removes
+// the record and returns true for again.
 func (h *hook) attempt(ctx context.Context, fresh func() string) (a Answer, again bool, err error) {
 	rec, resumed, err := h.state.begin(h.id, h.call, h.ran, fresh)
 	if err != nil {
@@ -205,7 +205,8 @@ func (h *hook) attempt(ctx context.Context, fresh func() string) (a Answer, agai
 	if err != nil && ctx.Err() != nil && h.Profile == Comfort {
 		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawTime)
 		defer cancel()
-		if r, err := h.gate.Ask(late, rec.Key, "decide", call); err == nil { // only the gateway knows whether it was stored
+		// Only the gateway can say whether the request was stored.
+		if r, err := h.gate.Ask(late, rec.Key, "decide", call); err == nil {
 			return h.undecided(ctx, rec, r), false, nil
 		}
 	}
@@ -218,7 +219,7 @@ func (h *hook) attempt(ctx context.Context, fresh func() string) (a Answer, agai
 			return a, false, fmt.Errorf("the state can't be written: %w", err)
 		}
 	}
-	for range 5 { // the policy may ask for more approvals each time
+	for range 5 { // after each decision, the policy may require more approvals
 		r, err = h.gate.Wait(ctx, r, h.asked)
 		var pending *client.PendingError
 		switch {
@@ -264,15 +265,15 @@ func (h *hook) freshKey() string {
 	return fingerprint(h.Name, h.session, h.id, h.call)
 }
 
-// notAsked handles an error of the request that asks about the call.
+// notAsked handles an error of the request to the gateway.
 func (h *hook) notAsked(rec record, err error) (a Answer, again bool, _ error) {
 	var p *client.Problem
 	switch {
-	case client.Is(err, client.KeyReused): // the configuration changed since the call was first asked about
+	case client.Is(err, client.KeyReused): // the configuration changed since the first request for this call
 		rec.remove(open)
 		return a, true, nil
 	case !errors.As(err, &p) || p.Status >= 500 || p.Name() == "":
-		h.leaveFor(rec) // the gateway may have stored it
+		h.leaveFor(rec) // the gateway may have stored the request
 		return a, false, err
 	}
 	rec.remove(open)
@@ -283,14 +284,15 @@ func (h *hook) notAsked(rec record, err error) (a Answer, again bool, _ error) {
 }
 
 // asked reports whether the agent must first answer an approver's question. In the profile comfort, the approver is
-// also the agent's user, so no other person could answer.
+// the agent's user, so asked returns false.
 func (h *hook) asked(r *client.Request) bool {
 	_, ok := r.Open()
 	return ok && h.Profile == Control
 }
 
-// stale reports whether a request belongs to an earlier call. If this call continues a request that has ended without a
-// decision, the request is stale too. A rejected request is not stale, because the rejection still holds.
+// stale reports whether the call needs a new request. This is true if an earlier call has used the request. It is
+// also true if the call continues a request that ended without a decision. A rejected request is not stale, because
+// the rejection also applies to the repetition.
 func stale(r *client.Request, resumed bool) bool {
 	switch r.Status {
 	case client.Running, client.Succeeded, client.Failed, client.Unknown:
@@ -301,7 +303,7 @@ func stale(r *client.Request, resumed bool) bool {
 	return resumed
 }
 
-// claim uses up the approval, and lets the call run.
+// claim claims the approval, and returns the answer that lets the call run.
 func (h *hook) claim(ctx context.Context, rec record, r *client.Request) (Answer, error) {
 	args, err := r.Approved(h.args)
 	if err != nil {
@@ -314,7 +316,8 @@ func (h *hook) claim(ctx context.Context, rec record, r *client.Request) (Answer
 			h.withdraw(ctx, r.ID, "The edit can't be applied: "+err.Error())
 			return Answer{Out: h.deny(h.event, fmt.Sprintf("The edit of an approver can't be applied: %s. The request %s was withdrawn.", err, r.ID))}, nil
 		}
-		rec.Ran = append(rec.Ran, fingerprint(h.tool, string(changed))) // some agents report these arguments
+		// Some agents report the edited arguments after the call.
+		rec.Ran = append(rec.Ran, fingerprint(h.tool, string(changed)))
 		if err := rec.save(open); err != nil {
 			return Answer{}, fmt.Errorf("the state can't be written: %w", err)
 		}
@@ -329,14 +332,14 @@ func (h *hook) claim(ctx context.Context, rec record, r *client.Request) (Answer
 		h.notRun(r.ID)
 		return Answer{}, fmt.Errorf("the state can't be written: %w", err)
 	}
-	rec.remove(open) // another process with the same call may have done that already, because the approval is used up
+	rec.remove(open) // another process with the same call may already have removed the record of the used approval
 	if r.Decision != nil && r.Decision.Automatic && h.moment == before {
-		return Answer{Out: h.leave(h.event, "")}, nil // nobody looked at it, so the agent's own permissions hold
+		return Answer{Out: h.leave(h.event, "")}, nil // no person has seen the call, so the agent's own permissions decide
 	}
 	return Answer{Out: h.allow(h.event, changed, "Approved by "+roles(r)+" (request "+r.ID+").")}, nil
 }
 
-// changed returns the arguments that replace the call's own arguments.
+// changed returns the edited arguments, which replace the call's own arguments.
 func (h *hook) changed(args json.RawMessage) (json.RawMessage, error) {
 	changed, err := withoutFolder(args, h.folder)
 	if err != nil {
@@ -351,11 +354,11 @@ func (h *hook) changed(args json.RawMessage) (json.RawMessage, error) {
 	return changed, nil
 }
 
-// undecided answers a call that nobody decided in time.
+// undecided returns the answer to a call that had no decision before the deadline.
 func (h *hook) undecided(ctx context.Context, rec record, r *client.Request) Answer {
 	if h.Profile == Comfort {
 		rec.remove(open)
-		if errors.Is(ctx.Err(), context.Canceled) { // the agent ends the hook when its dialog is answered
+		if errors.Is(ctx.Err(), context.Canceled) { // agents end the hook when the user has answered the dialog
 			h.withdraw(ctx, r.ID, answeredHere)
 			return Answer{Out: h.leave(h.event, "")}
 		}
@@ -367,7 +370,7 @@ func (h *hook) undecided(ctx context.Context, rec record, r *client.Request) Ans
 		"Nobody has decided this call yet, so it did not run. The request %s still waits for %s. Repeat the identical call to continue waiting for it.", r.ID, list(r.WaitsFor)))}
 }
 
-// question answers a call about which an approver has asked a question.
+// question returns the answer to a call about which an approver has asked a question.
 func (h *hook) question(r *client.Request) Answer {
 	q, _ := r.Open()
 	return Answer{Out: h.deny(h.event, fmt.Sprintf(
@@ -375,7 +378,7 @@ func (h *hook) question(r *client.Request) Answer {
 		q.By, q.Text, r.ID, q.Number, r.ID))}
 }
 
-// refused answers a call whose request ended without an approval.
+// refused returns the answer to a call whose request ended without an approval.
 func (h *hook) refused(r *client.Request) Answer {
 	why := r.Reason
 	if r.Decision != nil && r.Decision.Reason != "" {
@@ -403,7 +406,7 @@ func (h *hook) refused(r *client.Request) Answer {
 	return Answer{Out: h.deny(h.event, text)}
 }
 
-// report reports how a call ended.
+// report reports the outcome of a call to the gateway.
 func (h *hook) report(ctx context.Context) Answer {
 	ctx, cancel := context.WithTimeout(ctx, reportTime)
 	defer cancel()
@@ -425,18 +428,18 @@ func (h *hook) report(ctx context.Context) Answer {
 	return h.withdrawAll(ctx, func(r record) bool { return h.moment == after && slices.Contains(r.Ran, h.ran) })
 }
 
-// send reports the outcome of a record. An error means that the outcome can be reported later.
+// send reports the outcome of a record. After an error, the outcome can be reported later.
 func (h *hook) send(ctx context.Context, rec record) error {
 	_, err := h.gate.Report(ctx, rec.Request, rec.Status, rec.Text)
 	var p *client.Problem
 	if errors.As(err, &p) && p.Status < 500 && p.Status != http.StatusUnauthorized && p.Status != http.StatusTooManyRequests {
-		return nil // the gateway wants no report: for example, people have reported another outcome
+		return nil // the gateway needs no report, for example because people have reported an outcome
 	}
 	return err
 }
 
-// reportEarlier reports the outcomes that earlier hooks could not report. If the gateway still can't be reached, the
-// next event tries again. In the end, people are asked.
+// reportEarlier reports the outcomes that earlier hooks could not report. If the gateway is unreachable, the hook of
+// the next event makes the next attempt. If no attempt succeeds, the workflow asks people for the outcome.
 func (h *hook) reportEarlier(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, earlierTime)
 	defer cancel()
@@ -449,7 +452,8 @@ func (h *hook) reportEarlier(ctx context.Context) {
 	}
 }
 
-// end handles the end of a turn or a session. The function withdraws the waiting requests of this turn or session.
+// end handles the end of a turn or a session. In the profile comfort, end withdraws all waiting requests of the
+// session.
 func (h *hook) end(ctx context.Context) Answer {
 	ctx, cancel := context.WithTimeout(ctx, reportTime)
 	defer cancel()
@@ -457,15 +461,15 @@ func (h *hook) end(ctx context.Context) Answer {
 	return h.withdrawAll(ctx, func(record) bool { return true })
 }
 
-// withdrawAll withdraws waiting requests that the user has answered at the agent. In the profile control, a user can't
-// answer in the agent's dialog, so the requests wait until the call is repeated.
+// withdrawAll withdraws waiting requests, because the user has answered the agent's dialog. In the profile control,
+// the agent's dialog decides nothing, so the requests continue to wait.
 func (h *hook) withdrawAll(ctx context.Context, which func(record) bool) Answer {
 	if h.Profile != Comfort {
 		return Answer{Out: []byte("{}\n")}
 	}
 	for _, extension := range []string{open, left} {
 		for _, rec := range h.state.list(extension) {
-			if !which(rec) || rec.Request == "" { // its process is asking right now
+			if !which(rec) || rec.Request == "" { // another process is still creating the request
 				continue
 			}
 			if _, err := h.gate.Withdraw(ctx, rec.Request, answeredHere); err != nil && !client.Is(err, client.AlreadyOver) {
@@ -479,10 +483,10 @@ func (h *hook) withdrawAll(ctx context.Context, which func(record) bool) Answer 
 
 const answeredHere = "It was answered at the agent."
 
-// leaveFor marks a request so that a repetition of the call continues it.
+// leaveFor marks a request as left, so that a repetition of the call continues the request.
 func (h *hook) leaveFor(rec record) {
 	if rec.move(open, left) != nil {
-		rec.remove(open) // the repeat asks anew
+		rec.remove(open) // without a record, a repetition of the call creates a new request
 	}
 }
 
@@ -492,11 +496,11 @@ func (h *hook) withdraw(ctx context.Context, id, reason string) {
 	defer cancel()
 	h.gate.Patience = 0
 	if _, err := h.gate.Withdraw(ctx, id, reason); err != nil {
-		return // the request ends by itself
+		return // without a withdrawal, the request expires
 	}
 }
 
-// notRun reports that a call did not run, although its claim may have succeeded.
+// notRun reports that a call did not run. The claim of the approval may have succeeded.
 func (h *hook) notRun(id string) {
 	ctx, cancel := context.WithTimeout(context.Background(), withdrawTime)
 	defer cancel()
@@ -506,7 +510,7 @@ func (h *hook) notRun(id string) {
 	}
 }
 
-// roles names the roles that decided.
+// roles lists the roles of the people who decided.
 func roles(r *client.Request) string {
 	var names []string
 	if r.Decision != nil {
@@ -520,7 +524,7 @@ func roles(r *client.Request) string {
 	return list(names)
 }
 
-// list joins names: "A", "A and B", "A, B and C".
+// list joins names in one of these forms: "A", "A and B", "A, B and C".
 func list(names []string) string {
 	switch n := len(names); n {
 	case 0:
@@ -532,7 +536,7 @@ func list(names []string) string {
 	}
 }
 
-// sentence adds a full stop to a text if it lacks one.
+// sentence adds a full stop to a text if the text has none.
 func sentence(text string) string {
 	if strings.HasSuffix(text, ".") || strings.HasSuffix(text, "?") || strings.HasSuffix(text, "!") {
 		return text

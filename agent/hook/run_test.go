@@ -25,8 +25,8 @@ func (d *desk) withID(event, id string) string {
 	return strings.NewReplacer("toolu_01", id, "call_01", id, "d024a132", id).Replace(d.input(event, d.tool, d.args, ""))
 }
 
-// TestRepeatContinues shows a call that was denied because nobody had decided. When the model repeats the call, the
-// repetition continues the same request, although its id is new.
+// TestRepeatContinues repeats a call that was denied before a decision. The repetition continues the same request,
+// although the id of the call is new.
 func TestRepeatContinues(t *testing.T) {
 	for _, a := range Agents() {
 		t.Run(a.Name, func(t *testing.T) {
@@ -37,7 +37,7 @@ func TestRepeatContinues(t *testing.T) {
 				}
 			}
 			other := strings.Replace(d.input(d.before, d.tool, d.args, ""), "/home/kim/shop", "/srv/production", 1)
-			d.undecided(d.before, other) // the same call in another folder is another call
+			d.undecided(d.before, other) // the same call in another folder is a different call
 			if n := len(d.Requests()); n != 2 {
 				t.Fatalf("%d requests", n)
 			}
@@ -58,8 +58,8 @@ func TestRepeatContinues(t *testing.T) {
 	}
 }
 
-// TestStaleRequests shows repetitions of a call. If the request has ended without a decision, the repetition makes a
-// new request. If the request was rejected, the repetition gets the rejection.
+// TestStaleRequests repeats calls whose requests have ended. If the request has ended without a decision, the
+// repetition makes a new request. If the request was rejected, the repetition gets the rejection.
 func TestStaleRequests(t *testing.T) {
 	for status, requests := range map[string]int{"expired": 2, "withdrawn": 2, "voided": 2, "revoked": 2, "succeeded": 2, "rejected": 1} {
 		t.Run(status, func(t *testing.T) {
@@ -75,8 +75,8 @@ func TestStaleRequests(t *testing.T) {
 	}
 }
 
-// TestSameCallsAtOnce shows that identical calls at the same moment never share an approval. If the agent has no ids,
-// the calls share a request until it is claimed.
+// TestSameCallsAtOnce checks that identical concurrent calls never share an approval. If the agent has no ids, the
+// calls share a request until the request is claimed.
 func TestSameCallsAtOnce(t *testing.T) {
 	for _, agent := range []string{"claude-code", "gemini"} {
 		t.Run(agent, func(t *testing.T) {
@@ -111,8 +111,8 @@ func TestSameCallsAtOnce(t *testing.T) {
 	}
 }
 
-// TestSharedRecord shows that a process that claims an approval lets its call run. Another process with the same call
-// may already have found the approval used, and removed their shared record.
+// TestSharedRecord checks two processes that share a record because they have the same call. The process that claims
+// the approval lets its call run, even if the other process has removed the record.
 func TestSharedRecord(t *testing.T) {
 	d := newDesk(t, "claude-code", Control)
 	d.OnAsk(func(r *fakegateway.Request) { r.Status = "approved" })
@@ -134,7 +134,7 @@ func TestSharedRecord(t *testing.T) {
 	}
 }
 
-// TestStopped shows what happens to a request if the agent ends the hook.
+// TestStopped checks the state of a request after the agent has ended the hook.
 func TestStopped(t *testing.T) {
 	for profile, want := range map[Profile]string{Control: "pending ", Comfort: "withdrawn " + answeredHere} {
 		t.Run(string(profile), func(t *testing.T) {
@@ -155,8 +155,8 @@ func TestStopped(t *testing.T) {
 	}
 }
 
-// TestLocalAnswers shows that a request ends when the user answers at the agent. The agents report this in different
-// ways.
+// TestLocalAnswers checks that a request ends when the user answers the agent's dialog. The agents report the user's
+// answer in different ways.
 func TestLocalAnswers(t *testing.T) {
 	for _, a := range Agents() {
 		if !a.Comfort {
@@ -169,7 +169,7 @@ func TestLocalAnswers(t *testing.T) {
 				go func() { answer <- d.ask(d.permission) }()
 				d.Await("the request arrives", func(list []fakegateway.Request) bool { return len(list) == 1 })
 				other := &desk{T: t, Gateway: d.Gateway, talk: d.talk, agent: d.agent, dir: d.dir, env: d.env, now: &strings.Builder{}}
-				for d.Requests()[0].Status == "pending" { // until the hook has stored the request's id
+				for d.Requests()[0].Status == "pending" { // wait until the hook has stored the request's id
 					if how == "the call ran" {
 						other.run(d.after, d.input(d.after, d.tool, d.args, d.succeeded))
 					} else {
@@ -187,7 +187,7 @@ func TestLocalAnswers(t *testing.T) {
 	}
 }
 
-// TestControlIgnoresTheEnd shows that in the profile control, a request still waits after the end of the turn.
+// TestControlIgnoresTheEnd checks that in the profile control, a request continues to wait after the end of the turn.
 func TestControlIgnoresTheEnd(t *testing.T) {
 	d := newDesk(t, "claude-code", Control)
 	d.undecided(d.before, d.input(d.before, d.tool, d.args, ""))
@@ -197,7 +197,7 @@ func TestControlIgnoresTheEnd(t *testing.T) {
 	}
 }
 
-// TestNoEnd shows that the hook does not wait for input that never ends.
+// TestNoEnd checks that the hook does not wait for the end of its input.
 func TestNoEnd(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -216,8 +216,8 @@ func TestUnknownAgent(t *testing.T) {
 	}
 }
 
-// TestReportComesLater shows that an outcome that could not be reported is reported with a later event of the agent,
-// also of another session, and once.
+// TestReportComesLater checks an outcome that could not be reported at first. The hook of a later event reports the
+// outcome once, even if the event belongs to another session.
 func TestReportComesLater(t *testing.T) {
 	for _, failed := range []bool{false, true} {
 		d := newDesk(t, "claude-code", Control)
@@ -232,7 +232,7 @@ func TestReportComesLater(t *testing.T) {
 			t.Error("the hook does not say that it could not report")
 		}
 		other := strings.Replace(d.input(d.before, "Write", `{"file_path":"/a"}`, ""), "s-1", "s-2", 1)
-		d.run(d.before, other) // the gateway still can't be reached
+		d.run(d.before, other) // the gateway is unreachable
 		d.Fault(func(w http.ResponseWriter, req *http.Request) bool {
 			if !strings.HasSuffix(req.URL.Path, "/outcome") {
 				return false
@@ -262,7 +262,7 @@ func TestReportComesLater(t *testing.T) {
 	}
 }
 
-// TestOldRecords shows that old records are deleted if no event has removed them.
+// TestOldRecords checks that records are deleted after keepRecords.
 func TestOldRecords(t *testing.T) {
 	d := newDesk(t, "claude-code", Control)
 	d.undecided(d.before, d.input(d.before, d.tool, d.args, ""))
@@ -322,7 +322,7 @@ func compact(t *testing.T, raw []byte) string {
 	return string(out)
 }
 
-// FuzzInput shows that if the gateway can't be asked, no agent input gets an answer that lets a call run.
+// FuzzInput checks that the hook lets no call run while the gateway is unreachable, whatever the agent's input is.
 func FuzzInput(f *testing.F) {
 	for _, a := range Agents() {
 		talk := talks[a.Name]
@@ -346,7 +346,7 @@ func FuzzInput(f *testing.F) {
 			t.Fatalf("%+v", a)
 		}
 		if a.Code == 0 && len(a.Out) == 0 || a.Code != 0 && a.Code != blocked {
-			t.Fatalf("%+v", a) // Codex lets a call run if nothing is printed
+			t.Fatalf("%+v", a) // Codex lets a call run if the hook prints nothing
 		}
 	})
 }

@@ -14,37 +14,37 @@ import (
 	"countersign/agent/client"
 )
 
-// A record keeps a request between the processes of a session's hooks. A record is a file. The extension of the file's
-// name is the state of the request. Only one process succeeds in renaming the file to another state, so a request has
-// only one owner.
+// A record stores a request for the later hook processes of a session. A record is a file, and the extension of the
+// file's name is the state of the record. If several processes rename the file, only one of them succeeds. For this
+// reason, a record has only one owner.
 type record struct {
 	Key     string   `json:"key"`     // the idempotency key
-	Request string   `json:"request"` // empty: not known yet
-	Call    string   `json:"call"`    // fingerprint of the call and its folder
-	Ran     []string `json:"ran"`     // fingerprints of the call as asked about and as edited, in any folder
-	ID      string   `json:"id"`      // the agent's id of the call, or empty
+	Request string   `json:"request"` // id of the request; empty: not known yet
+	Call    string   `json:"call"`    // fingerprint of the call with its folder
+	Ran     []string `json:"ran"`     // fingerprints of the original and the edited call, without the folder
+	ID      string   `json:"id"`      // the agent's id of the call; empty: the agent has no ids
 
 	Status client.Status `json:"status,omitempty"` // the outcome of a call that has ended
 	Text   string        `json:"text,omitempty"`   // the error of a call that failed
 
-	path string // without the extension
+	path string // path of the file, without the extension
 }
 
-// The extensions.
+// The extensions of file names, which are the states of records.
 const (
 	open    = ".open"    // a process waits for the decision
-	left    = ".left"    // it waits no longer: whoever repeats the call continues
-	claimed = ".claimed" // the call may have run; its outcome is not reported yet
+	left    = ".left"    // the process has ended without a decision; a repetition of the call continues the request
+	claimed = ".claimed" // the approval is claimed, so the call may have run; its outcome is not reported yet
 
-	unreported = ".unreported" // the call has ended, and the gateway could not be told its outcome
+	unreported = ".unreported" // the call has ended, and the report of its outcome failed
 )
 
-// keepRecords is how long a record is kept if no event removes it. The gateway ends requests, and asks people about
-// outcomes, much earlier.
+// keepRecords is the maximum age of a record. Requests expire at the gateway much earlier, and people are also asked
+// about outcomes much earlier.
 const keepRecords = 7 * 24 * time.Hour
 
-// state has the records of one session. The records are the files in a folder whose names begin with the prefix. After
-// the prefix, a name has the time. So the oldest record is listed first.
+// state has the records of one session. Its records are the files in dir whose names begin with prefix. In a name,
+// the creation time follows the prefix, so the list of the names begins with the oldest record.
 type state struct{ dir, prefix string }
 
 // session returns the records of an agent's session.
@@ -69,7 +69,7 @@ func fingerprint(parts ...string) string {
 func (s state) list(extension string) []record {
 	files, err := os.ReadDir(s.dir)
 	if err != nil {
-		return nil // there are none yet
+		return nil // the folder does not exist, so there are no records
 	}
 	var list []record
 	for _, f := range files {
@@ -85,8 +85,8 @@ func (s state) list(extension string) []record {
 	return list
 }
 
-// find returns the first record of a call that has an extension. If the record and the call both have an id of the
-// agent, find compares the ids. Otherwise find compares fingerprints.
+// find returns the first record of a call in a given state. If the record and the call both have an id from the
+// agent, find compares the ids. If an id is missing, find compares the fingerprints.
 func (s state) find(extension, id, fingerprint string) (record, bool) {
 	for _, r := range s.list(extension) {
 		if id != "" && r.ID != "" {
@@ -102,12 +102,13 @@ func (s state) find(extension, id, fingerprint string) (record, bool) {
 	return record{}, false
 }
 
-// begin returns the record of a call. resumed is set if the record continues an earlier request. Such a request belongs
-// to a call that was left, or to another process that waits for the same call.
+// begin returns the record of a call. resumed is set if the record continues an existing request. This is the request
+// of an earlier call that ended without a decision, or of another process that waits for the same call.
 //
-// An agent repeats a call because it was told to. So if an identical call comes after a left call, it is the repetition
-// of that call, even if it has another id. No time limit is needed. The record is removed when the request is claimed
-// or has ended. If a record is stale, the gateway reports this when it is asked.
+// The hook tells an agent to repeat a call that ended without a decision. For this reason, an identical call is
+// treated as the repetition, even if its id is different. There is no time limit, because the record is removed when
+// the request is claimed or has ended. If the record's request has ended in the meantime, the gateway reports the
+// end.
 func (s state) begin(id, call, ran string, fresh func() string) (r record, resumed bool, err error) {
 	for _, r := range s.list(left) {
 		if r.Call == call && os.Rename(r.path+left, r.path+open) == nil {
@@ -132,7 +133,7 @@ func (s state) create(r record) (record, error) {
 	return r, r.save(open)
 }
 
-// prune deletes old records of all sessions that no event has removed.
+// prune deletes records that are older than keepRecords. It checks the records of all sessions.
 func (s state) prune() {
 	files, err := os.ReadDir(s.dir)
 	if err != nil {
@@ -145,7 +146,7 @@ func (s state) prune() {
 	}
 }
 
-// save writes a record. A reader sees the old record or the new record.
+// save writes a record atomically.
 func (r record) save(extension string) error {
 	text, err := json.Marshal(r)
 	if err != nil {
@@ -163,5 +164,6 @@ func (r record) move(from, to string) error { return os.Rename(r.path+from, r.pa
 
 // remove deletes the record of a request.
 func (r record) remove(extension string) {
-	os.Remove(r.path + extension) // a record that stays is pruned later, and the gateway knows that its request is over
+	// A record that stays is pruned later, and the gateway reports that its request has ended.
+	os.Remove(r.path + extension)
 }

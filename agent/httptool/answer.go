@@ -21,13 +21,13 @@ import (
 
 // Limits on responses, in bytes.
 const (
-	maxParsed  = 8 << 20  // the largest JSON from which a part is extracted
-	maxFile    = 10 << 20 // the largest response that is attached as a file
-	maxQuoted  = 2 << 10  // length of the quotation from an error response
+	maxParsed  = 8 << 20  // maximum size of JSON from which a part is extracted
+	maxFile    = 10 << 20 // maximum size of a response that is attached as a file
+	maxQuoted  = 2 << 10  // maximum length of the quotation from an error response
 	tooFarOpen = "the answer is larger than the %d MB that are read"
 )
 
-// answer returns the result of a successful response.
+// answer returns the result of a run whose response has a success status.
 func (o *operation) answer(resp *http.Response, in agent.Invocation) (string, error) {
 	text, err := o.read(resp, in)
 	switch {
@@ -36,7 +36,7 @@ func (o *operation) answer(resp *http.Response, in agent.Invocation) (string, er
 	case o.effect == approvers.ReadOnly:
 		return "", fmt.Errorf("the server answered %s, but %s", statusText(resp.StatusCode), o.secrets.Out(err.Error()))
 	}
-	// The status means success. An error here would make the model repeat the request.
+	// The status means success, so this is not an error: after an error, the model would repeat the request.
 	return fmt.Sprintf("It was done: the server answered %s. But %s.", statusText(resp.StatusCode), o.secrets.Out(err.Error())), nil
 }
 
@@ -74,7 +74,7 @@ func (o *operation) read(resp *http.Response, in agent.Invocation) (string, erro
 	return o.file(resp, media, data, in)
 }
 
-// readBounded reads up to a limit, and reports whether it has read everything.
+// readBounded reads at most limit bytes. If r has more bytes, whole is false.
 func readBounded(r io.Reader, limit int) (data []byte, whole bool, err error) {
 	data, err = io.ReadAll(io.LimitReader(r, int64(limit)+1))
 	if len(data) > limit {
@@ -93,13 +93,14 @@ func (o *operation) empty(resp *http.Response) string {
 	return text
 }
 
-// text returns a text for the model, shortened if it is too long. total is the full length, or negative if unknown.
+// text returns a text for the model. A text that is too long is shortened. total is the full length, or negative if
+// unknown.
 func (o *operation) text(text string, whole bool, total int64) string {
 	text = o.secrets.Out(text)
 	if whole && len(text) <= o.limit {
 		return text
 	}
-	if !whole { // a secret may begin in the last bytes and continue after the cut
+	if !whole { // a secret may begin before the cut and continue after it
 		text = cut(text, max(len(text)-o.secrets.Longest(), 0))
 	}
 	all := "a longer answer"
@@ -109,7 +110,7 @@ func (o *operation) text(text string, whole bool, total int64) string {
 	return cut(text, o.limit) + fmt.Sprintf("\n[cut: this is the beginning of %s; ask for less at once]", all)
 }
 
-// cut returns the beginning of a text. The cut does not split a character.
+// cut returns the beginning of a text. cut keeps characters whole.
 func cut(text string, limit int) string {
 	if len(text) <= limit {
 		return text
@@ -120,7 +121,7 @@ func cut(text string, limit int) string {
 	return text[:limit]
 }
 
-// json returns a JSON response, or the part of it that the pointer selects.
+// json returns a JSON response. If the declaration has a pointer, json returns the part that the pointer selects.
 func (o *operation) json(data []byte) (string, error) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	if !json.Valid(data) {
@@ -142,7 +143,7 @@ func (o *operation) json(data []byte) (string, error) {
 	return o.text(decode([]byte(text), "", true), true, int64(len(text))), nil
 }
 
-// file attaches a response that is not text.
+// file attaches a response that is not text, and returns a note about the file.
 func (o *operation) file(resp *http.Response, media string, data []byte, in agent.Invocation) (string, error) {
 	if o.secrets.In(string(data)) {
 		return "", errors.New("the file in the response repeats a secret, so it was left out")
@@ -157,7 +158,8 @@ func (o *operation) file(resp *http.Response, media string, data []byte, in agen
 	return fmt.Sprintf("The server answered %s with a file: %s, %s, %d bytes.", statusText(resp.StatusCode), name, media, len(data)), nil
 }
 
-// fileName returns the server's file name if it is a plain name. Otherwise it returns a generated name.
+// fileName returns the file name from the server's response. If this is not a plain name, fileName returns a
+// generated name.
 func fileName(tool, media, disposition string) string {
 	if _, params, err := mime.ParseMediaType(disposition); err == nil {
 		name := params["filename"]
@@ -191,7 +193,8 @@ func textual(media string) bool {
 	return strings.HasPrefix(media, "text/") || strings.HasSuffix(media, "+json") || strings.HasSuffix(media, "+xml") || strings.HasSuffix(media, "+yaml")
 }
 
-// decode converts a text to UTF-8. Invalid characters are replaced, and a note reports this.
+// decode converts a text to UTF-8. Invalid characters are replaced. If a character was replaced, the result has a
+// note.
 func decode(data []byte, charset string, whole bool) string {
 	switch charset {
 	case "iso-8859-1", "latin1", "windows-1252":
@@ -200,7 +203,7 @@ func decode(data []byte, charset string, whole bool) string {
 		}
 	}
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
-	if !whole { // the last character may be incomplete
+	if !whole { // the last character may be incomplete, so it is removed
 		for n := 1; n < utf8.UTFMax && n < len(data); n++ {
 			if last := data[len(data)-n:]; utf8.RuneStart(last[0]) {
 				if !utf8.FullRune(last) {
@@ -217,13 +220,14 @@ func decode(data []byte, charset string, whole bool) string {
 	return strings.ToValidUTF8(text, "�") + "\n[invalid characters are shown as �]"
 }
 
-// quoted returns the beginning of an error response for the model and for people: one line, without secrets.
+// quoted returns the beginning of an error response for the model and for people. The text has one line and no
+// secrets.
 func (o *operation) quoted(resp *http.Response) string {
 	media, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if err != nil && resp.Header.Get("Content-Type") != "" || media != "" && !textual(media) || media == "text/html" {
 		return ""
 	}
-	extra := o.secrets.Longest() + maxQuoted // redact.Text recognizes secrets beyond o.secrets
+	extra := o.secrets.Longest() + maxQuoted // read more than maxQuoted, so that redact.Text recognizes secrets at the cut
 	data, whole, err := readBounded(resp.Body, maxQuoted+extra)
 	if err != nil || len(data) == 0 || bytes.ContainsRune(data, 0) {
 		return ""

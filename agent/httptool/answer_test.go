@@ -11,10 +11,10 @@ import (
 	"countersign/agent"
 )
 
-// answering returns a handler that always sends the same response.
+// answering returns a handler that answers every request with this body.
 func answering(media, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
-		w.Header()["Content-Type"] = nil // no type, not even a guessed one
+		w.Header()["Content-Type"] = nil // no type; without this line, net/http would guess one
 		if media != "" {
 			w.Header().Set("Content-Type", media)
 		}
@@ -27,7 +27,7 @@ func TestAnswers(t *testing.T) {
 	for _, tt := range []struct {
 		name, media, body, result string
 		want                      string // the text, or its beginning followed by …
-		file                      string // name and type of the file that is attached
+		file                      string // name and media type of the attached file
 		err                       string // a part of the error
 	}{
 		{name: "JSON as it is", media: "application/json", body: `{"n": 1.10, "big": 12345678901234567890}`, want: `{"n": 1.10, "big": 12345678901234567890}`},
@@ -89,7 +89,7 @@ func TestAnswers(t *testing.T) {
 					if err != nil || text != tt.want {
 						t.Errorf("%q, %v; want %q", text, err, tt.want)
 					}
-				case strings.HasPrefix(yaml, writes): // the write was done, so an error would make the model repeat it
+				case strings.HasPrefix(yaml, writes): // the write succeeded, and after an error the model would repeat it
 					if err != nil || !strings.HasPrefix(text, "It was done: the server answered 200 OK. But ") || !strings.Contains(text, tt.err) {
 						t.Errorf("%q, %v; want %q", text, err, tt.err)
 					}
@@ -126,7 +126,7 @@ func TestLongAnswers(t *testing.T) {
 		t.Errorf("%q, %v", text[len(text)-100:], err)
 	}
 
-	// The key pointer searches the whole answer, up to a limit.
+	// The pointer is applied to the whole response, and not only to the first max_result bytes.
 	s = serve(t, answering("application/json", `{"pad": "`+long+`", "a": 1}`))
 	if text, _, err := run(t, declared(t, s, reads+"max_result: 1KB\nresult: {pointer: /a}\n"), `{}`); err != nil || text != "1" {
 		t.Errorf("%q, %v", text, err)
@@ -205,7 +205,7 @@ func TestHead(t *testing.T) {
 	}
 }
 
-// If a server's error response is a text, it is quoted on one line and with limited length.
+// If a server's error response is text, the error quotes the beginning of the text on one line.
 func TestErrorsAreQuoted(t *testing.T) {
 	for _, tt := range []struct{ media, body, want string }{
 		{"application/problem+json", "{\"title\":\n \"Out of credit\"}", `the server answered 402 Payment Required: {"title": "Out of credit"}`},

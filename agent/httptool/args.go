@@ -11,11 +11,12 @@ import (
 // member is one stored argument of a call.
 type member struct {
 	name string
-	key  []byte // the name in its original form, with quotes
-	raw  []byte // the value in its original form
+	key  []byte // the name with quotes, as in the stored arguments
+	raw  []byte // the value, as in the stored arguments
 }
 
-// absent reports whether an argument is missing. A null counts as missing, because requests can't express null.
+// absent reports whether an argument is missing. The value null counts as missing, because most parts of a request
+// can't express null.
 func (m member) absent() bool { return len(m.raw) == 0 || m.raw[0] == 'n' }
 
 var errNoObject = errors.New("the arguments are not a JSON object")

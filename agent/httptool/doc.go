@@ -6,11 +6,11 @@
 //     declaration assigns to it. An argument can't change the scheme or host, or start another segment, parameter or
 //     header. A value with such an effect is refused before the request is sent.
 //   - The approved bytes are sent. A body consists of the stored bytes of the arguments, so numbers keep their digits.
-//   - A run reports correctly whether the call had an effect. If nothing was sent, or the server refused, nothing was
-//     done. If a request that writes was sent and there is no clear response, the outcome is unknown
+//   - The outcome of a run is correct. If nothing was sent, or if the server refused the request, nothing was done.
+//     If a request that writes was sent and there is no clear response, the outcome is unknown
 //     ([agent.ErrOutcomeUnknown]).
-//   - Values of environment variables are sent only to the server. If the server's response contains them, they are
-//     removed from results and errors.
+//   - Values of environment variables are sent only to the server. If the server's response contains these values, they
+//     are removed from results and errors.
 //   - Every connection goes through package egress.
 //
 // docs/http.md has the details, with tables of outcomes and limits.

@@ -17,7 +17,7 @@ import (
 	"countersign/config"
 )
 
-// environment is the environment for the tests' declarations.
+// environment has the environment variables for the tests' declarations.
 var environment = map[string]string{"API_TOKEN": "S3cr3t/Va+lue=1", "API_KEY": "k3y&with=odd chars", "REGION": "eu-1"}
 
 func lookup(name string) (string, bool) {
@@ -60,7 +60,7 @@ func serve(t *testing.T, answer http.HandlerFunc) *site {
 	return s
 }
 
-// last returns the last request, and how many there were.
+// last returns the last request and the number of requests.
 func (s *site) last() (received, int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,7 +81,7 @@ func declared(t *testing.T, s *site, yaml string) agent.Tool {
 	return tools[0]
 }
 
-// declaredWithout returns the only tool of a declaration. The tool has no environment variables.
+// declaredWithout returns the only tool of a declaration, without values of environment variables.
 func declaredWithout(t *testing.T, s *site, yaml string) agent.Tool {
 	t.Helper()
 	tools, errs := httptool.Tools(policy(t, s, yaml).HTTP, nil)
@@ -91,7 +91,7 @@ func declaredWithout(t *testing.T, s *site, yaml string) agent.Tool {
 	return tools[0]
 }
 
-// policy is a policy with one declaration.
+// policy returns a policy with one declaration.
 func policy(t *testing.T, s *site, yaml string) *config.File {
 	t.Helper()
 	if !strings.Contains(yaml, "allow:") {
@@ -135,7 +135,7 @@ func run(t *testing.T, tool agent.Tool, args string) (string, []agent.File, erro
 	return text, files, err
 }
 
-// outcome is the outcome of a run, in one word.
+// outcome returns the outcome of a run in one word.
 func outcome(err error) string {
 	switch {
 	case err == nil:

@@ -15,9 +15,10 @@ import (
 	"countersign/config"
 )
 
-// OpenAPI makes a tool from each operation of a file. OpenAPI makes no connections and reads no other file. Each error
-// is a [*Problem]. If an operation can't be a tool, it is left out. If the policy names such an operation, the problem
-// is an error. Otherwise the problem is a warning. If lookup is nil, the tools can be inspected but not run.
+// OpenAPI makes a tool from each operation of a file. OpenAPI makes no connections and reads no other file. Each
+// error is a [*Problem]. OpenAPI omits an operation that can't become a tool. If the policy names the omitted
+// operation, the problem is an error. If the policy does not name the omitted operation, the problem is a warning. If
+// lookup is nil, the tools can't run, and serve only for inspection.
 func OpenAPI(c config.OpenAPI, lookup Lookup) ([]agent.Tool, []error) {
 	a := &api{config: c, path: "openapi." + c.Name, lookup: lookup, wanted: slices.Clone(c.Operations)}
 	doc, invalid, err := readDocument(c)
@@ -55,11 +56,11 @@ type api struct {
 	lookup Lookup
 	doc    *document
 	shared *operation // the common settings of all operations
-	asked  []string   // reported problems of authentication
-	wanted []string   // operations that the policy names and that were not found yet
+	asked  []string   // reported problems with authentication
+	wanted []string   // operations that the policy names and that are not found yet
 	seen   []string   // names of operations
 	tools  []agent.Tool
-	trial  agent.Registry // a trial registration shows which tools can be registered
+	trial  agent.Registry // used to check whether a tool can be registered
 	errs   []error
 }
 
@@ -74,7 +75,7 @@ func (a *api) warn(message, hint string) {
 	}
 }
 
-// listed returns a list of names as text. If the list is too long, the text is shortened.
+// listed returns a list of names as text. The text has at most 20 names.
 func listed(names []string) string {
 	if len(names) > 20 {
 		return strings.Join(names[:20], ", ") + fmt.Sprintf(" and %d more", len(names)-20)
@@ -107,7 +108,8 @@ func (a *api) operations() {
 	}
 }
 
-// operation makes a tool from an operation, if the tool is wanted and possible.
+// operation makes a tool from an operation. It skips an operation that the policy does not select, and reports an
+// operation that can't become a tool.
 func (a *api) operation(method, path string, item, op map[string]any) {
 	name, _ := op["operationId"].(string)
 	if name == "" {
@@ -172,7 +174,7 @@ func (a *api) tool(method, path, name string, item, op map[string]any) (agent.To
 	if reads {
 		risk = approvers.Low
 	}
-	idempotent := reads || method == "PUT" || method == "DELETE" // by HTTP's definition of the methods
+	idempotent := reads || method == "PUT" || method == "DELETE" // according to the definition of the HTTP methods
 	title, _ := op["summary"].(string)
 	return agent.Tool{
 		Name: o.tool, Description: describe(method, path, op), Schema: schema, Effect: o.effect, Timeout: o.timeout + slack, Run: o.run,
@@ -181,8 +183,8 @@ func (a *api) tool(method, path, name string, item, op map[string]any) (agent.To
 	}, nil
 }
 
-// toolName returns the operation's name with the API's name in front. A long name is shortened, and a part of its hash
-// keeps it unique.
+// toolName returns the operation's name with the API's name in front. A long name is shortened, and a part of the
+// name's hash is added to keep the result unique.
 func (a *api) toolName(name string) string {
 	if !a.config.Bare {
 		name = a.config.Name + "." + name
@@ -216,7 +218,7 @@ func describe(method, path string, op map[string]any) string {
 	return text
 }
 
-// arguments assigns each argument its place, and returns the schema of all arguments.
+// arguments assigns each argument to a part of the request, and returns the schema of all arguments.
 func (a *api) arguments(o *operation, path string, item, op map[string]any) (json.RawMessage, error) {
 	s := newSchemas(a.doc)
 	list, err := a.doc.parameters(item, op)
@@ -307,7 +309,7 @@ func pathPieces(path string, params map[string]piece) ([]piece, error) {
 	return out, nil
 }
 
-// literal percent-encodes the literal text of a path. The function leaves parts that are already encoded unchanged.
+// literal percent-encodes the literal text of a path. Parts that are already encoded stay unchanged.
 func literal(text string) string {
 	var b strings.Builder
 	for i, c := range []byte(text) {

@@ -13,10 +13,10 @@ import (
 	"countersign/config"
 )
 
-// head is the beginning of a description, before its operations.
+// head is the beginning of an OpenAPI file, up to its operations.
 const head = "openapi: 3.1.0\ninfo: {title: x, version: '1'}\nservers: [{url: https://api.example.com}]\npaths:\n"
 
-// one is a description with one operation that has these members.
+// one returns an OpenAPI file with one operation. The operation has the given members.
 func one(members string) string {
 	return head + "  /it/{id}:\n    post: {operationId: it, responses: {'200': {description: ok}}, " + members + "}\n"
 }
@@ -115,7 +115,7 @@ func TestFaultyFiles(t *testing.T) {
 	}
 }
 
-// The same description in YAML and in JSON gives the same tools.
+// The same OpenAPI file in YAML and in JSON gives the same tools.
 func TestYAMLAndJSON(t *testing.T) {
 	yaml := "openapi: 3.0.3\ninfo: {title: x, version: 1.0}\nx-base: &base {type: integer, minimum: 0x10, maximum: 1e3}\nservers: [{url: https://api.example.com}]\npaths:\n  /a:\n    get:\n      parameters:\n" +
 		"        - {name: a, in: query, schema: *base}\n        - {name: b, in: query, schema: {<<: *base, maximum: 1.50}}\n        - {name: c, in: query, schema: {enum: [yes, 2020-01-01, ~, true, +5, .5, 1_000]}}\n      responses: {200: {description: ok}}\n"
@@ -129,7 +129,8 @@ func TestYAMLAndJSON(t *testing.T) {
 	}
 }
 
-// A change of an operation's request changes the definition of the tool. No other change does.
+// A change of an operation's request changes the definition of the tool. Other changes of the file do not change the
+// definition.
 func TestDefinitionsOfOperations(t *testing.T) {
 	whole := one("summary: A, parameters: ["+id+", {$ref: '#/components/parameters/P'}], requestBody: {content: {application/json: {schema: {$ref: '#/components/schemas/S'}}}}") +
 		"  /other: {get: {operationId: other, responses: {'200': {description: ok}}}}\n" +
@@ -176,8 +177,8 @@ func TestLongNames(t *testing.T) {
 	}
 }
 
-// FuzzOpenAPI checks that any file either is refused with an error or gives tools. Each tool can be registered, or is
-// refused with a reason.
+// FuzzOpenAPI checks that each file gives tools or an error. Each tool can be registered, or is refused with a
+// reason.
 func FuzzOpenAPI(f *testing.F) {
 	paths, err := filepath.Glob("testdata/*.yaml")
 	if err != nil {

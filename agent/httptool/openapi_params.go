@@ -13,13 +13,13 @@ import (
 // parameter has the properties of an operation's parameter that requests need.
 type parameter struct {
 	name, in string
-	argument string // its name in the tool
+	argument string // the argument's name in the tool
 	required bool
 	style    style
 }
 
-// parameters merges the parameters of the path and of the operation. A parameter of the operation replaces the path's
-// parameter with the same name and place.
+// parameters merges the parameters of the path and of the operation. A parameter of the operation replaces a
+// parameter of the path with the same name in the same part of the request.
 func (d *document) parameters(item, op map[string]any) ([]map[string]any, error) {
 	var out []map[string]any
 	for _, from := range []map[string]any{item, op} {
@@ -36,13 +36,14 @@ func (d *document) parameters(item, op map[string]any) ([]map[string]any, error)
 	return out, nil
 }
 
-// reservedHeaders are the headers that OpenAPI defines elsewhere, or that the HTTP client sets.
+// reservedHeaders lists headers that can't be parameters. Some of the headers are defined in other places of an
+// OpenAPI file. The HTTP client sets the others.
 var reservedHeaders = []string{
 	"accept", "content-type", "authorization", "content-length", "host", "connection", "transfer-encoding", "accept-encoding",
 }
 
-// ignored reports whether a parameter is not an argument for the model. The result is true in two cases: OpenAPI
-// defines the parameter elsewhere, or the HTTP client or the policy sets it.
+// ignored reports whether a parameter is left out of the tool's arguments. Reserved headers are left out, and
+// parameters that the policy sets.
 func ignored(name, in string, c config.OpenAPI) bool {
 	switch in {
 	case "header":
@@ -54,12 +55,13 @@ func ignored(name, in string, c config.OpenAPI) bool {
 	return false
 }
 
-// usualStyles lists the allowed styles of each place (path, query, header, cookie). The first style is the default.
+// usualStyles lists the allowed styles for each location of a parameter (path, query, header, cookie). The first
+// style is the default.
 var usualStyles = map[string][]string{
 	"path": {"simple", "label", "matrix"}, "query": {"form", "spaceDelimited", "pipeDelimited", "deepObject"}, "header": {"simple"}, "cookie": {"form"},
 }
 
-// parameter reads one parameter, with the schema of its argument.
+// parameter reads one parameter, and returns it with the schema of its argument.
 func (s *schemas) parameter(o map[string]any) (p parameter, schema any, err error) {
 	p.name, _ = o["name"].(string)
 	p.in, _ = o["in"].(string)
@@ -100,7 +102,7 @@ func (s *schemas) parameter(o map[string]any) (p parameter, schema any, err erro
 	return p, described(schema, o["description"]), nil
 }
 
-// orAny returns the schema. If there is none, it returns a schema that admits everything.
+// orAny returns the given schema. For a missing schema, orAny returns a schema that allows all values.
 func orAny(schema any) any {
 	if schema == nil {
 		return map[string]any{}
@@ -115,7 +117,7 @@ func within(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// described adds a description to a schema without one.
+// described adds a description to a schema that has none.
 func described(schema, description any) any {
 	o, ok := schema.(map[string]any)
 	text, given := description.(string)
@@ -125,8 +127,8 @@ func described(schema, description any) any {
 	return schema
 }
 
-// If values of one of the types would be ambiguous in the parameter's style, unwritable returns the reason. Otherwise
-// unwritable returns "".
+// unwritable returns the reason why values of one of the types would be ambiguous in the parameter's style. If no
+// type is ambiguous, unwritable returns "".
 func (p *parameter) unwritable(kinds []string) string {
 	list, object := slices.Contains(kinds, "array"), slices.Contains(kinds, "object")
 	switch {
@@ -156,8 +158,8 @@ func isJSON(m string) bool {
 	return m == "application/json" || strings.HasSuffix(m, "+json") || m == "text/json"
 }
 
-// body reads an operation's request body, with the schema of its argument. If the operation has no body, it returns
-// nil.
+// body reads an operation's request body, and returns it with the schema of its argument. If the operation has no
+// body, the schema is nil.
 func (s *schemas) body(op map[string]any) (b body, required bool, schema any, err error) {
 	if op["requestBody"] == nil {
 		return body{}, false, nil, nil

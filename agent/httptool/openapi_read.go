@@ -21,7 +21,7 @@ import (
 // Limits of an OpenAPI file.
 const (
 	maxFileSize   = 8 << 20  // bytes
-	maxFileValues = 1 << 20  // values, including those repeated by aliases
+	maxFileValues = 1 << 20  // values, including values that YAML aliases repeat
 	maxFileDepth  = 200      // levels
 	maxOperations = 500      // operations that become tools
 	maxSchema     = 64 << 10 // bytes of one tool's argument schema
@@ -30,7 +30,7 @@ const (
 // document is an OpenAPI file as plain JSON values. Numbers keep their original text.
 type document struct {
 	root map[string]any
-	v31  bool // 3.1 and later: schemas are JSON Schema 2020-12
+	v31  bool // version 3.1 or later: schemas are JSON Schema 2020-12
 }
 
 // readDocument reads a file. If a readable file violates the specification, invalid describes the first violation.
@@ -52,7 +52,7 @@ func readDocument(c config.OpenAPI) (d *document, invalid string, err error) {
 	if !ok {
 		return nil, "", errors.New("is not an OpenAPI description; it begins with openapi: 3.1.0")
 	}
-	// Versions are texts, but are often written without quotes.
+	// A version must be a text. In many files, the version has no quotes, so the YAML parser reads a number.
 	quoteVersion(root, "openapi")
 	if info, ok := root["info"].(map[string]any); ok {
 		quoteVersion(info, "version")
@@ -103,20 +103,20 @@ func quoteVersion(object map[string]any, key string) {
 	}
 }
 
-// validate checks the description against the specification. An error means that a reference can't be resolved.
+// validate checks the file against the OpenAPI specification. An error means that a reference can't be resolved.
 func (d *document) validate() (invalid string, err error) {
 	data, err := json.Marshal(d.root)
 	if err != nil {
 		return "", fmt.Errorf("is not an OpenAPI description: %w", err)
 	}
 	ctx := context.Background()
-	loader := openapi3.NewLoader() // reads no other file, and contacts no host
+	loader := openapi3.NewLoader() // the loader reads no other file and contacts no host
 	doc, err := loader.LoadFromData(data)
 	if err != nil {
 		return "", fmt.Errorf("is not an OpenAPI description: %.300s", strings.Join(strings.Fields(err.Error()), " "))
 	}
 	err = doc.Validate(ctx, openapi3.DisableExamplesValidation(), openapi3.DisableSchemaDefaultsValidation(), openapi3.DisableSchemaPatternValidation(),
-		openapi3.AllowExtraSiblingFields("pathItems")) // allowed in 3.1
+		openapi3.AllowExtraSiblingFields("pathItems")) // version 3.1 allows this field
 	if err != nil {
 		invalid = fmt.Sprintf("%.300s", strings.Join(strings.Fields(err.Error()), " "))
 	}
@@ -143,8 +143,8 @@ func parseTree(data []byte) (any, error) {
 	return t.value(&node, 0)
 }
 
-// treeOf converts YAML to plain values. treeOf limits the number of values, because aliases can be recursive or
-// multiply it.
+// treeOf converts YAML to plain values. treeOf limits the number of values, because YAML aliases can be recursive or
+// repeat values.
 type treeOf struct{ left int }
 
 func (t *treeOf) value(n *yaml.Node, depth int) (any, error) {
@@ -236,7 +236,7 @@ func scalar(n *yaml.Node) any {
 			return json.Number(n.Value)
 		}
 		if f, err := strconv.ParseFloat(n.Value, 64); err == nil {
-			if text, err := json.Marshal(f); err == nil { // fails for infinity and NaN
+			if text, err := json.Marshal(f); err == nil { // Marshal fails for infinity and NaN
 				return json.Number(text)
 			}
 		}

@@ -42,7 +42,7 @@ func (d *document) at(ref string) (any, error) {
 	return at, nil
 }
 
-// object follows references to an object. The function ignores other keys beside a reference.
+// object follows references to an object. Other keys beside a reference are ignored.
 func (d *document) object(v any) (map[string]any, error) {
 	for range maxHops {
 		o, ok := v.(map[string]any)

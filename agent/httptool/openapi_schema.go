@@ -19,12 +19,12 @@ var (
 	// beside lists keywords that don't affect validity. The keywords are dropped to keep the schema short for the
 	// model.
 	beside = []string{"xml", "externalDocs", "example", "examples", "discriminator", "$schema", "$comment", "$anchor", "nullable", "readOnly"}
-	// elsewhere lists keywords that change the meaning of references.
+	// elsewhere lists keywords that change the meaning of references. Schemas with these keywords are refused.
 	elsewhere = []string{"$id", "$dynamicRef", "$dynamicAnchor", "$recursiveRef", "$recursiveAnchor"}
 )
 
-// schemas converts the schemas of an OpenAPI file to one self-contained schema of arguments. Each referenced schema is
-// put into $defs once. So the result is finite even for recursive schemas.
+// schemas converts the schemas of an OpenAPI file to one self-contained schema of arguments. The result has each
+// referenced schema once, in $defs, so it is finite even for recursive schemas.
 type schemas struct {
 	doc      *document
 	defs     map[string]any
@@ -57,7 +57,7 @@ func (s *schemas) convert(v any, depth int) (any, error) {
 			return nil, err
 		}
 		out["$ref"] = "#/$defs/" + name
-		if !s.doc.v31 { // keys beside a reference have an effect only from version 3.1 on
+		if !s.doc.v31 { // before version 3.1, keys beside a reference have no effect
 			return out, nil
 		}
 	}
@@ -150,7 +150,7 @@ func (s *schemas) def(ref string, depth int) (string, error) {
 	return name, nil
 }
 
-// forRequests removes read-only properties, which only responses have.
+// forRequests removes read-only properties, because they occur only in responses.
 func (s *schemas) forRequests(in, out map[string]any) {
 	properties, _ := in["properties"].(map[string]any)
 	converted, _ := out["properties"].(map[string]any)
@@ -179,7 +179,8 @@ func isReadOnly(v any) bool {
 	return o["readOnly"] == true
 }
 
-// older converts the constructs of OpenAPI 3.0 that differ from JSON Schema: nullable, and boolean exclusive bounds.
+// older converts the constructs of OpenAPI 3.0 that differ from JSON Schema: the keyword nullable, and exclusive
+// bounds that are booleans.
 func older(in, out map[string]any) {
 	if in["nullable"] == true {
 		if kind, ok := in["type"].(string); ok {
@@ -202,7 +203,7 @@ func older(in, out map[string]any) {
 	}
 }
 
-// kinds returns the JSON types that a schema admits, according to its own keywords and its references. An empty list
+// kinds returns the JSON types that a schema allows, according to its own keywords and its references. An empty list
 // means any type.
 func (s *schemas) kinds(v any) []string {
 	o, err := s.doc.object(v)

@@ -11,9 +11,9 @@ import (
 	"countersign/config"
 )
 
-// server determines the address for an operation's requests. This is the address in the policy. Without it, this is the
-// operation's nearest address in the file. server returns the address as written, without the values of environment
-// variables.
+// server determines the address for an operation's requests. If the policy has an address, server uses this address.
+// If not, server uses the first address of the operation, of its path, or of the file. server returns the address as
+// written, without the values of environment variables.
 func (a *api) server(o *operation, item, op map[string]any) (string, error) {
 	written := a.config.URL.String()
 	if len(a.config.URL) == 0 {
@@ -53,8 +53,8 @@ func loopback(u *url.URL) bool {
 
 var errNoServer = errors.New("the file names no server; write url: in the policy")
 
-// serverOf returns the first server of the first object that has servers, with the default values of the server's
-// variables.
+// serverOf finds the first object that has servers, and returns the URL of its first server. The variables of the
+// server have their default values.
 func serverOf(from ...map[string]any) (string, error) {
 	for _, o := range from {
 		list, _ := o["servers"].([]any)
@@ -103,7 +103,7 @@ func (a *api) security(method, path string, op map[string]any) {
 	}
 }
 
-// lacks returns the missing part of a security scheme, or "".
+// lacks returns the part of a security scheme that the policy's headers don't provide, or "".
 func (a *api) lacks(name string) string {
 	o, err := a.doc.object(map[string]any{"$ref": "#/components/securitySchemes/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)})
 	if err != nil {
@@ -137,8 +137,9 @@ func (a *api) lacks(name string) string {
 	return fmt.Sprintf("add headers: {%s: %s}", header, example)
 }
 
-// definition returns the pinned definition of an operation: the file's description of its requests with all references,
-// and the policy's address and headers. The function does not include the description of responses.
+// definition returns the definition of an operation, which is the tool's pinned definition. The definition has the
+// file's description of the request with all references, and the policy's address and headers. It does not have the
+// description of responses.
 func (a *api) definition(method, path, server string, item, op map[string]any) json.RawMessage {
 	own := map[string]any{}
 	for k, v := range op {

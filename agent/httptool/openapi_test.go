@@ -19,7 +19,8 @@ import (
 	"countersign/config"
 )
 
-// api makes the tools of a policy with one OpenAPI file. SITE in the declaration is replaced by the server's address.
+// api makes the tools of a policy with one OpenAPI file. The word SITE in the declaration is replaced by the server's
+// address.
 func api(t *testing.T, s *site, file, yaml string) ([]agent.Tool, []error) {
 	t.Helper()
 	path, err := filepath.Abs(file)
@@ -37,7 +38,7 @@ func api(t *testing.T, s *site, file, yaml string) ([]agent.Tool, []error) {
 	return httptool.OpenAPI(f.OpenAPI[0], lookup)
 }
 
-// written writes a description into a file.
+// written writes an OpenAPI file, and returns its path.
 func written(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "api.yaml")
@@ -91,8 +92,8 @@ func TestHundredOperations(t *testing.T) {
 	}
 }
 
-// A description of version 3.0. The test checks which operations become tools, with their names and schemas. It also
-// checks the reports about the other operations.
+// The test reads a file of OpenAPI version 3.0. It checks which operations become tools, with their names and
+// schemas. For the other operations, it checks the reported problems.
 func TestPetstore(t *testing.T) {
 	tools, errs := api(t, nil, "testdata/petstore30.yaml", "headers: {Authorization: 'Bearer ${API_TOKEN}'}\n")
 	registered(t, tools)
@@ -167,12 +168,12 @@ func TestPetstore(t *testing.T) {
 	}
 }
 
-// plainText returns a text without the white space that only formats it.
+// plainText returns a text without line ends and tabs.
 func plainText(s string) string {
 	return strings.NewReplacer("\n", "", "\t", "").Replace(s)
 }
 
-// The requests for operations' arguments, in each style.
+// The test checks how the request encodes the arguments in each style.
 func TestStyles(t *testing.T) {
 	s := serve(t, status(200))
 	tools, _ := api(t, s, "testdata/petstore30.yaml", "url: SITE/base\nheaders: {Authorization: 'Bearer ${API_TOKEN}', Cookie: own=1}\nquery: {key: '${API_KEY}'}\nidempotency_key: Idempotency-Key\n")
@@ -267,7 +268,7 @@ func TestBookings(t *testing.T) {
 	}
 }
 
-// Requests have the values of the style table in the OpenAPI specification.
+// The test checks requests against the table of styles in the OpenAPI specification.
 func TestTableOfStyles(t *testing.T) {
 	s := serve(t, status(200))
 	const (

@@ -16,7 +16,7 @@ import (
 	"countersign/internal/redact"
 )
 
-// operation is the HTTP side of a tool. operation says how requests are made and how responses are read.
+// operation describes the requests of a tool and the evaluation of its responses.
 type operation struct {
 	tool    string
 	method  string
@@ -27,20 +27,20 @@ type operation struct {
 	headers []field
 	cookies []field
 	body    body
-	placed  map[string]bool // the arguments that are in the path, query, headers or cookies
-	key     string          // the header for the execution's id
+	placed  map[string]bool // arguments in the path, query, headers or cookies
+	key     string          // header for the execution's id
 	effect  approvers.Effect
 	result  config.Result
-	limit   int // bytes of text for the model
+	limit   int // maximum bytes of text for the model
 	timeout time.Duration
 	guard   *egress.Guard
 	client  *http.Client
 	secrets redact.Values
-	offline bool // the environment variables are unknown, so nothing can be sent
-	vague   bool // the host is unknown too, because its address contains a variable
+	offline bool // the environment variables are unknown, so the tool can't run
+	vague   bool // the host is also unknown, because the address contains a variable
 }
 
-// Problem is a fault in a declaration or in an operation of a file.
+// Problem is a fault in a declaration of the policy, or in an operation of an OpenAPI file.
 type Problem struct {
 	Path    string // path of the declaration in the policy file, such as http.weather
 	Message string
@@ -56,16 +56,16 @@ func (p *Problem) Error() string {
 	return s
 }
 
-// errUnknownEnvironment means that the tool can only be inspected, not run.
+// errUnknownEnvironment means that the tool can't run, and serves only for inspection.
 var errUnknownEnvironment = errors.New("nothing was sent: the values of the environment are not known here")
 
-// slack is how much longer a run may take than its request. Therefore the request ends first, and the run can report
-// its outcome.
+// slack is the difference between the time limits of a run and of its request. The request ends before the run, so
+// the run can report the outcome.
 const slack = 5 * time.Second
 
 // Tools makes a tool from each HTTP endpoint in the policy. Tools makes no connections. Each error is a [*Problem].
-// Tools leaves out an endpoint with a problem, unless the problem is only a warning. If lookup is nil, the tools can be
-// inspected but not run.
+// Tools omits an endpoint with a problem that is not a warning. If lookup is nil, the tools can't run, and serve only
+// for inspection.
 func Tools(endpoints []config.Endpoint, lookup Lookup) ([]agent.Tool, []error) {
 	var tools []agent.Tool
 	var errs []error
@@ -120,7 +120,8 @@ func newEndpoint(e config.Endpoint, lookup Lookup) (*operation, error) {
 	return o, o.aim(path)
 }
 
-// connect gives an operation its client, and checks the values of the environment in its headers.
+// connect sets the HTTP client of an operation. connect also checks the values of environment variables in the
+// operation's headers.
 func (o *operation) connect(path string, f *filler, allow []string) error {
 	if len(f.missing) > 0 {
 		return &Problem{Path: path, Message: strings.Join(f.missing, " and ") + " is not set in the environment", Hint: "set it, or take ${" + f.missing[0] + "} out"}
@@ -161,8 +162,8 @@ func (o *operation) aim(path string) error {
 	return nil
 }
 
-// definition returns the declaration of the request, without values of environment variables. The declaration is the
-// tool's pinned definition. If the declaration changes, the tool counts as another tool.
+// definition returns the declaration of the request, without values of environment variables. The tool's hash covers
+// the result. If the declaration changes, approvals for the tool become invalid.
 func definition(e config.Endpoint) json.RawMessage {
 	query := ""
 	for i, q := range e.Address.Query {
@@ -191,7 +192,7 @@ func shown(headers []config.Header) map[string]string {
 	return out
 }
 
-// encoded returns out, and panics if err is not nil. The function is for values that can always be encoded.
+// encoded returns out, and panics if err is not nil. Use it for values whose encoding can't fail.
 func encoded(out []byte, err error) []byte {
 	if err != nil {
 		panic(err)

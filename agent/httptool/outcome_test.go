@@ -12,7 +12,7 @@ import (
 	"countersign/agent"
 )
 
-// Declarations of the tests: a read, a write, and an idempotent write.
+// Declarations of three tools: one reads, one writes, and one makes idempotent writes.
 const (
 	reads    = "url: SITE/it\n"
 	writes   = "url: SITE/it\nmethod: POST\n"
@@ -62,12 +62,12 @@ func elsewhere(code int, location string) http.HandlerFunc {
 	}
 }
 
-// The outcome of a call for every possible end of its request. docs/http.md has the same table.
+// The test checks the outcome of a call for every way in which its request can end. docs/http.md has the same table.
 func TestOutcomes(t *testing.T) {
 	for _, tt := range []struct {
 		name                 string
 		answer               http.HandlerFunc
-		read, write, repeats string // the outcomes for a tool that reads, that writes, and that may be repeated
+		read, write, repeats string // outcomes for the three tools of the constants above
 	}{
 		{"200", status(200), "done", "done", "done"},
 		{"201", status(201), "done", "done", "done"},
@@ -125,7 +125,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// If a call is refused before anything is sent, it has done nothing. This applies to every effect of the tool.
+// If a call is refused before the request is sent, the outcome is a failure, whatever the tool's effect is.
 func TestNothingWasSent(t *testing.T) {
 	s := serve(t, status(200))
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
@@ -151,7 +151,7 @@ func TestNothingWasSent(t *testing.T) {
 	}
 }
 
-// An address to which the guard never connects is reported before anybody calls the tool.
+// An address that the guard always refuses is reported when the tool is made.
 func TestRefusedAddresses(t *testing.T) {
 	s := serve(t, status(200))
 	for address, want := range map[string]string{
@@ -175,7 +175,7 @@ func TestRefusedAddresses(t *testing.T) {
 	}
 }
 
-// If a call is stopped during its request, a writing request may have taken effect.
+// If a call of a tool that writes is stopped during its request, the outcome is unknown.
 func TestStopped(t *testing.T) {
 	for yaml, want := range map[string]string{reads: "failed", writes: "unknown"} {
 		arrived := make(chan struct{}, 1)
@@ -207,7 +207,7 @@ func TestStatuses(t *testing.T) {
 		{"[2xx, 404]", "", 404, "done"},
 		{"[2xx, 404]", "", 403, "failed"},
 		{"[303]", "", 303, "done"},
-		{"[303]", "", 200, "unknown"}, // the write may have been done
+		{"[303]", "", 200, "unknown"}, // the write may have succeeded
 	} {
 		s := serve(t, status(tt.code))
 		if _, _, err := run(t, declared(t, s, writes+"result: {status: "+tt.status+"}\n"), `{}`); outcome(err) != tt.want {
@@ -216,7 +216,7 @@ func TestStatuses(t *testing.T) {
 	}
 }
 
-// The run gets a little more time than its request, so that the run can report the outcome.
+// A run has a slightly longer time limit than its request, so that the run can report the outcome.
 func TestTimeouts(t *testing.T) {
 	s := serve(t, status(200))
 	if tool := declared(t, s, reads+"timeout: 7s\n"); tool.Timeout != 12*time.Second {

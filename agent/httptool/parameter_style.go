@@ -6,20 +6,20 @@ import (
 	"strings"
 )
 
-// The encoders for each place that an argument can have in a request. If a value can't be encoded, the error is for the
-// model. The error names the argument and says what to change.
+// This file encodes arguments for each part of a request. If a value can't be encoded, the model gets an error that
+// names the argument and says what to change.
 
-// style is the notation of a list or object in a text, in OpenAPI's terms.
+// style is the notation of a list or object in a text, in the terms of OpenAPI.
 type style struct {
-	kind    string // a style of OpenAPI, json, or list (a repeated list); empty: lists and objects are refused
+	kind    string // a style of OpenAPI, "json", or "list" for a repeated list; empty: lists and objects are refused
 	explode bool
-	name    string // the parameter's name, if it differs from the argument's
+	name    string // the parameter's name, if it differs from the argument's name
 }
 
 // piece is a part of a path, query value or header.
 type piece struct {
 	text  string // literal text from the operator
-	arg   string // or the name of the argument whose value stands here
+	arg   string // the name of an argument, whose value replaces the piece; empty: the piece is literal text
 	style style
 }
 
@@ -29,7 +29,8 @@ type field struct {
 	pieces []piece
 }
 
-// whole returns the argument that is the field's entire value, if there is one.
+// whole returns the argument that is the entire value of the field. If the field has other text, the second result is
+// false.
 func (f field) whole() (piece, bool) {
 	if len(f.pieces) == 1 && f.pieces[0].arg != "" {
 		return f.pieces[0], true
@@ -49,7 +50,7 @@ func (c call) text(name, place string) (string, error) {
 	return s, nil
 }
 
-// lacks reports whether an argument of the pieces is missing.
+// lacks reports whether an argument in the pieces is missing.
 func (c call) lacks(pieces []piece) bool {
 	for _, p := range pieces {
 		if p.arg != "" && c[p.arg].absent() {
@@ -74,7 +75,7 @@ func escape(s string) string {
 	return b.String()
 }
 
-// path returns the path. No argument can add or remove a segment.
+// path returns the path of the URL. An argument can't add or remove a segment.
 func (c call) path(pieces []piece) (string, error) {
 	var b strings.Builder
 	for _, p := range pieces {
@@ -123,7 +124,7 @@ func segmentFault(arg, value string) error {
 	return nil
 }
 
-// decoded returns a text after repeated decoding.
+// decoded returns a text after repeated percent-decoding.
 func decoded(s string) string {
 	for range 4 {
 		d, err := url.PathUnescape(s)
@@ -141,7 +142,7 @@ type part struct {
 	keyed      bool
 }
 
-// parts returns the values of an argument: the value itself, or the values in a list or object.
+// parts returns the values of an argument. For a list or object, parts returns the contained values.
 func (c call) parts(p piece, place string) ([]part, error) {
 	m := c[p.arg]
 	if p.style.kind == "json" {
@@ -168,7 +169,7 @@ func (c call) parts(p piece, place string) ([]part, error) {
 			}
 			out = append(out, part{value: s})
 		}
-	case p.style.kind == "list": // an object's keys could be taken for parameters
+	case p.style.kind == "list": // a server could mistake an object's keys for parameters
 		return nil, flat
 	default:
 		fields, err := members(m.raw)
@@ -210,8 +211,8 @@ func pathStyle(p piece, parts []part) string {
 	return prefix + joined(parts, separator, p.style.explode, escape)
 }
 
-// joined joins values with a separator. In an object, each key comes before its value, separated by "=" if explode is
-// set and otherwise by the separator.
+// joined joins values with a separator. In an object, each key comes before its value. If explode is set, "=" stands
+// between the key and the value. If not, the separator stands between the key and the value.
 func joined(parts []part, separator string, explode bool, write func(string) string) string {
 	var out []string
 	for _, p := range parts {
@@ -227,7 +228,7 @@ func joined(parts []part, separator string, explode bool, write func(string) str
 	return strings.Join(out, separator)
 }
 
-// query encodes the query parameters that have a value.
+// query encodes the query parameters. Parameters without a value are omitted.
 func (c call) query(fields []field) ([]string, error) {
 	var out []string
 	for _, f := range fields {
@@ -285,7 +286,7 @@ func queryStyle(name string, p piece, parts []part) []string {
 	return out
 }
 
-// header returns the value of a header or cookie, or false if one of its arguments is missing.
+// header returns the value of a header or cookie. If one of the arguments is missing, the second result is false.
 func (c call) header(f field) (string, bool, error) {
 	if c.lacks(f.pieces) {
 		return "", false, nil
@@ -313,7 +314,7 @@ func (c call) header(f field) (string, bool, error) {
 	return text, true, nil
 }
 
-// cookie writes a cookie.
+// cookie returns a cookie as name and value. If one of the arguments is missing, the second result is false.
 func (c call) cookie(f field) (string, bool, error) {
 	text, ok, err := c.header(f)
 	if err == nil && strings.ContainsAny(text, "\" ,;\\") {

@@ -8,8 +8,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// point returns the exact bytes that a JSON Pointer (RFC 6901) selects. If an object has a name twice, the first one
-// counts.
+// point returns the exact bytes that a JSON Pointer (RFC 6901) selects. If an object has duplicate names, point uses
+// the first member.
 func point(data []byte, pointer string) ([]byte, bool) {
 	d := jsontext.NewDecoder(bytes.NewReader(data), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	for token := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {

@@ -14,7 +14,7 @@ import (
 	"countersign/internal/tracing"
 )
 
-// maxAddress is the maximum length of a URL, in bytes. Servers refuse longer URLs, in various ways.
+// maxAddress is the maximum length of a URL, in bytes. Many servers refuse longer URLs.
 const maxAddress = 8 << 10
 
 // bodyKind is the format of a request's body.
@@ -27,14 +27,14 @@ const (
 	textBody bodyKind = "text"
 )
 
-// body says which arguments form a request's body, and in which format.
+// body describes which arguments form a request's body, and the format of the body.
 type body struct {
 	kind bodyKind
-	arg  string // the argument that is the whole body; empty: its members are all arguments without another place
+	arg  string // the argument that is the whole body; empty: the body has all arguments that have no other place
 	mime string
 }
 
-// request builds a call's request. If request fails, nothing was sent, and the error is for the model.
+// request builds a call's request. An error is for the model, and means that nothing was sent.
 func (o *operation) request(ctx context.Context, in agent.Invocation) (*http.Request, error) {
 	list, err := members(in.Args)
 	if err != nil {
@@ -52,7 +52,7 @@ func (o *operation) request(ctx context.Context, in agent.Invocation) (*http.Req
 	if err != nil {
 		return nil, err
 	}
-	var reader io.Reader // nil, not an empty reader: no length is sent
+	var reader io.Reader // a nil reader, because an empty reader would send a length
 	if content != nil {
 		reader = bytes.NewReader(content)
 	}
@@ -72,7 +72,7 @@ func (o *operation) request(ctx context.Context, in agent.Invocation) (*http.Req
 	return req, o.header(req, args)
 }
 
-// address returns the URL. It checks that the URL's host is the declared host.
+// address returns the URL. address also checks that the URL's host is the declared host.
 func (o *operation) address(args call) (string, error) {
 	path, err := args.path(o.path)
 	if err != nil {
@@ -99,7 +99,8 @@ func (o *operation) address(args call) (string, error) {
 	return address, nil
 }
 
-// header sets the headers. Each header is set as a separate field, so an argument in one header can't change another.
+// header sets the headers. Each header is set as a separate field, so an argument in one header can't change another
+// header.
 func (o *operation) header(req *http.Request, args call) error {
 	for _, f := range o.headers {
 		text, ok, err := args.header(f)
@@ -166,7 +167,7 @@ func (o *operation) content(list []member, args call) (content []byte, mime stri
 	return content, b.mime, err
 }
 
-// object encodes members as they are stored.
+// object encodes members as a JSON object, with their stored bytes.
 func object(list []member) []byte {
 	out := []byte{'{'}
 	for i, m := range list {
@@ -189,7 +190,7 @@ func form(list []member) ([]byte, error) {
 		fields[m.name] = m
 		p := piece{arg: m.name, style: style{kind: "form", explode: true}}
 		if m.raw[0] == '{' {
-			p.style = style{} // nested lists and objects are refused: there is no standard notation for them
+			p.style = style{} // nested lists and objects are refused, because they have no standard notation
 		}
 		parts, err := fields.parts(p, "form")
 		if err != nil {

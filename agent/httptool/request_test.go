@@ -30,7 +30,7 @@ arguments:
   additionalProperties: true
 `
 
-// The request for some arguments, byte for byte.
+// The test compares requests with the expected bytes.
 func TestRequests(t *testing.T) {
 	key := "key=k3y%26with%3Dodd%20chars"
 	for _, tt := range []struct {
@@ -109,7 +109,7 @@ func TestRefusedArguments(t *testing.T) {
 			t.Errorf("%s: %v; want %q", args, err, want)
 		}
 	}
-	// If two arguments together form a dot segment, the call is refused too.
+	// A call is also refused if two adjacent arguments together form a dot segment.
 	two := declared(t, s, "url: 'SITE/a/{x}{y}/b'\narguments: {type: object, properties: {x: {}, y: {}}, required: [x, y]}\n")
 	for _, args := range []string{`{"x":".","y":"."}`, `{"x":"%2e","y":"."}`, `{"x":"%2","y":"e"}`} {
 		if _, _, err := run(t, two, args); err == nil {
@@ -168,7 +168,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// If the address comes from the environment, requests go only there.
+// If the address comes from the environment, requests go only to that address.
 func TestAddressFromTheEnvironment(t *testing.T) {
 	s := serve(t, status(200))
 	environment["BASE"] = s.URL + "/base"
@@ -203,7 +203,7 @@ func TestAddressFromTheEnvironment(t *testing.T) {
 	}
 }
 
-// Without an environment, the tools can still be listed.
+// Tools can be listed without the values of environment variables.
 func TestWithoutEnvironment(t *testing.T) {
 	s := serve(t, status(200))
 	tool := declared(t, s, placed)
@@ -219,7 +219,8 @@ func TestWithoutEnvironment(t *testing.T) {
 	}
 }
 
-// Every change of the declaration makes another tool. An approval of the old tool does not let the new tool run.
+// Every change of the declaration changes the tool's hash. An approval of the previous tool is not valid for the
+// changed tool.
 func TestDefinitions(t *testing.T) {
 	s := serve(t, status(200))
 	seen := map[string]string{}
@@ -235,7 +236,7 @@ func TestDefinitions(t *testing.T) {
 	}
 }
 
-// If a request is sent, the server decodes each argument in its place, and gets exactly the original value.
+// For every request that is sent, the server decodes exactly the original value of each argument.
 func TestServerDecodesWhatWasGiven(t *testing.T) {
 	s := serve(t, status(200))
 	tool := declared(t, s, strings.Replace(placed, "&fixed=a%20b&key=${API_KEY}", "", 1))
@@ -290,7 +291,8 @@ func quoted(v any) string {
 	return string(out)
 }
 
-// A traced call has the header traceparent, and no other call has it. The header tells nothing else.
+// A traced call has the header traceparent, and other calls do not have it. The header contains only the ids of the
+// trace.
 func TestTraceparent(t *testing.T) {
 	s := serve(t, status(200))
 	tool := declared(t, s, repeated)

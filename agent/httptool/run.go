@@ -17,10 +17,10 @@ import (
 
 // run sends a call's request and reports the outcome.
 //
-// An error that does not wrap [agent.ErrOutcomeUnknown] means that nothing was done: nothing was sent, the server
-// refused the request (status 400 to 499), or the request only reads. The outcome is unknown if a request that writes
-// was sent over a connection and there is no clear response: the connection broke, the time was up, the server failed
-// (status 500 and above), or it redirected.
+// If a request that writes was sent and there is no clear response, the error wraps [agent.ErrOutcomeUnknown]. A
+// response is not clear if the connection broke, the time was up, the server failed (status 500 and above), or the
+// server redirected. Any other error means that nothing was done. The reason is that nothing was sent, that the
+// server refused the request (status 400 to 499), or that the request only reads.
 func (o *operation) run(ctx context.Context, in agent.Invocation) (string, error) {
 	if o.offline {
 		return "", errUnknownEnvironment
@@ -49,7 +49,7 @@ func (o *operation) failed(err error, sent bool) error {
 	sentence := o.secrets.Out(egress.Sentence(err))
 	var refused *egress.Refused
 	switch {
-	case !sent, errors.As(err, &refused) && refused.Redirect: // a 307 or 308: the redirecting server did nothing
+	case !sent, errors.As(err, &refused) && refused.Redirect: // after a 307 or 308, the redirecting server did nothing
 		return fmt.Errorf("nothing was done: %s", sentence)
 	case o.effect == approvers.ReadOnly:
 		return errors.New(sentence)
@@ -88,8 +88,8 @@ func (o *operation) refused(resp *http.Response) error {
 	return fmt.Errorf("%w: the server answered %s%s", agent.ErrOutcomeUnknown, status, said)
 }
 
-// saysNo lists the statuses with which a server refuses a call because of its content. Other statuses concern the
-// caller, the number of calls, or the server.
+// saysNo lists the statuses with which a server refuses a call because of the content of the call. Other statuses are
+// about the client's identity, the number of calls, or the server.
 var saysNo = []int{
 	http.StatusBadRequest, http.StatusPaymentRequired, http.StatusNotFound, http.StatusConflict, http.StatusGone, http.StatusPreconditionFailed,
 	http.StatusUnprocessableEntity, http.StatusLocked, http.StatusUnavailableForLegalReasons,
@@ -102,7 +102,7 @@ func statusText(code int) string {
 	return fmt.Sprint(code)
 }
 
-// Kinds of results, by their names in config.
+// Kinds of results. The values are the names in the policy file.
 const (
 	asAuto = "auto"
 	asJSON = "json"

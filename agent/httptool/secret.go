@@ -13,7 +13,7 @@ type Lookup func(name string) (value string, found bool)
 
 // filler fills in the environment variables of templates, and records the secret values.
 type filler struct {
-	lookup  Lookup // nil: the variables' values are unknown, so nothing can be sent
+	lookup  Lookup // nil: the values are unknown, so the tools can't run
 	missing []string
 	values  []string
 }
@@ -44,7 +44,8 @@ func (f *filler) value(name string) string {
 	return v
 }
 
-// pieces returns a template's pieces with variables filled in. write encodes a variable's value for its place.
+// pieces returns the pieces of a template, in which the variables are replaced by their values. write encodes a
+// variable's value for its place.
 func (f *filler) pieces(t config.Template, write func(string) string) []piece {
 	var out []piece
 	for _, p := range t {

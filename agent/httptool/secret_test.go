@@ -16,8 +16,8 @@ import (
 	"countersign/internal/redact"
 )
 
-// secretsOf lists the secrets that the declarations below send. secretsOf has each secret in every form in which a
-// server may repeat it.
+// secretsOf lists the secrets in the declarations below. The list has each secret in every encoding in which a server
+// may repeat it.
 func secretsOf() []string {
 	var out []string
 	for _, s := range []string{environment["API_TOKEN"], environment["API_KEY"], "Sw0rdf1sh!", "user:Sw0rdf1sh!", "written-out-0123"} {
@@ -70,7 +70,7 @@ func TestSecretsStayInside(t *testing.T) {
 			fmt.Fprint(w, "\x00"+heard)
 		case "cut":
 			fmt.Fprint(w, strings.Repeat("x", 1<<10-5)+environment["API_TOKEN"]+strings.Repeat(environment["API_TOKEN"], 200))
-		case "manycut": // removing secrets shortens the text, so bytes read beyond the limit could appear
+		case "manycut": // replacing secrets shortens the text, so bytes beyond the limit could appear
 			for i := range 400 {
 				fmt.Fprintf(w, "%*s%s", i%7, "", environment["API_TOKEN"])
 			}
@@ -123,7 +123,7 @@ func leaks(t *testing.T, where, said string) {
 		if strings.Contains(said, secret) {
 			t.Errorf("%s tells %q:\n%.400s", where, secret, said)
 		}
-		// A text that was cut does not end with the beginning of a secret.
+		// A shortened text must not end with the beginning of a secret.
 		line, _, _ := strings.Cut(said, "\n")
 		for n := 3; n < len(secret); n++ {
 			if strings.HasSuffix(line, secret[:n]) {

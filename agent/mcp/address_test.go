@@ -13,7 +13,7 @@ import (
 	"countersign/config"
 )
 
-// address is a handwritten server at an address. act answers calls. If act is nil, the answer is "done".
+// address is a handwritten MCP server over HTTP. act answers calls. If act is nil, the answer to a call is "done".
 type address struct {
 	t    *testing.T
 	act  func(w http.ResponseWriter, r *http.Request, m wire)
@@ -68,8 +68,8 @@ func answerJSON(w http.ResponseWriter, m wire, result string) {
 	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, result)
 }
 
-// stream begins a stream of events. It returns a function that writes to the stream, and reports false when the client
-// has gone.
+// stream begins a stream of events. stream returns a function that writes to the stream. When the client has
+// disconnected, this function returns false.
 func stream(w http.ResponseWriter, r *http.Request) func(format string, args ...any) bool {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.WriteHeader(http.StatusOK)
@@ -80,7 +80,7 @@ func stream(w http.ResponseWriter, r *http.Request) func(format string, args ...
 	}
 }
 
-// at starts the server.
+// at starts the server, and returns its configuration.
 func (a *address) at(t *testing.T) config.Server {
 	t.Helper()
 	a.t = t

@@ -9,8 +9,8 @@ import (
 )
 
 func init() {
-	// does one thing at a time: it answers the list only after a call is over, and the call only after the list was
-	// requested
+	// The server "does one thing at a time" answers a call only after a request for the list. It answers the request
+	// for the list only after the call has ended.
 	scriptedServers["does one thing at a time"] = answering(func(p *scriptedServer, m wire) {
 		for wanted := 0; wanted < 2; {
 			next, ok := p.next()
@@ -25,8 +25,8 @@ func init() {
 	})
 }
 
-// TestReadAgain checks that an unannounced change of a tool is found even if no tool is called. Waiting requests are
-// voided. When the tool equals its pin again, it can be called.
+// TestReadAgain checks that an unannounced change of a tool is detected even if no tool is called. The change voids
+// waiting requests. When the server offers the pinned definition again, the tool can be called.
 func TestReadAgain(t *testing.T) {
 	s := newDriftingServer([]string{actDefinition})
 	l := quick()
@@ -49,8 +49,8 @@ func TestReadAgain(t *testing.T) {
 	}
 }
 
-// TestReadAgainBesideACall checks a server that answers no other request during a call. Such a server keeps its
-// connection.
+// TestReadAgainBesideACall checks a server that answers no other request during a call. The client must not end the
+// connection to the server.
 func TestReadAgainBesideACall(t *testing.T) {
 	l := quick()
 	l.again, l.list = 20*time.Millisecond, 300*time.Millisecond

@@ -13,15 +13,16 @@ import (
 )
 
 const (
-	// maxQuestion and maxForm limit, in bytes, the length of a server's question and of the schema of its form.
+	// maxQuestion limits the length of a server's question, and maxForm limits the schema of a server's form. Both
+	// are in bytes.
 	maxQuestion = 2000
 	maxForm     = 16 << 10
-	// For one call, maxVisits limits the number of addresses that a server may ask a person to visit.
+	// maxVisits limits the number of addresses per call that a server may ask a person to visit.
 	maxVisits = 3
 )
 
-// elicit asks a server's question of the person who requested the run. If the question does not clearly belong to one
-// run, elicit declines the question, because it could reach the wrong person.
+// elicit shows a server's question to the requester of the call. If the question does not clearly belong to one run,
+// elicit declines the question, because the question could reach the wrong person.
 func (ses *session) elicit(ctx context.Context, r *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
 	key, _ := r.Params.Meta[questionKey].(string)
 	q, f := ses.tap.whose(key)
@@ -49,7 +50,7 @@ func (ses *session) elicit(ctx context.Context, r *sdk.ElicitRequest) (*sdk.Elic
 	return out, nil
 }
 
-// unfitForm returns the reason why a person can't see a question, or "".
+// unfitForm returns the reason why a form must not be shown to a person, or "".
 func unfitForm(f agent.Form) string {
 	switch {
 	case f.Text == "" || len(f.Text) > maxQuestion:
@@ -62,7 +63,7 @@ func unfitForm(f agent.Form) string {
 	return ""
 }
 
-// unfitAddress returns the reason why no person is sent to an address, or "".
+// unfitAddress returns the reason why a person must not be sent to an address, or "".
 func unfitAddress(text string) string {
 	u, err := url.Parse(text)
 	switch {
@@ -76,7 +77,8 @@ func unfitAddress(text string) string {
 	return ""
 }
 
-// addresses reads the addresses that a person must visit before a call is executed.
+// addresses reads, from the data of a server's error, the addresses that a person must visit before the call. Each
+// address becomes a form.
 func addresses(server string, data json.RawMessage) []agent.Form {
 	o, err := readObject(data)
 	if err != nil {
@@ -101,7 +103,8 @@ func addresses(server string, data json.RawMessage) []agent.Form {
 	return out
 }
 
-// visit asks the requester of the call to visit the addresses that a server names. After that the call is repeated.
+// visit asks the requester of the call to visit the addresses in the forms. If the requester agrees, run repeats the
+// call.
 func (s *server) visit(ctx context.Context, in agent.Invocation, forms []agent.Form) error {
 	for _, f := range forms {
 		if in.Ask == nil {

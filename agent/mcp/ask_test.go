@@ -12,7 +12,7 @@ import (
 	"countersign/internal/redact"
 )
 
-// accepting accepts and records each form.
+// accepting returns a function that accepts each form with the given values, and a list of the forms.
 func accepting(values string) (func(context.Context, agent.Form) (agent.Reply, error), *[]agent.Form) {
 	var mu sync.Mutex
 	var forms []agent.Form
@@ -24,8 +24,8 @@ func accepting(values string) (func(context.Context, agent.Form) (agent.Reply, e
 	}, &forms
 }
 
-// TestAsk checks that a question of the server goes to the person who asked for the call. The form keeps its bytes, and
-// the answer goes back to the server.
+// TestAsk checks that a question of the server goes to the requester of the call. The schema of the form keeps its
+// bytes, and the server gets the answer.
 func TestAsk(t *testing.T) {
 	_, o := running(t, quick(), program(t, "bad", "asks"))
 	tool := o.tool(t, "bad.act")
@@ -63,8 +63,8 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// TestAskOfTwoRuns checks a question that could belong to two runs. The client declines the question, because it might
-// reach the wrong person.
+// TestAskOfTwoRuns checks a question that could belong to two runs. The client declines the question, because the
+// question might reach the wrong person.
 func TestAskOfTwoRuns(t *testing.T) {
 	tap := newTap(discard, redact.Values{}, 1000, func() {}, nil)
 	f := &flight{token: "one"}
@@ -80,7 +80,7 @@ func TestAskOfTwoRuns(t *testing.T) {
 	if _, found := tap.whose(`"q"`); found != nil {
 		t.Error("it is taken to belong to one of two runs")
 	}
-	tap.in([]byte(strings.Replace(string(question), `"q"`, `"own"`, 1)), f) // it came on the run's own stream
+	tap.in([]byte(strings.Replace(string(question), `"q"`, `"own"`, 1)), f) // the question came on the run's own stream
 	if _, found := tap.whose(`"own"`); found != f {
 		t.Error("a question on a run's own stream is not known to be the run's")
 	}
@@ -89,7 +89,7 @@ func TestAskOfTwoRuns(t *testing.T) {
 	}
 }
 
-// TestAskOutside checks that a question without a run is declined.
+// TestAskOutside checks that the client declines a question that belongs to no run.
 func TestAskOutside(t *testing.T) {
 	s, read := recorded(t, "asks outside of a run")
 	running(t, quick(), s)
@@ -98,7 +98,8 @@ func TestAskOutside(t *testing.T) {
 	}
 }
 
-// TestNotOffered checks that the client refuses a server's requests for model calls and roots, and unknown methods.
+// TestNotOffered checks requests of a server that the client does not support: model calls, roots, and unknown
+// methods. The client must refuse them.
 func TestNotOffered(t *testing.T) {
 	s, read := recorded(t, "asks for more than is offered")
 	_, o := running(t, quick(), s)
@@ -116,8 +117,8 @@ func TestNotOffered(t *testing.T) {
 	}
 }
 
-// TestVisit checks a server that first requires a visit to an address. The call is repeated only after the requester
-// has agreed.
+// TestVisit checks a server that first requires a visit to an address. The client repeats the call only after the
+// requester has agreed to the visit.
 func TestVisit(t *testing.T) {
 	_, o := running(t, quick(), program(t, "bad", "sends somebody elsewhere"))
 	ask, forms := accepting("")
@@ -202,7 +203,7 @@ func TestAskEndsWithTheRun(t *testing.T) {
 	}
 }
 
-// TestUnencryptedAddress checks that nobody is sent to an unencrypted address.
+// TestUnencryptedAddress checks that a person is never sent to an unencrypted address.
 func TestUnencryptedAddress(t *testing.T) {
 	_, o := running(t, quick(), program(t, "bad", "sends somebody astray"))
 	ask, forms := accepting("{}")

@@ -25,7 +25,7 @@ const (
 	codeHeaders        = -32020
 	codeCapabilities   = -32021
 	codeVersion        = -32022
-	codeVisitURL       = -32042 // a person has to visit an address first
+	codeVisitURL       = -32042 // a person must visit an address first
 )
 
 // run calls a tool.
@@ -59,10 +59,10 @@ func (s *server) run(ctx context.Context, d definition, in agent.Invocation) (st
 	return text, err
 }
 
-// call makes one request. The server may answer with addresses that a person must visit first. Then call returns these
-// addresses instead of a result.
+// call sends one call to the server. If the server requires that a person visits addresses first, call returns the
+// addresses as forms instead of a result.
 func (s *server) call(ctx context.Context, ses *session, d definition, in agent.Invocation) (string, []agent.Form, error) {
-	outer := ctx // ends for the caller only, ctx also when the connection breaks
+	outer := ctx // outer ends with the run; ctx also ends when the connection breaks
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the call's streams
 	defer context.AfterFunc(ses.ctx, cancel)()
@@ -97,8 +97,8 @@ func (s *server) call(ctx context.Context, ses *session, d definition, in agent.
 	return "", nil, rejected(a)
 }
 
-// meta returns the metadata of a call. As MCP proposes (SEP-414), it has the keys of the trace context, because a
-// server over pipes gets no headers.
+// meta returns the metadata of a call. As the MCP proposal SEP-414 says, the metadata contains the trace context,
+// because a server over pipes gets no headers.
 func meta(ctx context.Context, in agent.Invocation) sdk.Meta {
 	context := tracing.Map{}
 	tracing.Inject(ctx, context)
@@ -109,7 +109,8 @@ func meta(ctx context.Context, in agent.Invocation) sdk.Meta {
 	return m
 }
 
-// rejected converts a server's error to one of two errors: the request was not executed, or its outcome is unknown.
+// rejected converts a server's error response. The returned error says that the server refused the call, or that the
+// outcome is unknown.
 func rejected(a *answer) error {
 	said := cut(a.message, maxError)
 	switch a.code {
@@ -119,8 +120,8 @@ func rejected(a *answer) error {
 	return fmt.Errorf("the server failed: %s: %w", said, agent.ErrOutcomeUnknown)
 }
 
-// unanswered returns the error of a call without an answer. If the request can't have reached the server, the error
-// says that the call had no effect. Otherwise the outcome is unknown.
+// unanswered returns the error of a call without an answer. If it is certain that the server did not execute the
+// call, the error says that nothing was done. If this is not certain, the error wraps agent.ErrOutcomeUnknown.
 func (s *server) unanswered(ctx context.Context, ses *session, f *flight, err error) error {
 	status := f.status.Load()
 	hint := statusHint(status, s.Server)
@@ -154,7 +155,7 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-// probeLater checks in the background whether the server still responds.
+// probeLater runs probe in the background.
 func (ses *session) probeLater() { go ses.probe() }
 
 // progressEvery is the minimum interval between progress reports of a run.

@@ -17,22 +17,23 @@ import (
 	"countersign/internal/tracing"
 )
 
-// carrier carries the messages of one connection over HTTP, through the tap.
+// carrier is an http.RoundTripper for one connection. It passes all messages through the tap.
 type carrier struct {
 	next    http.RoundTripper
 	tap     *tap
 	limits  limits
 	at      *url.URL
 	headers http.Header
-	refused atomic.Int64 // the last status code of a refused request
+	refused atomic.Int64 // status code of the last refused request
 	broken  func()       // called when a request fails, because the server may have been replaced
 }
 
-// errElsewhere refuses a redirect: the headers are meant only for the address in the policy.
+// errElsewhere is the error for a redirect. The client does not follow redirects, because the headers may be sent
+// only to the address in the policy.
 var errElsewhere = errors.New("the server redirects to another address, and the bot does not follow; if that address is right, write it in the policy")
 
-// newCarrier returns the HTTP client for a server's address, and a second client for signing in. The second client
-// sends none of the headers.
+// newCarrier returns the HTTP client for a server's address. It also returns plain, the client for the sign-in. The
+// client plain does not send the headers.
 func newCarrier(s config.Server, address string, headers http.Header, t *tap, l limits) (c *carrier, client, plain *http.Client, err error) {
 	at, err := url.Parse(address)
 	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
@@ -68,7 +69,7 @@ func (c *carrier) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.send(r)
 }
 
-// post sends one message.
+// post sends one message to the server.
 func (c *carrier) post(r *http.Request) (*http.Response, error) {
 	raw, err := io.ReadAll(r.Body)
 	r.Body.Close()
@@ -81,7 +82,7 @@ func (c *carrier) post(r *http.Request) (*http.Response, error) {
 	}
 	id := questionID(raw)
 	r.ContentLength = int64(len(raw))
-	r.GetBody = nil // only the caller knows whether a retry is safe
+	r.GetBody = nil // prevents a retry by net/http, which can't decide whether a retry is safe
 	r.Body = &sending{Reader: bytes.NewReader(raw), f: f}
 	resp, err := c.send(r)
 	if err != nil {
@@ -102,7 +103,8 @@ func questionID(raw []byte) string {
 	return string(o.get("id"))
 }
 
-// sending records that sending of a request's body has begun. From then on the server may have received the request.
+// sending is a request's body. The first read of the body sets f.sent, because after this read, the server may have
+// received the request.
 type sending struct {
 	*bytes.Reader
 	f *flight
@@ -128,8 +130,8 @@ func (c *carrier) send(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// listen opens the stream for unsolicited messages. If the address does not respond in time, the client assumes that it
-// has no such stream.
+// listen opens the stream for unsolicited messages. If the server does not respond in time, listen returns status
+// 405, which means that the server has no such stream.
 func (c *carrier) listen(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(r.Context())
 	slow := time.AfterFunc(c.limits.stream, cancel)
@@ -180,7 +182,7 @@ func (c *carrier) received(resp *http.Response, f *flight, id string) (*http.Res
 		if len(raw) <= c.limits.message {
 			seen = c.tap.in(raw, f)
 		}
-		if seen == nil && id != "" { // no other answer to this request will come
+		if seen == nil && id != "" { // the response has no answer, and the server will not send one later
 			if p := c.tap.take(id); p != nil {
 				seen = p.refuse(id, "the server's answer can't be used: it answers another request, is too large, or is not an answer at all")
 			}
@@ -192,7 +194,7 @@ func (c *carrier) received(resp *http.Response, f *flight, id string) (*http.Res
 	return resp, nil
 }
 
-// limited returns a body that ends at a limit.
+// limited returns a body that ends at the limit. most is the limit in bytes.
 func limited(body io.ReadCloser, most int64) io.ReadCloser {
 	return struct {
 		io.Reader

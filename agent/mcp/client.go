@@ -16,11 +16,12 @@ import (
 // Config configures a Client.
 type Config struct {
 	Servers []config.Server
-	// Lookup returns environment variables for ${NAME} in the servers' values. If Lookup is nil, config.Lookup is used.
+	// Lookup returns environment variables for ${NAME} in the servers' values. The default is config.Lookup.
 	Lookup func(name string) (string, bool)
-	// Offer receives a server's complete list of tools after each connection and each change of the list. Calls for one
-	// server don't overlap. Offer is not called when a server becomes unreachable. Then the server's tools stay. Calls
-	// to these tools wait for some time, and then fail. If Offer is nil, lists are not reported.
+	// Offer receives a server's complete list of tools after each connection and each change of the list. Calls of
+	// Offer for one server don't overlap. Offer is not called when a server becomes unreachable, so the server's
+	// tools stay registered. A call of a tool waits for the server for a limited time, and then fails. If Offer is
+	// nil, lists are not reported.
 	Offer func(server string, tools []agent.Tool)
 	// LeftOut receives each problem of a list, such as a definition that can't be offered as a tool. If LeftOut is nil,
 	// problems are only logged.
@@ -36,7 +37,7 @@ type Client struct {
 	byName  map[string]*server
 }
 
-// ErrServer means that no server has the name.
+// ErrServer means that the policy has no server with the given name.
 var ErrServer = errors.New("the policy has no MCP server of that name")
 
 // Open returns a client. Nothing is started before [Client.Run].
@@ -64,7 +65,8 @@ func open(c Config, l limits) *Client {
 	return client
 }
 
-// Run keeps all servers connected until ctx ends. Then it stops the servers that it started. Run returns nil.
+// Run keeps all servers connected until ctx ends. When ctx ends, Run stops the servers that it started, and returns
+// nil.
 func (c *Client) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	for _, s := range c.servers {
@@ -86,8 +88,8 @@ func (c *Client) Settled(ctx context.Context) error {
 	return nil
 }
 
-// Tool returns the tool for a server's definition, whether the server runs or not. A call is sent only if the server's
-// current definition is unchanged. The error wraps [ErrServer] or [ErrDefinition].
+// Tool returns the tool for a server's definition. The server need not be connected. A call of the tool is sent only
+// if the server's current definition is the same. An error wraps [ErrServer] or [ErrDefinition].
 func (c *Client) Tool(server string, raw json.RawMessage) (agent.Tool, error) {
 	s := c.byName[server]
 	if s == nil {
@@ -99,11 +101,11 @@ func (c *Client) Tool(server string, raw json.RawMessage) (agent.Tool, error) {
 // Status is the state of a server.
 type Status struct {
 	Server    string
-	Connected bool      // the server is connected, and its list was read
+	Connected bool      // the server is connected, and its list has been read
 	Since     time.Time // start of the connection
 	Tools     int
-	Restarts  int    // connections after the first
-	Problem   string // why there is no connection; if there is one, the faults of single tools
+	Restarts  int    // number of connections after the first one
+	Problem   string // why there is no connection; if there is a connection, the faults of single tools
 }
 
 // Status returns the state of each server, in the order of the policy.

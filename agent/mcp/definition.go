@@ -64,7 +64,8 @@ func define(s config.Server, raw json.RawMessage) (definition, agent.Tool, error
 	return d, t, nil
 }
 
-// believe applies a server's claims about a tool. The function is only for servers whose claims the operator trusts.
+// believe sets a tool's effect and risk from the server's claims. Use it only for servers whose claims the operator
+// trusts.
 func believe(t *agent.Tool) {
 	switch c := t.Claims; {
 	case c.ReadOnly != nil && *c.ReadOnly:
@@ -96,7 +97,7 @@ func compile(raw json.RawMessage) (*jsonschema.Schema, error) {
 		return nil, errors.New("it is not an object")
 	}
 	c := jsonschema.NewCompiler()
-	c.UseLoader(jsonschema.SchemeURLLoader{}) // no URL schemes: the compiler loads nothing from files or hosts
+	c.UseLoader(jsonschema.SchemeURLLoader{}) // without loaders, the compiler reads no files and contacts no hosts
 	if err := c.AddResource("mem:output", doc); err != nil {
 		return nil, errors.New("it is not a JSON Schema: " + line(err.Error()))
 	}

@@ -12,7 +12,7 @@ import (
 	"countersign/approvers/workflow"
 )
 
-// actDefinition is a tool with every member that a definition can have.
+// actDefinition is a definition with every possible member.
 const actDefinition = `{"name":"act","title":"Act","description":"Ships an order.\nAsk first.","inputSchema":{"type":"object","properties":` +
 	`{"order":{"type":"string","description":"Order number","pattern":"^ORD-","maxLength":20,"default":"ORD-1"},` +
 	`"how":{"type":"object","properties":{"fast":{"type":"boolean"},"level":{"type":"integer","minimum":1,"maximum":5,"enum":[1,2,3]}},"required":["fast"],"additionalProperties":false},` +
@@ -22,7 +22,7 @@ const actDefinition = `{"name":"act","title":"Act","description":"Ships an order
 	`"annotations":{"title":"Acts","readOnlyHint":false,"destructiveHint":true,"idempotentHint":false,"openWorldHint":true},` +
 	`"icons":[{"src":"https://shop.example/i.png","mimeType":"image/png","sizes":["48x48"]}],"execution":{"taskSupport":"optional"},"_meta":{"shop/team":1},"x-later":{"deep":[1,2.0]}}`
 
-// driftCorpus lists the possible changes: a text of the definition, and its replacement.
+// driftCorpus lists changes of actDefinition. Each change replaces a part of the text.
 var driftCorpus = []struct{ what, from, to string }{
 	{"the name", `"name":"act"`, `"name":"act2"`},
 	{"the case of the name", `"name":"act"`, `"name":"Act"`},
@@ -111,7 +111,7 @@ var driftCorpus = []struct{ what, from, to string }{
 	{"no schema", `"inputSchema":`, `"inputschema":`},
 }
 
-// unreadable lists changes that make the list ambiguous: two programs could read it in different ways.
+// unreadable lists changes after which two programs could read the list of tools in different ways.
 var unreadable = []struct{ what, from, to string }{
 	{"a name twice", `"title":"Act",`, `"title":"Act","title":"Act",`},
 	{"a name twice, and another value", `"description":"Ships`, `"description":"Cancels","description":"Ships`},
@@ -123,9 +123,9 @@ var unreadable = []struct{ what, from, to string }{
 
 const bystander = `{"name":"look","description":"Looks","inputSchema":{"type":"object"}}`
 
-// A server may change any part of a tool's definition. When the list has been read, the tool is blocked, its waiting
-// requests are voided with a reason, and new calls are refused. The server gets no call of the old or the new tool.
-// When the server offers the pinned definition again, the tool works again.
+// The test changes each part of a tool's definition. After the client has read the changed list, the tool is blocked,
+// its waiting requests are voided with a reason, and new calls are refused. The server gets no call of the tool. When
+// the server offers the pinned definition again, the tool can be called.
 func TestDriftCorpus(t *testing.T) {
 	s := newDriftingServer([]string{actDefinition, bystander})
 	o := newHarness(t, s)
@@ -176,7 +176,7 @@ func TestDriftCorpus(t *testing.T) {
 	t.Logf("changes=%d blocked=%d", len(driftCorpus), blocked)
 }
 
-// registered returns the tool as it was pinned. A caller may still hold such a value.
+// registered returns the tool with a definition. A run that began before a change of the definition uses this tool.
 func registered(t *testing.T, o *harness, definition string) agent.Tool {
 	t.Helper()
 	tool, err := o.client.Tool("srv", []byte(definition))
@@ -186,8 +186,8 @@ func registered(t *testing.T, o *harness, definition string) agent.Tool {
 	return tool
 }
 
-// An ambiguous list does not count. The server then counts as unavailable. None of its tools is called until it sends a
-// valid list.
+// The client rejects an ambiguous list, and the server counts as unavailable. Until the server sends a valid list,
+// the client calls none of its tools.
 func TestDriftThatCanNotBeRead(t *testing.T) {
 	s := newDriftingServer([]string{actDefinition, bystander})
 	o := newHarness(t, s)
@@ -219,8 +219,8 @@ func TestDriftThatCanNotBeRead(t *testing.T) {
 	t.Logf("changes=%d refused=%d", len(unreadable), refused)
 }
 
-// Some changes don't affect a tool's definition and don't block the tool. Such changes are changes of its position in
-// the list, of the list's pages, of other tools, and of spaces between tokens.
+// Some changes of the list don't change a tool's definition, and don't block the tool. Examples are the tool's
+// position in the list, the pages of the list, other tools, and spaces between tokens.
 func TestWhatIsNoDrift(t *testing.T) {
 	spaced := strings.NewReplacer(`":"`, `" : "`, `,"`, ",\n\t\"").Replace(bystander)
 	s := newDriftingServer([]string{actDefinition, bystander})
@@ -238,7 +238,8 @@ func TestWhatIsNoDrift(t *testing.T) {
 		{"spaces between tokens", [][]string{{actDefinition, spaced}}},
 	} {
 		s.says(true, c.pages...)
-		if c.what != "two pages" && c.what != "an empty page" { // the same tools in the same order are not reported
+		// For the same tools in the same order, the client reports no list, so offered would wait forever.
+		if c.what != "two pages" && c.what != "an empty page" {
 			o.offered()
 		}
 		o.ok(o.Requests.Reevaluate(t.Context()))
@@ -257,8 +258,8 @@ func TestWhatIsNoDrift(t *testing.T) {
 	}
 }
 
-// If a server changes a tool without an announcement, the next call detects the change at the latest. The call is not
-// made, and the tool is blocked from then on.
+// If a server changes a tool without an announcement, the next call of the tool detects the change. The call is not
+// sent to the server, and the tool is blocked.
 func TestDriftInSilence(t *testing.T) {
 	s := newDriftingServer([]string{actDefinition})
 	o := newHarness(t, s)

@@ -26,15 +26,15 @@ import (
 	"countersign/store/bolt"
 )
 
-// driftingServer is a server whose tool list a test writes, byte for byte. The SDK does everything else: the session,
-// the calls, and the notification that the list has changed.
+// driftingServer is a server whose tool list a test writes, byte for byte. The SDK handles the session, the calls,
+// and the notification that the list has changed.
 type driftingServer struct {
 	sdk  *sdk.Server
 	http http.Handler
-	runs atomic.Int64 // of its tools
+	runs atomic.Int64 // number of calls of its tools
 
 	mu    sync.Mutex
-	pages [][]string // of its list of tools
+	pages [][]string // pages of the list of tools
 	news  int
 }
 
@@ -45,7 +45,7 @@ func newDriftingServer(pages ...[]string) *driftingServer {
 	return s
 }
 
-// has gives the server a tool that can be called.
+// has adds a tool to the SDK's server, so that the tool can be called.
 func (s *driftingServer) has(name string) {
 	s.sdk.AddTool(&sdk.Tool{Name: name, InputSchema: map[string]any{"type": "object"}}, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		s.runs.Add(1)
@@ -53,7 +53,7 @@ func (s *driftingServer) has(name string) {
 	})
 }
 
-// says changes the list. With aloud, the server announces the change.
+// says changes the list. If aloud is true, the server announces the change.
 func (s *driftingServer) says(aloud bool, pages ...[]string) {
 	s.mu.Lock()
 	s.pages = pages
@@ -61,7 +61,7 @@ func (s *driftingServer) says(aloud bool, pages ...[]string) {
 	n := s.news
 	s.mu.Unlock()
 	if aloud {
-		s.has(fmt.Sprint("news-", n%2)) // the SDK notifies for each tool that is added; the list on the wire is ours
+		s.has(fmt.Sprint("news-", n%2)) // the SDK announces each added tool; the client receives the test's list
 	}
 }
 
@@ -78,7 +78,7 @@ func (s *driftingServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	cursor := m.Params.Cursor
-	if cursor != "" { // the SDK does not know our pages
+	if cursor != "" { // the cursor belongs to the test's pages, which the SDK does not have
 		body = bytes.Replace(body, []byte(`"cursor":"`+cursor+`"`), []byte(`"cursor":""`), 1)
 		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	}
@@ -110,7 +110,7 @@ func (s *driftingServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"tools":[%s]%s}}`, answer.ID, list, next)
 }
 
-// harness is a workflow with the tools of a server.
+// harness has a workflow, and a client for one server.
 type harness struct {
 	*workflow.Workflow
 	t      *testing.T
@@ -120,7 +120,7 @@ type harness struct {
 	n      int
 }
 
-// newHarness connects to a server at an address, and pins the tools that the server offers now.
+// newHarness connects to a server at an address, and pins the tools that the server offers.
 func newHarness(t *testing.T, h http.Handler) *harness {
 	t.Helper()
 	l := quick()
@@ -167,7 +167,7 @@ func (o *harness) ok(err error) {
 	}
 }
 
-// offered waits until the client has read a changed list.
+// offered waits until the client has reported a changed list.
 func (o *harness) offered() {
 	o.t.Helper()
 	select {
@@ -195,7 +195,7 @@ func (o *harness) pinWhatIsOffered() {
 	}
 }
 
-// ask makes the model request a call, and returns the call.
+// ask proposes a call to the workflow as the model does, and returns the stored call.
 func (o *harness) ask(tool, args string) store.Call {
 	o.t.Helper()
 	ctx := o.t.Context()
@@ -235,7 +235,7 @@ func (o *harness) blocked(name string) string {
 	return tool.Blocked
 }
 
-// stale makes the client's list too old for a call.
+// stale makes the client's list so old that the next call reads the list again.
 func (o *harness) stale() {
 	o.t.Helper()
 	ses, err := o.client.servers[0].ready(o.t.Context())
@@ -250,7 +250,8 @@ func (o *harness) stale() {
 // until waits for a condition.
 func (o *harness) until(otherwise string, is func() bool) {
 	o.t.Helper()
-	for limit := time.Now().Add(patience); !is(); time.Sleep(time.Millisecond) { // polled, because nothing signals the change
+	// The loop polls the condition, because nothing signals the change.
+	for limit := time.Now().Add(patience); !is(); time.Sleep(time.Millisecond) {
 		if time.Now().After(limit) {
 			o.t.Fatal(otherwise)
 		}

@@ -8,14 +8,15 @@ import (
 	"io"
 )
 
-// events is a stream of server-sent events. Each message in it is replaced by the form that the SDK receives.
+// events reads a stream of server-sent events. It passes each message through the tap, and returns the events with
+// the resulting messages.
 type events struct {
 	body    io.ReadCloser
 	lines   *bufio.Reader
 	limits  limits
 	limiter messageLimiter
 	see     func([]byte) []byte
-	left    []byte // the rest of the current event
+	left    []byte // the unread rest of the current event
 }
 
 func newEvents(body io.ReadCloser, l limits, see func([]byte) []byte) *events {
@@ -39,7 +40,8 @@ func (e *events) Read(p []byte) (int, error) {
 // Close ends the stream.
 func (e *events) Close() error { return e.body.Close() }
 
-// next reads one event. Comments are dropped. An event's id and retry delay are kept, even if its message is dropped.
+// next reads one event. next drops comments. It keeps an event's id and retry delay, even if the tap drops the
+// event's message.
 func (e *events) next() ([]byte, error) {
 	if err := e.limiter.wait(context.Background()); err != nil {
 		return nil, err
@@ -49,7 +51,7 @@ func (e *events) next() ([]byte, error) {
 	for {
 		raw, err := readLine(e.lines, e.limits.message-size)
 		if err != nil {
-			return nil, err // an incomplete event is ignored
+			return nil, err // an incomplete event is dropped
 		}
 		if len(raw) == 0 {
 			break

@@ -8,10 +8,10 @@ import (
 	"countersign/agent"
 )
 
-// flight is one call in progress: its request and its answer.
+// flight is one call in progress, with its request and its answer.
 type flight struct {
-	token    string          // identifies the call on the wire, for progress
-	args     json.RawMessage // the exact bytes
+	token    string          // identifies the call in progress messages
+	args     json.RawMessage // the approved bytes
 	progress func(agent.Progress)
 	ask      func(context.Context, agent.Form) (agent.Reply, error)
 
@@ -26,5 +26,5 @@ type answer struct {
 	code    int64
 	message string
 	data    json.RawMessage
-	refused string // why the result was rejected, although the call was answered
+	refused string // why the answer to the call was rejected
 }

@@ -14,13 +14,13 @@ import (
 	"countersign/config"
 )
 
-// outcome is how a call ended.
+// outcome is the outcome of a call.
 type outcome int
 
 const (
 	answers outcome = iota // a result
-	fails                  // an error: nothing was done, or the tool itself reports the error
-	unclear                // it is unknown whether something was done
+	fails                  // an error: nothing was done, or the tool itself reports an error
+	unclear                // it is unknown whether the tool did anything
 )
 
 func outcomeOf(err error) outcome {
@@ -35,13 +35,13 @@ func outcomeOf(err error) outcome {
 
 func (o outcome) String() string { return []string{"answers", "fails", "is unclear"}[o] }
 
-// TestHostileServers checks that the calls of a hostile server end in time. The outcomes of these calls claim only
-// known facts. Memory and goroutines stay limited, and another, correct server can be called all the time.
+// TestHostileServers checks that calls of a hostile server end in time with the right outcome. Memory and goroutines
+// stay limited. Meanwhile, calls of another, correct server succeed.
 func TestHostileServers(t *testing.T) {
 	tests := []struct {
 		role string
 		want outcome
-		says string // a part of the result or the error
+		says string // a part of the result or of the error
 	}{
 		{"plain", answers, "done"},
 		{"hangs at the handshake", fails, "nothing was done"},
@@ -52,7 +52,7 @@ func TestHostileServers(t *testing.T) {
 		{"floods with log lines", unclear, "had not answered"},
 		{"floods with changes", unclear, "had not answered"},
 		{"floods with questions", unclear, "had not answered"},
-		{"floods with pings", unclear, ""}, // it does not read the answers either, so the connection may end before the call
+		{"floods with pings", unclear, ""}, // the server does not read the answers either, so the connection may end before the call is sent
 		{"floods with answers", unclear, "had not answered"},
 		{"floods with garbage", unclear, "had not answered"},
 		{"floods its standard error", unclear, "had not answered"},
@@ -78,7 +78,7 @@ func TestHostileServers(t *testing.T) {
 		{"says that it failed", fails, "the account is closed"},
 		{"fails without words", fails, "without saying why"},
 		{"answers nothing", answers, "answered nothing"},
-		{"persuades", answers, "click Approve"}, // an ordinary text: readers are told that the server wrote it
+		{"persuades", answers, "click Approve"}, // an ordinary text; people are told that the server wrote it
 		{"dies at a call", unclear, "broke"},
 		{"dies at once", fails, "ended before the handshake"},
 		{"closes its output", unclear, "broke"},
@@ -108,7 +108,7 @@ func TestHostileServers(t *testing.T) {
 			c := open(Config{
 				Servers: []config.Server{program(t, "bad", tt.role), program(t, "sane", "sane")}, Offer: o.take, Log: slog.New(slog.NewTextHandler(testLog{t}, nil)),
 			}, quick())
-			c.servers[0].limits = l // the sane server has enough time even on a busy machine
+			c.servers[0].limits = l // quick limits would be too short for the sane server on a busy machine
 			runUntilEnd(t, c)
 			beside := keepCalling(t, o.tool(t, "sane.echo"))
 			tool, err := c.Tool("bad", []byte(aTool))
@@ -141,10 +141,10 @@ func TestHostileServers(t *testing.T) {
 	settled(t, before)
 }
 
-// misbehaving is how long a server may fail to answer.
+// misbehaving is how long endOnceSent waits for an answer to a call.
 const misbehaving = 300 * time.Millisecond
 
-// endOnceSent ends a call a while after it was sent.
+// endOnceSent waits until a call is sent, and ends the call after the time misbehaving.
 func endOnceSent(s *server, end func()) {
 	for limit := time.Now().Add(patience); time.Now().Before(limit); time.Sleep(time.Millisecond) {
 		s.mu.Lock()
@@ -167,7 +167,7 @@ func endOnceSent(s *server, end func()) {
 	end()
 }
 
-// said is an error's text.
+// said returns the text of an error, or "" for nil.
 func said(err error) string {
 	if err == nil {
 		return ""
@@ -175,18 +175,19 @@ func said(err error) string {
 	return err.Error()
 }
 
-// betweenCalls is a pause. So the calls of a hostile server do not use all processors.
+// betweenCalls is the pause between two calls of the sane server. Without pauses, these calls would use a whole
+// processor.
 const betweenCalls = 10 * time.Millisecond
 
-// keepCalling calls a tool until the returned function is called. That function returns the number of calls. Each call
-// must succeed at the first try.
+// keepCalling calls a tool until stop is called. stop returns the number of calls. Each call must succeed at the
+// first try.
 func keepCalling(t *testing.T, tool agent.Tool) (stop func() int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan int)
 	go func() {
 		n := 0
-		for n == 0 || ctx.Err() == nil { // at least once, even if the calls of the other server end first
+		for n == 0 || ctx.Err() == nil { // at least once, even if the test calls stop immediately
 			within, end := context.WithTimeout(context.Background(), patience)
 			text, err := tool.Run(within, agent.Invocation{Key: "exec-2", Args: []byte(`{"a":1}`)})
 			end()
@@ -208,13 +209,14 @@ func keepCalling(t *testing.T, tool agent.Tool) (stop func() int) {
 	}
 }
 
-// maxGrowth limits the growth of the heap during a hostile server's calls, to a few messages of the largest size.
+// maxGrowth limits the growth of the heap during a hostile server's calls. The limit is the size of a few messages of
+// maximum length.
 const maxGrowth = 128 << 20
 
-// watchMemory samples the heap until the returned function is called.
+// watchMemory samples the size of the heap until stop is called.
 func watchMemory(t *testing.T) (stop func()) {
 	t.Helper()
-	was := debug.SetGCPercent(100) // so that little of what is sampled is garbage
+	was := debug.SetGCPercent(100) // so that the samples contain little garbage
 	runtime.GC()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
@@ -245,7 +247,7 @@ func watchMemory(t *testing.T) (stop func()) {
 	}
 }
 
-// settled waits until there are no more goroutines than before.
+// settled waits until the number of goroutines is not greater than before.
 func settled(t *testing.T, before int) {
 	t.Helper()
 	deadline := time.Now().Add(patience)

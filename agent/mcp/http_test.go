@@ -19,8 +19,8 @@ import (
 	"countersign/internal/tracing/tracingtest"
 )
 
-// TestExactArgumentsOverHTTP checks that the arguments don't change over HTTP. Even line breaks stay, because a message
-// over HTTP may have several lines.
+// TestExactArgumentsOverHTTP checks that the arguments arrive unchanged over HTTP. Line breaks also stay, because a
+// message over HTTP may have several lines.
 func TestExactArgumentsOverHTTP(t *testing.T) {
 	a := &address{}
 	s := a.at(t)
@@ -40,7 +40,7 @@ func TestExactArgumentsOverHTTP(t *testing.T) {
 	}
 }
 
-// TestHostileAddresses is TestHostileServers for behaviour that is specific to HTTP.
+// TestHostileAddresses is like TestHostileServers, for faults that occur only with HTTP.
 func TestHostileAddresses(t *testing.T) {
 	status := func(code int) func(http.ResponseWriter, *http.Request, wire) {
 		return func(w http.ResponseWriter, _ *http.Request, _ wire) { http.Error(w, "no", code) }
@@ -160,8 +160,8 @@ func TestHostileAddresses(t *testing.T) {
 	}
 }
 
-// TestRefusedAtTheDoor checks that the error for a refused login names the setting to change. No secret may be logged
-// or returned.
+// TestRefusedAtTheDoor checks the error for a refused login: it must name the setting to change. No secret may be
+// logged or returned.
 func TestRefusedAtTheDoor(t *testing.T) {
 	t.Setenv("FAR_TOKEN", "far-secret-value")
 	for _, tt := range []struct {
@@ -247,7 +247,7 @@ func TestUnfitAddresses(t *testing.T) {
 	}
 }
 
-// TestRedirects checks that headers and secrets only go to the address that the policy names.
+// TestRedirects checks that headers and secrets are sent only to the address that the policy names.
 func TestRedirects(t *testing.T) {
 	other := &address{}
 	elsewhere := other.at(t)
@@ -269,8 +269,8 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// TestStreamUnasked checks the stream of unsolicited messages. If a server does not answer the request for this stream,
-// it is still connected. A server can announce changes on this stream.
+// TestStreamUnasked checks the stream of unsolicited messages. If a server does not answer the request for the
+// stream, the connection works without the stream. A server can announce changes of its list on the stream.
 func TestStreamUnasked(t *testing.T) {
 	l := quick()
 	l.stream = 100 * time.Millisecond
@@ -337,7 +337,7 @@ func TestAskOverHTTP(t *testing.T) {
 		runs.Go(func() {
 			_, err := tool.Run(t.Context(), agent.Invocation{Args: []byte(`{}`), Ask: func(context.Context, agent.Form) (agent.Reply, error) {
 				both <- struct{}{}
-				for len(both) < 2 { // both are asked before either answers
+				for len(both) < 2 { // wait until both questions are asked
 					time.Sleep(time.Millisecond)
 				}
 				return agent.Reply{Action: agent.ReplyAccepted, Values: fmt.Appendf(nil, `{"name":%q}`, name)}, nil
@@ -355,8 +355,8 @@ func TestAskOverHTTP(t *testing.T) {
 	}
 }
 
-// TestLostSession checks a server that no longer knows the session. The client opens a new session and makes the next
-// call.
+// TestLostSession checks a server that has lost the session, for example after a restart. The client opens a new
+// session and makes the next call in it.
 func TestLostSession(t *testing.T) {
 	var mu sync.Mutex
 	lost := false
@@ -397,7 +397,8 @@ func TestLostSession(t *testing.T) {
 	}
 }
 
-// A traced call has traceparent in its metadata, for servers that are processes, and as a header.
+// A traced call has traceparent as a header. It also has traceparent in its metadata, because servers over pipes get
+// no headers.
 func TestTraceparent(t *testing.T) {
 	a := &address{}
 	far := a.at(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// maxDepth limits the nesting of a message.
+// maxDepth limits the nesting depth of a message.
 const maxDepth = 100
 
 // member is one member of an object with its exact bytes.
@@ -28,7 +28,8 @@ var errNoObject = errors.New("it is not a JSON object")
 // readObject parses an object strictly: duplicate names, invalid UTF-8, and trailing data are errors.
 func readObject(raw []byte) (object, error) { return readWith(raw) }
 
-// readLoosely parses an object as far as possible. So the client can find the call to which the object belongs.
+// readLoosely parses an invalid object as far as possible. From the readable members, the client can find the call to
+// which the object belongs.
 func readLoosely(raw []byte) (object, error) {
 	return readWith(raw, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
@@ -38,7 +39,7 @@ func readWith(raw []byte, options ...jsontext.Options) (object, error) {
 	if dec.PeekKind() != '{' {
 		return nil, errNoObject
 	}
-	_, _ = dec.ReadToken() // the opening brace, which PeekKind has seen
+	_, _ = dec.ReadToken() // the opening brace, which PeekKind has checked
 	var out object
 	for dec.PeekKind() == '"' {
 		name, err := dec.ReadToken()
@@ -68,7 +69,7 @@ func readArray(raw []byte) ([]json.RawMessage, error) {
 	if dec.PeekKind() != '[' {
 		return nil, errors.New("it is not a list")
 	}
-	_, _ = dec.ReadToken() // the opening bracket, which PeekKind has seen
+	_, _ = dec.ReadToken() // the opening bracket, which PeekKind has checked
 	var out []json.RawMessage
 	for dec.PeekKind() != ']' {
 		value, err := dec.ReadValue()
@@ -81,7 +82,7 @@ func readArray(raw []byte) ([]json.RawMessage, error) {
 	return out, err
 }
 
-// get finds a member, by its exact name.
+// get returns the value of the member with exactly this name, or nil.
 func (o object) get(name string) json.RawMessage {
 	for _, m := range o {
 		if m.name == name {
@@ -91,10 +92,10 @@ func (o object) get(name string) json.RawMessage {
 	return nil
 }
 
-// has reports whether the object has a member with a name. The value does not matter.
+// has reports whether the object has a member with this name, even if its value is null.
 func (o object) has(name string) bool { return o.get(name) != nil }
 
-// text returns a text member, or "" for any other type.
+// text returns the value of a member whose value is a text. For any other member, text returns "".
 func (o object) text(name string) string {
 	var s string
 	if raw := o.get(name); len(raw) > 0 && raw[0] == '"' {
@@ -103,7 +104,7 @@ func (o object) text(name string) string {
 	return s
 }
 
-// flag returns a boolean member, or nil for any other type.
+// flag returns the value of a member whose value is a boolean. For any other member, flag returns nil.
 func (o object) flag(name string) *bool {
 	var yes bool
 	switch string(o.get(name)) {
@@ -116,7 +117,7 @@ func (o object) flag(name string) *bool {
 	return &yes
 }
 
-// object returns an object member, or nil for any other type.
+// object returns the value of a member whose value is an object. For any other member, object returns nil.
 func (o object) object(name string) object {
 	out, err := readObject(o.get(name))
 	if err != nil {
@@ -125,7 +126,7 @@ func (o object) object(name string) object {
 	return out
 }
 
-// with returns the object with one member set. The other members keep their bytes and their order.
+// with returns the object after one member is set. The other members keep their bytes and their order.
 func (o object) with(name string, value json.RawMessage) object {
 	out := append(object(nil), o...)
 	for i, m := range out {
@@ -166,11 +167,11 @@ func (o object) bytes() json.RawMessage {
 
 // quoted returns a text as JSON.
 func quoted(s string) json.RawMessage {
-	raw, _ := json.Marshal(s) // a string can always be marshalled
+	raw, _ := json.Marshal(s) // encoding a string can't fail
 	return raw
 }
 
-// tooDeep reports whether JSON is nested more deeply than maxDepth. The JSON need not be valid.
+// tooDeep reports whether a text in JSON syntax is nested more deeply than maxDepth. The text need not be valid JSON.
 func tooDeep(raw []byte) bool {
 	depth, inText := 0, false
 	for i := 0; i < len(raw); i++ {
@@ -191,8 +192,8 @@ func tooDeep(raw []byte) bool {
 	return false
 }
 
-// outermost reads a message that is nested too deeply to be parsed. The function returns an object with only the
-// message's id. The function finds the id only if it is a number near the beginning or the end of the message.
+// outermost finds the id of a message that is nested too deeply to be parsed. It returns an object with the id as the
+// only member. It finds the id if the id is a number near the beginning or the end of the message.
 func outermost(raw []byte) object {
 	for _, part := range [][]byte{raw[:min(len(raw), 200)], raw[max(0, len(raw)-200):]} {
 		if m := plainID.FindSubmatch(part); m != nil {
@@ -204,8 +205,8 @@ func outermost(raw []byte) object {
 
 var plainID = regexp.MustCompile(`^\s*\{(?:\s*"jsonrpc"\s*:\s*"2\.0"\s*,)?\s*"id"\s*:\s*([0-9]{1,18})\s*,|\}\s*,\s*"id"\s*:\s*([0-9]{1,18})\s*\}\s*$`)
 
-// readMessage parses one message of a server. If the message is invalid, the returned object has its readable members.
-// So the message's call can fail immediately.
+// readMessage parses one message of a server. If the message is invalid, the returned object has the readable
+// members. If the id is readable, the call can fail immediately.
 func readMessage(raw []byte) (object, error) {
 	if tooDeep(raw) {
 		return outermost(raw), fmt.Errorf("it is nested more than %d deep", maxDepth)

@@ -5,11 +5,11 @@ import (
 	"testing"
 )
 
-// TestReadMessage checks which bytes count as a message, and which parts of invalid messages can be read.
+// TestReadMessage checks which bytes readMessage accepts, and which parts of invalid messages can be read.
 func TestReadMessage(t *testing.T) {
 	deep := strings.Repeat("[", maxDepth+1) + strings.Repeat("]", maxDepth+1)
 	for _, tt := range []struct {
-		raw, id string // id: as far as it could be read
+		raw, id string // the id, or "" if it can't be read
 		ok      bool
 	}{
 		{`{"id":1}`, "1", true},

@@ -4,26 +4,26 @@ import "time"
 
 // limits limit the resources that a server can use. docs/mcp.md lists the values. Tests use smaller values.
 type limits struct {
-	start     time.Duration // from the start of a program, or the first request, to the end of the handshake
-	list      time.Duration // for reading the whole list of tools
+	start     time.Duration // limit for a handshake, including the start of the program
+	list      time.Duration // limit for reading the whole list of tools
 	ready     time.Duration // how long a call waits for a server that is starting
 	fresh     time.Duration // maximum age of the list for a call
 	again     time.Duration // interval between reads of the list if the server reports no change
-	probe     time.Duration // time for a ping after a call that took too long
-	stream    time.Duration // time in which an address must say whether it has a stream for unsolicited messages
-	backoff   time.Duration // the delay after the first failure; it doubles each time
-	backoffTo time.Duration // the longest delay
-	steady    time.Duration // a connection that lasts this long resets the delay
-	soft      time.Duration // time for a program to end by itself, and again after SIGTERM
-	write     time.Duration // how long a program may leave its standard input unread
+	probe     time.Duration // limit for a ping after a call that took too long
+	stream    time.Duration // limit for the response to the request for the stream of unsolicited messages
+	backoff   time.Duration // delay after the first failure; each further failure doubles the delay
+	backoffTo time.Duration // maximum delay after a failure
+	steady    time.Duration // after a connection of this length, the delay starts from backoff
+	soft      time.Duration // how long a program may take to exit after its input is closed, and after SIGTERM
+	write     time.Duration // how long a program may take to read a message from its standard input
 
 	message    int // bytes of one message
 	tools      int // tools of one server
 	pages      int // pages of one list
 	listBytes  int // bytes of all pages of a list
 	definition int // bytes of one tool's definition
-	calls      int // simultaneous calls on one server
-	perSecond  int // messages read per second; more have to wait
+	calls      int // concurrent calls of one server
+	perSecond  int // messages that are read per second; further messages wait
 }
 
 var usual = limits{

@@ -35,7 +35,7 @@ func (ses *session) list(ctx context.Context) ([]json.RawMessage, error) {
 	}
 	for name, n := range count {
 		if n > 1 {
-			delete(ses.known, name) // two tools have this name, so it is ambiguous which one would be called
+			delete(ses.known, name) // the name is not unique, so it is unknown which tool would be called
 		}
 	}
 	ses.seen, ses.readAt = seen, time.Now()
@@ -99,14 +99,14 @@ func (ses *session) onePage(ctx context.Context, cursor string) ([]json.RawMessa
 	return tools, page.text("nextCursor"), nil
 }
 
-// errDrifted means that a tool is not called because its definition changed.
+// errDrifted means that a tool was not called, because the server changed the tool's definition.
 var errDrifted = fmt.Errorf("%w: its definition on the server differs from the pinned one; an operator must review it (countersign tools)", agent.ErrNotRun)
 
-// errGone means that the server no longer has the tool.
+// errGone means that a tool was not called, because the server's list does not have the tool.
 var errGone = fmt.Errorf("%w: the server does not have this tool any more", agent.ErrNotRun)
 
-// verify checks that the server's definition of a tool still equals the registered definition. If the last list is too
-// old, the function reads the list again.
+// verify checks that the server's current definition of a tool equals the registered definition. If the last list is
+// too old, verify first reads the list again.
 func (s *server) verify(ctx context.Context, ses *session, d definition) error {
 	ses.listing.Lock()
 	fresh := ses.changes.Load() == ses.seen && time.Since(ses.readAt) < s.limits.fresh

@@ -86,8 +86,8 @@ func TestCanonicalNames(t *testing.T) {
 	}
 }
 
-// TestClaims checks that a server's claims about its tools stay marked as the server's claims. The claims have no
-// effect unless the operator trusts them.
+// TestClaims checks that a server's claims about its tools are stored as claims. The claims have an effect only if
+// the operator trusts them.
 func TestClaims(t *testing.T) {
 	raw := func(annotations string) []byte {
 		return []byte(`{"name":"t","title":"Title","inputSchema":{"type":"object"},"annotations":` + annotations + `}`)
@@ -104,7 +104,7 @@ func TestClaims(t *testing.T) {
 		{`{"readOnlyHint":true}`, true, approvers.Unprotected, approvers.Low, approvers.Unprotected},
 		{`{"readOnlyHint":false,"idempotentHint":true}`, true, "", 0, approvers.Idempotent},
 		{`{"idempotentHint":true}`, false, "", 0, approvers.Unprotected},
-		{`{"readOnlyHint":"true"}`, true, "", 0, approvers.Unprotected}, // a string, not a boolean
+		{`{"readOnlyHint":"true"}`, true, "", 0, approvers.Unprotected}, // a string instead of a boolean
 		{`{"ReadOnlyHint":true}`, true, "", 0, approvers.Unprotected},   // names are case-sensitive
 		{`[]`, true, "", 0, approvers.Unprotected},
 		{`{}`, false, approvers.Idempotent, 0, approvers.Idempotent},
@@ -125,8 +125,8 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// TestEffectsOfNobody checks a tool that the policy names in effects and the server does not have. The client must
-// report it.
+// TestEffectsOfNobody checks that the client reports an entry of the policy's effects if the server does not have the
+// tool.
 func TestEffectsOfNobody(t *testing.T) {
 	s := program(t, "bad", "plain")
 	s.Effects = map[string]approvers.Effect{"acts": approvers.ReadOnly}

@@ -14,10 +14,11 @@ import (
 	"countersign/internal/testkit"
 )
 
-// patience bounds how long a test waits on a busy machine. A test waits for this time only if it fails.
+// patience limits how long a failing test waits on a busy machine. A passing test waits much less.
 const patience = testkit.Patience
 
-// roleKey is the environment variable that makes this test binary a server. The value of the variable names the server.
+// roleKey is an environment variable. If the variable is set, this test binary acts as the server that the value
+// names.
 const roleKey = "MCP_TEST_SERVER"
 
 func TestMain(m *testing.M) {
@@ -28,14 +29,15 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// quick returns the limits for tests. The time limits are short, and the size limits are the real ones.
+// quick returns the limits for tests. The time limits are shorter than in production. The size limits are those of
+// production.
 func quick() limits {
 	l := usual
 	l.backoff, l.backoffTo, l.soft, l.write = 20*time.Millisecond, 200*time.Millisecond, 300*time.Millisecond, time.Second
 	return l
 }
 
-// program returns the configuration of a server that is this test binary.
+// program returns the configuration of a server. The server's program is this test binary.
 func program(t *testing.T, name, role string) config.Server {
 	t.Helper()
 	self, err := os.Executable()
@@ -68,7 +70,7 @@ func (o *offers) take(server string, tools []agent.Tool) {
 	}
 }
 
-// tool waits for a tool to be offered.
+// tool waits until a tool is offered, and returns the tool.
 func (o *offers) tool(t *testing.T, name string) agent.Tool {
 	t.Helper()
 	limit := time.After(patience)
@@ -145,7 +147,7 @@ func (l testLog) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// call runs a tool as the agent would.
+// call runs a tool as the agent does.
 func call(t *testing.T, tool agent.Tool, args string) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

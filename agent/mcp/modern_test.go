@@ -14,7 +14,7 @@ import (
 	"countersign/config"
 )
 
-// overHTTP is the sane server at an address.
+// overHTTP starts the sane server over HTTP.
 func overHTTP(t *testing.T, stateless bool) config.Server {
 	t.Helper()
 	s := saneServer()
@@ -26,8 +26,8 @@ func overHTTP(t *testing.T, stateless bool) config.Server {
 	return config.Server{Name: "sane", URL: srv.URL, Allow: []string{"127.0.0.1"}, Timeout: patience, MaxResult: 1 << 20}
 }
 
-// TestProtocols checks the differences of the protocol's newest version: no handshake is needed to request
-// capabilities, questions come as results, and changes are announced only on request.
+// TestProtocols checks the differences between protocol versions. In the newest version, there is no handshake,
+// questions come as results, and changes are announced only on request.
 func TestProtocols(t *testing.T) {
 	for _, tt := range []struct {
 		name, protocol string
@@ -83,7 +83,8 @@ func TestProtocols(t *testing.T) {
 	}
 }
 
-// TestAskWithinAResult checks that no person is asked for a run that has ended.
+// TestAskWithinAResult checks a run that ends while the run waits for a person's answer. The run must end with an
+// error.
 func TestAskWithinAResult(t *testing.T) {
 	_, o := running(t, quick(), program(t, "sane", "sane"))
 	ctx, cancel := context.WithCancel(t.Context())

@@ -10,7 +10,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// play runs this test binary as the server with a name.
+// play runs this test binary as the server that role names.
 func play(role string) {
 	if hostile, ok := scriptedServers[role]; ok {
 		newScriptedServer(hostile).serve()
@@ -26,7 +26,7 @@ var roles = map[string]func() error{
 	"sane": sane,
 }
 
-// sane is a correct server of the protocol's newest version.
+// sane serves a correct server with the newest version of the protocol.
 func sane() error { return saneServer().Run(context.Background(), &sdk.StdioTransport{}) }
 
 func saneServer() *sdk.Server {

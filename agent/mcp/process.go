@@ -17,8 +17,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// process is a server program that was started. process implements the SDK's transport, and also the transport's only
-// connection.
+// process is a started server program. It implements the transport of the SDK, and also the only connection of this
+// transport.
 type process struct {
 	tap    *tap
 	log    *slog.Logger
@@ -32,7 +32,7 @@ type process struct {
 
 	writing sync.Mutex
 	closing sync.Once
-	ended   chan struct{} // closed when the program has ended and was reaped
+	ended   chan struct{} // closed when the program has ended and its exit status was read
 	workers sync.WaitGroup
 }
 
@@ -66,7 +66,7 @@ func start(command []string, dir string, env map[string]string, t *tap, log *slo
 		return nil, fmt.Errorf("the command %q can't be started: %w", command[0], plainly(err))
 	}
 	p.workers.Go(func() {
-		_ = p.cmd.Wait() // the exit status does not matter
+		_ = p.cmd.Wait() // the exit status is not needed
 		p.killGroup(syscall.SIGKILL)
 		close(p.ended)
 	})
@@ -80,7 +80,7 @@ func notFound(command string, err error) error {
 	return fmt.Errorf("the command %q can't be started: %w", command, plainly(err))
 }
 
-// plainly removes the path from an error, because the caller's sentence already names the path.
+// plainly removes the path from an error, because the caller adds the path to the error.
 func plainly(err error) error {
 	var at *os.PathError
 	var look *exec.Error
@@ -93,7 +93,7 @@ func plainly(err error) error {
 	return err
 }
 
-// environment returns a program's environment. The environment has only the inherited variables of this process.
+// environment returns a program's environment: the inherited variables of this process, and the named variables.
 func environment(named map[string]string) []string {
 	var out []string
 	for _, name := range inherited {
@@ -160,10 +160,11 @@ func (p *process) Read(ctx context.Context) (jsonrpc.Message, error) {
 	}
 }
 
-// errTooLong ends a connection. If a message was not read to its end, the start of the next message is unknown.
+// errTooLong is the error for a message that exceeds the limit. It ends the connection, because the start of the next
+// message is unknown.
 var errTooLong = errors.New("the server sent a message that is too large")
 
-// readLine reads a line without its end, up to a limit.
+// readLine reads one line, and returns the line without its end. most is the maximum length of a line in bytes.
 func readLine(r *bufio.Reader, most int) ([]byte, error) {
 	var out []byte
 	for {
@@ -191,7 +192,7 @@ func trimEnd(line []byte) []byte {
 	return line
 }
 
-// Write sends a message on one line. If the program does not read its input for too long, Write ends it.
+// Write sends a message on one line. If the program takes too long to read the message, Write ends the program.
 func (p *process) Write(ctx context.Context, m jsonrpc.Message) error {
 	raw, err := jsonrpc.EncodeMessage(m)
 	if err != nil {
@@ -213,7 +214,7 @@ func (p *process) Write(ctx context.Context, m jsonrpc.Message) error {
 		return err
 	}
 	if _, err := p.stdin.Write(append(oneLine(raw), '\n')); err != nil {
-		go p.end() // the message may be incomplete, so no other message can follow
+		go p.end() // the message may be incomplete, so no further message can be sent
 		return fmt.Errorf("the server does not accept input: %w", err)
 	}
 	return nil
@@ -225,8 +226,8 @@ func (p *process) Close() error {
 	return nil
 }
 
-// end ends the program and its process group. First it closes the program's input, then it sends SIGTERM, and then
-// SIGKILL.
+// end ends the program and its process group. It first closes the program's input, then sends SIGTERM, and finally
+// sends SIGKILL.
 func (p *process) end() {
 	p.closing.Do(func() {
 		p.stdin.Close()
@@ -277,14 +278,14 @@ func (p *messageLimiter) wait(ctx context.Context) error {
 }
 
 const (
-	// logBurst and logEvery limit a program's log lines: the first logBurst lines at any rate, and then one line per
-	// logEvery.
+	// logBurst and logEvery limit a program's log lines. The first logBurst lines are logged at any rate. After that,
+	// one line is logged per logEvery.
 	logBurst = 50
 	logEvery = time.Second
 )
 
-// logLines writes a program's standard error to the log, line by line, until it ends. logLines never stops reading, so
-// the program does not block.
+// logLines writes a program's standard error to the log, line by line. It reads all lines until the end, including
+// lines that it does not log, so that the program does not block.
 func logLines(r *os.File, log *slog.Logger) {
 	defer r.Close()
 	b := bufio.NewReaderSize(r, 4*maxLine)

@@ -7,13 +7,13 @@ import (
 	"syscall"
 )
 
-// ownGroup returns nil: this system has no process groups.
+// ownGroup returns nil, because this system has no process groups.
 func ownGroup() *syscall.SysProcAttr { return nil }
 
-// signalGroup ends a program. The program's children are not ended, because this system has no process groups. The
-// program can't be asked to end.
+// If s is SIGKILL, signalGroup ends the program. Other signals have no effect on this system. The program's children
+// continue to run, because this system has no process groups.
 func signalGroup(p *os.Process, s syscall.Signal) {
 	if s == syscall.SIGKILL {
-		_ = p.Kill() // an error means that it has ended
+		_ = p.Kill() // an error means that the program has ended
 	}
 }

@@ -18,8 +18,8 @@ import (
 	"countersign/config"
 )
 
-// A started server gets four standard variables and the variables that the policy names. The server gets no other
-// variables of this program.
+// A started server gets four standard environment variables and the variables that the policy names. It gets no other
+// variables of this process.
 func TestCleanEnvironment(t *testing.T) {
 	t.Setenv("SLACK_BOT_TOKEN", "xoxb-never-for-servers")
 	t.Setenv("OPENAI_API_KEY", "sk-never-for-servers")
@@ -39,7 +39,8 @@ func TestCleanEnvironment(t *testing.T) {
 			t.Errorf("the server finds %s", name)
 		}
 	}
-	// The client recognises the value in the answer as a secret, so the server got the variable TOKEN.
+	// The client replaced the value in the answer as a secret, which proves that the server received the variable
+	// TOKEN.
 	if !slices.Contains(names, "PATH") || !strings.Contains(text, "TOKEN=(removed)") {
 		t.Errorf("it does not find what it needs: %q", names)
 	}
@@ -48,7 +49,7 @@ func TestCleanEnvironment(t *testing.T) {
 	}
 }
 
-// A registry accepts the offered tools.
+// A registry accepts the tools that the client offers.
 func TestOffered(t *testing.T) {
 	_, o := running(t, quick(), program(t, "sane", "sane"))
 	o.tool(t, "sane.echo")
@@ -65,7 +66,7 @@ func TestOffered(t *testing.T) {
 	}
 }
 
-// TestNotFound checks that a command that can't be started is reported in a sentence.
+// TestNotFound checks that a command that can't be started is reported in one sentence.
 func TestNotFound(t *testing.T) {
 	dir := t.TempDir()
 	locked := filepath.Join(dir, "locked")
@@ -104,8 +105,7 @@ func TestNotFound(t *testing.T) {
 	}
 }
 
-// TestNoOrphans checks that a server's child processes end with the server, in whatever way the server ends. A server
-// that ignores SIGTERM ends too.
+// TestNoOrphans checks that a server's child processes end with the server. A server that ignores SIGTERM is killed.
 func TestNoOrphans(t *testing.T) {
 	for _, role := range []string{"leaves children", "does not want to end"} {
 		t.Run(role, func(t *testing.T) {
@@ -146,8 +146,8 @@ func TestNoOrphans(t *testing.T) {
 	}
 }
 
-// gone waits until a process no longer exists. After a server has died, a killed child process exists until its new
-// parent process reaps it.
+// gone waits until a process has disappeared. After the death of a server, a killed child process exists until its
+// new parent process reaps it.
 func gone(t *testing.T, pid int) {
 	t.Helper()
 	deadline := time.Now().Add(patience)
@@ -163,8 +163,8 @@ func gone(t *testing.T, pid int) {
 	}
 }
 
-// TestServerThatReadsNothing checks that the client gives up a server that does not read its input. The error of the
-// call says that the call was not sent completely.
+// TestServerThatReadsNothing checks that the client ends a server that does not read its input. The error of the call
+// says that the call was not sent completely.
 func TestServerThatReadsNothing(t *testing.T) {
 	c, o := running(t, quick(), program(t, "bad", "reads nothing"))
 	tool := o.tool(t, "bad.act")
@@ -191,7 +191,8 @@ func TestRestart(t *testing.T) {
 			t.Fatalf("call %d: %q, %v", i, text, err)
 		}
 		deadline := time.Now().Add(patience)
-		for st := c.Status()[0]; st.Connected && st.Restarts == i; st = c.Status()[0] { // the client has not noticed the end yet
+		// Wait until the client has noticed the end of the server.
+		for st := c.Status()[0]; st.Connected && st.Restarts == i; st = c.Status()[0] {
 			if time.Now().After(deadline) {
 				t.Fatalf("its end is not seen: %+v", st)
 			}
@@ -230,8 +231,8 @@ func TestUnresponsive(t *testing.T) {
 	}
 }
 
-// TestLogLines checks that a program's standard error is logged line by line. The lines have no secrets and a limited
-// length, and their rate is limited.
+// TestLogLines checks that a program's standard error is logged line by line, without secrets. The length and the
+// rate of the lines are limited.
 func TestLogLines(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {

@@ -7,8 +7,9 @@ import (
 	"syscall"
 )
 
-// ownGroup gives a program its own process group, so that its children end with it.
+// ownGroup gives a program its own process group, so that signals also reach the program's children.
 func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 // signalGroup signals all processes of a program's group.
-func signalGroup(p *os.Process, s syscall.Signal) { _ = syscall.Kill(-p.Pid, s) } // an error means that no process is left
+// An error means that all processes of the group have ended.
+func signalGroup(p *os.Process, s syscall.Signal) { _ = syscall.Kill(-p.Pid, s) }

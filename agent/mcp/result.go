@@ -27,12 +27,12 @@ const (
 	maxParts = 1000
 )
 
-// errLied returns the error for a result that violates the tool's own definition.
+// errLied returns the error for a result that violates the outputSchema in the tool's definition.
 func errLied(d definition, format string, args ...any) error {
 	return fmt.Errorf("%s ran, but %s, so its result was withheld; look up whether it succeeded, and don't assume it", d.name, fmt.Sprintf(format, args...))
 }
 
-// result converts a call's result to text for the model. Files go to people.
+// result converts a call's result to text for the model. Files in the result are attached for people.
 func result(d definition, secrets redact.Values, raw json.RawMessage, attach func(agent.File) error) (string, error) {
 	r, err := readObject(raw)
 	if err != nil {
@@ -77,7 +77,7 @@ func or(s, otherwise string) string {
 	return s
 }
 
-// writer converts the parts of a result to text.
+// writer converts the parts of a result to text, and attaches files.
 type writer struct {
 	attach  func(agent.File) error
 	secrets redact.Values
@@ -87,7 +87,7 @@ type writer struct {
 
 func (w *writer) text() string { return strings.Join(w.parts, "\n") }
 
-// holds reports whether one of the text parts is the same value as structured. Servers repeat a structured value as
+// holds reports whether one of the text parts has the same value as structured. Servers repeat a structured value as
 // text for older clients.
 func (w *writer) holds(structured json.RawMessage) bool {
 	want := plainValue(structured)
@@ -97,7 +97,7 @@ func (w *writer) holds(structured json.RawMessage) bool {
 		}
 	}
 	only, _ := want.(map[string]any)
-	for _, v := range only { // an object with one member, in which some servers wrap their text
+	for _, v := range only { // some servers wrap their text in an object with one member
 		if text, ok := v.(string); ok && len(only) == 1 && slices.Contains(w.parts, text) {
 			return true
 		}
@@ -105,7 +105,7 @@ func (w *writer) holds(structured json.RawMessage) bool {
 	return false
 }
 
-// plainValue decodes JSON to a value whose numbers keep their text.
+// plainValue decodes JSON. Numbers keep their notation.
 func plainValue(raw []byte) any {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
@@ -120,7 +120,7 @@ func (w *writer) say(format string, args ...any) {
 	w.parts = append(w.parts, fmt.Sprintf(format, args...))
 }
 
-// part adds one part.
+// part adds one part of the result to the text.
 func (w *writer) part(raw json.RawMessage) {
 	o, err := readObject(raw)
 	if err != nil {
@@ -155,7 +155,7 @@ func fileName(uri string) string {
 	return oddPart.ReplaceAllString(cut(name, 80), "_")
 }
 
-// file attaches a part that is not text, and mentions it in the text.
+// file attaches a part that is not text, and adds a note about the file to the text.
 func (w *writer) file(kind, name, mediaType, encoded string) {
 	data, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil {

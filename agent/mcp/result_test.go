@@ -52,7 +52,7 @@ func TestResults(t *testing.T) {
 	}
 }
 
-// TestFilesThatDoNotFit checks that the model is told about each file that can't be attached.
+// TestFilesThatDoNotFit checks that the text for the model mentions each file that can't be attached.
 func TestFilesThatDoNotFit(t *testing.T) {
 	one := `{"type":"image","mimeType":"image/png","data":"AAAA"}`
 	got, err := result(definition{}, redact.Values{}, []byte(`{"content":[`+strings.Repeat(one+",", maxFiles)+one+`]}`), func(agent.File) error { return nil })
@@ -75,8 +75,8 @@ func TestFilesThatDoNotFit(t *testing.T) {
 	}
 }
 
-// TestPromises checks that a result that violates its tool's outputSchema is withheld. The error must not claim that
-// nothing was done.
+// TestPromises checks a result that violates the outputSchema of the tool. The model must not get the result. The
+// error must not claim that nothing was done.
 func TestPromises(t *testing.T) {
 	_, o := running(t, quick(), program(t, "bad", "promises"))
 	tool := o.tool(t, "bad.act")
@@ -91,7 +91,7 @@ func TestPromises(t *testing.T) {
 	}
 }
 
-// TestOddErrors checks that an error with an invalid code or an invalid number does no harm.
+// TestOddErrors checks errors with an invalid code or a long text, and invalid numbers.
 func TestOddErrors(t *testing.T) {
 	a := readError(object{{"code", []byte(`"x"`)}})
 	if outcomeOf(rejected(a)) != unclear {

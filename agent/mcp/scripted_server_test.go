@@ -13,8 +13,7 @@ import (
 	"time"
 )
 
-// scriptedServer is a hand-written server, because a server made with a library can't do all the wrong actions that the
-// tests need.
+// scriptedServer is a handwritten server. It violates the protocol in ways that a server with a library can't.
 type scriptedServer struct {
 	in    *bufio.Reader
 	mu    sync.Mutex
@@ -24,7 +23,8 @@ type scriptedServer struct {
 	lists int
 }
 
-// acts replaces the correct behaviour of a scripted server, by method. The key "" is for the start of the server.
+// acts replaces the correct behaviour of a scripted server, by method. The function with the key "" runs at the start
+// of the server.
 type acts map[string]func(p *scriptedServer, m wire)
 
 // wire is a message as the scripted server parses it.
@@ -42,7 +42,7 @@ func newScriptedServer(a acts) *scriptedServer {
 	return &scriptedServer{in: bufio.NewReader(os.Stdin), out: bufio.NewWriter(os.Stdout), acts: a}
 }
 
-// write writes any bytes, such as bytes that are not a correct message.
+// write writes a text to the client. The text need not be a valid message.
 func (p *scriptedServer) write(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -84,7 +84,7 @@ func (p *scriptedServer) next() (wire, bool) {
 
 const aTool = `{"name":"act","description":"Acts.","inputSchema":{"type":"object","additionalProperties":true}}`
 
-// serve answers until the input ends.
+// serve answers messages until the input ends.
 func (p *scriptedServer) serve() {
 	if act := p.acts[""]; act != nil {
 		act(p, wire{})
@@ -125,16 +125,16 @@ func (p *scriptedServer) handle(m wire) {
 	}
 }
 
-// forever does not return. An empty select would not work, because Go ends a program in which every goroutine waits
-// without a timer.
+// forever does not return. It sleeps instead of using an empty select, because Go reports a deadlock if all
+// goroutines wait without a timer.
 func forever(*scriptedServer, wire) { time.Sleep(24 * time.Hour) }
 
 func nothing(*scriptedServer, wire) {}
 
-// answering is a scripted server that answers calls in a special way.
+// answering returns the acts of a server that answers calls with act.
 func answering(act func(p *scriptedServer, m wire)) acts { return acts{"tools/call": act} }
 
-// listing is a scripted server with other tools.
+// listing returns the acts of a server with the given tools.
 func listing(tools ...string) acts {
 	return acts{"tools/list": func(p *scriptedServer, m wire) { p.result(m, `{"tools":[`+strings.Join(tools, ",")+`]}`) }}
 }
@@ -258,7 +258,7 @@ var scriptedServers = map[string]acts{
 
 	"leaves children": {"": func(p *scriptedServer, m wire) {
 		child := exec.Command("sleep", "1000")
-		child.Stdout, child.Stderr = os.Stdout, os.Stderr // they hold the pipes open
+		child.Stdout, child.Stderr = os.Stdout, os.Stderr // the child process keeps the pipes open
 		if err := child.Start(); err == nil {
 			_ = os.WriteFile(os.Getenv(recordKey)+".child", fmt.Append(nil, child.Process.Pid), 0o600)
 		}
@@ -387,7 +387,7 @@ func many(n int) []string {
 	return out
 }
 
-// fat lists tools. Each tool is small enough, but together they are too large.
+// fat returns n tools. Each tool is within the limit, but the whole list is too large.
 func fat(n int) []string {
 	var out []string
 	for i := range n {

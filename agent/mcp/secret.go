@@ -11,9 +11,9 @@ import (
 	"countersign/internal/redact"
 )
 
-// secretsOf returns the secrets that the policy gives a server, and that must not appear in its output: the values of
-// ${NAME}, and literal values whose name suggests a secret. A path does not count as a secret, even if it leads to a
-// secret.
+// secretsOf returns the secrets that the policy gives a server. The server's output must not contain these secrets.
+// Secrets are the values of ${NAME}, and literal values whose name suggests a secret. A path is not a secret, even if
+// the file at the path contains one.
 func secretsOf(s config.Server, lookup func(string) (string, bool)) redact.Values {
 	var out []string
 	take := func(name, text string, secret bool) {
@@ -44,8 +44,8 @@ func secretsOf(s config.Server, lookup func(string) (string, bool)) redact.Value
 	return redact.NewValues(out)
 }
 
-// masked removes the server's secrets from its message. A list of tools is not changed, because its exact bytes are
-// pinned. Instead, a tool that contains a secret is not offered.
+// masked replaces the server's secrets in a message of the server. A list of tools stays unchanged, because the exact
+// bytes of the definitions are pinned. A tool whose definition contains a secret is not offered.
 func (t *tap) masked(o object, raw []byte) (object, []byte) {
 	if !t.secrets.In(string(raw)) || !o.has("method") && t.isList(string(o.get("id"))) {
 		return o, raw
@@ -54,7 +54,8 @@ func (t *tap) masked(o object, raw []byte) (object, []byte) {
 		switch m.name {
 		case "params", "result", "error":
 			o[i].value = maskJSON(m.value, t.secrets)
-			if state := o.object(m.name).get("requestState"); state != nil { // goes back to the server only, unchanged
+			// requestState goes only to the server, so it stays unchanged.
+			if state := o.object(m.name).get("requestState"); state != nil {
 				before, _ := readObject(m.value)
 				o[i].value = o.object(m.name).with("requestState", before.get("requestState")).bytes()
 			}
@@ -71,14 +72,14 @@ func (t *tap) isList(id string) bool {
 	return p != nil && p.method == "tools/list"
 }
 
-// maskJSON removes secrets from all texts, names and numbers of a value. maskJSON changes no other bytes.
+// maskJSON replaces secrets in all texts, names and numbers of a JSON value. All other bytes stay unchanged.
 func maskJSON(raw json.RawMessage, secrets redact.Values) json.RawMessage {
 	dec := jsontext.NewDecoder(bytes.NewBuffer(bytes.Clone(raw)))
 	var out bytes.Buffer
 	for written := int64(0); ; {
 		before := dec.InputOffset()
 		token, err := dec.ReadToken()
-		if err != nil { // the end of the value, which was parsed without errors before
+		if err != nil { // the end of the value, which is valid JSON
 			out.Write(raw[written:])
 			return out.Bytes()
 		}

@@ -14,8 +14,8 @@ import (
 	"countersign/config"
 )
 
-// spilt is the secret of these tests. The secret contains letters of both cases, and characters that are special in
-// JSON or in addresses.
+// spilt is the secret of these tests. The secret contains letters of both cases, and characters that are escaped in
+// JSON or in URLs.
 const spilt = `s3cr3t/K"e\y-é-1234`
 
 // escapedAll writes a text as JSON in which every character is escaped.
@@ -47,8 +47,8 @@ func init() {
 	}}
 }
 
-// TestSecretsStayHere checks that a server can't reveal a secret from the policy to the model or to people. The server
-// writes the secret in different forms.
+// TestSecretsStayHere checks that a server can't reveal a secret from the policy to the model or to people. The
+// server writes the secret in different encodings.
 func TestSecretsStayHere(t *testing.T) {
 	t.Setenv("SPILT_KEY", spilt)
 	t.Setenv("SPILT_PIN", "12345678")
@@ -115,7 +115,7 @@ func TestWhatIsSecret(t *testing.T) {
 	}
 }
 
-// TestStateGoesBack checks that the client returns a server's state to the server unchanged.
+// TestStateGoesBack checks that the client returns a server's requestState to the server unchanged.
 func TestStateGoesBack(t *testing.T) {
 	t.Setenv("SPILT_KEY", spilt)
 	s := newServer(config.Server{Env: map[string]string{"KEY": "${SPILT_KEY}"}}, Config{Lookup: os.LookupEnv, Log: discard}, quick())

@@ -17,7 +17,7 @@ import (
 	"countersign/internal/redact"
 )
 
-// server is one server of the policy, across all its connections.
+// server is the state of one server of the policy, over all its connections.
 type server struct {
 	config.Server
 	lookup  func(string) (string, bool)
@@ -26,16 +26,16 @@ type server struct {
 	log     *slog.Logger
 	version string
 	limits  limits
-	secrets redact.Values // secret values that are sent to the server
+	secrets redact.Values // secret values that the client sends to the server
 
 	connect func(context.Context) (*session, error) // replaced in tests
-	legacy  bool                                    // the next handshake uses the older protocol
+	legacy  bool                                    // the next handshake uses the older protocol version
 
 	slots   chan struct{} // one for each call in progress
 	tokens  atomic.Int64
-	settled chan struct{} // closed when the server first lists its tools, or fails
+	settled chan struct{} // closed when the server has listed its tools or has failed for the first time
 	once    sync.Once
-	wake    chan struct{} // receives a value when the server's list may have changed
+	wake    chan struct{} // receives a value when the list of tools may have changed
 
 	offering sync.Mutex
 	offered  []json.RawMessage
@@ -59,7 +59,7 @@ func newServer(c config.Server, with Config, l limits) *server {
 	return s
 }
 
-// keep keeps the server connected until ctx ends. After each failure it waits, with increasing delays.
+// keep keeps the server connected until ctx ends. After each failure, keep waits, with increasing delays.
 func (s *server) keep(ctx context.Context) {
 	for failures := 0; ctx.Err() == nil; failures++ {
 		began := time.Now()
@@ -92,11 +92,11 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// link runs one connection from start to end. The error gives the reason for its end.
+// link makes one connection, and returns when the connection has ended. The error gives the reason for the end.
 func (s *server) link(ctx context.Context) error {
 	ses, err := s.connect(ctx)
 	if err != nil {
-		s.legacy = !s.legacy // the next try uses the other handshake
+		s.legacy = !s.legacy // the next attempt uses the other handshake
 		return err
 	}
 	defer ses.end()
@@ -116,7 +116,7 @@ func (s *server) link(ctx context.Context) error {
 		case <-ses.ctx.Done():
 			return errors.New("the server did not answer, so the connection was ended")
 		case <-s.wake:
-		case <-again.C: // the list is read regularly, because a server need not announce changes
+		case <-again.C: // read the list regularly, because a server need not announce changes
 			due = true
 		}
 		again.Stop()
@@ -125,18 +125,18 @@ func (s *server) link(ctx context.Context) error {
 		}
 		switch err := s.relist(ctx, ses, false); {
 		case err == nil:
-		case due && len(s.slots) > 0 && ctx.Err() == nil && ses.alive(): // never interrupt a call in progress
+		case due && len(s.slots) > 0 && ctx.Err() == nil && ses.alive(): // a slow list must not end the connection during a call
 			s.log.Debug("an MCP server did not send its list during a call; it is asked again", "error", err)
 		default:
 			return err
 		}
-		if !sleep(ctx, s.limits.fresh/10) { // limits the reads if a server announces changes all the time
+		if !sleep(ctx, s.limits.fresh/10) { // limits the reads of the list if a server announces changes permanently
 			return ctx.Err()
 		}
 	}
 }
 
-// jittered varies a delay. So servers do not reconnect at the same time.
+// jittered varies an interval, so that the lists of several servers are not read at the same time.
 func jittered(d time.Duration) time.Duration { return d - d/10 + rand.N(d/5+1) }
 
 // relist reads the server's list of tools. If the list has changed, relist offers the tools.
@@ -158,7 +158,7 @@ func (s *server) relist(ctx context.Context, ses *session, first bool) error {
 	s.tools, s.problem = len(tools), problem
 	s.mu.Unlock()
 	if first {
-		s.linked(ses) // before the tools are offered, because offered tools can be called
+		s.linked(ses) // before the tools are offered, because an offered tool may be called immediately
 	}
 	s.offer(s.Name, tools)
 	return nil
@@ -176,7 +176,7 @@ func sameList(a, b []json.RawMessage) bool {
 	return true
 }
 
-// define converts a list to tools. The function leaves out invalid definitions, and all tools whose name is not unique.
+// define converts a list to tools. It omits invalid definitions, and all tools whose name is not unique.
 func (s *server) define(list []json.RawMessage) ([]agent.Tool, string) {
 	var out []agent.Tool
 	var problems []string
@@ -223,7 +223,7 @@ func nameOf(raw json.RawMessage) string {
 	return o.text("name")
 }
 
-// tool converts one definition to a tool with a Run that calls the server.
+// tool converts one definition to a tool. The tool's Run function calls the server.
 func (s *server) tool(raw json.RawMessage) (agent.Tool, error) {
 	if s.secrets.In(string(raw)) {
 		return agent.Tool{}, fmt.Errorf("the server %s: %w: the definition of %.80q repeats a value that the policy gives the server as a secret, so the tool is not offered; if the value is not a secret, write it in the policy in place of ${…}",
@@ -239,7 +239,7 @@ func (s *server) tool(raw json.RawMessage) (agent.Tool, error) {
 
 func (s *server) settle() { s.once.Do(func() { close(s.settled) }) }
 
-// linked sets the connection over which calls are made.
+// linked sets the connection that calls use.
 func (s *server) linked(ses *session) {
 	s.mu.Lock()
 	s.live, s.since = ses, time.Now()
@@ -276,7 +276,7 @@ func (s *server) status() Status {
 // errAway means that a server is not connected.
 var errAway = errors.New("the server is not connected")
 
-// ready waits for a connection, for a limited time.
+// ready returns the current connection. If there is none, ready waits for a limited time.
 func (s *server) ready(ctx context.Context) (*session, error) {
 	timer := time.NewTimer(s.limits.ready)
 	defer timer.Stop()
@@ -300,7 +300,7 @@ func (s *server) ready(ctx context.Context) (*session, error) {
 	}
 }
 
-// nudge causes the list to be read again.
+// nudge makes link check whether the list must be read.
 func (s *server) nudge() {
 	select {
 	case s.wake <- struct{}{}:

@@ -12,7 +12,7 @@ import (
 	"countersign/config"
 )
 
-// TestBackoff checks a server that keeps failing. The pauses between the tries double, up to a minute.
+// TestBackoff checks the delays for a server that keeps failing. The delays double, up to one minute.
 func TestBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := Open(Config{Servers: []config.Server{{Name: "s"}}})
@@ -41,7 +41,7 @@ func TestBackoff(t *testing.T) {
 	})
 }
 
-// TestBackoffBeginsAnew checks that the first pause is short again after a connection that lasted a minute.
+// TestBackoffBeginsAnew checks that after a connection of at least one minute, the first delay is short.
 func TestBackoffBeginsAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := Open(Config{Servers: []config.Server{{Name: "s"}}})
@@ -51,7 +51,7 @@ func TestBackoffBeginsAnew(t *testing.T) {
 		s.connect = func(ctx context.Context) (*session, error) {
 			tries = append(tries, time.Since(began))
 			if len(tries) == 4 {
-				time.Sleep(2 * time.Minute) // as long as a connection that held
+				time.Sleep(2 * time.Minute) // the connection lasts longer than a minute
 			}
 			return nil, errors.New("no")
 		}
@@ -68,7 +68,7 @@ func TestBackoffBeginsAnew(t *testing.T) {
 	})
 }
 
-// TestReadyWaitsAWhile checks that a call waits for an unconnected server, but only for a limited time.
+// TestReadyWaitsAWhile checks that a call waits for an unconnected server for a limited time.
 func TestReadyWaitsAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := Open(Config{Servers: []config.Server{{Name: "s", Timeout: time.Minute}}})
@@ -89,7 +89,7 @@ func TestReadyWaitsAWhile(t *testing.T) {
 	})
 }
 
-// TestLegacyHandshake checks that the second try uses the handshake of older servers.
+// TestLegacyHandshake checks that the second attempt to connect uses the handshake of older servers.
 func TestLegacyHandshake(t *testing.T) {
 	l := quick()
 	l.start = 3 * time.Second
@@ -136,7 +136,7 @@ func TestToolOfNobody(t *testing.T) {
 	}
 }
 
-// TestSettled checks that waiting for the servers ends when the caller's context ends.
+// TestSettled checks that Settled returns when the caller's context ends.
 func TestSettled(t *testing.T) {
 	c := Open(Config{Servers: []config.Server{{Name: "s"}}})
 	ctx, cancel := context.WithCancel(t.Context())

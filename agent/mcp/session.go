@@ -25,23 +25,23 @@ import (
 type session struct {
 	server  *server
 	tap     *tap
-	process *process // set for a server that is started
-	carrier *carrier // set for a server at an address
+	process *process // set for a server that is a program
+	carrier *carrier // set for a server with an address
 	sdk     *sdk.ClientSession
-	done    chan struct{} // the connection has ended
+	done    chan struct{} // closed when the connection has ended
 	ctx     context.Context
 	cancel  context.CancelFunc
 
 	changes atomic.Int64 // number of events that may have changed the list
 
 	listing sync.Mutex
-	page    atomic.Pointer[json.RawMessage] // a page of the list that is being read
+	page    atomic.Pointer[json.RawMessage] // the page of the list that was received last
 	known   map[string]json.RawMessage
-	seen    int64 // value of changes at the last read of the list
+	seen    int64 // value of changes when the list was last read
 	readAt  time.Time
 }
 
-// legacyVersion is the newest protocol version whose handshake is initialize.
+// legacyVersion is the newest protocol version that uses the method initialize for the handshake.
 const legacyVersion = "2025-11-25"
 
 // dial connects to the server and performs the handshake.
@@ -63,7 +63,7 @@ func (s *server) dial(ctx context.Context) (*session, error) {
 			Elicitation: &sdk.ElicitationCapabilities{Form: &sdk.FormElicitationCapabilities{}, URL: &sdk.URLElicitationCapabilities{}},
 		},
 		ElicitationHandler:     ses.elicit,
-		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {}, // the tap handles it
+		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {}, // unused, because the tap handles the notification
 	})
 	var options sdk.ClientSessionOptions
 	if s.legacy {
@@ -81,7 +81,7 @@ func (s *server) dial(ctx context.Context) (*session, error) {
 		return nil, err
 	}
 	go func() {
-		_ = ses.sdk.Wait() // ignored, because the tap and the process know the reason better
+		_ = ses.sdk.Wait() // the error is ignored, because the tap and the process have the reason for the end
 		close(ses.done)
 	}()
 	return ses, nil
@@ -139,7 +139,7 @@ func (ses *session) transport(broken func()) (sdk.Transport, error) {
 	return out, err
 }
 
-// openly reports whether an address is reached over the network without encryption.
+// openly reports whether requests to an address go over the network without encryption.
 func openly(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" {
@@ -149,8 +149,8 @@ func openly(address string) bool {
 	return u.Hostname() != "localhost" && (err != nil || !ip.IsLoopback())
 }
 
-// expand fills in environment variables in the policy's values. The function also registers the variables' values as
-// secrets, and these are masked in all output; see also secretsOf.
+// expand replaces ${NAME} in the policy's values by environment variables. It also registers the values of the
+// variables as secrets, which are masked in all output of this process. See also secretsOf.
 func (s *server) expand(key string, values map[string]string) (map[string]string, error) {
 	out := map[string]string{}
 	for name, text := range values {
@@ -168,7 +168,7 @@ func (s *server) expand(key string, values map[string]string) (map[string]string
 	return out, nil
 }
 
-// whyNot explains a failed handshake to the operator.
+// whyNot returns an error that explains a failed handshake to the operator.
 func (ses *session) whyNot(ctx context.Context, err error) error {
 	var left bool
 	if ses.process != nil {
@@ -190,7 +190,7 @@ func (ses *session) whyNot(ctx context.Context, err error) error {
 	return errors.New("there was no handshake: " + line(err.Error()))
 }
 
-// refused returns advice if the server refused a request. Otherwise refused returns "".
+// If the server has refused a request, refused returns advice for the operator. If not, refused returns "".
 func (ses *session) refused() string {
 	if ses.carrier == nil {
 		return ""
@@ -212,13 +212,13 @@ func statusHint(status int64, s config.Server) string {
 	return ""
 }
 
-// end ends the connection, and the program that was started for the connection.
+// end ends the connection, and also the server's program.
 func (ses *session) end() {
 	ses.cancel()
 	if ses.process != nil {
 		ses.process.end()
 	}
-	go func() { _ = ses.sdk.Close() }() // done is closed at the end
+	go func() { _ = ses.sdk.Close() }() // the call also causes done to be closed
 	t := time.NewTimer(3 * ses.server.limits.soft)
 	defer t.Stop()
 	select {
@@ -236,7 +236,7 @@ func (ses *session) alive() bool {
 	}
 }
 
-// lost returns the error for a connection that ended, although the client did not end it.
+// lost returns the error for a connection that the client did not end.
 func (ses *session) lost() error {
 	if why := ses.refused(); why != "" {
 		return errors.New(why)
@@ -251,14 +251,14 @@ func (ses *session) protocol() string {
 	return line(ses.sdk.InitializeResult().ProtocolVersion)
 }
 
-// stale reports whether the list may have changed since it was read.
+// stale reports whether the server's list may have changed since the client last read it.
 func (ses *session) stale() bool {
 	ses.listing.Lock()
 	defer ses.listing.Unlock()
 	return ses.changes.Load() != ses.seen
 }
 
-// probe ends a connection if the server does not answer a ping.
+// probe sends a ping. If the server does not answer the ping, probe ends the connection.
 func (ses *session) probe() {
 	ctx, cancel := context.WithTimeout(ses.ctx, ses.server.limits.probe)
 	defer cancel()

@@ -12,7 +12,8 @@ import (
 	"countersign/config"
 )
 
-// mostStart limits the time from the start until 100 tools of 10 servers are registered, without the servers' own time.
+// mostStart limits the time from the start until 100 tools of 10 servers are registered. The limit does not include
+// the time that the servers need.
 const mostStart = 2 * time.Second
 
 // TestStart checks that 100 tools of 10 servers are registered in less than two seconds.
@@ -23,7 +24,7 @@ func TestStart(t *testing.T) {
 	}
 	own := ownTime(t, servers)
 	var best time.Duration
-	for range 5 { // a machine that is busy with something else for a moment says nothing about the client
+	for range 5 { // repeated, because one measurement on a busy machine is unreliable
 		var r agent.Registry
 		o := newOffers()
 		c := open(Config{Servers: servers, Offer: func(server string, tools []agent.Tool) {
@@ -54,7 +55,7 @@ func TestStart(t *testing.T) {
 	t.Logf("figure: 100 tools of 10 servers over pipes are registered %s after the start; the servers alone, with nobody in between, answer after %s", best.Round(time.Millisecond), own.Round(time.Millisecond))
 }
 
-// ownTime is how long the servers need to start and to answer two requests, without the client.
+// ownTime returns the time that the servers need to start and to answer two requests, without the client.
 func ownTime(t *testing.T, servers []config.Server) time.Duration {
 	t.Helper()
 	var all sync.WaitGroup

@@ -15,9 +15,9 @@ import (
 	"countersign/internal/redact"
 )
 
-// tap processes every message of one connection as raw bytes. tap inserts the exact arguments into outgoing calls, and
-// keeps the exact bytes of results and lists. The tap drops unsolicited messages before they reach the SDK. So they
-// can't pile up in the SDK.
+// tap processes every message of one connection as raw bytes. tap inserts the exact arguments into outgoing calls,
+// and keeps the exact bytes of results and lists. The tap drops unsolicited messages, because they would pile up in
+// the SDK.
 type tap struct {
 	log       *slog.Logger
 	secrets   redact.Values
@@ -27,35 +27,36 @@ type tap struct {
 
 	mu        sync.Mutex
 	flights   map[string]*flight   // by token
-	pending   map[string]*outgoing // requests to the server, by id
-	questions map[string]*question // questions of the server, by id
+	pending   map[string]*outgoing // requests to the server without an answer, by id
+	questions map[string]*question // questions of the server without an answer, by id
 	dropped   int
-	passed    int // notifications passed to the SDK
+	passed    int // number of notifications that were passed to the SDK
 }
 
-// outgoing is a request that the server has not answered yet.
+// outgoing is a request to the server that has no answer yet.
 type outgoing struct {
 	method string
 	flight *flight
 }
 
-// question is a question of the server to a person, with the bytes of its form.
+// question is a question of the server to a person. It has the bytes of the form's schema.
 type question struct {
 	flight *flight // the call to which the question belongs; nil: unknown
 	schema json.RawMessage
 }
 
 const (
-	// maxQuestions is the maximum number of open questions of a server. More questions are dropped without an answer.
+	// maxQuestions is the maximum number of open questions of a server. Further questions are dropped without an
+	// answer.
 	maxQuestions = 16
 	// maxPassed is the maximum number of notifications that are passed to the SDK per connection.
 	maxPassed = 10_000
-	// questionKey identifies a question in the parameters passed to the SDK.
+	// questionKey is the key of _meta with the id of a question, in parameters that are passed to the SDK.
 	questionKey = "countersign/question"
-	// executionKey passes the execution's id to the server.
+	// executionKey is the key of _meta with the execution's id, in calls that are sent to the server.
 	executionKey = "countersign/execution"
-	// refusedCode is the error code with which a rejected result is passed to the SDK. A server may send the same code.
-	// The answer in the flight shows whether the code came from the server or from the tap.
+	// refusedCode is the error code that the SDK gets in place of a rejected result. A server may send the same code.
+	// The answer in the flight shows whether the server or the tap set the code.
 	refusedCode = -32603
 )
 
@@ -66,14 +67,14 @@ func newTap(log *slog.Logger, secrets redact.Values, maxResult int, changed func
 	}
 }
 
-// begin registers a call. So messages can be assigned to the call.
+// begin registers a call before it is sent, so that the tap can assign messages to the call.
 func (t *tap) begin(f *flight) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.flights[f.token] = f
 }
 
-// end forgets a call.
+// end removes a call.
 func (t *tap) end(f *flight) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -85,8 +86,8 @@ func (t *tap) end(f *flight) {
 	}
 }
 
-// out processes an outgoing message of the SDK. The function returns the bytes to send and, for a tool call, its
-// flight.
+// out processes an outgoing message of the SDK. out returns the bytes to send. For a tool call, it also returns the
+// flight of the call.
 func (t *tap) out(raw []byte) ([]byte, *flight, error) {
 	o, err := readObject(raw)
 	if err != nil {
@@ -108,14 +109,14 @@ func (t *tap) out(raw []byte) ([]byte, *flight, error) {
 	if method == "tools/call" {
 		return t.calls(o, id)
 	}
-	if method == "tools/list" { // so that a late answer to an earlier request is not taken for this page
+	if method == "tools/list" { // a late answer to an earlier request must not count as this page
 		maps.DeleteFunc(t.pending, func(_ string, p *outgoing) bool { return p.method == method })
 	}
 	t.pending[id] = &outgoing{method: method}
 	return raw, nil, nil
 }
 
-// calls inserts the exact arguments into an outgoing call.
+// calls inserts the approved bytes of the arguments into an outgoing call.
 func (t *tap) calls(o object, id string) ([]byte, *flight, error) {
 	params := o.object("params")
 	f := t.flights[params.object("_meta").text("progressToken")]
@@ -126,8 +127,8 @@ func (t *tap) calls(o object, id string) ([]byte, *flight, error) {
 	return o.with("params", params.with("arguments", f.args).bytes()).bytes(), f, nil
 }
 
-// in processes a message of the server. It returns the message's form for the SDK, or nil to drop it. of is the call
-// whose stream carried the message, if known.
+// in processes a message of the server. in returns the message for the SDK, or nil if the message is dropped. of is
+// the call whose stream carried the message. If the call is unknown, of is nil.
 func (t *tap) in(raw []byte, of *flight) []byte {
 	o, err := readMessage(raw)
 	if err != nil {
@@ -149,7 +150,7 @@ func (t *tap) in(raw []byte, of *flight) []byte {
 	return nil
 }
 
-// unfit handles an invalid message. If the message is the answer to a call, the call fails immediately.
+// unfit handles an invalid message. If the message answers a call, unfit ends the call with an error.
 func (t *tap) unfit(o object, why error) []byte {
 	id := string(o.get("id"))
 	if !o.has("method") && id != "" {
@@ -161,8 +162,8 @@ func (t *tap) unfit(o object, why error) []byte {
 	return nil
 }
 
-// take returns and removes the request to which an answer belongs. If a second answer to the same request comes, take
-// finds no request.
+// take returns and removes the request to which an answer belongs. A second answer to the same request finds no
+// request.
 func (t *tap) take(id string) *outgoing {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -171,7 +172,7 @@ func (t *tap) take(id string) *outgoing {
 	return p
 }
 
-// refuse ends a request with an error in place of a rejected answer.
+// refuse rejects the answer to a request. The SDK gets an error in place of the answer.
 func (p *outgoing) refuse(id, why string) []byte {
 	if p.flight != nil {
 		p.flight.answer.CompareAndSwap(nil, &answer{refused: why})
@@ -183,7 +184,7 @@ func failed(id, why string) []byte {
 	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%s}}`, id, refusedCode, quoted(why))
 }
 
-// answered handles an answer to a request.
+// answered handles the server's answer to a request.
 func (t *tap) answered(o object, raw []byte, id string) []byte {
 	p := t.take(id)
 	if p == nil {
@@ -201,15 +202,16 @@ func (t *tap) answered(o object, raw []byte, id string) []byte {
 		return t.finished(o, id, p, result)
 	case p.method == "tools/list" && result != nil:
 		t.relisted(result)
-		if list, err := readObject(result); err == nil { // drops caching hints: the next read must reach the server
+		// Remove the caching hint, because the next read must reach the server.
+		if list, err := readObject(result); err == nil {
 			return o.with("result", list.without("ttlMs").bytes()).bytes()
 		}
 	}
 	return raw
 }
 
-// finished handles a call's result. The function only tells the SDK that there is a result, or passes on the server's
-// questions.
+// finished handles a call's result. The SDK gets an empty result, because the flight has the real result. If the
+// result contains questions of the server, the SDK gets the questions.
 func (t *tap) finished(o object, id string, p *outgoing, result json.RawMessage) []byte {
 	r, err := readObject(result)
 	if err != nil {
@@ -235,7 +237,7 @@ func readError(o object) *answer {
 	return &answer{code: code, message: o.text("message"), data: o.get("data")}
 }
 
-// told handles a notification.
+// told handles a notification of the server.
 func (t *tap) told(o object, raw []byte, method string) []byte {
 	params := o.object("params")
 	switch method {
@@ -260,7 +262,7 @@ func (t *tap) told(o object, raw []byte, method string) []byte {
 	return nil
 }
 
-// progress passes the server's progress to the run.
+// progress passes the server's progress report to the run.
 func (t *tap) progress(params object) {
 	t.mu.Lock()
 	f := t.flights[params.text("progressToken")]
@@ -280,7 +282,7 @@ func number(raw json.RawMessage) float64 {
 	return n
 }
 
-// asked handles a question of the server.
+// asked handles a request of the server, such as a question to a person.
 func (t *tap) asked(o object, id, method string, of *flight) []byte {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -298,7 +300,7 @@ func (t *tap) asked(o object, id, method string, of *flight) []byte {
 	return o.with("params", marked(params, id).bytes()).bytes()
 }
 
-// markQuestions registers the questions within a result.
+// markQuestions registers the questions in a result, and adds their keys to the result.
 func (t *tap) markQuestions(r object, f *flight) object {
 	requests := r.object("inputRequests")
 	t.mu.Lock()
@@ -319,8 +321,8 @@ func marked(params object, key string) object {
 	return params.with("_meta", params.object("_meta").with(questionKey, quoted(key)).bytes())
 }
 
-// whose returns the question with a key, and the question's run. This is the run whose stream carried the question. If
-// it is unknown, it is the only run in progress.
+// whose returns the question with a key, and the call to which it belongs. This is the call whose stream carried the
+// question. If the stream is unknown and only one call is in progress, this is that call.
 func (t *tap) whose(key string) (*question, *flight) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -348,7 +350,7 @@ func (t *tap) forget(key string) {
 	}
 }
 
-// drop counts a dropped message. The first ones of each connection are logged.
+// drop counts a dropped message. The first dropped messages of each connection are logged.
 func (t *tap) drop(why string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -361,7 +363,7 @@ func (t *tap) count(why string) {
 	}
 }
 
-// oneLine replaces line breaks between the values of a message. Texts in JSON contain no line breaks.
+// oneLine replaces line breaks by spaces. In JSON, line breaks occur only between tokens, never within a text.
 func oneLine(raw []byte) []byte {
 	if bytes.IndexByte(raw, '\n') < 0 && bytes.IndexByte(raw, '\r') < 0 {
 		return raw

@@ -11,7 +11,7 @@ import (
 	"countersign/internal/redact"
 )
 
-// TestTapIn checks which messages of a server the SDK gets, and which messages it does not get.
+// TestTapIn checks which messages of a server the tap passes to the SDK, and which messages it drops.
 func TestTapIn(t *testing.T) {
 	var changes int
 	var list string
@@ -24,7 +24,7 @@ func TestTapIn(t *testing.T) {
 		{`{"jsonrpc":"2.0","method":"notifications/resources/updated"}`, ``},
 		{`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`, ``},
 		{`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"token=abcdefghijkl"}}`, ``},
-		{`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"call-1","progress":1}}`, ``}, // nobody waits for this progress
+		{`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"call-1","progress":1}}`, ``}, // no call has this progress token
 		{`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"call-2","progress":1}}`, ``},
 		{`{"jsonrpc":"2.0","method":"notifications/progress","params":5}`, ``},
 		{`{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"x"}}`, ``},
@@ -54,7 +54,8 @@ func TestTapIn(t *testing.T) {
 	}
 }
 
-// TestTapOut checks that a message is registered before it is sent. A call without a registered flight is not sent.
+// TestTapOut checks that the tap registers an outgoing request before the request is sent. A call without a
+// registered flight is not sent.
 func TestTapOut(t *testing.T) {
 	p := newTap(discard, redact.Values{}, 100, func() {}, func(json.RawMessage) {})
 	for _, raw := range []string{``, `[]`, `{"id":1,"method":"tools/call","params":{"_meta":{"progressToken":"none"}}}`} {

@@ -28,7 +28,7 @@ func recorded(t *testing.T, role string) (config.Server, func() []string) {
 	}
 }
 
-// recordedLine waits for a line that contains these words.
+// recordedLine waits for a line that contains the words.
 func recordedLine(t *testing.T, read func() []string, words string) string {
 	t.Helper()
 	deadline := time.Now().Add(patience)
@@ -45,11 +45,11 @@ func recordedLine(t *testing.T, read func() []string, words string) string {
 	}
 }
 
-// oddArguments has bytes that a JSON library would change: an unusual order, spaces, escapes, numbers, and characters
-// that HTML escapes.
+// oddArguments has bytes that a JSON library would change. Examples are an unusual order, spaces, escapes, numbers,
+// and characters with a meaning in HTML.
 const oddArguments = `{ "z":1.0,  "a":1e2,"big":12345678901234567890, "html":"<script>&\u0026","u":"\u00fc ü \/", "n":null, "z2":-0.0 , "é":[ ] }`
 
-// TestExactArguments checks that the signed bytes are sent, byte for byte.
+// TestExactArguments checks that the approved arguments are sent byte for byte.
 func TestExactArguments(t *testing.T) {
 	s, read := recorded(t, "plain")
 	_, o := running(t, quick(), s)
@@ -75,8 +75,8 @@ func TestExactArguments(t *testing.T) {
 	}
 }
 
-// TestArgumentsOnALine checks the arguments over pipes, where a message is a line. A line break between JSON tokens is
-// sent as a space. Nothing else changes.
+// TestArgumentsOnALine checks the arguments over pipes, where a message is a line. A line break between JSON tokens
+// is sent as a space. All other bytes stay unchanged.
 func TestArgumentsOnALine(t *testing.T) {
 	s, read := recorded(t, "plain")
 	_, o := running(t, quick(), s)
@@ -88,7 +88,7 @@ func TestArgumentsOnALine(t *testing.T) {
 	}
 }
 
-// TestNoArguments checks that a call without arguments does not send null, which servers refuse.
+// TestNoArguments checks that a call without arguments sends an empty object, because servers refuse null.
 func TestNoArguments(t *testing.T) {
 	s, read := recorded(t, "plain")
 	_, o := running(t, quick(), s)
@@ -100,7 +100,8 @@ func TestNoArguments(t *testing.T) {
 	}
 }
 
-// TestCancelled checks that a run that ends early cancels the call on the server, and that its outcome is unknown.
+// TestCancelled checks a run that ends before the server answers. The client cancels the call on the server, and the
+// outcome is unknown.
 func TestCancelled(t *testing.T) {
 	s, read := recorded(t, "hangs at a call")
 	_, o := running(t, quick(), s)
@@ -125,7 +126,7 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// TestNotSent checks that a run that ends before its call was sent reports that it has done nothing.
+// TestNotSent checks a run that ends before its call is sent. The error says that nothing was done.
 func TestNotSent(t *testing.T) {
 	l := quick()
 	l.start = 300 * time.Millisecond
@@ -142,7 +143,7 @@ func TestNotSent(t *testing.T) {
 	}
 }
 
-// TestDrift checks that a changed tool is not called, and that the new list is offered.
+// TestDrift checks that a tool with a changed definition is not called, and that the client offers the new list.
 func TestDrift(t *testing.T) {
 	s, read := recorded(t, "changes its tool")
 	_, o := running(t, quick(), s)

@@ -14,16 +14,16 @@ import (
 	"countersign/internal/visible"
 )
 
-// Limits of a displayed diff. The diff marks the parts that are left out.
+// Limits of a displayed diff. The diff marks omitted parts.
 const (
 	maxLines = 60  // changes
 	maxText  = 240 // characters of one side of a change
-	context  = 60  // how many of maxText are before the first difference
+	context  = 60  // how many of the maxText characters are before the first difference
 )
 
-// Diff describes how one definition became another. Each change has one or more lines, with the old value after "-" and
-// the new value after "+". Diff makes every difference visible. An invisible or misleading character is written as its
-// code point. If there are no changes, the result is empty.
+// Diff describes the differences between two definitions. Each change has one or more lines, with the old value after
+// "-" and the new value after "+". Diff makes every difference visible. An invisible or misleading character is
+// written as its code point. If there are no changes, the result is empty.
 func Diff(before, after json.RawMessage) []string {
 	was, err := parts(before)
 	is, err2 := parts(after)
@@ -125,7 +125,8 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// difference is one changed place of a definition. If a side is nil, this side does not have the place.
+// difference is one place in which two definitions differ. A nil side means that the place is missing in this
+// definition.
 type difference struct {
 	path       string
 	before, is *string
@@ -177,7 +178,7 @@ func (d difference) lines() []string {
 		return []string{"- " + path + ": " + excerpt(text, 0)}
 	}
 	a, b := unquote(*d.before), unquote(*d.is)
-	if a == b { // the same text in another notation
+	if a == b { // two notations of the same text
 		a, b = *d.before, *d.is
 	}
 	return change(path, a, b)
@@ -208,8 +209,8 @@ func point(rest string, r rune) string {
 	return fmt.Sprintf("U+%04X", r)
 }
 
-// excerpt returns the part of s around byte at, on one line, with invisible characters escaped. The excerpt marks the
-// parts that are left out.
+// excerpt returns the part of s around byte at, on one line, with invisible characters escaped. The excerpt marks
+// omitted parts.
 func excerpt(s string, at int) string {
 	start := 0
 	if utf8.RuneCountInString(s) > maxText && at > context {
@@ -228,7 +229,8 @@ func excerpt(s string, at int) string {
 	return text
 }
 
-// unquote returns a JSON value in a form for people. The function removes the quotes and escapes of a text.
+// unquote returns a JSON value in a form for people. For a JSON string, unquote returns the text without quotes and
+// escapes.
 func unquote(v string) string {
 	if !strings.HasPrefix(v, `"`) {
 		return v

@@ -12,7 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// header is the first entry of the file. header explains the file to its reader.
+// header is the first member of the file's JSON object. It explains the file to people.
 const header = `pinned tool definitions, written by "countersign tools pin"; keep this file in version control, beside the policy`
 
 // maxFile is the maximum size of the file, in bytes. For comparison, a thousand tools with long schemas take a few
@@ -55,7 +55,7 @@ func Bytes(path string) ([]byte, error) {
 	return data, nil
 }
 
-// Format returns the lock in the format of its file. The same pins always give the same bytes.
+// Format returns the lock in the format of its file. For the same pins, Format returns the same bytes.
 func (l Lock) Format() []byte {
 	out := []byte("{\n  \"countersign\": " + quoted(header) + ",\n  \"version\": " + strconv.Itoa(Version) + ",\n  \"tools\": [")
 	for i, p := range l.Pins {
@@ -88,23 +88,23 @@ func laidOut(definition []byte) []byte {
 	out, err := jsontext.AppendFormat(nil, definition, jsontext.AllowDuplicateNames(true), jsontext.PreserveRawStrings(true),
 		jsontext.Multiline(true), jsontext.WithIndentPrefix("      "), jsontext.WithIndent("  "))
 	if err != nil {
-		return definition // can't happen: the definition was compacted before, so it is valid
+		return definition // can't happen: Compact has checked the definition
 	}
 	return out
 }
 
 func quoted(s string) string {
 	out, err := jsontext.AppendQuote(nil, s)
-	if err != nil { // not valid UTF-8: quoted with replacement characters
+	if err != nil { // not valid UTF-8: the value is quoted with replacement characters
 		out, _ = jsontext.AppendQuote(nil, strconv.QuoteToASCII(s))
 	}
 	return string(out)
 }
 
-// Write replaces a lock file completely, or leaves it unchanged. After Write returns, the new file survives a power
-// failure. An existing file keeps its permissions. A new file is readable by everybody, because it contains no secrets.
+// Write replaces a lock file atomically. After Write returns, the new file survives a power failure. An existing file
+// keeps its permissions. A new file is readable by everybody, because it contains no secrets.
 func (l Lock) Write(path string) (err error) {
-	if _, err := Bytes(path); err != nil { // such as a broken link, or not a regular file
+	if _, err := Bytes(path); err != nil { // the path is a broken link, for example, or not a regular file
 		return fmt.Errorf("the lock file can't be written, and is as it was: %w", err)
 	}
 	mode := fs.FileMode(0o644)
@@ -112,7 +112,7 @@ func (l Lock) Write(path string) (err error) {
 		mode = info.Mode().Perm()
 	}
 	if at, err := filepath.EvalSymlinks(path); err == nil {
-		path = at // replace the target, so that a link stays a link
+		path = at // write to the target of the link, so that the link stays
 	}
 	dir := filepath.Dir(path)
 	f, err := os.CreateTemp(dir, FileName+".*")
@@ -144,7 +144,7 @@ func (l Lock) Write(path string) (err error) {
 	return nil
 }
 
-// syncDir makes a rename in a directory survive a power failure.
+// syncDir syncs a directory, so that a rename in the directory survives a power failure.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

@@ -1,10 +1,10 @@
-// Package pins stores the definitions that the operator reviewed, for every tool of an external server. The definitions
-// are in countersign.lock, beside the policy file, in the servers' own bytes. If a server's definition differs from the
-// pin in a single byte, it counts as another tool that nobody has reviewed.
+// Package pins stores the reviewed definition of every tool of an external source. The definitions are in
+// countersign.lock, beside the policy file, with the bytes that the source sent. A definition that differs from the
+// pin counts as an unreviewed tool.
 //
-// The file is JSON, in a form for people and for git. The tools are sorted by name, and each value that can change has
-// its own line. Two definitions are equal if they differ only in spaces between tokens. Every other difference counts,
-// such as another order of names, another notation of a number, or a duplicate name.
+// The file is JSON, in a form for people and for git. The tools are sorted by name, and each value that can change
+// has its own line. Spaces between tokens make no difference. Every other difference counts, such as another order of
+// names, another notation of a number, or a duplicate name.
 package pins
 
 import (
@@ -23,7 +23,7 @@ import (
 // FileName is the name of the lock file. The lock file is in the policy file's directory.
 const FileName = "countersign.lock"
 
-// Version is the only version of the format so far.
+// Version is the version of the format.
 const Version = 1
 
 // ErrLock means that a lock file can't be used. The wrapping error says where the fault is and what to do.
@@ -32,15 +32,15 @@ var ErrLock = errors.New("the lock file can't be used")
 // ErrDefinition means that a source's definition of a tool can't be pinned.
 var ErrDefinition = errors.New("the definition can't be pinned")
 
-// Pin is a reviewed tool.
+// Pin is a reviewed definition of a tool.
 type Pin struct {
 	Tool       string          // the tool's name in the policy
-	Source     string          // its source in the policy file
+	Source     string          // the tool's source in the policy file
 	Hash       string          // hash of the definition; see [Hash]
-	Definition json.RawMessage // from the source, without spaces between the tokens
-	FirstSeen  time.Time       // when a tool of that name was first pinned
+	Definition json.RawMessage // the source's definition, without spaces between the tokens
+	FirstSeen  time.Time       // when a tool with this name was first pinned
 	PinnedAt   time.Time
-	By         string // login of the person who pinned it
+	By         string // login name of the person who pinned the tool
 }
 
 // Lock is a lock file's content. The zero Lock has no pins.
@@ -72,8 +72,8 @@ func (l Lock) find(tool string) (int, bool) {
 	return slices.BinarySearchFunc(l.Pins, tool, func(p Pin, tool string) int { return strings.Compare(p.Tool, tool) })
 }
 
-// With returns the lock with the pin added. If the tool is already pinned, the new pin replaces the old pin. If the
-// tool is already pinned, With keeps its first-seen time.
+// With returns the lock with the pin added. If the tool is already pinned, the new pin replaces the old pin, with the
+// FirstSeen of the old pin.
 func (l Lock) With(p Pin) Lock {
 	out := Lock{Pins: slices.Clone(l.Pins)}
 	i, found := l.find(p.Tool)
@@ -105,8 +105,8 @@ func Make(tool, source string, definition json.RawMessage, by string, now time.T
 	return Pin{Tool: tool, Source: source, Hash: hashOf(compact), Definition: compact, FirstSeen: at, PinnedAt: at, By: by}, nil
 }
 
-// Compact removes the spaces between a definition's tokens. All other bytes stay: the order of names, duplicate names,
-// and the notation of numbers and escapes.
+// Compact removes the spaces between a definition's tokens. Compact changes nothing else: it keeps the order of
+// names, duplicate names, and the notation of numbers and escapes.
 func Compact(definition json.RawMessage) (json.RawMessage, error) {
 	out, err := jsontext.AppendFormat(nil, definition, jsontext.AllowDuplicateNames(true), jsontext.PreserveRawStrings(true))
 	switch {
@@ -137,7 +137,7 @@ func hashOf(compact json.RawMessage) string {
 
 const hashPrefix = "sha256:"
 
-// Short returns a short form of a hash, for people to compare.
+// Short returns a short form of a hash, which people can compare.
 func Short(hash string) string {
 	hash = strings.TrimPrefix(hash, hashPrefix)
 	return hash[:min(len(hash), 12)]

@@ -80,8 +80,8 @@ func TestWithKeepsWhenItWasSeenFirst(t *testing.T) {
 	}
 }
 
-// For any definition, reading a lock file gives the written definition, byte for byte. Writing the lock again gives the
-// same file.
+// For any definition, a lock file that is written and read has the same definition, byte for byte. If the lock is
+// written a second time, the file is the same.
 func TestAnyDefinition(t *testing.T) {
 	value := func(t *rapid.T) string { return jsonValue(t, 0) }
 	rapid.Check(t, func(t *rapid.T) {
@@ -121,7 +121,7 @@ func jsonValue(t *rapid.T, depth int) string {
 		return string(b)
 	case 4, 5:
 		var parts []string
-		for range rapid.IntRange(0, 3).Draw(t, "members") { // a name may occur twice
+		for range rapid.IntRange(0, 3).Draw(t, "members") { // an object may have duplicate names
 			parts = append(parts, rapid.SampledFrom([]string{`"a"`, `"b"`, `"\u0061"`}).Draw(t, "name")+space+":"+jsonValue(t, depth+1))
 		}
 		return "{" + space + strings.Join(parts, ","+space) + "}"
@@ -218,7 +218,8 @@ func TestWriteThatFails(t *testing.T) {
 		t.Error("it was written into a directory that is not there")
 	}
 	at := filepath.Join(dir, "countersign.lock")
-	if err := os.MkdirAll(filepath.Join(at, "x"), 0o755); err != nil { // nothing can be renamed over a directory with something in it
+	// A file can't be renamed over a directory that is not empty.
+	if err := os.MkdirAll(filepath.Join(at, "x"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	err := (pins.Lock{}).Write(at)
@@ -233,8 +234,8 @@ func TestWriteThatFails(t *testing.T) {
 	}
 }
 
-// A dangling link does not count as a file without pins, and the program never writes through it. A path that is not a
-// regular file is not opened.
+// A dangling link is an error, and the program never writes to the target of the link. A path that is not a regular
+// file is not opened.
 func TestOnlyAFileIsALock(t *testing.T) {
 	dir := t.TempDir()
 	link := filepath.Join(dir, pins.FileName)

@@ -13,8 +13,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Parse parses a lock file's content; name is the file's name in errors. Except for the layout, the content must be
-// exactly what Format would write. Otherwise a wrong merge could pin a definition that nobody reviewed.
+// Parse parses a lock file's content. name is the file's name in errors. Except for the layout, the content must be
+// exactly what Format would write. This rule detects wrong merges, which could pin an unreviewed definition.
 func Parse(name string, data []byte) (Lock, error) {
 	p := &parser{name: name, data: data, d: jsontext.NewDecoder(bytes.NewReader(data), jsontext.AllowDuplicateNames(true))}
 	l, err := p.file()
@@ -24,7 +24,7 @@ func Parse(name string, data []byte) (Lock, error) {
 	return l, nil
 }
 
-// parser reads token by token, because a definition may have duplicate names, and the rest of the file may not.
+// parser reads a lock file token by token. A definition may have duplicate names, but the rest of the file may not.
 type parser struct {
 	name string
 	data []byte
@@ -32,7 +32,7 @@ type parser struct {
 	at   int64 // start of the current token
 }
 
-// mark notes where the next token begins.
+// mark stores the position of the next token.
 func (p *parser) mark() {
 	p.at = p.d.InputOffset()
 	for p.at < int64(len(p.data)) && strings.IndexByte(" \t\r\n,:", p.data[p.at]) >= 0 {
@@ -61,8 +61,8 @@ func (p *parser) broken(err error) error {
 	return p.fault("it is not valid JSON (%s); %s", plain(err), mendIt)
 }
 
-// object reads an object with known, unique names. In the order of the file, the function calls each name's reader for
-// its value.
+// object reads an object with known, unique names. For each name in the file, object calls the function in known,
+// which reads the value.
 func (p *parser) object(what string, known map[string]func() error) error {
 	if err := p.begin('{', what+" is not an object"); err != nil {
 		return err

@@ -7,10 +7,10 @@ type State string
 const (
 	None    State = ""        // the tool needs no pin: it is compiled in, or declared in the policy file
 	Same    State = "same"    // the source offers the pinned definition
-	Waiting State = "waiting" // pinned, but the source has not listed its tools yet
-	New     State = "new"     // offered, but not pinned
+	Waiting State = "waiting" // pinned; the source has not listed its tools yet
+	New     State = "new"     // offered and not pinned
 	Drifted State = "drifted" // the source offers a definition other than the pinned one
-	Gone    State = "gone"    // pinned, but no longer offered
+	Gone    State = "gone"    // pinned and not offered
 )
 
 // Open reports whether the operator has to review the tool before the policy allows its calls.

@@ -12,38 +12,39 @@ import (
 	"countersign/store"
 )
 
-// ActivityOptions selects the time, and the texts.
+// ActivityOptions selects the period of a report, and the texts in the report.
 type ActivityOptions struct {
 	Since, Until time.Time // a zero Until is now
 	Reasons      bool      // the reasons that people wrote
 }
 
-// Activity has the figures of a report on a time. Each record counts at its own time: a request that was proposed before
-// Since and rejected after it counts among the rejected requests only. What waits is counted at the end of the time.
+// Activity has the figures of a report on a period. A record counts if its own time is in the period. A request that
+// was proposed before Since and rejected after Since counts only as a rejected request. Waiting requests are counted
+// at the end of the period.
 type Activity struct {
 	Since, Until time.Time
 	Policy       string // the hash of the policy in force; empty: it can't be read, so there are no Rules
 	Roles        []*RoleFigures
 	People       []*PersonFigures
-	Tools        []*ToolFigures // the calls of all other tools are under OtherTools
+	Tools        []*ToolFigures // at most MostTools; the calls of further tools are counted under OtherTools
 	Rules        []RuleFigures
 	Rejections   []Rejection // the newest, at most MostRejections
-	Rejected     int         // the decisions of which Rejections has the newest
+	Rejected     int         // the number of all rejections; Rejections has only the newest
 	BreakGlass   int         // operators' approvals in place of the approvers
-	Pruned       int         // chains that retention removed in this time
+	Pruned       int         // chains that retention removed in the period
 }
 
-// RoleFigures sums up a role.
+// RoleFigures has the figures of a role.
 type RoleFigures struct {
 	DecisionStats
-	Asked      int       // stages that waited for the role, also because escalation added it
-	Waited     Durations // of the stages that ended, in any way
+	Asked      int       // stages that waited for the role, including stages to which escalation added the role
+	Waited     Durations // how long the stages waited that ended in any way
 	Unanswered int       // stages that ended because nobody decided in time
 	Escalated  int       // how often the lead was added to a stage of the role
 	Open       Waiting
 }
 
-// PersonFigures sums up a person.
+// PersonFigures has the figures of a person.
 type PersonFigures struct {
 	DecisionStats
 	ID    string  // the Slack user id, or operator:LOGIN
@@ -63,7 +64,7 @@ func (w *Waiting) add(since time.Time) {
 	}
 }
 
-// ToolFigures sums up a tool's calls. One request may be counted in several figures.
+// ToolFigures has the figures of a tool's calls. One request may be counted in several figures.
 type ToolFigures struct {
 	Name      string
 	Risk      string // in the policy in force; empty: the policy does not name the tool
@@ -71,7 +72,7 @@ type ToolFigures struct {
 	Asked     int    // requests
 	Approved  int
 	Timed     int // approvals of people whose decision time is recorded
-	Quick     int // of these, approvals that came too soon to have read the card
+	Quick     int // of these, approvals that came too soon for the person to have read the card
 	Changed   int // requests whose arguments an approver changed
 	Opposed   int // requests that somebody rejected, even if others allowed it
 	Rejected  int // requests that ended as rejected
@@ -88,18 +89,19 @@ type ToolFigures struct {
 	Unknown   int // runs whose outcome became unknown
 }
 
-// Unopposed reports whether people approved calls of the tool, and nobody rejected, changed or revoked one.
+// Unopposed reports whether people approved calls of the tool, and nobody rejected, changed or revoked such a call.
 func (t *ToolFigures) Unopposed() bool {
 	return t.Approved > 0 && t.Opposed+t.Changed+t.Revoked == 0
 }
 
-// OtherTools is the name under which calls are counted after MostTools other names.
+// If there are more than MostTools tools, the calls of the remaining tools are counted under the name OtherTools.
 const OtherTools = "(other tools)"
 
-// MostTools bounds the tools in an Activity. The names of unknown tools come from models and clients.
+// MostTools limits the number of tools in an Activity. The limit is needed because the names of unknown tools come
+// from models and clients.
 const MostTools = 2000
 
-// RuleFigures sums up a rule of the policy in force.
+// RuleFigures has the figures of a rule of the policy in force.
 type RuleFigures struct {
 	Tool    string
 	Number  int // in the tool's list, from 1
@@ -115,12 +117,12 @@ type Rejection struct {
 	Request, Tool string
 	By, Role      string
 	Reason        string
-	Lost          string // why the reason can't be shown: erased, changed or damaged; empty: it can
+	Lost          string // why the reason can't be shown: erased, changed or damaged; empty: the reason can be shown
 	seq           uint64
 	hash          string
 }
 
-// MostRejections bounds the rejections that an Activity lists.
+// MostRejections limits the number of rejections that an Activity lists.
 const MostRejections = 100
 
 // ReadActivity computes the figures from the history, the names in the stored requests, and the policy in force. If the

@@ -12,8 +12,8 @@ import (
 	"countersign/store"
 )
 
-// activityReader sums up chains. Its size depends on the number of roles, people, tools and rules, and not on the number
-// of records.
+// activityReader computes the figures of chains. The memory use depends on the number of roles, people, tools and
+// rules, and not on the number of records.
 type activityReader struct {
 	since, until time.Time
 	decisions    DecisionReport
@@ -39,7 +39,7 @@ func newActivityReader(since, until time.Time) *activityReader {
 	}
 }
 
-// counts reports whether a record is in the time.
+// counts reports whether a record is in the period of the report.
 func (f *activityReader) counts(a approvers.AuditRecord) bool {
 	return !a.At.Before(f.since) && a.At.Before(f.until)
 }
@@ -68,7 +68,7 @@ func (f *activityReader) tool(name string) *ToolFigures {
 	return f.tools[name]
 }
 
-// add counts the records of a chain. names has the names of the people in it.
+// add counts the records of a chain. The parameter named names has the names of the people in the chain.
 func (f *activityReader) add(chain []approvers.AuditRecord, names map[approvers.PersonID]string) {
 	c := chainReader{f: f, names: names, asked: map[string]time.Time{}, decided: map[string]bool{}, once: map[string]bool{}, matched: map[string]bool{}}
 	for i, a := range chain {
@@ -94,9 +94,9 @@ type chainReader struct {
 	stages  [][]string
 	stage   int
 	began   time.Time            // when the stage began
-	asking  time.Time            // since when the stage's roles are asked: before an edit they may have been the same
+	asking  time.Time            // when the current roles were first asked; a restart with the same roles keeps this time
 	joined  []string             // roles that escalation added to the stage
-	since   map[string]time.Time // when each of these roles was added
+	since   map[string]time.Time // when each role in joined was added
 	asked   map[string]time.Time // by Slack user id: when the person was first asked
 	decided map[string]bool      // the people who decided the current stage, or whose edit began it
 	editor  string               // the Slack user id of the last person who changed the arguments
@@ -141,8 +141,8 @@ func (c *chainReader) take(a approvers.AuditRecord, in bool) {
 	}
 }
 
-// proposed reads the first record of a call. Calls with invalid arguments and questions of the model are left out:
-// nobody decides them.
+// proposed reads the first record of a call. Calls with invalid arguments and questions of the model are left out,
+// because nobody decides about these calls.
 func (c *chainReader) proposed(a approvers.AuditRecord, in bool) {
 	verdict := approvers.Verdict(a.Facts["verdict"])
 	switch verdict {
@@ -157,7 +157,7 @@ func (c *chainReader) proposed(a approvers.AuditRecord, in bool) {
 	case verdict == approvers.Observed:
 		c.count(in, "observed", &tool.Observed)
 	case verdict == approvers.Refuse:
-		c.asks = true // its end is recorded
+		c.asks = true // such a call has a later record of its end
 	case verdict == approvers.Ask && a.Facts["grant"] == "":
 		c.asks = true
 		c.count(in, "asked", &tool.Asked)
@@ -244,8 +244,8 @@ func (c *chainReader) closed(a approvers.AuditRecord, in bool, tool *ToolFigures
 	c.finish(a, in)
 }
 
-// begin starts a stage, or a stage anew. before has the roles of the stage before; people who were asked for these roles
-// are still asked if the new stage has the same.
+// begin starts or restarts a stage. The parameter named before has the roles of the previous stage. If the new stage
+// has the same roles, the time since which these roles are asked does not change.
 func (c *chainReader) begin(a approvers.AuditRecord, before []string, stage int, in bool) {
 	if !slices.Equal(before, c.own(stage)) {
 		c.asking = a.At
@@ -259,7 +259,7 @@ func (c *chainReader) begin(a approvers.AuditRecord, before []string, stage int,
 	}
 }
 
-// own returns the roles that the plan names for a stage.
+// The method returns the roles that the plan names for a stage.
 func (c *chainReader) own(stage int) []string {
 	if stage < 0 || stage >= len(c.stages) {
 		return nil
@@ -288,7 +288,7 @@ func (c *chainReader) finish(a approvers.AuditRecord, in bool) {
 	c.waits = false
 }
 
-// ask counts a person who was asked by name.
+// ask counts a person to whom the request was sent personally.
 func (c *chainReader) ask(user string, at time.Time, in bool) {
 	if _, known := c.asked[user]; known || user == "" {
 		return
@@ -299,7 +299,7 @@ func (c *chainReader) ask(user string, at time.Time, in bool) {
 	}
 }
 
-// escalated adds the lead to the stage. A repetition only tells everybody again.
+// escalated adds the lead to the stage. A repetition of the chain of leads adds no lead.
 func (c *chainReader) escalated(a approvers.AuditRecord, in bool) {
 	lead := a.Facts["role"]
 	if !c.waits || a.Facts["again"] != "" || lead == "" || slices.Contains(c.waitsFor(), lead) {
@@ -341,7 +341,7 @@ func (c *chainReader) decision(a approvers.AuditRecord, in bool, tool *ToolFigur
 	}
 }
 
-// reject keeps the newest rejections.
+// reject counts a rejection, and keeps only the newest rejections.
 func (f *activityReader) reject(x Rejection) {
 	f.out.Rejected++
 	f.out.Rejections = append(f.out.Rejections, x)
@@ -357,7 +357,7 @@ func (f *activityReader) trim() {
 	f.out.Rejections = f.out.Rejections[:min(len(f.out.Rejections), MostRejections)]
 }
 
-// end counts a request that still waits.
+// end counts a request that is waiting when its chain ends.
 func (c *chainReader) end() {
 	if !c.waits || c.broken {
 		return
@@ -373,7 +373,7 @@ func (c *chainReader) end() {
 	}
 }
 
-// activity returns the sums, ordered by weight.
+// activity returns the sums, with the largest figures first.
 func (f *activityReader) activity(p *approvers.Policy) *Activity {
 	f.trim()
 	out := &f.out

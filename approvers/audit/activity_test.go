@@ -41,11 +41,11 @@ func rule(when string) approvers.Rule {
 	return approvers.Rule{When: approvers.Condition{Text: when}}
 }
 
-// someActivity has a call for each way in which a call can go.
+// someActivity returns one chain for each course that a call can take.
 func someActivity() [][]approvers.AuditRecord {
 	large, odd := rule("args.amount > 500").ID(), rule("a rule of an older policy").ID()
 	return [][]approvers.AuditRecord{
-		chainOf("req_two_stages", // two stages, the second one by its lead
+		chainOf("req_two_stages", // two stages; a lead decides the second stage
 			"0 proposed - tool=refund verdict=ask stages=team,2_x_finance_or_legal_in_@eu rules="+large+","+odd,
 			"1 shown - surface=card to=user:U1 digest=d",
 			"1 shown - surface=card to=user:U2 digest=d",
@@ -53,14 +53,14 @@ func someActivity() [][]approvers.AuditRecord {
 			"10 decided T/U1 kind=approve role=team took=2000",
 			"10 advanced - stage=2 stages=team,2_x_finance_or_legal_in_@eu",
 			"11 replanned - stages=team,2_x_finance_or_legal_in_@eu rules="+large, // it matches still
-			"11 shown - surface=card to=user:U2 digest=d",                         // the old card, drawn again
+			"11 shown - surface=card to=user:U2 digest=d",                         // the old card, rendered once more
 			"20 escalated - role=board",
 			"30 escalated - role=board again=1",
 			"40 decided T/U3 kind=approve role=board took=60000",
 			"40 approved -",
 			"41 executing -",
 			"42 executed - state=failed"),
-		chainOf("req_changed", // an edit begins the stage again; people who have the card are still asked
+		chainOf("req_changed", // an edit restarts the stage; people who have the card keep their earlier waiting time
 			"0 proposed - tool=refund verdict=ask stages=team rules=",
 			"1 shown - surface=bundle to=user:U1 digest=d",
 			"1 shown - surface=card to=user:U2 digest=d",
@@ -74,7 +74,7 @@ func someActivity() [][]approvers.AuditRecord {
 			"0 proposed - tool=cancel verdict=ask stages=team",
 			"2 invited T/U1 person=T/U4 role=team by=T/U1",
 			"60 closed - state=expired"),
-		chainOf("req_not_run", // approved, and not run in time: nobody let it wait
+		chainOf("req_not_run", // approved, but not run in time: no person let the request wait
 			"0 proposed - tool=mail verdict=ask stages=team",
 			"2 decided T/U1 kind=approve role=team took=2999",
 			"2 approved -",
@@ -87,7 +87,7 @@ func someActivity() [][]approvers.AuditRecord {
 			"4 unknown - why=stopped"),
 		chainOf("req_refused", "0 proposed - tool=wipe verdict=refuse", "0 closed - state=refused"),
 		chainOf("exec_auto", "0 proposed - tool=lookup verdict=auto", "0 executing - try=1", "1 executing - try=2", "2 executed - state=succeeded"),
-		chainOf("exec_limited", "0 proposed - tool=lookup verdict=auto"), // over its limit: it is a request instead
+		chainOf("exec_limited", "0 proposed - tool=lookup verdict=auto"), // over its limit: the call becomes a request
 		chainOf("exec_granted", "0 proposed - tool=refund verdict=ask grant=g stages=team rules=", "0 executing - grant=g"),
 		chainOf("exec_observed", "0 proposed - tool=wipe verdict=observed would=ask stages=team"),
 		chainOf("call_invalid", "0 proposed - tool=nonsense verdict=error"),
@@ -95,7 +95,7 @@ func someActivity() [][]approvers.AuditRecord {
 	}
 }
 
-// activityOf sums up chains between two times. Times are in minutes after activityDay.
+// activityOf returns the figures of chains for the period between two times. Times are in minutes after activityDay.
 func activityOf(chains [][]approvers.AuditRecord, from, to float64) *Activity {
 	minutes := func(n float64) time.Time { return activityDay.Add(time.Duration(n * float64(time.Minute))) }
 	f := newActivityReader(minutes(from), minutes(to))
@@ -132,7 +132,7 @@ func toolText(f *ToolFigures) string {
 	return strings.TrimSuffix(strings.ReplaceAll(strings.ReplaceAll(fmt.Sprintf("%+v", *f), "{Name:", ""), "Grants:false ", ""), "}")
 }
 
-// Each figure counts what its comment says.
+// Each figure counts what the comment of its field describes.
 func TestActivity(t *testing.T) {
 	got := activityOf(someActivity(), 0, 1000)
 	wantFigures(t, "roles", got.Roles, roleText,
@@ -168,7 +168,7 @@ func TestActivity(t *testing.T) {
 	}
 }
 
-// Only records in the time count, and what waits is as it was at its end.
+// Only records in the period count. Waiting requests are counted as they were at the end of the period.
 func TestActivityInATime(t *testing.T) {
 	got := activityOf(someActivity()[:1], 5, 15)
 	wantFigures(t, "roles", got.Roles, roleText,
@@ -186,7 +186,7 @@ func TestActivityInATime(t *testing.T) {
 	}
 }
 
-// A request that lacks a record is not reported as open, because the lost record may have ended it.
+// A request that lacks a record is not reported as open, because the lost record may have ended the request.
 func TestActivityOfADamagedChain(t *testing.T) {
 	chain := someActivity()[1]
 	for name, tt := range map[string]struct {
@@ -199,7 +199,8 @@ func TestActivityOfADamagedChain(t *testing.T) {
 	}
 }
 
-// The memory does not grow with the history: rejections and names from outside are bounded, and times are counted.
+// The memory use does not grow with the history. The numbers of listed rejections and names are limited, and
+// durations are stored as counts.
 func TestActivityIsBounded(t *testing.T) {
 	f := newActivityReader(activityDay, activityDay.Add(1000*time.Hour))
 	const n = 5000

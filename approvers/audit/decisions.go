@@ -23,7 +23,7 @@ type DecisionStats struct {
 	times     Durations
 }
 
-// add counts a decision. took is zero if the decision time is not recorded.
+// add counts a decision. The parameter named took is zero if the decision time is not recorded.
 func (p *DecisionStats) add(kind approvers.DecisionKind, took time.Duration) {
 	p.Decisions++
 	switch kind {
@@ -53,8 +53,8 @@ func (p *DecisionStats) QuickShare() float64 { return float64(p.Quick) / max(1, 
 // decision time is recorded.
 func (p *DecisionStats) Within(percent int) (time.Duration, bool) { return p.times.Within(percent) }
 
-// Durations counts durations. Those of a second and more are rounded to three significant digits, so that the size is
-// bounded.
+// Durations counts durations. Durations of a second and more are rounded to three significant digits, so that the
+// memory use is bounded.
 type Durations struct {
 	N  int
 	at map[time.Duration]int
@@ -86,8 +86,8 @@ func (d *Durations) addAll(o Durations) {
 	d.N += o.N
 }
 
-// Within returns the shortest duration that at least the given percentage of the durations do not exceed. Within
-// returns false if there are no durations.
+// Within returns a percentile: at least the given percentage of the durations are less than or equal to the result.
+// Within returns false if there are no durations.
 func (d *Durations) Within(percent int) (time.Duration, bool) {
 	left := (d.N*percent + 99) / 100
 	for _, took := range slices.Sorted(maps.Keys(d.at)) {
@@ -101,7 +101,7 @@ func (d *Durations) Within(percent int) (time.Duration, bool) {
 // DecisionReport summarizes the decisions in a history, by role and by person.
 type DecisionReport struct{ Roles, People map[string]*DecisionStats }
 
-// ReadDecisions summarizes all decisions since a time.
+// ReadDecisions summarizes all decisions since the given time.
 func ReadDecisions(ctx context.Context, s store.Store, from time.Time) (DecisionReport, error) {
 	all := DecisionReport{Roles: map[string]*DecisionStats{}, People: map[string]*DecisionStats{}}
 	err := EachChain(ctx, s, func(records []approvers.AuditRecord) error {
@@ -160,8 +160,8 @@ func namesIn(ctx context.Context, s store.Store, request string) (names map[appr
 // QuickApproval is the shortest time in which a person can read a card.
 const QuickApproval = 3 * time.Second
 
-// IsQuick reports whether somebody approved a card too quickly to have read it. Quick rejections don't count, because
-// they are harmless.
+// IsQuick reports whether somebody approved a card too quickly to have read the card. Quick rejections don't count,
+// because they are harmless.
 func IsQuick(kind approvers.DecisionKind, took time.Duration) bool {
 	return kind == approvers.Approve && took < QuickApproval
 }

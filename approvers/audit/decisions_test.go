@@ -7,8 +7,8 @@ import (
 	"countersign/approvers"
 )
 
-// TestDecisionTimes checks two times of a few decisions: the time in which half of the decisions were made, and the
-// time in which nine tenths were made.
+// TestDecisionTimes checks two times: the time in which half of the decisions were made, and the time in which nine
+// tenths were made.
 func TestDecisionTimes(t *testing.T) {
 	for n, want := range map[int][2]time.Duration{1: {1, 1}, 2: {1, 2}, 3: {2, 3}, 4: {2, 4}, 10: {5, 9}, 11: {6, 10}, 100: {50, 90}} {
 		var p DecisionStats

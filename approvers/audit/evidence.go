@@ -22,8 +22,8 @@ type EvidenceOptions struct {
 	Own      bool     `json:"own,omitempty"` // the keys come from the key file
 }
 
-// WriteEvidence writes one HTML page with the whole story of each request, and returns the number of faults that the
-// page reports. The page is written even if there are faults.
+// WriteEvidence writes one HTML page with the whole story of each request. WriteEvidence returns the number of faults
+// that the page reports. The page is written even if there are faults.
 func WriteEvidence(ctx context.Context, out io.Writer, s store.Store, who approvers.PersonID, o EvidenceOptions) (faults int, err error) {
 	page := evidence.Page{MadeAt: time.Now(), MadeBy: who.Login()}
 	for _, chain := range o.Requests {
@@ -46,7 +46,8 @@ func WriteEvidence(ctx context.Context, out io.Writer, s store.Store, who approv
 	return page.Faults(), nil
 }
 
-// story collects the records and payloads of a chain, the signed head that covers them, and the names of the people.
+// story collects the records and payloads of a chain, the signed head that covers the records, and the names of the
+// people.
 func story(ctx context.Context, s store.Store, chain []approvers.AuditRecord, damaged []uint64, o EvidenceOptions) (evidence.Story, error) {
 	out := evidence.Story{Chain: chain[0].Chain, Damaged: damaged}
 	err := s.View(ctx, func(r store.Reader) (err error) {
@@ -102,8 +103,8 @@ func payloadState(chain []approvers.AuditRecord, a approvers.AuditRecord, p appr
 	return evidence.Missing
 }
 
-// peopleOf returns the Slack names of a request's people, as they were when each person acted. peopleOf returns no
-// names if the request was removed or is damaged.
+// peopleOf returns the names of a request's people. Each name is the person's name in Slack at the time when the
+// person acted. peopleOf returns no names if the request was removed or is damaged.
 func peopleOf(r store.Reader, chain string) (map[approvers.PersonID]string, error) {
 	names := map[approvers.PersonID]string{}
 	note := func(id approvers.PersonID, name string) {

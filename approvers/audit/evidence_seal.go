@@ -13,8 +13,8 @@ import (
 	"countersign/store"
 )
 
-// sealOf returns the seal of a chain. If rows for the check of the seal are damaged, the seal has no head, and has a
-// fault for each damaged row.
+// sealOf returns the seal of a chain. If rows that are needed for the seal are damaged, the seal has no head. The
+// seal then has a fault for each damaged row.
 func sealOf(r store.Reader, chain []approvers.AuditRecord, o EvidenceOptions) (evidence.Seal, error) {
 	out, err := readSeal(r, chain, o)
 	rows, damaged := damagedRows(err)

@@ -37,12 +37,12 @@ type exporter interface {
 	end() error
 }
 
-// exported is a record. It has a payload if the caller asked for payloads and the record has one.
+// exported is a record in an export. The payload is set if the caller asked for payloads and the record has one.
 type exported struct {
 	approvers.AuditRecord
 	Payload string `json:"payload,omitempty"`      // as text
-	Binary  []byte `json:"payload_b64,omitempty"`  // if it is not text
-	Salt    []byte `json:"payload_salt,omitempty"` // payload_hash can be computed again with this salt
+	Binary  []byte `json:"payload_b64,omitempty"`  // the payload, if it is not text
+	Salt    []byte `json:"payload_salt,omitempty"` // the salt with which payload_hash can be computed from the payload
 }
 
 // Export writes the selected records in a format. Texts that people wrote are written only if Payloads is set.
@@ -100,7 +100,7 @@ func (e jsonExport) write(x exported) error { return e.Encode(x) }
 
 func (e jsonExport) end() error { return nil }
 
-// csvExport writes RFC 4180, with a header line.
+// csvExport writes CSV according to RFC 4180, with a header line.
 type csvExport struct {
 	w      *csv.Writer
 	headed bool

@@ -13,7 +13,7 @@ import (
 	"countersign/store"
 )
 
-// Filter selects records of the history. An empty field selects all.
+// Filter selects records of the history. An empty field does not restrict the selection.
 type Filter struct {
 	Chain string    // a request's id, or the name of another chain
 	Tool  string    // records of chains about this tool
@@ -36,7 +36,7 @@ func (f Filter) takes(r approvers.AuditRecord) bool {
 	return f.Actor == "" || f.Actor == string(r.Actor) || f.Actor == r.Actor.User()
 }
 
-// about reports whether a chain is about a tool.
+// The function reports whether a chain is about a tool.
 func about(tool string, chain []approvers.AuditRecord) bool {
 	return slices.ContainsFunc(chain, func(r approvers.AuditRecord) bool { return r.Facts["tool"] == tool })
 }

@@ -22,12 +22,12 @@ func (f HeadFile) String() string { return string(f) }
 var errAhead = errors.New("the file ends with a head that the store does not have: the store is older than its signed heads, or it is another store. " +
 	"Nothing is added to the file. Look with: countersign audit verify")
 
-// aheadError is errAhead with the newest head that the store lacks.
+// aheadError wraps errAhead, and names the newest head that the store lacks.
 type aheadError struct {
 	file   HeadFile
 	number uint64         // number of the newest missing head
 	head   approvers.Head // the newest missing head; zero: the file has only its beginning
-	hash   approvers.Sum  // hash of its text in the file
+	hash   approvers.Sum  // hash of the newest missing head's text in the file
 	last   uint64         // the number of the store's last head; 0: the store has none
 }
 
@@ -38,7 +38,7 @@ func (e *aheadError) Unwrap() error { return errAhead }
 // tail is how many bytes are read from the end of the file. A head is smaller than 1 KiB.
 const tail = 16 << 10
 
-// fileHead is a head at the end of the file. If only the head's beginning was written, only the number is set.
+// fileHead is a head at the end of the file. If the file has only the head's beginning, only the number is set.
 type fileHead struct {
 	approvers.KeptHead
 	number uint64
@@ -145,7 +145,7 @@ func (f HeadFile) end() (string, error) {
 	return text, nil
 }
 
-// Ship appends heads. If the last head in the file was not completely written, Ship terminates it first.
+// Ship appends heads. If the last head in the file was not completely written, Ship terminates this head first.
 func (f HeadFile) Ship(_ context.Context, heads []store.Head) error {
 	before, err := f.end()
 	if err != nil {

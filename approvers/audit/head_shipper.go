@@ -44,8 +44,8 @@ func NewHeadShipper(to HeadTarget, s store.Store, log *slog.Logger) *HeadShipper
 	return c
 }
 
-// durable sets the number of the newest head that is synced to the store's disk. A read transaction can return a newer
-// head. Suppose that the newer head were shipped and the power failed. Then the target would be ahead of the store.
+// durable sets the number of the newest head that is synced to the store's disk. A read transaction can return a
+// newer head. If the newer head were shipped and the power failed, the target could have a head that the store lacks.
 func (c *HeadShipper) durable(number uint64) { c.upTo.Store(number) }
 
 // shipRetry is the delay after a failure.
@@ -54,7 +54,7 @@ const shipRetry = 10 * time.Second
 // shipBatch is the number of heads in one read.
 const shipBatch = 100
 
-// notify wakes the method work, because there is a new head.
+// notify signals to the method work that there is a new head.
 func (c *HeadShipper) notify() {
 	select {
 	case c.wake <- struct{}{}:
@@ -62,7 +62,7 @@ func (c *HeadShipper) notify() {
 	}
 }
 
-// work ships heads until ctx ends.
+// The method ships heads until ctx ends.
 func (c *HeadShipper) work(ctx context.Context) {
 	again := time.NewTimer(0)
 	defer again.Stop()

@@ -36,8 +36,8 @@ func (s *Syslog) String() string {
 	return config.Syslog{Network: s.Network, Address: s.Address}.String()
 }
 
-// Last returns the number before the newest head's. Therefore a new process sends the newest head again. The newest
-// head covers all records that the earlier heads cover.
+// Last returns the number of the head before the newest head. Therefore a new process sends the newest head once
+// more. One head is enough, because the newest head covers all records that the earlier heads cover.
 func (s *Syslog) Last(ctx context.Context, db store.Store) (number uint64, err error) {
 	err = db.View(ctx, func(r store.Reader) error {
 		number = 0
@@ -77,7 +77,7 @@ func (s *Syslog) message(h store.Head) (string, error) {
 	return m.String()
 }
 
-// send sends one message. After an error the next send connects again.
+// send sends one message. After an error, the next call of send opens a new connection.
 func (s *Syslog) send(ctx context.Context, text string) (err error) {
 	if s.conn == nil {
 		if s.conn, err = s.dial(ctx); err != nil {

@@ -34,7 +34,7 @@ func received(t *testing.T, messages []syslog.Message) string {
 	return fmt.Sprint(headNumbers(t, text.String()))
 }
 
-// Over datagrams, each datagram is one message.
+// Over a datagram connection, each datagram is one message.
 func TestHeadsToSyslogInDatagrams(t *testing.T) {
 	s := newSealedStore(t)
 	s.head(3)
@@ -82,8 +82,8 @@ func TestHeadsToSyslogInDatagrams(t *testing.T) {
 	}
 }
 
-// Over streams, each message has a frame. A broken connection is opened again, and a message that is known to have
-// failed is sent again.
+// Over a stream, each message is preceded by its length. After a connection has failed, the method send opens a new
+// connection. A message that could not be sent is sent once more.
 func TestHeadsToSyslogInStreams(t *testing.T) {
 	s := newSealedStore(t)
 	s.head(1)

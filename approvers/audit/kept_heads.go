@@ -22,7 +22,7 @@ type KeptHeads struct {
 	faults []error // texts that are not heads
 }
 
-// Add reads the heads of a text: a file of heads, a log, or messages of a channel. name identifies the text in the
+// Add reads the heads in a text: a file of heads, a log, or messages of a channel. name identifies the text in the
 // report. A text without a head is an error.
 func (all *KeptHeads) Add(name, text string) error {
 	kept, faults := approvers.KeptHeads(text)

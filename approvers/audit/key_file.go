@@ -20,8 +20,8 @@ import (
 // keyVariable is the environment variable with the path of the key file.
 const keyVariable = "COUNTERSIGN_AUDIT_KEY"
 
-// OpenKeyFile reads the keys that sign heads. The first key signs new heads. The other keys have signed earlier heads.
-// If there is no file, a new key is created and written.
+// OpenKeyFile reads the keys that sign heads. The first key signs new heads. The other keys have signed earlier
+// heads. If there is no file, OpenKeyFile creates a key and writes the file.
 func OpenKeyFile(ctx context.Context, path string, s store.Store, log *slog.Logger) ([]approvers.SealKey, error) {
 	keys, err := ReadKeyFile(path)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -76,7 +76,7 @@ func writeNew(path, text string) error {
 // ErrKeyFile means that a key file has wrong content or a wrong mode. The operator must correct the key file.
 var ErrKeyFile = errors.New("the key file can't be used")
 
-// keyFileError is an ErrKeyFile with its own text.
+// keyFileError is ErrKeyFile with a specific text.
 type keyFileError struct{ error }
 
 func (e keyFileError) Is(target error) bool { return target == ErrKeyFile }
@@ -90,11 +90,11 @@ func keyFileErrorf(format string, args ...any) error {
 // KeyFile is the content of a key file.
 type KeyFile struct {
 	Private []approvers.SealKey // the first key signs new heads
-	Public  []string            // the public keys of all private keys, and of lost ones
+	Public  []string            // the public keys of all private keys, and of lost private keys
 }
 
-// ReadKeyFile reads a file with one key per line. A line may also be the public half of a lost key, which is trusted
-// but can't sign.
+// ReadKeyFile reads a file with one key per line. A line may also contain only the public key of a lost private key.
+// Such a public key is trusted, but can't sign.
 func ReadKeyFile(path string) (keys KeyFile, err error) {
 	raw, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -131,8 +131,8 @@ func ReadKeyFile(path string) (keys KeyFile, err error) {
 	return keys, nil
 }
 
-// RenewedKeyFile creates a new key, and returns the content of the key file with that key in front. The caller writes
-// the file.
+// RenewedKeyFile creates a new key. RenewedKeyFile returns the content of the key file with the new key in the first
+// line. The caller writes the file.
 func RenewedKeyFile(path string) (string, error) {
 	keys, err := ReadKeyFile(path)
 	if err != nil {

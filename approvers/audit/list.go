@@ -18,14 +18,14 @@ import (
 	"countersign/store"
 )
 
-// ListOptions selects what is listed.
+// ListOptions selects the records to list.
 type ListOptions struct {
 	Filter
 	Long bool `json:"long,omitempty"` // each record with its facts
 }
 
-// List prints one line for each selected request: its time, its call, who decided it, and how it ended. With Long it
-// prints the selected records.
+// List prints one line for each selected request: the time, the call, who decided, and how the request ended. If Long
+// is set, List prints the selected records instead.
 func List(ctx context.Context, out io.Writer, s store.Store, o ListOptions) error {
 	records, left, err := o.Records(ctx, s)
 	if err != nil {
@@ -76,11 +76,11 @@ type line struct {
 	what     string // shortened if the line is too long
 	rest     string // who decided, and how it ended
 	chain    string
-	sentence bool // what is a whole sentence, and rest is empty
+	sentence bool // the field what is a whole sentence, and rest is empty
 }
 
-// listRequests prints a line for each request with at least one of the records. Each record of any other chain has its
-// own line.
+// listRequests prints a line for each request with at least one of the records. If a chain does not belong to a
+// request, each of its records has its own line.
 func listRequests(ctx context.Context, out io.Writer, s store.Store, records []approvers.AuditRecord) error {
 	var lines []line
 	done := map[string]bool{}
@@ -109,7 +109,8 @@ func listRequests(ctx context.Context, out io.Writer, s store.Store, records []a
 	return err
 }
 
-// String fits the line into maxLine. String shortens the field what first.
+// String returns the line with at most maxLine characters. If the line is too long, String shortens the field what
+// first.
 func (l line) String() string {
 	room := maxLine - 16 - 4 - utf8.RuneCountInString(l.chain)
 	text := cut(l.what, room)
@@ -128,8 +129,8 @@ func cut(s string, n int) string {
 	return string([]rune(s)[:max(0, n-1)]) + "…"
 }
 
-// linesOf returns one line for the chain of a request. For any other chain, it returns one line for each selected
-// record.
+// linesOf returns one line for the chain of a request. For any other chain, linesOf returns one line for each
+// selected record.
 func linesOf(r store.Reader, id string, selected []approvers.AuditRecord) ([]line, error) {
 	chain, err := r.Audit(id)
 	if _, damaged := damagedRows(err); err != nil && !damaged {

@@ -10,15 +10,15 @@ import (
 	"countersign/store"
 )
 
-// Observed counts one tool's calls that did not run because of observe mode. The policy would have had the same outcome
-// for all of these calls.
+// Observed counts one tool's calls that did not run because of observe mode. Without observe mode, the policy would
+// have had the same verdict and the same stages for all of these calls.
 type Observed struct {
 	Tool, Would, Stages string
 	N                   int
 	Last                time.Time
 }
 
-// ReadObserved counts the calls that were made in observe mode since a time. The largest count comes first.
+// ReadObserved counts the calls that were made in observe mode since the given time. The largest count comes first.
 func ReadObserved(ctx context.Context, s store.Store, from time.Time) ([]Observed, error) {
 	var all []Observed
 	err := EachChain(ctx, s, func(records []approvers.AuditRecord) error {

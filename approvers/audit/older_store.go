@@ -11,9 +11,9 @@ import (
 	"countersign/store"
 )
 
-// OlderStore is the error for a store that somebody replaced by an old copy or by another store. Such a store lacks the
-// newest of the heads beside it, or it was restored from a dump. A bot on this store could repeat runs, because the
-// store does not know them.
+// OlderStore is the error for a store that somebody replaced by an old copy or by another store. Such a store lacks
+// the newest head of the heads file, or the store was restored from a dump. A bot on this store could repeat runs,
+// because the store has no record of these runs.
 type OlderStore struct {
 	store, file string         // paths
 	database    bool           // the store is a database
@@ -38,7 +38,8 @@ func (o *OlderStore) Error() string {
 		fmt.Sprintf("Is everything that this store lacks lost for good? Accept the loss, which closes everything that could act twice: countersign audit accept-loss --head %d --reason WHY", o.Number)
 }
 
-// What describes the difference between the store and the heads. Unlike Error, it gives no advice.
+// What describes the difference between the store and the heads. Unlike the text of Error, the result contains no
+// advice.
 func (o *OlderStore) What() string {
 	if o.Number == 0 {
 		return o.store + " was restored from a dump, or copied from another database, and what happened in the original since then is unknown"
@@ -56,8 +57,8 @@ func (o *OlderStore) What() string {
 	return fmt.Sprintf("%s ends with head %d, and its head %d is not the one in the file: %s", o.store, o.last, o.Number, kept)
 }
 
-// FindOlder compares a store with its file of heads, which is beside the store or elsewhere on this machine. FindOlder
-// returns nil if the store has the newest of these heads, and is not a restored or copied database.
+// FindOlder compares a store with its file of heads. This file is beside the store or elsewhere on this machine.
+// FindOlder returns nil if the store has the newest of these heads, and is not a restored or copied database.
 func FindOlder(ctx context.Context, path string, heads string, s store.Store) (*OlderStore, error) {
 	older, err := olderThanHeads(ctx, path, heads, s)
 	place, database := s.(store.Relocatable)
@@ -92,8 +93,8 @@ func olderThanHeads(ctx context.Context, path string, heads string, s store.Stor
 	return nil, nil
 }
 
-// StillNewest checks a store whose file was moved away. If another bot has since signed heads on a copy, StillNewest
-// returns an error, because nobody may use this store any more.
+// StillNewest checks a store whose file was moved away. If another bot has signed heads on a copy of the store in the
+// meantime, StillNewest returns an error. In this case, nobody may use the given store.
 func StillNewest(path string, heads string, s store.Store) error {
 	older, err := FindOlder(context.Background(), path, heads, s)
 	if err != nil || older == nil {
@@ -102,8 +103,8 @@ func StillNewest(path string, heads string, s store.Store) error {
 	return fmt.Errorf("another bot has continued with a copy of this store: %s. Stop this bot and start it again: it will refuse to run, and say what to do", older.What())
 }
 
-// MayCreate returns an error if the file of heads at a path belongs to an earlier store. Then no new store may be
-// created there.
+// MayCreate returns an error if there is no store at path, but the file of heads contains heads. In this case, an
+// earlier store was lost or moved, so no new store may be created at path.
 func MayCreate(path string, heads string) error {
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) || heads == "" {
 		return nil

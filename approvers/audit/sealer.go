@@ -13,7 +13,7 @@ import (
 	"countersign/store"
 )
 
-// The interval of sealing while there are new records, and the delay after a failure.
+// sealEvery is the interval between seals while there are new records. sealAgain is the delay after a failed seal.
 const (
 	sealEvery = time.Second
 	sealAgain = time.Minute
@@ -34,8 +34,8 @@ type Sealer struct {
 	err error // the error of the last attempt
 }
 
-// Signer signs a head over the new records and stores it, as workflow.History does. Signer returns the number of new
-// records that the head covers.
+// Signer signs and stores heads, as workflow.History does. Seal signs a head over the new records, and returns the
+// number of new records that the head covers.
 type Signer interface {
 	Seal(ctx context.Context, keys ...approvers.SealKey) (int, error)
 }

@@ -55,7 +55,7 @@ func (s *sealedStore) open(path string) {
 	s.workflow = workflow.New(workflow.Config{Store: db, Policy: func() *approvers.Policy { return &approvers.Policy{} }, Log: s.log})
 }
 
-// head records something and seals it, n times.
+// head records an event and seals the history, n times.
 func (s *sealedStore) head(n int) {
 	s.Helper()
 	for range n {
@@ -99,7 +99,7 @@ func readText(t *testing.T, path string) string {
 	return string(raw)
 }
 
-// The next process adds the missing heads to the file. The file may be in any state.
+// A new process adds the missing heads to the file. The file may be in any state in which a stopped process left it.
 func TestHeadFile(t *testing.T) {
 	s := newSealedStore(t)
 	path := filepath.Join(t.TempDir(), "heads")
@@ -147,7 +147,8 @@ func TestHeadFile(t *testing.T) {
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	// The sealer continues at the end of a large file. If somebody has moved the file away, it writes a new file.
+	// The shipper continues at the end of a large file. If somebody has moved the file away, the shipper writes a new
+	// file.
 	s.head(200)
 	c := NewHeadShipper(HeadFile(path), s.db, s.log)
 	c.Ship(t.Context())
@@ -168,7 +169,7 @@ func TestHeadFile(t *testing.T) {
 }
 
 // The file ends with a head that the store lacks. The missing head is detected even if a lower head or other text
-// follows it, or if the file has only its beginning.
+// follows. The missing head is also detected if the file has only the beginning of this head.
 func TestHeadsThatTheStoreLacks(t *testing.T) {
 	s := newSealedStore(t)
 	path := filepath.Join(t.TempDir(), "heads")
@@ -219,14 +220,14 @@ func TestHeadsThatTheStoreLacks(t *testing.T) {
 	}
 }
 
-// If a file has newer heads than the store, the sealer reports the file and does not write to it.
+// If a file has newer heads than the store, the shipper reports an error and does not write to the file.
 func TestHeadFileIsAheadOfTheStore(t *testing.T) {
 	s := newSealedStore(t)
 	path := filepath.Join(t.TempDir(), "heads")
 	s.head(4)
 	NewHeadShipper(HeadFile(path), s.db, s.log).Ship(t.Context())
 	early := *s
-	early.open(filepath.Join(t.TempDir(), "other.db")) // a store that starts again
+	early.open(filepath.Join(t.TempDir(), "other.db")) // another store, without records
 	s.head(2)
 	NewHeadShipper(HeadFile(path), s.db, s.log).Ship(t.Context())
 	before := readText(t, path)
@@ -284,7 +285,8 @@ func (f *flaky) Ship(_ context.Context, heads []store.Head) error {
 	return f.fault()
 }
 
-// If a head target fails, the failure is reported once. The target is tried again, and gets every head.
+// If a head target fails, the failure is reported once. The shipper tries the target once more, and the target then
+// gets every head.
 func TestHeadShipperTriesAgain(t *testing.T) {
 	s := newSealedStore(t)
 	to := &flaky{down: true}
@@ -327,8 +329,8 @@ func (e *early) Update(ctx context.Context, fn func(store.Tx) error) error {
 	return err
 }
 
-// A head is shipped when its commit is durable. It is not shipped when the commit is only visible. Otherwise, after a
-// power failure, the store could lack a shipped head, and would look like an old copy.
+// A head is shipped when its commit is durable. A head is not shipped while its commit is only visible. If such a
+// head were shipped, the store could lack the head after a power failure, and would look like an old copy.
 func TestHeadsAreBroughtWhenTheyAreDurable(t *testing.T) {
 	s := newSealedStore(t)
 	to := &flaky{}
@@ -360,7 +362,7 @@ func TestHeadsAreBroughtWhenTheyAreDurable(t *testing.T) {
 	}
 }
 
-// The key is created once. Only its owner can read the key file. The key names its installation.
+// The key is created once. Only the owner of the key file can read the file. The key names its installation.
 func TestSealKeyFile(t *testing.T) {
 	s := newSealedStore(t)
 	s.head(1)
@@ -429,7 +431,7 @@ func otherKey(t *testing.T) string {
 	return readText(t, path)
 }
 
-// The page names the first of many heads that covers a request's records.
+// The page names the first head that covers a request's records, even if there are many heads.
 func TestEvidenceFindsTheHead(t *testing.T) {
 	s := newSealedStore(t)
 	for range 300 { // every request has its own head

@@ -10,8 +10,8 @@ import (
 	"countersign/store"
 )
 
-// Unread lists the damaged rows of the history that a reader left out. If a read succeeds for all other rows, it
-// returns Unread as its error.
+// Unread lists the damaged rows of the history that a reader left out. A function that read all other rows returns
+// Unread as its error.
 type Unread struct{ Rows []store.Damage }
 
 // Add adds the damaged rows that err lists. Add returns err if err has another cause.
@@ -54,7 +54,7 @@ func (u *Unread) Error() string {
 // Unwrap makes errors.Is match store.ErrDamaged.
 func (u *Unread) Unwrap() error { return store.ErrDamaged }
 
-// seqs returns the numbers of the records of a chain that were left out.
+// seqs returns the sequence numbers of the records that were left out.
 func (u Unread) seqs() (seqs []uint64) {
 	for _, x := range u.Rows {
 		if x.Bucket == "audit" {
@@ -64,7 +64,7 @@ func (u Unread) seqs() (seqs []uint64) {
 	return slices.Compact(slices.Sorted(slices.Values(seqs)))
 }
 
-// lost describes a damaged row on one line.
+// The function describes a damaged row on one line.
 func lost(x store.Damage) string {
 	switch {
 	case x.Bucket == "audit" && x.ID != "":

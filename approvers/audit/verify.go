@@ -15,7 +15,7 @@ type Report struct {
 	options VerifyOptions
 
 	faults []string
-	more   int // faults beyond those that are printed
+	more   int // the number of faults that are not listed
 
 	overwritten int                     // records of the installation that were replaced by a later one
 	lost        []approvers.HistoryLoss // what was lost when the store was salvaged, as far as the history records it
@@ -60,16 +60,16 @@ func (v *Report) fault(format string, args ...any) {
 	v.faults = append(v.faults, fmt.Sprintf(format, args...))
 }
 
-// VerifyOptions are the trusted keys and kept heads for the comparison.
+// VerifyOptions has the trusted keys, and the kept heads to compare with the store's heads.
 type VerifyOptions struct {
 	Keys   []string  // trusted public keys
 	Own    bool      // the keys come from the key file, not from the operator
 	Kept   KeptHeads // heads that are kept outside of the store
 	Beside bool      // the kept heads come from the bot's own file, not from the operator
 
-	// Guard calls work, and turns a failed read into an error. work reads rows outside of a transaction's calls. A
-	// backend needs a Guard if its rows are in a memory-mapped file (bolt.Guard). If Guard is nil, work is called
-	// directly.
+	// Guard calls work, and converts a failed read of memory into an error. The parameter named work reads the memory
+	// of rows outside of the store's own methods. A backend needs a Guard if its rows are in a memory-mapped file
+	// (bolt.Guard). If Guard is nil, work is called directly.
 	Guard func(work func() error) error
 }
 

@@ -7,7 +7,7 @@ import (
 	"countersign/store"
 )
 
-// head verifies a signed head: its signature, the previous head, and the root of the journal so far.
+// head verifies a signed head: its signature, its link to the previous head, and its root of the journal.
 func (j *journalCheck) head(h store.Head) {
 	j.heads++
 	read, faults := j.keys.Next(h.Number, h.Size, h.Note)
@@ -61,8 +61,8 @@ func (j *journalCheck) keptAt(number uint64) []keptHead {
 	return j.options.Kept.heads[first:last]
 }
 
-// trusts reports whether a kept head has the signature of a trusted key. The operator named the key, or the key signed
-// a head in the store.
+// trusts reports whether a kept head has the signature of a trusted key. A key is trusted if the operator named the
+// key, or if the key signed a head in the store.
 func (j *journalCheck) trusts(k keptHead) bool {
 	return slices.ContainsFunc(append(j.keys.Keys(), j.options.Keys...), func(key string) bool { return approvers.SignedBy(k.Note, key) })
 }

@@ -26,8 +26,8 @@ type lookup struct {
 	row   approvers.AuditRow
 }
 
-// journal verifies that the journal and the records name each other, and that the heads cover the journal. One
-// goroutine reads, the other verifies.
+// journal verifies that each journal entry has a record, that each record has a journal entry, and that the heads
+// cover the journal. One goroutine reads, and another goroutine verifies.
 func (v *verification) journal() error {
 	pages := make(chan journalRange, 4)
 	j := &journalCheck{verification: v, pruned: map[string]*prunedChain{}, lost: map[recordAt]approvers.Sum{}}
@@ -177,7 +177,8 @@ func (j *journalCheck) prunedOnce(e approvers.JournalEntry) bool {
 	return nth < len(j.prunings[e.Chain]) && e.Seq == seen+1
 }
 
-// prunedEntry compares an entry without a record with the record of the pruning of its chain.
+// prunedEntry handles an entry whose record is missing. prunedEntry compares the entry with the record of the chain's
+// pruning.
 func (j *journalCheck) prunedEntry(e approvers.JournalEntry) {
 	c := j.pruned[e.Chain]
 	if c == nil {
@@ -199,7 +200,8 @@ func (j *journalCheck) prunedEntry(e approvers.JournalEntry) {
 	c.seen = 0
 }
 
-// end reports what the journal lacks.
+// end reports pruned records that are missing in the journal, links that don't match the journal, and kept heads that
+// are newer than the store.
 func (j *journalCheck) end() {
 	for chain, told := range j.prunings {
 		c := j.pruned[chain]

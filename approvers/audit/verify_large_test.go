@@ -18,7 +18,7 @@ import (
 	"countersign/store/bolt"
 )
 
-// A large history is verified in seconds. The history has 20,000 records; COUNTERSIGN_RECORDS sets another number. Each
+// A large history is verified in seconds. COUNTERSIGN_RECORDS sets the number of records. Each
 // request has twelve records, like a request that is approved and run. Two of three records have a payload, and about a
 // hundred records are sealed at a time.
 func TestVerifyLarge(t *testing.T) {
@@ -49,7 +49,7 @@ func TestVerifyLarge(t *testing.T) {
 	t.Logf("heap after it: %d MiB", mem.HeapAlloc>>20)
 }
 
-// processorTime is the time that the process has used on all processors.
+// processorTime returns the time that the process has used on all processors.
 func processorTime(t *testing.T) time.Duration {
 	t.Helper()
 	var u syscall.Rusage

@@ -25,14 +25,14 @@ type rows struct {
 	counts struct{ records, payloads int }
 }
 
-// rowNote is a row that must be judged together with the rest of its chain.
+// rowNote is a row that must be verified together with the rest of its chain.
 type rowNote struct {
 	row     approvers.AuditRow
 	kind    approvers.AuditKind
 	missing bool
 	lost    bool // the row keeps the place of a record that was lost
 	damaged bool // the row is damaged
-	follows bool // the record before it is damaged
+	follows bool // the previous record is damaged
 }
 
 // allRows verifies every chain. One goroutine reads, goroutines on all processors verify, and one goroutine merges the
@@ -85,7 +85,7 @@ func (v *verification) allRows() error {
 	return err
 }
 
-// judgeLost compares the missing records and payloads with the losses that the history records.
+// judgeLost compares the missing records and payloads with the losses that are recorded in the history.
 func (v *verification) judgeLost() {
 	records, payloads := map[recordAt]bool{}, map[recordAt]bool{}
 	for _, g := range v.named {
@@ -121,7 +121,7 @@ func (v *verification) judgeLost() {
 	}
 }
 
-// verify checks each row, and its link to the row before it.
+// verify checks each row, and its link to the previous row.
 func (b *rows) verify() {
 	before := b.before
 	for _, x := range b.rows {
@@ -150,8 +150,8 @@ func (b *rows) verify() {
 	}
 }
 
-// astray reports whether a damaged row has a damaged key. Such a row is at a wrong place in the order. So the row
-// after it is compared with the row before it.
+// astray reports whether a damaged row has a damaged key. Such a row is at a wrong place in the order. So the next
+// row is compared with the previous row, and the damaged row is skipped.
 func astray(x, before approvers.AuditRow) bool {
 	if before.Chain != x.Chain {
 		return x.Damaged && x.Seq != 1

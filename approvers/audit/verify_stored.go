@@ -9,8 +9,8 @@ import (
 	"countersign/store"
 )
 
-// differs describes the difference between a chain and its stored request or current execution. If they agree, or
-// nothing is stored, the function returns "".
+// differs describes the difference between a chain and its stored request or current execution. If the chain agrees
+// with both, or if nothing is stored, differs returns "".
 func differs(r store.Reader, chain []approvers.AuditRecord) (string, error) {
 	id := chain[0].Chain
 	run := id
@@ -60,8 +60,8 @@ func (v *verification) stored() error {
 	}
 }
 
-// storedOf compares the stored request and execution of a chain with the chain. storedOf skips a chain that is damaged
-// or fails verification, because allRows reports such a chain.
+// storedOf compares a chain with the chain's stored request and stored execution. storedOf skips a chain that is
+// damaged or fails verification, because allRows reports such a chain.
 func (v *verification) storedOf(id string) error {
 	stored := false
 	_, err := v.r.Request(id)

@@ -22,8 +22,8 @@ type Departure struct {
 	Delegate *approvers.Identity // nil: no stand-in
 }
 
-// SetAway records a person's absence. SetAway replaces an earlier absence. SetAway notifies the stand-in. When the
-// absence begins, the workflow checks again who can be reached for the requests that wait for the person.
+// SetAway records a person's absence, and notifies the stand-in. The new absence replaces an earlier absence of the
+// person. When the absence begins, the handler of its timer calls Depart.
 func (w *People) SetAway(ctx context.Context, m Departure) (approvers.Absence, error) {
 	var out approvers.Absence
 	err := w.click(ctx, "away", Click{Inbox: m.Inbox}, func(t *tx) (*approvers.Denied, error) {
@@ -57,11 +57,12 @@ func (w *People) SetAway(ctx context.Context, m Departure) (approvers.Absence, e
 	return out, err
 }
 
-// mostDepartures limits how often a person can set an absence per day, because each absence is recorded and notifies
-// the stand-in.
+// mostDepartures is the number of absences that a person can set per day. The limit is needed, because each absence
+// adds audit records and notifies the stand-in.
 const mostDepartures = 20
 
-// awayOften reports whether somebody has reached mostDepartures today. A person can always end an absence.
+// awayOften reports whether a person has reached mostDepartures in the last 24 hours. SetAway checks this limit. Back
+// does not check the limit, so a person can always end an absence.
 func (t peopleTx) awayOften(who approvers.PersonID) (bool, error) {
 	records, err := t.Audit(absenceChain(who))
 	n := 0
@@ -73,8 +74,8 @@ func (t peopleTx) awayOften(who approvers.PersonID) (bool, error) {
 	return n >= 2*mostDepartures, err // each absence has two records: its start and its end
 }
 
-// A person has come back: Back ends the person's absence, or cancels it. If a request waits for the person, it stays with the people who were asked
-// during the absence.
+// Back handles a person's return. Back ends the person's absence, or cancels an absence that has not begun. Requests
+// that went to other people during the absence stay with those people.
 func (w *People) Back(ctx context.Context, inbox string, who approvers.Identity) (approvers.Absence, error) {
 	var out approvers.Absence
 	err := w.click(ctx, "back", Click{Inbox: inbox}, func(t *tx) (*approvers.Denied, error) {
@@ -93,7 +94,7 @@ func (w *People) Back(ctx context.Context, inbox string, who approvers.Identity)
 	return out, err
 }
 
-// putAbsence writes an absence and its audit record. putAbsence updates the notices about the person's previous
+// putAbsence writes an absence and its audit record. putAbsence also updates the notices about the person's previous
 // absence.
 func (t peopleTx) putAbsence(a approvers.Absence) (approvers.Absence, error) {
 	if err := t.PutAbsence(a); err != nil {
@@ -124,7 +125,7 @@ func (t peopleTx) putAbsence(a approvers.Absence) (approvers.Absence, error) {
 // absenceChain returns the name of the audit chain of a person's absences.
 func absenceChain(who approvers.PersonID) string { return "absence:" + string(who) }
 
-// present removes the people who are away from the list. If everybody is away, the list stays unchanged.
+// t.present returns the users who are not away. If all users are away, the result is all users.
 func (t peopleTx) present(users []string) ([]string, error) {
 	away, err := view.AwayAt(t, t.now)
 	if err != nil || len(away) == 0 {
@@ -140,8 +141,8 @@ func (t peopleTx) present(users []string) ([]string, error) {
 	return here, nil
 }
 
-// Depart handles the start of an absence. For each request that waits for the person, it schedules a check of who can
-// be reached. roles are the person's current roles.
+// Depart handles the start of an absence. For each request that waits for the absent person, Depart schedules an
+// availability check. roles are the person's current roles.
 func (w *People) Depart(ctx context.Context, timer store.Timer, roles []string) error {
 	if err := w.recheckFor(ctx, approvers.PersonID(timer.Ref), roles); err != nil {
 		return err
@@ -155,8 +156,8 @@ func (w *People) Depart(ctx context.Context, timer store.Timer, roles []string) 
 }
 
 // AccountChanged handles the deactivation or reactivation of a person's account. For each request that waits for the
-// person, it schedules a check of who can be reached. roles are the person's current roles, and roles that the person
-// may have had before.
+// person, AccountChanged schedules an availability check. roles are the person's current roles, and earlier roles that
+// the person may have had.
 func (w *People) AccountChanged(ctx context.Context, inbox string, who approvers.PersonID, roles []string) error {
 	if err := w.recheckFor(ctx, who, roles); err != nil {
 		return err
@@ -216,8 +217,8 @@ func (t peopleTx) recheckAvailability(requests []approvers.Request) error {
 	return nil
 }
 
-// errRequestChanged means that the request changed while its people were looked up. The look-up is repeated soon, so no
-// warning is logged.
+// errRequestChanged means that a request changed while the bot looked up the request's approvers in Slack. The worker
+// soon repeats the look-up, so the worker logs no warning.
 var errRequestChanged error = requestChangedError{}
 
 type requestChangedError struct{}
@@ -228,8 +229,8 @@ func (requestChangedError) Error() string {
 
 func (requestChangedError) After() time.Duration { return 100 * time.Millisecond }
 
-// ResolveAvailability checks which people of a stage can be reached. ResolveAvailability invites stand-ins, and calls
-// the lead if nobody can be reached. people are the stage's people as of snapshot.
+// ResolveAvailability handles the result of an availability check. ResolveAvailability adds stand-ins to the stage. If
+// nobody can be reached, ResolveAvailability asks the lead. people are the stage's approvers at the time of snapshot.
 func (w *People) ResolveAvailability(ctx context.Context, timer store.Timer, snapshot view.StageSnapshot, people []approvers.Presence) error {
 	return w.update(ctx, "availability", func(t *tx) error {
 		r, err := t.requests.pendingRequest(timer, snapshot)
@@ -248,10 +249,10 @@ func (w *People) ResolveAvailability(ctx context.Context, timer store.Timer, sna
 	})
 }
 
-// pendingRequest reads the request that a timer names, and checks that it is unchanged since the look-up of its people.
-// If the request is not pending, pendingRequest clears the timer and returns no request. If the timer was set again
-// during the look-up, pendingRequest also returns no request, because the look-up must be repeated. For example, a
-// person left.
+// pendingRequest reads the request that a timer names. If the request has changed since snapshot was read,
+// pendingRequest returns errRequestChanged. If the request is not pending, pendingRequest clears the timer and returns
+// no request. If the timer was set again after snapshot was read, pendingRequest returns no request, because people
+// must be looked up again. For example, a person's absence sets the timer again.
 func (t requestsTx) pendingRequest(timer store.Timer, snapshot view.StageSnapshot) (approvers.Request, error) {
 	if _, still, err := jobs.Reread(t, timer); err != nil || !still {
 		return approvers.Request{}, err
@@ -266,7 +267,7 @@ func (t requestsTx) pendingRequest(timer store.Timer, snapshot view.StageSnapsho
 	return r, err
 }
 
-// scheduleAvailability schedules a check of who can be reached.
+// scheduleAvailability schedules a check of which approvers of a request can be reached.
 func (t timersTx) scheduleAvailability(r approvers.Request) error {
 	return t.SetTimer(store.Timer{Kind: store.TimerAvailability, Ref: r.ID, Due: t.now})
 }

@@ -14,8 +14,8 @@ import (
 	"countersign/store"
 )
 
-// TestAnyOrder performs random actions in random order through the workflow's whole interface. TestAnyOrder checks the
-// invariants after each action. -rapid.checks=N tries N sequences.
+// TestAnyOrder calls random methods of the workflow in random order, and checks the invariants after each call. The
+// flag -rapid.checks=N tries N sequences.
 func TestAnyOrder(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -61,7 +61,7 @@ type chaos struct {
 	ran     map[string]int // how often an execution was allowed to run
 }
 
-// fine fails the test for any error except a denial or ErrNotDue.
+// c.fine fails the test for any error except a denial or ErrNotDue.
 func (c *chaos) fine(t *rapid.T, err error) {
 	var denied *approvers.Denied
 	if err == nil || errors.As(err, &denied) || errors.Is(err, workflow.ErrNotDue) {
@@ -95,8 +95,7 @@ func (c *chaos) say(t *rapid.T) {
 	}
 }
 
-// one draws a random timer of a kind, and returns the timer's ref. If there is no timer of this kind, the function
-// returns "".
+// c.one returns the Ref of a random timer of a kind. If there is no timer of this kind, the result is "".
 func (c *chaos) one(t *rapid.T, kind store.TimerKind) string {
 	timers := readStore(c.harness, func(r store.Reader) ([]store.Timer, error) { return r.Timers(kind, 100) })
 	if len(timers) == 0 {
@@ -139,7 +138,7 @@ func (c *chaos) think(t *rapid.T) {
 	}
 }
 
-// follow records the turn that was started by waiting messages.
+// c.follow records the turn that waiting messages have started.
 func (c *chaos) follow(turn string) {
 	id := c.turn(turn).Conversation
 	if next := readStore(c.harness, func(r store.Reader) (store.Conversation, error) { return r.Conversation(id) }).Turn; next != "" {
@@ -253,7 +252,7 @@ func (c *chaos) show(t *rapid.T) {
 	}
 }
 
-// leave lets a person set an absence that begins now or soon, or end an absence.
+// c.leave makes a person set or end an absence. A new absence begins now or soon.
 func (c *chaos) leave(t *rapid.T) {
 	who, minutes := c.who(t), rapid.IntRange(0, 40)
 	if rapid.IntRange(0, 3).Draw(t, "back") == 0 {
@@ -270,7 +269,7 @@ func (c *chaos) leave(t *rapid.T) {
 	c.fine(t, err)
 }
 
-// disturb puts a person into do-not-disturb for a while.
+// disturb sets a person's do-not-disturb for a random time.
 func (c *chaos) disturb(t *rapid.T) {
 	c.quiet[c.who(t).ID.User()] = c.clock.Now().Add(time.Duration(rapid.IntRange(0, 20).Draw(t, "minutes")) * time.Minute)
 }

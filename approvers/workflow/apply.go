@@ -9,9 +9,10 @@ import (
 	"countersign/store"
 )
 
-// apply writes a request that a transition returned, and the consequences of the transition's events. Every change of a
-// request goes through apply. Each consequence is a function that turns events into rows, in a file apply_*.go. The
-// audit chain must have the records in this order: the decision, the request's new position, the model's result.
+// apply writes the request that a transition returned, and the consequences of the transition's events. Every change of
+// a request goes through apply. Each consequence is a function that turns events into rows. The functions are in the
+// files apply_*.go. The order of the functions determines the order in the audit chain: the decision, the request's new
+// stage or state, the model's result.
 func (t *tx) apply(r approvers.Request, events []approvers.Event) error {
 	events = r.NetEvents(events)
 	r, events = leaveBundle(r, events)
@@ -41,8 +42,8 @@ func (t *tx) apply(r approvers.Request, events []approvers.Event) error {
 	return t.turns.updateTurn(r, events)
 }
 
-// countEvents counts decisions and ended requests for the metrics, and logs them. countEvents ends the tool's streak of
-// unchanged approvals when somebody edits or rejects the call, or takes an approval back.
+// countEvents counts decisions and ended requests for the metrics, and logs them. When a person edits or rejects the
+// call, or takes an approval back, countEvents also ends the tool's streak of unchanged approvals.
 func (t *tx) countEvents(r approvers.Request, events []approvers.Event) error {
 	doubted := false
 	for _, e := range events {
@@ -94,13 +95,13 @@ type TurnBegan struct {
 	Caller bool      // another agent asks
 }
 
-// happened reports an event after the commit.
+// t.happened adds an event to the transaction. The event is reported after the commit.
 func (t *tx) happened(e Event) {
 	e.At = t.now
 	t.events = append(t.events, e)
 }
 
-// AnswerShown is how long the requesters waited for an answer.
+// AnswerShown tells how long the requesters waited for an answer.
 type AnswerShown struct {
 	SinceEnd time.Duration // since the turn ended: the time until Slack showed it
 	SinceRun time.Duration // since the turn's last run was recorded; zero: it had no runs
@@ -137,7 +138,7 @@ func (t outboxTx) countAnswer(s store.OutboxMessage) error {
 	return nil
 }
 
-// noteRequest logs what happened to a request. The log line has the request's ids, and no text of people.
+// noteRequest logs what happened to a request. The log line has the request's ids, but no text that people wrote.
 func (t *tx) noteRequest(what string, r approvers.Request, more ...any) {
 	t.note(slog.LevelInfo, what, append([]any{"request", r.ID, "conversation", r.Conversation, "tool", r.Tool}, more...)...)
 }
@@ -147,7 +148,7 @@ func (t runsTx) countRun(e approvers.Execution) {
 	t.happened(Event{Turn: e.Turn, Tool: e.Tool, Ran: e.State})
 }
 
-// tell passes on the events of a committed transaction.
+// tell passes the events of a committed transaction to Config.Count.
 func (w *core) tell(ctx context.Context, events []Event) {
 	if w.Count == nil {
 		return

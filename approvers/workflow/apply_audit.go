@@ -6,9 +6,9 @@ import (
 	"countersign/approvers"
 )
 
-// auditEvents records events in the request's chain. auditEvents first records the actions of people and timers, then
-// policy changes in the same transaction, then the request's new position. The use case records a click before these
-// records, because only the use case knows what the person was shown.
+// auditEvents records events in the request's audit chain. The order is: actions of people and timers, effects of
+// policy changes, the request's new stage or state. auditEvents does not record clicks. A use case records its click
+// before it calls apply, because only the use case has the content that the person was shown.
 func (t recordsTx) auditEvents(r approvers.Request, events []approvers.Event) error {
 	for _, record := range []func(approvers.Request, approvers.Event) error{t.auditAct, t.auditPlan, t.auditTransition} {
 		for _, e := range events {
@@ -20,7 +20,7 @@ func (t recordsTx) auditEvents(r approvers.Request, events []approvers.Event) er
 	return nil
 }
 
-// auditAct records the act of a person, a timer or a tool on a request.
+// auditAct records the action of a person, a timer or a tool on a request.
 func (t recordsTx) auditAct(r approvers.Request, e approvers.Event) error {
 	switch e := e.(type) {
 	case approvers.Escalated:
@@ -50,8 +50,8 @@ func (t recordsTx) auditAct(r approvers.Request, e approvers.Event) error {
 	return nil
 }
 
-// auditPlan records the difference between the requirements of the current policy and the requirements at the time of
-// the proposal.
+// auditPlan records how the requirements of the current policy differ from the requirements at the time of the
+// proposal.
 func (t recordsTx) auditPlan(r approvers.Request, e approvers.Event) error {
 	if _, changed := e.(approvers.PlanChanged); !changed {
 		return nil
@@ -63,8 +63,8 @@ func (t recordsTx) auditPlan(r approvers.Request, e approvers.Event) error {
 	return t.audit(r.ID, approvers.AuditReplanned, "", facts, nil)
 }
 
-// auditTransition records the request's new position. auditTransition skips two transitions, because their use cases
-// write the record: "proposed" for a new request, and "executing" for a request whose approval is used up.
+// auditTransition records the request's new stage or state. auditTransition skips a new request and a request whose
+// approval is used up. The use cases record these two transitions themselves, as "proposed" and "executing".
 func (t recordsTx) auditTransition(r approvers.Request, e approvers.Event) error {
 	facts := map[string]string{"tool": r.Tool, "state": string(r.State), "digest": r.Digest}
 	switch e := e.(type) {
@@ -101,7 +101,7 @@ func (t recordsTx) auditReminded(r approvers.Request, people int) error {
 }
 
 // auditInvited records that a person was added to the stage. If the person is a stand-in, the record has no actor,
-// because the absent person did nothing.
+// because nobody added the stand-in by hand.
 func (t recordsTx) auditInvited(r approvers.Request, i approvers.Invite) error {
 	facts := map[string]string{"person": string(i.Who), "role": i.Role, "by": string(i.By), "digest": r.Digest}
 	actor := i.By
@@ -111,8 +111,8 @@ func (t recordsTx) auditInvited(r approvers.Request, i approvers.Invite) error {
 	return t.audit(r.ID, approvers.AuditInvited, actor, facts, nil)
 }
 
-// auditMessageEdit records the edit or deletion of the message that led to a request, or of a message that answered a
-// question. The argument remark is the index of the answer. The field is empty for the message that led to the request.
+// auditMessageEdit records that a message was edited or deleted. The message led to a request or answered a question.
+// The parameter remark is the index of the answer. For the message that led to the request, remark is empty.
 func (t recordsTx) auditMessageEdit(r approvers.Request, message string, w *approvers.MessageEdit, remark string) error {
 	what := map[bool]string{true: "deleted", false: "edited"}[w.Deleted]
 	var words any

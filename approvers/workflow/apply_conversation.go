@@ -5,7 +5,7 @@ import (
 	"countersign/store"
 )
 
-// updateCall updates the request's call after an edit and after a tool preview. An edit gives the call another
+// updateCall updates the request's call after an edit and after a tool preview. After an edit, the call gets a new
 // execution.
 func (t turnsTx) updateCall(r approvers.Request, events []approvers.Event) error {
 	for _, e := range events {
@@ -32,7 +32,8 @@ func (t turnsTx) updateCall(r approvers.Request, events []approvers.Event) error
 }
 
 // updateTurn schedules an update of the request's step in its thread. When the request is closed, updateTurn gives the
-// call its result. It does nothing for a new request, because the use case that proposes the request shows the step.
+// call its result. For a new request, updateTurn does nothing, because the use case that proposes the request shows the
+// step.
 func (t turnsTx) updateTurn(r approvers.Request, events []approvers.Event) error {
 	call, err := t.Call(r.Call)
 	if err != nil {
@@ -51,8 +52,8 @@ func (t turnsTx) updateTurn(r approvers.Request, events []approvers.Event) error
 	return nil
 }
 
-// giveResult gives a call its result. A call can get only one result. After the last result of a step, the workflow
-// schedules the next model call.
+// giveResult gives a call its result. If the call has a result already, giveResult changes nothing. After the last
+// result of a step, the workflow schedules the next model call.
 func (t turnsTx) giveResult(call store.Call, outcome approvers.Outcome, text string) error {
 	if call.Outcome != "" {
 		return nil

@@ -9,8 +9,8 @@ import (
 	"countersign/store"
 )
 
-// refreshMessages schedules an update of all messages that show the request: the request's own messages, the messages
-// of an earlier run that the request repeats, and the request's bundle.
+// refreshMessages schedules an update of all messages that show the request. These are the request's own messages and
+// the card of its bundle. If the request repeats an earlier run, the messages of the earlier run are also updated.
 func (t noticesTx) refreshMessages(r approvers.Request, _ []approvers.Event) error {
 	if err := t.outbox.changedRef(r.ID); err != nil {
 		return err
@@ -21,7 +21,8 @@ func (t noticesTx) refreshMessages(r approvers.Request, _ []approvers.Event) err
 	return t.cards.changedBundle(r)
 }
 
-// notifyPeople sends messages to the people whom an event concerns. These messages come in addition to the cards.
+// notifyPeople sends direct messages to the people whom an event concerns. People get these messages in addition to the
+// cards.
 func (t noticesTx) notifyPeople(r approvers.Request, events []approvers.Event) error {
 	for _, e := range events {
 		var err error
@@ -44,8 +45,9 @@ func (t noticesTx) notifyPeople(r approvers.Request, events []approvers.Event) e
 	return nil
 }
 
-// tellFallen notifies people whose decision no longer counts, because another person edited the arguments or the policy
-// became stricter. tellFallen skips people who decided again in the same transaction.
+// tellFallen notifies people whose decision has become invalid. A decision becomes invalid if another person edits the
+// arguments, or if the policy becomes stricter. tellFallen skips people who made a new decision in the same
+// transaction.
 func (t noticesTx) tellFallen(r approvers.Request, fell approvers.DecisionsFell, events []approvers.Event) error {
 	step := 0
 	if approvers.HasEvent[approvers.ArgsEdited](events) {
@@ -65,7 +67,8 @@ func (t noticesTx) tellFallen(r approvers.Request, fell approvers.DecisionsFell,
 	return nil
 }
 
-// tellRemark sends a question to the requesters. When the requesters answer, tellRemark notifies the person who asked.
+// tellRemark sends an approver's question to the requesters. If the remark is an answer, tellRemark notifies the
+// approver who asked the question.
 func (t noticesTx) tellRemark(r approvers.Request, index int) error {
 	switch m := r.Remark(index); m.Kind {
 	case approvers.Question:
@@ -78,8 +81,8 @@ func (t noticesTx) tellRemark(r approvers.Request, index int) error {
 	return nil
 }
 
-// If an answer is edited or deleted later, tellAnswerEdit notifies the person who asked the question. tellAnswerEdit
-// does so only once.
+// When an answer is edited or deleted, tellAnswerEdit notifies the person who asked the question. The person gets only
+// one notice for each answer.
 func (t noticesTx) tellAnswerEdit(r approvers.Request, index int) error {
 	question := r.Remark(index).To
 	asked := r.Remark(question).By
@@ -91,8 +94,9 @@ func (t noticesTx) tellAnswerEdit(r approvers.Request, index int) error {
 	})
 }
 
-// showCards shows a pending request to its current approvers. dequeued reports whether the request has left a card
-// queue. showCards skips new requests: the use case that proposes them shows all requests of a step together.
+// showCards shows a pending request to its current approvers. The parameter dequeued is true if the request has left a
+// card queue. showCards skips new requests, because the use case that proposes a step's requests shows their cards
+// together.
 func (t noticesTx) showCards(r approvers.Request, events []approvers.Event, dequeued bool) error {
 	if r.State != approvers.Pending || approvers.HasEvent[approvers.RequestOpened](events) {
 		return nil
@@ -124,8 +128,8 @@ func (t noticesTx) showCards(r approvers.Request, events []approvers.Event, dequ
 	return nil
 }
 
-// wantsCard reports whether the request needs a card after an event. It needs a card if other people are asked, or if
-// the arguments are new.
+// wantsCard reports whether the request needs a new card after an event. The request needs a new card if other people
+// are asked, or if the arguments were edited.
 func wantsCard(r approvers.Request, e approvers.Event) bool {
 	switch e := e.(type) {
 	case approvers.ArgsEdited, approvers.RequestReopened, approvers.RequestUnbundled:
@@ -136,7 +140,7 @@ func wantsCard(r approvers.Request, e approvers.Event) bool {
 	return false
 }
 
-// remindPeople reminds people of a waiting request, at the address of their card.
+// remindPeople reminds people of a waiting request. The reminder goes to the address of the request's card.
 func (t noticesTx) remindPeople(r approvers.Request, people []approvers.Identity) error {
 	if err := t.reposts.cardsAgain(r); err != nil {
 		return err
@@ -149,8 +153,8 @@ func (t noticesTx) remindPeople(r approvers.Request, people []approvers.Identity
 	return nil
 }
 
-// If a person is added to the stage, showInvited sends the card to this person by direct message. If the person already
-// has the card, the person gets a notice instead. The notice says why the person may decide the request.
+// showInvited sends the card to a person who was added to the stage, by direct message. If the person has the card
+// already, showInvited sends a notice. The notice says why the person may decide the request.
 func (t noticesTx) showInvited(r approvers.Request, i approvers.Invite) error {
 	messages, err := t.OutboxMessagesOf(r.ID)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"countersign/store"
 )
 
-// consequences are the rows that follow from one event. Every change also sets the request's timers and marks its
-// outbox messages as wanted. The rows of these two effects are not listed.
+// consequences are the rows that apply writes because of one event. Every change of a request also sets the request's
+// timers and updates its outbox messages. consequences does not list these rows, because every event causes them.
 type consequences struct {
 	timers   string // "+kind" is set, "-kind" is cleared
 	audit    string // kinds of the request's new records
@@ -30,8 +30,8 @@ type consequences struct {
 	doubt    bool   // the streak of unchanged approvals ends
 }
 
-// TestWhatFollowsFromAnEvent lists for each event the rows that follow from this event alone. The request is at the
-// first of its two stages, and waits for the team lead, who reads cards by direct message.
+// TestWhatFollowsFromAnEvent lists, for each kind of event, the rows that apply writes because of this event. The
+// request is at the first of its two stages. It waits for the team lead, who reads cards by direct message.
 func TestWhatFollowsFromAnEvent(t *testing.T) {
 	first := approvers.Stage{Approver: "team-lead", Quorum: 1}
 	other := approvers.Stage{Approver: "support-agent", Quorum: 1}
@@ -183,7 +183,7 @@ func TestWhatFollowsFromAnEvent(t *testing.T) {
 	}
 }
 
-// eventKinds lists the kinds of event that package approvers declares.
+// eventKinds lists the event types that package approvers declares.
 func eventKinds(t *testing.T) (kinds []string) {
 	t.Helper()
 	f, err := parser.ParseFile(token.NewFileSet(), "../event.go", nil, 0)
@@ -208,7 +208,8 @@ type rows struct {
 	audit    []approvers.AuditRecord
 }
 
-// loseCard marks the request's card as lost in Slack, and counts three consecutive approvals of the tool's calls.
+// loseCard marks the request's card as lost in Slack. loseCard also sets the streak of unchanged approvals of the
+// request's tool to three.
 func (h *harness) loseCard(r approvers.Request) {
 	h.t.Helper()
 	h.ok(h.store.Update(h.ctx(), func(t store.Tx) error {
@@ -252,7 +253,7 @@ func (h *harness) rowsOf(r approvers.Request) rows {
 	return out
 }
 
-// since describes how the rows have changed.
+// now.since returns the differences between earlier rows and the rows now.
 func (now rows) since(before rows) (out consequences) {
 	var timers, audit, messages []string
 	for _, kind := range slices.Sorted(maps.Keys(now.timers)) {

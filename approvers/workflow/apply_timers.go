@@ -7,8 +7,8 @@ import (
 	"countersign/store"
 )
 
-// updateTimers sets the request's timers. updateTimers sets the timers of a pending request after every transition,
-// because any transition may change a deadline.
+// updateTimers sets the request's timers. If the request is pending, every transition may change a deadline. So
+// updateTimers sets all timers of a pending request after every transition.
 func (t timersTx) updateTimers(r approvers.Request, events []approvers.Event) error {
 	if err := t.setClocks(r, approvers.HasEvent[approvers.RequestOpened](events)); err != nil {
 		return err
@@ -21,8 +21,8 @@ func (t timersTx) updateTimers(r approvers.Request, events []approvers.Event) er
 	return nil
 }
 
-// setClocks sets the deadline, the next reminder and the next escalation of a pending request. A new request has no
-// timers to clear.
+// setClocks sets the deadline, the next reminder and the next escalation of a pending request. If isNew is true, the
+// request has no timers that could be cleared.
 func (t timersTx) setClocks(r approvers.Request, isNew bool) error {
 	if r.State != approvers.Pending {
 		return nil
@@ -89,8 +89,8 @@ func (t timersTx) runSoon(r approvers.Request) error {
 	return t.SetTimer(store.Timer{Kind: store.TimerRun, Ref: r.Execution, Due: t.now, Affinity: store.ToConversation + r.Conversation})
 }
 
-// resetTimers sets the timers of an open request again, with the same values as at the start of its stage or at its
-// approval. resetTimers is needed after the request's deadline was moved, or after the clock was set back.
+// resetTimers sets all timers of an open request to the times that the request stores. resetTimers is needed if the
+// request's deadline is moved, or if the clock is set back.
 func (t timersTx) resetTimers(r approvers.Request) error {
 	if r.State == approvers.Approved {
 		return t.updateTimers(r, []approvers.Event{approvers.RequestApproved{}})
@@ -106,8 +106,8 @@ func (t timersTx) setOrClear(kind store.TimerKind, ref string, due time.Time) er
 	return t.SetTimer(store.Timer{Kind: kind, Ref: ref, Due: due})
 }
 
-// startPreview starts a tool preview. A running preview is interrupted, because it describes the arguments from before
-// the edit.
+// startPreview schedules a tool preview. A preview that is running describes the arguments from before the edit, so
+// startPreview interrupts it.
 func (t timersTx) startPreview(r approvers.Request) error {
 	t.interrupts[handled{store.TimerPreview, r.ID}] = true
 	return t.SetTimer(store.Timer{Kind: store.TimerPreview, Ref: r.ID, Due: t.now})

@@ -8,8 +8,9 @@ import (
 	"countersign/store"
 )
 
-// automatic prepares a call to run without approval. A call may run automatically in two cases: the current policy
-// allows this within its limit, or a grant covers the call. Otherwise automatic opens a request for the call.
+// If a call may run without approval, automatic returns true. There are two cases. In the first case, the current
+// policy allows automatic runs of the tool, and their limit is not reached. In the second case, a grant covers the
+// call. In all other cases, automatic opens a request for the call.
 func (t proposalsTx) automatic(call store.Call, e *approvers.Execution, givers grantOwners) (bool, error) {
 	e.Grant = "" // the grant that was found at the proposal is looked for again
 	if err := t.ClearTimer(store.TimerRun, e.ID); err != nil {
@@ -69,7 +70,7 @@ func (t proposalsTx) automatic(call store.Call, e *approvers.Execution, givers g
 	return false, t.askInstead(call, *e, r)
 }
 
-// limited reports whether the conversation has reached the limit of automatic runs of the tool.
+// t.limited reports whether the conversation has reached the limit of automatic runs of the tool.
 func (t proposalsTx) limited(p approvers.ToolPolicy, e approvers.Execution) (bool, error) {
 	if p.MaxAuto.Count == 0 {
 		return false, nil
@@ -87,7 +88,7 @@ func autoScope(e approvers.Execution) string {
 	return e.Conversation
 }
 
-// countAuto counts an automatic run.
+// countAuto adds an automatic run to the tool's counter.
 func (t proposalsTx) countAuto(p approvers.ToolPolicy, e approvers.Execution) error {
 	if p.MaxAuto.Count == 0 {
 		return nil
@@ -95,7 +96,7 @@ func (t proposalsTx) countAuto(p approvers.ToolPolicy, e approvers.Execution) er
 	return t.AddCounter(store.Counter{Key: counterAuto(e.Tool, autoScope(e)), At: t.now, ID: e.ID, N: 1})
 }
 
-// authors returns everybody whose messages the model may have received in a conversation.
+// authors returns all people of a conversation whose messages the model may have received.
 func (t proposalsTx) authors(conversation string) ([]approvers.PersonID, error) {
 	messages, err := t.Messages(conversation, 0)
 	if err != nil {
@@ -134,8 +135,8 @@ func (t proposalsTx) voidCall(call store.Call, e approvers.Execution, reason str
 	return t.runs.changedStep(e)
 }
 
-// observe ends a call in observe mode: the call does not run, and the bot asks nobody. The bot tells the model and the
-// people what would have happened to the call.
+// observe ends a call in observe mode. The call does not run, and nobody is asked to approve the call. The model and
+// the people read what would have happened to the call without observe mode.
 func (t proposalsTx) observe(call store.Call, e approvers.Execution, plan approvers.Plan, requesters []approvers.PersonID) error {
 	if err := t.PutCall(call); err != nil {
 		return err

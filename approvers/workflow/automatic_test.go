@@ -51,13 +51,13 @@ func TestAutomaticRunsAreLimited(t *testing.T) {
 	cs = h.propose(turn, `update_address {"n":4}`)
 	h.run(cs[0].Execution, "ok")
 	h.answer(turn)
-	// Another conversation has its own count.
+	// Automatic runs are counted separately in each conversation.
 	other := h.sayIn("other", alice, "change it").Turn
 	h.run(h.propose(other, `update_address {}`)[0].Execution, "ok")
 }
 
-// TestAuthorsAreBarredWhenAnAutomaticCallAsks checks that a person can't approve a call if the model got this person's
-// messages in earlier turns.
+// TestAuthorsAreBarredWhenAnAutomaticCallAsks checks a call that needs approval because the automatic limit is reached.
+// A person can't approve the call if the model received the person's messages in earlier turns.
 func TestAuthorsAreBarredWhenAnAutomaticCallAsks(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) {
@@ -75,8 +75,8 @@ func TestAuthorsAreBarredWhenAnAutomaticCallAsks(t *testing.T) {
 	h.approve(lead, r.ID)
 }
 
-// TestAnAutomaticCallThatNobodyCanAllow checks that a call beyond its limit is refused if nobody can approve the call.
-// The thread shows the refusal.
+// TestAnAutomaticCallThatNobodyCanAllow checks a call that exceeds the automatic limit. Nobody can approve the call. So
+// the call is refused, and the thread shows the refusal.
 func TestAnAutomaticCallThatNobodyCanAllow(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) { p.Approvers = nil }))

@@ -12,7 +12,7 @@ import (
 	"countersign/store"
 )
 
-// withDeputy adds the role deputy. The only member of the role, U0005, may approve the same calls as the team lead.
+// withDeputy adds the role deputy to the policy. Its only member, U0005, may approve the same calls as the team lead.
 func withDeputy(p *approvers.Policy) {
 	p.Approvers = append(p.Approvers, approvers.Role{
 		Name: "deputy", Title: "Deputy", Members: users("U0005"), MaxRisk: approvers.High, CanApprove: []string{"*"},
@@ -56,8 +56,8 @@ func TestWhoStandsInIsAsked(t *testing.T) {
 	}
 }
 
-// TestOnlyTheLastAbsenceIsShownAnew checks that the message about an absence is updated once: when another absence
-// replaces the first, or when the absence ends.
+// TestOnlyTheLastAbsenceIsShownAnew checks that the message about an absence is updated only once. The update comes
+// when another absence replaces the absence, or when the absence ends.
 func TestOnlyTheLastAbsenceIsShownAnew(t *testing.T) {
 	h := newHarnessWith(t, withDeputy)
 	for range 4 {
@@ -77,8 +77,8 @@ func TestOnlyTheLastAbsenceIsShownAnew(t *testing.T) {
 	}
 }
 
-// TestNobodyIsHere checks that the lead is told immediately if nobody can be reached. If the lead can't be reached
-// either, the lead's lead is told.
+// TestNobodyIsHere checks that the lead is asked immediately if no approver can be reached. If the lead can't be
+// reached, the lead's own lead is asked.
 func TestNobodyIsHere(t *testing.T) {
 	h := newHarness(t)
 	h.away(support, time.Hour)
@@ -120,8 +120,9 @@ func TestNobodyIsHereAtNight(t *testing.T) {
 	h.wantKinds(r.ID, "proposed escalated") // Ada's do-not-disturb continues
 }
 
-// TestAwayWhileItWaits checks a request that waits for a role of a person. When an absence of the person begins, now or
-// later, the workflow checks the request again. No other requests are checked.
+// TestAwayWhileItWaits checks a request that waits for a role whose only member becomes absent. When the absence
+// begins, the workflow checks which approvers of the request can be reached. The workflow does not check other
+// requests.
 func TestAwayWhileItWaits(t *testing.T) {
 	for _, later := range []time.Duration{0, 2 * time.Minute} {
 		h := newHarnessWith(t, withDeputy)
@@ -148,7 +149,8 @@ func TestAwayWhileItWaits(t *testing.T) {
 	}
 }
 
-// TestManyRequestsWait checks that all requests of a person are checked again when the person leaves, page by page.
+// TestManyRequestsWait checks many requests that wait for a person whose absence begins. The workflow checks the
+// approvers of all these requests, with several requests in each transaction.
 func TestManyRequestsWait(t *testing.T) {
 	t.Parallel()
 	h := newHarnessWith(t, withDeputy)
@@ -169,9 +171,9 @@ func TestManyRequestsWait(t *testing.T) {
 	}
 }
 
-// TestDeactivatedWhileItWaits checks a stage with a single person. If this person's account is deactivated, the lead is
-// asked immediately, with the reason. If Slack's event was lost, the next reminder detects the deactivation. Requests
-// that wait for other people do not change.
+// TestDeactivatedWhileItWaits checks a stage with a single approver. If the approver's account is deactivated, the lead
+// is asked immediately and is told the reason. If Slack's event about the deactivation is lost, the next reminder
+// detects the deactivation. Requests that wait for other people do not change.
 func TestDeactivatedWhileItWaits(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		h := newHarnessWith(t, reminding(3*time.Minute, 2))
@@ -213,8 +215,8 @@ func TestDeactivatedWhileItWaits(t *testing.T) {
 	}
 }
 
-// TestDeactivatedWithOthers checks that the lead is asked only if no other person of the stage can be reached. In that
-// case, the request's LeadCall names the deactivated account.
+// TestDeactivatedWithOthers checks a stage with several approvers, one of whom has a deactivated account. The lead is
+// asked only if none of the other approvers can be reached. The request's LeadCall then names the deactivated account.
 func TestDeactivatedWithOthers(t *testing.T) {
 	h := newHarnessWith(t, func(p *approvers.Policy) { p.Approvers[1].Members = users("U0002", "U0005") })
 	r := h.ask(`issue_refund {"amount":1}`)
@@ -240,8 +242,8 @@ func TestDeactivatedWithOthers(t *testing.T) {
 	}
 }
 
-// TestBack checks that after an absence, new requests go to the person again. The stand-in is told about the end of the
-// absence.
+// TestBack checks that new requests go to a person after the person's absence ends. The stand-in is told that the
+// absence has ended.
 func TestBack(t *testing.T) {
 	h := newHarnessWith(t, withDeputy)
 	h.away(lead, time.Hour, deputy)
@@ -270,7 +272,7 @@ func TestBack(t *testing.T) {
 	}
 }
 
-// TestAnotherAbsence checks that a new absence replaces the previous one and its timer.
+// TestAnotherAbsence checks that a new absence replaces the previous absence and its timer.
 func TestAnotherAbsence(t *testing.T) {
 	h := newHarnessWith(t, withDeputy)
 	from := h.clock.Now().Add(time.Hour)
@@ -295,7 +297,8 @@ func TestAnotherAbsence(t *testing.T) {
 	}
 }
 
-// TestCardsPassByWhoIsAway checks that absent people get no card, unless all people are absent.
+// TestCardsPassByWhoIsAway checks that absent people get no card. If all members of a role are absent, all members get
+// the card.
 func TestCardsPassByWhoIsAway(t *testing.T) {
 	tests := []struct {
 		away []approvers.Identity
@@ -318,8 +321,8 @@ func TestCardsPassByWhoIsAway(t *testing.T) {
 	}
 }
 
-// TestTheStageMovesOnWhileItsPeopleAreLookedUp checks a request that moves to the next stage during a look-up of its
-// people. The result is discarded, and the new stage's people are looked up.
+// TestTheStageMovesOnWhileItsPeopleAreLookedUp checks a request that moves to the next stage while Slack is asked about
+// its approvers. The result is discarded, and the approvers of the new stage are looked up.
 func TestTheStageMovesOnWhileItsPeopleAreLookedUp(t *testing.T) {
 	h := newHarnessWith(t, withDeputy)
 	r := h.ask(`issue_refund {"amount":900}`)
@@ -342,8 +345,8 @@ func TestTheStageMovesOnWhileItsPeopleAreLookedUp(t *testing.T) {
 	h.ok(h.People.ResolveAvailability(h.ctx(), store.Timer{Kind: store.TimerAvailability, Ref: "req_none"}, snapshot, people))
 }
 
-// TestSomebodyLeavesWhileThePeopleAreLookedUp checks an absence that begins during a look-up. The absence schedules a
-// second look-up. The result of the first look-up does not cancel the second look-up.
+// TestSomebodyLeavesWhileThePeopleAreLookedUp checks an absence that begins while a request's approvers are looked up.
+// The absence schedules a second look-up. The result of the first look-up does not cancel the second look-up.
 func TestSomebodyLeavesWhileThePeopleAreLookedUp(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":40}`)

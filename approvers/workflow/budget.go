@@ -20,7 +20,7 @@ func (t proposalsTx) spend(turn approvers.Turn, tokens int) error {
 	return t.AddCounter(store.Counter{Key: counterTokens(asker), At: t.now, ID: fmt.Sprintf("%s/%d", turn.ID, turn.Step), N: tokens})
 }
 
-// asker returns the person who wrote last in a turn.
+// asker returns the person who wrote the last message of a turn.
 func (t proposalsTx) asker(turn approvers.Turn) (approvers.PersonID, error) {
 	conv, err := t.Conversation(turn.Conversation)
 	if err != nil {
@@ -30,7 +30,8 @@ func (t proposalsTx) asker(turn approvers.Turn) (approvers.PersonID, error) {
 	return facts.Asker, err
 }
 
-// overBudget returns a sentence for the requester if their tokens for the day are used up, and "" otherwise.
+// overBudget returns a sentence for the requester if the requester's tokens for the day are used up. If tokens are
+// left, overBudget returns "".
 func (t proposalsTx) overBudget(turn approvers.Turn, agent approvers.Agent) (string, error) {
 	budget := t.policy.BudgetFor(agent.Name).Tokens
 	if budget == 0 {
@@ -49,8 +50,8 @@ func (t proposalsTx) overBudget(turn approvers.Turn, agent approvers.Agent) (str
 		"You can continue from %s. If it can't wait, ask the operator of this bot.", thousands(budget), ends.Format("Monday 15:04 UTC")), nil
 }
 
-// spendCall counts a tool call against the asker's budget. If the day's calls are used up, problem is a sentence for
-// the model.
+// spendCall counts a tool call against the asker's budget. If the asker's calls for the day are used up, problem is a
+// sentence for the model.
 func (t proposalsTx) spendCall(turn approvers.Turn, call store.Call, asker approvers.PersonID) (problem string, err error) {
 	budget := t.policy.BudgetFor(turn.Agent).Calls
 	if asker == "" || budget == 0 {
@@ -77,8 +78,8 @@ func thousands(n int) string {
 	return text
 }
 
-// countAsked counts a request for each person who caused it. If a person then exceeds the policy's cap, the approval
-// needs a typed value. So approvers look at the request.
+// countAsked counts a request for each person who caused the request. If a person exceeds the policy's cap, the
+// approval of this request needs a typed value. The typed value makes approvers look at the request.
 func (t proposalsTx) countAsked(r approvers.Request) (approvers.Request, error) {
 	most := t.policy.Caps.Requester
 	if most.Count == 0 || r.State != approvers.Pending {
@@ -104,7 +105,8 @@ func (t proposalsTx) countAsked(r approvers.Request) (approvers.Request, error) 
 	return r, nil
 }
 
-// counted returns the people for whom a request counts. A caller's request does not count for the caller's owner.
+// The function counted returns the people whose counters a request increases. A caller's request does not increase the
+// counter of the caller's owner.
 func counted(f approvers.AskFacts) []approvers.PersonID {
 	if f.Caller != nil {
 		return []approvers.PersonID{f.Asker}
@@ -112,7 +114,7 @@ func counted(f approvers.AskFacts) []approvers.PersonID {
 	return f.Requesters
 }
 
-// called returns a person's name at the time when they wrote in the request's conversation.
+// t.called returns the name that a person had when the person wrote in the request's conversation.
 func (t proposalsTx) called(r approvers.Request, who approvers.PersonID) (string, error) {
 	if who == r.Facts.Asker && r.Facts.AskerName != "" {
 		return r.Facts.AskerName, nil
@@ -143,5 +145,6 @@ func counterTokens(who approvers.PersonID) string { return "tokens/" + string(wh
 // counterCalls returns the key for the tool calls that a person caused.
 func counterCalls(who approvers.PersonID) string { return "calls/" + string(who) }
 
-// counterRetention is how long counters are kept. This time is longer than any period over which events are counted.
+// counterRetention is how long counters are kept. counterRetention is longer than every period over which a policy can
+// count.
 const counterRetention = 48 * time.Hour

@@ -11,8 +11,8 @@ import (
 	"countersign/store"
 )
 
-// TestTokensOfADay checks that when a person's tokens for the day are used up, the turn stops with a friendly sentence,
-// and continues on the next day.
+// TestTokensOfADay checks a person whose tokens for the day are used up. The turn stops with a friendly sentence, and
+// can continue on the next day.
 func TestTokensOfADay(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) { p.Budgets.Tokens = 1_000 }))
@@ -35,7 +35,7 @@ func TestTokensOfADay(t *testing.T) {
 	h.answer(turn)
 }
 
-// TestCallsOfADay checks that a call beyond the day's budget runs no tool, and that the call's result says this.
+// TestCallsOfADay checks a call beyond the day's budget. The tool does not run, and the call's result gives the reason.
 // TestCallsOfADay also checks that an agent's own budget takes precedence over the policy's budget.
 func TestCallsOfADay(t *testing.T) {
 	h := newHarness(t)
@@ -58,7 +58,7 @@ func TestCallsOfADay(t *testing.T) {
 	h.answer(turn)
 }
 
-// TestForgetCounters checks that counters are kept for the necessary time, even if there are many.
+// TestForgetCounters checks that Forget deletes old counters and keeps newer counters, even if there are many counters.
 func TestForgetCounters(t *testing.T) {
 	h := newHarness(t)
 	h.ok(h.store.Update(h.ctx(), func(tx store.Tx) error {

@@ -8,8 +8,8 @@ import (
 	"countersign/store"
 )
 
-// The limits of a bundle's card. People have to read the whole card. A phone shows about this many characters in
-// addition to the headline and the buttons.
+// These constants limit the calls on a bundle's card. The limits are small, because people have to read the whole card.
+// A phone shows about maxBundleSize characters between the headline and the buttons.
 const (
 	maxBundled     = 4
 	maxBundledSize = 400 // bytes of one call's arguments and preview; a longer call has its own card
@@ -42,7 +42,7 @@ func (t cardsTx) showStep(ids []string) error {
 }
 
 // together reports whether two requests of a step may be shown in one card. A request with masked values has its own
-// card, because people reveal its values before they approve it.
+// card, because people reveal the masked values before they approve the request.
 func (t cardsTx) together(a, b approvers.Request) bool {
 	if a.MustReveal(t.policy, "") || b.MustReveal(t.policy, "") {
 		return false
@@ -91,7 +91,7 @@ func (t cardsTx) bundle(card []approvers.Request) error {
 	return nil
 }
 
-// wantBundle shows a request in its bundle.
+// wantBundle shows the card of a request's bundle at an address.
 func (t cardsTx) wantBundle(r approvers.Request, to string) error {
 	call, err := t.Call(r.Call)
 	if err != nil {
@@ -100,8 +100,8 @@ func (t cardsTx) wantBundle(r approvers.Request, to string) error {
 	return t.outbox.wantOnce(store.OutboxMessage{Kind: store.OutboxBundle, Ref: r.Turn, Step: call.Step, To: to, Bundle: r.Bundle})
 }
 
-// leaveBundle gives a bundled request its own card if its arguments were edited or it waits for other people. The
-// bundle's card then only says that the request has left.
+// leaveBundle takes a request out of its bundle if the request's arguments were edited, or if the request has moved to
+// other approvers. The request then has its own card. The bundle's card then says only that the request has left.
 func leaveBundle(r approvers.Request, events []approvers.Event) (approvers.Request, []approvers.Event) {
 	if !r.Bundled() || r.State != approvers.Pending {
 		return r, events
@@ -128,7 +128,7 @@ func (t cardsTx) changedBundle(r approvers.Request) error {
 	return t.outbox.changedThose(refresh{ref: r.Turn, bundle: r.Bundle}, func(s store.OutboxMessage) bool { return s.Bundle == r.Bundle })
 }
 
-// bundled returns the requests of a bundle's card, in the order of their calls.
+// t.bundled returns the requests of a bundle's card. The requests are in the order of their calls.
 func (t cardsTx) bundled(s store.OutboxMessage) (out []approvers.Request, err error) {
 	calls, err := t.Calls(s.Ref)
 	if err != nil {
@@ -149,8 +149,8 @@ func (t cardsTx) bundled(s store.OutboxMessage) (out []approvers.Request, err er
 	return out, nil
 }
 
-// bundlePlaces returns the addresses of the roles that a bundle's requests wait for. A message to such an address goes
-// to each member of the role.
+// bundlePlaces returns the addresses of the roles that a bundle's requests wait for. A message to the address of a role
+// goes to each member of the role.
 func (t cardsTx) bundlePlaces(s store.OutboxMessage) (places []string, err error) {
 	requests, err := t.bundled(s)
 	if err != nil {
@@ -168,9 +168,9 @@ func (t cardsTx) bundlePlaces(s store.OutboxMessage) (places []string, err error
 	return nil, nil
 }
 
-// DecideAll approves or rejects all undecided requests of a bundle in one transaction. Each decision is over the
-// request's own digest. If one request can't be decided, DecideAll decides no request. It returns that request with the
-// denial.
+// DecideAll approves or rejects all undecided requests of a bundle in one transaction. Each decision covers the digest
+// of its own request. If one request can't be decided, DecideAll decides no request, and returns the request that can't
+// be decided.
 func (w *Requests) DecideAll(ctx context.Context, c Click, shown []store.Shown) (approvers.Request, error) {
 	var inTheWay approvers.Request
 	err := w.click(ctx, "decide all", c, func(t *tx) (*approvers.Denied, error) {
@@ -210,7 +210,7 @@ func (w *Requests) DecideAll(ctx context.Context, c Click, shown []store.Shown) 
 	return inTheWay, err
 }
 
-// decided holds the effect of a decision before the decision is written.
+// The type decided holds the effect of a decision that is not written yet.
 type decided struct {
 	click Click
 	currentRequest
@@ -218,7 +218,7 @@ type decided struct {
 	since []approvers.Event // the decision's events
 }
 
-// allEvents returns all events since the request was stored.
+// allEvents returns the events that update the stored request, followed by the decision's events.
 func (d decided) allEvents() []approvers.Event { return slices.Concat(d.events, d.since) }
 
 // decideOne determines the effect of a click on one request of a bundle. decideOne writes nothing.
@@ -236,8 +236,8 @@ func (t requestsTx) decideOne(c Click, one store.Shown, earlier []decided) (deci
 	return m, denied, nil
 }
 
-// deniedAll records the denied attempt to decide a bundle. If a request can't be decided, deniedAll also writes the
-// changes that the current policy makes to this request.
+// deniedAll records the denied attempt to decide a bundle. m is the decision that was denied. deniedAll also writes the
+// changes that the current policy makes to the request of m.
 func (t requestsTx) deniedAll(c Click, m decided, denied *approvers.Denied) error {
 	if m.stored.ID == "" {
 		return nil
@@ -248,7 +248,7 @@ func (t requestsTx) deniedAll(c Click, m decided, denied *approvers.Denied) erro
 	return t.auditDenied(m.stored.ID, string(c.Kind), c, denied)
 }
 
-// Unbundle takes a request out of its bundle and gives it its own card, at the address of the bundle's card. Each
+// Unbundle takes a request out of its bundle. The request gets its own card, at the address of the bundle's card. Each
 // person who may decide the request may unbundle it.
 func (w *Requests) Unbundle(ctx context.Context, c Click) (approvers.Request, error) {
 	return w.onRequest(ctx, "unbundle", c, func(t *tx, r approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error) {

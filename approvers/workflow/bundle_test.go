@@ -12,7 +12,7 @@ import (
 	"countersign/store"
 )
 
-// putUp lists the calls of a bundle that its card offers for decision.
+// putUp lists the calls that the card of a bundle offers for decision.
 func putUp(s view.Model) (shows []store.Shown) {
 	for _, c := range s.Calls {
 		if c.Request.State == approvers.Pending && c.Request.Bundled() {
@@ -22,7 +22,8 @@ func putUp(s view.Model) (shows []store.Shown) {
 	return shows
 }
 
-// bundled lets alice ask for calls in one step, and returns their requests.
+// h.bundled makes alice write a message, for which the model requests several calls in one step. h.bundled returns the
+// requests of these calls.
 func (h *harness) bundled(specs ...string) []approvers.Request {
 	h.t.Helper()
 	var out []approvers.Request
@@ -34,8 +35,8 @@ func (h *harness) bundled(specs ...string) []approvers.Request {
 	return out
 }
 
-// cards lists the cards of a step's requests, with the address and the tool's arguments of each card. The arguments in
-// a bundle's card are in brackets.
+// h.cards lists the cards of a step's requests. Each entry has the card's address and the arguments of the call. For
+// the card of a bundle, the arguments of its calls are in brackets.
 func (h *harness) cards(requests ...approvers.Request) string {
 	h.t.Helper()
 	var out []string
@@ -61,7 +62,7 @@ func (h *harness) cards(requests ...approvers.Request) string {
 	return strings.Join(out, "\n")
 }
 
-// Calls of one step for the same approvers share a card. Every other call has its own card.
+// Calls of one step that have the same approvers share a card. Every other call has its own card.
 func TestBundle(t *testing.T) {
 	h := newHarness(t)
 	long := `{"amount":7,"note":"` + strings.Repeat("x", 700) + `"}`
@@ -126,8 +127,8 @@ func sizesOf(rs []approvers.Request) map[string]int {
 	return out
 }
 
-// Each call runs immediately after its decision. The model continues when all calls have results. The bundle is
-// rendered again after each change.
+// Each call of a bundle runs immediately after its decision. The model continues when all calls have results. The
+// bundle's card is rendered again after each change.
 func TestBundleOneByOne(t *testing.T) {
 	h := newHarness(t)
 	rs := h.bundled(`issue_refund {"amount":1}`, `issue_refund {"amount":2}`, `issue_refund {"amount":3}`)
@@ -157,7 +158,7 @@ func TestBundleOneByOne(t *testing.T) {
 	}
 }
 
-// decideAll clicks a button in the last row of a bundle's card, which decides all of its requests.
+// decideAll makes a person click the button that decides all requests of a bundle.
 func (h *harness) decideAll(who approvers.Identity, kind approvers.DecisionKind, shows []store.Shown) (approvers.Request, error) {
 	h.t.Helper()
 	c := workflow.Click{Inbox: h.id("click"), At: h.clock.Now(), Who: who, Kind: kind, Reason: "because", Rendering: "hash of the bundle", Channel: "C0002", MessageTS: "200.1"}
@@ -172,8 +173,8 @@ func (h *harness) offer(turn string) []store.Shown {
 	return putUp(vm)
 }
 
-// A decision about all calls of a bundle is stored as one decision for each call. Each decision contains the call's
-// digest, and the hash of the shown rendering.
+// One click decides all calls of a bundle. The store gets one decision for each call, with the call's digest and the
+// hash of the rendering that the person saw.
 func TestDecideAll(t *testing.T) {
 	h := newHarness(t)
 	for kind, state := range map[approvers.DecisionKind]approvers.State{approvers.Approve: approvers.Approved, approvers.Reject: approvers.Rejected} {
@@ -197,7 +198,8 @@ func TestDecideAll(t *testing.T) {
 	}
 }
 
-// If one call can't be decided, no call is decided, and the person is told which call it is.
+// If one call of a bundle can't be decided, a click on all calls decides no call. The person is told which call can't
+// be decided.
 func TestDecideAllOrNothing(t *testing.T) {
 	specs := []string{`issue_refund {"amount":1}`, `issue_refund {"amount":2}`, `issue_refund {"amount":3}`}
 	director := func(p *approvers.Policy) { p.Approvers[1].Members = users("U0002", "U0003") }
@@ -253,7 +255,7 @@ func TestDecideAllOrNothing(t *testing.T) {
 	}
 }
 
-// Requests that have reached different stages can't be decided together, even by a person who may decide both.
+// Requests that have reached different stages can't be decided together, even by a person who may decide all of them.
 func TestDecideAllAtOneStage(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) { p.Approvers[1].Members = users("U0002", "U0003") }))
@@ -289,7 +291,7 @@ func (h *harness) withdrawn(id string) {
 	h.ok(err)
 }
 
-// A person who has already approved one request of the bundle can approve the others together.
+// A person who has approved one request of the bundle can approve the other requests together.
 func TestDecideAllAfterOne(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) {
@@ -315,7 +317,7 @@ func TestDecideAllAfterOne(t *testing.T) {
 	}
 }
 
-// If a request is edited or moves to other people, it leaves the bundle and gets its own card.
+// If a request of a bundle is edited, or waits for other people, the request leaves the bundle and gets its own card.
 func TestBundleParts(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) {
@@ -362,8 +364,8 @@ func TestBundleNextStage(t *testing.T) {
 	}
 }
 
-// If Slack refuses a bundle, the bundle is shown elsewhere, still as one card. Each person gets a copy of the whole
-// card.
+// If Slack refuses the card of a bundle, the card is shown at other addresses, and is not split. Each person gets a
+// copy of the whole card.
 func TestBundleElsewhere(t *testing.T) {
 	h := newHarness(t)
 	rs := h.bundled(`apply_discount {"a":1}`, `apply_discount {"a":2}`)
@@ -395,7 +397,7 @@ func TestBundleElsewhere(t *testing.T) {
 	}
 }
 
-// If nobody decides a bundle, each request escalates separately.
+// If nobody decides the requests of a bundle, each request escalates separately.
 func TestBundleEscalates(t *testing.T) {
 	h := newHarness(t)
 	rs := h.bundled(`issue_refund {"amount":1}`, `issue_refund {"amount":2}`)
@@ -411,8 +413,8 @@ func TestBundleEscalates(t *testing.T) {
 	}
 }
 
-// Several calls of one step are withdrawn together. Calls that have ended do not change. A click can't withdraw calls
-// of another step together with the calls of this step.
+// Several calls of one step are withdrawn together. Calls that have ended do not change. One click can't withdraw calls
+// of two steps.
 func TestWithdrawSome(t *testing.T) {
 	h := newHarness(t)
 	rs := h.bundled(`issue_refund {"amount":1}`, `issue_refund {"amount":2}`, `issue_refund {"amount":3}`, `issue_refund {"amount":4}`)

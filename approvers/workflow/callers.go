@@ -20,14 +20,15 @@ import (
 	"countersign/store"
 )
 
-// Callers handles the requests of other agents. A request is a conversation with one turn and one call; see
+// Callers handles the requests of other agents. Another agent that calls a tool through Countersign is a caller. The
+// workflow stores each request of a caller as a conversation with one turn and one call. See
 // docs/adr/0019-the-gateway.md.
 type Callers struct{ *core }
 
 // callersTx has the parts of a transaction that concern callers.
 type callersTx struct{ *tx }
 
-// CallerProblem is the error if a caller's action is not possible.
+// CallerProblem is the error that a caller gets if the caller's action is not possible.
 type CallerProblem struct {
 	Code    CallerCode
 	Detail  string
@@ -45,7 +46,7 @@ func (p *CallerProblem) Error() string {
 // CallerCode identifies a CallerProblem.
 type CallerCode string
 
-// The problems.
+// These are the codes of CallerProblem.
 const (
 	CallerUnknown      CallerCode = "unauthorized"      // the policy has no such client any more, or with other credentials
 	CallerNotFound     CallerCode = "not_found"         // the caller has no such request
@@ -89,12 +90,13 @@ const (
 	callerPlace        = "caller/"
 )
 
-// ofCaller reports whether a conversation is a caller's request. Slack shows no messages in such a conversation.
+// ofCaller reports whether a conversation holds a caller's request. Slack shows no messages of a caller's conversation.
 func ofCaller(conversation string) bool {
 	return strings.HasPrefix(conversation, callerConversation) || approvers.IsCallerScope(conversation)
 }
 
-// callerHash returns a hash of several parts. Two different lists of parts always give different inputs of the hash.
+// callerHash returns a hash of several parts. The encoding of the parts is unambiguous: two different lists of parts
+// are never encoded as the same bytes.
 func callerHash(parts ...string) string {
 	h := sha256.New()
 	for _, p := range parts {
@@ -103,8 +105,8 @@ func callerHash(parts ...string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// conversationOf returns the id of the conversation for a client's key. The id is the same for each repetition of the
-// call.
+// conversationOf returns the id of the conversation for a client's key. A call that is repeated with the same key has
+// the same conversation.
 func conversationOf(client approvers.Client, key string) string {
 	parts := []string{"key", client.Name, key}
 	if client.ActsFor != "" {
@@ -113,9 +115,9 @@ func conversationOf(client approvers.Client, key string) string {
 	return callerConversation + callerHash(parts...)[:32]
 }
 
-// placeOf returns the place that identical calls of a client share: their arguments have the same value, in any writing.
-// Calls without a key have places of their own. So a repetition without a key finds the call that it repeats, and not a
-// call with a key.
+// placeOf returns the place of a call: a name by which the store finds identical calls of a client. Calls are identical
+// if their arguments have the same JSON value. Calls with a key and calls without a key have different places. So a
+// call without a key can repeat only another call without a key.
 func placeOf(p CallerCall) string { return placeFor(p, approvers.CanonicalArgs(p.Args)) }
 
 func placeFor(p CallerCall, args json.RawMessage) string {
@@ -129,22 +131,22 @@ func placeFor(p CallerCall, args json.RawMessage) string {
 	return callerPlace + p.Client.Name + "/" + callerHash(parts...)
 }
 
-// placesOf returns the places at which identical calls of a client may be stored. Older versions of the program stored
-// calls at a place for the exact bytes of their arguments.
+// placesOf returns the places at which identical calls of a client may be stored. Older versions of Countersign derived
+// the place from the exact bytes of the arguments.
 func placesOf(p CallerCall) []string {
 	return slices.Compact([]string{placeOf(p), placeFor(p, p.Args)})
 }
 
-// isAt reports whether a conversation is about a call or an identical one. If a damaged conversation was rebuilt, the
-// place is all that is known about the body of its request.
+// isAt reports whether a conversation belongs to a call that is identical to p. A conversation that was rebuilt after
+// damage has no hash of the request's body, so isAt compares the places.
 func isAt(conv store.Conversation, p CallerCall) bool {
 	return slices.ContainsFunc(placesOf(p), func(place string) bool {
 		return conv.Place == place || strings.HasPrefix(conv.Place, place+"/")
 	})
 }
 
-// callOfCaller returns the call of a caller's conversation. If the key belongs to an earlier request, the conversation
-// does not have this call.
+// callOfCaller returns the call of a caller's conversation. If the conversation's key stands for a request of another
+// conversation, callOfCaller returns no call.
 func callOfCaller(r store.Reader, conversation string) ([]store.Call, error) {
 	conv, err := r.Conversation(conversation)
 	if err != nil || conv.Caller == nil {
@@ -157,14 +159,14 @@ func callOfCaller(r store.Reader, conversation string) ([]store.Call, error) {
 	return []store.Call{call}, nil
 }
 
-// Mend closes the damaged record that a read error names. Mend returns true if another read is worth it.
+// Mend closes the damaged record that a read error names. If Mend returns true, the read can be tried again.
 func (w *Callers) Mend(ctx context.Context, err error) bool {
 	var row *store.DamagedError
 	return errors.As(err, &row) && w.closeDamaged(ctx, row.Damage)
 }
 
-// Propose stores a client's call, and decides whether the call may run, waits for people, or is refused. A repetition
-// with the same key returns the existing request. In that case, again is true.
+// Propose stores a client's call, and decides whether the call may run, waits for people, or is refused. If the call
+// repeats an earlier call, Propose returns the existing request, and the second result is true.
 func (w *Callers) Propose(ctx context.Context, p CallerCall) (id string, again bool, err error) {
 	team := ""
 	if w.Team != nil {
@@ -256,8 +258,9 @@ func (t callersTx) propose(p CallerCall, team string) (id string, again bool, er
 	return call.ID, false, t.cards.showStep([]string{asked})
 }
 
-// repeated returns the request that a call repeats, or "". If the call has a key, it repeats the request with this key.
-// Without a key, the call repeats the client's last identical call, if the result of that call was not delivered.
+// t.repeated returns the request that a call repeats, or "". A call with a key repeats the client's request with the
+// same key. A call without a key repeats the client's last identical call without a key, until the result of the last
+// call is delivered.
 func (t callersTx) repeated(p CallerCall) (string, error) {
 	if p.Key == "" {
 		for _, place := range placesOf(p) {
@@ -283,8 +286,8 @@ func (t callersTx) repeated(p CallerCall) (string, error) {
 	return conv.Caller.Request, nil
 }
 
-// client returns the client with its settings in the current policy. The credentials were checked earlier, under the
-// policy that was in force at that time.
+// client checks that the current policy has the client with the same credentials, and returns the client's current
+// settings. The credentials were checked earlier, perhaps under another policy.
 func (t callersTx) client(c approvers.Client) (approvers.Client, error) {
 	now, ok := t.policy.Client(c.Name)
 	if !ok || !now.Same(c) {
@@ -294,8 +297,8 @@ func (t callersTx) client(c approvers.Client) (approvers.Client, error) {
 	return now, nil
 }
 
-// admissible checks whether a client may make a call at all. If a client runs a tool itself, the bot need not know the
-// tool.
+// admissible checks whether a client may propose a call. If the client runs the tool itself, Countersign does not need
+// a definition of the tool.
 func (t callersTx) admissible(p CallerCall) (Tool, map[string]any, error) {
 	tool, ok := t.tool(p.Tool)
 	if !p.Client.MayUse(t.policy, p.Tool) || ok && tool.Asks {
@@ -320,7 +323,8 @@ func (t callersTx) admissible(p CallerCall) (Tool, map[string]any, error) {
 	return tool, args, nil
 }
 
-// ToolOf finds the tool of a call by its name and the hash of its definition. The tool may be known only to its caller.
+// ToolOf finds the tool of a call by the tool's name and the hash of the tool's definition. A tool without a definition
+// in Countersign has the hash approvers.UndeclaredHash.
 func ToolOf(tools Tools, name, hash string) (Tool, bool) {
 	tool, ok := tools.Tool(name)
 	return orUndeclared(tool, ok, name, hash)
@@ -333,19 +337,19 @@ func orUndeclared(tool Tool, ok bool, name, hash string) (Tool, bool) {
 	return tool, ok
 }
 
-// undeclared stands for a tool that only its caller knows.
+// undeclared returns a Tool for a tool that has no definition in Countersign. Its caller runs the tool.
 func undeclared(name string) Tool {
 	return Tool{Name: name, Hash: approvers.UndeclaredHash(name), Effect: approvers.Unprotected, Check: func(json.RawMessage) error { return nil }}
 }
 
-// toolOf is like ToolOf, with the transaction's tools.
+// toolOf is like ToolOf, but uses the transaction's tools.
 func (t *tx) toolOf(name, hash string) (Tool, bool) {
 	tool, ok := t.tool(name)
 	return orUndeclared(tool, ok, name, hash)
 }
 
-// If the client's last request for the identical call was rejected, and the rejection still holds, rejected returns
-// this request.
+// t.rejected returns the client's last request for an identical call if people rejected the request less than
+// RejectionHolds ago. In all other cases, rejected returns "".
 func (t callersTx) rejected(p CallerCall, client approvers.Client) (string, error) {
 	if client.RejectionHolds == 0 {
 		return "", nil
@@ -400,10 +404,10 @@ func (t callersTx) withinLimits(turn approvers.Turn, call store.Call, client app
 	return nil
 }
 
-// counterCaller returns the key of the counter for a client's requests that were shown to people.
+// counterCaller returns the key of the counter for a client's requests that people were asked to approve.
 func counterCaller(name string) string { return "client/" + name }
 
-// own reads a request, if the request belongs to the client.
+// t.own reads a request of the client. If the request belongs to another client, the error is CallerNotFound.
 func (t callersTx) own(client approvers.Client, id string) (store.Conversation, store.Call, error) {
 	if _, err := t.client(client); err != nil {
 		return store.Conversation{}, store.Call{}, err
@@ -440,7 +444,7 @@ func (w *Callers) Claim(ctx context.Context, client approvers.Client, id, hash s
 	return err
 }
 
-// givers asks Slack about the people whose grants may cover the run of a request.
+// givers looks up people in Slack: the authors of the grants that may cover the run of a request.
 func (w *Callers) givers(ctx context.Context, client approvers.Client, id string) (grantOwners, error) {
 	execution := ""
 	err := w.Store.View(ctx, func(r store.Reader) error {
@@ -454,8 +458,8 @@ func (w *Callers) givers(ctx context.Context, client approvers.Client, id string
 	return (&Runs{w.core}).grantOwners(ctx, execution)
 }
 
-// claim returns a problem if the call may not run. Even then, the changes of the transaction are committed. For
-// example, the claim may find that the policy requires more approvals.
+// claim returns a problem if the call may not run. The problem is not an error, because the transaction must be
+// committed. For example, claim may reopen a request because the current policy requires more approvals.
 func (t callersTx) claim(client approvers.Client, id, hash string, givers grantOwners) (*CallerProblem, error) {
 	conv, call, err := t.own(client, id)
 	if err != nil {
@@ -489,7 +493,7 @@ func (t callersTx) claim(client approvers.Client, id, hash string, givers grantO
 	return &CallerProblem{Code: CallerNotApproved, Request: id}, nil
 }
 
-// lapsed ends a call that needed no approval, if its caller did not claim it in time.
+// lapsed ends a call that needed no approval, if the caller did not claim the call in time.
 func (t callersTx) lapsed(call store.Call, e approvers.Execution) (bool, error) {
 	if e.Request != "" || call.Outcome != "" {
 		return false, nil
@@ -507,8 +511,8 @@ func hashOf(args json.RawMessage) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Report records how a client's run ended. A report of approvers.ExecutionUnknown asks people. A later report of the
-// client still counts, as long as no person has answered.
+// Report records how a client's run ended. If the client reports approvers.ExecutionUnknown, Countersign asks people
+// what happened. Until a person answers, the client may report the real outcome.
 func (w *Callers) Report(ctx context.Context, client approvers.Client, id string, state approvers.ExecutionState, text string) error {
 	return w.record(ctx, "outcome of a caller", func(t *tx) error {
 		conv, call, err := t.callers.own(client, id)
@@ -550,7 +554,7 @@ func (w *Callers) Report(ctx context.Context, client approvers.Client, id string
 	})
 }
 
-// Withdraw takes a request back before its run begins.
+// Withdraw ends a request of the client before the call's run begins.
 func (w *Callers) Withdraw(ctx context.Context, client approvers.Client, id, reason string) error {
 	return w.update(ctx, "withdraw for a caller", func(t *tx) error {
 		conv, call, err := t.callers.own(client, id)
@@ -615,8 +619,9 @@ func (w *Callers) Answer(ctx context.Context, client approvers.Client, id string
 	})
 }
 
-// Overdue is the handler of store.TimerOutcome. Overdue ends a call that needed no approval, if its caller did not
-// claim it in time. Overdue asks people about a run, if its caller did not report the outcome in time.
+// Overdue is the handler of store.TimerOutcome. If a call needs no approval and its caller did not claim the call in
+// time, Overdue ends the call. If the caller did not report the outcome of a run in time, Overdue asks people what
+// happened.
 func (w *Callers) Overdue(ctx context.Context, timer store.Timer) error {
 	return w.update(ctx, "overdue", func(t *tx) error {
 		e, err := t.Execution(timer.Ref)
@@ -640,13 +645,13 @@ func (w *Callers) Overdue(ctx context.Context, timer store.Timer) error {
 	})
 }
 
-// wait sets the timer for a call that needs no approval. The caller has to claim the call before this time.
+// wait sets the timer for a call that needs no approval. The caller has to claim the call before the timer is due.
 func (t callersTx) wait(e approvers.Execution, agent string) error {
 	p, _ := t.policy.Tool(e.Tool, agent)
 	return t.SetTimer(store.Timer{Kind: store.TimerOutcome, Ref: e.ID, Due: t.now.Add(p.RunWithin)})
 }
 
-// lease sets the timer for a run. The caller has to report the outcome before this time.
+// lease sets the timer for a run. The caller has to report the outcome before the timer is due.
 func (t callersTx) lease(e approvers.Execution) error {
 	within := time.Hour // the client was removed from the policy meanwhile
 	if c, ok := t.policy.Client(e.Caller); ok {
@@ -655,7 +660,7 @@ func (t callersTx) lease(e approvers.Execution) error {
 	return t.SetTimer(store.Timer{Kind: store.TimerOutcome, Ref: e.ID, Due: t.now.Add(within)})
 }
 
-// follow counts a request of a caller, and wakes the callers that wait for the request.
+// t.follow counts a request of a caller, and wakes the callers that wait for the request.
 func (t callersTx) follow(r approvers.Request, _ []approvers.Event) error {
 	if r.Facts.Caller == nil {
 		return nil
@@ -675,15 +680,15 @@ func (t callersTx) follow(r approvers.Request, _ []approvers.Event) error {
 	return t.PutSetting(s)
 }
 
-// called records that a call has changed. After the commit, each caller that waits for this call is woken. Calls of
-// Countersign's own agent are ignored.
+// t.called records that a call has changed. After the commit, each caller that waits for the call is woken. called
+// ignores calls of Countersign's own agent.
 func (t callersTx) called(call string) {
 	if strings.HasPrefix(call, "req_") {
 		t.changedCalls[call] = true
 	}
 }
 
-// end ends the turn of a caller's request. The call of the request has its result.
+// t.end ends the turn of a caller's request after the request's call got its result.
 func (t callersTx) end(turn approvers.Turn) error {
 	conv, err := t.Conversation(turn.Conversation)
 	if err != nil {
@@ -717,14 +722,15 @@ func (w *Callers) PublishReceiptKey(ctx context.Context, id string, public []byt
 	})
 }
 
-// callersWaiting holds the callers of this process that wait for a change of their requests, by call. A caller reads
-// the request again after each wake-up, so a wake-up without a change does no harm.
+// callersWaiting holds the callers that wait in this process for changes of their requests. The keys are the ids of the
+// calls. A caller reads the request after each wake-up, so a wake-up without a change does no harm.
 type callersWaiting struct {
 	mu sync.Mutex
 	by map[string]map[chan struct{}]bool
 }
 
-// Watch returns a channel. The channel gets a value after each change of a request. stop must be called at the end.
+// Watch returns a channel that gets a value after each change of a request. To end the watch, the function that called
+// Watch must call stop.
 func (w *Callers) Watch(id string) (changed <-chan struct{}, stop func()) {
 	c := make(chan struct{}, 1)
 	x := &w.waiting

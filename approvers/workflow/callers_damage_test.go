@@ -14,7 +14,7 @@ import (
 	"countersign/store"
 )
 
-// spoil damages one record of the store, and starts a new process on it.
+// spoil damages one record of the store, and starts a new process on the damaged store.
 func (h *harness) spoil(bucket, id string) {
 	h.t.Helper()
 	h.ok(h.store.Close())
@@ -34,9 +34,9 @@ func (h *harness) spoil(bucket, id string) {
 	h.ok(h.Runs.Recover(h.ctx(), store.AllShares))
 }
 
-// One record of a caller's request is damaged, in each state of the request. The call runs at most once, and only if it
-// was allowed. A call that has run is never reported as not run. The call gets its result, and the caller can read the
-// result. A repeated key finds the call.
+// The test damages one record of a caller's request, in each state of the request. The call must run at most once, and
+// only if it was allowed. The result of a call that has run must not say that the call did not run. The call must get a
+// result that the caller can read. A repetition with the same key must find the call.
 func TestCallersDamaged(t *testing.T) {
 	const refund, search = `issue_refund {"amount": 5}`, `search_orders {}`
 	for state, spec := range map[string]string{
@@ -81,7 +81,7 @@ func TestCallersDamaged(t *testing.T) {
 				hash := hashText(v.Execution.Args)
 				h.spoil(bucket, record)
 
-				// After the damage, people and the caller continue.
+				// After the damage, people decide the request, and the caller runs the call.
 				var denied *approvers.Denied
 				var problem *workflow.CallerProblem
 				if v.Request != nil {

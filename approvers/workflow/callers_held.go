@@ -10,8 +10,8 @@ import (
 	"countersign/store"
 )
 
-// Start lets an approved call begin that waits for its caller. If the call does not wait, or has already begun, Start
-// changes nothing.
+// Start begins an approved call that waits until its caller asks for the result. If the call does not wait for its
+// caller, or has begun already, Start changes nothing.
 func (w *Callers) Start(ctx context.Context, client approvers.Client, id string) error {
 	return w.update(ctx, "start for a caller", func(t *tx) error {
 		conv, call, err := t.callers.own(client, id)
@@ -29,8 +29,8 @@ func (w *Callers) Start(ctx context.Context, client approvers.Client, id string)
 	})
 }
 
-// Delivered records that the caller has received the final state of a request. From then on, the identical call is a
-// new request.
+// Delivered records that the caller has received the final state of a request. If the caller then proposes an identical
+// call, the identical call is a new request.
 func (w *Callers) Delivered(ctx context.Context, client approvers.Client, id string) error {
 	return w.update(ctx, "delivered to a caller", func(t *tx) error {
 		conv, call, err := t.callers.own(client, id)
@@ -43,8 +43,9 @@ func (w *Callers) Delivered(ctx context.Context, client approvers.Client, id str
 	})
 }
 
-// Undelivered removes the mark that a request's last state was delivered. The caller calls Undelivered if it did not
-// wait for the answer. The next identical call gets the result, unless the call became a new request in the meantime.
+// Undelivered undoes Delivered. The gateway calls Undelivered if the caller closed its connection before it received
+// the answer. The caller's next identical call then gets the stored result. If another identical call became a new
+// request in the meantime, the next call repeats the new request.
 func (w *Callers) Undelivered(ctx context.Context, client approvers.Client, id string) error {
 	return w.update(ctx, "not delivered to a caller", func(t *tx) error {
 		conv, _, err := t.callers.own(client, id)
@@ -57,7 +58,8 @@ func (w *Callers) Undelivered(ctx context.Context, client approvers.Client, id s
 	})
 }
 
-// HungUp records how long a client kept a connection open that held one of its calls.
+// HungUp records that a client closed the connection on which it waited for a call. The parameter after is how long the
+// connection was open.
 func (w *Callers) HungUp(ctx context.Context, client approvers.Client, after time.Duration) error {
 	return w.update(ctx, "a caller hung up", func(t *tx) error {
 		if _, err := t.callers.client(client); err != nil {

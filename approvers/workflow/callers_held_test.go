@@ -11,7 +11,7 @@ import (
 	"countersign/store"
 )
 
-// heldCall is a call of ci over MCP, which has no key.
+// heldCall returns a call of the client ci without a key. A call over MCP has no key.
 func heldCall(spec string, change ...func(*workflow.CallerCall)) workflow.CallerCall {
 	c := callerCall("", spec, func(c *workflow.CallerCall) { c.Body, c.Mode, c.Edits, c.Waits = "", approvers.ExecuteMode, true, true })
 	for _, f := range change {
@@ -20,8 +20,8 @@ func heldCall(spec string, change ...func(*workflow.CallerCall)) workflow.Caller
 	return c
 }
 
-// repeats proposes a call. The test fails if the call does not become the request want. If want is "", the call must
-// become a new request.
+// h.repeats proposes a call. The parameter want is the id of the request that the call must repeat. If this parameter
+// is "", the call must become a new request.
 func (h *harness) repeats(c workflow.CallerCall, want string) string {
 	h.t.Helper()
 	id, again, err := h.Callers.Propose(h.ctx(), c)
@@ -32,8 +32,9 @@ func (h *harness) repeats(c workflow.CallerCall, want string) string {
 	return id
 }
 
-// Without a key, a client's identical call counts as a repetition until the result was delivered. A call with a key
-// never repeats a call without a key. A call without a key never repeats a call with a key.
+// A client's call without a key repeats the client's identical earlier call until the result of the earlier call is
+// delivered. A call with a key never repeats a call without a key, and a call without a key never repeats a call with a
+// key.
 func TestCallersRepeat(t *testing.T) {
 	h := newCallerHarness(t)
 	const spec = `issue_refund {"amount": 5}`
@@ -54,7 +55,7 @@ func TestCallersRepeat(t *testing.T) {
 	h.ok(h.Callers.Delivered(h.ctx(), ci, first))
 	second := h.repeats(heldCall(spec), "")
 
-	// A rejection holds for calls with and without a key.
+	// A rejection applies to identical calls with a key, and to identical calls without a key.
 	h.reject(lead, second)
 	h.ok(h.Callers.Delivered(h.ctx(), ci, second))
 	h.repeats(heldCall(spec), second)
@@ -72,8 +73,8 @@ func TestCallersRepeat(t *testing.T) {
 	}
 }
 
-// A call is identical to another one if its arguments have the same value, however the client writes them. What is
-// stored, shown and run are the bytes of the first call.
+// Two calls are identical if their arguments have the same JSON value, even if the bytes differ. The bytes of the first
+// call are stored, shown and run.
 func TestCallersRepeatInOtherWriting(t *testing.T) {
 	h := newCallerHarness(t)
 	executes := func(c *workflow.CallerCall) { c.Mode = approvers.ExecuteMode }
@@ -98,7 +99,8 @@ func TestCallersRepeatInOtherWriting(t *testing.T) {
 	h.repeats(heldCall(`issue_refund {"amount": 1000, "note": "é"}`), "")
 }
 
-// An older version of the program stored a call at a place for its exact bytes. The call is found there.
+// An older version of Countersign stored a call at a place that it derived from the exact bytes of the arguments. A
+// repetition must find this call.
 func TestCallersRepeatOfAnOlderStore(t *testing.T) {
 	h := newCallerHarness(t)
 	const spec = `issue_refund {"note": "x", "amount": 100}`
@@ -135,8 +137,8 @@ func TestCallersRepeatOfAnOlderStore(t *testing.T) {
 	}
 }
 
-// An approved call waits for its caller, unless the policy or the caller says otherwise. If the caller does not return
-// in time, the call expires.
+// An approved call waits until its caller asks for the result. With a setting in the policy, or at the caller's
+// request, the call runs immediately. If the caller does not ask in time, the call expires.
 func TestCallersStart(t *testing.T) {
 	h := newCallerHarness(t)
 	due := func(id string) bool {
@@ -181,7 +183,7 @@ func TestCallersStart(t *testing.T) {
 	}
 }
 
-// An approved call whose caller does not return expires.
+// An approved call expires if its caller does not ask for the result in time.
 func TestCallersStartTooLate(t *testing.T) {
 	h := newCallerHarness(t)
 	late := h.repeats(heldCall(`issue_refund {"amount": 2}`), "")
@@ -194,8 +196,8 @@ func TestCallersStartTooLate(t *testing.T) {
 	}
 }
 
-// The gateway learns a client's waiting time from two hang-ups after the same time. Interruptions, and hang-ups at one
-// moment, teach nothing.
+// The gateway estimates how long a client waits from two hang-ups after about the same time. A very early hang-up is an
+// interruption, and is ignored. Several hang-ups at the same moment count as one hang-up.
 func TestCallersPatience(t *testing.T) {
 	h := newCallerHarness(t)
 	hangUp := func(after, want time.Duration) {

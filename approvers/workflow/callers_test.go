@@ -17,7 +17,7 @@ import (
 	"countersign/store"
 )
 
-// ci is the client of these tests. Alice answers for this client.
+// ci is the client of these tests. Alice is its owner.
 var ci = approvers.Client{
 	Name: "ci", Title: "CI bot", Token: "hash", Agent: "support", Owner: "U0100", Tools: []string{"*"}, Audience: "ci",
 	MaxPending: 3, RejectionHolds: 10 * time.Minute, OutcomeWithin: time.Hour,
@@ -32,14 +32,15 @@ var other = func() approvers.Client {
 
 func withClients(p *approvers.Policy) { p.Clients = []approvers.Client{ci, other} }
 
-// newCallerHarness is a harness whose policy has the clients.
+// newCallerHarness returns a harness whose policy has the clients ci and other.
 func newCallerHarness(t testing.TB, change ...func(*approvers.Policy)) *harness {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", append([]func(*approvers.Policy){withClients}, change...)...))
 	return h
 }
 
-// callerCall is a call of ci in the mode decide, such as "issue_refund {}".
+// callerCall returns a call of the client ci in the mode decide. spec is the tool and its arguments, such as
+// "issue_refund {}".
 func callerCall(key, spec string, change ...func(*workflow.CallerCall)) workflow.CallerCall {
 	tool, args, _ := strings.Cut(spec, " ")
 	c := workflow.CallerCall{Client: ci, Key: key, Body: spec, Mode: approvers.DecideMode, Tool: tool, Args: json.RawMessage(args), Summary: "the tests passed"}
@@ -49,7 +50,7 @@ func callerCall(key, spec string, change ...func(*workflow.CallerCall)) workflow
 	return c
 }
 
-// callerAsks lets a client propose a call, and returns the request's id.
+// callerAsks makes a client propose a call, and returns the request's id.
 func (h *harness) callerAsks(c workflow.CallerCall) string {
 	h.t.Helper()
 	id, _, err := h.Callers.Propose(h.ctx(), c)
@@ -64,7 +65,7 @@ func (h *harness) callerView(client, id string) view.CallerRequest {
 	return v
 }
 
-// claims lets ci claim a request with its current arguments.
+// h.claims makes the client ci claim a request with the request's current arguments.
 func (h *harness) claims(id string) error {
 	h.t.Helper()
 	return h.Callers.Claim(h.ctx(), ci, id, hashText(h.callerView("ci", id).Execution.Args))
@@ -76,7 +77,7 @@ func hashText(args []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// wantProblem checks that an error is a caller's problem with a code.
+// wantProblem checks that an error is a workflow.CallerProblem with the given code.
 func wantProblem(t testing.TB, err error, code workflow.CallerCode) {
 	t.Helper()
 	var p *workflow.CallerProblem
@@ -93,7 +94,7 @@ func (h *harness) runs(id string, want approvers.ExecutionState) {
 }
 
 // The people who ask for a call can't approve the call. These people are the caller's owner, and the person for whom
-// the caller claims to act. The claim gives that person no rights.
+// the caller says that it acts. The caller's statement gives this person no rights.
 func TestCallersRequesters(t *testing.T) {
 	h := newCallerHarness(t, func(p *approvers.Policy) {
 		p.Approvers[1].Members = users("U0002", "U0100", "U0300")
@@ -136,8 +137,8 @@ func TestCallersRequesters(t *testing.T) {
 	wantProblem(t, h.Callers.Withdraw(h.ctx(), gone, id, ""), workflow.CallerUnknown)
 }
 
-// A call does not run if the policy no longer lets its client make the call. Earlier decisions do not matter. When the
-// policy changes, a waiting or approved request is voided. At the latest, this happens at the start of the run.
+// A call does not run if the current policy forbids its client to make the call, even if people have approved the call.
+// After a change of the policy, a waiting or approved request is voided, at the latest when its run would start.
 func TestCallersForbidden(t *testing.T) {
 	for what, change := range map[string]func(*approvers.Policy){
 		"the client is gone":     func(p *approvers.Policy) { p.Clients = p.Clients[1:] },
@@ -177,8 +178,8 @@ func TestCallersForbidden(t *testing.T) {
 	}
 }
 
-// If a caller does not report its run, the outcome is unknown, and the bot asks the roles and the owner. Restarts don't
-// matter.
+// If a caller does not report the outcome of its run, the outcome is unknown. The bot then asks the approving roles and
+// the caller's owner, even after a restart.
 func TestCallersUnknown(t *testing.T) {
 	h := newCallerHarness(t)
 	ask := func(key string) string {
@@ -220,8 +221,8 @@ func TestCallersUnknown(t *testing.T) {
 	h.runs(id, approvers.ExecutionFailed)
 }
 
-// A caller must also claim a call that needs no approval. The claim must come in time, and within the limit for all
-// requests of the client. A pause prevents the claim.
+// A caller must also claim a call that needs no approval. The claim must come in time, and the limit of automatic runs
+// counts all requests of the client. A pause prevents the claim.
 func TestCallersAutomatic(t *testing.T) {
 	h := newCallerHarness(t)
 	id := h.callerAsks(callerCall("1", `search_orders {}`))
@@ -279,8 +280,8 @@ func TestCallersClaimChecksAgain(t *testing.T) {
 		t.Errorf("with another definition it is %q", v.Call.Outcome)
 	}
 
-	// Suppose that only the caller knows a tool. If a tool with the same name appears, requests for the caller's tool
-	// are voided.
+	// The tool deploy is defined only by the caller. If Countersign gets a tool with the same name, requests for the
+	// caller's tool are voided.
 	id = h.callerAsks(callerCall("2", `deploy {"version": "1"}`))
 	h.approve(fin1, id)
 	h.tools.asks("deploy")
@@ -297,7 +298,7 @@ func TestCallersClaimChecksAgain(t *testing.T) {
 	}
 }
 
-// Limits apply to one client alone. A rejection applies to the identical call.
+// The limits of one client do not affect other clients. A rejection applies only to identical calls.
 func TestCallersLimits(t *testing.T) {
 	h := newCallerHarness(t)
 	first := h.callerAsks(callerCall("0", `issue_refund {"amount": 0}`))
@@ -333,7 +334,7 @@ func TestCallersLimits(t *testing.T) {
 	wantProblem(t, err, workflow.CallerTool)
 }
 
-// A grant for a client's call covers only calls of this client.
+// A grant for a client's call covers only calls of the same client.
 func TestCallersGrants(t *testing.T) {
 	h := newCallerHarness(t, func(p *approvers.Policy) {
 		p.Tools[2].Grants = approvers.GrantTerms{Uses: 5, Within: time.Hour, Same: []string{"order_id"}}
@@ -368,7 +369,7 @@ func TestCallersGrants(t *testing.T) {
 }
 
 // When a store is restored from a backup, the approvals of callers' calls are voided, and the outcomes of callers' runs
-// are unknown. Erased data is gone.
+// are unknown. An erasure removes the texts of a caller's request.
 func TestCallersRestored(t *testing.T) {
 	h := newCallerHarness(t)
 	pending, automatic, approved, running, ended := h.callerAsks(callerCall("1", `issue_refund {"amount": 1}`)), h.callerAsks(callerCall("2", `search_orders {}`)),
@@ -394,9 +395,9 @@ func TestCallersRestored(t *testing.T) {
 	}
 }
 
-// A process may be killed before or after any commit in the life of a request. If an action of the caller or of a
-// person got no answer, they repeat the action. The tool is never run twice, no approval is lost, and each call ends.
-// The caller's webhook gets the changes.
+// The test kills the process before or after each commit in the life of a caller's request. If an action got no answer,
+// the caller or the person repeats the action. The tool must not run twice, no approval may be lost, and each call must
+// end. The caller's webhook must be notified of the changes.
 func TestCallersKilled(t *testing.T) {
 	points := 0
 	for at := 0; ; at++ {
@@ -415,7 +416,8 @@ func TestCallersKilled(t *testing.T) {
 		}
 		h.ok(h.store.Close())
 		h.open(wrap)
-		// If the process is killed during a step, try repeats the step in the next process.
+		// The function try runs a step. If the process is killed during the step, this function repeats the step in a
+		// new process.
 		try := func(step func() error) (err error) {
 			armed = true
 			defer func() { armed = false }()
@@ -499,8 +501,7 @@ func TestCallersKilled(t *testing.T) {
 	}
 }
 
-// A caller that waits for a request is woken by each change of this request. Changes of other requests do not wake the
-// caller.
+// A change of a request wakes the caller that waits for the request. Changes of other requests do not wake the caller.
 func TestCallersWatch(t *testing.T) {
 	h := newCallerHarness(t)
 	id, second := h.callerAsks(callerCall("1", `issue_refund {"amount": 5}`)), h.callerAsks(callerCall("2", `issue_refund {"amount": 6}`))
@@ -546,7 +547,8 @@ func TestCallersWatch(t *testing.T) {
 	}
 }
 
-// The texts of a caller's request are erased when their retention ends, unless the outcome of its run is unknown.
+// The texts of a caller's request are erased when their retention time ends. If the outcome of the request's run is
+// unknown, the texts are kept.
 func TestCallersRetention(t *testing.T) {
 	h := newCallerHarness(t, func(p *approvers.Policy) {
 		p.Retention = approvers.Retention{Conversations: 90 * aDay, Records: 3 * 365 * aDay}
@@ -572,9 +574,9 @@ func TestCallersRetention(t *testing.T) {
 	}
 }
 
-// The person for whom a client provably acts is a requester. This person can't approve, but can withdraw. A person
-// can't see a request that was made for another person. The client itself also can't see it. The client can't name
-// another person as the requester.
+// A client can prove that it acts for a person. This person is then a requester, who can withdraw the request but can't
+// approve it. The client can handle the request only on behalf of the same person. The client can't name another person
+// as the requester.
 func TestCallersActForPeople(t *testing.T) {
 	h := newCallerHarness(t, func(p *approvers.Policy) {
 		p.Clients[0].Token, p.Clients[0].OAuth = "", &approvers.OAuth{Issuer: "https://login.example.com", Subject: "ci-id", Person: "slack", Algorithm: "RS256"}
@@ -615,7 +617,8 @@ func TestCallersActForPeople(t *testing.T) {
 		t.Errorf("the person can't withdraw: %v", err)
 	}
 
-	// A rejection applies to the same person only. Other credentials count as another client.
+	// A rejection applies only to the person for whom the client acted. A client with other credentials counts as
+	// another client.
 	h.reject(lead, clients)
 	if asks(own, "again") != clients || asks(forUser("U0300"), "again") == clients {
 		t.Error("a rejection of the client's own call holds for a person, or not for the client")

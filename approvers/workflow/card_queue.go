@@ -11,8 +11,8 @@ import (
 	"countersign/store"
 )
 
-// changeCardQueue changes an address's queue, shows the requests that leave it, and updates the notice. changeCardQueue
-// returns the new queue.
+// changeCardQueue changes the card queue of an address, shows the requests that leave the queue, and updates the notice
+// about the queue. changeCardQueue returns the new queue.
 func (t cardsTx) changeCardQueue(address string, change func(*settings.CardQueue)) (settings.CardQueue, error) {
 	l, s, err := settings.ReadCardQueue(t.Tx, address)
 	if err != nil {
@@ -49,9 +49,10 @@ func (t cardsTx) changeCardQueue(address string, change func(*settings.CardQueue
 	return l, nil
 }
 
-// enqueueCard counts a request at an address before its card is shown there. enqueueCard returns true if the request
-// has to wait in the queue. The approval of such a request will need a typed value. If a request is already counted at
-// the address, it does not wait again. A bundle's requests wait together.
+// enqueueCard counts a request at an address before the address shows the request's card. enqueueCard returns true if
+// the request has to wait in the queue. The approval of a request that had to wait needs a typed value. If the request
+// is counted at the address already, enqueueCard does not add the request to the queue. The requests of a bundle wait
+// together.
 func (t cardsTx) enqueueCard(id, address string) (waits bool, err error) {
 	most := t.policy.Caps.Approver
 	r, err := t.Request(id)
@@ -97,8 +98,8 @@ func (t cardsTx) wantQueued(r approvers.Request, to string) error {
 	return t.wantThere(r, to)
 }
 
-// wantThere shows a request at an address, in one of three forms: an escalation to a lead, a part of its bundle, or its
-// own card.
+// wantThere shows a request at an address. The request is shown as an escalation to a lead, as a part of its bundle, or
+// with its own card.
 func (t cardsTx) wantThere(r approvers.Request, to string) error {
 	if !slices.Contains(t.addresses(r), to) {
 		for _, lead := range r.Joined {
@@ -125,9 +126,9 @@ func (t cardsTx) showNextQueued(id, address string) error {
 	return t.linkCard(id) // removes the note in the asker's thread that the request waits in the queue
 }
 
-// leaveCardQueues removes a request from the queues of addresses where it can no longer be decided. leaveCardQueues
-// returns true if the request is still pending but has left an address. The bot must show the card of such a request at
-// another address.
+// leaveCardQueues removes a request from the queues of addresses whose people can't decide the request any more. If the
+// request is pending and has left a queue, leaveCardQueues returns true. The function that calls leaveCardQueues must
+// then show the request's card at its other addresses.
 func (t cardsTx) leaveCardQueues(r approvers.Request, unbundled bool) (approvers.Request, bool, error) {
 	if len(r.QueuedAt) == 0 {
 		return r, false, nil
@@ -159,7 +160,8 @@ func (t cardsTx) leaveCardQueues(r approvers.Request, unbundled bool) (approvers
 	return r, dequeued, nil
 }
 
-// recountCardQueues updates the queues of a request after a change of the policy's cap or card addresses.
+// recountCardQueues updates a request's queues after a policy change. The policy may have changed the cap on open
+// cards, or the addresses of cards.
 func (t cardsTx) recountCardQueues(id string) error {
 	r, err := t.Request(id)
 	if err != nil || r.State != approvers.Pending {
@@ -194,8 +196,8 @@ func (t cardsTx) recountCardQueues(id string) error {
 	return t.PutRequest(r)
 }
 
-// places returns the addresses of a pending request's cards: the addresses of its stage's people, of leads that
-// escalation added, and of stand-ins.
+// t.places returns the addresses of a pending request's cards. These are the addresses of the stage's approvers, of
+// stand-ins, and of leads that an escalation added.
 func (t cardsTx) places(r approvers.Request) []string {
 	out := t.addresses(r)
 	for _, i := range r.Invited {
@@ -212,7 +214,7 @@ func (t cardsTx) places(r approvers.Request) []string {
 }
 
 // queueRecipients returns the addresses of the roles whose cards go to a channel. If the channel can't show the notice
-// about its queue, the roles' members get it by direct message.
+// about its queue, the members of these roles get the notice by direct message.
 func (t cardsTx) queueRecipients(channel string) (places []string) {
 	for _, role := range t.policy.Approvers {
 		if strings.HasPrefix(channel, store.ToChannel) && t.cardAddress(role.Name) == channel {
@@ -222,7 +224,8 @@ func (t cardsTx) queueRecipients(channel string) (places []string) {
 	return places
 }
 
-// unseen reports whether a request is in the queue at all its addresses, so nobody can see its card.
+// t.unseen reports whether a request waits in the queue of every one of its addresses. In this case, nobody can see the
+// request's card.
 func (t cardsTx) unseen(r approvers.Request) (bool, error) {
 	if len(r.QueuedAt) == 0 {
 		return false, nil

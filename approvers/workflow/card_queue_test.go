@@ -20,7 +20,7 @@ func capped(hash string, most int) *approvers.Policy {
 	return policy(hash, func(p *approvers.Policy) { p.Caps.Approver = most })
 }
 
-// asked lets alice ask for refunds, each in its own conversation, and returns their requests.
+// asked makes alice ask for n refunds, each in its own conversation. asked returns the requests of these refunds.
 func (h *harness) asked(n int) []approvers.Request {
 	h.t.Helper()
 	var out []approvers.Request
@@ -36,7 +36,7 @@ func (h *harness) lineAt(address string) invariants.CardQueue {
 	return readStore(h, func(r store.Reader) (invariants.CardQueue, error) { return invariants.CardQueueAt(r, address) })
 }
 
-// line describes how many cards are open for the Team Lead, and which of the requests wait in the queue.
+// line returns how many cards are open for the team lead, and which of the requests wait in the team lead's card queue.
 func (h *harness) line(rs []approvers.Request) string {
 	h.t.Helper()
 	l := h.lineAt("role:team-lead")
@@ -69,7 +69,7 @@ func (h *harness) shownOnCards(rs []approvers.Request) string {
 }
 
 // Requests above the cap wait in the queue without a card. When an open card ends for any reason, the next request in
-// the queue gets its card. Its approval needs a typed value.
+// the queue gets its card. The approval of a request that has waited in the queue needs a typed value.
 func TestLine(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(capped("policy-1", 2))
@@ -100,8 +100,8 @@ func TestLine(t *testing.T) {
 	h.wantLine(rs, "0 open, [] wait")
 }
 
-// People are told about the queue once, and the bot keeps this notice up to date. The notice is removed when the queue
-// is empty. The next queue gets a new notice.
+// When a card queue begins to fill, people get one notice about the queue, which the bot keeps up to date. When the
+// queue is empty, the bot removes the notice. When the queue fills again, people get a new notice.
 func TestLineNotice(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(capped("policy-1", 1))
@@ -168,8 +168,8 @@ func TestLineOfBundles(t *testing.T) {
 	h.run(rs[2].Execution, "ok")
 }
 
-// A lead also does not get too many cards. Escalated requests wait in the lead's queue. They are shown one after the
-// other, as escalations.
+// The cap on open cards also applies to leads. Escalated requests wait in the lead's card queue, and are shown one
+// after the other as escalations.
 func TestLineOfEscalations(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(capped("policy-1", 2))
@@ -204,8 +204,8 @@ func TestLineOfEscalations(t *testing.T) {
 	}
 }
 
-// Cards that are already open count towards a new cap. With a higher cap, or no cap, the queued requests get their
-// cards.
+// Cards that were open before the policy had a cap count towards the cap. If the cap becomes higher or is removed,
+// queued requests get their cards.
 func TestCapChanges(t *testing.T) {
 	h := newHarness(t)
 	rs := h.asked(3)
@@ -235,8 +235,8 @@ func TestCapChanges(t *testing.T) {
 	}
 }
 
-// 200 requests in a burst: the number of open cards stays within the cap. The other requests get their cards one after
-// the other, and each needs a typed value.
+// In a burst of 200 requests, the number of open cards does not exceed the cap. The queued requests get their cards one
+// after the other, and the approval of each needs a typed value.
 func TestBurst(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -284,7 +284,8 @@ func TestBurst(t *testing.T) {
 }
 
 // TestCardQueuesInAnyOrder opens and closes cards in random order under changing caps. After each step, every waiting
-// request must be shown or in the queue. An address with a queue must have the maximum number of open cards.
+// request must be shown or in the queue. If requests wait at an address, the number of open cards at the address must
+// be the maximum.
 func TestCardQueuesInAnyOrder(t *testing.T) {
 	t.Parallel()
 	dir, n := quickDir(t), 0
@@ -325,8 +326,8 @@ func TestCardQueuesInAnyOrder(t *testing.T) {
 	})
 }
 
-// quickDir returns a directory in memory, if the machine has such a directory. These tests commit thousands of times,
-// and don't test the disk.
+// quickDir returns a directory in memory, if the machine has one. Tests that commit thousands of times use quickDir,
+// because they do not test the disk.
 func quickDir(t testing.TB) string {
 	dir, err := os.MkdirTemp("/dev/shm", "countersign")
 	if err != nil {
@@ -336,7 +337,7 @@ func quickDir(t testing.TB) string {
 	return dir
 }
 
-// notRunOrGone expires approved requests that did not start in time. In the product, timers do this.
+// notRunOrGone expires approved requests that did not start in time. In production, timers expire these requests.
 func (c *chaos) notRunOrGone(r approvers.Request) {
 	if now := c.request(r.ID); now.State == approvers.Approved {
 		_, _, err := c.Runs.Claim(c.ctx(), now.Execution)
@@ -380,7 +381,7 @@ func (c *chaos) changeCap(t *rapid.T) {
 	c.ok(c.Requests.Reevaluate(c.ctx()))
 }
 
-// someBundle draws the bundle of a waiting request.
+// someBundle draws a random bundle that has a waiting request.
 func (c *chaos) someBundle(t *rapid.T) (store.OutboxMessage, bool) {
 	r, ok := c.openRequest(t)
 	if !ok || r.Bundle == "" {
@@ -413,7 +414,7 @@ func (c *chaos) unbundle(t *rapid.T) {
 	}
 }
 
-// A stand-in also does not get too many cards, and gets a bundle as one card.
+// The cap on open cards also applies to stand-ins. A stand-in gets the requests of a bundle in one card.
 func TestLineOfStandIns(t *testing.T) {
 	h := newHarnessWith(t, withDeputy, func(p *approvers.Policy) { p.Caps.Approver = 2 })
 	h.away(lead, 48*time.Hour, deputy)
@@ -451,7 +452,7 @@ func TestLineOfStandIns(t *testing.T) {
 	}
 }
 
-// Nobody gets a reminder of a request that they have not seen.
+// People get no reminders of a request whose card waits in the queue.
 func TestNoRemindersWhileQueued(t *testing.T) {
 	h := newHarnessWith(t, reminding(8*time.Minute, 1), func(p *approvers.Policy) {
 		p.Caps.Approver = 1

@@ -73,8 +73,8 @@ func TestThePolicyChangesWhileItWaits(t *testing.T) {
 			t.Errorf("the team lead is to decide, and cards are at %v", asked)
 		}
 	})
-	// The bot accepted the number 2^53+1 while no rule read the argument. A rule that reads the argument now would see
-	// another number.
+	// The bot accepted the number 2^53+1 while no rule read the argument. A new rule reads the argument, but would read
+	// another number, because a float64 can't hold 2^53+1.
 	const order = `{"order":9007199254740993}`
 	reads := policy("policy-2", func(p *approvers.Policy) {
 		p.Tools[0].Rules, p.Tools[4].Rules = p.Tools[3].Rules, p.Tools[3].Rules

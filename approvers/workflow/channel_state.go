@@ -14,18 +14,18 @@ import (
 	"countersign/store"
 )
 
-// channelState is the state of a channel, keyed by Slack's id, or by #name if the id is not known.
-// store.SettingChannelState holds a state for each channel in which the bot can no longer write, because the bot was
-// removed, or the channel was archived or deleted. All open messages there move to direct messages immediately. Later
-// messages are still tried in the channel first. So later messages appear in the channel again when the bot is back,
-// even if Slack does not report the bot's return.
+// channelState is the state of a channel. The setting's key is store.SettingChannelState and the channel's id in Slack,
+// or its #name if the id is not known. A channel is lost if the bot can't write in the channel: the bot was removed, or
+// the channel was archived or deleted. When a channel is lost, its open messages move to direct messages immediately.
+// The bot tries later messages in the channel first. So messages appear in the channel when the bot is added to it,
+// even if Slack does not report that the bot was added.
 type channelState struct {
 	Lost  bool      `json:"lost"`
 	Since time.Time `json:"since"`
 	Cause string    `json:"cause"`
 	Told  bool      `json:"told"` // the operator was notified
-	// Shared means that the bot can write in the channel, but people of other organisations can read it. In that case,
-	// the bot's messages are removed from the channel.
+	// Shared means that the bot can write in the channel, but people of other organisations can read it. The bot's
+	// messages are then removed from the channel.
 	Shared bool     `json:"shared,omitempty"`
 	Names  []string `json:"names,omitempty"` // other names under which the channel was recorded as lost
 	Left   []string `json:"left,omitempty"`  // outbox messages whose old Slack messages stayed in the channel
@@ -58,8 +58,8 @@ func (t channelsTx) changeChannelState(name string, change func(*channelState)) 
 	return t.PutSetting(s)
 }
 
-// ChannelLost records that the bot can no longer write in a channel. named lists the policy's possible names for the
-// channel.
+// ChannelLost records that the bot can't write in a channel. The last parameter lists the policy's possible names for
+// the channel.
 func (w *Intake) ChannelLost(ctx context.Context, inbox, channel, cause string, named ...string) error {
 	err := w.update(ctx, "channel lost", func(t *tx) error {
 		if err := t.settle(inbox, ""); err != nil {
@@ -75,7 +75,8 @@ func (w *Intake) ChannelLost(ctx context.Context, inbox, channel, cause string, 
 }
 
 // ChannelShared records that a channel must not show cards, because people of other organisations read it. Open cards
-// are removed and sent to each person by direct message. named lists the policy's possible names for the channel.
+// are removed and sent to each person by direct message. The last parameter lists the policy's possible names for the
+// channel.
 func (w *Intake) ChannelShared(ctx context.Context, inbox, channel string, named ...string) error {
 	err := w.update(ctx, "channel shared", func(t *tx) error {
 		if err := t.settle(inbox, ""); err != nil {
@@ -102,8 +103,8 @@ func (w *Intake) ChannelShared(ctx context.Context, inbox, channel string, named
 	return err
 }
 
-// channelLost marks a channel as lost, and schedules the move of all open messages there. matters means that the loss
-// has an effect. In that case, the operator is notified once.
+// channelLost marks a channel as lost, and schedules the move of the channel's open messages. If the loss has an effect
+// on messages, the parameter matters is true, and channelLost logs one error for the operator.
 func (t channelsTx) channelLost(name, cause string, matters bool) error {
 	p, _, err := readChannelState(t, name)
 	if err != nil || p.Lost && (p.Told || !matters) {
@@ -126,13 +127,13 @@ func (t channelsTx) channelLost(name, cause string, matters bool) error {
 	})
 }
 
-// ChannelRestored records that the bot can write in a channel again.
+// ChannelRestored records that the bot can write in a channel that was lost.
 func (w *Intake) ChannelRestored(ctx context.Context, inbox, channel string) error {
 	return w.channelBack(ctx, inbox, channel, func(*tx) error { return nil })
 }
 
-// ChannelJoined records that somebody has added the bot to a channel, so the bot can write there. ChannelJoined
-// schedules the reading of the messages from before the bot joined.
+// ChannelJoined records that a person has added the bot to a channel, so the bot can write in the channel.
+// ChannelJoined also schedules a catch-up, which reads the messages from before the bot joined.
 func (w *Intake) ChannelJoined(ctx context.Context, inbox, channel string) error {
 	return w.channelBack(ctx, inbox, channel, func(t *tx) error {
 		return t.SetTimer(store.Timer{Kind: store.TimerCatchUp, Ref: channel, Due: t.now})
@@ -152,8 +153,8 @@ func (w *Intake) channelBack(ctx context.Context, inbox, channel string, also fu
 	return err
 }
 
-// channelRestored lets new cards go to a channel again. channelRestored also updates the messages that remained in the
-// channel, so no button without effect remains.
+// channelRestored marks a channel as not lost. channelRestored also updates the old messages that stayed in the
+// channel, because their buttons have no effect.
 func (t channelsTx) channelRestored(name string) error {
 	p, _, err := readChannelState(t, name)
 	if err != nil || !p.Lost {
@@ -194,7 +195,7 @@ func (t channelsTx) channelRestored(name string) error {
 	return nil
 }
 
-// postedIn records that a post in a channel succeeded. The channel then no longer counts as lost.
+// postedIn marks a channel as not lost after a post in the channel succeeded.
 func (t channelsTx) postedIn(s store.OutboxMessage) error {
 	named, channel := strings.CutPrefix(s.To, store.ToChannel)
 	switch {
@@ -210,8 +211,8 @@ func (t channelsTx) postedIn(s store.OutboxMessage) error {
 }
 
 // LeaveChannel moves all open messages of a lost channel to other places. If the process stops between two
-// transactions, LeaveChannel starts again from the beginning. If an item was moved before, it is then no longer open in
-// the channel.
+// transactions, the timer starts LeaveChannel from the beginning. LeaveChannel then skips the messages that were moved
+// by the stopped process.
 func (w *Intake) LeaveChannel(ctx context.Context, timer store.Timer) error {
 	err := w.openRequests(ctx, "vacate", func(t *tx, r approvers.Request) error { return t.channels.leaveChannel(timer.Ref, r.ID, r.Turn) })
 	if err != nil {
@@ -222,11 +223,11 @@ func (w *Intake) LeaveChannel(ctx context.Context, timer store.Timer) error {
 	})
 }
 
-// mostLeft bounds how many waiting items of each kind are moved.
+// mostLeft is the maximum number of timers of each kind that leaveOtherChannels handles.
 const mostLeft = 2000
 
-// leaveOtherChannels moves messages out of a lost channel, if they do not belong to requests. These messages are about
-// runs with an unknown outcome, questions of the model, and questions of tools.
+// leaveOtherChannels moves messages that do not belong to requests out of a lost channel. These messages are about runs
+// with an unknown outcome, questions of the model, and questions of tools.
 func (t channelsTx) leaveOtherChannels(name string) error {
 	for _, kind := range []store.TimerKind{store.TimerLeave, store.TimerModelQuestion, store.TimerElicit} {
 		timers, err := t.Timers(kind, mostLeft)
@@ -302,7 +303,8 @@ func (t channelsTx) leaveChannel(name string, refs ...string) error {
 	return nil
 }
 
-// alias also marks the channel as lost under another of its names. So the operator is told only once.
+// A channel can have several names in the store. alias marks the channel as lost under another name too, so that the
+// log has only one error about the channel.
 func (t channelsTx) alias(name, other, cause string) error {
 	if p, _, err := readChannelState(t, other); err != nil || p.Lost {
 		return err
@@ -313,8 +315,9 @@ func (t channelsTx) alias(name, other, cause string) error {
 	return t.changeChannelState(name, func(p *channelState) { p.Names = append(p.Names, other) })
 }
 
-// moveAway gives up an outbox message in a lost channel, and shows it elsewhere. The old Slack message is noted in the
-// channel's state and updated when the bot is back. In a shared channel it is deleted instead.
+// moveAway marks an outbox message in a lost channel as unreachable, and shows its content at another address. The
+// channel's state lists the old Slack message, which is updated when the channel is restored. If the channel is lost
+// because it is shared, the old Slack message is deleted immediately.
 func (t channelsTx) moveAway(name string, s store.OutboxMessage, cause string) error {
 	p, _, err := readChannelState(t, name)
 	if err != nil {
@@ -342,8 +345,8 @@ func (t channelsTx) moveAway(name string, s store.OutboxMessage, cause string) e
 	return t.giveUp(s, cause)
 }
 
-// giveUp marks an outbox message as unreachable, and shows the message at another address if there is one. If there is
-// no other address for an answer or a question, the bot tries the same address again later.
+// giveUp marks an outbox message as unreachable, and shows the message at its other addresses. If an answer or a
+// question has no other address, giveUp schedules another attempt at the same address.
 func (t channelsTx) giveUp(s store.OutboxMessage, cause string) error {
 	s.State, s.LastError = store.OutboxUnreachable, cause
 	if isAnswer(s) || isQuestion(s) {

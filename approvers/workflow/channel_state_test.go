@@ -11,14 +11,16 @@ import (
 	"countersign/store"
 )
 
-// hearsLog captures the harness's log. The returned function counts its lines about lost channels.
+// hearsLog captures the harness's log, and returns a function. This function counts the log's lines about lost
+// channels.
 func (h *harness) hearsLog() func() int {
 	var log bytes.Buffer
 	h.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelError}))
 	return func() int { return strings.Count(log.String(), "can't write in a channel") }
 }
 
-// where lists the wanted or shown outbox messages of the given refs, each with its kind and address.
+// h.where lists the outbox messages of the given refs that are shown in Slack or wait for delivery. Each entry has the
+// kind and the address of the message.
 func (h *harness) where(refs ...string) string {
 	h.t.Helper()
 	var out []string
@@ -33,12 +35,12 @@ func (h *harness) where(refs ...string) string {
 	return strings.Join(out, ", ")
 }
 
-// leads changes a policy: the leads then read their cards in a channel, as the support agents do.
+// The function leads changes a policy so that the leads read their cards in the channel #leads.
 func leads(p *approvers.Policy) { p.Approvers[1].Cards = "#leads" }
 
-// TestALostChannel checks that the open messages of each kind immediately move from the channel to each person.
-// Finished messages stay. The operator is told once. When the bot is back in the channel, new cards go there again, and
-// the old cards show the current state.
+// TestALostChannel checks that the open messages of each kind immediately move from a lost channel to direct messages.
+// Messages about finished work stay in the channel. The log has one error. When the bot is back in the channel, new
+// cards go to the channel, and the old cards show the current state.
 func TestALostChannel(t *testing.T) {
 	h := newHarness(t)
 	told := h.hearsLog()
@@ -118,8 +120,8 @@ func TestALostChannel(t *testing.T) {
 	h.run(discount.Execution, "ok")
 }
 
-// TestALostChannelIsFoundOut checks that a failed post reveals the lost channel, and that the other open messages then
-// move. A successful post shows that the bot is back.
+// TestALostChannelIsFoundOut checks that a failed post marks the channel as lost, and moves the channel's other open
+// messages. A successful post marks the channel as not lost.
 func TestALostChannelIsFoundOut(t *testing.T) {
 	h := newHarness(t)
 	told := h.hearsLog()
@@ -147,8 +149,8 @@ func TestALostChannelIsFoundOut(t *testing.T) {
 	}
 }
 
-// TestALostConversation checks a conversation whose channel is lost: the open messages of its thread go directly to the
-// requesters. Later messages also go to the requesters.
+// TestALostConversation checks a conversation whose channel is lost. The open messages of its thread go to the
+// requesters by direct message, and so do later messages.
 func TestALostConversation(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":1}`)

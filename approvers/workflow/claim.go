@@ -12,13 +12,13 @@ import (
 	"countersign/store"
 )
 
-// lease is added to a run's timeout. When both times are over, the run counts as lost.
+// lease is added to the timeout of a run. If a run has not ended after its timeout and lease, the run counts as lost.
 const lease = time.Minute
 
-// Claim uses up the permission for one run, and stores the state executing. Then the tool is called. Claim returns
-// false if the call may not run. There are three reasons: the request is no longer approved; the limit of automatic
-// runs is reached, and a request was opened; or an earlier run was lost, and a person must report its outcome. During a
-// pause, Claim returns ErrPaused.
+// Claim uses up the permission for one run, and stores the state executing. The tool is called after Claim has
+// returned. Claim returns false if the call may not run. There are three main reasons. The request is not approved any
+// more. The limit of automatic runs is reached, so Claim has opened a request. An earlier run was lost, and a person
+// must report its outcome. During a pause, Claim returns ErrPaused.
 func (w *Runs) Claim(ctx context.Context, execution string) (e approvers.Execution, run bool, err error) {
 	givers, err := w.grantOwners(ctx, execution)
 	if err != nil {
@@ -81,8 +81,8 @@ func (t runsTx) claim(e *approvers.Execution, givers grantOwners) (bool, error) 
 	return t.start(e, approvers.Execution.Start)
 }
 
-// begun reports whether the history has the start of a run without approval. known is false if the history can't be
-// read.
+// begun reports whether a run that needed no approval has begun, according to its audit records. If the audit records
+// can't be read, the second result is false.
 func (t runsTx) begun(e approvers.Execution) (begun, known bool) {
 	chain, err := t.Audit(e.ID)
 	if err != nil || approvers.VerifyChain(chain) != nil {
@@ -93,7 +93,7 @@ func (t runsTx) begun(e approvers.Execution) (begun, known bool) {
 	}), true
 }
 
-// start stores the state executing. If the bytes don't match their digest, the function refuses them.
+// start stores the state executing. If the arguments don't match their digest, start marks the run as failed.
 func (t runsTx) start(e *approvers.Execution, transition func(approvers.Execution, string, time.Time) (approvers.Execution, error)) (bool, error) {
 	owner := t.w.owner
 	if e.Caller != "" {
@@ -133,7 +133,7 @@ func (t runsTx) start(e *approvers.Execution, transition func(approvers.Executio
 	return true, t.changedStep(*e)
 }
 
-// consume uses up a request's approval, after checking it against the current policy and tool definition.
+// t.consume uses up a request's approval, after checking it against the current policy and tool definition.
 func (t runsTx) consume(e approvers.Execution) (bool, error) {
 	cur, denied, err := t.requests.current(e.Request)
 	if err != nil {

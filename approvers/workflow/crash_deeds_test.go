@@ -14,7 +14,7 @@ import (
 	"countersign/store"
 )
 
-// act is an action of a person: the payload of a delivery.
+// act is an action of a person. A delivery carries the act as its payload.
 type act struct {
 	Who    approvers.Identity
 	Say    string
@@ -70,7 +70,7 @@ func (w *environment) handle(ctx context.Context, t store.Timer) error {
 	return err
 }
 
-// think acts as the model. The function asks for the script's calls, and then answers.
+// think acts as the model. In the first step, think requests the calls of the script. In the last step, think answers.
 func (w *environment) think(ctx context.Context, t store.Timer) error {
 	b, err := w.Turns.Begin(ctx, t.Ref)
 	if err != nil {
@@ -124,8 +124,8 @@ func (w *environment) showAt(ctx context.Context, t store.Timer) error {
 	return w.Outbox.Delivered(ctx, s.Message, p.shown)
 }
 
-// people performs a person's next action on the messages that Slack shows. The function returns false if no person has
-// an action left.
+// w.people performs the next action of a person on the messages that Slack shows. w.people returns false if no person
+// has an action left.
 func (w *environment) people() bool {
 	if w.silent {
 		return false

@@ -18,8 +18,8 @@ import (
 	"countersign/store/jobs"
 )
 
-// environment is the world around the bot, which survives each crash: Slack, the people, and the shop that tools act
-// on.
+// environment simulates everything outside the bot: Slack, the people, and the shop that tools act on. The environment
+// survives each crash of the bot.
 type environment struct {
 	*harness
 	kill       func(point string) bool // asked at each point: is the process killed there?
@@ -46,7 +46,7 @@ type posted struct {
 	shown workflow.SentMessage
 }
 
-// delivery is a delivery of Slack. Slack repeats it until it is acknowledged.
+// delivery is a delivery from Slack. Slack repeats a delivery until the bot acknowledges it.
 type delivery struct {
 	id       string
 	received bool
@@ -57,8 +57,8 @@ func newEnvironment(t testing.TB, kill func(point string) bool) *environment {
 	return newEnvironmentOn(t, "", kill)
 }
 
-// newEnvironmentOn is like newEnvironment, on a database with empty tables. Without an address, the environment is on a
-// file.
+// newEnvironmentOn returns an environment whose store is a database with empty tables. If database is "", the store is
+// a file.
 func newEnvironmentOn(t testing.TB, database string, kill func(point string) bool) *environment {
 	w := &environment{
 		harness: newHarnessIn(t, quickDir(t)), kill: kill, posts: map[string]posted{}, calls: map[string]int{}, acts: map[string]int{}, cut: map[string]int{},
@@ -85,7 +85,7 @@ func (w *environment) slack(a act) {
 	w.deliveries = append(w.deliveries, &delivery{id: w.id("Ev"), act: a})
 }
 
-// life runs the bot until no work is left. After each crash, a new process starts.
+// w.life runs the bot until no work is left. After each crash, life starts a new process.
 func (w *environment) life() {
 	w.t.Helper()
 	for range 1000 {
@@ -106,7 +106,7 @@ func (w *environment) life() {
 	w.t.Fatal("after 1000 processes there is still something to do")
 }
 
-// noteCuts records which runs the crash cut. A cut run is executing, but its process has ended.
+// noteCuts records which runs the crash interrupted. An interrupted run is executing, but its process has ended.
 func (w *environment) noteCuts() {
 	w.t.Helper()
 	for _, turn := range slices.Compact(slices.Clone(w.turns)) {
@@ -121,8 +121,8 @@ func (w *environment) noteCuts() {
 	}
 }
 
-// leave copies the dead process's file before the store is closed. The next process gets only this copy. In a database,
-// the server has undone the changes that were not committed.
+// w.leave ends a killed process. w.leave copies the store's file before it closes the store, and the next process gets
+// only the copy. For a database, no copy is needed, because the server rolls back the changes that were not committed.
 func (w *environment) leave() {
 	w.t.Helper()
 	if w.database != "" {
@@ -137,7 +137,7 @@ func (w *environment) leave() {
 	w.ok(os.WriteFile(w.path, left, 0o600))
 }
 
-// alive runs one process. The function reports false if the process was killed.
+// alive runs one process. If the process was killed, alive returns false.
 func (w *environment) alive() (finished bool) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -157,7 +157,7 @@ func (w *environment) alive() (finished bool) {
 	return true
 }
 
-// step does the next due work, if any work is due.
+// w.step does the next due work, if any work is due.
 func (w *environment) step() bool {
 	for _, d := range w.deliveries {
 		if d.received {
@@ -207,13 +207,14 @@ func (w *environment) step() bool {
 	return w.people()
 }
 
-// stepOrder lists all kinds of timer: first the kinds of work, then cards, then deadlines.
+// stepOrder lists all timer kinds in the order in which step handles them: work, then cards, then deadlines.
 var stepOrder = func() []store.TimerKind {
 	work := append([]store.TimerKind{store.TimerInbox, store.TimerThink, store.TimerRun}, store.ShowTimers...)
 	return append(work, slices.DeleteFunc(slices.Clone(store.TimerKinds), func(k store.TimerKind) bool { return slices.Contains(work, k) })...)
 }()
 
-// makePreview asks a companion tool for a preview. The companion only reads, so the bot may ask it any number of times.
+// makePreview calls a companion, which is a tool that makes the preview of another tool. The companion is read-only, so
+// the bot may call it any number of times.
 func (w *environment) makePreview(ctx context.Context, t store.Timer) error {
 	p, ok, err := w.Runs.BeginPreview(ctx, t.Ref)
 	if err != nil || !ok {
@@ -223,8 +224,8 @@ func (w *environment) makePreview(ctx context.Context, t store.Timer) error {
 	return w.Runs.EndPreview(ctx, p, approvers.PreviewAnswer{Text: "it is fine"})
 }
 
-// wantPreviews checks two facts: every waiting request got its preview or was decided before, and no tool was asked for
-// a preview too often.
+// wantPreviews checks that every request got its preview, or was decided before the preview was made. wantPreviews also
+// checks that no tool was called for a preview too often.
 func (w *environment) wantPreviews() {
 	w.t.Helper()
 	for _, turn := range slices.Compact(slices.Clone(w.turns)) {
@@ -245,8 +246,8 @@ func (w *environment) wantPreviews() {
 	}
 }
 
-// heard lists the turn of each message. It reads the turns from the store, because the memory of a killed process is
-// gone.
+// heard returns the turn of each message. heard reads the turns from the store, because the memory of a killed process
+// is lost.
 func (w *environment) heard() []string {
 	w.t.Helper()
 	return readStore(w.harness, func(r store.Reader) (turns []string, err error) {

@@ -7,10 +7,11 @@ import (
 	"countersign/store"
 )
 
-// stopped is the panic value of a killed process. Only its file survives.
+// The type stopped is the panic value by which a test kills the process. The next process gets only the file of the
+// killed process.
 type stopped struct{}
 
-// mortal is a store whose process may be killed in a transaction, before or after the commit.
+// mortal is a store whose process a test may kill before or after the commit of a transaction.
 type mortal struct {
 	store.Store
 	reach func(point string)
@@ -32,8 +33,8 @@ func (m *mortal) Update(ctx context.Context, fn func(store.Tx) error) error {
 	return err
 }
 
-// The crash points between transactions. At these points, an action outside of the store has happened that the store
-// does not know yet.
+// These constants are the crash points between transactions. At each of these points, an action outside of the store
+// has happened, but no transaction has recorded the action.
 const (
 	notAcknowledged = "a delivery is stored, Slack was not told"
 	notHandled      = "Slack was told, nothing is handled"

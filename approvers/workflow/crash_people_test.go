@@ -7,8 +7,8 @@ import (
 	"countersign/approvers"
 )
 
-// beside is an environment in which people do all possible actions on a request, except for actions that let it run.
-// People comment, ask, answer, hand the request on, edit its arguments, and withdraw it.
+// beside returns an environment in which people comment on a request, ask and answer questions, hand the request on,
+// edit its arguments, and withdraw it. They do not approve it.
 func beside(t testing.TB, kill func(point string) bool) *environment {
 	w := newEnvironment(t, kill)
 	w.script = []string{`issue_refund {"amount":49.99}`}

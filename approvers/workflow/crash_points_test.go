@@ -25,8 +25,8 @@ var crashTransactions = []string{
 // crashMoments are the points between two transactions.
 var crashMoments = []string{notAcknowledged, notHandled, modelAnswered, notPosted, notShown, notCalled, notActed, notAnswered, notRecorded}
 
-// cutPoints lists the points at which a crash interrupts a run. At such a point, the state executing is durable, but
-// the outcome is not. The next process knows only that the run has begun.
+// cutPoints lists the points at which a crash interrupts a run. At each of these points, the state executing is stored,
+// but the outcome is not. The next process finds only that the run has begun.
 var cutPoints = map[string]bool{
 	"Claim" + testkit.BehindCommit: true, notCalled: true, notActed: true, notAnswered: true, notRecorded: true, "Finish" + testkit.BeforeCommit: true,
 }
@@ -40,8 +40,8 @@ func crashPoints() []string {
 	return points
 }
 
-// newRunning returns an environment with two calls: only one of them needs approval. Both tools have the same
-// protection level. If muted is set, people report no run with an unknown outcome.
+// newRunning returns an environment with two calls, one of which needs approval. effect is the protection level of both
+// tools. If muted is set, people do not report the outcomes of runs.
 func newRunning(t testing.TB, database string, effect approvers.Effect, muted bool, kill func(string) bool) *environment {
 	w := newEnvironmentOn(t, database, kill)
 	w.script = []string{`issue_refund {"amount":49.99}`, `update_address {}`}
@@ -53,12 +53,12 @@ func newRunning(t testing.TB, database string, effect approvers.Effect, muted bo
 	return w
 }
 
-// TestCrashPoints stops the process at every named point on the path of a call, with tools of each protection level. A
-// new process then continues with the file. An unprotected tool never runs twice. If a run of such a tool was
-// interrupted, the outcome is unknown, and the bot asks people. The bot runs any other tool again, with the same key.
-// If no run was interrupted, every call runs once.
+// TestCrashPoints kills the process at every named point on the path of a call, with tools of each protection level. A
+// new process then continues with the same store. An unprotected tool must not run twice: the outcome of an interrupted
+// run is unknown, and the bot asks people. The bot repeats an interrupted run of a tool of another protection level,
+// with the same idempotency key. If no run was interrupted, every call must run once.
 //
-// After a run was interrupted, TestCrashPoints also stops the next process at each point.
+// After an interrupted run, TestCrashPoints also kills the next process at each point.
 func TestCrashPoints(t *testing.T) {
 	t.Parallel()
 	sum := &crashSum{reached: map[string]map[approvers.Effect]map[string]int{}}
@@ -76,7 +76,8 @@ func TestCrashPoints(t *testing.T) {
 	sum.allEnds(t)
 }
 
-// TestCrashPointsPostgres is TestCrashPoints over PostgreSQL. The short form tries one point in 45.
+// TestCrashPointsPostgres is TestCrashPoints with a PostgreSQL database as the store. The short form of the test tries
+// one of 45 points.
 func TestCrashPointsPostgres(t *testing.T) {
 	t.Parallel()
 	server, err := pgserver.Start(pgserver.Find(t), "fsync=off", "full_page_writes=off", "autovacuum=off")
@@ -100,7 +101,7 @@ func TestCrashPointsPostgres(t *testing.T) {
 	sum.allEnds(t)
 }
 
-// allPoints stops the process at every point. With a stride, allPoints skips some points.
+// allPoints kills the process at every point. If stride is n, allPoints tries only every nth point.
 func (s *crashSum) allPoints(t *testing.T, stride int) {
 	for i, effect := range []approvers.Effect{approvers.ReadOnly, approvers.Idempotent, approvers.Unprotected} {
 		t.Run(string(effect), func(t *testing.T) {
@@ -131,7 +132,7 @@ func (s *crashSum) allPoints(t *testing.T, stride int) {
 	}
 }
 
-// allEnds fails the test unless every possible end of a run has occurred.
+// allEnds checks that every possible end of a run has occurred in the test.
 func (s *crashSum) allEnds(t *testing.T) {
 	t.Helper()
 	t.Log(s)
@@ -140,7 +141,7 @@ func (s *crashSum) allEnds(t *testing.T) {
 	}
 }
 
-// TestCrashPointsInDocs compares the table of docs/crashes.md with the existing points.
+// TestCrashPointsInDocs compares the table in docs/crashes.md with the points that crashPoints returns.
 func TestCrashPointsInDocs(t *testing.T) {
 	page, err := os.ReadFile("../../docs/crashes.md")
 	if err != nil {
@@ -159,8 +160,9 @@ func TestCrashPointsInDocs(t *testing.T) {
 	}
 }
 
-// TestCrashesAtRandom stops one process after the other at random points. TestCrashesAtRandom runs six lives for each
-// protection level. COUNTERSIGN_CRASHES sets another number of lives.
+// TestCrashesAtRandom kills one process after the other at random points. A life is one environment from its first
+// process until no work is left. TestCrashesAtRandom runs six lives for each protection level, or as many as
+// COUNTERSIGN_CRASHES says.
 func TestCrashesAtRandom(t *testing.T) {
 	t.Parallel()
 	seed, lives := testkit.Seed(t), testkit.Size(t, "COUNTERSIGN_CRASHES", 6)
@@ -187,7 +189,7 @@ type crashSum struct {
 	server               *pgserver.Server // of the database for the lives; nil: each has a file
 }
 
-// empty empties the tables of the database and returns its address. Without a database, the function returns "".
+// empty empties the tables of the database and returns the database's address. Without a database, empty returns "".
 func (s *crashSum) empty(t *testing.T) string {
 	t.Helper()
 	if s.server == nil {
@@ -216,9 +218,9 @@ func (s *crashSum) String() string {
 	return out.String()
 }
 
-// live lets the bot run until no work is left. After each crash, a new process starts. At each point it calls stop with
-// the numbers of points and crashes up to then. If stop returns true, the process stops at this point. live returns the
-// number of crashes.
+// s.live runs the bot until no work is left. After each crash, live starts a new process. At each point, live calls
+// stop with the number of points and crashes so far. If stop returns true, live kills the process at this point. live
+// returns the number of crashes.
 func (s *crashSum) live(t *testing.T, effect approvers.Effect, muted bool, stop func(point string, count, crashes int) bool) (crashes int) {
 	name := fmt.Sprint(effect, " ", s.lives)
 	s.lives++
@@ -246,7 +248,7 @@ func (s *crashSum) live(t *testing.T, effect approvers.Effect, muted bool, stop 
 	return crashes
 }
 
-// judge checks the end of a life against the expected results.
+// judge checks the final state of an environment.
 func (s *crashSum) judge(w *environment, effect approvers.Effect, muted bool, stops []string) {
 	w.t.Helper()
 	w.turns = w.heard()
@@ -279,7 +281,7 @@ func (s *crashSum) judge(w *environment, effect approvers.Effect, muted bool, st
 	}
 }
 
-// came describes how a run ended.
+// The function came returns the expected end of a run.
 func came(effect approvers.Effect, cut bool) string {
 	switch {
 	case !cut:
@@ -290,7 +292,7 @@ func came(effect approvers.Effect, cut bool) string {
 	return "again"
 }
 
-// execution checks the end of one execution.
+// s.execution checks the final state of one execution.
 func (s *crashSum) execution(w *environment, e approvers.Execution, muted bool) {
 	w.t.Helper()
 	count := map[approvers.AuditKind]int{}
@@ -342,5 +344,5 @@ func (s *crashSum) execution(w *environment, e approvers.Execution, muted bool) 
 	}
 }
 
-// After mostTries interrupted runs, the bot asks people. The number is the same for every tool.
+// mostTries is how often the bot runs an interrupted execution. After mostTries interrupted runs, the bot asks people.
 const mostTries = 5

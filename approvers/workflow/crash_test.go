@@ -9,7 +9,8 @@ import (
 	"countersign/store"
 )
 
-// check checks the facts that must be true at the end, at whatever point the process was killed.
+// check checks the final state of an environment. The conditions must hold for every point at which the process was
+// killed.
 func (w *environment) check() {
 	t := w.t
 	t.Helper()
@@ -51,8 +52,8 @@ func (w *environment) check() {
 				t.Errorf("%s with %d decisions", r.State, len(r.Decisions))
 			}
 		default:
-			// In every try of a run, a process may stop between the claim and the call. Finally the bot asks people,
-			// and they report that the call did not happen.
+			// If the process is killed between the claim and the call in each try of a run, the bot finally asks
+			// people. People then report that the call did not happen.
 			givenUp := e.Tries >= 5 && e.ReportedBy != "" && e.State == approvers.ExecutionFailed
 			if !givenUp && (n < 1 || e.State != approvers.ExecutionSucceeded) {
 				t.Errorf("%s was called %d times and is %s after %d tries", c.Tool, n, e.State, e.Tries)
@@ -71,15 +72,15 @@ func (w *environment) check() {
 	}
 }
 
-// TestKilledAtEveryPoint kills the process at each point of a whole conversation, and lets a new process continue with
-// its file.
+// TestKilledAtEveryPoint kills the process at each point of a whole conversation. A new process then continues with the
+// file of the killed process.
 func TestKilledAtEveryPoint(t *testing.T) {
 	t.Parallel()
 	killedAtEveryPoint(t, newEnvironment, (*environment).check)
 }
 
-// killedAtEveryPoint runs one environment for each point, and kills it at that point. The short form skips some points.
-// check checks the end of each environment.
+// killedAtEveryPoint runs one environment for each point, and kills the process at this point. The short form of the
+// tests skips some points. The function check checks the final state of each environment.
 func killedAtEveryPoint(t *testing.T, world func(testing.TB, func(string) bool) *environment, check func(*environment)) {
 	for n, crashed := 1, true; crashed; n += testkit.Stride() {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
@@ -104,7 +105,7 @@ func killedAtEveryPoint(t *testing.T, world func(testing.TB, func(string) bool) 
 	}
 }
 
-// TestKilledOverAndOver runs many processes one after the other. It kills each process after a few points.
+// TestKilledOverAndOver runs many processes one after the other, and kills each process after a few points.
 func TestKilledOverAndOver(t *testing.T) {
 	t.Parallel()
 	lives := testkit.Size(t, "COUNTERSIGN_CRASHES", 6)

@@ -12,10 +12,10 @@ import (
 	"countersign/store"
 )
 
-// silence sets up a request for a discount that nobody decides. The only member of its role is away and has named a
-// stand-in, and the lead is in do-not-disturb for a while. Everybody is reminded. When the time of the stage is over,
-// the request escalates, and all people are told again. At the end, the request is rejected. In this time, the process
-// is killed several times.
+// silence returns an environment with a request for a discount that nobody decides. The only member of the approving
+// role is away and has named a stand-in. The lead is in do-not-disturb for some time. All approvers get reminders. When
+// the stage's time is over, the request escalates, and all approvers are notified. Finally, the request is rejected.
+// The function kill determines at which points the process is killed.
 func silence(t testing.TB, kill func(point string) bool) *environment {
 	w := newEnvironment(t, kill)
 	w.policy.Store(policy("policy-1", withDeputy, reminding(7*time.Minute, 3), func(p *approvers.Policy) {
@@ -31,7 +31,7 @@ func silence(t testing.TB, kill func(point string) bool) *environment {
 	return w
 }
 
-// through runs the bot until no timer is left. The function sets the clock forward to each timer.
+// through runs the bot until no timer is left. through sets the clock forward to the due time of each timer.
 func (w *environment) through() {
 	w.t.Helper()
 	for range 1000 {
@@ -45,7 +45,7 @@ func (w *environment) through() {
 	w.t.Fatal("after 1000 steps of the clock, timers are still left")
 }
 
-// next is the time when the next timer is due. If there is no timer, next is zero.
+// w.next returns the time when the next timer is due. If there is no timer, the result is zero.
 func (w *environment) next() (next time.Time) {
 	w.t.Helper()
 	for _, kind := range timed {
@@ -58,7 +58,7 @@ func (w *environment) next() (next time.Time) {
 	return next
 }
 
-// account lists all consequences of a missing decision: the records, and the messages to each person.
+// account lists all consequences of a request that nobody decided: the audit records, and the messages to each person.
 func (w *environment) account() string {
 	w.t.Helper()
 	var out []string
@@ -86,8 +86,8 @@ func (w *environment) account() string {
 	return strings.Join(out, "\n")
 }
 
-// TestSilenceKilledAtEveryPoint checks a request that nobody decides. The process is killed at every point, and each of
-// its steps must happen once.
+// TestSilenceKilledAtEveryPoint checks a request that nobody decides. The process is killed at every point. Each
+// reminder, escalation and expiry must happen once.
 func TestSilenceKilledAtEveryPoint(t *testing.T) {
 	t.Parallel()
 	want := killedAndTheSame(t, silence, 20)
@@ -100,8 +100,8 @@ func TestSilenceKilledAtEveryPoint(t *testing.T) {
 	}
 }
 
-// killedAndTheSame runs an environment several times. In each run, killedAndTheSame kills the process at every nth
-// point; each run begins at another point. All runs must have the same result, and the function returns this result.
+// killedAndTheSame runs an environment several times. In each run, the process is killed at every nth point. The first
+// of these points is different in each run. All runs must have the same result, which killedAndTheSame returns.
 func killedAndTheSame(t *testing.T, world func(testing.TB, func(string) bool) *environment, every int) string {
 	want := world(t, func(string) bool { return false }).account()
 	for n := 0; n < every; n += testkit.Stride() {

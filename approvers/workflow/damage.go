@@ -16,28 +16,29 @@ import (
 	"countersign/store"
 )
 
-// An unreadable record fails closed: its request or run ends as if it had not been allowed. All other work continues.
-// The damaged record is set aside. A new record with an end state and the reason replaces it. The new record is rebuilt
-// from the history and related records. Messages that show the record then show this end state.
+// This file handles records that can't be read. An unreadable record fails closed: the request or run of the record
+// ends, as if the run had not been allowed. All other work continues. The store sets the damaged record aside. The
+// workflow writes a new record in its place, with an end state and the reason. The data of the new record come from the
+// audit records and from related records. Slack messages about the record show the end state.
 
-// whyDamaged is the reason that people, the model and the history get.
+// whyDamaged is the reason that people and the model read. Audit records also contain this reason.
 const whyDamaged = "its record in the store is damaged, so nothing was run"
 
-// mostDamaged limits how many times one transaction closes damaged records. mostTogether limits how many records it
-// closes at the same time.
+// mostDamaged is how often update can close damaged records and repeat its transaction. mostTogether is the maximum
+// number of damaged records that closeDamaged closes in one transaction.
 const (
 	mostDamaged  = 16
 	mostTogether = 64
 )
 
-// update runs fn in a transaction. Then it wakes workers and reports events to the counters. If fn reads a damaged
-// record, update closes that record first.
+// update runs fn in a transaction. After the commit, update wakes workers and reports events. If fn fails because it
+// read a damaged record, update closes the damaged record and runs fn in a new transaction.
 func (w *core) update(ctx context.Context, what string, fn func(*tx) error) error {
 	return w.updateBy(ctx, what, w.transact, fn)
 }
 
-// record is like update, but for a transaction that only records an event that has already happened. The function
-// commits even if this process can't use the policy in force.
+// record is like update, but for a transaction that only records what has happened already. record commits even if this
+// process can't use the policy in force.
 func (w *core) record(ctx context.Context, what string, fn func(*tx) error) error {
 	err := w.update(ctx, what, fn)
 	if errors.Is(err, store.ErrPolicyChanged) {
@@ -46,7 +47,7 @@ func (w *core) record(ctx context.Context, what string, fn func(*tx) error) erro
 	return err
 }
 
-// updateBy is update with a given kind of transaction.
+// updateBy is update with another function in place of core.transact.
 func (w *core) updateBy(ctx context.Context, what string, transact func(context.Context, string, func(*tx) error) error, fn func(*tx) error) error {
 	err := transact(ctx, what, fn)
 	for n := 0; n < mostDamaged && ctx.Err() == nil; n++ {
@@ -59,9 +60,9 @@ func (w *core) updateBy(ctx context.Context, what string, transact func(context.
 	return err
 }
 
-// closeDamaged closes the subject of a damaged record. The same transaction closes other damaged records that it must
-// read, because two damaged records may refer to each other. If closeDamaged returns true, the failed work can be tried
-// again.
+// closeDamaged closes the request, run, call or turn that a damaged record is about. The transaction may have to read
+// other damaged records. The same transaction closes these records too, because two damaged records may refer to each
+// other. If closeDamaged returns true, the failed work can be tried again.
 func (w *core) closeDamaged(ctx context.Context, x store.Damage) bool {
 	if x.ID == "" {
 		return false
@@ -85,8 +86,8 @@ func (w *core) closeDamaged(ctx context.Context, x store.Damage) bool {
 // closingOrder lists the kinds of records that are rebuilt. Each kind is rebuilt from the kinds before it.
 var closingOrder = []string{"conversations", "turns", "calls", "executions", "requests"}
 
-// closeAll closes the subjects of damaged records. First it sets all damaged records aside, then it rebuilds them, and
-// then it ends the requests and runs of the rebuilt records.
+// closeAll handles damaged records in three steps. The first step sets all damaged records aside. The second step
+// rebuilds the records. The third step ends the requests, runs and turns of the rebuilt records.
 func (t damageTx) closeAll(all []store.Damage) error {
 	all = slices.SortedStableFunc(slices.Values(all), func(a, b store.Damage) int {
 		return cmp.Compare(slices.Index(closingOrder, a.Bucket), slices.Index(closingOrder, b.Bucket))
@@ -127,7 +128,8 @@ func (t damageTx) closeAll(all []store.Damage) error {
 	return nil
 }
 
-// moveAside sets a record aside if it is damaged. of has the ids of its owners.
+// moveAside sets a record aside if the record is damaged. moveAside also returns the ids of the records to which the
+// damaged record belongs.
 func (t damageTx) moveAside(x store.Damage) (of []string, done bool, err error) {
 	switch {
 	case x.Bucket == "messages":
@@ -147,8 +149,8 @@ func (t damageTx) setAside(bucket, id string) (of []string, done bool, err error
 	return s.SetAside(bucket, id)
 }
 
-// rebuild replaces a record that was set aside. end may be nil. It ends the record's request, run or turn, and is
-// called when all damaged records are rebuilt.
+// rebuild replaces a record that was set aside. The result end is a function that ends the record's request, run or
+// turn. closeAll calls this function after all damaged records are rebuilt. The result may be nil.
 func (t damageTx) rebuild(x store.Damage, of []string) (end func() error, err error) {
 	owner := ""
 	if len(of) > 0 {
@@ -180,7 +182,8 @@ func (t damageTx) replaceMessage(x store.Damage) (bool, error) {
 	return true, t.PutMessage(m)
 }
 
-// proposedFacts returns the facts of a chain's first record. If the record can't be read, proposedFacts returns nil.
+// proposedFacts returns the facts of the first record of an audit chain, and all records that can be read. If the first
+// record can't be read, facts is nil.
 func (t damageTx) proposedFacts(chain string) (facts map[string]string, all []approvers.AuditRecord) {
 	all, _ = t.Audit(chain) // an error is ignored: the readable part is enough
 	for _, a := range all {
@@ -191,8 +194,8 @@ func (t damageTx) proposedFacts(chain string) (facts map[string]string, all []ap
 	return nil, all
 }
 
-// rebuildRequest replaces a damaged request with one that is voided. If its run had begun, the run continues
-// independently of the request.
+// rebuildRequest replaces a damaged request with a voided request. If the request's run has begun, the run continues
+// without the request.
 func (t damageTx) rebuildRequest(id, conversation string) (func() error, error) {
 	facts, chain := t.proposedFacts(id)
 	call, err := t.callOf(facts["call"], cmp.Or(facts["conversation"], conversation), id)
@@ -230,7 +233,7 @@ func (t damageTx) rebuildRequest(id, conversation string) (func() error, error) 
 	}, t.PutRequest(r)
 }
 
-// voidRequest voids an open request, and so ends the request's call.
+// voidRequest voids an open request. This ends the request's call.
 func (t damageTx) voidRequest(r approvers.Request) error {
 	if err := t.ClearTimer(store.TimerRun, r.Execution); err != nil {
 		return err
@@ -243,8 +246,8 @@ func (t damageTx) voidRequest(r approvers.Request) error {
 	return t.apply(closed, events)
 }
 
-// callOf finds a request's call by the id in the request's history. Without this id, callOf searches the calls of the
-// conversation.
+// callOf finds the call of a request. id is the call's id from the request's audit records. If id is empty, callOf
+// searches the calls of the conversation.
 func (t damageTx) callOf(id, conversation, request string) (store.Call, error) {
 	if id != "" {
 		return t.Call(id)
@@ -263,7 +266,8 @@ func (t damageTx) callOf(id, conversation, request string) (store.Call, error) {
 	return store.Call{}, fmt.Errorf("the call of request %q: %w", request, store.ErrNotFound)
 }
 
-// remake rebuilds a pending request from its call and its history. The result can only be closed, not decided.
+// remake rebuilds a pending request from its call and its audit records. The rebuilt request can be closed, but not
+// decided.
 func (t damageTx) remake(id string, call store.Call, facts map[string]string) (approvers.Request, error) {
 	r := approvers.Request{
 		ID: id, State: approvers.Pending, Conversation: call.Conversation, Turn: call.Turn, Call: call.ID, Tool: call.Tool, ToolHash: facts["tool_hash"],
@@ -314,8 +318,8 @@ func (t damageTx) remake(id string, call store.Call, facts map[string]string) (a
 	return r, nil
 }
 
-// rebuildRun replaces a damaged execution with an ended one. If the history has the start of a run but not its end, the
-// outcome is unknown, and the bot asks people.
+// rebuildRun replaces a damaged execution with an ended execution. If there is an audit record of the run's start but
+// none of its end, the outcome is unknown. The bot then asks people about the outcome.
 func (t damageTx) rebuildRun(id, conversation string) (func() error, error) {
 	call, found, err := t.callThat(conversation, func(c store.Call) bool { return c.Execution == id })
 	if err != nil {
@@ -359,7 +363,7 @@ func (t damageTx) rebuildRun(id, conversation string) (func() error, error) {
 	}, t.PutExecution(e)
 }
 
-// recorded returns an execution with the state from its history.
+// t.recorded returns an execution with the state from its audit records.
 func (t damageTx) recorded(e approvers.Execution, chain []approvers.AuditRecord) approvers.Execution {
 	for _, a := range chain {
 		if a.Facts["execution"] != e.ID {
@@ -404,7 +408,8 @@ func (t damageTx) endRun(e approvers.Execution, call store.Call) error {
 	return t.runs.changedStep(e)
 }
 
-// requestOf returns the request of a call. It returns nil if there is no such record, or if its content is unknown.
+// requestOf returns the request of a call. If the call has no request, or the request's content is unknown, requestOf
+// returns nil.
 func (t damageTx) requestOf(c store.Call) (*approvers.Request, error) {
 	if c.Request == "" {
 		return nil, nil
@@ -416,7 +421,7 @@ func (t damageTx) requestOf(c store.Call) (*approvers.Request, error) {
 	return &r, err
 }
 
-// callThat finds the first call in a conversation for which is returns true.
+// callThat returns the first call of a conversation for which the given function returns true.
 func (t damageTx) callThat(conversation string, is func(store.Call) bool) (store.Call, bool, error) {
 	calls, err := callsIn(t, conversation)
 	if err != nil {
@@ -428,8 +433,8 @@ func (t damageTx) callThat(conversation string, is func(store.Call) bool) (store
 	return store.Call{}, false, nil
 }
 
-// rebuildCall replaces a damaged call with a call that has a result. It also closes the call's request. If the run has
-// not begun, it closes the execution, too.
+// rebuildCall replaces a damaged call with a call that has a result. rebuildCall also closes the call's request. If the
+// run has not begun, rebuildCall closes the execution too.
 func (t damageTx) rebuildCall(id, of string) (func() error, error) {
 	turn, err := t.Turn(of)
 	if err != nil {
@@ -474,8 +479,8 @@ func (t damageTx) rebuildCall(id, of string) (func() error, error) {
 	}, t.PutCall(call)
 }
 
-// closeCall closes a call that has no result. If the run has begun, it does not change the run, because the run ends by
-// itself.
+// closeCall closes a call that has no result. If the call's run has begun, closeCall does not change the run, because
+// the run ends by itself.
 func (t damageTx) closeCall(c store.Call) error {
 	if c.Outcome != "" {
 		return nil
@@ -550,8 +555,8 @@ func (t damageTx) stopTurn(id string) error {
 	return t.turns.stop(turn, conv, turn.Stopping, false)
 }
 
-// rebuildConversation replaces a damaged conversation with a new one, which it rebuilds from the address and the
-// current turn.
+// rebuildConversation replaces a damaged conversation. The data of the new conversation come from the conversation's
+// address and its current turn.
 func (t damageTx) rebuildConversation(id, place string) (func() error, error) {
 	if ofCaller(id) {
 		return t.rebuildCallersConversation(id, place)
@@ -582,8 +587,9 @@ func (t damageTx) rebuildConversation(id, place string) (func() error, error) {
 	return nil, t.PutConversation(conv)
 }
 
-// rebuildCallersConversation replaces the damaged conversation of a caller's request with a new one, which it rebuilds
-// from the run, the request and the history. If the conversation has neither, its key no longer identifies a request.
+// rebuildCallersConversation replaces the damaged conversation of a caller's request. The data of the new conversation
+// come from the run, the request and the audit records. If there is no run and no request, nothing is rebuilt, and the
+// caller's key does not identify a request any more.
 func (t damageTx) rebuildCallersConversation(id, place string) (func() error, error) {
 	runs, err := t.Executions(id)
 	if err != nil {

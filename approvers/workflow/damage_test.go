@@ -27,7 +27,8 @@ import (
 // damageEnv sets how many bytes are flipped and how many pages are torn, as "FLIPS PAGES [SEED]".
 const damageEnv = "COUNTERSIGN_DAMAGE"
 
-// wreckage is a store with requests in every state. It has the expected end of each request if people continue.
+// wreckage is a store with requests in every state. For each request, wreckage has the people who decide it later, and
+// how many approvals it needs.
 type wreckage struct {
 	file     []byte
 	requests []wreckedRequest
@@ -43,7 +44,8 @@ type wreckedRequest struct {
 	needs            int                  // how many more approvals the request needs
 }
 
-// wreckable creates the store in a synctest bubble. The bubble's clock starts at the same time as in each trial.
+// wreckable creates the store in a synctest bubble. The clock of the bubble starts at the same time as the clock of
+// each trial.
 func wreckable(t *testing.T) (w wreckage) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "store.db")
@@ -129,7 +131,7 @@ func wreckable(t *testing.T) (w wreckage) {
 	return w
 }
 
-// trial is the result for one store.
+// trial is the result of running the bot with one store.
 type trial struct {
 	refused  error
 	told     []store.Damage // all damage that was reported while it ran
@@ -141,7 +143,7 @@ type trial struct {
 	claims   int
 }
 
-// mostClaims is far above the number of runs, including all repeated runs.
+// mostClaims is a limit that the number of claims can't reach, even with all repeated runs.
 const mostClaims = 2000
 
 // errorLog keeps log lines at the level error.
@@ -163,7 +165,7 @@ func (h errorLog) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// try lets the bot continue with a store, and people finish the actions that they had begun.
+// w.try runs the bot with a store. People finish the actions that they began before.
 func (w wreckage) try(t *testing.T, file []byte) (out trial) {
 	t.Helper()
 	dir := quickDir(t)
@@ -291,7 +293,7 @@ func (w wreckage) try(t *testing.T, file []byte) (out trial) {
 	return out
 }
 
-// outcome describes how a request, its call, its run and its turn ended.
+// outcome returns how a request, its call, its run and its turn ended.
 func outcome(s store.Store, r wreckedRequest) (text string) {
 	err := s.View(context.Background(), func(x store.Reader) error {
 		req, err := x.Request(r.id)
@@ -335,9 +337,10 @@ func outcome(s store.Store, r wreckedRequest) (text string) {
 	return text
 }
 
-// A store with requests in every state is damaged in one place, and the bot continues with it. The bot must not panic,
-// and must report every difference. The bot must run no tool without permission, and no call twice. Undamaged work must
-// end in the same way as in a store without damage. COUNTERSIGN_DAMAGE="1000 200" is the long form; a third number is
+// The test takes a store with requests in every state, damages one place of the store, and runs the bot. The bot must
+// not panic. If the result differs from the result with the undamaged store, the bot must have reported damage. The bot
+// must run no tool without permission, and no call twice. Requests that the damage does not affect must end in the same
+// way as with the undamaged store. COUNTERSIGN_DAMAGE="1000 200" selects the long form of the test. A third number is
 // the seed.
 func TestDamageCampaign(t *testing.T) {
 	t.Parallel()
@@ -391,7 +394,7 @@ func TestDamageCampaign(t *testing.T) {
 		count.refused, len(w.file)/4096)
 }
 
-// judge compares a trial with the trial of the undamaged store.
+// judge compares the trial of a damaged store with the trial of the undamaged store.
 func (w wreckage) judge(t *testing.T, what string, want, got trial) {
 	t.Helper()
 	var open []string // the damage that was not repaired

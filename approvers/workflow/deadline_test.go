@@ -43,15 +43,15 @@ func TestEscalationAndExpiry(t *testing.T) {
 			t.Errorf("%d timers to %s are left", n, kind)
 		}
 	}
-	// If a timer is handled once more, nothing changes.
+	// If the handler of a timer runs a second time, nothing changes.
 	h.ok(h.Requests.Expire(h.ctx(), store.Timer{Kind: store.TimerExpire, Ref: r.ID}))
 	h.ok(h.Requests.Escalate(h.ctx(), store.Timer{Kind: store.TimerEscalate, Ref: r.ID}))
 	h.ok(h.Requests.Expire(h.ctx(), store.Timer{Kind: store.TimerExpire, Ref: "req_none"}))
 	h.wantKinds(r.ID, "proposed escalated escalated closed returned")
 }
 
-// TestTheLeadIsGoneWhenTheEscalationIsDue checks that the bot tells nobody, and that the card no longer announces the
-// escalation.
+// TestTheLeadIsGoneWhenTheEscalationIsDue checks an escalation to a lead that a new policy has removed. The bot
+// notifies nobody, and the card does not announce the escalation any more.
 func TestTheLeadIsGoneWhenTheEscalationIsDue(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`apply_discount {}`)
@@ -84,8 +84,8 @@ func TestALeadMayDecideAfterTheEscalation(t *testing.T) {
 	h.wantKinds(r.ID, "proposed denied escalated decided approved executing executed returned")
 }
 
-// TestAClickBeforeTheDeadlineIsHandledBeforeTheExpiry checks that the click still counts if the expiry's timer is
-// handled before the click.
+// TestAClickBeforeTheDeadlineIsHandledBeforeTheExpiry checks a click that arrives before the deadline. The click
+// counts, even if the timer of the expiry is handled first.
 func TestAClickBeforeTheDeadlineIsHandledBeforeTheExpiry(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":1}`)
@@ -133,8 +133,8 @@ func TestAnUnhandledDeliveryAfterTheDeadlineDelaysNothing(t *testing.T) {
 	wantDenied(t, err, approvers.DeniedResolved)
 }
 
-// TestAnUnhandledMessageDelaysNoExpiry checks that only a delivery with a decision can delay the expiry of a request. A
-// message that can't be read, because Slack is down, delays nothing.
+// TestAnUnhandledMessageDelaysNoExpiry checks that only an unhandled click or form can delay the expiry of a request. A
+// message that can't be handled because Slack is down does not delay the expiry.
 func TestAnUnhandledMessageDelaysNoExpiry(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":1}`)
@@ -146,7 +146,8 @@ func TestAnUnhandledMessageDelaysNoExpiry(t *testing.T) {
 	h.ok(h.Intake.Done(h.ctx(), "Ev-9", ""))
 }
 
-// TestAnEditMovesTheDeadline checks that the old deadline's timer changes nothing, and is set to the new deadline.
+// TestAnEditMovesTheDeadline checks the timer of a deadline that an edit has moved. At the old deadline, the timer
+// changes nothing, and is set to the new deadline.
 func TestAnEditMovesTheDeadline(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":1}`)
@@ -172,7 +173,7 @@ func TestActionsWithoutAReceiptTimeCountFromNow(t *testing.T) {
 	h.due()
 }
 
-// claimed lets alice ask for a refund, lets the lead approve it, and claims it.
+// claimed makes alice ask for a refund, makes the lead approve the refund, and claims the run.
 func (h *harness) claimed() approvers.Request {
 	h.t.Helper()
 	r := h.ask(`issue_refund {"amount":1}`)
@@ -287,8 +288,8 @@ func TestReports(t *testing.T) {
 	wantDenied(t, h.Runs.Report(h.ctx(), workflow.Click{Execution: "exec_none", Who: lead}, workflow.Happened), approvers.DeniedNotFound)
 }
 
-// TestNobodyReports checks that the model continues without the outcome if nobody reports it in time. A later report is
-// still accepted.
+// TestNobodyReports checks a run whose outcome nobody reports in time. The model continues without the outcome. A later
+// report is accepted.
 func TestNobodyReports(t *testing.T) {
 	h := newHarness(t)
 	r := h.claimed()
@@ -307,8 +308,8 @@ func TestNobodyReports(t *testing.T) {
 	h.ok(h.Runs.LeaveUnknown(h.ctx(), store.Timer{Kind: store.TimerLeave, Ref: "exec_none"}))
 }
 
-// TestAReportBeforeTheDeadlineIsHandledFirst checks that the model is told the reported outcome. The model is not told
-// that the outcome is unknown.
+// TestAReportBeforeTheDeadlineIsHandledFirst checks a report that arrives before the deadline. The model gets the
+// reported outcome, even if the timer of the deadline is handled first.
 func TestAReportBeforeTheDeadlineIsHandledFirst(t *testing.T) {
 	h := newHarness(t)
 	r := h.claimed()
@@ -329,8 +330,8 @@ func TestAReportBeforeTheDeadlineIsHandledFirst(t *testing.T) {
 	}
 }
 
-// TestHarmlessRunsAreTakenUpAgain checks that read-only and idempotent tools run again after a crash. The tools run
-// with the same key, and only a limited number of times.
+// TestHarmlessRunsAreTakenUpAgain checks that an interrupted run of a read-only or idempotent tool is repeated after a
+// crash. The run is repeated with the same idempotency key, and only a limited number of times.
 func TestHarmlessRunsAreTakenUpAgain(t *testing.T) {
 	for _, spec := range []string{`search_orders {}`, `update_address {}`} {
 		h := newHarness(t)
@@ -363,8 +364,9 @@ func TestHarmlessRunsAreTakenUpAgain(t *testing.T) {
 	}
 }
 
-// TestRecoverShares checks that a run is recovered when this process takes over the run's share. This also applies if
-// the process had the share before, and then gave up the run's handler. Runs in other shares do not change.
+// TestRecoverShares checks that a run is recovered when this process takes over the run's share. A run is also
+// recovered if this process had the share earlier, lost it, and cancelled the run's handler. Runs in other shares do
+// not change.
 func TestRecoverShares(t *testing.T) {
 	h := newHarness(t)
 	r := h.claimed()

@@ -12,8 +12,8 @@ import (
 	"countersign/store"
 )
 
-// If an expiry waits for an earlier click, it is tried again after clickGrace. This delay doubles up to maxGrace.
-// Otherwise a click that can't be handled would keep the store busy.
+// If a request's expiry waits for an earlier click, the expiry is tried again after clickGrace. The delay doubles with
+// each try, up to maxGrace. With a constant short delay, a click that can't be handled would keep the store busy.
 const (
 	clickGrace = 50 * time.Millisecond
 	maxGrace   = 5 * time.Second
@@ -43,9 +43,9 @@ func (t *tx) expire(timer store.Timer, r approvers.Request) error {
 	return t.apply(after, events)
 }
 
-// A click or a form may have arrived before the deadline. Until it is handled, handledFirst postpones the expiry.
-// handledFirst reports whether it has postponed the expiry. handledFirst ignores other deliveries from Slack, because
-// they decide nothing.
+// handledFirst postpones an expiry if a click or a form arrived before the deadline and is not handled yet.
+// handledFirst returns true if it has postponed the expiry. Other deliveries from Slack can't decide a request, so
+// handledFirst ignores them.
 func (t *tx) handledFirst(timer store.Timer, deadline time.Time) (bool, error) {
 	early, err := t.Unhandled(store.InboxInteraction, deadline)
 	if err != nil || !early {
@@ -56,8 +56,8 @@ func (t *tx) handledFirst(timer store.Timer, deadline time.Time) (bool, error) {
 	return true, t.SetTimer(timer)
 }
 
-// openRequest reads the request that a timer names. If nothing is left to do, openRequest clears the timer and returns
-// no request.
+// openRequest reads the request that a timer names. If the request is not open, openRequest clears the timer and
+// returns no request.
 func (t requestsTx) openRequest(kind store.TimerKind, id string) (approvers.Request, error) {
 	r, err := t.Request(id)
 	if errors.Is(err, store.ErrNotFound) || (err == nil && !r.State.Open()) {
@@ -66,8 +66,8 @@ func (t requestsTx) openRequest(kind store.TimerKind, id string) (approvers.Requ
 	return r, err
 }
 
-// Escalate adds the next lead to the current stage and notifies that role's members. From then on, these members may
-// decide the stage.
+// Escalate adds the next lead role to the current stage, and notifies the members of the lead role. The members may
+// then decide the stage.
 func (w *Requests) Escalate(ctx context.Context, timer store.Timer) error {
 	return w.update(ctx, "escalate", func(t *tx) error {
 		r, err := t.requests.openRequest(store.TimerEscalate, timer.Ref)
@@ -85,8 +85,8 @@ func (w *Requests) Escalate(ctx context.Context, timer store.Timer) error {
 	})
 }
 
-// notYet returns the time at which a timer that is not due yet is checked again. This is the timer's new time. If that
-// time has passed, notYet returns the time after maxGrace. The request expires before this time.
+// notYet returns the new time of a timer whose work is not due yet. The parameter due is the time at which the work
+// should be done. If due has passed, notYet returns the current time plus maxGrace.
 func (t *tx) notYet(due time.Time) time.Time {
 	if due.After(t.now) {
 		return due
@@ -94,7 +94,8 @@ func (t *tx) notYet(due time.Time) time.Time {
 	return t.now.Add(maxGrace)
 }
 
-// Remind reminds the people of a stage who have not decided. people are the stage's people as of snapshot.
+// Remind reminds the approvers of a stage who have not decided. people are the stage's approvers at the time of
+// snapshot.
 func (w *People) Remind(ctx context.Context, timer store.Timer, snapshot view.StageSnapshot, people []approvers.Presence) error {
 	return w.update(ctx, "remind", func(t *tx) error {
 		r, err := t.requests.pendingRequest(timer, snapshot)
@@ -122,8 +123,8 @@ func (w *People) Remind(ctx context.Context, timer store.Timer, snapshot view.St
 	})
 }
 
-// Some people have had the card since before their stage, and can decide only now. tellTurns notifies these people.
-// They need a new message, because Slack does not notify people when a card is edited.
+// tellTurns notifies people who got the card before their stage began, and whose stage has begun. A new message is
+// needed, because Slack does not notify people when the bot edits a card.
 func (t noticesTx) tellTurns(r approvers.Request, people []approvers.Presence) error {
 	if r.State != approvers.Pending {
 		return nil
@@ -150,12 +151,13 @@ func (t noticesTx) tellTurns(r approvers.Request, people []approvers.Presence) e
 	return nil
 }
 
-// decidedThemselves reports whether a person's own decision started the stage. Such a person knows about the new stage.
+// decidedThemselves reports whether a person's own decision started the stage. A person whose own decision started the
+// stage needs no notice about it.
 func decidedThemselves(r approvers.Request, who approvers.PersonID, since time.Time) bool {
 	return slices.ContainsFunc(r.Decisions, func(d approvers.Decision) bool { return d.By == who && d.At.Equal(since) })
 }
 
-// stale reports whether an address got the card before a given time, and no notice after it.
+// stale reports whether an address got the card earlier than the given time, and has got no notice later.
 func stale(messages []store.OutboxMessage, to string, since time.Time) bool {
 	old := false
 	for _, s := range messages {

@@ -25,7 +25,7 @@ func (w *Requests) Decide(ctx context.Context, c Click) (approvers.Request, erro
 	})
 }
 
-// currentRequest is a request as stored, together with the same request under the current tools and policy.
+// currentRequest holds a request in two forms: as stored, and updated to the current tools and policy.
 type currentRequest struct {
 	stored approvers.Request
 	now    approvers.Request
@@ -65,14 +65,15 @@ func (t requestsTx) current(id string) (currentRequest, *approvers.Denied, error
 	return cur, nil, nil
 }
 
-// void ends a request that can't run in its stored form.
+// void voids a request that can't run in its stored form.
 func (t requestsTx) void(cur currentRequest, why string) (currentRequest, *approvers.Denied, error) {
 	var denied *approvers.Denied
 	cur.now, cur.events, denied = cur.stored.Void(t.deciding(), why)
 	return cur, denied, nil
 }
 
-// unrecorded returns how an open request differs from its history, or "". A damaged history counts as a difference.
+// unrecorded returns how an open request differs from its audit records, or "". Damaged audit records count as a
+// difference.
 func (t requestsTx) unrecorded(r approvers.Request) (string, error) {
 	chain, err := t.Audit(r.ID)
 	if errors.Is(err, store.ErrDamaged) {
@@ -84,8 +85,8 @@ func (t requestsTx) unrecorded(r approvers.Request) (string, error) {
 	return r.Unrecorded(chain), nil
 }
 
-// applyIfChanged writes a request that the current tools or policy changed. applyIfChanged is for transactions that
-// change nothing else about the request.
+// applyIfChanged writes a request that the current tools or policy changed. If a transaction makes no other change to
+// the request, it calls applyIfChanged.
 func (t requestsTx) applyIfChanged(cur currentRequest) error {
 	if cur.stored.State == cur.now.State && cur.stored.Plan.PolicyHash == cur.now.Plan.PolicyHash {
 		return nil
@@ -125,7 +126,7 @@ func (t requestsTx) action(c Click) approvers.Action {
 	return approvers.Action{Who: c.Who, At: c.At, Digest: c.Digest, Partly: !c.Whole, Typed: c.Typed, Rendering: c.Rendering, Reason: c.Reason}
 }
 
-// auditDecided records a decision, with the version that the person saw.
+// auditDecided records a decision, and which version of the card the person saw.
 func (t recordsTx) auditDecided(r approvers.Request, c Click) error {
 	d := r.Decisions[len(r.Decisions)-1]
 	body := map[string]any{}
@@ -148,8 +149,9 @@ func (t recordsTx) auditDecided(r approvers.Request, c Click) error {
 	return t.audit(r.ID, approvers.AuditDecided, c.Who.ID, facts, body)
 }
 
-// Click is one person's action on something that Slack shows. The click's own data grants no authority. Who comes from
-// Slack, after the click. Digest and Rendering come from the stored rendering that was clicked.
+// Click is one person's action on something that Slack shows. The data in the click itself grants no authority. The bot
+// looks up Who in Slack after the click. Digest and Rendering come from the stored rendering on which the person
+// clicked.
 type Click struct {
 	Inbox       string    // id of the delivery, closed in the same transaction
 	At          time.Time // when the click was received
@@ -173,8 +175,8 @@ type Click struct {
 	MessageTS   string
 }
 
-// click runs the transaction of one click, and closes its delivery. A denial is recorded and committed like any other
-// result. The function then returns it as an error.
+// click runs the transaction of one click, and closes its delivery. If fn denies the click, the transaction is
+// committed, and click returns the denial as an error.
 func (w *core) click(ctx context.Context, what string, c Click, fn func(*tx) (*approvers.Denied, error)) error {
 	var denied *approvers.Denied
 	err := w.update(ctx, what, func(t *tx) error {
@@ -196,9 +198,9 @@ func (w *core) click(ctx context.Context, what string, c Click, fn func(*tx) (*a
 // transition, or the reason why it was denied.
 type requestAction func(*tx, approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error)
 
-// onRequest runs one person's action on a request in its current form. If the action is denied, onRequest records the
-// denial under the name what. In any case, onRequest writes the changes that a new policy makes. onRequest returns the
-// new request.
+// onRequest runs one person's action on a request. Before the action, onRequest updates the request to the current
+// tools and policy. If the action is denied, onRequest records the denial under the name what. The update is stored
+// even if the action is denied. onRequest returns the new request.
 func (w *core) onRequest(ctx context.Context, what string, c Click, action requestAction) (approvers.Request, error) {
 	var out approvers.Request
 	err := w.click(ctx, what, c, func(t *tx) (*approvers.Denied, error) {
@@ -223,8 +225,8 @@ func (w *core) onRequest(ctx context.Context, what string, c Click, action reque
 	return out, err
 }
 
-// auditDenied records a denied attempt. Each of the first attempts of a kind gets a record. Later records cover several
-// attempts.
+// auditDenied records a denied attempt. Each of the first denialsKept attempts of a kind gets a record. A later record
+// covers several attempts.
 func (t *tx) auditDenied(chain, what string, c Click, denied *approvers.Denied) error {
 	x := denial{chain: chain, actor: string(c.Who.ID), what: what, code: string(denied.Code)}
 	if c.Who.ID == "" {
@@ -244,10 +246,11 @@ func (t *tx) auditDenied(chain, what string, c Click, denied *approvers.Denied) 
 	return t.audit(chain, approvers.AuditDenied, c.Who.ID, facts, nil)
 }
 
-// Refuse records a click that is not on a current button of the bot: the message is a copy or an old version, or the
-// button's value is forged. named are the ids in the click or on the message. For each request among these ids, Refuse
-// adds a record to the request's chain. It changes no request. redraw is an outbox message to render again, so the next
-// click is on a recorded version. If redraw is empty, no message is rendered.
+// Refuse records a click that is not on a current button of the bot. For example, the message is a copy or an old
+// version, or the button's value is forged. The last parameter has the ids from the click and from the clicked message.
+// For each of these ids that is a request's id, Refuse adds a record to the request's audit chain. Refuse changes no
+// request. The parameter redraw is the outbox message that was clicked. The bot renders this outbox message again, so
+// the next click is on a stored version. If the parameter is empty, no message is rendered.
 func (w *Requests) Refuse(ctx context.Context, c Click, denied *approvers.Denied, redraw string, named ...string) error {
 	err := w.update(ctx, "refuse", func(t *tx) error {
 		if err := t.settle(c.Inbox, string(denied.Code)); err != nil {
@@ -281,7 +284,8 @@ func (w *Requests) Refuse(ctx context.Context, c Click, denied *approvers.Denied
 }
 
 // drawAgain renders an outbox message again, even if Slack shows the current version. If message is empty, drawAgain
-// does nothing. The store keeps every version, so one person can cause only a limited number of versions.
+// does nothing. The store keeps every version, so drawAgain limits how many versions the clicks of one person can
+// cause.
 func (t outboxTx) drawAgain(message string, c Click, denied *approvers.Denied) error {
 	if message == "" {
 		return nil
@@ -298,8 +302,8 @@ func (t outboxTx) drawAgain(message string, c Click, denied *approvers.Denied) e
 	return t.changed(s)
 }
 
-// edit prepares an edit: it checks the new arguments against the schema, and makes a new execution, digest, preview and
-// plan.
+// edit prepares an edit of a request. edit checks the new arguments against the schema, and makes a new execution id,
+// digest, preview and plan.
 func (t requestsTx) edit(r approvers.Request, args json.RawMessage) (approvers.Edited, *approvers.Denied) {
 	tool, _ := t.toolOf(r.Tool, r.ToolHash)
 	p, _ := t.policy.Tool(r.Tool, r.Agent)
@@ -324,7 +328,7 @@ func (t requestsTx) edit(r approvers.Request, args json.RawMessage) (approvers.E
 	return e, nil
 }
 
-// replaceExecution makes the execution of the edited arguments the call's current one.
+// replaceExecution stores a new execution with the edited arguments, and makes it the call's current execution.
 func (t requestsTx) replaceExecution(r approvers.Request) error {
 	call, err := t.Call(r.Call)
 	if err != nil {
@@ -344,8 +348,8 @@ func (t requestsTx) replaceExecution(r approvers.Request) error {
 	return t.PutCall(call)
 }
 
-// decisionTime returns the time for which the people of a stage could see a request before the decision. The time
-// before the stage began does not count.
+// decisionTime returns how long the approvers of a stage could see a request before the decision. The time before the
+// stage began does not count.
 func decisionTime(r approvers.Request, shown, decided time.Time) time.Duration {
 	if shown.IsZero() {
 		return 0
@@ -356,9 +360,9 @@ func decisionTime(r approvers.Request, shown, decided time.Time) time.Duration {
 	return max(time.Millisecond, decided.Sub(shown)) // the click may come before the delivery is recorded
 }
 
-// since sets Since for each request that an outbox message shows. Since is the time when the message first showed the
-// request with this digest. If the previous version showed the same digest, since copies that version's time. Otherwise
-// Since is the current time.
+// The method since sets the field Since of each Shown. This field is the time when the message first showed the request
+// with its current digest. If the previous version of the message showed the same digest, the field is copied from the
+// previous version. If the digest is new, the field is the current time.
 func (t outboxTx) since(s store.OutboxMessage, shows []store.Shown) ([]store.Shown, error) {
 	if len(shows) == 0 {
 		return nil, nil
@@ -389,7 +393,7 @@ func (w *Requests) Revoke(ctx context.Context, c Click) (approvers.Request, erro
 	})
 }
 
-// Say records an approver's question to the requesters, or a comment on the request.
+// Say records an approver's remark: a question to the requesters, or a comment on the request.
 func (w *Requests) Say(ctx context.Context, c Click, kind approvers.RemarkKind) (approvers.Request, error) {
 	return w.onRequest(ctx, string(kind), c, func(t *tx, r approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error) {
 		after, events, denied := r.Say(t.deciding(), t.requests.action(c), kind)
@@ -411,12 +415,14 @@ func (w *Requests) Reply(ctx context.Context, c Click, question int) (approvers.
 	})
 }
 
-// maxWritten limits an answer that is written in the thread, in characters. The form has the same limit.
+// maxWritten is the maximum length, in characters, of an answer that a person writes in the thread. The form has the
+// same limit.
 const maxWritten = 500
 
-// answerByWriting may treat a requester's message as an answer. The message answers an approver's question about a
-// waiting call of the turn. It chooses the latest unanswered question that the requester saw before writing.
-// It returns the approver who asked the question. If there is no such question, it returns nothing.
+// answerByWriting treats a requester's message as an answer to an approver's question, if possible. The question must
+// be about a waiting call of the turn, and must be unanswered. The requester must have seen the question before
+// writing. If there are several such questions, answerByWriting chooses the latest question. answerByWriting returns
+// the approver who asked the question. If there is no question, answerByWriting returns "".
 func (t requestsTx) answerByWriting(turn approvers.Turn, m store.Message, u IncomingMessage) (approvers.PersonID, error) {
 	if turn.State != approvers.TurnWaiting || u.Text == "" {
 		return "", nil
@@ -467,9 +473,9 @@ func (t requestsTx) answerByWriting(turn approvers.Turn, m store.Message, u Inco
 	return asked.Remarks[question].By, nil
 }
 
-// shownBefore reports whether Slack shows a question to the author of a message, and already showed it when the message
-// was written. The question is in the turn's conversation, or in a direct message. kind and step identify the question.
-// Slack's timestamps are compared, because the message may arrive late.
+// shownBefore reports whether Slack showed a question to the author of a message before the author wrote the message.
+// The question must still be in Slack, in the turn's conversation or in a direct message to the author. The parameters
+// kind and step identify the question. shownBefore compares Slack's timestamps, because the message may arrive late.
 func shownBefore(messages []store.OutboxMessage, kind store.OutboxKind, step int, turn approvers.Turn, u IncomingMessage) bool {
 	return slices.ContainsFunc(messages, func(s store.OutboxMessage) bool {
 		here := s.To == store.ToConversation+turn.Conversation || s.To == store.ToUser+u.Who.ID.User()
@@ -478,7 +484,7 @@ func shownBefore(messages []store.OutboxMessage, kind store.OutboxKind, step int
 	})
 }
 
-// auditRemarked records the last remark.
+// auditRemarked records the last remark of a request.
 func (t recordsTx) auditRemarked(r approvers.Request, c Click) error {
 	m := r.Remarks[len(r.Remarks)-1]
 	facts := map[string]string{"kind": string(m.Kind), "role": m.Role, "remark": strconv.Itoa(len(r.Remarks)), "channel": c.Channel, "message": c.MessageTS}
@@ -488,8 +494,8 @@ func (t recordsTx) auditRemarked(r approvers.Request, c Click) error {
 	return t.audit(r.ID, approvers.AuditRemarked, c.Who.ID, facts, []byte(m.Text))
 }
 
-// HandOn adds a colleague to the current stage, and sends them the card by direct message. The caller has just looked
-// up the colleague's identity in Slack.
+// HandOn adds a colleague of the approver to the current stage, and sends the card to the colleague by direct message.
+// The parameter to is the colleague's identity. The bot must look up the identity in Slack just before it calls HandOn.
 func (w *Requests) HandOn(ctx context.Context, c Click, to approvers.Identity) (approvers.Request, error) {
 	return w.onRequest(ctx, "hand on", c, func(t *tx, r approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error) {
 		after, events, denied := r.HandOn(t.deciding(), t.requests.action(c), to)
@@ -497,9 +503,9 @@ func (w *Requests) HandOn(ctx context.Context, c Click, to approvers.Identity) (
 	})
 }
 
-// Reveal records that a person saw the masked values of a request, in a form that only this person sees. secrets are
-// the paths of the masked values. body is the form without the values, for the record. A person who may decide the
-// current request can then approve it.
+// Reveal records that a person saw the masked values of a request, in a form that only this person sees. The parameter
+// secrets has the paths of the masked values. The parameter body is the form without the values, and is stored in the
+// audit. If the person may decide the request, the person may approve the request after Reveal.
 func (w *Requests) Reveal(ctx context.Context, c Click, secrets []string, body []byte) error {
 	return w.update(ctx, "reveal", func(t *tx) error {
 		if err := t.records.auditRevealed(c, body); err != nil {
@@ -519,7 +525,7 @@ func (w *Requests) Reveal(ctx context.Context, c Click, secrets []string, body [
 	})
 }
 
-// auditRevealed records that a person saw masked values, once for each person and each set of arguments.
+// auditRevealed records that a person saw masked values. Each person gets one record for each version of the arguments.
 func (t recordsTx) auditRevealed(c Click, body []byte) error {
 	records, err := t.Audit(c.Request)
 	if err != nil {
@@ -534,8 +540,9 @@ func (t recordsTx) auditRevealed(c Click, body []byte) error {
 	return t.audit(c.Request, approvers.AuditShown, c.Who.ID, facts, body)
 }
 
-// BreakGlass lets the operator at the command line approve a call for all remaining stages. The policy in force must
-// allow this. The bot tells all people whose decision was skipped, and their leads.
+// BreakGlass lets the operator approve a call at the command line. The operator's approval replaces all remaining
+// stages. The policy in force must allow approvals by the operator. The bot notifies all people whose decision was
+// skipped, and their leads.
 func (w *Requests) BreakGlass(ctx context.Context, c Click) (approvers.Request, error) {
 	r, err := w.onRequest(ctx, "break glass", c, func(t *tx, r approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error) {
 		after, events, denied := r.BreakGlass(t.deciding(), t.requests.action(c))
@@ -554,7 +561,7 @@ func (w *Requests) BreakGlass(ctx context.Context, c Click) (approvers.Request, 
 	return r, err
 }
 
-// Overrule lets the operator at the command line stop a call whose run has not begun.
+// Overrule lets the operator stop a call at the command line before the call's run begins.
 func (w *Requests) Overrule(ctx context.Context, c Click) (approvers.Request, error) {
 	r, err := w.onRequest(ctx, "overrule", c, func(t *tx, r approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error) {
 		after, events, denied := r.Overrule(t.deciding(), t.requests.action(c))
@@ -569,13 +576,13 @@ func (w *Requests) Overrule(ctx context.Context, c Click) (approvers.Request, er
 	return r, err
 }
 
-// auditOperator records an operator's decision, and the digest of the arguments.
+// auditOperator records an operator's decision with the digest of the arguments.
 func (t recordsTx) auditOperator(r approvers.Request, c Click, facts map[string]string) error {
 	facts["kind"], facts["digest"] = string(c.Kind), r.Digest
 	return t.audit(r.ID, approvers.AuditDecided, c.Who.ID, facts, map[string]string{"reason": c.Reason})
 }
 
-// tellBroken tells everybody concerned that an operator approved a call.
+// tellBroken notifies all people concerned that the operator approved a call.
 func (t noticesTx) tellBroken(r approvers.Request) error {
 	for _, role := range r.Concerned(t.policy) {
 		s := store.OutboxMessage{Kind: store.OutboxNotice, Ref: r.ID, Request: r.ID, Step: len(r.Decisions), To: store.ToRole + role, Note: store.NoteBreakGlass}

@@ -11,8 +11,8 @@ import (
 	"countersign/store"
 )
 
-// TestManyClaimOneRuns checks that one approval leads to only one run, even if many executors claim it at the same
-// moment.
+// TestManyClaimOneRuns checks that one approval leads to only one run, even if many goroutines claim the run at the
+// same moment.
 func TestManyClaimOneRuns(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":1}`)
@@ -112,8 +112,8 @@ func TestDenialsAreRecorded(t *testing.T) {
 	}
 }
 
-// TestAuthorsOfHighRiskCallsAreBarred checks calls of high risk or above. All authors of messages that the model got
-// count as requesters.
+// TestAuthorsOfHighRiskCallsAreBarred checks who can approve a call of high risk or above. All authors of messages that
+// the model received count as requesters, so they can't approve the call.
 func TestAuthorsOfHighRiskCallsAreBarred(t *testing.T) {
 	more := func(p *approvers.Policy) {
 		p.Approvers[0].Members = users("U0001", "U0200")
@@ -180,8 +180,8 @@ func TestEdits(t *testing.T) {
 	h.wantKinds(r.ID, "proposed decided advanced decided advanced decided decided approved executing executed returned")
 }
 
-// TestStoredBytesThatWereChangedNeverRun checks that the bot runs only the approved bytes. A person with write access
-// to the store can't make it run other bytes.
+// TestStoredBytesThatWereChangedNeverRun checks that the bot runs a tool only with the approved arguments. If a person
+// changes the arguments in the store, the call does not run.
 func TestStoredBytesThatWereChangedNeverRun(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":1}`)

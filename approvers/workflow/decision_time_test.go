@@ -27,7 +27,7 @@ func (h *harness) clickAt(who approvers.Identity, kind approvers.DecisionKind, r
 	return workflow.Click{}
 }
 
-// shows records that Slack shows every card of a request in its current state.
+// h.shows acts as Slack, and shows every card of a request in the card's current state.
 func (h *harness) shows(request string) {
 	h.t.Helper()
 	for _, s := range h.messagesOf(request) {
@@ -37,7 +37,8 @@ func (h *harness) shows(request string) {
 	}
 }
 
-// took returns the time of the last decision from two places: from the request, and from the audit in milliseconds.
+// took returns the decision time of the last decision: as stored in the request, and as stored in the audit in
+// milliseconds.
 func (h *harness) took(request string) (time.Duration, string) {
 	h.t.Helper()
 	r := h.request(request)
@@ -57,8 +58,8 @@ func (h *harness) wantTook(request string, want time.Duration, fact string) {
 	}
 }
 
-// TestDecisionTime checks that a decision's time counts from the moment when the card first showed these arguments.
-// Later renderings of the card do not matter.
+// TestDecisionTime checks that the decision time begins when the card first shows the arguments. Later renderings of
+// the card do not change the beginning.
 func TestDecisionTime(t *testing.T) {
 	const to = "channel:#support-approvals"
 	h := newHarness(t)
@@ -76,7 +77,7 @@ func TestDecisionTime(t *testing.T) {
 	h.wantTook(r.ID, 42500*time.Millisecond, "42500")
 }
 
-// TestDecisionTimeAfterAnEdit checks that the time starts again with changed arguments.
+// TestDecisionTimeAfterAnEdit checks that the decision time begins when the card first shows the edited arguments.
 func TestDecisionTimeAfterAnEdit(t *testing.T) {
 	const to = "channel:#support-approvals"
 	h := newHarness(t)
@@ -101,8 +102,8 @@ func TestDecisionTimeAfterAnEdit(t *testing.T) {
 	h.wantTook(r.ID, 2*time.Second, "2000")
 }
 
-// TestDecisionTimeAtALaterStage checks that the time before the stage does not count, even if an address already had
-// the card.
+// TestDecisionTimeAtALaterStage checks that the decision time does not include the time before the stage began, even if
+// the approver had the card earlier.
 func TestDecisionTimeAtALaterStage(t *testing.T) {
 	const to = "channel:#support-approvals"
 	h := newHarness(t)
@@ -123,8 +124,8 @@ func TestDecisionTimeAtALaterStage(t *testing.T) {
 	h.wantTook(r.ID, 5*time.Second, "5000")
 }
 
-// TestUnknownDecisionTime checks two cases. If nobody knows when the card was first shown, the decision has no time. If
-// the click arrived before the card's delivery was recorded, the time is a millisecond.
+// TestUnknownDecisionTime checks two cases. If the time when the card was first shown is unknown, the decision has no
+// decision time. If the click arrived before the card's delivery was recorded, the decision time is one millisecond.
 func TestUnknownDecisionTime(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`apply_discount {"amount":10}`)
@@ -140,8 +141,8 @@ func TestUnknownDecisionTime(t *testing.T) {
 	h.wantTook(r.ID, time.Millisecond, "1")
 }
 
-// TestDecisionTimeInABundle checks that each call of a bundle has its own time. If one click decides all calls, each
-// call's time is how long this call was shown.
+// TestDecisionTimeInABundle checks that each call of a bundle has its own decision time. If one click decides all
+// calls, the decision time of each call begins when the card first showed the call.
 func TestDecisionTimeInABundle(t *testing.T) {
 	h := newHarness(t)
 	rs := h.bundled(`apply_discount {"a":1}`, `apply_discount {"a":2}`, `apply_discount {"a":3}`)

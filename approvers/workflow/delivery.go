@@ -19,8 +19,8 @@ type SentMessage struct {
 	Shows []store.Shown // the requests that it shows; Since is set when the delivery is recorded
 }
 
-// Delivered records that Slack shows an outbox message. s is the message that was read, with Channel and TS set. Every
-// posted version is kept.
+// Delivered records that Slack shows an outbox message. s is the outbox message that was rendered, with Channel and TS
+// set. The store keeps every version that was posted.
 func (w *Outbox) Delivered(ctx context.Context, s store.OutboxMessage, p SentMessage) error {
 	hash := view.HashOf(p.Body)
 	w.slack.saw(s.TS)
@@ -95,8 +95,8 @@ func (w *Outbox) Delivered(ctx context.Context, s store.OutboxMessage, p SentMes
 	})
 }
 
-// Flow returns the flow to which the delivery of an outbox message belongs: see view.Flow. If the message can't be read,
-// its handler finds the cause.
+// Flow returns the flow to which the delivery of an outbox message belongs; see view.Flow. Flow ignores errors, because
+// the handler of the timer reads the message too and reports the error.
 func (w *Outbox) Flow(r store.Reader, timer store.Timer) (string, error) {
 	s, err := r.OutboxMessage(timer.Ref)
 	flow := ""
@@ -109,7 +109,8 @@ func (w *Outbox) Flow(r store.Reader, timer store.Timer) (string, error) {
 	return flow, err
 }
 
-// goneBefore marks a message as lost if Slack reported its deletion before its delivery was recorded.
+// goneBefore marks a message as lost if Slack reported the message's deletion before the bot recorded the message's
+// delivery.
 func (t outboxTx) goneBefore(channel, ts string) error {
 	gone, err := t.turns.deleted(channel, ts)
 	if err != nil || !gone {
@@ -119,13 +120,13 @@ func (t outboxTx) goneBefore(channel, ts string) error {
 }
 
 // Same reports whether Slack already shows exactly this body. For a message with buttons, Same always returns false,
-// because the buttons contain the version's number.
+// because the buttons contain the number of the version.
 func Same(s store.OutboxMessage, body []byte) bool {
 	return s.Hash != "" && s.Hash == view.HashOf(body)
 }
 
-// Unchanged records that an outbox message needs no edit, because its new rendering is the same. s is the message as it
-// was read.
+// Unchanged records that an outbox message needs no edit, because its new rendering equals the version in Slack. s is
+// the outbox message that was rendered.
 func (w *Outbox) Unchanged(ctx context.Context, s store.OutboxMessage) error {
 	return w.update(ctx, "unchanged", func(t *tx) error {
 		cur, err := t.OutboxMessage(s.ID)
@@ -140,8 +141,8 @@ func (w *Outbox) Unchanged(ctx context.Context, s store.OutboxMessage) error {
 	})
 }
 
-// linkCard refreshes the messages with a pending request's step and notices. These messages then link to the request's
-// card.
+// linkCard schedules an update of the messages about a pending request: the step in the thread, and notices. The
+// updated messages link to the request's card.
 func (t cardsTx) linkCard(request string) error {
 	r, err := t.Request(request)
 	if err != nil || r.State != approvers.Pending {
@@ -169,8 +170,9 @@ func (t cardsTx) linkCard(request string) error {
 	return t.outbox.changedTurn(r.Turn, store.OutboxStep, call.Step)
 }
 
-// Expand replaces an outbox message to a role or a group with one message for each member who is present. If all
-// members are away, each member gets the message. If there are no members, the message is marked unreachable.
+// Expand replaces an outbox message to a role or a group with direct messages to the members. Members who are away get
+// no message. If all members are away, each member gets the message. If there are no members, Expand marks the outbox
+// message as unreachable.
 func (w *Outbox) Expand(ctx context.Context, message string, users []string) error {
 	if len(users) == 0 {
 		return w.Unreachable(ctx, message, "nobody there can be written to", "")
@@ -202,8 +204,8 @@ func (w *Outbox) Expand(ctx context.Context, message string, users []string) err
 	})
 }
 
-// copyFor creates one person's copy of an outbox message. A person who holds several roles of a stage gets only one
-// card.
+// copyFor creates one person's copy of an outbox message, unless the person has a copy already. So a person who holds
+// several roles of a stage gets only one card.
 func (t outboxTx) copyFor(s store.OutboxMessage, user string) error {
 	one := sameTo(s, store.ToUser+user)
 	messages, err := t.OutboxMessagesOf(s.Ref)
@@ -221,18 +223,18 @@ func (t outboxTx) copyFor(s store.OutboxMessage, user string) error {
 	return t.add(one)
 }
 
-// sameTo returns a new outbox message with the content of another one, for an address.
+// sameTo returns a new outbox message with the content of s and another address.
 func sameTo(s store.OutboxMessage, to string) store.OutboxMessage {
 	return store.OutboxMessage{Kind: s.Kind, Ref: s.Ref, Step: s.Step, Request: s.Request, To: to, Role: s.Role, Bundle: s.Bundle, Note: s.Note}
 }
 
-// isSame reports whether two outbox messages of a Ref have the same content and address.
+// isSame reports whether two outbox messages with the same Ref have the same content and address.
 func isSame(a, b store.OutboxMessage) bool {
 	return a.To == b.To && a.Kind == b.Kind && a.Step == b.Step && a.Bundle == b.Bundle && a.Note == b.Note
 }
 
-// Removed records that the bot deleted an expired outbox message in Slack. s is the message as it was read. If the
-// message has changed since then, the bot posts it again.
+// Removed records that the bot deleted an expired outbox message in Slack. s is the outbox message that the bot read
+// before the deletion. If the outbox message has changed in the meantime, the bot posts it again.
 func (w *Outbox) Removed(ctx context.Context, s store.OutboxMessage) error {
 	return w.update(ctx, "removed", func(t *tx) error {
 		cur, err := t.OutboxMessage(s.ID)
@@ -260,7 +262,7 @@ func (w *Outbox) Removed(ctx context.Context, s store.OutboxMessage) error {
 	})
 }
 
-// addAgain adds a removed message again, unless somebody has done that.
+// addAgain adds a copy of a removed outbox message. If the store has a copy already, addAgain does nothing.
 func (t outboxTx) addAgain(s store.OutboxMessage) error {
 	messages, err := t.OutboxMessagesOf(s.Ref)
 	if err != nil || slices.ContainsFunc(messages, func(o store.OutboxMessage) bool { return isSame(o, s) && o.State != store.OutboxRemoved }) {
@@ -269,10 +271,10 @@ func (t outboxTx) addAgain(s store.OutboxMessage) error {
 	return t.add(sameTo(s, s.To))
 }
 
-// Unreachable gives up an outbox message that Slack refused permanently. Unreachable sends the message to other
-// addresses, if the message has other addresses. It also notifies the operator. If the bot can't write in a channel any
-// more, lost is this channel. Otherwise lost is empty. The bot tells the operator about a lost channel once, until the
-// bot is a member again.
+// Unreachable handles an outbox message that Slack permanently refuses. The message is marked as unreachable. If the
+// message has other addresses, Unreachable sends the message to them. Unreachable also logs an error for the operator.
+// If Slack refused because the bot can't write in the channel, lost is the channel. In all other cases, lost is empty.
+// The loss of a channel is logged only once.
 func (w *Outbox) Unreachable(ctx context.Context, message, cause, lost string) error {
 	return w.update(ctx, "unreachable", func(t *tx) error {
 		s, err := t.OutboxMessage(message)
@@ -302,9 +304,10 @@ func (w *Outbox) Unreachable(ctx context.Context, message, cause, lost string) e
 	})
 }
 
-// Slack may refuse to delete a message that must go. For example, the bot posted a card again because Slack refused to
-// edit the old card. The buttons of such a message have no effect. The outbox message lists such a message in
-// Leftovers, and the bot tries the deletion again.
+// A leftover is a Slack message that the bot must delete, but that Slack refuses to delete. For example, Slack refused
+// to edit a card, so the bot posted the card again and must delete the old card. The buttons of a leftover have no
+// effect. The outbox message lists its leftovers in Leftovers. The bot repeats the deletion until it succeeds or
+// leftoversKept has passed.
 const (
 	firstDeletion = time.Minute
 	lastDeletion  = 6 * time.Hour
@@ -312,7 +315,7 @@ const (
 	maxLeftovers  = 100 // leftovers of one outbox message
 )
 
-// LeftOver records that Slack refused to delete a Slack message of an outbox message.
+// LeftOver records that Slack refused to delete an old Slack message of an outbox message.
 func (w *Outbox) LeftOver(ctx context.Context, message, channel, ts, cause string) error {
 	return w.update(ctx, "left over", func(t *tx) error {
 		s, err := t.OutboxMessage(message)
@@ -333,13 +336,14 @@ func (w *Outbox) LeftOver(ctx context.Context, message, channel, ts, cause strin
 	})
 }
 
-// TriedDeletion is the outcome of one try to delete a leftover.
+// TriedDeletion is the outcome of an attempt to delete a leftover.
 type TriedDeletion struct {
 	store.Leftover
 	Refused string // Slack's reason; empty: the message is gone
 }
 
-// TriedLeftovers records the outcomes of deletions. If Slack refuses a deletion for days, the bot gives up.
+// TriedLeftovers records the outcomes of attempts to delete leftovers. If Slack still refuses a deletion after
+// leftoversKept, the bot stops trying.
 func (w *Outbox) TriedLeftovers(ctx context.Context, message string, tried []TriedDeletion) error {
 	return w.update(ctx, "tried leftovers", func(t *tx) error {
 		s, err := t.OutboxMessage(message)
@@ -375,13 +379,13 @@ func (w *Outbox) TriedLeftovers(ctx context.Context, message string, tried []Tri
 	})
 }
 
-// noteLeft logs that a message stays in Slack.
+// noteLeft logs that a leftover stays in Slack.
 func (t outboxTx) noteLeft(s store.OutboxMessage, l store.Leftover) {
 	t.note(slog.LevelError, "Slack does not let the bot delete a message; it stays, and its buttons do nothing. Delete it in Slack", "message", string(s.Kind),
 		"request", s.Request, "channel", l.Channel, "ts", l.TS, "since", l.Since, "cause", l.Cause)
 }
 
-// putLeftovers stores an outbox message. It sets the timer for the leftover that is due first.
+// putLeftovers stores an outbox message. putLeftovers also sets the timer for the leftover that is due first.
 func (t outboxTx) putLeftovers(s store.OutboxMessage) error {
 	if err := t.PutOutboxMessage(s); err != nil {
 		return err
@@ -393,28 +397,31 @@ func (t outboxTx) putLeftovers(s store.OutboxMessage) error {
 	return t.SetTimer(store.Timer{Kind: store.TimerLeftover, Ref: s.ID, Due: first.Next})
 }
 
-// Another process may have posted an outbox message without recording this. The bot must know this before it posts the
-// message. The process first searches for such a message in Slack. The search costs calls, and Slack limits these
-// calls. So when this process gets shares, it lists the waiting messages of these shares. Only these messages may have
-// been posted by the earlier owner, because a message does not wait if Slack shows its current version.
+// Timers are divided into shares, and each share belongs to one process at a time. The earlier owner of a share may
+// have posted an outbox message and stopped before it recorded the post. If this process posted the message too, Slack
+// would show the message twice. So this process first has to search Slack for the message. A search costs calls, and
+// Slack limits the number of calls. To avoid needless searches, a process that gets a share lists the waiting outbox
+// messages of the share. Only a listed message may have been posted without a record. Every other message was recorded
+// as posted, or was added after this process got the share.
 
-// inherited has, for each share of this process, the outbox messages that waited when the process got the share.
+// inherited holds the outbox messages that waited when this process got a share. The keys of shares are the numbers of
+// the shares.
 type inherited struct {
 	mu     sync.Mutex
 	shares map[int]inheritance
 }
 
-// inheritance has the outbox messages that waited in a share.
+// inheritance holds the outbox messages that waited in one share.
 type inheritance struct {
 	listed   time.Time // by the clock of Replica.Since
 	messages map[string]bool
 }
 
-// mostInherited limits how many messages of a rank are listed.
+// For each rank, inherit reads at most mostInherited outbox messages.
 const mostInherited = 10_000
 
 // inherit lists the waiting outbox messages of the shares that this process has just got. If there are too many
-// messages, or they can't be read, the bot compares clocks: see Made.
+// messages, or the messages can't be read, Made has no list and compares clocks.
 func (w *Outbox) inherit(ctx context.Context, shares store.Shares) error {
 	var lists map[int]inheritance
 	err := w.Store.View(ctx, func(r store.Reader) error {
@@ -459,8 +466,9 @@ func (i *inherited) put(lists map[int]inheritance) {
 	}
 }
 
-// has reports whether a message waited when this process got its share. The function knows this only if the list is
-// newer than the process's last takeover of the share.
+// i.has reports whether a message waited when this process got the message's share. The parameter since is the time at
+// which this process last got the share. If the share's messages were not listed after this time, the second result is
+// false.
 func (i *inherited) has(share int, since time.Time, message string) (waited, known bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -468,9 +476,9 @@ func (i *inherited) has(share int, since time.Time, message string) (waited, kno
 	return list.messages[message], listed && list.listed.After(since)
 }
 
-// Made reports whether no other process can have posted an outbox message without recording the post. Otherwise, since
+// Made returns true if it is certain that no other process has posted an outbox message. If Made returns false, since
 // is the last time at which another process could have posted the message, by the clock of this process. If since is
-// zero, another process could have posted it until the start of this process.
+// zero, another process could have posted the message at any time before this process started.
 func (w *Outbox) Made(s store.OutboxMessage) (made bool, since time.Time) {
 	if store.IsAlone(w.Replica) {
 		return s.Process == w.owner, since
@@ -490,5 +498,5 @@ func (w *Outbox) Made(s store.OutboxMessage) (made bool, since time.Time) {
 	return s.CreatedAt.After(after), since
 }
 
-// clocksDiffer is the greatest tolerated difference between the clocks of replicas.
+// clocksDiffer is how much the clocks of two replicas may differ.
 const clocksDiffer = time.Minute

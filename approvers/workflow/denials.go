@@ -7,26 +7,27 @@ import (
 	"countersign/approvers"
 )
 
-// People can click on a decided card any number of times, but their clicks must not fill the store. So the history has
-// a record for each of the first denials of a kind. After that, the history records only the denials whose number is a
-// power of ten.
+// People can click on a decided card any number of times, but their clicks must not fill the store. So each of the
+// first denialsKept denials of a kind gets an audit record. After these, a denial gets an audit record only if its
+// number is a power of ten.
 
-// denialsKept is the number of denials with a record of their own, for each person, reason and chain.
+// denialsKept is the number of denials that get a record of their own. The workflow counts denials separately for each
+// person, reason and audit chain.
 const denialsKept = 5
 
-// factTimes is the name of the fact with the number of attempts, in a record that covers several denials.
+// factTimes is the fact that holds the number of attempts, in an audit record that covers several denials.
 const factTimes = "times"
 
 // denial is a kind of denied attempt.
 type denial struct{ chain, actor, user, what, code string }
 
-// denials counts attempts since the process started. Earlier attempts are counted from the history.
+// denials caches the number of denied attempts of each kind. A count that is not in the cache is read from the audit.
 type denials struct {
 	mu    sync.Mutex
 	times map[denial]int
 }
 
-// mostDenials limits the cached counts. Dropped counts are read from the history again.
+// mostDenials is the maximum number of cached counts.
 const mostDenials = 10_000
 
 func (d *denials) known(x denial) (int, bool) {
@@ -36,7 +37,7 @@ func (d *denials) known(x denial) (int, bool) {
 	return n, known
 }
 
-// came stores the counts of attempts after their transaction is committed.
+// d.came stores the new counts of a committed transaction in the cache.
 func (d *denials) came(all map[denial]int) {
 	if len(all) == 0 {
 		return
@@ -51,8 +52,8 @@ func (d *denials) came(all map[denial]int) {
 	}
 }
 
-// countDenial returns the number of this attempt among attempts of its kind. It also returns whether the attempt gets a
-// record.
+// countDenial counts a denied attempt. n is the number of attempts of this kind, including this attempt. If the attempt
+// gets an audit record, the second result is true.
 func (t *tx) countDenial(x denial) (n int, recorded bool, err error) {
 	n, counted := t.denials[x]
 	if !counted {
@@ -75,7 +76,7 @@ func powerOfTen(n int) bool {
 	return n == 1
 }
 
-// denialsIn counts the attempts of a kind that a chain records.
+// denialsIn returns the number of attempts of a kind, according to the records of an audit chain.
 func (t *tx) denialsIn(x denial) (int, error) {
 	records, err := t.Audit(x.chain)
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 	"countersign/store"
 )
 
-// denialsOf lists the records of a person's denials. Each record counts a number of denials.
+// denialsOf lists the audit records of a person's denials. For each record, the list has the number of denials that the
+// record counts.
 func denialsOf(h *harness, chain string, who approvers.PersonID) (times []string) {
 	for _, a := range readStore(h, func(r store.Reader) ([]approvers.AuditRecord, error) { return r.Audit(chain) }) {
 		if a.Kind == approvers.AuditDenied && a.Actor == who {
@@ -20,9 +21,10 @@ func denialsOf(h *harness, chain string, who approvers.PersonID) (times []string
 	return times
 }
 
-// TestClicksWithoutEnd lets a person click on a decided request again and again. The person gets an answer each time,
-// but the clicks don't fill the store. Each of the first clicks gets a record. Later, only each power of ten gets a
-// record. Each person has a count of their own, which continues in a new process.
+// TestClicksWithoutEnd checks a person who clicks on a decided request many times. The person gets an answer each time,
+// but the clicks don't fill the store. Each of the first five clicks gets an audit record. A later click gets an audit
+// record only if its number is a power of ten. The clicks of each person are counted separately, and the count
+// continues in a new process.
 func TestClicksWithoutEnd(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":1}`)
@@ -62,8 +64,8 @@ func TestClicksWithoutEnd(t *testing.T) {
 	}
 }
 
-// TestRefusalsWithoutEnd checks clicks that are refused before the request is read. Such clicks also leave few records,
-// and cause only a limited number of renderings of a card.
+// TestRefusalsWithoutEnd checks clicks that the bot refuses because they are not on a current button. Many refused
+// clicks also leave only few audit records, and cause only few renderings of a card.
 func TestRefusalsWithoutEnd(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":1}`)
@@ -91,8 +93,8 @@ func TestRefusalsWithoutEnd(t *testing.T) {
 	}
 }
 
-// TestAwayWithoutEnd checks that a person can set an absence only a limited number of times a day. A person can always
-// end an absence.
+// TestAwayWithoutEnd checks that a person can set only a limited number of absences per day. Ending an absence is
+// always possible.
 func TestAwayWithoutEnd(t *testing.T) {
 	h := newHarness(t)
 	away := func() error {

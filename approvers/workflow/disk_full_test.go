@@ -42,9 +42,9 @@ func (c *cramped) Update(ctx context.Context, fn func(store.Tx) error) error {
 	return c.Store.Update(ctx, fn)
 }
 
-// While the disk is full, the bot does not repeat work again and again. It calls no model for an answer that it can't
-// store, and logs the reason only from time to time. When the disk has space again, all work continues by itself, and
-// no work counts as failed.
+// While the disk is full, the bot does not repeat its work in a loop. The bot does not call the model, because it can't
+// store the answer. The bot logs the reason only from time to time. When the disk has space, all work continues by
+// itself, and no work counts as failed.
 func TestFullDisk(t *testing.T) {
 	inFakedTime(t, func(t *testing.T, w *workingHarness) {
 		var log bytes.Buffer
@@ -83,7 +83,7 @@ func TestFullDisk(t *testing.T) {
 	})
 }
 
-// If the disk becomes full several times, the store checks the disk less often.
+// If the disk becomes full several times, the bot waits longer between its attempts to write.
 func TestFullDiskAgain(t *testing.T) {
 	inFakedTime(t, func(t *testing.T, w *workingHarness) {
 		c := &cramped{Store: w.store}

@@ -15,15 +15,15 @@ import (
 
 const driftedWhy = "its definition changed since it was pinned"
 
-// drift makes a tool's source offer another definition, so the tool is blocked.
+// drift makes a tool's source offer another definition than the pinned definition, so the tool is blocked.
 func (h *harness) drift(name string) {
 	h.tools.change(name, func(t *workflow.Tool) { t.Hash, t.Blocked = "another definition of "+name, driftedWhy })
 }
 
 const lookAtRefund = "issue_refund can't be called now, because its definition changed since it was pinned: the operator has to look at it"
 
-// When a tool drifts, its requests are voided immediately, in every state from which the call could still run. The
-// card, the model, the history, and people who click on the old button get the reason.
+// A tool drifts when its source changes the tool's definition. The tool's pending and approved requests are then voided
+// immediately. The card, the model, the audit, and people who click on the old button get the reason.
 func TestDriftVoidsWhatWaits(t *testing.T) {
 	h := newHarness(t)
 	waits, other := h.ask(`issue_refund {"amount":10}`), h.requestIn(h.sayIn("200.1", alice, "please").Turn, `apply_discount {}`)
@@ -63,8 +63,8 @@ func TestDriftVoidsWhatWaits(t *testing.T) {
 	}
 }
 
-// A changed tool causes a check of all waiting requests. If a click or a run comes before this check, it detects the
-// change itself.
+// When a tool changes, all waiting requests are checked. A click or a claim that comes before this check also detects
+// the change.
 func TestDriftIsFoundByTheFirstReader(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":10}`)
@@ -84,7 +84,7 @@ func TestDriftIsFoundByTheFirstReader(t *testing.T) {
 	}
 }
 
-// If a tool is blocked, its calls are refused with the reason, and nobody is asked.
+// A call to a blocked tool is refused with the reason, and nobody is asked to approve the call.
 func TestDriftRefusesNewCalls(t *testing.T) {
 	h := newHarness(t)
 	h.drift("issue_refund")
@@ -95,7 +95,7 @@ func TestDriftRefusesNewCalls(t *testing.T) {
 	h.wantKinds(c.ID, "proposed returned")
 }
 
-// After an unknown outcome, people can ask for the call again only if the tool's definition is the same.
+// If the outcome of a run is unknown, people can ask for another run only if the tool's definition is unchanged.
 func TestDriftAndAskingAgain(t *testing.T) {
 	h := newHarness(t)
 	c := h.lost(`issue_refund {"amount":10}`, lead)
@@ -122,9 +122,8 @@ func TestDriftStallsGrants(t *testing.T) {
 	}
 }
 
-// If a server is only unavailable, nothing changes. The bot still knows the server's tools, because their
-// pins are stored. Requests keep
-// waiting, also across a restart.
+// While a tool server is unavailable, requests for its tools keep waiting, even across a restart. The bot has the
+// definitions of the server's tools, because their pins are stored.
 func TestServerDownLeavesWhatWaits(t *testing.T) {
 	h := newHarness(t)
 	h.ok(h.Requests.Reevaluate(h.ctx()))
@@ -147,8 +146,8 @@ func TestDriftWhileDown(t *testing.T) {
 	h.wantState(r.ID, approvers.Voided)
 }
 
-// An idempotent tool runs again under the same key only if its definition is the same. Nobody knows whether the changed
-// tool acts once for each key.
+// An interrupted run of an idempotent tool is repeated only if the tool's definition is unchanged. A changed tool might
+// act twice under the same idempotency key.
 func TestDriftDuringARunThatWasCut(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec  string
@@ -180,13 +179,13 @@ func TestDriftDuringARunThatWasCut(t *testing.T) {
 	}
 }
 
-// unknownInstead returns a policy that treats a tool like an unknown tool, because its definition differs from the pin.
+// unknownInstead returns a policy that does not block a drifted tool, but treats the tool as an unknown tool.
 func unknownInstead(hash, tool string) *approvers.Policy {
 	return policy(hash).With(approvers.Overlay{Distrusted: map[string]string{tool: driftedWhy}})
 }
 
-// If the policy allows this, people can call a drifted tool with its new definition. The approvers of the highest risk
-// must approve the call. Earlier requests are voided nevertheless.
+// A policy can treat a drifted tool as an unknown tool. The tool can then be called with its new definition, if the
+// approvers of the highest risk approve the call. Requests for the earlier definition are voided.
 func TestDriftedCountsAsUnknown(t *testing.T) {
 	h := newHarness(t)
 	before := h.ask(`issue_refund {"amount":10}`)
@@ -205,7 +204,7 @@ func TestDriftedCountsAsUnknown(t *testing.T) {
 	h.wantState(r.ID, approvers.Voided)
 }
 
-// If a tool's pin is removed, the tool keeps its definition but counts as unpinned. Waiting requests then need
+// If a tool's pin is removed, the tool has the same definition but counts as unpinned. Waiting requests then need the
 // approvers of the highest risk.
 func TestUnpinnedWhileItWaits(t *testing.T) {
 	h := newHarness(t)
@@ -224,7 +223,8 @@ func TestUnpinnedWhileItWaits(t *testing.T) {
 	}
 }
 
-// All waiting requests are voided, each exactly once. The test has many requests, and kills the process at every point.
+// After a drift, all waiting requests are voided, each exactly once. The test has many requests, and kills the process
+// at every point.
 func TestDriftSurvivesKills(t *testing.T) {
 	t.Parallel()
 	const waiting = 25
@@ -263,8 +263,9 @@ func TestDriftSurvivesKills(t *testing.T) {
 	}
 }
 
-// Sixteen people approve at the moment when the tool drifts. The call either runs once with the old definition, or is
-// voided. After the drift is detected, the call never runs, and all people are told the outcome.
+// Sixteen people approve a request at the moment when its tool drifts. The call either runs once with the old
+// definition, or is voided. After the drift is detected, the call must not run. All sixteen people are told the
+// outcome.
 func TestDriftAgainstSixteenApprovals(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("races", racing))

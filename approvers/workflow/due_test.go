@@ -14,8 +14,8 @@ import (
 	"countersign/store/jobs"
 )
 
-// TestWhatWasDueBeforeTheClockWasSetBack checks that due work is done even after the clock was set back. Deadlines wait
-// for their time by the new clock.
+// TestWhatWasDueBeforeTheClockWasSetBack checks work that was due before the clock was set back. The work is done
+// immediately. A deadline waits until the clock reaches its time.
 func TestWhatWasDueBeforeTheClockWasSetBack(t *testing.T) {
 	for _, back := range []time.Duration{30 * time.Second, time.Hour, 7 * 24 * time.Hour} {
 		h := newHarness(t)
@@ -47,8 +47,9 @@ func TestWhatWasDueBeforeTheClockWasSetBack(t *testing.T) {
 	}
 }
 
-// TestWhatPeopleSeeBeforeTheClockWasSetBack checks that due work with a visible outcome is done after the clock was set
-// back. If such work was postponed until the morning, it is tried once and then postponed again.
+// TestWhatPeopleSeeBeforeTheClockWasSetBack checks due work that changes what Slack shows. The work is done after the
+// clock was set back. An availability check that was postponed until the morning is tried once, and is then postponed
+// again.
 func TestWhatPeopleSeeBeforeTheClockWasSetBack(t *testing.T) {
 	day := &approvers.Hours{Zone: time.UTC, Days: [7]bool{true, true, true, true, true, true, true}, From: 9 * time.Hour, To: 17 * time.Hour, Outside: approvers.OutsideWaits}
 	for kind, begin := range map[store.TimerKind]func(*harness){
@@ -104,8 +105,8 @@ func TestWhatPeopleSeeBeforeTheClockWasSetBack(t *testing.T) {
 	}
 }
 
-// TestWhatWasPutOffBeforeTheClockWasSetBack checks that postponed work is immediately tried once more, and then waits
-// for its time by the new clock.
+// TestWhatWasPutOffBeforeTheClockWasSetBack checks work that was postponed before the clock was set back. The work is
+// tried once immediately, and then waits until the clock reaches the postponed time.
 func TestWhatWasPutOffBeforeTheClockWasSetBack(t *testing.T) {
 	for _, back := range []time.Duration{30 * time.Second, time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
@@ -145,8 +146,8 @@ func TestWhatWasPutOffBeforeTheClockWasSetBack(t *testing.T) {
 	}
 }
 
-// TestWhatWasApprovedBeforeTheClockWasSetBack checks that an approved call runs immediately. During the run, no change
-// of the clock starts the run again.
+// TestWhatWasApprovedBeforeTheClockWasSetBack checks a call that was approved before the clock was set back. The call
+// runs immediately. If the clock changes during the run, the run does not start a second time.
 func TestWhatWasApprovedBeforeTheClockWasSetBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness(t)

@@ -14,8 +14,7 @@ import (
 	"countersign/store"
 )
 
-// dying is a store whose process dies at one of its commits. It dies before the commit or just after it. From then on
-// every call of that process fails.
+// dying is the store of a process that ends before or just after a commit. Afterwards, every call to the store fails.
 type dying struct {
 	store.Store
 	mu     sync.Mutex
@@ -48,8 +47,8 @@ func (d *dying) died() bool {
 	return d.dead
 }
 
-// runAsking is one process. runAsking does all due work, with a tool that asks a question and gets an answer. runAsking
-// ends early if the process dies.
+// runAsking runs one process until no work is due. The process runs a tool that asks a question and gets an answer. If
+// the process dies, runAsking returns false.
 func (h *harness) runAsking(execution string, answered map[string]bool) (finished bool) {
 	if err := h.Runs.Recover(h.ctx(), store.AllShares); err != nil {
 		return false
@@ -98,8 +97,8 @@ func (h *harness) runAsking(execution string, answered map[string]bool) (finishe
 	}
 }
 
-// TestQuestionKilledAtEveryPoint kills the process before and after each commit on the path of a question. A new
-// process then continues. No question may end twice or stay open, and the run must get the recorded answer.
+// TestQuestionKilledAtEveryPoint kills the process before and after each commit while a run asks a question. A new
+// process then continues. Each question must end exactly once, and the run must get the recorded answer.
 func TestQuestionKilledAtEveryPoint(t *testing.T) {
 	points, killed := 0, true
 	for n := 1; killed; n++ {
@@ -165,7 +164,7 @@ func TestQuestionKilledAtEveryPoint(t *testing.T) {
 	}
 }
 
-// Sixteen clicks answer or decline one question at the same moment. Some of these clicks are by a person who was not
+// Sixteen clicks answer or decline one question at the same moment. Some of the clicks are by a person who was not
 // asked. The question ends only once.
 func TestSixteenAtOneQuestion(t *testing.T) {
 	t.Parallel()

@@ -16,8 +16,8 @@ import (
 
 var trip = workflow.Elicitation{From: "the server travel", Text: "Where to?", Schema: json.RawMessage(`{"type":"object","properties":{"city":{"type":"string"}}}`)}
 
-// asks starts a run that alice asked for, lets it ask a question, and waits until the question is stored. done receives
-// what Elicit returned.
+// h.asks starts a run that alice asked for, makes the run ask a question, and waits until the question is stored. The
+// channel done receives the error that Elicit returns.
 func (h *harness) asks(ask workflow.Elicitation) (execution string, q approvers.Elicitation, done <-chan error) {
 	h.t.Helper()
 	call := h.propose(h.say(alice, "please").Turn, `search_orders {"q":"x"}`)[0]
@@ -76,8 +76,8 @@ func (h *harness) respond(who approvers.Identity, q, values string) error {
 	return h.Questions.Respond(h.ctx(), workflow.Click{At: h.clock.Now(), Who: who, Elicitation: q}, json.RawMessage(values))
 }
 
-// An answer wakes the run. The history records the answer without its text. The wait for the answer does not use up the
-// run's time.
+// An answer to a run's question wakes the run. The audit gets a record of the answer without its text. The wait for the
+// answer does not count towards the run's timeout.
 func TestElicitationIsAnswered(t *testing.T) {
 	h := newHarness(t)
 	execution, q, done := h.asks(trip)
@@ -117,8 +117,8 @@ func TestElicitationIsAnswered(t *testing.T) {
 	}
 }
 
-// When the run ends for any reason, or the question's time is over, the question ends exactly once. Then the run is
-// woken.
+// A question of a run ends exactly once, when the run ends or the question's time is over. The end of the question
+// wakes the run.
 func TestElicitationsEnd(t *testing.T) {
 	for name, c := range map[string]struct {
 		end  func(h *harness, e approvers.Execution, q approvers.Elicitation)
@@ -174,7 +174,7 @@ func TestElicitationsEnd(t *testing.T) {
 	}
 }
 
-// A cancelled context cancels the question. A run can ask at most five questions.
+// The cancellation of a run's context cancels the run's question. A run can ask at most five questions.
 func TestElicitationsAreBounded(t *testing.T) {
 	h := newHarness(t)
 	execution, q, done := h.asks(trip)
@@ -198,8 +198,8 @@ func TestElicitationsAreBounded(t *testing.T) {
 	}
 }
 
-// After a crash, the question of the dead process is cancelled when another process takes over the run. An earlier
-// answer also cancels it. The person who answers gets the message that the question has ended.
+// After a crash, the question of the dead process is cancelled when another process takes over the run, or when a
+// person answers the question. The person who answers is told that the question has ended.
 func TestElicitationOfADeadProcess(t *testing.T) {
 	for name, answersFirst := range map[string]bool{"the run is taken up": false, "somebody answers first": true} {
 		t.Run(name, func(t *testing.T) {

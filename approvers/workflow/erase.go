@@ -10,7 +10,7 @@ import (
 	"countersign/store"
 )
 
-// ErrNotOver means that a record that should be erased has not ended yet.
+// ErrNotOver means that a call, request or run can't be erased, because it has not ended.
 var ErrNotOver = errors.New("it is not over yet")
 
 // Erased counts the erased records.
@@ -21,10 +21,11 @@ type Erased struct {
 	Chains     int // audit chains that had texts of the call
 }
 
-// Erase erases the texts of people and the model about a call: the texts of its chain's records, the posted versions of
-// its cards, and the texts in the request, its executions and the call. The records of who decided, when, and about
-// which digest remain. The messages of the conversation stay too. chain is the chain of a request. If nobody was asked,
-// chain is the chain of an execution or a call. Other requests on the same cards must also have ended.
+// Erase erases the texts of people and of the model about a call. These are the texts in the call's audit records, the
+// posted versions of its cards, and the texts in the request, the executions and the call. The audit still says who
+// decided, when, and about which digest. The messages of the conversation remain. The parameter chain is the id of the
+// call's audit chain. This is the id of the call's request. If nobody was asked, it is the id of the call's execution
+// or of the call. Other requests on the same cards must have ended too.
 func (w *History) Erase(ctx context.Context, chain string, who approvers.PersonID, reason string) (done Erased, err error) {
 	err = w.update(ctx, "erase", func(t *tx) error {
 		e := &erasing{tx: t, chain: chain, who: who, reason: reason, hashes: map[string]bool{}, beside: map[string]bool{}}
@@ -38,7 +39,7 @@ func (w *History) Erase(ctx context.Context, chain string, who approvers.PersonI
 	return done, err
 }
 
-// erasing holds the remaining records of a call.
+// erasing holds the records of a call that Erase changes.
 type erasing struct {
 	*tx
 	chain, reason string
@@ -51,7 +52,7 @@ type erasing struct {
 	done          Erased
 }
 
-// find reads the chain's call, request and executions, and checks that they have ended.
+// e.find reads the chain's call, request and executions, and checks that they have ended.
 func (e *erasing) find() error {
 	if _, err := e.AuditHead(e.chain); err != nil {
 		return err
@@ -87,7 +88,7 @@ func (e *erasing) find() error {
 	return e.over()
 }
 
-// over checks that the call, its request and its executions have ended.
+// e.over checks that the call, its request and its executions have ended.
 func (e *erasing) over() error {
 	conversation, err := e.Conversation(e.call.Conversation)
 	switch {
@@ -122,8 +123,8 @@ func (e *erasing) everything() error {
 	return e.records()
 }
 
-// homes erases the versions of all Home tabs, because any version may have shown the call. The tabs are rendered again
-// immediately.
+// e.homes erases the stored versions of all Home tabs, because each version may have shown the call. The Home tabs are
+// then rendered again immediately.
 func (e *erasing) homes() error {
 	return e.tx.homes.eachHome(func(s store.OutboxMessage) error {
 		n, err := e.EraseRenderings(s.ID, 0)
@@ -138,7 +139,7 @@ func (e *erasing) homes() error {
 	})
 }
 
-// outboxMessages erases the posted versions of every message that showed the call.
+// e.outboxMessages erases the posted versions of every message that showed the call.
 func (e *erasing) outboxMessages() error {
 	refs := []string{e.chain}
 	if e.call != nil {
@@ -203,8 +204,8 @@ func (e *erasing) outboxMessage(s store.OutboxMessage) error {
 	return err
 }
 
-// payloads erases the payloads of a chain's records, and records this in the chain. If only is empty, it erases all
-// payloads. Otherwise it erases only the payloads of the records in only.
+// e.payloads erases the payloads of an audit chain's records, and records the erasure in the chain. The last parameter
+// lists the records whose payloads are erased. If this list is empty, the payloads of all records are erased.
 func (e *erasing) payloads(chain string, only []uint64) error {
 	seqs, err := e.ErasePayloads(chain, only...)
 	if err != nil || len(seqs) == 0 {
@@ -219,8 +220,8 @@ func (e *erasing) payloads(chain string, only []uint64) error {
 	return e.audit(chain, approvers.AuditErased, e.who, facts, map[string]string{"reason": e.reason})
 }
 
-// shownBeside handles the chain of another request that was on the same cards. shownBeside erases the texts of these
-// cards from that chain.
+// shownBeside erases the texts of the call's cards from the audit chain of another request. The other request was on
+// the same cards, so its audit chain has these texts too.
 func (e *erasing) shownBeside(chain string) error {
 	records, err := e.Audit(chain)
 	if err != nil {
@@ -238,7 +239,7 @@ func (e *erasing) shownBeside(chain string) error {
 	return e.payloads(chain, seqs)
 }
 
-// records erases the texts in the request, the executions and the call.
+// e.records erases the texts in the request, the executions and the call.
 func (e *erasing) records() error {
 	if e.request != nil {
 		if err := e.PutRequest(e.request.Erase()); err != nil {
@@ -267,7 +268,7 @@ func (e *erasing) records() error {
 	return e.PutCall(c)
 }
 
-// callerTexts also erases the texts that a caller sent with its request.
+// callerTexts erases the texts that a caller sent with its request.
 func (e *erasing) callerTexts() error {
 	conv, err := e.Conversation(e.call.Conversation)
 	if err != nil || conv.Caller == nil {
@@ -282,7 +283,7 @@ func (e *erasing) callerTexts() error {
 // erasedResult is the call's result in later prompts to the model.
 const erasedResult = `{"status":"erased"}`
 
-// attachments erases the files of a run, and its elicitations with their answers.
+// e.attachments erases the files of a run, and its elicitations with their answers.
 func (e *erasing) attachments(execution string) error {
 	n, err := e.EraseFiles(execution)
 	if err != nil {

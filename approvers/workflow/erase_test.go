@@ -12,7 +12,8 @@ import (
 	"countersign/store"
 )
 
-// written holds all stored records about a turn's calls and their Slack messages, except the turn's own messages.
+// h.written returns the text of all stored records about a turn's calls and about their Slack messages. The messages of
+// the turn are left out.
 func (h *harness) written(turn string) string {
 	h.t.Helper()
 	var b strings.Builder
@@ -88,8 +89,8 @@ func (h *harness) written(turn string) string {
 	return b.String()
 }
 
-// Erasing removes every text of a call from the store, also from renderings that show other calls. The proof of who
-// decided stays.
+// An erasure removes every text of a call from the store, even from renderings that also show other calls. The records
+// of who decided remain.
 func TestErase(t *testing.T) {
 	h := newHarness(t)
 	rs := h.bundled(`issue_refund {"amount":1,"note":"Roswell"}`, `issue_refund {"amount":2,"note":"Avebury"}`)
@@ -160,8 +161,8 @@ func TestErase(t *testing.T) {
 	h.begin(h.say(alice, "and continue").Turn) // the conversation continues with what is left
 }
 
-// To erase a call that ran without approval, give its execution's id. To erase a question of the model, give its call's
-// id.
+// Erase takes the execution's id for a call that ran without approval. Erase takes the call's id for a question of the
+// model.
 func TestEraseWhatNobodyWasAskedAbout(t *testing.T) {
 	h := newHarness(t)
 	call := h.propose(h.say(alice, "please").Turn, `search_orders {"q":"Roswell"}`)[0]

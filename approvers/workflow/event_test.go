@@ -13,7 +13,7 @@ import (
 	"countersign/store"
 )
 
-// counts records the harness's events, in one or two words each.
+// h.counts records the workflow's events. Each event is recorded as one or two words.
 func (h *harness) counts() *[]string {
 	var out []string
 	h.Count = func(_ context.Context, e workflow.Event) {
@@ -45,8 +45,8 @@ func wantEvents(t *testing.T, got *[]string, want ...string) {
 	*got = nil
 }
 
-// TestEvents checks that each decision, each end of a request and each end of a run is reported once. In this test,
-// every transaction's closure runs twice.
+// TestEvents checks that each decision, each end of a request and each end of a run is reported once, even though the
+// closure of every transaction runs twice.
 func TestEvents(t *testing.T) {
 	h := newHarness(t)
 	got := h.counts()
@@ -99,7 +99,7 @@ func TestEvents(t *testing.T) {
 	wantEvents(t, got, "a turn began", "search_orders succeeded", "a turn is answered", "a turn began")
 }
 
-// uncommitted is a store whose transactions fail after the closure and before the commit.
+// uncommitted is a store whose transactions run the closure, but fail before the commit.
 type uncommitted struct{ store.Store }
 
 var errFull = errors.New("the disk is full")
@@ -108,7 +108,7 @@ func (s uncommitted) Update(ctx context.Context, fn func(store.Tx) error) error 
 	return s.Store.Update(ctx, func(t store.Tx) error { return errors.Join(fn(t), errFull) })
 }
 
-// TestEventsAreCommitted checks that an uncommitted transaction reports no event.
+// TestEventsAreCommitted checks that a transaction that fails before its commit reports no events.
 func TestEventsAreCommitted(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`apply_discount {}`)

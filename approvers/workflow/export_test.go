@@ -7,10 +7,10 @@ import (
 	"countersign/store"
 )
 
-// DeadlineWorkers is the number of deadlines that are handled concurrently.
+// DeadlineWorkers is deadlineWorkers for tests.
 const DeadlineWorkers = deadlineWorkers
 
-// ApplyEvents writes a pending request in the state that follows from these events.
+// ApplyEvents changes a pending request with change, and applies the given events to it.
 func (w *Workflow) ApplyEvents(ctx context.Context, request string, change func(*approvers.Request), events ...approvers.Event) error {
 	return w.update(ctx, "apply", func(t *tx) error {
 		r, err := t.Request(request)
@@ -22,7 +22,7 @@ func (w *Workflow) ApplyEvents(ctx context.Context, request string, change func(
 	})
 }
 
-// Working begins the work of a handler. The returned function ends the work.
+// Working marks the handler of a timer as running. The function that Working returns ends the work of the handler.
 func (w *Workflow) Working(kind store.TimerKind, ref string) (leave func()) {
 	_, leave = w.running.enter(context.Background(), store.Timer{Kind: kind, Ref: ref})
 	return leave

@@ -16,7 +16,7 @@ import (
 	"countersign/store/jobs"
 )
 
-// flooding lets the clients have many waiting requests.
+// The function flooding changes a policy so that each client may have many waiting requests.
 func flooding(p *approvers.Policy) {
 	withClients(p)
 	for i := range p.Clients {
@@ -24,7 +24,7 @@ func flooding(p *approvers.Policy) {
 	}
 }
 
-// floods lets a client ask n times, and returns the requests.
+// h.floods makes a client propose n calls, and returns the ids of their requests.
 func (h *harness) floods(c approvers.Client, n int) (ids []string) {
 	h.t.Helper()
 	for range n {
@@ -34,8 +34,8 @@ func (h *harness) floods(c approvers.Client, n int) (ids []string) {
 	return ids
 }
 
-// In the card queue, requesters take turns. The next card is the one of the requester with the fewest open cards, and
-// of several such requesters the one whose last card was opened first.
+// In a card queue, requesters take turns. The next card belongs to the requester with the fewest open cards. If several
+// requesters have equally few open cards, the next card belongs to the requester whose last card was opened first.
 func TestLineIsFair(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", flooding, func(p *approvers.Policy) { p.Caps.Approver = 3 }))
@@ -69,7 +69,7 @@ func TestLineIsFair(t *testing.T) {
 	h.reject(lead, mine[1].ID)
 	want(flood[4:7]...)
 
-	// A program before this version did not store who asked. Its cards keep their order.
+	// Cards of an older version of Countersign have no requester. These cards keep their order.
 	h.ok(h.store.Update(h.ctx(), func(tx store.Tx) error {
 		l, s, err := settings.ReadCardQueue(tx, "role:team-lead")
 		if err != nil {
@@ -93,7 +93,7 @@ func TestLineIsFair(t *testing.T) {
 	want(flood[5], flood[6], flood[7])
 }
 
-// With one open card at a time, two floods and a single request take turns.
+// The cap is one open card. Two clients with many requests and a person with one request take turns.
 func TestLineOfOneCardIsFair(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", flooding, func(p *approvers.Policy) { p.Caps.Approver = 1 }))
@@ -107,8 +107,8 @@ func TestLineOfOneCardIsFair(t *testing.T) {
 	}
 }
 
-// Cards for the same approver are posted one a second. While 90 cards of one client wait, the card of another one is
-// posted after one of them, also after a restart.
+// Cards for the same approver are posted one per second. While 90 cards of one client wait, the card of another
+// requester is posted after at most one of these cards. A restart does not change this order.
 func TestFloodDelaysNobodyElse(t *testing.T) {
 	inFakedTime(t, func(t *testing.T, w *workingHarness) {
 		w.policy.Store(policy("policy-1", flooding))

@@ -9,8 +9,8 @@ import (
 	"countersign/approvers/workflow/settings"
 )
 
-// AddFeedback records a person's rating of the answer that ended a turn. Everyone who may use the agent can rate an
-// answer, and change their rating.
+// AddFeedback records a person's rating of the answer that ended a turn. Each person who may use the agent can rate an
+// answer, and can change the rating later.
 func (w *Turns) AddFeedback(ctx context.Context, c Click, good bool) error {
 	return w.click(ctx, "rate", c, func(t *tx) (*approvers.Denied, error) {
 		turn, denied, err := t.turns.askersTurn(c)
@@ -34,7 +34,7 @@ func (w *Turns) AddFeedback(ctx context.Context, c Click, good bool) error {
 	})
 }
 
-// countFeedback counts a rating in place of the person's earlier one.
+// countFeedback counts a rating. If the person has rated the answer before, the new rating replaces the earlier rating.
 func (t turnsTx) countFeedback(agent string, before *bool, good bool) error {
 	r, s, err := settings.ReadFeedback(t, agent)
 	if err != nil {

@@ -15,8 +15,8 @@ func (h *harness) rate(who approvers.Identity, turn string, good bool) error {
 	return h.Turns.AddFeedback(h.ctx(), c, good)
 }
 
-// For each answer, only a person's latest feedback counts, even after a restart. The feedback of people who may not ask
-// does not count.
+// If a person rates an answer several times, only the latest rating counts, even after a restart. The ratings of people
+// who may not ask the agent do not count.
 func TestRatings(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "hello").Turn

@@ -13,7 +13,7 @@ import (
 )
 
 // Finish records a tool's result, and gives it to the model. Finish stores the result's files and shows them in the
-// thread. If the text is too long for its card, Finish also stores it as a file.
+// thread. If the result's text is too long for its card, Finish also stores the text as a file.
 func (w *Runs) Finish(ctx context.Context, execution string, ok bool, result string, files ...File) error {
 	rows := named(execution, files)
 	whole := File{Name: "result.txt", Type: "text/plain", Data: []byte(result), Whole: true}
@@ -39,7 +39,7 @@ func (w *Runs) Finish(ctx context.Context, execution string, ok bool, result str
 	})
 }
 
-// Unrun records that the tool of a claimed execution was not called, and why.
+// Unrun records that the tool of a claimed execution was not called. The parameter why is the reason.
 func (w *Runs) Unrun(ctx context.Context, execution, why string) error {
 	return w.record(ctx, "unrun", func(t *tx) error {
 		e, err := t.Execution(execution)
@@ -53,7 +53,7 @@ func (w *Runs) Unrun(ctx context.Context, execution, why string) error {
 	})
 }
 
-// finished writes an execution that ended, and the consequences.
+// t.finished writes an execution that ended, and the consequences of its end.
 func (t runsTx) finished(e approvers.Execution) error {
 	if err := t.questions.cancelElicitations(e.ID, whyOver); err != nil {
 		return err
@@ -77,7 +77,7 @@ func (t runsTx) finished(e approvers.Execution) error {
 	return t.returnResult(e)
 }
 
-// clearOutcome clears the timer of a caller's run.
+// clearOutcome clears the timer for the outcome of a run that a caller must report.
 func (t runsTx) clearOutcome(e approvers.Execution) error {
 	t.callers.called(e.Call)
 	if e.Caller == "" {
@@ -133,7 +133,7 @@ func (t runsTx) changedStep(e approvers.Execution) error {
 	return t.outbox.changedTurn(e.Turn, store.OutboxStep, call.Step)
 }
 
-// File is a part of a run's result. It is stored in addition to the text for the model.
+// File is a file in a run's result. Files are stored in addition to the text for the model.
 type File struct {
 	Name  string // the name that people see
 	Type  string // the media type
@@ -141,13 +141,13 @@ type File struct {
 	Whole bool // the file holds the whole result, of which the model gets only the beginning
 }
 
-// CardResult is the number of a result's characters that a card shows.
+// CardResult is the number of characters of a result that a card shows.
 const CardResult = 600
 
 // cutOnCard reports whether a result is too long for its card.
 func cutOnCard(result string) bool { return utf8.RuneCountInString(result) > CardResult }
 
-// WholeName returns the name of the file that holds a tool's whole result.
+// WholeName returns a name for the file that holds a tool's whole result.
 func WholeName(tool, result string) string {
 	if json.Valid([]byte(result)) {
 		return tool + "-result.json"
@@ -155,8 +155,8 @@ func WholeName(tool, result string) string {
 	return tool + "-result.txt"
 }
 
-// named converts files to rows with hashes. Call the function before the transaction, because a transaction's function
-// may run more than once.
+// The function named converts files to rows of the store, and computes their hashes. The conversion happens before the
+// transaction, so that a repeated transaction does not compute the hashes again.
 func named(execution string, files []File) []store.File {
 	var out []store.File
 	for i, f := range files {
@@ -168,7 +168,7 @@ func named(execution string, files []File) []store.File {
 	return out
 }
 
-// keepFiles stores the files of a run, and shows them in its thread.
+// keepFiles stores the files of a run, and shows the files in the conversation's thread.
 func (t runsTx) keepFiles(e approvers.Execution, rows []store.File, files []File) error {
 	for i, row := range rows {
 		row.At = t.now

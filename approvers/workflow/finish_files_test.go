@@ -27,7 +27,7 @@ func (h *harness) files(execution string) []store.File {
 	return readStore(h, func(r store.Reader) ([]store.File, error) { return r.Files(execution) })
 }
 
-// One transaction stores the files of a run and the run's end. Each file has a record and an outbox message.
+// One transaction stores the end of a run and the run's files. Each file has a record and an outbox message.
 func TestFilesComeWithTheEndOfTheRun(t *testing.T) {
 	h := newHarness(t)
 	call := h.propose(h.say(alice, "please").Turn, `search_orders {"q":"x"}`)[0]
@@ -58,7 +58,7 @@ func TestFilesComeWithTheEndOfTheRun(t *testing.T) {
 	}
 }
 
-// A result that is too long for its card also becomes a file, but only once.
+// A result that is too long for its card is also stored as a file, but only once.
 func TestResultThatItsCardCuts(t *testing.T) {
 	h := newHarness(t)
 	long := `{"text":"` + strings.Repeat("é", workflow.CardResult) + `"}`
@@ -89,8 +89,8 @@ func TestResultThatItsCardCuts(t *testing.T) {
 	}
 }
 
-// In a conversation, people can read the complete results of the conversation's runs. No other conversation can read
-// them. After an erasure, the results can't be read at all.
+// In a conversation, the model can read the complete results of the conversation's runs. In another conversation, the
+// model can't read these results. After an erasure, nobody can read the results.
 func TestWholeResult(t *testing.T) {
 	h := newHarness(t)
 	call := h.propose(h.say(alice, "please").Turn, `search_orders {"q":"Roswell"}`)[0]

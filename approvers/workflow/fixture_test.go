@@ -35,14 +35,14 @@ func users(ids ...string) []approvers.Member {
 	return out
 }
 
-// The times of the tests' policy.
+// These constants are the times in the policy of the tests.
 const (
 	expiresAfter  = 30 * time.Minute
 	escalateAfter = 10 * time.Minute
 	runWithin     = 15 * time.Minute
 )
 
-// policy is the first policy of docs/policy.md as plain values, with changes.
+// policy returns the first policy of docs/policy.md as plain values. The given functions then change the policy.
 func policy(hash string, change ...func(*approvers.Policy)) *approvers.Policy {
 	above := func(f approvers.Facts) (bool, error) {
 		amount, ok := f.Args["amount"].(float64)
@@ -87,7 +87,7 @@ func policy(hash string, change ...func(*approvers.Policy)) *approvers.Policy {
 	return p
 }
 
-// toolbox is a fake of the tools: definitions only.
+// toolbox is a fake of workflow.Tools. It has only definitions of tools.
 type toolbox struct {
 	mu    sync.Mutex
 	tools map[string]workflow.Tool
@@ -118,7 +118,7 @@ func (b *toolbox) Tool(name string) (workflow.Tool, bool) {
 	return t, ok
 }
 
-// Fingerprint covers the fields that the workflow reads.
+// Fingerprint returns a text of all tool fields that the workflow reads.
 func (b *toolbox) Fingerprint() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -130,7 +130,7 @@ func (b *toolbox) Fingerprint() string {
 	return strings.Join(lines, "\n")
 }
 
-// asks adds a tool that asks people a question.
+// b.asks adds a tool with which the model asks people a question.
 func (b *toolbox) asks(name string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -149,7 +149,7 @@ func (b *toolbox) change(name string, change func(*workflow.Tool)) {
 	b.tools[name] = t
 }
 
-// clock is a clock that tests move.
+// clock is a clock that tests set.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time

@@ -10,7 +10,7 @@ import (
 	"countersign/store"
 )
 
-// TestAFlowFromTheMessageToTheAnswer is the usual path of a gated call.
+// TestAFlowFromTheMessageToTheAnswer checks the usual path of a call that needs approval.
 func TestAFlowFromTheMessageToTheAnswer(t *testing.T) {
 	h := newHarness(t)
 	heard := h.say(alice, "refund ORD-1")
@@ -143,7 +143,8 @@ func TestEveryOutcome(t *testing.T) {
 	}
 }
 
-// TestMixedDecisions checks several calls of one step that end differently. Gated calls don't delay automatic calls.
+// TestMixedDecisions checks several calls of one step that end differently. Calls that wait for approval don't delay
+// calls that need no approval.
 func TestMixedDecisions(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "do it all").Turn
@@ -199,7 +200,7 @@ func TestModelIDsAreMadeUnique(t *testing.T) {
 	}
 }
 
-// TestAStepIsTakenOnce checks that a repeated step from package agent changes nothing.
+// TestAStepIsTakenOnce checks that a second Propose of the same step changes nothing.
 func TestAStepIsTakenOnce(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "search").Turn
@@ -235,8 +236,9 @@ func TestAStepIsTakenOnce(t *testing.T) {
 	}
 }
 
-// Deliveries come over several connections and overtake each other. If a message was written in a thread before the
-// mention of the bot, the message is not for the bot. The message may arrive after the mention.
+// Slack's deliveries come over several connections and can overtake each other. A message that was written in a thread
+// before the first mention of the bot is not for the bot. The bot must ignore the message even if it arrives after the
+// mention.
 func TestOvertakenMessage(t *testing.T) {
 	h := newHarness(t)
 	said := func(ts, text string, mention bool) workflow.IncomingMessage {
@@ -281,7 +283,8 @@ func TestDeliveriesAreHandledOnce(t *testing.T) {
 	if fresh, err := h.Intake.Receive(h.ctx(), row, "l"); err != nil || fresh {
 		t.Errorf("redelivered after it was handled: fresh %t, %v", fresh, err)
 	}
-	// Slack sends a mention as two events, a message and a mention. They have two ids and one ts.
+	// Slack sends a mention as two events: a message event and a mention event. The two events have different ids and
+	// the same ts.
 	u.Inbox = "Ev2"
 	if twin := h.hear(u); !twin.Duplicate {
 		t.Errorf("the same message in another event: %+v", twin)
@@ -306,7 +309,7 @@ func TestDeliveriesAreHandledOnce(t *testing.T) {
 	}
 }
 
-// requestIn proposes one gated call in a turn.
+// requestIn makes the model of a turn request one call. The call needs approval.
 func (h *harness) requestIn(turn, spec string) approvers.Request {
 	h.t.Helper()
 	return h.request(h.propose(turn, spec)[0].Request)

@@ -12,8 +12,8 @@ import (
 	"countersign/store"
 )
 
-// Give approves a request and grants more calls like it. One transaction stores the approval and the grant as one
-// decision.
+// Give approves a request, and creates a grant for similar calls. One transaction stores both the approval and the
+// grant, because a person decides about them with one click.
 func (w *Grants) Give(ctx context.Context, c Click, a approvers.Allowance) (approvers.Request, error) {
 	c.Kind = approvers.Approve
 	return w.onRequest(ctx, "allow more", c, func(t *tx, r approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error) {
@@ -32,8 +32,8 @@ func (w *Grants) Give(ctx context.Context, c Click, a approvers.Allowance) (appr
 	})
 }
 
-// give puts into force a grant that was given on a card. The function shows the grant in the conversation, and sends
-// the owner a message with a button to revoke it.
+// give handles a grant that a person gave on a card. give puts the grant into force, and shows it in the conversation.
+// give also sends a message to the grant's owner, with a button that revokes the grant.
 func (t grantsTx) give(g approvers.Grant) error {
 	g.ID = t.newID("grant")
 	if err := t.replaceLike(g); err != nil {
@@ -51,7 +51,7 @@ func (t grantsTx) give(g approvers.Grant) error {
 	return t.outbox.add(store.OutboxMessage{Kind: store.OutboxGrant, Ref: g.ID, To: store.ToUser + g.By.User()})
 }
 
-// replaceLike ends the grants that a new one replaces.
+// replaceLike ends the grants that a new grant replaces.
 func (t grantsTx) replaceLike(g approvers.Grant) error {
 	open, err := t.OpenGrants(g.Tool)
 	if err != nil {
@@ -69,8 +69,8 @@ func (t grantsTx) replaceLike(g approvers.Grant) error {
 	return nil
 }
 
-// applyGrant writes a changed grant and the consequences: the grant's timer, a record in its chain, and the messages
-// that show it. Every change of a grant goes through applyGrant.
+// applyGrant writes a changed grant and the consequences of the change. The consequences are the grant's timer, an
+// audit record, and updates of the messages that show the grant. Every change of a grant goes through applyGrant.
 func (t grantsTx) applyGrant(g approvers.Grant, what string, who approvers.PersonID, more map[string]string) error {
 	if err := t.PutGrant(g); err != nil {
 		return err
@@ -103,8 +103,8 @@ func (t grantsTx) applyGrant(g approvers.Grant, what string, who approvers.Perso
 // grantChain returns the name of a grant's audit chain.
 func grantChain(id string) string { return "grant:" + id }
 
-// onGrant handles one person's click on a grant. action returns the changed grant, or why the click was denied. If the
-// click was denied, the denial is recorded in the grant's chain. onGrant returns the resulting grant.
+// onGrant handles one person's click on a grant. The function action returns the changed grant, or the denial of the
+// click. onGrant records a denial in the grant's audit chain. onGrant returns the changed grant.
 func (w *Grants) onGrant(ctx context.Context, what string, c Click, action func(*tx, approvers.Grant) (approvers.Grant, *approvers.Denied)) (approvers.Grant, error) {
 	var out approvers.Grant
 	err := w.click(ctx, what, c, func(t *tx) (*approvers.Denied, error) {
@@ -133,7 +133,7 @@ func (w *Grants) Revoke(ctx context.Context, c Click) (approvers.Grant, error) {
 	})
 }
 
-// Accept puts into force a grant that the bot offered.
+// Accept accepts the bot's offer of a grant. The grant is then in force.
 func (w *Grants) Accept(ctx context.Context, c Click) (approvers.Grant, error) {
 	return w.onGrant(ctx, "accepted", c, func(t *tx, g approvers.Grant) (approvers.Grant, *approvers.Denied) {
 		return g.Accept(t.deciding(), t.requests.action(c), t.hash(g.Tool))
@@ -147,7 +147,7 @@ func (w *Grants) Decline(ctx context.Context, c Click) (approvers.Grant, error) 
 	})
 }
 
-// hash returns the hash of a tool's current definition. If the tool no longer exists, or is blocked, hash returns "".
+// hash returns the hash of a tool's current definition. If the tool does not exist, or is blocked, hash returns "".
 func (t *tx) hash(tool string) string { return t.w.hash(tool) }
 
 func (w *core) hash(tool string) string {
@@ -158,8 +158,8 @@ func (w *core) hash(tool string) string {
 	return known.Hash
 }
 
-// Lapse ends a grant, or an offer of a grant, when its time is over. Answers to an offer that were received in time are
-// handled first.
+// Lapse ends a grant, or an offer of a grant, when its time is over. If the bot received an answer to the offer in
+// time, the answer is handled before Lapse ends the offer.
 func (w *Grants) Lapse(ctx context.Context, timer store.Timer) error {
 	return w.update(ctx, "lapse", func(t *tx) error {
 		g, err := t.Grant(timer.Ref)
@@ -179,7 +179,8 @@ func (w *Grants) Lapse(ctx context.Context, timer store.Timer) error {
 	})
 }
 
-// For each of a person's grants, Send sends the person a message about the grant, unless they already have one.
+// Send sends a person one message for each of the given grants. If the person has a message about a grant already, Send
+// sends no second message.
 func (w *Grants) Send(ctx context.Context, inbox string, who approvers.PersonID, grants []string) error {
 	return w.update(ctx, "send grants", func(t *tx) error {
 		if err := t.settle(inbox, ""); err != nil {
@@ -194,7 +195,7 @@ func (w *Grants) Send(ctx context.Context, inbox string, who approvers.PersonID,
 	})
 }
 
-// showGrants schedules an update of all messages that show a grant, after a change of the policy.
+// showGrants schedules an update of all messages that show a grant. showGrants is called after a change of the policy.
 func (w *Requests) showGrants(ctx context.Context) error {
 	return w.update(ctx, "re-evaluate", func(t *tx) error {
 		t.showHomes = true
@@ -211,12 +212,13 @@ func (w *Requests) showGrants(ctx context.Context) error {
 	})
 }
 
-// grantOwners holds the owner of each grant by the grant's id. The owner is described by Slack's current data.
+// grantOwners maps a grant's id to the identity of the grant's owner, from Slack's current data.
 type grantOwners map[string]approvers.Identity
 
-// grantOwners asks Slack about the owners of the grants that may cover an execution. The call comes before the
-// transaction that uses the grant. If Slack does not answer about an owner, the result lacks this owner. A grant of
-// such an owner covers nothing, and the bot asks people.
+// grantOwners looks up people in Slack: the owners of the grants that may cover an execution. grantOwners must be
+// called before the transaction that uses the grant, because a transaction must not do I/O. If the look-up of an owner
+// fails, the result does not have this owner. A grant whose owner is not in the result is not used, so people have to
+// approve the call.
 func (w *Runs) grantOwners(ctx context.Context, execution string) (grantOwners, error) {
 	var open []approvers.Grant
 	err := w.Store.View(ctx, func(r store.Reader) error {
@@ -246,8 +248,8 @@ func (w *Runs) grantOwners(ctx context.Context, execution string) (grantOwners, 
 	return known, err
 }
 
-// expectGrant returns the id of a grant that covers a call, or "". Without the grant, people would be asked.
-// expectGrant does not use the grant. The grant is used just before the run, after another check.
+// expectGrant returns the id of a grant that covers a call, or "" if people must approve the call. expectGrant does not
+// use the grant. Just before the run, useGrant checks the grant and uses it.
 func (t grantsTx) expectGrant(c approvers.Call, e approvers.Execution, plan approvers.Plan) (string, error) {
 	open, err := t.OpenGrants(e.Tool)
 	if err != nil {
@@ -261,8 +263,8 @@ func (t grantsTx) expectGrant(c approvers.Call, e approvers.Execution, plan appr
 	return "", nil
 }
 
-// useGrant uses a grant for a call, if the grant covers the call now, and its owner still has the authority. useGrant
-// returns false if people have to be asked.
+// useGrant uses a grant for a call. The grant must cover the call, and the grant's owner must have the authority for
+// the call now. useGrant returns false if people have to approve the call.
 func (t grantsTx) useGrant(e *approvers.Execution, r approvers.Request, args map[string]any, givers grantOwners) (bool, error) {
 	open, err := t.OpenGrants(e.Tool)
 	if err != nil || len(open) == 0 {
@@ -290,8 +292,8 @@ func (t grantsTx) useGrant(e *approvers.Execution, r approvers.Request, args map
 	return false, nil
 }
 
-// aboveCap reports whether one more request of these requesters would exceed the policy's cap. Then the approval needs
-// a typed value. In this case grants are not used, because people must look at each call.
+// aboveCap reports whether one more request of these requesters would exceed the policy's cap on requests. Above the
+// cap, an approval needs a typed value, because people must look at each call. So grants are not used above the cap.
 func (t grantsTx) aboveCap(requesters []approvers.PersonID) (bool, error) {
 	most := t.policy.Caps.Requester
 	if most.Count == 0 {
@@ -306,8 +308,8 @@ func (t grantsTx) aboveCap(requesters []approvers.PersonID) (bool, error) {
 	return false, nil
 }
 
-// extendStreak adds a successful run to the streak of approved calls of its tool. An unsuccessful run ends the streak.
-// When the streak is long enough, extendStreak offers a grant. The grant takes effect only if somebody accepts the
+// extendStreak adds a successful run to its tool's streak of approved calls. An unsuccessful run ends the streak. When
+// the streak is long enough, extendStreak offers a grant. The grant comes into force only if a person accepts the
 // offer.
 func (t grantsTx) extendStreak(e approvers.Execution) error {
 	if e.State != approvers.ExecutionSucceeded {
@@ -355,7 +357,7 @@ func (t grantsTx) resetStreak(agent, tool string) error {
 	return t.putTrust(s, approvers.Trust{})
 }
 
-// trust reads the streak of an agent's calls to a tool.
+// trust reads the streak of an agent's approved calls to a tool.
 func (t grantsTx) trust(agent, tool string) (trust approvers.Trust, s store.Setting, err error) {
 	s, err = t.Setting(store.SettingTrust + agent + "/" + tool)
 	s.Key = store.SettingTrust + agent + "/" + tool
@@ -374,7 +376,8 @@ func (t grantsTx) putTrust(s store.Setting, trust approvers.Trust) error {
 	return t.PutSetting(s)
 }
 
-// offer offers a grant to the people of the role that may accept it, unless a similar grant exists.
+// t.offer sends the offer of a grant to the members of the role that may accept the offer. If a similar grant exists,
+// offer does nothing.
 func (t grantsTx) offer(g approvers.Grant) error {
 	open, err := t.OpenGrants(g.Tool)
 	if err != nil {

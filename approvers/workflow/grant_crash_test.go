@@ -6,8 +6,8 @@ import (
 	"countersign/approvers"
 )
 
-// In newGranting's environment, the first refund is approved together with a grant for two more refunds. The model then
-// asks for four refunds.
+// newGranting returns an environment in which a person approves the first refund together with a grant for two more
+// refunds. The model then requests four refunds.
 func newGranting(t testing.TB, kill func(point string) bool) *environment {
 	w := newEnvironment(t, kill)
 	w.policy.Store(policy("policy-1", granting, func(p *approvers.Policy) { p.Tools[3].TrustAfter = 0 }))
@@ -17,8 +17,8 @@ func newGranting(t testing.TB, kill func(point string) bool) *environment {
 	return w
 }
 
-// grantHeld checks that two of the four refunds ran under the grant. People were asked about the other two. The rule
-// must hold at whatever point the process was killed.
+// grantHeld checks that two of the four refunds ran under the grant, and that people were asked about the other two
+// refunds. The result must be the same for every point at which the process was killed.
 func (w *environment) grantHeld() {
 	t := w.t
 	t.Helper()
@@ -48,8 +48,8 @@ func (w *environment) grantHeld() {
 	}
 }
 
-// TestKilledWhileAGrantIsUsed kills the process at each point. The transaction that stores the state executing also
-// counts the use of the grant. So the use is counted exactly once.
+// TestKilledWhileAGrantIsUsed kills the process at each point. Each use of the grant must be counted exactly once. One
+// transaction stores the state executing and counts the use.
 func TestKilledWhileAGrantIsUsed(t *testing.T) {
 	t.Parallel()
 	killedAtEveryPoint(t, newGranting, (*environment).grantHeld)

@@ -15,7 +15,7 @@ import (
 	"countersign/store"
 )
 
-// granting is a policy that allows grants for refunds and discounts.
+// The function granting changes a policy so that it allows grants for refunds and discounts.
 func granting(p *approvers.Policy) {
 	p.Tools[2].Grants = approvers.GrantTerms{Uses: 5, Within: time.Hour}
 	p.Tools[3].Grants = approvers.GrantTerms{Uses: 5, Within: time.Hour, AtMost: []string{"amount"}, Same: []string{"currency"}}
@@ -24,7 +24,7 @@ func granting(p *approvers.Policy) {
 
 var errSlackDown = errors.New("Slack does not answer")
 
-// giver is Slack's information about the giver of a grant. By default, the giver is an unchanged member.
+// giver returns Slack's data about the author of a grant. By default, the author is a member with unchanged roles.
 func (h *harness) giver(_ context.Context, g approvers.Grant) (approvers.Identity, error) {
 	if h.slackDown {
 		return approvers.Identity{}, errSlackDown
@@ -35,7 +35,7 @@ func (h *harness) giver(_ context.Context, g approvers.Grant) (approvers.Identit
 	return person(g.By.User()), nil
 }
 
-// grantMore lets a person approve a request, and give a grant for similar calls.
+// grantMore makes a person approve a request and give a grant for similar calls.
 func (h *harness) grantMore(who approvers.Identity, request string, uses int, within time.Duration) approvers.Grant {
 	h.t.Helper()
 	_, err := h.Grants.Give(h.ctx(), h.clickOn(who, approvers.Approve, request), approvers.Allowance{Uses: uses, Within: within})
@@ -44,7 +44,7 @@ func (h *harness) grantMore(who approvers.Identity, request string, uses int, wi
 	return g[len(g)-1]
 }
 
-// grants lists the open grants.
+// h.grants lists the open grants.
 func (h *harness) grants() []approvers.Grant {
 	h.t.Helper()
 	return readStore(h, func(r store.Reader) ([]approvers.Grant, error) { return r.OpenGrants("") })
@@ -55,7 +55,8 @@ func (h *harness) grant(id string) approvers.Grant {
 	return readStore(h, func(r store.Reader) (approvers.Grant, error) { return r.Grant(id) })
 }
 
-// granted lets alice get a refund, with a grant by lead, and answers the turn.
+// h.granted makes alice ask for a refund, which lead approves together with a grant. h.granted then ends the turn with
+// an answer.
 func (h *harness) granted(uses int) approvers.Grant {
 	h.t.Helper()
 	r := h.ask(`issue_refund {"amount":50,"currency":"USD"}`)
@@ -65,13 +66,13 @@ func (h *harness) granted(uses int) approvers.Grant {
 	return g
 }
 
-// next lets alice ask for one more call in the same thread.
+// h.next makes alice ask for one more call in the same thread.
 func (h *harness) next(spec string) store.Call {
 	h.t.Helper()
 	return h.propose(h.say(alice, "one more").Turn, spec)[0]
 }
 
-// wantAsked claims a call. wantAsked checks that the call does not run, and that people are asked.
+// wantAsked claims a call. The claim must be refused, and people must be asked to approve the call.
 func (h *harness) wantAsked(c store.Call) approvers.Request {
 	h.t.Helper()
 	if c.Request == "" {
@@ -89,9 +90,8 @@ func (h *harness) wantAsked(c store.Call) approvers.Request {
 
 const oneRefund = `issue_refund {"amount":50,"currency":"USD"}`
 
-// TestAGrantIsGivenWithTheApproval checks that approval and grant are one decision about the shown call.
-// TestAGrantIsGivenWithTheApproval also checks that everybody in the conversation sees the grant, and that similar
-// calls run.
+// TestAGrantIsGivenWithTheApproval checks that one decision about a call stores the approval and the grant. The
+// conversation must show the grant, and similar calls must run under the grant.
 func TestAGrantIsGivenWithTheApproval(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", granting))
@@ -127,8 +127,8 @@ func TestAGrantIsGivenWithTheApproval(t *testing.T) {
 	h.wantAsked(h.next(oneRefund))
 }
 
-// TestWhatAGrantDoesNotAdmit checks that people are asked about calls outside the grant. Some of these calls are
-// detected at the proposal, and others at the claim.
+// TestWhatAGrantDoesNotAdmit checks that people are asked about calls that the grant does not cover. Some of these
+// calls are detected when they are proposed, and others when they are claimed.
 func TestWhatAGrantDoesNotAdmit(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec   string
@@ -198,7 +198,7 @@ func (h *harness) revokeGrant(who approvers.Identity, id string) {
 	h.ok(err)
 }
 
-// TestAGrantStaysWhereItWasGiven checks that people are asked about a call in another thread.
+// TestAGrantStaysWhereItWasGiven checks that a grant does not cover a call in another thread.
 func TestAGrantStaysWhereItWasGiven(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", granting))
@@ -207,8 +207,8 @@ func TestAGrantStaysWhereItWasGiven(t *testing.T) {
 	h.wantAsked(h.propose(h.say(lead, "and one for me").Turn, oneRefund)[0]) // the giver of the grant asks
 }
 
-// TestAChangedToolEndsWhatWaitsUnderAGrant checks that a waiting call of a changed tool is voided, and that the grant
-// is valid only for the old definition.
+// TestAChangedToolEndsWhatWaitsUnderAGrant checks a call under a grant whose tool changes before the run. The call is
+// voided, because the grant is valid only for the old definition.
 func TestAChangedToolEndsWhatWaitsUnderAGrant(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", granting))
@@ -240,8 +240,8 @@ func TestAGrantObservedRunsNothing(t *testing.T) {
 	}
 }
 
-// TestAGrantBeyondTheAutomaticRuns checks runs above the automatic limit: if a grant covers them, they need no
-// approval. These runs count towards the limit.
+// TestAGrantBeyondTheAutomaticRuns checks calls above the limit of automatic runs. If a grant covers the calls, they
+// need no approval. Runs under a grant count towards the limit.
 func TestAGrantBeyondTheAutomaticRuns(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) { p.Tools[1].Grants = approvers.GrantTerms{Uses: 2, Within: 2 * time.Hour} }))
@@ -300,7 +300,8 @@ func TestGrantMoreIsDenied(t *testing.T) {
 	}
 }
 
-// TestAGrantIsTakenBack checks that the author of a grant can revoke it once. The requester can't revoke it.
+// TestAGrantIsTakenBack checks that the author of a grant can revoke the grant once. The requester can't revoke the
+// grant.
 func TestAGrantIsTakenBack(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", granting))
@@ -318,8 +319,8 @@ func TestAGrantIsTakenBack(t *testing.T) {
 	}
 }
 
-// TestANewGrantTakesTheOldOnesPlace checks that a new grant replaces an earlier similar grant, so their remaining uses
-// don't add up.
+// TestANewGrantTakesTheOldOnesPlace checks that a new grant replaces an earlier similar grant. So the remaining uses of
+// both grants are not added.
 func TestANewGrantTakesTheOldOnesPlace(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", granting))
@@ -334,8 +335,8 @@ func TestANewGrantTakesTheOldOnesPlace(t *testing.T) {
 	}
 }
 
-// TestLastUseOfAGrant checks a grant with one use left: only one of several calls in a step runs under it.
-// TestLastUseOfAGrant also checks that only a run counts as a use.
+// TestLastUseOfAGrant checks a grant with one use left. Only one of several calls in a step runs under the grant. A
+// call that does not run does not count as a use.
 func TestLastUseOfAGrant(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", granting))
@@ -354,8 +355,8 @@ func TestLastUseOfAGrant(t *testing.T) {
 	}
 }
 
-// TestSixteenCallsAtOnce makes sixteen calls under a grant with five uses. Five calls run without a question. People
-// are asked about eleven calls.
+// TestSixteenCallsAtOnce makes sixteen calls under a grant with five uses. Five calls run without approval. People are
+// asked to approve the other eleven calls.
 func TestSixteenCallsAtOnce(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", granting))
@@ -399,8 +400,8 @@ func TestSixteenCallsAtOnce(t *testing.T) {
 	}
 }
 
-// TestAnUnknownOutcomeUnderAGrant checks that the requesters and the author of the grant are asked about the outcome,
-// and may report it.
+// TestAnUnknownOutcomeUnderAGrant checks a run under a grant whose outcome is unknown. The requesters and the author of
+// the grant are asked for the outcome, and may report it.
 func TestAnUnknownOutcomeUnderAGrant(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", granting))

@@ -20,7 +20,8 @@ import (
 	"countersign/store/postgres"
 )
 
-// harness is a workflow over a real store, with fakes around it. The store's invariants are checked when the test ends.
+// harness is a workflow with a real store, and with fakes of Slack, the tools and the clock. At the end of the test,
+// the harness checks the store's invariants.
 type harness struct {
 	*workflow.Workflow
 	t         testing.TB
@@ -138,7 +139,7 @@ func readStore[T any](h *harness, read func(store.Reader) (T, error)) T {
 	return out
 }
 
-// say lets a person write in the thread, and returns the outcome.
+// say makes a person write a message in the thread, and returns the outcome.
 func (h *harness) say(who approvers.Identity, text string) workflow.MessageResult {
 	h.t.Helper()
 	return h.sayIn("100.1", who, text)
@@ -167,7 +168,7 @@ func (h *harness) hear(u workflow.IncomingMessage) workflow.MessageResult {
 	return heard
 }
 
-// begin begins a model call that is due.
+// begin calls Turns.Begin for a model call that is due.
 func (h *harness) begin(turn string) workflow.Brief {
 	h.t.Helper()
 	b, err := h.Turns.Begin(h.ctx(), turn)
@@ -185,7 +186,7 @@ func calls(specs ...string) []workflow.ModelCall {
 	return out
 }
 
-// propose lets the model ask for calls in a turn, and returns the stored calls.
+// propose makes the model request calls in a turn, and returns the stored calls.
 func (h *harness) propose(turn string, specs ...string) []store.Call {
 	h.t.Helper()
 	b := h.begin(turn)
@@ -205,7 +206,7 @@ func (h *harness) propose(turn string, specs ...string) []store.Call {
 	return out
 }
 
-// ask lets alice ask for one call, and returns its request.
+// ask makes alice ask for something, for which the model requests one call. ask returns the call's request.
 func (h *harness) ask(spec string) approvers.Request {
 	h.t.Helper()
 	c := h.propose(h.say(alice, "please").Turn, spec)[0]
@@ -245,7 +246,7 @@ func (h *harness) messagesOf(ref string) []store.OutboxMessage {
 	return readStore(h, func(r store.Reader) ([]store.OutboxMessage, error) { return r.OutboxMessagesOf(ref) })
 }
 
-// timers lists the refs of the timers of some kinds.
+// h.timers returns the timers of some kinds. The keys are the Refs of the timers.
 func (h *harness) timers(kinds ...store.TimerKind) map[string]store.Timer {
 	h.t.Helper()
 	out := map[string]store.Timer{}
@@ -257,7 +258,7 @@ func (h *harness) timers(kinds ...store.TimerKind) map[string]store.Timer {
 	return out
 }
 
-// clickOn is a click of a person, received now, on the current card of a request.
+// clickOn returns a click of a person on the current card of a request. The click is received now.
 func (h *harness) clickOn(who approvers.Identity, kind approvers.DecisionKind, request string) workflow.Click {
 	h.t.Helper()
 	c := workflow.Click{
@@ -288,7 +289,7 @@ func (h *harness) reject(who approvers.Identity, request string) approvers.Reque
 	return r
 }
 
-// edit is a click that submits changed arguments.
+// edit returns a click that submits edited arguments.
 func (h *harness) edit(who approvers.Identity, request, args string) workflow.Click {
 	h.t.Helper()
 	c := h.clickOn(who, approvers.Modify, request)
@@ -296,7 +297,7 @@ func (h *harness) edit(who approvers.Identity, request, args string) workflow.Cl
 	return c
 }
 
-// run claims and finishes an execution. If there is nothing to run, run fails the test.
+// run claims and finishes an execution. If the execution may not run, the test fails.
 func (h *harness) run(execution, result string) {
 	h.t.Helper()
 	e, run, err := h.Runs.Claim(h.ctx(), execution)
@@ -307,7 +308,7 @@ func (h *harness) run(execution, result string) {
 	h.ok(h.Runs.Finish(h.ctx(), execution, true, result))
 }
 
-// notRun claims an execution, and fails the test if the execution may run.
+// notRun claims an execution. If the execution may run, the test fails.
 func (h *harness) notRun(execution string) {
 	h.t.Helper()
 	e, run, err := h.Runs.Claim(h.ctx(), execution)
@@ -317,7 +318,7 @@ func (h *harness) notRun(execution string) {
 	}
 }
 
-// due runs the workflow's own handlers for all due timers in order, until no timer is due.
+// h.due handles all due timers in order with the workflow's own handlers, until no timer is due.
 func (h *harness) due() {
 	h.t.Helper()
 	handlers := map[store.TimerKind]jobs.Handler{
@@ -343,14 +344,14 @@ func (h *harness) due() {
 	h.t.Fatal("timers stay due although they were handled")
 }
 
-// answer ends a turn whose model call is due, with an answer of the model.
+// answer ends a turn with an answer of the model. A model call of the turn must be due.
 func (h *harness) answer(turn string) {
 	h.t.Helper()
 	b := h.begin(turn)
 	h.ok(h.Turns.Answer(h.ctx(), turn, b.Turn.Step, "Done.", 1))
 }
 
-// kinds lists the kinds of a chain's records, joined.
+// h.kinds returns the kinds of an audit chain's records as one string.
 func (h *harness) kinds(chain string) string {
 	h.t.Helper()
 	var out []string

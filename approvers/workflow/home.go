@@ -12,26 +12,27 @@ import (
 )
 
 const (
-	// homeWatched is how long the bot keeps a Home tab up to date after a person looked at it. After that, the tab does
-	// not change, and has no buttons, because a button must not outlive its item.
+	// homeWatched is how long the bot updates a Home tab after the person opened the tab. When this time is over, the
+	// bot removes the tab's buttons and stops the updates. Without updates, a button could remain on the tab after its
+	// item has ended.
 	homeWatched = 30 * time.Minute
 	// homeInterval is the shortest time between two updates of the Home tabs. Changes within this time are shown
 	// together.
 	homeInterval = time.Second
-	// For each watched Home tab, the bot adds homeShare to homeInterval. So rendering all tabs takes only a part of the
-	// time.
+	// The interval between updates is homeInterval plus homeShare for each watched Home tab. So the bot renders Home
+	// tabs only for a part of the time, even if many tabs are watched.
 	homeShare = 50 * time.Millisecond
 	mostHomes = 10_000 // limits the Home tabs that are watched simultaneously
-	// homeKept is how many versions of a Home tab are kept. The bot needs older versions, because a person may click on
-	// a version that was just replaced.
+	// homeKept is the number of versions of a Home tab that the store keeps. The bot needs older versions, because a
+	// person may click on a version that the bot has just replaced.
 	homeKept = 8
 )
 
-// homeRef returns the reference of a person's Home tab.
+// homeRef returns the Ref of the outbox message of a person's Home tab.
 func homeRef(user string) string { return store.SettingHomes + "/" + user }
 
-// Open shows the current Home tab of a person who has opened the tab. If the person opened another page of a list on
-// the tab, part names the list, and page is the page's number. user is Slack's user id.
+// Open schedules an update of a Home tab that a person has opened. If the person chose another page of a list on the
+// tab, part names the list, and page is the number of the page. user is the person's user id in Slack.
 func (w *Homes) Open(ctx context.Context, inbox, user, part string, page int) error {
 	return w.update(ctx, "open home", func(t *tx) error {
 		if err := t.settle(inbox, ""); err != nil {
@@ -72,7 +73,7 @@ func (t homesTx) homeOf(user string) (store.OutboxMessage, error) {
 	return append(list, store.OutboxMessage{})[0], err
 }
 
-// If the transaction changed data on the watched Home tabs, followedByHomes schedules an update of these tabs.
+// followedByHomes schedules an update of the watched Home tabs if the transaction changed data that Home tabs show.
 func (t homesTx) followedByHomes() error {
 	if !t.showHomes {
 		return nil
@@ -90,7 +91,8 @@ func (t homesTx) followedByHomes() error {
 	return t.SetTimer(store.Timer{Kind: store.TimerHomes, Ref: store.SettingHomes, Due: t.now.Add(after), PutOff: t.now})
 }
 
-// The methods below write to the store's transaction. They also note that the Home tabs show the changed record.
+// The methods below write to the store's transaction. The methods also set showHomes, because Home tabs show these
+// records.
 
 func (t *tx) PutRequest(r approvers.Request) error {
 	t.showHomes = true
@@ -130,7 +132,7 @@ func (w *Homes) Refresh(ctx context.Context, timer store.Timer) error {
 	})
 }
 
-// eachHome calls do for each watched Home tab.
+// eachHome runs a callback for each watched Home tab.
 func (t homesTx) eachHome(do func(store.OutboxMessage) error) error {
 	live, err := t.Timers(store.TimerHome, mostHomes)
 	if err != nil {
@@ -172,8 +174,8 @@ func (w *Homes) Idle(ctx context.Context, timer store.Timer) error {
 	})
 }
 
-// Shown records that Slack shows a Home tab. s is the message that was read, with the view's id as TS. looks is the
-// hash of the visible content.
+// Shown records that Slack shows a Home tab. s is the outbox message that was rendered, with the Slack view's id as TS.
+// The parameter looks is a hash of the visible content.
 func (w *Homes) Shown(ctx context.Context, s store.OutboxMessage, p SentMessage, looks string) error {
 	return w.update(ctx, "home shown", func(t *tx) error {
 		cur, err := t.OutboxMessage(s.ID)
@@ -204,8 +206,8 @@ func (w *Homes) Shown(ctx context.Context, s store.OutboxMessage, p SentMessage,
 	})
 }
 
-// Unchanged records that a Home tab needs no update, because its new rendering is the same. s is the message as it was
-// read.
+// Unchanged records that a Home tab needs no update, because its new rendering equals the version in Slack. s is the
+// outbox message that was rendered.
 func (w *Homes) Unchanged(ctx context.Context, s store.OutboxMessage) error {
 	return w.update(ctx, "home unchanged", func(t *tx) error {
 		cur, err := t.OutboxMessage(s.ID)
@@ -217,8 +219,8 @@ func (w *Homes) Unchanged(ctx context.Context, s store.OutboxMessage) error {
 	})
 }
 
-// settled records that revision want was delivered. If the tab's content has changed during the delivery, the function
-// schedules the next delivery.
+// settled records that revision want of a Home tab was delivered. If the tab's content changed during the delivery,
+// settled schedules the next delivery.
 func (t homesTx) settled(cur store.OutboxMessage, want uint64) error {
 	if cur.Revision != want {
 		cur.State = store.OutboxWanted
@@ -234,8 +236,8 @@ func (t homesTx) settled(cur store.OutboxMessage, want uint64) error {
 	return t.PutOutboxMessage(cur)
 }
 
-// Refused records that Slack refused to show a Home tab. s is the message as it was read. The next attempt is made when
-// the person opens the tab again.
+// Refused records that Slack refused to show a Home tab. s is the outbox message that was rendered. The bot tries again
+// when the person opens the tab.
 func (w *Homes) Refused(ctx context.Context, s store.OutboxMessage, why string) error {
 	return w.update(ctx, "home refused", func(t *tx) error {
 		cur, err := t.OutboxMessage(s.ID)

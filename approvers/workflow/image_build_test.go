@@ -7,14 +7,14 @@ import (
 	"slices"
 )
 
-// disk is the content of the disk at one moment of a recorded run: the synced content, and the writes after the last
-// sync. Nobody knows which of these writes reached the disk, and in which order.
+// disk is the content of a disk at one moment of a recorded process. The field synced is the content at the last sync.
+// The writes after the last sync may have reached the disk in any order, or not at all.
 type disk struct {
 	synced []byte
 	since  []traced
 }
 
-// do advances the disk by one event.
+// d.do applies one event to the disk.
 func (d *disk) do(e traced) {
 	switch e.kind {
 	case wrote, truncated:
@@ -27,7 +27,7 @@ func (d *disk) do(e traced) {
 	}
 }
 
-// on applies a write or a truncation to a file.
+// e.on applies a write or a truncation to a file.
 func (e traced) on(file []byte) []byte {
 	end := e.off
 	if e.kind == wrote {
@@ -43,12 +43,13 @@ func (e traced) on(file []byte) []byte {
 	return file
 }
 
-// sectors are the units in which a disk keeps or loses writes: the smallest sector, a page, and whole writes.
+// sectors are the sizes of the units in which a disk keeps or loses writes. The units are the smallest sector, a page,
+// and a whole write.
 var sectors = []int64{512, 4096, 1 << 40}
 
-// image is a possible content of the disk after a power failure at this moment. It has everything that was synced, and
-// a random part of the later writes, in any order. image also returns how many sectors were kept and how many were
-// lost.
+// image returns a possible content of the disk after a power failure at this moment. The content has everything that
+// was synced, and a random part of the later writes in random order. image also returns how many sectors of the later
+// writes the content has, and how many sectors it lacks.
 func (d *disk) image(random *rand.Rand) (file []byte, kept, lost int) {
 	sector := sectors[random.IntN(len(sectors))]
 	chance := []float64{0, 0.5, 1, random.Float64()}[random.IntN(4)]
@@ -66,7 +67,7 @@ func (d *disk) image(random *rand.Rand) (file []byte, kept, lost int) {
 	return file, kept, lost
 }
 
-// parts splits a write at the sectors' borders.
+// parts splits a write at the borders of the sectors.
 func (e traced) parts(sector int64) (parts []traced) {
 	if e.kind != wrote {
 		return []traced{e}

@@ -21,12 +21,13 @@ import (
 	"countersign/store/bolt"
 )
 
-// loadEnv turns the test binary into the process whose disk is recorded. loadEnv sets the number of decisions and the
-// directory.
+// loadEnv is an environment variable that turns the test binary into the process whose disk is recorded. Its value has
+// the number of decisions and the directory.
 const loadEnv = "COUNTERSIGN_TEST_LOAD"
 
-// The recorded process prints these lines. The process prints each line immediately when the fact is durable. The
-// process prints saidCalled after the claim of a run. At this point, a real process would call the tool.
+// The recorded process prints these lines. Each line states a fact, and the process prints the line as soon as the
+// store has synced the fact. The process prints saidCalled after the claim of a run, which is when a real process calls
+// the tool.
 const (
 	saidReceived = "received"
 	saidDecided  = "decided"
@@ -34,10 +35,10 @@ const (
 	saidFinished = "finished"
 )
 
-// atOnceLoaded is the number of concurrent conversations; they share commits.
+// atOnceLoaded is the number of concurrent conversations, whose transactions share commits.
 const atOnceLoaded = 6
 
-// TestLoad is the process whose disk is recorded. TestCrashImages runs this process.
+// TestLoad is the process whose disk is recorded. TestCrashImages starts TestLoad in another process.
 func TestLoad(t *testing.T) {
 	decisions, dir, ok := strings.Cut(os.Getenv(loadEnv), " ")
 	if !ok {
@@ -73,13 +74,13 @@ func TestLoad(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	// The process just ends, without closing any file.
+	// The process ends without closing the store.
 }
 
 var imageTime = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 
-// loader runs one conversation after the other. Each conversation has a decided call. If the call was approved, it
-// runs.
+// loader runs one conversation after the other. Each conversation has one call, which a person approves or rejects. An
+// approved call runs.
 type loader struct {
 	*harness
 	name string
@@ -87,7 +88,7 @@ type loader struct {
 	err  error
 }
 
-// do does one step, unless an earlier step has failed.
+// l.do runs one step. If an earlier step has failed, l.do does nothing.
 func (l *loader) do(step func() error) {
 	if l.err == nil {
 		l.err = step()

@@ -22,13 +22,13 @@ import (
 	"countersign/store/bolt"
 )
 
-// TestCrashImages records every write and sync of a process, and all facts that the process acknowledged. The process
-// has six concurrent conversations. From the recording it builds possible contents of the disk after a power failure.
-// An image has all writes up to a sync, and any part of the later writes, sector by sector, in any order. Each image is
-// opened. The store's check must find no fault, the store must have every acknowledged delivery and decision, and no
-// tool may be called twice.
+// TestCrashImages records every write and sync of a process with six concurrent conversations, and all facts that the
+// process acknowledged. From the recording, the test builds images: possible contents of the disk after a power
+// failure. An image has all writes up to a sync, and any sectors of the later writes in any order. The test opens the
+// store of each image. The store's check must find no fault, the store must have every acknowledged delivery and
+// decision, and no tool may be called twice.
 //
-// TestCrashImages makes 150 images, or COUNTERSIGN_IMAGES.
+// TestCrashImages builds 150 images, or as many as COUNTERSIGN_IMAGES says.
 func TestCrashImages(t *testing.T) {
 	images, seed := testkit.Size(t, "COUNTERSIGN_IMAGES", 150), testkit.Seed(t)
 	began := time.Now()
@@ -62,8 +62,8 @@ func TestCrashImages(t *testing.T) {
 	}
 }
 
-// In TestCrashImagesOfALyingDisk, the disk reports syncs that it did not do. The test must detect this. The test shows
-// that the checks of the images work.
+// TestCrashImagesOfALyingDisk proves that the checks of the images work. The disk of this test reports syncs that it
+// did not do, and the checks must find a fault.
 func TestCrashImagesOfALyingDisk(t *testing.T) {
 	r := recorded(t, 30)
 	d := &disk{synced: slices.Clone(r.made)}
@@ -139,7 +139,7 @@ func recorded(t *testing.T, decisions int) recording {
 	return r
 }
 
-// known has the facts that the process had acknowledged up to a moment.
+// known has the facts that the recorded process acknowledged before a moment.
 type known struct {
 	safe   []string        // the lines that it printed
 	called map[string]bool // executions whose tool was called
@@ -155,7 +155,7 @@ func (k *known) learn(e traced) {
 	}
 }
 
-// holds writes an image, opens it, and reports what is missing.
+// k.holds writes an image to a file, opens the store, and returns an error if an acknowledged fact is missing.
 func (k *known) holds(path string, image []byte) error {
 	if err := os.WriteFile(path, image, 0o600); err != nil {
 		return err
@@ -206,7 +206,7 @@ func isSafe(r store.Reader, line string) error {
 	return fmt.Errorf("the recorded process prints no line %q", what)
 }
 
-// runOn is the next process. runOn may run only calls that did not start before.
+// runOn simulates the next process. The next process must not run calls that the recorded process started.
 func (k *known) runOn(ctx context.Context, s store.Store) error {
 	tools, at, current := newToolbox(), imageTime.Add(time.Minute), policy("policy-1")
 	wf := workflow.New(workflow.Config{

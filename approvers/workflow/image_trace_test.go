@@ -35,8 +35,8 @@ const (
 	said
 )
 
-// record runs the load under strace. The function returns the operations of the load on the store, and the output of
-// the load.
+// record runs TestLoad under strace. record returns the file operations of TestLoad on the store, and the lines that
+// TestLoad printed.
 func record(t *testing.T, dir string, decisions int) []traced {
 	t.Helper()
 	strace := testkit.RequireProgram(t, "strace", "crash images", testkit.InstallStrace)
@@ -64,7 +64,7 @@ func record(t *testing.T, dir string, decisions int) []traced {
 	return events
 }
 
-// This is strace's notation for a call that a call of another thread interrupts.
+// If another thread makes a call before a call has returned, strace writes the first call in this notation.
 const (
 	traceUnfinished = " <unfinished ...>"
 	traceResumed    = " resumed>"

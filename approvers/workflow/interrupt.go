@@ -11,10 +11,11 @@ import (
 	"countersign/store"
 )
 
-// runningHandlers has the running handlers. When everything is paused, all contexts of these handlers end. When a
-// person stops a turn, the contexts of that turn's handlers end. A handler enters before it claims any work. Therefore
-// there are two cases. If the handler entered before the commit of the pause or the stop, its context ends. Otherwise
-// the handler's own transaction sees the pause or the stop.
+// runningHandlers has the timer handlers that are running in this process. A pause of everything cancels the contexts
+// of all these handlers. A stop of a turn cancels the contexts of the turn's handlers. A handler calls enter before the
+// handler's transaction, so no handler misses a pause or a stop. If the handler called enter before the pause or stop
+// was committed, its context is canceled. If the handler called enter later, its transaction reads the pause or stop
+// from the store.
 type runningHandlers struct {
 	mu    sync.Mutex
 	n     int
@@ -27,13 +28,13 @@ type underWay struct {
 	interrupt func(cause error)
 }
 
-// handled names the record on which a handler works.
+// The type handled identifies a running handler by the kind and the Ref of its timer.
 type handled struct {
 	kind store.TimerKind
 	ref  string
 }
 
-// pausedKinds has the kinds of timer whose handlers a pause interrupts.
+// pausedKinds has the timer kinds whose handlers a pause interrupts.
 var pausedKinds = map[store.TimerKind]bool{store.TimerThink: true, store.TimerRun: true, store.TimerPreview: true}
 
 // interruption records whether a context was interrupted, and why.
@@ -45,8 +46,8 @@ type interruption struct {
 // interruptionKey is the context key of an interruption.
 type interruptionKey struct{}
 
-// Interruptible returns a context that can be ended with a cause: ErrPaused or ErrStopped. Call done when the context
-// is no longer used.
+// Interruptible returns a context, and a function that cancels the context with a cause: ErrPaused or ErrStopped. The
+// function done must be called after the last use of the context.
 func Interruptible(ctx context.Context) (inner context.Context, interrupt func(cause error), done func()) {
 	i := &interruption{done: make(chan struct{})}
 	inner, cancel := context.WithCancelCause(context.WithValue(ctx, interruptionKey{}, i))
@@ -60,9 +61,10 @@ func Interruptible(ctx context.Context) (inner context.Context, interrupt func(c
 	}, func() { cancel(nil) }
 }
 
-// Interrupted returns a channel. The channel is closed when a context of Interruptible is interrupted, even if the
-// context had already ended. So a tool that gets more time while the process stops can still notice a pause or a stop.
-// For any other context the channel is nil.
+// Interrupted returns a channel that is closed when a context of Interruptible is interrupted. The channel is closed
+// even if the context was canceled before. When a process ends, it cancels the contexts of its tools, but lets the
+// tools continue for a short time. During this time, a tool can notice a pause or a stop by the channel. For a context
+// that is not from Interruptible, the channel is nil.
 func Interrupted(ctx context.Context) <-chan struct{} {
 	if i, ok := ctx.Value(interruptionKey{}).(*interruption); ok {
 		return i.done
@@ -85,7 +87,7 @@ func InterruptedBy(ctx context.Context) error {
 	}
 }
 
-// enter creates the context of a handler. leave must be called when the handler returns.
+// enter creates the context of a handler. The function leave must be called when the handler returns.
 func (h *runningHandlers) enter(ctx context.Context, t store.Timer) (inner context.Context, leave func()) {
 	if !pausedKinds[t.Kind] {
 		return ctx, func() {}
@@ -104,7 +106,7 @@ func (h *runningHandlers) enter(ctx context.Context, t store.Timer) (inner conte
 	}
 }
 
-// has reports whether a handler of this process works on what.
+// h.has reports whether the given handler is running in this process.
 func (h *runningHandlers) has(what handled) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -116,7 +118,7 @@ func (h *runningHandlers) has(what handled) bool {
 	return false
 }
 
-// working returns the records on which the handlers work.
+// h.working returns the running handlers.
 func (h *runningHandlers) working() (all []handled) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -135,7 +137,7 @@ func (h *runningHandlers) interruptAll() {
 	}
 }
 
-// interrupt interrupts the handlers of some timers.
+// interrupt interrupts the given handlers.
 func (h *runningHandlers) interrupt(what map[handled]bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -146,9 +148,10 @@ func (h *runningHandlers) interrupt(what map[handled]bool) {
 	}
 }
 
-// A transaction in one replica may end work that another replica is doing. The other replicas get a message about the
-// transaction (news), and end this work immediately. A change of the policy in force is also sent as news. News may be
-// lost, so each replica also reads the store once a second.
+// A transaction in one replica may end work that another replica is doing. So the replica sends news to the other
+// replicas. News are messages about the transaction. The other replicas then end this work immediately. Replicas also
+// send news about a change of the policy in force. News may be lost, so each replica also reads the store once a
+// second.
 const (
 	newsPolicy  = "policy"
 	newsPaused  = "paused"
@@ -160,7 +163,7 @@ const (
 	callersLook = 5           // looks after which each waiting caller reads its request again
 )
 
-// news returns the messages about the transaction for the other replicas.
+// t.news returns the news about the transaction for the other replicas.
 func (t *tx) news() (news []string) {
 	if t.changesPolicy {
 		news = append(news, newsPolicy)
@@ -180,11 +183,12 @@ func (t *tx) news() (news []string) {
 	return news
 }
 
-// Tell sends a message to the other replicas, which call Config.HearTold with it. The message may be lost.
+// Tell sends a message to the other replicas. Each of these replicas calls Config.HearTold with the message. The
+// message may be lost.
 func (w *Workflow) Tell(what string) { w.jobs.Notify(nil, newsTold+what) }
 
-// hear handles the news of another replica's transaction. The function cancels the work that the transaction has ended.
-// After a change of the policy, the function wakes the PolicySource.
+// hear handles the news of another replica's transaction. hear cancels the work that the transaction has ended. If the
+// policy has changed, hear wakes the PolicySource.
 func (w *core) hear(news []string) {
 	stopped := map[handled]bool{}
 	for _, n := range news {
@@ -211,7 +215,7 @@ func (w *core) hear(news []string) {
 	w.running.interrupt(stopped)
 }
 
-// watchOthers finds work of this replica that another replica has ended.
+// watchOthers reads the store regularly, and cancels work of this replica that another replica has ended.
 func (w *core) watchOthers(ctx context.Context) error {
 	if store.IsAlone(w.Replica) {
 		return nil
@@ -249,8 +253,8 @@ func (w *core) watchOthers(ctx context.Context) error {
 	}
 }
 
-// ended returns two kinds of news: work of the list working that has ended, and elicitations of the list waiting that
-// have ended.
+// The function ended reads from the store which work has ended, and returns news about this work. The parameter working
+// lists running handlers. The parameter waiting lists elicitations whose runs wait for an answer.
 func ended(r store.Reader, working []handled, waiting []string) (news []string, err error) {
 	for _, what := range working {
 		over, err := isStoppedIn(r, what)
@@ -273,7 +277,7 @@ func ended(r store.Reader, working []handled, waiting []string) (news []string, 
 	return news, nil
 }
 
-// isStoppedIn reports whether somebody has stopped the turn that a handler works on.
+// isStoppedIn reports whether a person has stopped the turn on which a handler works.
 func isStoppedIn(r store.Reader, what handled) (bool, error) {
 	switch what.kind {
 	case store.TimerThink:

@@ -8,8 +8,8 @@ import (
 	"countersign/store"
 )
 
-// invariants checks the store's invariants, which must hold between any two transactions. The function checks them for
-// the turns that the test began.
+// invariants checks the invariants of the store, which must hold after each transaction. The calls and messages are
+// checked only for the turns that the test began.
 func (h *harness) invariants() {
 	h.t.Helper()
 	if err := h.faults(); err != nil {

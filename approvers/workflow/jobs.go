@@ -13,18 +13,18 @@ import (
 	"countersign/store/jobs"
 )
 
-// soon has the kinds of timers that are due immediately when they are set. If such a timer is set for later, its PutOff
-// is set; see jobs.Options. The other kinds are deadlines. If the clock is set back, a deadline waits until the new
-// clock reaches its time. The start of an absence (TimerAway) is a deadline even if the absence starts now, because the
-// person is not away before that time.
+// soon has the timer kinds that are due immediately when they are set. If a timer of these kinds is set for later, its
+// field PutOff is set; see jobs.Options. Timers of all other kinds are deadlines. If the clock is set back, a deadline
+// waits until the clock reaches its time. The start of an absence (TimerAway) is a deadline, because a person must not
+// count as away before the absence starts.
 var soon = map[store.TimerKind]bool{
 	store.TimerInbox: true, store.TimerThink: true, store.TimerRun: true, store.TimerPreview: true, store.TimerShowFirst: true, store.TimerShow: true,
 	store.TimerShowAnswer: true, store.TimerShowLast: true, store.TimerAvailability: true, store.TimerPause: true, store.TimerChannel: true,
 	store.TimerHomes: true, store.TimerCatchUp: true, store.TimerWebhook: true,
 }
 
-// deadlineWorkers is how many deadlines are handled concurrently. Each deadline takes one short transaction, and
-// concurrent transactions share a commit.
+// deadlineWorkers is the number of deadlines of a kind that are handled concurrently. The number is high, because each
+// deadline takes one short transaction, and concurrent transactions share a commit.
 const deadlineWorkers = 64
 
 // newRunner returns the runner of the workflow's timers.
@@ -52,7 +52,7 @@ func (w *core) gained(ctx context.Context, shares store.Shares) error {
 	return (&Runs{w}).Recover(ctx, shares)
 }
 
-// Workers returns the workers of the kinds that the workflow handles itself.
+// Workers returns the workers for the timer kinds that the workflow handles itself.
 func (w *Workflow) Workers() map[store.TimerKind]jobs.Worker {
 	return map[store.TimerKind]jobs.Worker{
 		store.TimerExpire:        {Handle: w.Requests.Expire, Concurrency: deadlineWorkers},
@@ -71,15 +71,16 @@ func (w *Workflow) Workers() map[store.TimerKind]jobs.Worker {
 }
 
 // Work handles due timers until ctx ends, and then waits for the running handlers. workers has the workers for all
-// kinds that [Workflow.Workers] lacks. A test may leave out some kinds, and may replace workers of Workflow.Workers.
+// timer kinds that [Workflow.Workers] does not handle. A test may omit some of these kinds. A test may also replace
+// workers of Workflow.Workers.
 func (w *Workflow) Work(ctx context.Context, workers map[store.TimerKind]jobs.Worker) error {
 	all := w.Workers()
 	maps.Copy(all, workers)
 	return w.jobs.Run(ctx, all, w.WatchPlace, w.watchOthers)
 }
 
-// handle calls a timer's handler with a context that a pause or a stop can cancel. If the handler reads a damaged
-// record, handle closes that record and calls the handler again.
+// handle calls a timer's handler with a context that a pause or a stop can cancel. If the handler fails because it read
+// a damaged record, handle closes the damaged record and calls the handler again.
 func (w *core) handle(ctx context.Context, t store.Timer, handler jobs.Handler) error {
 	inner, leave := w.running.enter(ctx, t)
 	defer leave()
@@ -97,8 +98,8 @@ func (w *core) handle(ctx context.Context, t store.Timer, handler jobs.Handler) 
 	return err
 }
 
-// If a timer can't be handled, giveUp records this and clears the timer. If the timer belongs to a turn, the turn
-// stops, and the bot tells its requesters.
+// giveUp clears a timer that can't be handled, and records the failure. If the timer belongs to a turn, giveUp stops
+// the turn, and the bot notifies the turn's requesters.
 func (w *core) giveUp(ctx context.Context, timer store.Timer) error {
 	return w.update(ctx, "give up", func(t *tx) error {
 		facts := map[string]string{"bucket": "timers", "key": string(timer.Kind) + " " + timer.Ref, "why": "handling it failed again and again"}
@@ -116,32 +117,33 @@ func (w *core) giveUp(ctx context.Context, timer store.Timer) error {
 	})
 }
 
-// Wake makes all workers look for due timers immediately. A caller that sets the clock forward needs Wake. Without
-// Wake, workers notice due timers within a second.
+// Wake makes all workers look for due timers immediately. A test that sets the clock forward calls Wake. Without Wake,
+// workers notice due timers within a second.
 func (w *Workflow) Wake() { w.jobs.Wake() }
 
-// NextDue returns the time at which the next timer falls due. If there is no timer, the time is zero. Timers that wait
-// for the end of a pause do not count.
+// NextDue returns the time at which the next timer is due. If there is no timer, the time is zero. NextDue ignores
+// timers that wait for the end of a pause.
 func (w *Workflow) NextDue(ctx context.Context) (time.Time, error) { return w.jobs.NextDue(ctx) }
 
-// Idle reports whether everything that was due is done. See jobs.Runner.
+// Idle reports whether all due timers have been handled. See jobs.Runner.
 func (w *Workflow) Idle(ctx context.Context) (bool, error) { return w.jobs.Idle(ctx) }
 
 // If the store's disk is full, Full returns the time of the first failed write. If the disk has space, Full returns
 // zero.
 func (w *Workflow) Full() time.Time { return w.jobs.Full() }
 
-// Work can crash a process: memory runs out, or a library has a fatal defect. The next process would do the same work
-// and crash again. So the bot records the work in progress. If some work has crashed too many processes, the bot does
-// not try it again. A turn stops and shows the button Try again. A delivery is set aside. In both cases, the people
-// concerned are notified.
+// Work on a turn or a delivery can crash the process. For example, the process runs out of memory. The next process
+// would do the same work and crash too. So the bot records the work in progress. If the work on a turn has crashed
+// turnCrashes processes, the bot stops the turn, and shows the button Try again. If a delivery has crashed
+// deliveryCrashes processes, the bot does not handle the delivery. In both cases, the bot notifies the people
+// concerned.
 const (
 	turnCrashes     = 2
 	deliveryCrashes = 5 // higher, because an acknowledged decision must not be given up after a few crashes
 )
 
-// crashable has the kinds of timer whose work is recorded. Runs of tools are not among these kinds, because maxTries
-// limits the runs.
+// crashable has the timer kinds whose work is recorded. The work of tool runs is not recorded, because maxTries limits
+// how often a run is tried.
 var crashable = map[store.TimerKind]bool{store.TimerThink: true, store.TimerInbox: true}
 
 type noCrashes struct{}
@@ -151,7 +153,7 @@ func (noCrashes) End(string, string)       {}
 func (noCrashes) Count(string, string) int { return 0 }
 func (noCrashes) Forget(string, string)    {}
 
-// survive calls a handler, and records the handler's work while the handler runs.
+// survive calls a handler. While the handler runs, survive records that the work is in progress.
 func (w *core) survive(ctx context.Context, t store.Timer, handle jobs.Handler) error {
 	if crashable[t.Kind] {
 		w.Crashes.Begin(string(t.Kind), t.Ref)
@@ -164,8 +166,8 @@ func (w *core) survive(ctx context.Context, t store.Timer, handle jobs.Handler) 
 	return err
 }
 
-// If the model calls of a turn have crashed too many processes, stopDeadly stops the turn. stopDeadly reports whether
-// it has stopped the turn.
+// stopDeadly stops a turn whose model calls have crashed too many processes. stopDeadly reports whether it has stopped
+// the turn.
 func (t turnsTx) stopDeadly(turn approvers.Turn, conv store.Conversation) (bool, error) {
 	n := t.w.Crashes.Count(string(store.TimerThink), turn.ID)
 	if n < turnCrashes {
@@ -175,8 +177,8 @@ func (t turnsTx) stopDeadly(turn approvers.Turn, conv store.Conversation) (bool,
 	return true, t.stop(turn, conv, "The bot's process ended twice while it worked on this, so I stopped here. What waits or runs is not affected. The operator of this bot finds the reason in the log.", true)
 }
 
-// Deadly returns how many processes crashed during the handling of a delivery. If the number is low enough for another
-// try, Deadly returns 0.
+// Deadly returns how many processes crashed during the handling of a delivery. If the delivery may be tried again,
+// Deadly returns 0.
 func (w *Intake) Deadly(inbox string) int {
 	if n := w.Crashes.Count(string(store.TimerInbox), inbox); n >= deliveryCrashes {
 		return n
@@ -184,7 +186,8 @@ func (w *Intake) Deadly(inbox string) int {
 	return 0
 }
 
-// Abandon sets a delivery aside that crashed processes. It records the id of the user who sent the delivery.
+// Abandon closes a delivery that has crashed too many processes. The audit record has the id of the user who sent the
+// delivery.
 func (w *Intake) Abandon(ctx context.Context, inbox, user string) error {
 	n := w.Crashes.Count(string(store.TimerInbox), inbox)
 	err := w.update(ctx, "abandon", func(t *tx) error {

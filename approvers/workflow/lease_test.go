@@ -22,13 +22,14 @@ import (
 	"countersign/store/jobs"
 )
 
-// In TestLeaseFaults, three replicas use one store in faked time, and lose their shares in every possible way. For
-// example, another replica takes shares over. A replica hangs and does not notice the loss of its shares. Or a replica
-// is killed, and a new replica replaces it. A tool that can't be repeated must not act twice or without approval. The
-// replicas must handle each message and click, and the messages of a thread in order. Every turn must end.
+// In TestLeaseFaults, three replicas use one store in faked time. Each replica handles the timers of its shares. The
+// test takes shares away from replicas in several ways. For example, another replica takes a share over, a replica
+// hangs and does not notice the loss of its shares, or a replica is killed. A tool that can't be repeated must not act
+// twice or without approval. The replicas must handle each message and click, and the messages of a thread in order.
+// Every turn must end.
 //
 // A step is an action of a person, a fault, or a piece of work of a replica. COUNTERSIGN_LEASE_STEPS sets the number of
-// steps (default 3,000). COUNTERSIGN_SEED repeats the same actions and faults.
+// steps, which is 3,000 by default. With the same COUNTERSIGN_SEED, the test repeats the same actions and faults.
 func TestLeaseFaults(t *testing.T) {
 	t.Parallel()
 	const round = 1500
@@ -111,7 +112,7 @@ func (s *leaseSimulation) count(what string) int {
 	return s.counts[what]
 }
 
-// chance returns a number below n. The simulation's goroutines share one source.
+// chance returns a random number below n. All goroutines of the simulation share one random source.
 func (s *leaseSimulation) chance(n int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,7 +123,7 @@ func (s *leaseSimulation) upTo(d time.Duration) time.Duration {
 	return time.Duration(s.chance(int(d)))
 }
 
-// give makes a replica the owner of a share. If the replica is nil, the share has no owner.
+// give makes a replica the owner of a share. If the replica is nil, the share then has no owner.
 func (s *leaseSimulation) give(share int, to *leaseReplica) {
 	s.board.Lock()
 	before := s.owner[share]
@@ -151,7 +152,7 @@ func (s *leaseSimulation) takeOver(from *leaseReplica) {
 	}
 }
 
-// other returns a living replica that is not the given replica.
+// s.other returns a living replica that is not the given replica.
 func (s *leaseSimulation) other(than *leaseReplica) *leaseReplica {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,7 +160,7 @@ func (s *leaseSimulation) other(than *leaseReplica) *leaseReplica {
 	return living[s.random.IntN(len(living))]
 }
 
-// play makes the steps, ends all faults, and waits until no work is left. Then it verifies the result.
+// play performs the steps, ends all faults, and waits until no work is left. Then play verifies the final state.
 func (s *leaseSimulation) play(steps int) {
 	for s.steps.Load() < int64(steps) {
 		s.steps.Add(1)
@@ -321,7 +322,7 @@ func (s *leaseSimulation) verifyCall(r store.Reader, c store.Call) error {
 	return err
 }
 
-// inOrder verifies that the messages of each thread were handled in order.
+// inOrder checks that the messages of each thread were handled in order.
 func (s *leaseSimulation) inOrder(r store.Reader) error {
 	seen := map[string]bool{}
 	for _, id := range s.turns {
@@ -348,13 +349,13 @@ func (s *leaseSimulation) inOrder(r store.Reader) error {
 	return nil
 }
 
-// lease is a share that a replica believes it owns.
+// lease is a share in the list of a replica. The replica believes that it owns the share.
 type lease struct {
 	epoch int64
 	since time.Time
 }
 
-// leaseReplica is one replica. It has the shares that it believes it owns, and the work that it has begun.
+// leaseReplica is one replica of the simulation. A replica may have lost shares that it believes it owns.
 type leaseReplica struct {
 	s        *leaseSimulation
 	id       string
@@ -375,7 +376,7 @@ type begunWork struct {
 	cancel context.CancelCauseFunc
 }
 
-// look tells the replica which shares it really owns, and cancels its work in lost shares.
+// look updates the replica's list of its shares, and cancels the replica's work in shares that it has lost.
 func (r *leaseReplica) look() {
 	if r.deaf.Load() {
 		return
@@ -400,7 +401,8 @@ func (r *leaseReplica) look() {
 	r.changed = make(chan struct{})
 }
 
-// If a transaction was refused because its share was lost, the replica gives up this share in forget.
+// forget removes a share from the replica's list after the store refused a transaction, because the replica has lost
+// the share.
 func (r *leaseReplica) forget(share int, epoch int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -431,7 +433,8 @@ func (r *leaseReplica) Enter(ctx context.Context, claim string) (inner context.C
 	return inner, func() { cancel(nil) }, true
 }
 
-// shareOf returns the share to which a claim's name belongs. Claims without a share belong to the first share.
+// shareOf returns the share to which a claim belongs. claim is the claim's name. Claims without a share belong to the
+// first share.
 func shareOf(claim string) int {
 	for share := range store.ShareCount {
 		if store.ShareClaim(share) == claim {
@@ -458,7 +461,7 @@ func (r *leaseReplica) Alive() int                   { return 3 }
 func (r *leaseReplica) Hears() time.Time             { return time.Time{} }
 func (r *leaseReplica) Notices() <-chan store.Notice { return r.notices }
 
-// Tell loses every fourth notice.
+// Tell sends a notice to the other replicas. Every fourth notice is lost.
 func (r *leaseReplica) Tell(n store.Notice) {
 	r.s.mu.Lock()
 	others := slices.Clone(r.s.replicas)
@@ -474,7 +477,8 @@ func (r *leaseReplica) Tell(n store.Notice) {
 	}
 }
 
-// fenced is the store as a replica sees it.
+// fenced is the store of one replica. A fenced store refuses a transaction for work in a share that the replica has
+// lost.
 type fenced struct {
 	store.Store
 	r *leaseReplica
@@ -534,7 +538,7 @@ func (r *leaseReplica) hear(ctx context.Context, timer store.Timer) error {
 	return err
 }
 
-// think is the model: it asks for some calls, and then answers.
+// think acts as the model. think first requests some calls, and then answers.
 func (r *leaseReplica) think(ctx context.Context, timer store.Timer) error {
 	r.s.steps.Add(1)
 	b, err := r.workflow.Turns.Begin(ctx, timer.Ref)
@@ -556,7 +560,8 @@ func (r *leaseReplica) think(ctx context.Context, timer store.Timer) error {
 	})
 }
 
-// run runs a tool. The tool may take longer than a lease. It may notice that its replica has lost the share.
+// run runs a tool. The tool may take longer than a lease. The replica may lose the share of the run in the meantime,
+// which cancels the tool's context.
 func (r *leaseReplica) run(ctx context.Context, timer store.Timer) error {
 	r.s.steps.Add(1)
 	e, run, err := r.workflow.Runs.Claim(ctx, timer.Ref)
@@ -577,7 +582,7 @@ func (r *leaseReplica) run(ctx context.Context, timer store.Timer) error {
 	return r.workflow.Runs.Finish(context.WithoutCancel(ctx), e.ID, true, strings.Repeat("x", r.s.chance(50)))
 }
 
-// takes waits for a random time, like a slow tool.
+// r.takes waits for a random time to simulate a slow tool.
 func (r *leaseReplica) takes(ctx context.Context, atMost time.Duration) error {
 	select {
 	case <-time.After(r.s.upTo(atMost)):

@@ -11,8 +11,8 @@ import (
 	"countersign/store"
 )
 
-// leftover creates an outbox message with a leftover: a Slack message that Slack refused to delete. The function
-// returns the outbox message's id.
+// leftover creates an outbox message with a leftover, which is a Slack message that Slack refused to delete. leftover
+// returns the id of the outbox message.
 func (h *harness) leftover() (message string) {
 	h.t.Helper()
 	r := h.requestIn(h.say(alice, "one").Turn, `issue_refund {"amount":1}`)
@@ -29,8 +29,8 @@ func (h *harness) leftover() (message string) {
 	return s.ID
 }
 
-// tryLeftovers records the result of the due deletions. If refused is "", the deletions succeed. Otherwise Slack
-// refuses them. tryLeftovers returns the number of deletions.
+// tryLeftovers records the results of the due deletions. The parameter refused is Slack's reason for refusing the
+// deletions. If this parameter is "", the deletions succeed. tryLeftovers returns the number of deletions.
 func (h *harness) tryLeftovers(message, refused string) (n int) {
 	h.t.Helper()
 	for range h.dueOf(store.TimerLeftover) {
@@ -53,8 +53,8 @@ func (h *harness) dueOf(kind store.TimerKind) []store.Timer {
 	return readStore(h, func(r store.Reader) ([]store.Timer, error) { return r.DueTimers(kind, h.clock.Now(), 10) })
 }
 
-// TestLeftoverIsGivenUp: the bot tries the deletion again after pauses that double up to six hours, even after a
-// restart. After three days, the deletion is given up.
+// TestLeftoverIsGivenUp checks that the bot tries the deletion of a leftover again and again. The delay doubles up to
+// six hours, and a restart does not change it. After three days, the bot stops trying.
 func TestLeftoverIsGivenUp(t *testing.T) {
 	h := newHarness(t)
 	var log bytes.Buffer
@@ -99,7 +99,8 @@ func TestLeftoverIsGivenUp(t *testing.T) {
 	h.invariants()
 }
 
-// TestLeftoversOfOneMessage: the bot tries each leftover at its own times. A deleted leftover leaves the list.
+// TestLeftoversOfOneMessage checks an outbox message with several leftovers. The bot tries to delete each leftover at
+// its own times. A deleted leftover is removed from the list.
 func TestLeftoversOfOneMessage(t *testing.T) {
 	h := newHarness(t)
 	message := h.leftover()

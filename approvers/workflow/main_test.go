@@ -10,8 +10,8 @@ import (
 	"countersign/internal/testkit"
 )
 
-// TestMain lowers the number of cases of property tests, unless -rapid.checks sets it. Each case is a whole history of
-// a store. The stores are in memory.
+// TestMain lowers the number of cases of property tests, because each case is a long sequence of transactions. The flag
+// -rapid.checks sets another number.
 func TestMain(m *testing.M) {
 	if !slices.ContainsFunc(os.Args[1:], func(arg string) bool { return strings.HasPrefix(arg, "-rapid.checks") }) {
 		if err := flag.Set("rapid.checks", "25"); err != nil {

@@ -10,16 +10,16 @@ import (
 	"countersign/store"
 )
 
-// lateEdit limits a message's age if the workflow learns of the message by an edit first. The message's own event is
-// then late or lost. The edit of an older message starts no turn.
+// lateEdit is the maximum age of a message whose edit arrives before the message itself. Slack's event about the
+// message is then late or lost. If the message is younger than lateEdit, the edit starts a turn.
 const lateEdit = time.Hour
 
-// DeletionID returns the id of the inbox row for a message's deletion. A message has only one such row, even if Slack
-// reports the deletion several times. When other events of the message arrive later, this row shows that the message is
-// gone.
+// DeletionID returns the id of the inbox row for a message's deletion. The id contains only the message's address, so
+// several events about the same deletion have one row. If other events about the message arrive later, the row shows
+// that the message was deleted.
 func DeletionID(channel, ts string) string { return "deleted:" + channel + "/" + ts }
 
-// Deletion is a message of a person or of the bot that was deleted in Slack.
+// Deletion is the deletion of a message in Slack. The message is from a person or from the bot.
 type Deletion struct {
 	Inbox   string // id of the delivery, which is closed in the same transaction
 	At      time.Time
@@ -30,9 +30,9 @@ type Deletion struct {
 	Rest    bool   // it was the root of a thread whose replies remain
 }
 
-// Deleted handles the deletion of a message by its author or an admin. A message that the model has not read is
-// dropped. If the model has read the message, nothing is withdrawn. Instead, the requesters are told about the
-// deletion. The workflow also tells the people who decide pending requests to which the message led.
+// Deleted handles the deletion of a message by its author or an admin. If the model has not read the message, Deleted
+// drops the message. If the model has read the message, the requests to which the message led remain. The requesters
+// and the approvers of these requests are then notified.
 func (w *Intake) Deleted(ctx context.Context, x Deletion) error {
 	err := w.update(ctx, "deleted", func(t *tx) error {
 		if err := t.settle(x.Inbox, ""); err != nil {
@@ -53,7 +53,7 @@ func (w *Intake) Deleted(ctx context.Context, x Deletion) error {
 	return err
 }
 
-// If the deleted Slack message showed an outbox message, lost marks the outbox message as lost.
+// t.lost finds the outbox message of a deleted Slack message, and marks the outbox message as lost.
 func (t repostsTx) lost(channel, ts string) error {
 	s, err := t.OutboxMessageAt(channel, ts)
 	if err != nil {
@@ -62,7 +62,7 @@ func (t repostsTx) lost(channel, ts string) error {
 	return t.markLost(s)
 }
 
-// If a thread disappears with its only message, threadGone marks the thread's conversation.
+// threadGone marks the conversation of a thread that disappeared, because the thread's only message was deleted.
 func (t turnsTx) threadGone(x Deletion) error {
 	if x.Rest || x.Thread != x.TS {
 		return nil
@@ -82,7 +82,7 @@ func (t turnsTx) noThread(conv store.Conversation) error {
 	return t.PutConversation(conv)
 }
 
-// ThreadGone records that nobody can write in a conversation's thread any more.
+// ThreadGone records that a conversation's thread does not exist any more.
 func (w *Intake) ThreadGone(ctx context.Context, conversation string) error {
 	return w.update(ctx, "thread gone", func(t *tx) error {
 		conv, err := t.Conversation(conversation)
@@ -93,13 +93,14 @@ func (w *Intake) ThreadGone(ctx context.Context, conversation string) error {
 	})
 }
 
-// deleted reports whether Slack has reported the deletion of a message.
+// t.deleted reports whether Slack has reported the deletion of a message.
 func (t turnsTx) deleted(channel, ts string) (bool, error) {
 	_, err := t.Inbox(DeletionID(channel, ts))
 	return err == nil, store.IgnoreNotFound(err)
 }
 
-// editMessage applies an edit or a deletion to a stored message. editMessage reports whether the message is stored.
+// editMessage applies an edit or a deletion to a stored message. If the message is not stored, editMessage returns
+// false.
 func (t turnsTx) editMessage(u IncomingMessage, w approvers.MessageEdit) (known bool, err error) {
 	conv, err := t.ConversationAt(store.Place(u.Team, u.Channel.Channel, u.Thread))
 	if err != nil {
@@ -127,7 +128,8 @@ func (t turnsTx) editMessage(u IncomingMessage, w approvers.MessageEdit) (known 
 	return true, t.editReadMessage(turn, m, w)
 }
 
-// If the model has not read a message, editUnreadMessage replaces its text or drops it.
+// editUnreadMessage handles the edit or the deletion of a message that the model has not read. editUnreadMessage
+// replaces the text of the message, or drops a deleted message.
 func (t turnsTx) editUnreadMessage(conv store.Conversation, m store.Message, w approvers.MessageEdit) error {
 	if !w.Deleted && w.Text != "" {
 		m.Text, m.Edited = w.Text, w.Edit
@@ -161,7 +163,8 @@ func (t turnsTx) endUnasked(conv store.Conversation, id string) error {
 }
 
 // editReadMessage records the edit of a message that the model has read, or that answered a question. editReadMessage
-// notifies the people who decide the pending requests to which the message led, and the person who asked the question.
+// notifies the approvers of pending requests to which the message led. If the message answered a question,
+// editReadMessage notifies the person who asked the question.
 func (t turnsTx) editReadMessage(turn approvers.Turn, m store.Message, w approvers.MessageEdit) error {
 	if !w.After(m.MessageEdit) {
 		return nil
@@ -205,8 +208,8 @@ func (t turnsTx) editReadMessage(turn approvers.Turn, m store.Message, w approve
 	return t.tellMessageEdit(turn)
 }
 
-// tellMessageEdit tells the requesters about an edited or deleted message: their request still waits unchanged.
-// tellMessageEdit also tells them how to withdraw the request.
+// tellMessageEdit tells the requesters that the edit or deletion of a message has not changed their waiting request.
+// tellMessageEdit also tells the requesters how to withdraw the request.
 func (t turnsTx) tellMessageEdit(turn approvers.Turn) error {
 	return t.outbox.wantCurrent(store.OutboxMessage{Kind: store.OutboxMessageEdit, Ref: turn.ID, Step: turn.Step, To: store.ToConversation + turn.Conversation})
 }

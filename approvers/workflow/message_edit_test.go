@@ -10,7 +10,7 @@ import (
 	"countersign/store"
 )
 
-// spoken is a message in the thread, with a ts from the clock.
+// h.spoken returns a message of a person in the thread. The ts of the message is the current time.
 func (h *harness) spoken(who approvers.Identity, text string) workflow.IncomingMessage {
 	h.n++
 	return workflow.IncomingMessage{
@@ -19,7 +19,7 @@ func (h *harness) spoken(who approvers.Identity, text string) workflow.IncomingM
 	}
 }
 
-// rewrite edits the message.
+// rewrite edits a message in Slack.
 func (h *harness) rewrite(u workflow.IncomingMessage, text string) workflow.MessageResult {
 	h.t.Helper()
 	h.n++
@@ -27,7 +27,7 @@ func (h *harness) rewrite(u workflow.IncomingMessage, text string) workflow.Mess
 	return h.hear(u)
 }
 
-// erase deletes a message in Slack. A second call of erase delivers the same event again.
+// erase deletes a message in Slack. A second call of erase for the same message repeats Slack's event.
 func (h *harness) erase(u workflow.IncomingMessage, rest bool) {
 	h.t.Helper()
 	id := workflow.DeletionID(u.Channel.Channel, u.TS)
@@ -41,8 +41,8 @@ func (h *harness) conversation(id string) store.Conversation {
 	return readStore(h, func(r store.Reader) (store.Conversation, error) { return r.Conversation(id) })
 }
 
-// TestEditedBeforeItWasRead checks messages that the model was not given yet. If a message was edited, the model gets
-// the last text. If it was deleted, the model never gets it.
+// TestEditedBeforeItWasRead checks messages that the model has not received. If a message is edited, the model gets the
+// latest text. If a message is deleted, the model does not get the message.
 func TestEditedBeforeItWasRead(t *testing.T) {
 	o := newHarness(t)
 	first, second := o.spoken(alice, "refund 50"), o.spoken(bob, "and quickly")
@@ -87,8 +87,9 @@ func TestEditedBeforeItWasRead(t *testing.T) {
 	o.answer(turn)
 }
 
-// TestOwnDeletionIsReported checks a notice that the bot deletes while another message begins to wait. Slack reports the
-// deletion to the bot at any time. In the end, one notice is there.
+// TestOwnDeletionIsReported checks the bot's notice about waiting messages. The bot deletes the notice while another
+// message begins to wait. Slack may report the deletion before or after the bot records it. In each case, Slack must
+// finally show one notice.
 func TestOwnDeletionIsReported(t *testing.T) {
 	for _, order := range []string{"report, message, answer", "message, report, answer", "message, answer, report"} {
 		o := newHarness(t)
@@ -147,8 +148,8 @@ func TestTheOnlyMessageIsDeleted(t *testing.T) {
 	o.answer(next)
 }
 
-// TestEditedAfterItWasRead checks that an edit changes neither the model's history nor the digest. Approvers and
-// requesters are told about the edit.
+// TestEditedAfterItWasRead checks the edit of a message that the model has read. The edit does not change the later
+// prompts or the digest of the call. Approvers and requesters are told about the edit.
 func TestEditedAfterItWasRead(t *testing.T) {
 	h := newHarness(t)
 	u := h.spoken(alice, "refund 50")
@@ -193,8 +194,8 @@ func TestEditedAfterItWasRead(t *testing.T) {
 	h.wantKinds(r.ID, "proposed shown reworded reworded reworded decided approved executing executed returned")
 }
 
-// TestEditedWhileTheModelThinks checks a request that the model makes after an edit, with the text from before the
-// edit.
+// TestEditedWhileTheModelThinks checks a message that is edited during a model call. The model then requests a call
+// because of the old text.
 func TestEditedWhileTheModelThinks(t *testing.T) {
 	h := newHarness(t)
 	u := h.spoken(alice, "refund 50")
@@ -211,8 +212,8 @@ func TestEditedWhileTheModelThinks(t *testing.T) {
 	h.only(turn, store.OutboxMessageEdit)
 }
 
-// TestEditsOvertakeTheirMessage checks that a message is received once, with its new text, even if the edit arrives
-// before the message. An edit of an old message that was never for the bot has no effect.
+// TestEditsOvertakeTheirMessage checks an edit that arrives before the message itself. The message is received once,
+// with its new text. An edit of an old message that was not for the bot has no effect.
 func TestEditsOvertakeTheirMessage(t *testing.T) {
 	o := newHarness(t)
 	u := o.spoken(alice, "refund 50")
@@ -237,7 +238,8 @@ func TestEditsOvertakeTheirMessage(t *testing.T) {
 	}
 }
 
-// TestTheThreadGoes checks a thread that is deleted with its only message: later messages go to the requesters.
+// TestTheThreadGoes checks a thread that disappears because its only message is deleted. Later messages of the bot go
+// to the requesters.
 func TestTheThreadGoes(t *testing.T) {
 	h := newHarness(t)
 	u := h.spoken(alice, "refund 50")

@@ -12,8 +12,8 @@ import (
 
 const question = `ask_people {"question":"Which order?","options":["A-1","A-2"]}`
 
-// askPeople lets alice ask for something. The model then asks a question back. askPeople returns the turn and the open
-// question.
+// askPeople makes alice write a message, to which the model replies with a question to the requesters. askPeople
+// returns the turn and the call of the open question.
 func (h *harness) askPeople() (string, store.Call) {
 	h.t.Helper()
 	h.tools.asks("ask_people")
@@ -64,8 +64,8 @@ func TestModelQuestionIsAnsweredByAChoice(t *testing.T) {
 	h.answer(turn)
 }
 
-// TestModelQuestionIsAnsweredByWriting checks that a written message counts as the answer. The model gets the message
-// only once, as the result of the question.
+// TestModelQuestionIsAnsweredByWriting checks that a message in the thread can answer a question of the model. The
+// model gets the message only once, as the result of the question.
 func TestModelQuestionIsAnsweredByWriting(t *testing.T) {
 	h := newHarness(t)
 	turn, c := h.askPeople()
@@ -86,8 +86,8 @@ func TestModelQuestionIsAnsweredByWriting(t *testing.T) {
 	h.answer(turn)
 }
 
-// TestOnlyAShownInquiryIsAnsweredByWriting checks that a message in the thread is the answer only if its author saw the
-// question before writing. Any other message waits for the turn to end.
+// TestOnlyAShownInquiryIsAnsweredByWriting checks that a message in the thread answers the model's question only if its
+// author saw the question before writing. All other messages wait for the turn to end.
 func TestOnlyAShownInquiryIsAnsweredByWriting(t *testing.T) {
 	const posted, earlier, later = "1790000100.000200", "1790000100.000100", "1790000160.000100"
 	for name, c := range map[string]struct {
@@ -115,8 +115,8 @@ func TestOnlyAShownInquiryIsAnsweredByWriting(t *testing.T) {
 	}
 }
 
-// TestWritingIsNoAnswerWhileACallWaits checks that a message counts as the answer only if the turn waits for nothing
-// but the question.
+// TestWritingIsNoAnswerWhileACallWaits checks that a message in the thread does not answer the model's question if the
+// turn also waits for another call.
 func TestWritingIsNoAnswerWhileACallWaits(t *testing.T) {
 	h := newHarness(t)
 	h.tools.asks("ask_people")
@@ -126,7 +126,7 @@ func TestWritingIsNoAnswerWhileACallWaits(t *testing.T) {
 	if heard := h.hear(h.reply(alice, "1790000160.000100", "the second one")); !heard.Queued {
 		t.Errorf("%+v", heard)
 	}
-	// "Withdraw and continue" with the message withdraws the question too.
+	// The button "Withdraw and continue" also withdraws the question.
 	h.ok(h.Requests.WithdrawAll(h.ctx(), workflow.Click{Inbox: "", At: h.clock.Now(), Who: alice, Turn: turn}))
 	for _, c := range cs {
 		if got := h.call(c.ID); got.Outcome != approvers.OutcomeWithdrawn {
@@ -136,8 +136,8 @@ func TestWritingIsNoAnswerWhileACallWaits(t *testing.T) {
 	h.answer(turn)
 }
 
-// TestAnAnswerBeforeTheDeadlineIsHandledBeforeTheQuestionLapses checks that an answer in time counts, even if the
-// deadline's timer is handled first.
+// TestAnAnswerBeforeTheDeadlineIsHandledBeforeTheQuestionLapses checks that an answer that arrives before the deadline
+// counts, even if the timer of the deadline is handled first.
 func TestAnAnswerBeforeTheDeadlineIsHandledBeforeTheQuestionLapses(t *testing.T) {
 	h := newHarness(t)
 	turn, c := h.askPeople()

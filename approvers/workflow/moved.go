@@ -9,25 +9,25 @@ import (
 	"countersign/store"
 )
 
-// placed is a store with a file. Other programs can move or replace this file.
+// The interface placed is a store that is kept in a file. Other programs can move or replace the file.
 type placed interface {
-	// InPlace returns store.ErrMoved if the file is no longer at its path, and store.ErrDamaged if another program
-	// wrote to it.
+	// InPlace returns store.ErrMoved if the file is not at its path. InPlace returns store.ErrDamaged if another
+	// program wrote to the file.
 	InPlace() error
 }
 
-// fileState records whether the store's file is at its path. While the file is missing, the bot handles no timers, as
-// with a full disk.
+// fileState records whether the store's file is at its path. While the file is not at its path, the bot handles no
+// timers.
 type fileState struct {
 	mu    sync.Mutex
 	since time.Time // zero: the file is at its path
 }
 
-// lookEvery is how often the store's file is checked. Each commit checks it, too.
+// lookEvery is the interval between checks of the store's file. Each commit also checks the file.
 const lookEvery = 500 * time.Millisecond
 
-// InPlace returns store.ErrMoved if the store's file is no longer at its path, and store.ErrDamaged if another program
-// wrote to it. If neither has happened, or the store has no file, InPlace returns nil.
+// InPlace returns store.ErrMoved if the store's file is not at its path. InPlace returns store.ErrDamaged if another
+// program wrote to the file. If the file is unchanged, or the store has no file, InPlace returns nil.
 func (w *Workflow) InPlace() error {
 	p, ok := w.Store.(placed)
 	if !ok {
@@ -44,7 +44,7 @@ func (f *fileState) away() bool {
 	return !f.since.IsZero()
 }
 
-// noteMoved records the result of a check or a write. Each change is logged once.
+// noteMoved records whether a check or a write found the store's file at its path. noteMoved logs each change once.
 func (w *core) noteMoved(err error) {
 	f := &w.file
 	f.mu.Lock()

@@ -35,8 +35,8 @@ func (m *movable) Update(ctx context.Context, fn func(store.Tx) error) error {
 	return m.Store.Update(ctx, fn)
 }
 
-// While the store's file is missing, no due work begins, and no work counts as failed. The log says once that the file
-// is missing. When the file is back, all work continues by itself.
+// While the store's file is missing, the bot begins no due work, and no work counts as failed. The log has one line
+// about the missing file. When the file is back, all work continues by itself.
 func TestMovedStore(t *testing.T) {
 	inFakedTime(t, func(t *testing.T, w *workingHarness) {
 		var log bytes.Buffer

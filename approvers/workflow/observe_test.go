@@ -9,8 +9,8 @@ import (
 
 func observing(p *approvers.Policy) { p.Mode = approvers.Observe }
 
-// TestObserve checks that in observe mode no call with effects runs, and that nobody is asked. The model and the audit
-// get the outcome that the call would have had without observe mode.
+// TestObserve checks that no call with effects runs in observe mode, and that nobody is asked for approval. The model
+// and the audit get the outcome that the call would have had without observe mode.
 func TestObserve(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", observing))
@@ -32,8 +32,8 @@ func TestObserve(t *testing.T) {
 	h.answer(turn)
 }
 
-// TestObserveBegins checks a policy that switches observe mode on. It also applies to waiting requests, and to calls
-// that are due to run.
+// TestObserveBegins checks that a new policy with observe mode also applies to waiting requests and to calls that are
+// due to run.
 func TestObserveBegins(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "change it, and a refund").Turn

@@ -14,18 +14,18 @@ import (
 
 var anna = approvers.Operates(approvers.Operator("anna"))
 
-// order is a decision of the operator at the command line, on a request in its current state.
+// h.order returns a click of the operator at the command line on the current state of a request.
 func (h *harness) order(kind approvers.DecisionKind, request string) workflow.Click {
 	h.t.Helper()
 	return workflow.Click{Who: anna, Request: request, Kind: kind, Reason: "Slack is down", Digest: h.request(request).Digest}
 }
 
-// allowBreakGlass lets the operator approve refunds (break_glass).
+// allowBreakGlass sets a policy in which break_glass lets the operator approve refunds.
 func (h *harness) allowBreakGlass() {
 	h.policy.Store(policy("policy-glass", func(p *approvers.Policy) { p.Tools[3].BreakGlass = true }))
 }
 
-// told lists the addresses that a notice goes to.
+// h.told lists the addresses to which a notice about a request goes.
 func (h *harness) told(request string, note store.Note) (to []string) {
 	for _, s := range h.messagesOf(request) {
 		if s.Note == note {
@@ -35,8 +35,8 @@ func (h *harness) told(request string, note store.Note) (to []string) {
 	return to
 }
 
-// The operator approves a call for all remaining stages. The call runs, and all people concerned are told, including
-// absent people.
+// The operator's approval of a call replaces all remaining stages. The call runs, and all people concerned are told,
+// including people who are away.
 func TestBreakGlass(t *testing.T) {
 	h := newHarness(t)
 	h.allowBreakGlass()
@@ -80,8 +80,8 @@ func TestBreakGlass(t *testing.T) {
 	}
 }
 
-// The operator can approve a call only if the policy and the tool allow this. The denial is recorded and changes
-// nothing.
+// The operator can approve a call only if the policy and the tool allow approvals by the operator. A denied attempt is
+// recorded, and changes nothing else.
 func TestBreakGlassObeys(t *testing.T) {
 	for name, c := range map[string]struct {
 		do    func(*harness, *workflow.Click)
@@ -131,7 +131,7 @@ func TestBreakGlassObeys(t *testing.T) {
 	wantDenied(t, err, approvers.DeniedNotFound)
 }
 
-// Suppose that the operator has approved a call. If the policy removes break_glass before the run, the call waits
+// If the policy removes break_glass before the run of a call that the operator approved, the call waits for approval
 // again.
 func TestBrokenGlassIsHeldAgainstThePolicyBeforeTheRun(t *testing.T) {
 	h := newHarness(t)
@@ -195,8 +195,8 @@ func TestOperatorReports(t *testing.T) {
 	}
 }
 
-// If an operator approved a call and its outcome is unknown, people are asked as usual: in the conversation, and where
-// the approvers read their cards.
+// If the outcome of a call that the operator approved is unknown, people are asked for the outcome. The question goes
+// to the conversation, and to the addresses where the approvers read their cards.
 func TestBreakGlassUnknown(t *testing.T) {
 	h := newHarness(t)
 	h.allowBreakGlass()

@@ -30,9 +30,9 @@ func (t outboxTx) add(s store.OutboxMessage) error {
 	return t.showAt(s, t.now) // its id is new, so it has no timer yet
 }
 
-// refresh identifies outbox messages for which the transaction has already scheduled an update: one message, all
-// messages of a ref, all messages of a kind and step, or all messages of a bundle. Later changes in the same
-// transaction need no second refresh.
+// refresh identifies a set of outbox messages: one message, all messages of a ref, all messages of a kind and step, or
+// all messages of a bundle. A transaction records each refresh that it has scheduled, so that it schedules no refresh
+// twice.
 type refresh struct {
 	ref    string
 	kind   store.OutboxKind
@@ -40,7 +40,7 @@ type refresh struct {
 	bundle string
 }
 
-// markRefreshed records a refresh. markRefreshed reports whether it was recorded before.
+// markRefreshed records a refresh. If the transaction has recorded the same refresh before, markRefreshed returns true.
 func (t outboxTx) markRefreshed(what refresh) bool {
 	before := t.refreshed[what]
 	t.refreshed[what] = true
@@ -66,9 +66,9 @@ func (t outboxTx) shownAsWanted(s store.OutboxMessage) error {
 	return t.ClearTimer(s.Rank.Timer(), s.ID)
 }
 
-// changed schedules an update of an outbox message, because its content has changed. A message that already waits for
-// delivery keeps its place in the queue. The bot renders a message when it sends the message, so one edit can show
-// several changes.
+// t.changed schedules an update of an outbox message whose content has changed. If the message waits for delivery
+// already, it keeps its place in the delivery queue. The bot renders a message just before it sends the message, so one
+// update can show several changes.
 func (t outboxTx) changed(s store.OutboxMessage) error {
 	if s.Kind == store.OutboxDraft || s.State != store.OutboxWanted && s.State != store.OutboxShown || t.markRefreshed(refresh{ref: s.ID}) {
 		return nil
@@ -84,19 +84,20 @@ func (t outboxTx) changed(s store.OutboxMessage) error {
 	return t.showNow(s)
 }
 
-// changedRef refreshes every outbox message of a ref.
+// changedRef schedules an update of all outbox messages of a ref.
 func (t outboxTx) changedRef(ref string) error {
 	return t.changedThose(refresh{ref: ref}, func(store.OutboxMessage) bool { return true })
 }
 
-// changedTurn refreshes a turn's outbox messages of one kind; step 0 means every step.
+// changedTurn schedules an update of a turn's outbox messages of one kind and step. If step is 0, the messages of all
+// steps are updated.
 func (t outboxTx) changedTurn(turn string, kind store.OutboxKind, step int) error {
 	return t.changedThose(refresh{ref: turn, kind: kind, step: step}, func(s store.OutboxMessage) bool {
 		return s.Kind == kind && (step == 0 || s.Step == step)
 	})
 }
 
-// changedThose refreshes the outbox messages of a ref that the function among selects.
+// changedThose schedules an update of some outbox messages of a ref. The function among selects these messages.
 func (t outboxTx) changedThose(those refresh, among func(store.OutboxMessage) bool) error {
 	if t.markRefreshed(those) {
 		return nil
@@ -116,8 +117,8 @@ func (t outboxTx) changedThose(those refresh, among func(store.OutboxMessage) bo
 	return nil
 }
 
-// wantCard shows a request's card at every address where the people of its stage read their cards. If an address
-// already has the card, wantCard only updates it.
+// wantCard shows a request's card at every address where the approvers of its stage read their cards. If an address has
+// the card already, wantCard only updates the card.
 func (t cardsTx) wantCard(r approvers.Request) error {
 	for _, to := range t.addresses(r) {
 		if err := t.wantQueued(r, to); err != nil {
@@ -127,19 +128,19 @@ func (t cardsTx) wantCard(r approvers.Request) error {
 	return nil
 }
 
-// addresses returns the addresses at which the people of a request's stage read their cards, without repetition: the
-// address of each role, or the direct messages of a user group's members.
+// t.addresses returns the addresses at which the approvers of a request's stage read their cards. A role has one card
+// address. The members of a user group read their cards by direct message. Each address is listed once.
 func (t cardsTx) addresses(r approvers.Request) []string { return view.Addresses(t.policy, r) }
 
-// cardAddress returns where a role's cards go: its channel, or each member's direct messages.
+// cardAddress returns the address of a role's cards: the role's channel, or the direct messages of the role's members.
 func (t cardsTx) cardAddress(name string) string { return view.CardAddress(t.policy, name) }
 
-// wantAt shows a request at an address, unless the address already shows it.
+// wantAt shows a request at an address. If the address shows the request already, wantAt does nothing.
 func (t outboxTx) wantAt(r approvers.Request, kind store.OutboxKind, to, role string) error {
 	return t.wantOnce(store.OutboxMessage{Kind: kind, Ref: r.ID, Request: r.ID, To: to, Role: role})
 }
 
-// wantOnce creates an outbox message, unless the address already has a similar message.
+// wantOnce creates an outbox message. If the address has a similar message already, wantOnce does nothing.
 func (t outboxTx) wantOnce(s store.OutboxMessage) error {
 	messages, err := t.OutboxMessagesOf(s.Ref)
 	if err != nil {
@@ -153,7 +154,8 @@ func (t outboxTx) wantOnce(s store.OutboxMessage) error {
 	return t.add(s)
 }
 
-// wantCurrent refreshes a message everywhere it is shown. If the message is shown nowhere, wantCurrent creates it.
+// wantCurrent schedules an update of all messages of a ref and a kind. If there is no such message, wantCurrent creates
+// a message.
 func (t outboxTx) wantCurrent(s store.OutboxMessage) error {
 	messages, err := t.OutboxMessagesOf(s.Ref)
 	if err != nil {
@@ -175,11 +177,11 @@ func (t outboxTx) wantCurrent(s store.OutboxMessage) error {
 	return t.add(s)
 }
 
-// alike reports whether messages of two kinds show the same content. A card and an escalation do, because both are the
-// request's card.
+// alike reports whether messages of two kinds show the same content. For example, a card and an escalation both show
+// the request's card.
 func alike(a, b store.OutboxKind) bool { return a == b || view.IsCard(a) && view.IsCard(b) }
 
-// If Slack refused a message, elsewhere sends the message to its other addresses.
+// elsewhere handles a message that Slack refused. The message is sent to its other addresses.
 func (t outboxTx) elsewhere(s store.OutboxMessage) error {
 	places, err := t.otherPlaces(s)
 	if err != nil {
@@ -259,7 +261,7 @@ func (t outboxTx) rank(s store.OutboxMessage) (store.Rank, error) {
 	return store.RankLast, nil
 }
 
-// rankOf returns the delivery priority of a message that asks people about a request.
+// rankOf returns the delivery priority of a message that asks people to decide a request.
 func (t outboxTx) rankOf(request string) (store.Rank, error) {
 	r, err := t.Request(request)
 	if err != nil {
@@ -273,8 +275,8 @@ func (t outboxTx) rankOf(request string) (store.Rank, error) {
 
 func isCritical(r approvers.Request) bool { return r.Plan.Risk >= approvers.Critical }
 
-// notify sends one person a direct message about a request. step identifies the question, the edit or the reminder in
-// the message.
+// notify sends one person a direct message about a request. The parameter step identifies the question, the edit or the
+// reminder in the message.
 func (t outboxTx) notify(request string, who approvers.PersonID, note store.Note, step int) error {
 	if !onSlack(who) {
 		return nil
@@ -282,13 +284,13 @@ func (t outboxTx) notify(request string, who approvers.PersonID, note store.Note
 	return t.add(store.OutboxMessage{Kind: store.OutboxNotice, Ref: request, Request: request, Step: step, To: store.ToUser + who.User(), Note: note})
 }
 
-// onSlack reports whether a person can get messages. The operator at the command line can't get any.
+// onSlack reports whether a person can get messages. The operator at the command line can't get messages.
 func onSlack(who approvers.PersonID) bool { return strings.Contains(string(who), "/") }
 
-// Slack's rate limits may delay a step's message until the turn's answer is posted. In that case the answer describes
-// the step, and the step needs no message of its own.
+// Slack's rate limits may delay the message about a step until the turn's answer is posted. The answer then describes
+// the step, so the bot does not post the message about the step.
 
-// toldOf ends the delivery of step messages if an answer already describes their steps.
+// If an answer describes steps, toldOf cancels the delivery of the messages about these steps.
 func (t outboxTx) toldOf(answer store.OutboxMessage) error {
 	if len(answer.Steps) == 0 {
 		return nil
@@ -312,7 +314,7 @@ func (t outboxTx) toldOf(answer store.OutboxMessage) error {
 	return nil
 }
 
-// Viewing is a rendering of a request that only one person saw, in a form or on this person's Home tab.
+// Viewing is a rendering of a request in a form or on a Home tab. Only one person saw this rendering.
 type Viewing struct {
 	Request string
 	Digest  string // digest of the execution that was shown
@@ -321,7 +323,8 @@ type Viewing struct {
 	Body    []byte // text and blocks as JSON
 }
 
-// Viewed records what a person saw, once for each person and each body. Viewed returns the body's hash.
+// Viewed records which body a person saw. Each combination of a person and a body is recorded once. Viewed returns the
+// hash of the body.
 func (w *Outbox) Viewed(ctx context.Context, v Viewing) (rendering string, err error) {
 	rendering = view.HashOf(v.Body)
 	err = w.update(ctx, "viewed", func(t *tx) error {

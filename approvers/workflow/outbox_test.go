@@ -11,7 +11,7 @@ import (
 	"countersign/store"
 )
 
-// show records that Slack shows an outbox message in its current state.
+// show acts as Slack, and shows an outbox message in the message's current state.
 func (h *harness) show(s store.OutboxMessage) store.OutboxMessage {
 	h.t.Helper()
 	s.Channel, s.TS = "C-"+s.To, "ts-"+s.ID
@@ -37,7 +37,8 @@ func (h *harness) message(id string) store.OutboxMessage {
 	return readStore(h, func(r store.Reader) (store.OutboxMessage, error) { return r.OutboxMessage(id) })
 }
 
-// only is the single outbox message of a kind.
+// h.only returns the outbox message of a kind for a ref. The test fails unless the ref has exactly one message of this
+// kind.
 func (h *harness) only(ref string, kind store.OutboxKind) store.OutboxMessage {
 	h.t.Helper()
 	var found []store.OutboxMessage
@@ -52,7 +53,7 @@ func (h *harness) only(ref string, kind store.OutboxKind) store.OutboxMessage {
 	return found[0]
 }
 
-// wanted lists the addresses of outbox messages whose current state Slack does not show yet.
+// h.wanted lists the addresses of outbox messages whose current state Slack does not show yet.
 func (h *harness) wanted(ref string) string {
 	h.t.Helper()
 	var out []string
@@ -110,8 +111,8 @@ func TestMessagesFollowTheState(t *testing.T) {
 	}
 }
 
-// TestAChangeDuringTheDelivery checks that a change during a delivery is not lost. The delivered rendering counts as an
-// older version.
+// TestAChangeDuringTheDelivery checks a request that changes while its card is sent to Slack. The card is then sent a
+// second time, with the change.
 func TestAChangeDuringTheDelivery(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`apply_discount {}`)
@@ -129,8 +130,8 @@ func TestAChangeDuringTheDelivery(t *testing.T) {
 	}
 }
 
-// The channel is recorded as lost during the update of a message. Slack still accepts the update. Later changes must be
-// shown too.
+// The channel is recorded as lost while a message is updated, but Slack accepts the update. Later changes of the
+// message must also be shown.
 func TestADeliveryToALostChannel(t *testing.T) {
 	for name, still := range map[string]bool{"something new": false, "nothing new": true} {
 		t.Run(name, func(t *testing.T) {
@@ -152,8 +153,8 @@ func TestADeliveryToALostChannel(t *testing.T) {
 	}
 }
 
-// TestATransactionIsOneChange checks that several changes in one transaction count as one change. The test changes the
-// request and the run.
+// TestATransactionIsOneChange checks that a transaction that changes both a request and its run increases the revision
+// of each outbox message once.
 func TestATransactionIsOneChange(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`apply_discount {}`)
@@ -225,8 +226,9 @@ func TestUnreachablePlacesAreReplaced(t *testing.T) {
 	h.ok(h.Outbox.Unreachable(h.ctx(), "s_none", "x", ""))
 }
 
-// TestTheQuestionAboutARunFindsAnotherPlace checks that the question names its execution at every address, and can be
-// rendered at each.
+// TestTheQuestionAboutARunFindsAnotherPlace checks the question about the outcome of a run. If Slack refuses the
+// question at its first address, the question goes to other addresses. At each address, the question must name its
+// execution and be readable.
 func TestTheQuestionAboutARunFindsAnotherPlace(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) { p.Approvers[1].Cards = "#leads" }))
@@ -315,7 +317,8 @@ func TestEveryOutboxMessageCanBeRead(t *testing.T) {
 	}
 }
 
-// TestStillShown checks that an unchanged rendering is not sent again. The store gets no version and no record for it.
+// TestStillShown checks a message whose new rendering equals the version in Slack. The bot does not send the new
+// rendering, and the store gets no new version and no audit record.
 func TestStillShown(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`apply_discount {}`)

@@ -12,12 +12,12 @@ import (
 	"countersign/store"
 )
 
-// ErrPaused means that everything is paused: the bot starts no tool and calls no model until somebody resumes.
-// ErrPaused is also the cause with which the contexts of running handlers are cancelled.
+// ErrPaused means that everything is paused. The bot starts no tool and calls no model until a person ends the pause.
+// When a pause begins, the contexts of running handlers are cancelled with the cause ErrPaused.
 var ErrPaused = errors.New("workflow: everything is paused")
 
-// Pause stops every run and every model call until Resume. The caller must have checked the person's permission. During
-// a pause, Pause changes nothing and returns ErrNotDue.
+// Pause stops every run and every model call until Resume. The function that calls Pause must check the person's
+// permission. If everything is paused already, Pause changes nothing and returns ErrNotDue.
 func (w *Pauses) Pause(ctx context.Context, who approvers.PersonID, reason string) error {
 	return w.setPause(ctx, "pause", settings.Pause{On: true, By: who, Reason: reason})
 }
@@ -40,12 +40,12 @@ func (w *Pauses) setPause(ctx context.Context, what string, p settings.Pause) er
 	})
 }
 
-// PauseBy is Pause for a person in Slack, if the policy allows it.
+// PauseBy begins a pause for a person in Slack. The policy must allow this person to pause.
 func (w *Pauses) PauseBy(ctx context.Context, c Click) error {
 	return w.clickPause(ctx, "pause", c, settings.Pause{On: true, By: c.Who.ID, Reason: c.Reason})
 }
 
-// ResumeBy is Resume for a person in Slack, if the policy allows it.
+// ResumeBy ends a pause for a person in Slack. The policy must allow this person to resume.
 func (w *Pauses) ResumeBy(ctx context.Context, c Click) error {
 	return w.clickPause(ctx, "resume", c, settings.Pause{By: c.Who.ID, Reason: c.Reason})
 }
@@ -70,7 +70,7 @@ func (w *Pauses) clickPause(ctx context.Context, what string, c Click, p setting
 	})
 }
 
-// setPause stores a pause, or the end of a pause, and shows it to all people concerned.
+// setPause stores a pause, or the end of a pause. setPause also notifies all people concerned.
 func (t pausesTx) setPause(p settings.Pause) error {
 	before, s, err := settings.ReadPause(t)
 	if err != nil {
@@ -120,7 +120,8 @@ func ifPaused(r store.Reader) error {
 	return err
 }
 
-// awake removes the timers that must wait for the end of a pause. All timers must be of the same kind.
+// awake returns the timers that may be handled now. awake leaves out timers that must wait for the end of a pause. All
+// timers must be of the same kind.
 func awake(r store.Reader, timers []store.Timer) ([]store.Timer, error) {
 	if len(timers) == 0 || !pausedKinds[timers[0].Kind] {
 		return timers, nil
@@ -142,7 +143,7 @@ func awake(r store.Reader, timers []store.Timer) ([]store.Timer, error) {
 	return out, nil
 }
 
-// rests reports whether a timer must wait during a pause.
+// The function rests reports whether a timer must wait for the end of a pause.
 func rests(r store.Reader, timer store.Timer) (bool, error) {
 	switch timer.Kind {
 	case store.TimerThink, store.TimerPreview:
@@ -154,15 +155,15 @@ func rests(r store.Reader, timer store.Timer) (bool, error) {
 	return false, nil
 }
 
-// pausable reports whether the claim of an execution could start its tool. Then a pause must prevent the claim. The
-// function returns false for an interrupted run that can't be repeated. The claim of such a run only asks people about
-// the outcome. Asking people is allowed during a pause.
+// pausable reports whether the claim of an execution could start its tool. A pause must prevent a claim that could
+// start a tool. For an interrupted run that can't be repeated, pausable returns false, because the claim only asks
+// people about the outcome. Asking people is allowed during a pause.
 func pausable(e approvers.Execution) bool {
 	return e.State == approvers.ExecutionNone || e.State == approvers.ExecutionExecuting && repeatable(e)
 }
 
-// tellPausers notifies all people who may end a pause. The message says that the pause began, with a button to end it,
-// or says that the pause is over.
+// tellPausers notifies all people who may end a pause. At the beginning of a pause, the message has a button that ends
+// the pause. At the end, the message says that the pause is over.
 func (t pausesTx) tellPausers(p settings.Pause) error {
 	if !p.On {
 		return t.outbox.changedRef(settings.Pause{Round: p.Round - 1}.Ref())
@@ -175,9 +176,9 @@ func (t pausesTx) tellPausers(p settings.Pause) error {
 	return nil
 }
 
-// Show refreshes the messages that a pause, or its end, changes: waiting cards and steps, and the message that explains
-// the delay of a turn. Show works page by page, so clicks can be handled between two pages. The timer stays until all
-// messages are refreshed.
+// Show schedules an update of the messages that change at the beginning or the end of a pause. These are waiting cards,
+// steps, and messages that explain the delay of a turn. Show uses one transaction for each page of records, so clicks
+// can be handled between two pages. Show clears the timer after the last page.
 func (w *Pauses) Show(ctx context.Context, timer store.Timer) error {
 	var p settings.Pause
 	err := w.Store.View(ctx, func(r store.Reader) (err error) {
@@ -209,7 +210,7 @@ func (w *Pauses) Show(ctx context.Context, timer store.Timer) error {
 	})
 }
 
-// showAgain refreshes every message that shows a request.
+// showAgain schedules an update of every message that shows a request.
 func (t pausesTx) showAgain(r approvers.Request) error {
 	if err := t.outbox.changedRef(r.ID); err != nil {
 		return err
@@ -224,11 +225,13 @@ func (t pausesTx) showAgain(r approvers.Request) error {
 	return t.outbox.changedTurn(r.Turn, store.OutboxStep, call.Step)
 }
 
-// mostHeldUp limits the runs and model calls that are read when a pause begins or ends. If work arrives later, people
-// are told at its arrival.
+// mostHeldUp is the maximum number of delayed runs or delayed model calls that showHeldUp reads. showHeldUp does not
+// need to read work that is scheduled during the pause, because people are told about the pause when the work is
+// scheduled.
 const mostHeldUp = 10_000
 
-// showHeldUp refreshes the messages of runs or turns that a pause delays, or that continue after the pause.
+// showHeldUp schedules an update of the messages about delayed runs or turns, after the beginning or the end of a
+// pause.
 func (w *Pauses) showHeldUp(ctx context.Context, kind store.TimerKind) error {
 	var timers []store.Timer
 	err := w.Store.View(ctx, func(r store.Reader) (err error) {
@@ -275,7 +278,7 @@ func (t pausesTx) showHeldUp(timer store.Timer) error {
 	return t.outbox.changedTurn(turn.ID, store.OutboxStandstill, 0)
 }
 
-// standStill posts in a conversation that a pause delays its turn.
+// standStill posts a message in a turn's conversation. The message says that a pause delays the turn.
 func (t pausesTx) standStill(turn approvers.Turn) error {
 	if err := t.outbox.wantOnce(store.OutboxMessage{Kind: store.OutboxStandstill, Ref: turn.ID, To: store.ToConversation + turn.Conversation}); err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 	"countersign/store"
 )
 
-// pausable is the tests' policy, with a role whose people may pause everything.
+// pausable changes a policy so that the members of the role team-lead may pause everything.
 func pausable(p *approvers.Policy) { p.PausedBy = []string{"team-lead"} }
 
 // wantPaused checks that an action was refused because everything is paused.
@@ -26,9 +26,8 @@ func wantPaused(t testing.TB, err error) {
 	}
 }
 
-// During a pause, no call starts, not even an approved call, and no model is called. Decisions are accepted, and
-// deadlines continue to run. An approved call expires if it can't start in time. After the pause, all work continues
-// from the point at which it stopped.
+// During a pause, no tool call starts, not even an approved call, and no model is called. Decisions are accepted, and
+// deadlines apply. An approved call expires if it can't start in time. After the pause, all delayed work continues.
 func TestPauseHoldsEverything(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "please").Turn
@@ -69,8 +68,8 @@ func TestPauseHoldsEverything(t *testing.T) {
 	h.wantKinds(approvers.InstallationChain, "paused resumed")
 }
 
-// Only people in the roles that the policy names may pause and resume. Slack's current information about these people
-// counts. If two people pause at the same moment, only the first click counts. The second person is told who was first.
+// Only members of the roles that the policy names may pause and resume. Slack's current data determine who is a member.
+// If two people pause at the same moment, only the first click counts, and the second person is told who was first.
 func TestWhoMayPause(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", pausable))
@@ -139,8 +138,8 @@ func TestWhoMayPause(t *testing.T) {
 	}
 }
 
-// A pause survives a restart. If an interrupted run of the earlier process can't be repeated safely, people are asked
-// about it immediately, during the pause. Any other interrupted run waits, and is repeated after the pause.
+// A pause survives a restart. If an interrupted run of the earlier process can't be repeated, people are asked for its
+// outcome during the pause. An interrupted run that can be repeated waits for the end of the pause.
 func TestPauseSurvivesARestart(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "please").Turn
@@ -169,8 +168,8 @@ func TestPauseSurvivesARestart(t *testing.T) {
 	h.answer(turn)
 }
 
-// If the pause interrupted a repeatable run, the bot claims the run again immediately after the pause. Runs that have
-// ended are not claimed again.
+// If a pause interrupts a run that can be repeated, the bot claims the run again immediately after the pause. The bot
+// does not claim runs that have ended.
 func TestPutBack(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "please").Turn
@@ -190,7 +189,7 @@ func TestPutBack(t *testing.T) {
 	h.answer(turn)
 }
 
-// During a pause, delayed work does not count as due, and its time does not count as the next due time.
+// Idle and NextDue ignore work that a pause delays.
 func TestWhatRestsIsNotDue(t *testing.T) {
 	h := newHarness(t)
 	h.ask(`apply_discount {}`)
@@ -212,9 +211,9 @@ func TestWhatRestsIsNotDue(t *testing.T) {
 	}
 }
 
-// The bot receives a message that arrives during a pause. It tells the sender about the pause in the thread, once for
-// each turn. Some turns wait for the model when the pause begins, or after a decision during the pause. Their
-// requesters are told, too.
+// The bot stores a message that arrives during a pause, and tells the sender about the pause in the thread. Each turn
+// gets only one message about the pause. The requesters of other turns that the pause delays are also told. A turn is
+// delayed if it needs a model call when the pause begins, or after a decision during the pause.
 func TestStandstill(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`apply_discount {}`)
@@ -247,7 +246,7 @@ func TestStandstill(t *testing.T) {
 	}
 }
 
-// showPause shows a pause, or the end of a pause, as its timer does.
+// showPause runs the timer handler that shows a pause or the end of a pause.
 func (h *harness) showPause() {
 	h.t.Helper()
 	for ref, timer := range h.timers(store.TimerPause) {
@@ -258,8 +257,8 @@ func (h *harness) showPause() {
 	}
 }
 
-// Every waiting turn shows the pause and its end. The test uses many transactions, and kills the process at every
-// point. The short form of the test leaves out some of these points.
+// The messages of every waiting turn show the pause and its end. Many transactions are needed to show the pause, and
+// the test kills the process at every point. The short form of the test skips some points.
 func TestPauseIsShownEverywhere(t *testing.T) {
 	t.Parallel()
 	const waiting = 45 // requests on three pages; each step has three of them
@@ -328,7 +327,7 @@ func TestPauseIsShownEverywhere(t *testing.T) {
 	}
 }
 
-// showAll records that Slack shows every wanted message.
+// showAll acts as Slack, and shows every message that waits for delivery.
 func (h *harness) showAll() {
 	h.t.Helper()
 	for timers := h.timers(store.ShowTimers...); len(timers) > 0; timers = h.timers(store.ShowTimers...) {
@@ -344,7 +343,7 @@ func (h *harness) showAll() {
 	}
 }
 
-// survives calls fn. The function reports false if fn killed the process.
+// h.survives calls fn. If fn kills the process, survives returns false.
 func (h *harness) survives(fn func()) (alive bool) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -358,8 +357,8 @@ func (h *harness) survives(fn func()) (alive bool) {
 	return true
 }
 
-// Each person who may end a pause is told once. If the policy names other people during the pause, these people are
-// told, too.
+// Each person who may end a pause gets one notice about the pause. If a new policy allows other people to end the
+// pause, the other people also get a notice.
 func TestPausersAreTold(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", pausable))

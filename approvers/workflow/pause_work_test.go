@@ -17,8 +17,8 @@ import (
 	"countersign/store/jobs"
 )
 
-// A pause immediately cancels the contexts of runs and model calls, and no other contexts. The bot does not read the
-// timers of delayed work again and again. This work continues at the moment when the pause ends.
+// A pause immediately cancels the contexts of runs and model calls, and no other contexts. During the pause, the bot
+// does not read the timers of delayed work in a loop. Delayed work continues as soon as the pause ends.
 func TestPauseStopsTheWork(t *testing.T) {
 	inFakedTime(t, func(t *testing.T, w *workingHarness) {
 		running := w.propose(w.sayIn("1.1", alice, "please").Turn, `search_orders {}`)[0]
@@ -83,7 +83,7 @@ func TestPauseStopsTheWork(t *testing.T) {
 		if got := l.String(); got != "" {
 			t.Errorf("while paused: %q", got)
 		}
-		// Each of the workers wakes once a second.
+		// Each worker reads the store once a second.
 		if n := reads.Load(); n > 20*3600 {
 			t.Errorf("the store was read %d times in an hour", n)
 		}
@@ -101,8 +101,8 @@ func TestPauseStopsTheWork(t *testing.T) {
 	})
 }
 
-// When a pause is durable, no tool runs with an open context. The test tries every order of the pause and the start of
-// a run.
+// After the commit of a pause, no tool runs with a context that is not cancelled. The test tries every order of the
+// pause and the start of a run.
 func TestNothingSlipsThroughAPause(t *testing.T) {
 	for n := range testkit.Size(t, "COUNTERSIGN_CRASHES", testkit.Scale(20)) {
 		inFakedTime(t, func(t *testing.T, w *workingHarness) {
@@ -146,7 +146,7 @@ func TestNothingSlipsThroughAPause(t *testing.T) {
 	}
 }
 
-// If a handler finds a pause, it does not change its timer, because no work has failed.
+// If a handler returns ErrPaused, its timer stays unchanged, because no work has failed.
 func TestPausedIsNoFailure(t *testing.T) {
 	inFakedTime(t, func(t *testing.T, w *workingHarness) {
 		turn := w.say(alice, "think").Turn

@@ -12,7 +12,7 @@ import (
 	"countersign/store"
 )
 
-// words is a click that submits a text.
+// h.words returns a click that submits a text.
 func (h *harness) words(who approvers.Identity, request, text string) workflow.Click {
 	h.t.Helper()
 	c := h.clickOn(who, "", request)
@@ -27,7 +27,7 @@ func (h *harness) question(who approvers.Identity, request, text string) approve
 	return r
 }
 
-// notices lists the notices to people about a request: "fallen user:U0002 1".
+// h.notices lists the notices to people about a request, for example "fallen user:U0002 1".
 func (h *harness) notices(request string) string {
 	h.t.Helper()
 	var out []string
@@ -39,7 +39,7 @@ func (h *harness) notices(request string) string {
 	return strings.Join(out, ", ")
 }
 
-// places lists the places in which a kind of outbox message of a request is shown or wanted.
+// h.places lists the addresses of a request's outbox messages of a kind that are shown in Slack or wait for delivery.
 func (h *harness) places(request string, kind store.OutboxKind) string {
 	h.t.Helper()
 	var out []string
@@ -51,7 +51,7 @@ func (h *harness) places(request string, kind store.OutboxKind) string {
 	return strings.Join(out, ", ")
 }
 
-// lastFacts returns the facts and the payload of a chain's last record of a kind.
+// lastFacts returns the facts and the payload of the last record of a kind in an audit chain.
 func (h *harness) lastFacts(chain string, kind approvers.AuditKind) (facts map[string]string, payload string) {
 	h.t.Helper()
 	for _, a := range readStore(h, func(r store.Reader) ([]approvers.AuditRecord, error) { return r.Audit(chain) }) {
@@ -125,7 +125,8 @@ func TestACommentTellsNobody(t *testing.T) {
 	}
 }
 
-// A question that Slack refuses in the conversation goes to each requester, even if one of them has the card.
+// If Slack refuses a question in the conversation, the question goes to each requester by direct message, even if a
+// requester has the card.
 func TestAQuestionWhereTheThreadIsGone(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) {
@@ -165,8 +166,8 @@ func TestHandingOn(t *testing.T) {
 	h.wantKinds(r.ID, "proposed denied invited decided approved")
 }
 
-// If a person already has the card by direct message, the person would not notice that the request was handed to them.
-// Therefore this person gets a notice.
+// A person may have the card of a request by direct message before the request is handed to the person. The person then
+// gets a notice, because an update of the card would not notify the person.
 func TestHandingOnToSomebodyWhoHasTheCard(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`cancel_account {}`)
@@ -227,7 +228,7 @@ func TestTakingAnApprovalBack(t *testing.T) {
 	})
 }
 
-// After an edit, people who approved or rejected the earlier arguments are told. The editor is not told.
+// After an edit, people whose decision covers the earlier arguments get a notice. The person who edited gets no notice.
 func TestWhoseDecisionFallsIsTold(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy func(*approvers.Policy)
@@ -329,8 +330,8 @@ func (h *harness) change(who approvers.Identity, request, args string) {
 	h.ok(err)
 }
 
-// A notice links to the card when Slack shows the card. The card can be new, because an edit can cause a new card in
-// another place.
+// A notice links to the card as soon as Slack shows the card. An edit can cause a new card at another address, to which
+// the notice must link.
 func TestANoticeLeadsToTheCard(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":900}`)
@@ -348,7 +349,7 @@ func TestANoticeLeadsToTheCard(t *testing.T) {
 	}
 }
 
-// If a rejection does not end the request, it is recorded and shown like other decisions. It has no other effect.
+// A rejection that does not end the request is recorded and shown like other decisions, and has no other effect.
 func TestARejectionOfSeveral(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) {
@@ -369,8 +370,8 @@ func TestARejectionOfSeveral(t *testing.T) {
 	h.wantKinds(r.ID, "proposed shown decided decided closed returned")
 }
 
-// A stage of several roles has one card in each place in which its roles read their cards. The cards of a user group's
-// stage go to the group's members.
+// A stage with several roles has one card at each address where its roles read their cards. The cards of a stage with a
+// user group go to the group's members.
 func TestCardsOfAStage(t *testing.T) {
 	group := func(p *approvers.Policy) {
 		p.Tools[3].Stages, p.Tools[3].Rules = []approvers.Stage{{Group: "emea", Quorum: 1}}, nil
@@ -443,8 +444,8 @@ func TestCardsOfAStage(t *testing.T) {
 	})
 }
 
-// TestAnAnswerThatIsEditedLater checks that a later edit does not change the recorded answer. The card is drawn again,
-// the person who asked is told once, and an approval stays valid.
+// TestAnAnswerThatIsEditedLater checks that the edit of a message does not change the recorded answer. The card is
+// rendered again, the person who asked is told once, and an approval stays valid.
 func TestAnAnswerThatIsEditedLater(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":600}`)
@@ -491,8 +492,8 @@ func TestAnAnswerThatIsEditedLater(t *testing.T) {
 	}
 }
 
-// showsQuestion lets Slack show a question with a given ts at some addresses. At the other addresses, Slack refuses the
-// question. If lost is set, the question is deleted afterwards.
+// showsQuestion acts as Slack. The question is shown with a given ts at some addresses, and is refused at all other
+// addresses. If lost is set, the question is deleted afterwards.
 func (h *harness) showsQuestion(ref string, kind store.OutboxKind, ts string, lost bool, at ...string) {
 	h.t.Helper()
 	for range 2 { // a refusal in the thread creates the direct messages
@@ -513,7 +514,7 @@ func (h *harness) showsQuestion(ref string, kind store.OutboxKind, ts string, lo
 	}
 }
 
-// reply is a message in the thread without a mention, received now.
+// reply returns a message in the thread without a mention. The message is received now.
 func (h *harness) reply(who approvers.Identity, ts, text string) workflow.IncomingMessage {
 	return workflow.IncomingMessage{
 		Inbox: h.id("Ev"), At: h.clock.Now(), Team: "T0001", Thread: "100.1", TS: ts, Who: who, Text: text,
@@ -521,7 +522,7 @@ func (h *harness) reply(who approvers.Identity, ts, text string) workflow.Incomi
 	}
 }
 
-// A message in the thread answers a question only if its author saw the question before writing.
+// A message in the thread answers an approver's question only if its author saw the question before writing.
 func TestOnlyAShownQuestionIsAnsweredByWriting(t *testing.T) {
 	const posted, earlier, later = "1790000100.000200", "1790000100.000100", "1790000160.000100"
 	for name, c := range map[string]struct {

@@ -12,20 +12,21 @@ import (
 	"countersign/store"
 )
 
-// PolicySource keeps this process's policy up to date with the policy in force, which is in the store.
+// PolicySource provides this process with the policy in force. The policy in force is in the store, where other
+// processes may change it.
 type PolicySource interface {
-	// CatchUp adopts the policy in force. If this process can't use the policy in force, the error is
-	// store.ErrPolicyChanged.
+	// CatchUp reads the policy in force, and uses it from then on. If this process can't use the policy in force, the
+	// error is store.ErrPolicyChanged.
 	CatchUp(ctx context.Context) error
-	// Usable reports whether this process can use the policy in force, according to its latest knowledge. While Usable
-	// returns false, no work begins.
+	// Usable reports whether this process can use the policy in force. Usable does not read the store, so the result is
+	// as of the last read. While Usable returns false, no work begins.
 	Usable() bool
 	// Wake tells the source that another process has changed the policy in force. Wake returns without waiting for
 	// CatchUp.
 	Wake()
 }
 
-// ErrPolicyForged means that the store names a policy in force that the history does not record.
+// ErrPolicyForged means that the store names a policy in force for which there is no audit record.
 var ErrPolicyForged = errors.New("the history does not record this policy: it was not put into force by Countersign")
 
 // PolicyChange is a policy that comes into force.
@@ -39,10 +40,10 @@ type PolicyChange struct {
 	Why     string // what caused the change, in one word
 }
 
-// NewLoad returns an id for a change of the policy.
+// NewLoad returns a new id for a change of the policy.
 func (w *Policies) NewLoad() string { return newID("load", w.now()) }
 
-// InForce reads which policy is in force. It does not read the policy's content. If no policy is stored, the error is
+// InForce reads which policy is in force, without the policy's content. If no policy is stored, the error is
 // store.ErrNotFound.
 func (w *Policies) InForce(ctx context.Context) (p store.Policy, err error) {
 	err = w.Store.View(ctx, func(r store.Reader) error {
@@ -84,8 +85,8 @@ func (w *Policies) Content(ctx context.Context) (p store.Policy, content []byte,
 	return p, content, err
 }
 
-// PutIntoForce replaces the policy in force, and records the change. before is the replaced policy. If no policy was in
-// force, before is zero. If another policy is in force, the error is store.ErrConflict.
+// PutIntoForce replaces the policy in force, and records the change. The parameter before is the policy that is
+// replaced, or zero if no policy is in force. If another policy is in force, the error is store.ErrConflict.
 func (w *Policies) PutIntoForce(ctx context.Context, before store.Policy, c PolicyChange) (now store.Policy, err error) {
 	err = w.updateBy(ctx, "put a policy into force", w.transactUnder, func(t *tx) error {
 		stored, err := t.Policy()
@@ -120,8 +121,8 @@ func (w *Policies) PutIntoForce(ctx context.Context, before store.Policy, c Poli
 	return now, err
 }
 
-// replaced returns a part of the new policy in force. If the content of the part is unchanged, the part keeps the
-// origin of the old part.
+// The function replaced returns the new value of a part of the policy in force: the policy file or the lock file. If
+// the content of the part is unchanged, the result is the old value, which says who changed this part and when.
 func replaced(old store.PolicyPart, digest, by string, at time.Time) store.PolicyPart {
 	if old.Digest == digest && !old.At.IsZero() {
 		return old

@@ -30,7 +30,8 @@ type Proposal struct {
 	Tokens  int                  // the cost of the model call
 }
 
-// Propose stores a step. For each call, it decides whether the call runs, waits for people, or is refused.
+// Propose stores a step and its calls. For each call, Propose determines whether the call runs, waits for approval, or
+// is refused.
 func (w *Turns) Propose(ctx context.Context, p Proposal) error {
 	if len(p.Calls) == 0 {
 		return errors.New("propose: a step without tool calls would wait for ever; call Answer instead")
@@ -82,8 +83,8 @@ func (t proposalsTx) proposeAll(turn approvers.Turn, conv store.Conversation, p 
 			ModelID: t.uniqueID(c.ID, used), Tool: c.Tool, Args: c.Args, CreatedAt: t.now,
 		}
 	}
-	// Propose writes all calls before it decides the first call, because giveResult can recognize the step's last
-	// result only if all calls exist.
+	// All calls are stored before the first call is proposed, because giveResult can recognize the step's last result
+	// only if all calls exist.
 	for i := range calls {
 		if err := t.PutCall(calls[i]); err != nil {
 			return err
@@ -116,8 +117,8 @@ func (t proposalsTx) proposeAll(turn approvers.Turn, conv store.Conversation, p 
 	return t.turns.tellIfQueued(turn)
 }
 
-// uniqueID keeps the model's call id. If this id is empty, or was already used in this step, uniqueID makes a new id.
-// Otherwise the next prompt would be invalid.
+// uniqueID returns the call id that the model chose. If the id is empty, or another call of the step has it, uniqueID
+// returns a new id. Unique ids are needed, because the next prompt would be invalid without them.
 func (t proposalsTx) uniqueID(id string, used map[string]bool) string {
 	if id == "" || used[id] {
 		id = t.newID("call")
@@ -126,7 +127,7 @@ func (t proposalsTx) uniqueID(id string, used map[string]bool) string {
 	return id
 }
 
-// askFacts collects the facts about a request for a call: who asked, where, and in which words.
+// askFacts collects facts for a request: the people who asked for the call, the channel, and the text that they wrote.
 func (t proposalsTx) askFacts(turn approvers.Turn, conv store.Conversation, authors []approvers.PersonID) (approvers.AskFacts, error) {
 	f := approvers.AskFacts{
 		Requesters: turn.Requesters, Authors: authors,
@@ -150,8 +151,8 @@ func (t proposalsTx) askFacts(turn approvers.Turn, conv store.Conversation, auth
 	return f, nil
 }
 
-// propose decides one call. If propose opened a waiting request, it returns the request's id. The second result reports
-// whether people were asked at all.
+// propose determines whether a call runs, waits for approval, or is refused. If the call waits for approval, the first
+// result is the id of the call's new request. If people were asked to approve the call, the second result is true.
 func (t proposalsTx) propose(turn approvers.Turn, call store.Call, fault string, facts approvers.AskFacts) (request string, asked bool, err error) {
 	tool, args, problem := t.admissible(turn.Agent, call, fault)
 	if problem == "" {
@@ -169,7 +170,7 @@ func (t proposalsTx) propose(turn approvers.Turn, call store.Call, fault string,
 	return t.proposeAdmissible(turn, call, tool, args, facts)
 }
 
-// proposeAdmissible decides a call if the tool exists and accepts the arguments.
+// proposeAdmissible is propose for a call whose tool exists and accepts the arguments.
 func (t proposalsTx) proposeAdmissible(turn approvers.Turn, call store.Call, tool Tool, args map[string]any, facts approvers.AskFacts) (request string, asked bool, err error) {
 	e := t.newExecution(call, tool, json.RawMessage(call.Args))
 	ask := approvers.Call{
@@ -221,8 +222,8 @@ func (t proposalsTx) proposeAdmissible(turn approvers.Turn, call store.Call, too
 	return r.ID, true, nil
 }
 
-// admissible checks whether a call can be made at all. If the call can't be made, problem is a sentence for the model.
-// Otherwise problem is "".
+// admissible checks whether a call can be proposed: the tool must exist, must not be blocked, and must accept the
+// arguments. If the call can't be proposed, the last result is a sentence for the model.
 func (t proposalsTx) admissible(agent string, call store.Call, fault string) (Tool, map[string]any, string) {
 	if fault != "" {
 		return Tool{}, nil, fault
@@ -245,12 +246,12 @@ func (t proposalsTx) admissible(agent string, call store.Call, fault string) (To
 	return tool, args, ""
 }
 
-// plainFault returns the text of an error in arguments for the model and for people.
+// plainFault returns the text of an error in arguments. The model and people read this text.
 func plainFault(err error) string {
 	return strings.TrimPrefix(err.Error(), approvers.ErrArgs.Error()+": ")
 }
 
-// secrets returns the arguments of a tool that must be masked. The tool's schema or the policy names these arguments.
+// t.secrets returns which arguments of a tool must be masked. The tool's schema and the policy name these arguments.
 func (t proposalsTx) secrets(tool Tool, agent string) []string {
 	p, _ := t.policy.Tool(tool.Name, agent)
 	return approvers.Secrets(approvers.SecretPaths(tool.Schema), p.Secrets)
@@ -263,8 +264,8 @@ type preview struct {
 	fault string // why the policy's own sentence could not be rendered
 }
 
-// preview renders the policy's description of a call's effect. If there is no description, or it can't be rendered,
-// preview makes the sentence from the tool's title and the arguments.
+// preview renders the template by which the policy describes a call's effect. If the policy has no template for the
+// tool, or the template can't be rendered, preview makes the sentence from the tool's title and the arguments.
 func (t proposalsTx) preview(tool Tool, agent string, args json.RawMessage, values map[string]any, secrets []string) (says preview) {
 	p, _ := t.policy.Tool(tool.Name, agent)
 	if p.Preview.Render != nil {
@@ -288,7 +289,7 @@ func (t proposalsTx) newExecution(call store.Call, tool Tool, args json.RawMessa
 	return e
 }
 
-// runNow schedules an execution to be claimed and run.
+// runNow schedules the run of an execution.
 func (t proposalsTx) runNow(e approvers.Execution) error {
 	return t.SetTimer(store.Timer{Kind: store.TimerRun, Ref: e.ID, Due: t.now, Affinity: store.ToConversation + e.Conversation})
 }
@@ -302,8 +303,8 @@ func (t proposalsTx) ask(call store.Call, e approvers.Execution, r approvers.Req
 	return t.cards.wantCard(r)
 }
 
-// open opens a request for a call, and fills in r from the call and its execution. The call runs only after its
-// approval.
+// open opens a request for a call. open fills in r from the call and its execution. The call runs only after the
+// request is approved.
 func (t proposalsTx) open(call store.Call, e approvers.Execution, r approvers.Request) (approvers.Request, error) {
 	r.ID = t.newID("req")
 	if r.Facts.Caller != nil && r.Retry == nil {
@@ -360,7 +361,7 @@ func (t recordsTx) auditProposed(chain string, e approvers.Execution, plan appro
 	return t.audit(chain, approvers.AuditProposed, "", facts, []byte(e.Args))
 }
 
-// personFacts lists people as the audit names them.
+// personFacts returns a list of people in the form of an audit fact.
 func personFacts(people []approvers.PersonID) string {
 	ids := make([]string, len(people))
 	for i, p := range people {
@@ -369,8 +370,8 @@ func personFacts(people []approvers.PersonID) string {
 	return strings.Join(ids, ",")
 }
 
-// tool finds a tool. A tool that differs from its pinned definition is normally blocked. If the policy treats it as an
-// unknown tool, the function returns it unblocked.
+// tool finds a tool by its name. A tool that differs from its pinned definition is normally blocked. The policy may
+// treat a changed tool as an unknown tool. The result is then not blocked.
 func (t *tx) tool(name string) (Tool, bool) {
 	tool, ok := t.w.Tools.Tool(name)
 	if _, distrusted := t.policy.Distrusts(name); distrusted {
@@ -379,8 +380,8 @@ func (t *tx) tool(name string) (Tool, bool) {
 	return tool, ok
 }
 
-// unlike returns the reason why a call can't run with the tool's current definition. If the call can run, it returns
-// "". hash is the hash of the definition for which the call was made.
+// t.unlike returns why a call can't run with the tool's current definition, or "" if the call can run. hash is the hash
+// of the tool's definition at the time of the proposal.
 func (t *tx) unlike(name, hash string) string {
 	tool, ok := t.tool(name)
 	switch {
@@ -396,8 +397,8 @@ func (t *tx) unlike(name, hash string) string {
 	return ""
 }
 
-// forbidden returns the reason why the policy no longer allows a caller's call. If the policy allows the call, it
-// returns "". A nil caller is Countersign's own agent.
+// t.forbidden returns why the current policy does not allow a caller's call, or "" if the policy allows the call. c is
+// nil for calls of Countersign's own agent.
 func (t *tx) forbidden(c *approvers.Caller, tool string) string {
 	if c == nil {
 		return ""
@@ -412,7 +413,7 @@ func (t *tx) forbidden(c *approvers.Caller, tool string) string {
 	return ""
 }
 
-// look returns why a blocked tool can't be called, and who can end the block.
+// look returns why a blocked tool can't be called, and who can unblock the tool.
 func (t Tool) look() string {
 	return t.Name + " can't be called now, because " + t.Blocked + ": the operator has to look at it"
 }

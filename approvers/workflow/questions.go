@@ -40,7 +40,7 @@ func (t questionsTx) askPeople(call store.Call, args map[string]any) error {
 	return t.outbox.add(store.OutboxMessage{Kind: store.OutboxModelQuestion, Ref: call.ID, To: store.ToConversation + call.Conversation})
 }
 
-// Answer answers a question of the model with one of its options. Only a requester can do this.
+// Answer answers a question of the model with one of its options. Only a requester can answer the question.
 func (w *Questions) Answer(ctx context.Context, c Click, option int) error {
 	return w.click(ctx, "choose", c, func(t *tx) (*approvers.Denied, error) {
 		call, err := t.Call(c.Call)
@@ -66,8 +66,8 @@ func (w *Questions) Answer(ctx context.Context, c Click, option int) error {
 	})
 }
 
-// answerByWriting treats a message as the answer to the model's question under two conditions: the turn waits for
-// nothing else, and the author is a requester who saw the question before writing.
+// answerByWriting treats a message as the answer to the model's question, if possible. The author must be a requester
+// who saw the question before writing. The turn must wait only for the answer to this question.
 func (t questionsTx) answerByWriting(turn approvers.Turn, m store.Message, u IncomingMessage) (bool, error) {
 	if turn.State != approvers.TurnWaiting || !slices.Contains(turn.Requesters, u.Who.ID) {
 		return false, nil
@@ -96,7 +96,7 @@ func (t questionsTx) answerByWriting(turn approvers.Turn, m store.Message, u Inc
 	return true, t.answered(open[0], u.Who, u.Text)
 }
 
-// answered gives a person's answer to the model.
+// t.answered gives a person's answer to the model as the call's result.
 func (t questionsTx) answered(call store.Call, who approvers.Identity, answer string) error {
 	q := *call.ModelQuestion
 	q.Answer, q.By, q.Name, q.At = answer, who.ID, who.Name, t.now
@@ -112,8 +112,8 @@ func (t questionsTx) answered(call store.Call, who approvers.Identity, answer st
 	return t.settleModelQuestion(call, approvers.OutcomeExecuted, string(text))
 }
 
-// Expire expires a question that nobody answered in time. Answers received before the deadline are handled
-// first.
+// Expire ends a question of the model that nobody answered in time. Expire waits until answers that were received
+// before the deadline are handled.
 func (w *Questions) Expire(ctx context.Context, timer store.Timer) error {
 	return w.update(ctx, "lapse", func(t *tx) error {
 		call, err := t.Call(timer.Ref)
@@ -149,7 +149,7 @@ func (t questionsTx) settleModelQuestion(call store.Call, outcome approvers.Outc
 	return t.outbox.changedTurn(call.Turn, store.OutboxStep, call.Step)
 }
 
-// Limits of a run's questions.
+// These constants limit the questions that a running tool asks.
 const (
 	MaxElicitations = 5                // questions in one try of a run
 	AnswerWithin    = 10 * time.Minute // how long a person has to answer each
@@ -157,28 +157,29 @@ const (
 	maxWaiting = 16
 )
 
-// The errors of a run that can't ask. Each text is a sentence for the tool. The tool may pass it to the model.
+// Elicit returns one of these errors if a run can't ask a question. Each text is a sentence for the tool. The tool may
+// pass the sentence to the model.
 var (
 	ErrTooManyElicitations = errors.New("the run has asked 5 times already; ask for everything in one form")
 	ErrNobodyToAsk         = errors.New("another agent asked for this run, and there is no person to ask")
 	ErrTooManyWait         = errors.New("too many runs wait for people's answers at the moment; nobody was asked")
 )
 
-// Elicitation is a run's question to the person who asked.
+// Elicitation is a question of a running tool to the person who asked for the call.
 type Elicitation struct {
 	From, Text string
 	Schema     json.RawMessage // schema of the form; nil: the person visits URL instead
 	URL        string
 }
 
-// elicitationsUnderWay holds the runs of this process that wait for answers, by elicitation.
+// elicitationsUnderWay holds the runs of this process that wait for answers. The key is the elicitation's id.
 type elicitationsUnderWay struct {
 	mu sync.Mutex
 	by map[string]chan struct{}
 }
 
-// begin registers a waiting run. over is closed when the run no longer has to wait. ok is false if too many runs
-// already wait.
+// begin registers a run that waits for an elicitation. The channel over is closed when the elicitation has ended. If
+// maxWaiting runs wait already, ok is false.
 func (w *elicitationsUnderWay) begin(id string) (over <-chan struct{}, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -193,14 +194,14 @@ func (w *elicitationsUnderWay) begin(id string) (over <-chan struct{}, ok bool) 
 	return done, true
 }
 
-// waiting returns the elicitations that runs wait for.
+// w.waiting returns the elicitations that runs wait for.
 func (w *elicitationsUnderWay) waiting() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Collect(maps.Keys(w.by))
 }
 
-// end ends the wait of the named elicitations, if a run waits for them.
+// w.end wakes the runs that wait for the given elicitations.
 func (w *elicitationsUnderWay) end(ids ...string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -212,10 +213,9 @@ func (w *elicitationsUnderWay) end(ids ...string) {
 	}
 }
 
-// Elicit asks a question of a run in this process. It asks the person who requested the run's call. Elicit waits until
-// the person answers, the answer's deadline passes, or the run ends. Then it returns the elicitation in its final
-// state. Elicit does not poll, because the end of the elicitation wakes it. If ctx ends, Elicit cancels the
-// elicitation. The function why returns the reason.
+// Elicit asks a question for a run of this process. Slack shows the question to the person who asked for the run's
+// call. Elicit waits until the person answers, the deadline passes, or the run ends. Elicit then returns the
+// elicitation in its final state. If ctx ends, Elicit cancels the elicitation, with the reason that why returns.
 func (w *Questions) Elicit(ctx context.Context, execution string, ask Elicitation, why func() string) (q approvers.Elicitation, err error) {
 	id := newID("ask", w.now())
 	over, ok := w.elicitations.begin(id)
@@ -297,8 +297,8 @@ func (t questionsTx) elicit(id, execution string, ask Elicitation) error {
 	return t.runs.changedStep(e)
 }
 
-// lease sets the time until which a waiting run counts as running. This is the time from, plus the tool's timeout, plus
-// the constant lease.
+// lease sets the time after which a run counts as lost. This time is the sum of from, the tool's timeout, and the
+// constant lease.
 func (t questionsTx) lease(e approvers.Execution, from time.Time) error {
 	due := from.Add(lease)
 	if tool, ok := t.w.Tools.Tool(e.Tool); ok {
@@ -307,8 +307,8 @@ func (t questionsTx) lease(e approvers.Execution, from time.Time) error {
 	return t.SetTimer(store.Timer{Kind: store.TimerRun, Ref: e.ID, Due: due, PutOff: t.now, Affinity: store.ToConversation + e.Conversation})
 }
 
-// Respond records the answer of the asked person: the values of the form. If the person visited an address, there are
-// no values.
+// Respond records the answer of the person who was asked. values are the values of the form. If the question has no
+// form, because the person had to visit a URL, Respond ignores values.
 func (w *Questions) Respond(ctx context.Context, c Click, values json.RawMessage) error {
 	return w.reply(ctx, "answer elicitation", c, func(t *tx, q approvers.Elicitation) (approvers.Elicitation, *approvers.Denied) {
 		if q.Schema != nil {
@@ -322,7 +322,7 @@ func (w *Questions) Respond(ctx context.Context, c Click, values json.RawMessage
 	})
 }
 
-// Decline records that the asked person refuses to answer.
+// Decline records that the person who was asked refuses to answer.
 func (w *Questions) Decline(ctx context.Context, c Click) error {
 	return w.reply(ctx, "decline elicitation", c, func(t *tx, q approvers.Elicitation) (approvers.Elicitation, *approvers.Denied) {
 		return q.Decline(c.Who, c.At, t.now)
@@ -373,8 +373,8 @@ const (
 	whyTurnStopped = "the agent was stopped"
 )
 
-// endElicitation writes an elicitation that ended, and the consequences. An elicitation that had ended before stays
-// unchanged.
+// endElicitation writes an elicitation that ended, and the consequences of its end. If the elicitation has ended
+// already, endElicitation changes nothing.
 func (t questionsTx) endElicitation(before, after approvers.Elicitation, by ...approvers.PersonID) error {
 	if before.State != approvers.ElicitationOpen || after.State == before.State {
 		return nil
@@ -443,8 +443,8 @@ func (t questionsTx) cancelAll(why string) error {
 	return nil
 }
 
-// Lapse expires an elicitation that nobody answered in time. Answers received before the deadline are
-// handled first.
+// Lapse ends an elicitation that nobody answered in time. Lapse waits until answers that were received before the
+// deadline are handled.
 func (w *Questions) Lapse(ctx context.Context, timer store.Timer) error {
 	return w.update(ctx, "lapse elicitation", func(t *tx) error {
 		q, err := t.Elicitation(timer.Ref)

@@ -10,7 +10,7 @@ import (
 	"countersign/store"
 )
 
-// texts returns the texts that the model is given, in order.
+// The function texts returns the texts of a model call's messages, in order.
 func texts(b workflow.Brief) string {
 	var out []string
 	for _, m := range b.Messages {
@@ -68,8 +68,8 @@ func TestMessagesWaitTheirTurn(t *testing.T) {
 	o.answer(conv.Turn)
 }
 
-// TestQueuedSendersAreToldOnlyOfWaits checks messages that arrive during a model call. The senders are told that their
-// messages wait, but only if the model call leads to a wait for people.
+// TestQueuedSendersAreToldOnlyOfWaits checks messages that arrive during a model call. If the turn waits for people
+// after the model call, the senders are told that their messages wait. If not, the senders are told nothing.
 func TestQueuedSendersAreToldOnlyOfWaits(t *testing.T) {
 	notices := func(h *harness, turn string) (n int) {
 		for _, s := range h.messagesOf(turn) {
@@ -122,7 +122,7 @@ func TestWithdrawAllTakesTheMessagesAlong(t *testing.T) {
 	h.answer(turn)
 }
 
-// TestWithdrawAllByNobody checks that a denied withdrawal changes nothing, not even the waiting messages.
+// TestWithdrawAllByNobody checks that a denied WithdrawAll changes nothing, not even the waiting messages.
 func TestWithdrawAllByNobody(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "one").Turn
@@ -202,8 +202,8 @@ func TestTryAgain(t *testing.T) {
 	wantDenied(t, h.Turns.TryAgain(h.ctx(), workflow.Click{Turn: turn, Who: alice}), approvers.DeniedNothing)
 }
 
-// TestTryAgainIsOverWhenTheConversationWentOn checks that an old turn can't continue while a newer turn is the current
-// turn.
+// TestTryAgainIsOverWhenTheConversationWentOn checks that a stopped turn can't be resumed after a newer turn has become
+// the current turn.
 func TestTryAgainIsOverWhenTheConversationWentOn(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "one").Turn

@@ -42,7 +42,7 @@ var raceKinds = []raceKind{
 	},
 }
 
-// oneDecided checks that one person decided, and that all other people are told who decided.
+// oneDecided checks that exactly one person decided, and that all other people were told who decided.
 func oneDecided(r *raceHarness, ra *race) (string, error) {
 	won, err := ra.won()
 	q := r.request(ra.requests[0].ID)
@@ -62,8 +62,8 @@ func oneDecided(r *raceHarness, ra *race) (string, error) {
 	return string(q.Decisions[0].Kind), nil
 }
 
-// inTheirTurn lets the people of the second stage try again when their stage has begun. Real people do this when they
-// get the card. If somebody tries again and again, the history does not have a record of each denial.
+// inTheirTurn makes a person approve. A person of the second stage tries again until the stage begins. If a person
+// tries many times, the audit does not have a record of each denial.
 func inTheirTurn(r *raceHarness, ra *race, i int) error {
 	for {
 		err := r.decide(ra, i, 0, approvers.Approve)
@@ -92,8 +92,7 @@ func twoOfEach(r *raceHarness, ra *race) (string, error) {
 	return "two of each", nil
 }
 
-// takesBack lets the first person revoke their approval. The other people approve at the same time, or some of them
-// just before.
+// takesBack makes the first person revoke an approval. The other people approve at the same time or just before.
 func takesBack(r *raceHarness, ra *race, i int) error {
 	if i > 0 {
 		return r.decide(ra, i, 0, approvers.Approve)
@@ -106,8 +105,8 @@ func takesBack(r *raceHarness, ra *race, i int) error {
 	return ra.told(err)
 }
 
-// backOrRun accepts two outcomes. Either the request was revoked and never runs, or the call ran once. In the second
-// case, the person is told that the revocation came too late.
+// backOrRun accepts two outcomes. In the first outcome, the approval was revoked and the call did not run. In the
+// second outcome, the call ran once, and the person who revoked was told that the revocation came too late.
 func backOrRun(r *raceHarness, ra *race) (string, error) {
 	won, err := ra.won(approvers.DeniedStarted)
 	q := r.request(ra.requests[0].ID)
@@ -125,7 +124,7 @@ func backOrRun(r *raceHarness, ra *race) (string, error) {
 	return "", fmt.Errorf("%s by %s, ran %d times, %d won, %d decisions, taken back: %w", q.State, q.ClosedBy, ra.ran, won, len(q.Decisions), ra.errs[0])
 }
 
-// allOrOne lets four people approve all calls of the card. Twelve people approve one call each.
+// allOrOne makes four people approve all calls of a card at once. The other twelve people approve one call each.
 func allOrOne(r *raceHarness, ra *race, i int) error {
 	if i%4 > 0 {
 		return r.decide(ra, i, i%len(ra.requests), approvers.Approve)
@@ -139,8 +138,8 @@ func allOrOne(r *raceHarness, ra *race, i int) error {
 	return ra.told(err)
 }
 
-// eachOnce checks that each call was decided once and ran once. If a person approved all calls together, eachOnce also
-// checks that the person decided either all calls or none.
+// eachOnce checks that each call was decided once and ran once. A click on all calls must have decided all calls or
+// none.
 func eachOnce(r *raceHarness, ra *race) (string, error) {
 	won, err := ra.won()
 	if err != nil {

@@ -17,10 +17,10 @@ import (
 	"countersign/store"
 )
 
-// TestSixteenDeciders lets sixteen people act on one request at the same moment. The test tries every kind of conflict,
-// while approved calls run. Each race must have only one outcome, and all late people must be told. The history and the
-// outbox must contain exactly the expected records and messages. The test runs 100 races; COUNTERSIGN_RACES sets
-// another number. Ten thousand races take some minutes. docs/figures.md says how often the test was run.
+// TestSixteenDeciders makes sixteen people act on one request at the same moment, in each of the ways in raceKinds.
+// Approved calls run at the same time. Each race must have only one outcome, and people who were too late must be told.
+// The audit and the outbox must contain exactly the expected records and messages. The test runs 100 races, or as many
+// as COUNTERSIGN_RACES says. Ten thousand races take some minutes. docs/figures.md says how often the test was run.
 func TestSixteenDeciders(t *testing.T) {
 	races := testkit.Size(t, "COUNTERSIGN_RACES", 100)
 	began, acts := time.Now(), 0
@@ -39,10 +39,10 @@ func TestSixteenDeciders(t *testing.T) {
 	t.Logf("races=%d deciders=%d acts=%d in %s", races, len(sixteen), acts, time.Since(began).Round(time.Second))
 }
 
-// atOnce is the number of concurrent races; they share the store's commits.
+// atOnce is the number of concurrent races, whose transactions share commits.
 const atOnce = 10
 
-// sixteen are the people who race.
+// The variable sixteen lists the people who act in a race.
 var sixteen = func() (out []approvers.Identity) {
 	for i := range 16 {
 		out = append(out, person(fmt.Sprintf("U03%02d", i)))
@@ -50,8 +50,8 @@ var sixteen = func() (out []approvers.Identity) {
 	return out
 }()
 
-// racing changes a policy so that the sixteen people may approve the tools. For most tools, all sixteen people may
-// approve in one stage. For issue_refund, eight may approve at the first stage and eight at the second.
+// The function racing changes a policy so that the sixteen people may approve the tools. Most tools have one stage, at
+// which all sixteen people may approve. issue_refund has two stages, with eight people at each stage.
 func racing(p *approvers.Policy) {
 	role := func(name string, who []approvers.Identity) approvers.Role {
 		r := approvers.Role{Name: name, Title: name, MaxRisk: approvers.Critical, CanApprove: []string{"*"}, Cards: "#" + name}
@@ -81,7 +81,7 @@ type raceKind struct {
 	outcome func(*raceHarness, *race) (string, error) // the name of the outcome; an error if the race had no valid one
 }
 
-// raceHarness is the environment of the races.
+// raceHarness is a harness with the results of the races.
 type raceHarness struct {
 	*harness
 	n    int
@@ -89,7 +89,7 @@ type raceHarness struct {
 	ends map[string]int
 }
 
-// race is one race.
+// race has the requests and the results of one race.
 type race struct {
 	requests []approvers.Request
 	shown    []store.Shown // what a card with all requests offers for decision
@@ -133,7 +133,7 @@ func (r *raceHarness) round(kind raceKind, n int) {
 	}
 }
 
-// gun is the signal that starts all people simultaneously.
+// gun starts the actions of all people at the same moment.
 func (r *raceHarness) gun(kind raceKind, races []*race) {
 	var people sync.WaitGroup
 	start := make(chan struct{})
@@ -149,7 +149,7 @@ func (r *raceHarness) gun(kind raceKind, races []*race) {
 	people.Wait()
 }
 
-// claim immediately runs an approved call, as the executor does, if the call may still run.
+// claim claims and runs an approved call immediately, as the executor does.
 func (r *raceHarness) claim(ra *race, q approvers.Request) {
 	_, run, err := r.Runs.Claim(r.ctx(), q.Execution)
 	if err == nil && run {
@@ -163,7 +163,7 @@ func (r *raceHarness) claim(ra *race, q approvers.Request) {
 	}
 }
 
-// decide makes a person's decision on one of the requests.
+// decide makes a person decide one of the requests.
 func (r *raceHarness) decide(ra *race, i, request int, kind approvers.DecisionKind) error {
 	q := ra.requests[request]
 	after, err := r.Requests.Decide(r.ctx(), workflow.Click{
@@ -175,7 +175,7 @@ func (r *raceHarness) decide(ra *race, i, request int, kind approvers.DecisionKi
 	return ra.told(err)
 }
 
-// told counts an answer, and a denial.
+// ra.told adds an answer that a person got to the counts of the race.
 func (ra *race) told(err error) error {
 	select {
 	case ra.answered <- struct{}{}:
@@ -190,7 +190,8 @@ func (ra *race) told(err error) error {
 	return err
 }
 
-// won counts the people whose action was accepted. The function fails unless every late person was told the reason.
+// ra.won returns the number of people whose actions were accepted. The denials of all other people must have one of the
+// given codes. If a denial has another code, won returns an error.
 func (ra *race) won(codes ...approvers.Code) (n int, err error) {
 	for i, e := range ra.errs {
 		var denied *approvers.Denied
@@ -206,9 +207,9 @@ func (ra *race) won(codes ...approvers.Code) (n int, err error) {
 	return n, nil
 }
 
-// exact compares the history and the outbox messages of finished requests with the actions. The function expects one
-// record for each decision and each denial. An approved call has one run and one result, and any other call has one
-// result. Each reached stage has one card. The function accepts nothing else.
+// r.exact compares the audit records and the outbox messages of finished requests with the people's actions. Each
+// decision and each denial must have one record. An approved call must have one run and one result, and any other call
+// must have one result. Each stage that was reached must have one card. Other records and messages are faults.
 func (r *raceHarness) exact(ra *race) error {
 	got, want := map[string]int{}, map[string]int{"denied": ra.denied, "executing": ra.ran, "executed": ra.ran}
 	for _, q := range ra.requests {

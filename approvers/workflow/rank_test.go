@@ -12,7 +12,7 @@ import (
 	"countersign/store/jobs"
 )
 
-// ranks lists the rank of each kind of outbox message of the given refs.
+// h.ranks returns the rank, which is the delivery priority, of each kind of outbox message of the given refs.
 func (h *harness) ranks(refs ...string) map[store.OutboxKind]store.Rank {
 	h.t.Helper()
 	out := map[store.OutboxKind]store.Rank{}
@@ -30,7 +30,7 @@ func (h *harness) ranks(refs ...string) map[store.OutboxKind]store.Rank {
 	return out
 }
 
-// TestRanks checks the order: urgent messages, then other cards, then informational messages.
+// TestRanks checks that urgent messages are delivered first, then other cards, then informational messages.
 func TestRanks(t *testing.T) {
 	const first, plain, last = store.RankFirst, store.RankPlain, store.RankLast
 	h := newHarness(t)
@@ -72,8 +72,8 @@ func TestRanks(t *testing.T) {
 	}
 }
 
-// TestRankOfABundle checks that a bundle has the rank of its most critical request. The position of the critical
-// request in the bundle does not matter.
+// TestRankOfABundle checks that the card of a bundle has the rank of the bundle's most critical request, at any
+// position in the bundle.
 func TestRankOfABundle(t *testing.T) {
 	for _, c := range []struct {
 		calls []string
@@ -94,8 +94,8 @@ func TestRankOfABundle(t *testing.T) {
 	}
 }
 
-// TestManyChangesAreOneDelivery checks a card that changes while it waits for Slack. The changes don't move the card in
-// the queue, and one delivery shows all changes.
+// TestManyChangesAreOneDelivery checks a card that changes while it waits for delivery. The changes don't move the card
+// in the delivery queue, and one delivery shows all changes.
 func TestManyChangesAreOneDelivery(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":1}`)
@@ -119,8 +119,8 @@ func TestManyChangesAreOneDelivery(t *testing.T) {
 	}
 }
 
-// TestYielding checks messages whose order does not matter. If Slack asked for a delay of a message, the other messages
-// of its lane may pass. If a message failed for another reason, the other messages wait.
+// TestYielding checks messages to the same address whose order does not matter. If Slack asks the bot to delay one
+// message, the other messages are delivered first. If a message failed for another reason, the other messages wait.
 func TestYielding(t *testing.T) {
 	for _, c := range []struct {
 		yields bool

@@ -21,7 +21,7 @@ import (
 	"countersign/store/jobs"
 )
 
-// running is a clock that runs. A test can set it forward and back.
+// running is a clock that runs like a real clock. A test can set the clock forward and back.
 type running struct {
 	mu      sync.Mutex
 	base    time.Time // what it showed when it was started
@@ -45,14 +45,15 @@ func (c *running) jump(d time.Duration) {
 	c.looks = 0
 }
 
-// looked reports whether the clock was read n times since it was set.
+// c.looked reports whether the clock was read at least the given number of times since it was set.
 func (c *running) looked(times int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.looks >= times
 }
 
-// late returns the time since due. If the clock was set forward past due, the function returns the time since then.
+// c.late returns the time that has passed since a due time. If the clock was set forward past the due time, late
+// returns the time since the clock was set.
 func (c *running) late(due time.Time) time.Duration {
 	now := c.Now()
 	c.mu.Lock()
@@ -63,15 +64,15 @@ func (c *running) late(due time.Time) time.Duration {
 	return now.Sub(due)
 }
 
-// lateness collects, by request, how late its transition became durable.
+// lateness collects how late the transition of each request was committed. The keys are request ids.
 type lateness struct {
 	mu  sync.Mutex
 	all map[string]time.Duration
 }
 
-// timed is a handler that measures its transitions, from their due time to their commit. A timer that was read before
-// the clock was set back may no longer be due when it is handled. Such a timer is handled again later, so the last time
-// counts.
+// l.timed returns a handler that calls handle and measures the time from the timer's due time to the commit. After the
+// clock was set back, the handler may get a timer that is not due by the new clock. This timer is handled a second
+// time, so the last measurement counts.
 func (l *lateness) timed(c *running, handle jobs.Handler) jobs.Handler {
 	return func(ctx context.Context, t store.Timer) error {
 		if err := handle(ctx, t); err != nil {
@@ -84,7 +85,7 @@ func (l *lateness) timed(c *running, handle jobs.Handler) jobs.Handler {
 	}
 }
 
-// count is the number of requests whose transitions have been timed.
+// l.count returns the number of requests whose transitions have been measured.
 func (l *lateness) count() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -96,9 +97,9 @@ func (l *lateness) percentile(p int) time.Duration {
 	return all[(len(all)-1)*p/100].Round(10 * time.Microsecond)
 }
 
-// Many expiries and escalations are due in each second. In the middle, the clock is set back and forward by an hour.
-// Each expiry and escalation happens once, and never before its time. COUNTERSIGN_RATE and COUNTERSIGN_SECONDS select
-// the long form of the test.
+// Many expiries and escalations are due in each second. In the middle of the test, the clock is set back by an hour.
+// Later, the clock is set forward by an hour. Each expiry and escalation must happen once, and never before its time.
+// COUNTERSIGN_RATE and COUNTERSIGN_SECONDS select the long form of the test.
 func TestDeadlinesAtRate(t *testing.T) {
 	rate := testkit.Size(t, "COUNTERSIGN_RATE", 400)
 	n := rate * testkit.Size(t, "COUNTERSIGN_SECONDS", 2)
@@ -169,8 +170,8 @@ func TestDeadlinesAtRate(t *testing.T) {
 	}
 }
 
-// crowd opens n requests, each in its own thread. Every second request will expire, and the other requests escalate
-// before they expire.
+// crowd opens n requests, each in its own thread. Every second request only expires. The other requests escalate before
+// they expire.
 func crowd(t *testing.T, wf *workflow.Workflow, s store.Store, n int) []string {
 	t.Helper()
 	requests := make([]string, n)
@@ -205,7 +206,8 @@ func crowd(t *testing.T, wf *workflow.Workflow, s store.Store, n int) []string {
 	return requests
 }
 
-// spread sets the due times of the requests one after the other.
+// spread sets the due times of the requests. The parameter first is the due time of the first request. The parameter
+// apart is the duration between the due times of two requests.
 func spread(t *testing.T, s store.Store, requests []string, first time.Time, apart time.Duration) {
 	t.Helper()
 	for from := 0; from < len(requests); from += 500 {
@@ -237,8 +239,8 @@ func spread(t *testing.T, s store.Store, requests []string, first time.Time, apa
 	}
 }
 
-// once returns two counts for a request: how often it expired or escalated before its due time, and how often it did so
-// a second time or later.
+// The function once counts a request's expiries or escalations. The first result is the number of expiries or
+// escalations before the due time. The second result is the number of repetitions.
 func once(t *testing.T, s store.Store, id string, due time.Time, expires bool) (early, double int) {
 	t.Helper()
 	var r approvers.Request

@@ -14,8 +14,8 @@ import (
 	"countersign/store"
 )
 
-// silence is how long the top level of a direct message may be quiet. After this time, the next message begins a new
-// conversation.
+// silence is the longest interval between two messages of a conversation at the top level of a direct message. After a
+// longer interval, the next message begins a new conversation.
 const silence = 8 * time.Hour
 
 // IncomingMessage is a message from a person to the bot.
@@ -45,13 +45,14 @@ type MessageResult struct {
 	Ignored      bool // the message was not for the bot
 	Duplicate    bool // the message was received before
 	Stopped      bool // the message stopped the turn
-	// Passed is the approver whose question the message answers. If the message answers no question, Passed is empty.
+	// Passed is the approver whose question the message answers. Passed is empty if the message is not an answer to an
+	// approver.
 	Passed approvers.PersonID
 	Denied *approvers.Denied
 }
 
-// If denied is not nil, deny records that the author may not ask. The author is told only if start is set. start means
-// that the message was addressed to the bot.
+// deny records a denial in the result. If denied is nil, deny does nothing and returns false. The parameter start is
+// true if the message was addressed to the bot. The author is notified of a denial only in this case.
 func (h *MessageResult) deny(denied *approvers.Denied, start bool) bool {
 	if denied == nil {
 		return false
@@ -108,9 +109,9 @@ func (w *Intake) ReceiveMessage(ctx context.Context, u IncomingMessage) (Message
 	return result, err
 }
 
-// writtenBefore reports whether a message of a thread is older than all messages that people wrote to the bot in this
-// thread. Such a message was written to other people. Such a message can arrive after the mention that began the
-// conversation, because the two came over different connections to Slack.
+// writtenBefore reports whether a message of a thread is older than all messages that people wrote to the bot in the
+// thread. An older message was written to other people, so the bot ignores it. An older message can arrive after the
+// mention that began the conversation, because Slack may send the two messages over different connections.
 func writtenBefore(conversation []store.Message, ts string) bool {
 	for _, m := range conversation {
 		if m.Role == store.RoleUser && (m.TS == "" || !sentBefore(ts, m.TS)) {
@@ -120,16 +121,16 @@ func writtenBefore(conversation []store.Message, ts string) bool {
 	return len(conversation) > 0
 }
 
-// beforeRecent reports whether a message is older than the recent messages of a long conversation. Such a message can
-// only come from a channel history that is read again.
+// beforeRecent reports whether a message is older than the recent messages of a long conversation. The bot receives an
+// older message only when it reads the channel's history.
 func beforeRecent(recent []store.Message, ts string) bool {
 	i := slices.IndexFunc(recent, func(m store.Message) bool { return m.Role == store.RoleUser && m.TS != "" })
 	return i >= 0 && recent[0].Seq > 1 && sentBefore(ts, recent[i].TS)
 }
 
-// alreadyTold checks whether the workflow already has a message's deletion, or the message itself. Deliveries can
-// arrive out of order: the edit of a recent message may arrive before the message's own event. The bot then stores the
-// message with the edited text, and the message's own event changes nothing.
+// alreadyTold checks whether the store has a message's deletion, or the message itself. Deliveries can arrive out of
+// order: the edit of a recent message may arrive before the message's own event. The bot then stores the message with
+// the edited text, and the message's own event changes nothing.
 func (t turnsTx) alreadyTold(u IncomingMessage, result *MessageResult) (err error) {
 	if result.Ignored, err = t.deleted(u.Channel.Channel, u.TS); err != nil || result.Ignored || u.Edited == "" {
 		return err
@@ -141,7 +142,8 @@ func (t turnsTx) alreadyTold(u IncomingMessage, result *MessageResult) (err erro
 	return nil
 }
 
-// conversationFor finds or creates the conversation of a message, if its author may ask there.
+// conversationFor finds or creates the conversation of a message. If the author may not ask in this channel,
+// conversationFor sets result.Denied or result.Ignored.
 func (t turnsTx) conversationFor(u IncomingMessage, result *MessageResult) (store.Conversation, error) {
 	place := store.Place(u.Team, u.Channel.Channel, u.Thread)
 	conv, err := t.ConversationAt(place)
@@ -177,8 +179,8 @@ func (t turnsTx) conversationFor(u IncomingMessage, result *MessageResult) (stor
 	}, nil
 }
 
-// acceptMessage stores the message. The message then has one of these effects: it starts a turn, joins a turn that has
-// not started, stops the current turn, answers a question of the model or of an approver, or waits.
+// acceptMessage stores the message. The message then starts a turn, joins a turn that has not started, stops the
+// current turn, or waits. A message can also be the answer to a question of the model or of an approver.
 func (t turnsTx) acceptMessage(conv store.Conversation, u IncomingMessage, result *MessageResult) error {
 	conv.Messages++
 	conv.LastAt, conv.Gone = t.now, false
@@ -248,8 +250,8 @@ func (t turnsTx) acceptMessage(conv store.Conversation, u IncomingMessage, resul
 	return t.tellQueued(turn)
 }
 
-// tellGap tells a conversation that the bot was away when its message was written. It does this once for each gap.
-// recent has the messages before the given one.
+// tellGap posts a notice in a conversation. The notice says that the bot was away when a message was written. A
+// conversation gets one notice for each gap. The parameter recent has the conversation's earlier messages.
 func (t turnsTx) tellGap(result MessageResult, u IncomingMessage, recent []store.Message) error {
 	if u.Gap == nil || slices.ContainsFunc(recent, func(m store.Message) bool { return m.Gap != nil && m.Gap.From.Equal(u.Gap.From) }) {
 		return nil
@@ -257,7 +259,7 @@ func (t turnsTx) tellGap(result MessageResult, u IncomingMessage, recent []store
 	return t.outbox.wantOnce(store.OutboxMessage{Kind: store.OutboxGap, Ref: result.Turn, To: store.ToConversation + result.Conversation})
 }
 
-// begin starts a turn with all waiting messages. The caller must store the conversation.
+// begin starts a turn with all waiting messages. The function that calls begin must store conv.
 func (t turnsTx) begin(conv *store.Conversation) (string, error) {
 	messages, err := t.Messages(conv.ID, 0)
 	if err != nil {
@@ -314,7 +316,7 @@ func (t turnsTx) think(turn approvers.Turn) error {
 	return t.pauses.standStill(turn)
 }
 
-// If messages wait for the turn to end, tellIfQueued shows this.
+// tellIfQueued calls tellQueued if messages wait for the turn to end.
 func (t turnsTx) tellIfQueued(turn approvers.Turn) error {
 	queued, err := t.queued(turn.Conversation)
 	if err != nil || len(queued) == 0 {
@@ -323,16 +325,17 @@ func (t turnsTx) tellIfQueued(turn approvers.Turn) error {
 	return t.tellQueued(turn)
 }
 
-// tellQueued shows, once for each turn, that messages wait for the turn to end.
+// tellQueued posts a notice in the conversation. The notice says that messages wait for the turn to end. Each turn gets
+// only one of these notices.
 func (t turnsTx) tellQueued(turn approvers.Turn) error {
 	return t.outbox.wantCurrent(store.OutboxMessage{Kind: store.OutboxQueued, Ref: turn.ID, To: store.ToConversation + turn.Conversation})
 }
 
-// slackClock is the latest known time on Slack's clock. It comes from the newest message that the workflow has seen.
-// The local clock may be wrong, so comparisons with message timestamps use slackClock.
+// slackClock is the latest known time of Slack's clock: the timestamp of the newest message that the workflow has seen.
+// Message timestamps are compared with slackClock, because the local clock may be wrong.
 type slackClock struct{ seconds atomic.Int64 }
 
-// saw records the ts of an existing message.
+// saw records the ts of a message that exists in Slack.
 func (c *slackClock) saw(ts string) {
 	at := sentAt(ts).Unix()
 	for seen := c.seconds.Load(); at > seen && !c.seconds.CompareAndSwap(seen, at); seen = c.seconds.Load() {
@@ -355,7 +358,7 @@ func sentAt(ts string) time.Time {
 	return time.Unix(n, 0)
 }
 
-// sentBefore compares two ts. It reports whether the message with the first ts was sent first.
+// sentBefore reports whether the message with the timestamp ts was sent before the message with the timestamp other.
 func sentBefore(ts, other string) bool {
 	if a, b := sentAt(ts), sentAt(other); !a.Equal(b) {
 		return a.Before(b)

@@ -12,9 +12,10 @@ import (
 	"countersign/store/jobs"
 )
 
-// Received records two times. The bot has received all messages that people wrote before the time until. At the time
-// open, Slack could still deliver. While the messages of a gap are being read, Received changes nothing, so that a new
-// process reads them again from the beginning of the gap.
+// Received stores two times in settings.Reception. The field Until is the time before which the bot has received all
+// messages. The field Open is the last time at which Slack could deliver. While the bot reads the messages of a gap,
+// Received changes nothing. If the process stops while it reads these messages, the next process reads all messages of
+// the gap.
 func (w *Intake) Received(ctx context.Context, until, open time.Time) error {
 	return w.record(ctx, "received", func(t *tx) error {
 		now, row, err := settings.ReadReception(t)
@@ -33,9 +34,10 @@ func latest(a, b time.Time) time.Time {
 	return a
 }
 
-// Missed records a gap from the last times of Received until now. In the gap, Slack could not deliver. If quiet is set,
-// no delivery arrived. Missed schedules the reading of the messages in the gap. If the store never received a delivery,
-// the bot missed no message.
+// Missed records a gap: a period in which Slack could not deliver messages to the bot. The gap begins at the last times
+// that Received recorded, and ends now. If the bot was connected but no delivery arrived, the parameter quiet is true.
+// Missed also schedules a catch-up, in which the bot reads the messages of the gap. If Received never recorded a time,
+// there is no gap.
 func (w *Intake) Missed(ctx context.Context, quiet bool) error {
 	return w.update(ctx, "missed", func(t *tx) error {
 		now, row, err := settings.ReadReception(t)
@@ -64,8 +66,8 @@ func (w *Intake) Missed(ctx context.Context, quiet bool) error {
 	})
 }
 
-// StillWaits reminds the people of each request that waited in a gap. StillWaits does this only if the gap was so long
-// that Slack dropped deliveries. A click in such a gap is lost.
+// StillWaits sends a reminder for each request that waited during a gap. If a gap is so long that Slack dropped
+// deliveries, the clicks in the gap are lost. After a shorter gap, StillWaits does nothing.
 func (w *Intake) StillWaits(ctx context.Context, gap settings.Gap) error {
 	if gap.Quiet || gap.To.Sub(gap.From) < approvers.LostClicks {
 		return nil
@@ -98,7 +100,8 @@ func (w *Intake) StillWaits(ctx context.Context, gap settings.Gap) error {
 	})
 }
 
-// ChannelRead records the bot's progress: it has read the gap's messages in all channels up to the given channel.
+// ChannelRead records the progress of a catch-up. The bot has read the gap's messages in all channels up to the given
+// channel.
 func (w *Intake) ChannelRead(ctx context.Context, gap settings.Gap, channel string) error {
 	return w.update(ctx, "channel read", func(t *tx) error {
 		now, row, err := settings.ReadReception(t)
@@ -110,8 +113,8 @@ func (w *Intake) ChannelRead(ctx context.Context, gap settings.Gap, channel stri
 	})
 }
 
-// CaughtUp records that the messages of a gap were read. If there was another gap in the meantime, the timer for the
-// next reading stays.
+// CaughtUp records that the bot has read the messages of a gap. If there was another gap in the meantime, CaughtUp
+// keeps the timer, so the bot reads the messages of the other gap too.
 func (w *Intake) CaughtUp(ctx context.Context, gap settings.Gap) error {
 	return w.update(ctx, "caught up", func(t *tx) error {
 		now, row, err := settings.ReadReception(t)
@@ -132,7 +135,7 @@ func (w *Intake) CaughtUp(ctx context.Context, gap settings.Gap) error {
 	})
 }
 
-// JoinedRead records that the earlier messages of a channel that the bot has joined were read. The timer names the
+// JoinedRead records that the bot has read the earlier messages of a channel that it joined. The timer's Ref is the
 // channel.
 func (w *Intake) JoinedRead(ctx context.Context, timer store.Timer) error {
 	return w.update(ctx, "joined read", func(t *tx) error {
@@ -150,7 +153,7 @@ func (t receptionTx) put(now settings.Reception, row store.Setting) (err error) 
 	return t.PutSetting(row)
 }
 
-// startAnew forgets the recorded times and gaps, so the next start counts as the first start.
+// startAnew deletes the recorded times and gaps. The next start of the bot then counts as the first start.
 func (t receptionTx) startAnew() error {
 	_, row, err := settings.ReadReception(t)
 	if err != nil {
@@ -162,9 +165,9 @@ func (t receptionTx) startAnew() error {
 	return t.ClearTimer(store.TimerCatchUp, store.SettingReception)
 }
 
-// forgettable returns the time before which handled deliveries may be forgotten. The result is normally the given time.
-// If older messages may be read again, this time is earlier, because the store must still know the deliveries of these
-// messages.
+// forgettable returns the time before which handled deliveries may be deleted. The result is normally the parameter
+// before. If the bot may read older messages again, the result is earlier. The store must keep the deliveries of these
+// messages, so that the messages are recognised as handled.
 func (t receptionTx) forgettable(before time.Time) (time.Time, error) {
 	now, _, err := settings.ReadReception(t)
 	if err != nil || now.Until.IsZero() {
@@ -180,7 +183,8 @@ func (t receptionTx) forgettable(before time.Time) (time.Time, error) {
 	return before, nil
 }
 
-// retryDeferred makes deferred deliveries due now. Deferred deliveries wait because Slack could not name their sender.
+// retryDeferred makes deferred deliveries due now. A delivery is deferred if the bot could not look up its sender in
+// Slack.
 func (t receptionTx) retryDeferred() error {
 	timers, err := t.Timers(store.TimerInbox, maxRetried)
 	if err != nil {

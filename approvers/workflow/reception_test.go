@@ -16,8 +16,8 @@ func (h *harness) reception() settings.Reception {
 	return now
 }
 
-// TestReception: the bot reads messages from the last time at which it had received everything. After a restart, the
-// bot reads from this time again, until it has read all messages.
+// TestReception checks that the bot reads messages from the last time at which it had received all messages. If the bot
+// restarts before it has read all these messages, it reads from the same time.
 func TestReception(t *testing.T) {
 	h := newHarness(t)
 	h.ok(h.Intake.Missed(h.ctx(), false))
@@ -49,7 +49,8 @@ func TestReception(t *testing.T) {
 	}
 }
 
-// TestKnownWhileReadAgain: the store keeps the record of a delivery while the bot may read its message again.
+// TestKnownWhileReadAgain checks that the store keeps the record of a delivery while the bot may read the delivery's
+// message again.
 func TestKnownWhileReadAgain(t *testing.T) {
 	h := newHarness(t)
 	h.ok(h.Intake.Missed(h.ctx(), false))
@@ -70,8 +71,9 @@ func TestKnownWhileReadAgain(t *testing.T) {
 	}
 }
 
-// TestRestoredReadsNothing: messages from before the first start of a store, or before its first start after a restore,
-// may already have an answer. The bot does not read such messages, even if the extra time before a gap includes them.
+// TestRestoredReadsNothing checks that the bot does not read messages from before the first start with a store, or
+// before the first start after a restoration. These messages may have been answered already. The bot skips them even if
+// they are within RereadMargin of a gap.
 func TestRestoredReadsNothing(t *testing.T) {
 	h := newHarness(t)
 	h.ok(h.Intake.Missed(h.ctx(), false))

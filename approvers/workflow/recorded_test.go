@@ -14,7 +14,7 @@ import (
 	"countersign/store/jobs"
 )
 
-// tamper changes a stored request and its checksum, but does not record the change in the history.
+// tamper changes a stored request and its checksum, without an audit record.
 func (h *harness) tamper(id string, change func(*approvers.Request)) {
 	h.t.Helper()
 	r := h.request(id)
@@ -22,8 +22,8 @@ func (h *harness) tamper(id string, change func(*approvers.Request)) {
 	h.ok(h.store.Update(h.ctx(), func(tx store.Tx) error { return tx.PutRequest(r) }))
 }
 
-// A stored request that differs from its history allows nothing. People who try to decide such a request are told. The
-// request is voided, and its call does not run.
+// If a stored request differs from its audit records, the request is voided and its call does not run. People who try
+// to decide the request are told the reason.
 func TestChangedRequestFailsClosed(t *testing.T) {
 	for what, change := range map[string]func(*approvers.Request){
 		"the quorum is 0":       func(r *approvers.Request) { r.Plan.Stages[1].Quorum = 0 },
@@ -49,7 +49,8 @@ func TestChangedRequestFailsClosed(t *testing.T) {
 	}
 }
 
-// A claim also compares the request with its history: a request that was changed after the last decision does not run.
+// A claim compares the request with its audit records. If a request was changed in the store after the last decision,
+// its call does not run.
 func TestChangedAfterTheApproval(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":40}`)
@@ -59,7 +60,7 @@ func TestChangedAfterTheApproval(t *testing.T) {
 	h.wantState(r.ID, approvers.Voided)
 }
 
-// A handler that panics is tried a few times and then set aside. Other handlers continue.
+// A timer whose handler panics is tried a few times, and then no more. Other timers are handled as usual.
 func TestPanicInAHandler(t *testing.T) {
 	inFakedTime(t, func(t *testing.T, w *workingHarness) {
 		w.put("bad", "good")
@@ -82,7 +83,7 @@ func TestPanicInAHandler(t *testing.T) {
 	})
 }
 
-// tornStore is a store in which some records can't be read until they are set aside.
+// tornStore is a store with records that can't be read until they are set aside.
 type tornStore struct {
 	store.Store
 	bad map[string]bool // "bucket id"
@@ -132,11 +133,11 @@ func (x tornTx) PruneChain(chain string) (int, error) {
 	return x.Tx.PruneChain(chain)
 }
 
-// SetAside does nothing, so that no damaged record can be closed.
+// SetAside does nothing, so the workflow can't close damaged records.
 func (x tornTx) SetAside(string, string) ([]string, bool, error) { return nil, false, nil }
 
-// If a damaged record can't be closed, all work that needs the record fails. The record's timers are given up after
-// some tries, so the bot does not try them for ever.
+// If a damaged record can't be closed, all work that needs the record fails. After some tries, the bot gives up the
+// timers of this work.
 func TestDamageThatCannotBeClosed(t *testing.T) {
 	inFakedTime(t, func(t *testing.T, w *workingHarness) {
 		r := w.ask(`issue_refund {"amount":40}`)

@@ -11,11 +11,12 @@ import (
 	"countersign/store"
 )
 
-// Reevaluate checks all pending requests against the policy and the tools, if either has changed since the last time.
-// Cards show the new plan. Reevaluate voids a request if nobody can approve it any more, or if its tool has changed.
+// Reevaluate checks all pending requests against the current policy and tools. If the policy and the tools have not
+// changed since the last complete check, Reevaluate does nothing. After the checks, the cards show the new plan of each
+// request. Reevaluate voids a request if nobody can approve it under the new policy, or if its tool has changed.
 // Reevaluate may run in the background, because every decision and every run also checks the policy and the tools. If
-// the policy or the tools change again during the checks, Reevaluate starts over. Concurrent calls run one after the
-// other.
+// the policy or the tools change during the checks, Reevaluate starts from the beginning. Concurrent calls of
+// Reevaluate run one after the other.
 func (w *Requests) Reevaluate(ctx context.Context) error {
 	w.reevaluating.Lock()
 	defer w.reevaluating.Unlock()
@@ -25,7 +26,8 @@ func (w *Requests) Reevaluate(ctx context.Context) error {
 		if err != nil || known == now {
 			return err
 		}
-		// This transaction begins after all transactions with the old policy, so it sees the requests that they wrote.
+		// A transaction that used the old policy may have written a request just before. The transactions of
+		// openRequests begin later, so they read this request.
 		err = w.openRequests(ctx, "reconsider", func(t *tx, r approvers.Request) error {
 			if err := t.requests.reevaluate(r.ID); err != nil {
 				return err
@@ -44,8 +46,8 @@ func (w *Requests) Reevaluate(ctx context.Context) error {
 	}
 }
 
-// reevaluatedFor identifies the policy and the tools of the last complete check. If there was no complete check yet,
-// reevaluatedFor is empty.
+// reevaluatedFor returns which policy and tools the last complete check used. If there was no complete check, the
+// result is "".
 func (w *Requests) reevaluatedFor(ctx context.Context) (which string, err error) {
 	err = w.Store.View(ctx, func(r store.Reader) error {
 		which = ""

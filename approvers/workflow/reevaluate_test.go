@@ -15,8 +15,9 @@ import (
 	"countersign/store"
 )
 
-// After a restart with another policy, the bot immediately checks waiting requests against the policy. A card shows the
-// new risk and the new stages. If nobody can approve a request any more, it is voided without a click.
+// After a restart with another policy, the bot immediately checks waiting requests against the new policy. A card shows
+// the new risk and the new stages. If nobody can approve a request under the new policy, the request is voided without
+// a click.
 func TestReconsider(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":10}`)
@@ -48,8 +49,8 @@ func TestReconsider(t *testing.T) {
 	}
 }
 
-// The policy changes several times. A request's plan names the change as a reason only once. The request keeps the
-// times of its deadline, reminder and escalation.
+// The policy changes several times. A request's plan names the change of the policy as a reason only once. The times of
+// the request's deadline, reminder and escalation do not change.
 func TestReconsiderAgainAndAgain(t *testing.T) {
 	h := newHarness(t)
 	const remindAfter = escalateAfter / 2
@@ -86,7 +87,8 @@ func TestReconsiderAgainAndAgain(t *testing.T) {
 	h.wantKinds(r.ID, "proposed replanned replanned")
 }
 
-// The cards show a lapsed approval, and the history records it, even if nobody clicks.
+// If an approval lapses because of a new policy, the cards show the change and the audit gets a record of it, even if
+// nobody clicks.
 func TestReconsiderTakesApprovalsBack(t *testing.T) {
 	h := newHarness(t)
 	two := func(self bool) func(*approvers.Policy) {
@@ -110,7 +112,7 @@ func TestReconsiderTakesApprovalsBack(t *testing.T) {
 	h.wantKinds(r.ID, "proposed decided replanned")
 }
 
-// slow is a store that can delay the end of write transactions.
+// slow is a store that can delay the end of a write transaction.
 type slow struct {
 	store.Store
 	mu    sync.Mutex
@@ -140,8 +142,8 @@ func (s *slow) Update(ctx context.Context, fn func(store.Tx) error) error {
 	})
 }
 
-// If the policy changes while a request is being written, the request has a plan under the old policy. Such a request
-// is re-evaluated too.
+// A request that is written while the policy changes has a plan under the old policy. Reevaluate must also check this
+// request.
 func TestReconsiderWhatIsBeingWritten(t *testing.T) {
 	h := newHarness(t)
 	s := &slow{}
@@ -168,8 +170,8 @@ func stricter(hash string) *approvers.Policy {
 	return policy(hash, func(p *approvers.Policy) { p.Tools[3].Risk = approvers.Critical })
 }
 
-// Several callers reload one policy after the other. At the same time, earlier policies are still being applied, and
-// people decide. In the end, every request has been checked against the last policy.
+// Several goroutines load one policy after the other and call Reevaluate, and people decide at the same time. At the
+// end, every request must have been checked against the last policy.
 func TestReconsiderDuringReloads(t *testing.T) {
 	h := newHarness(t)
 	var ids []string

@@ -13,11 +13,11 @@ import (
 	"countersign/store"
 )
 
-// maxRefusals limits how many of Slack's refusals are remembered.
+// maxRefusals is the number of Slack's refusals that the store keeps.
 const maxRefusals = 50
 
 // Refused records that Slack refuses a feature in this workspace. A refusal replaces an earlier refusal of the same
-// feature. Refused also drops refusals if the bot may try the feature again.
+// feature. Refused also deletes old refusals whose feature the bot may try again.
 func (w *Outbox) Refused(ctx context.Context, refusal settings.Refusal) error {
 	return w.update(ctx, "refused", func(t *tx) error {
 		list, s, err := settings.ReadRefusals(t)
@@ -35,9 +35,8 @@ func (w *Outbox) Refused(ctx context.Context, refusal settings.Refusal) error {
 	})
 }
 
-// The bot never immediately gives up a message that a requester waits for, or that asks people a question. If Slack
-// refuses such a message at all addresses, the bot tries it again after growing delays. The message is also tried again
-// when the bot starts, because somebody may have removed the cause.
+// If Slack refuses an answer or a question at all addresses, the bot tries the message again after growing delays. The
+// bot also tries the message when the bot starts, because a person may have corrected the cause.
 const (
 	firstAnswerRetry   = 10 * time.Minute
 	firstQuestionRetry = time.Minute // shorter, because a question has a deadline
@@ -54,7 +53,8 @@ func isAnswer(s store.OutboxMessage) bool {
 	return false
 }
 
-// isQuestion reports whether an outbox message asks people for something other than a decision about a request.
+// isQuestion reports whether an outbox message is a question to people. A card, which asks for a decision, is not a
+// question in this sense.
 func isQuestion(s store.OutboxMessage) bool {
 	switch s.Kind {
 	case store.OutboxModelQuestion, store.OutboxElicitation, store.OutboxQuestion, store.OutboxUnknown:
@@ -63,8 +63,8 @@ func isQuestion(s store.OutboxMessage) bool {
 	return false
 }
 
-// retryLater schedules another try for a refused answer or question without another address. retryLater gives up if the
-// message is too old, or if the question no longer needs an answer.
+// retryLater schedules another attempt for a refused answer or question that has no other address. If the message is
+// too old, or the question does not need an answer any more, retryLater schedules nothing.
 func (t outboxTx) retryLater(s store.OutboxMessage) error {
 	first := firstAnswerRetry
 	switch {
@@ -87,7 +87,7 @@ func (t outboxTx) retryLater(s store.OutboxMessage) error {
 	return t.SetTimer(store.Timer{Kind: store.TimerRepost, Ref: s.ID, Due: t.now.Add(pause)})
 }
 
-// retryAnswer tries a refused answer or question again. A question that has ended is no longer shown.
+// retryAnswer tries a refused answer or question again. If the question has ended, retryAnswer only clears the timer.
 func (t cardsTx) retryAnswer(s store.OutboxMessage) error {
 	if isQuestion(s) {
 		if life, err := t.reposts.relevance(s); err != nil || !life.relevant {
@@ -97,11 +97,12 @@ func (t cardsTx) retryAnswer(s store.OutboxMessage) error {
 	return t.tryAgain(s)
 }
 
-// maxRetried limits the outbox messages that retryAnswers examines.
+// maxRetried is the maximum number of timers that retryAnswers reads.
 const maxRetried = 10_000
 
-// retryAnswers tries the refused answers and questions again, because the cause may be gone. Another refusal does not
-// increase the delay. With a longer delay, an answer could appear hours after Slack accepts messages again.
+// retryAnswers tries all refused answers and questions immediately, because the cause of the refusals may be corrected.
+// If Slack refuses a message again, the delay to the next attempt does not grow. A longer delay could postpone an
+// answer for hours after the cause is corrected.
 func (t cardsTx) retryAnswers() error {
 	timers, err := t.Timers(store.TimerRepost, maxRetried)
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 	"countersign/store"
 )
 
-// reminding changes the policy: people who have not decided get n reminders, each after the duration d.
+// The function reminding changes the policy so that people who have not decided get n reminders, with the duration d
+// before each reminder.
 func reminding(d time.Duration, n int) func(*approvers.Policy) {
 	return func(p *approvers.Policy) { p.Defaults.RemindAfter, p.Defaults.Reminders = d, n }
 }
@@ -21,8 +22,8 @@ func (h *harness) wantReminders(request string, want map[string]int) {
 	}
 }
 
-// TestRemindersComeAndEnd checks that each person who has not decided gets the policy's number of reminders. After the
-// decision, nobody gets a reminder.
+// TestRemindersComeAndEnd checks that each person who has not decided gets as many reminders as the policy says. After
+// the end of the request, nobody gets a reminder.
 func TestRemindersComeAndEnd(t *testing.T) {
 	h := newHarnessWith(t, reminding(8*time.Minute, 2))
 	start := h.clock.Now()
@@ -51,8 +52,8 @@ func TestRemindersComeAndEnd(t *testing.T) {
 	}
 }
 
-// TestRemindersPassBy checks that absent people get no reminder. Stand-ins, and leads who were told about the request,
-// also get reminders.
+// TestRemindersPassBy checks that people who are away get no reminders. Stand-ins get reminders, and so do leads to
+// whom the request escalated.
 func TestRemindersPassBy(t *testing.T) {
 	h := newHarnessWith(t, withDeputy, reminding(20*time.Minute, 1))
 	start := h.clock.Now()
@@ -62,8 +63,8 @@ func TestRemindersPassBy(t *testing.T) {
 	h.wantReminders(r.ID, map[string]int{"user:U0003": 1, "user:U0004": 1, "user:U0005": 1})
 }
 
-// TestAReminderWaitsForTheEndOfDoNotDisturb checks that a person in do-not-disturb gets the reminder when it ends, also
-// after a restart. If the request is decided before, the reminder is dropped.
+// TestAReminderWaitsForTheEndOfDoNotDisturb checks that a person in do-not-disturb gets a reminder when do-not-disturb
+// ends, even after a restart. If the request is decided earlier, the reminder is dropped.
 func TestAReminderWaitsForTheEndOfDoNotDisturb(t *testing.T) {
 	for _, decided := range []bool{false, true} {
 		h := newHarnessWith(t, reminding(8*time.Minute, 1))
@@ -92,7 +93,7 @@ func TestAReminderWaitsForTheEndOfDoNotDisturb(t *testing.T) {
 	}
 }
 
-// TestEverybodyIsToldAgain checks that all people are told again after the last lead was told.
+// TestEverybodyIsToldAgain checks that all approvers get a reminder some time after the last lead was asked.
 func TestEverybodyIsToldAgain(t *testing.T) {
 	h := newHarnessWith(t, func(p *approvers.Policy) { p.Defaults.Repeat = 1 })
 	start := h.clock.Now()
@@ -104,8 +105,8 @@ func TestEverybodyIsToldAgain(t *testing.T) {
 	h.wantKinds(r.ID, "proposed escalated reminded")
 }
 
-// TestSilenceGoesUpToTheEnd checks that each lead gets the stage's whole time if nobody decides. Then the request is
-// rejected.
+// TestSilenceGoesUpToTheEnd checks a request that nobody decides. Each lead to whom it escalates has the stage's whole
+// time. After the last lead's time, the request is rejected.
 func TestSilenceGoesUpToTheEnd(t *testing.T) {
 	h := newHarnessWith(t, func(p *approvers.Policy) {
 		p.Defaults.OnExpiry, p.Defaults.EscalateAfter = approvers.ExpiryEscalates, time.Hour
@@ -124,10 +125,11 @@ func TestSilenceGoesUpToTheEnd(t *testing.T) {
 	h.wantOutcome(r.Call, approvers.OutcomeExpired)
 }
 
-// TestJumpsOfTheClock checks every jump of the clock: no step is done twice, and no useful step is lost.
+// TestJumpsOfTheClock checks reminders, escalations and the expiry when the clock jumps. No step happens twice. A step
+// is skipped only if it is useless after the jump.
 func TestJumpsOfTheClock(t *testing.T) {
 	const day = 24 * time.Hour
-	// After a late step, the next wait begins late, so less time remains for reminders.
+	// If a reminder or an escalation is late, the next wait also begins late, so less time remains for later reminders.
 	tests := []struct {
 		name  string
 		jumps []time.Duration // ten minutes apart, the first after five minutes

@@ -15,7 +15,7 @@ import (
 	"countersign/store/jobs"
 )
 
-// peer is one of two replicas in one process. The first one has all shares.
+// peer is one of two replicas in one process. The first replica has all shares.
 type peer struct {
 	store.Alone
 	shares store.Shares
@@ -34,7 +34,7 @@ func (p *peer) Tell(n store.Notice) {
 	}
 }
 
-// inTwoReplicas calls fn with the workflows of two replicas on one store. Only the first one does the work.
+// inTwoReplicas calls fn with the workflows of two replicas on one store. Only the first replica handles timers.
 func inTwoReplicas(t *testing.T, noticesLost bool, fn func(t *testing.T, w *workingHarness, second *workflow.Workflow)) {
 	inFakedTime(t, func(t *testing.T, w *workingHarness) {
 		first, other := &peer{shares: store.AllShares, since: time.Now(), got: make(chan store.Notice, 100)}, &peer{got: make(chan store.Notice, 100)}
@@ -48,7 +48,7 @@ func inTwoReplicas(t *testing.T, noticesLost bool, fn func(t *testing.T, w *work
 	})
 }
 
-// clickIn lets a replica receive a click.
+// clickIn makes a replica receive a click.
 func clickIn(w *workingHarness, replica *workflow.Workflow, c workflow.Click) workflow.Click {
 	c.At = w.clock.Now()
 	_, err := replica.Intake.Receive(w.ctx(), store.Inbox{ID: c.Inbox, Kind: store.InboxInteraction, ReceivedAt: c.At, Payload: []byte("{}")}, "")
@@ -56,8 +56,8 @@ func clickIn(w *workingHarness, replica *workflow.Workflow, c workflow.Click) wo
 	return c
 }
 
-// If one replica ends work that runs in another replica, the other replica stops the work. With a notice, the other
-// replica stops the work immediately. Without a notice, it stops the work within two seconds.
+// A transaction in one replica may end work that runs in another replica. The other replica then stops the work:
+// immediately if it gets a notice, and within two seconds if the notice is lost.
 func TestAnotherReplicaEndsTheWork(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		inTwoReplicas(t, lost, func(t *testing.T, w *workingHarness, second *workflow.Workflow) {
@@ -111,7 +111,7 @@ func TestAnotherReplicaEndsTheWork(t *testing.T) {
 	}
 }
 
-// The answer to a tool's question reaches the run in another replica.
+// A person's answer to a tool's question, which one replica receives, reaches the run in another replica.
 func TestAnotherReplicaTakesTheAnswer(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		inTwoReplicas(t, lost, func(t *testing.T, w *workingHarness, second *workflow.Workflow) {
@@ -140,8 +140,10 @@ func TestAnotherReplicaTakesTheAnswer(t *testing.T) {
 	}
 }
 
-// Before a replica posts a message, it may search Slack for the message. It does this only if the message waited when
-// the replica got its share. Until the replica has listed the waiting messages, the clocks decide.
+// A replica searches Slack for a message before it posts the message, if the earlier owner of the message's share may
+// have posted the message. The earlier owner can have posted only a message that waited when the replica got the share.
+// If the replica has not listed the waiting messages yet, it compares the time of the message with the time at which it
+// got the share.
 func TestMadeAmongReplicas(t *testing.T) {
 	inTwoReplicas(t, false, func(t *testing.T, w *workingHarness, second *workflow.Workflow) {
 		got := time.Now()
@@ -194,7 +196,7 @@ func (*wokenSource) CatchUp(context.Context) error { return nil }
 func (*wokenSource) Usable() bool                  { return true }
 func (s *wokenSource) Wake()                       { s.woken.Add(1) }
 
-// If one replica changes the policy, the other replicas immediately read the new policy.
+// When one replica changes the policy, the other replicas read the new policy immediately.
 func TestAnotherReplicaChangesThePolicy(t *testing.T) {
 	inTwoReplicas(t, false, func(t *testing.T, w *workingHarness, second *workflow.Workflow) {
 		var source wokenSource

@@ -12,16 +12,18 @@ import (
 	"countersign/store"
 )
 
-// The bot's messages can disappear from Slack, because an admin or a retention rule deletes them. The bot posts a lost
-// message again, if it is still relevant, in three cases. Somebody asks, by a message in its thread or by /countersign
-// pending. People are notified again (a reminder, an escalation, other people or other arguments). Its deadline is
-// near. The bot does not post the message again immediately, because somebody may have deleted it on purpose.
+// A message is lost if it was deleted in Slack, for example by an admin or a retention rule. The bot does not post a
+// lost message again immediately, because a person may have deleted it on purpose. If the message is relevant, the bot
+// posts it again in three cases. A person writes in the message's thread, or lists the open requests with /countersign
+// pending. The request needs attention: a reminder, an escalation, other approvers or new arguments. The message's
+// deadline is near.
 
-// reposts lists the times at which a lost message is posted again because its deadline is near. At these times, 1/4,
-// 1/8 or 1/16 of the message's time is left.
+// reposts determines when a lost message is posted again before its deadline. At these times, 1/4, 1/8 or 1/16 of the
+// period between the message's creation and its deadline is left.
 var reposts = []time.Duration{4, 8, 16}
 
-// MarkLost records that Slack no longer shows an outbox message. s is the message as it was read.
+// MarkLost records that an outbox message was deleted in Slack. s is the outbox message as the bot read it before it
+// noticed the deletion.
 func (w *Outbox) MarkLost(ctx context.Context, s store.OutboxMessage) error {
 	return w.update(ctx, "mark lost", func(t *tx) error {
 		cur, err := t.OutboxMessage(s.ID)
@@ -32,8 +34,9 @@ func (w *Outbox) MarkLost(ctx context.Context, s store.OutboxMessage) error {
 	})
 }
 
-// Replace posts an outbox message again, because Slack no longer lets the bot edit it. s is the message as it was read.
-// When the new message is shown, the bot deletes the old message, whose buttons no longer work.
+// Replace posts an outbox message as a new Slack message, because Slack does not let the bot edit the old one. s is the
+// outbox message that the bot tried to edit. When Slack shows the new message, the bot deletes the old message. The
+// buttons of the old message have no effect.
 func (w *Outbox) Replace(ctx context.Context, s store.OutboxMessage) error {
 	return w.update(ctx, "replace", func(t *tx) error {
 		cur, err := t.OutboxMessage(s.ID)
@@ -100,8 +103,9 @@ func (t repostsTx) postNext(s store.OutboxMessage, to string) error {
 	return t.repostLost(s)
 }
 
-// repost posts relevant lost messages again. insist also covers messages that wait for an edit in Slack. If such an
-// edit fails because the message is gone, the message is posted again immediately.
+// repost posts lost messages again if they are relevant. If insist is set, repost also marks messages that wait for an
+// edit in Slack. If the edit of a marked message fails because the message was deleted, the bot posts the message again
+// immediately.
 func (t repostsTx) repost(messages []store.OutboxMessage, insist bool) error {
 	for _, s := range messages {
 		cur, err := t.OutboxMessage(s.ID) // the message may have changed in this transaction
@@ -135,7 +139,7 @@ func (t repostsTx) repostIfRelevant(s store.OutboxMessage) (bool, error) {
 	return true, t.repostLost(s)
 }
 
-// cardsAgain posts the lost cards of a request again.
+// cardsAgain posts the lost cards of a request again if they are relevant.
 func (t repostsTx) cardsAgain(r approvers.Request) error {
 	messages, err := t.cardsOf(r)
 	if err != nil {
@@ -144,7 +148,7 @@ func (t repostsTx) cardsAgain(r approvers.Request) error {
 	return t.repost(messages, true)
 }
 
-// cardsOf returns the outbox messages that ask people about a request.
+// cardsOf returns the outbox messages that ask people to decide a request.
 func (t repostsTx) cardsOf(r approvers.Request) (cards []store.OutboxMessage, err error) {
 	own, err := t.OutboxMessagesOf(r.ID)
 	if err != nil {
@@ -162,7 +166,8 @@ func (t repostsTx) cardsOf(r approvers.Request) (cards []store.OutboxMessage, er
 	return cards, nil
 }
 
-// turnAgain posts the lost and relevant messages of a waiting turn again, because somebody wrote in the turn's thread.
+// turnAgain posts the lost messages of a waiting turn again if they are relevant. turnAgain is called when a person
+// writes in the turn's thread.
 func (t repostsTx) turnAgain(turn approvers.Turn) error {
 	if turn.State != approvers.TurnWaiting {
 		return nil
@@ -192,8 +197,8 @@ func (t repostsTx) turnAgain(turn approvers.Turn) error {
 	return nil
 }
 
-// spokenUnder posts a lost message again, because somebody wrote in the message's thread. Slack keeps a thread even if
-// its first message was deleted.
+// spokenUnder posts a lost message again after a person wrote in the message's thread. Slack keeps the thread of a
+// deleted message.
 func (t repostsTx) spokenUnder(channel, thread string) error {
 	if thread == "" {
 		return nil
@@ -205,7 +210,7 @@ func (t repostsTx) spokenUnder(channel, thread string) error {
 	return t.repost([]store.OutboxMessage{s}, false)
 }
 
-// Repost posts a lost message again, because its deadline is near.
+// Repost posts a lost message again when the message's deadline is near.
 func (w *Outbox) Repost(ctx context.Context, timer store.Timer) error {
 	return w.update(ctx, "repost", func(t *tx) error {
 		s, err := t.OutboxMessage(timer.Ref)
@@ -233,21 +238,21 @@ func (w *Outbox) Repost(ctx context.Context, timer store.Timer) error {
 	})
 }
 
-// relevance describes whether, and until when, an outbox message is relevant.
+// relevance describes whether an outbox message is relevant, and in which period.
 type relevance struct {
 	relevant    bool
 	from, until time.Time // the period in which the message is relevant; until is zero if there is no deadline
 }
 
-// first returns the earliest time at which the near deadline requires a repost.
+// l.first returns the first of the times at which the message is posted again; see reposts.
 func (l relevance) first() time.Time { return l.at(reposts[0]) }
 
 func (l relevance) at(share time.Duration) time.Time {
 	return l.until.Add(-l.until.Sub(l.from) / share)
 }
 
-// next returns the next time after now at which the near deadline requires a repost. If there is no such time, next
-// returns zero.
+// l.next returns the first time after now at which the message is posted again; see reposts. If all times have passed,
+// the result is zero.
 func (l relevance) next(now time.Time) time.Time {
 	if l.until.IsZero() {
 		return time.Time{}
@@ -260,8 +265,8 @@ func (l relevance) next(now time.Time) time.Time {
 	return time.Time{}
 }
 
-// relevance determines whether a message is relevant. A message is relevant if it asks people a question, or has a
-// button to undo an action.
+// relevance determines whether a message is relevant. A message is relevant if people must still answer it, or if it
+// has a button that can still undo an action.
 func (t repostsTx) relevance(s store.OutboxMessage) (relevance, error) {
 	switch s.Kind {
 	case store.OutboxCard, store.OutboxEscalation:
@@ -305,7 +310,8 @@ func (t repostsTx) relevanceOf(request string) (relevance, error) {
 	return shortest([]approvers.Request{r}), err
 }
 
-// relevanceOfStep returns the relevance of a step. It depends on the requests for which the step waits.
+// relevanceOfStep returns the relevance of a message about a step. The message is relevant while the step waits for
+// requests.
 func (t repostsTx) relevanceOfStep(s store.OutboxMessage) (relevance, error) {
 	calls, err := t.Calls(s.Ref)
 	if err != nil {
@@ -332,8 +338,8 @@ func (t repostsTx) relevanceOfStep(s store.OutboxMessage) (relevance, error) {
 	return l, nil
 }
 
-// shortest returns the relevance of a message with several requests. The relevance ends at the earliest deadline of an
-// open request.
+// shortest returns the relevance of a message about several requests. The message's deadline is the earliest deadline
+// of the open requests.
 func shortest(requests []approvers.Request) (l relevance) {
 	for _, r := range requests {
 		from, until := r.StageAt, r.ExpiresAt
@@ -350,8 +356,8 @@ func shortest(requests []approvers.Request) (l relevance) {
 	return l
 }
 
-// RepostLost posts lost outbox messages again if they are still relevant. RepostLost returns the number of posted
-// messages.
+// RepostLost posts lost outbox messages again if they are relevant. RepostLost returns the number of messages that it
+// posted.
 func (w *Outbox) RepostLost(ctx context.Context, messages []store.OutboxMessage) (n int, err error) {
 	err = w.update(ctx, "repost lost", func(t *tx) error {
 		n = 0

@@ -11,14 +11,14 @@ import (
 	"countersign/store"
 )
 
-// loses delivers Slack's event that an outbox message was deleted.
+// h.loses delivers Slack's event about the deletion of an outbox message.
 func (h *harness) loses(s store.OutboxMessage) store.OutboxMessage {
 	h.t.Helper()
 	h.erase(workflow.IncomingMessage{Team: "T0001", Channel: approvers.ChannelRef{Channel: s.Channel}, TS: s.TS}, false)
 	return h.message(s.ID)
 }
 
-// showThese shows all wanted messages of some refs.
+// showThese delivers all waiting outbox messages of some refs, as the bot does.
 func (h *harness) showThese(refs ...string) {
 	h.t.Helper()
 	for _, ref := range refs {
@@ -31,7 +31,7 @@ func (h *harness) showThese(refs ...string) {
 	}
 }
 
-// TestDeletedCards checks that deleted cards are posted again only when somebody asks for them.
+// TestDeletedCards checks that deleted cards are posted again only when a person asks for them.
 func TestDeletedCards(t *testing.T) {
 	for name, ask := range map[string]func(*harness, approvers.Request, store.OutboxMessage){
 		"somebody writes in the asker's thread": func(h *harness, _ approvers.Request, _ store.OutboxMessage) { h.say(bob, "hello?") },
@@ -88,8 +88,8 @@ func TestDeletedCards(t *testing.T) {
 	}
 }
 
-// TestDeletedCardsOfOthers checks that a deleted card is posted again if other people at the same place must see it.
-// The bot also does this if Slack did not report the deletion.
+// TestDeletedCardsOfOthers checks that a deleted card is posted again if other people at the same address must see it,
+// even if Slack did not report the deletion.
 func TestDeletedCardsOfOthers(t *testing.T) {
 	for _, told := range []bool{true, false} {
 		h := newHarness(t)
@@ -112,8 +112,8 @@ func TestDeletedCardsOfOthers(t *testing.T) {
 	}
 }
 
-// TestCardsDeletedRepeatedly checks a card that is deleted repeatedly: the bot posts it again less and less often
-// before its deadline. In the end, the card is not reposted, and stays deleted.
+// TestCardsDeletedRepeatedly checks a card that is deleted each time after the bot has posted it. Before the deadline,
+// the bot posts the card again a limited number of times. Then the card stays deleted.
 func TestCardsDeletedRepeatedly(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) { p.Approvers[0].Lead = "" }))
@@ -168,8 +168,8 @@ func TestWhatDoesNotMatterStaysAway(t *testing.T) {
 	}
 }
 
-// TestDeletedInTheThread checks that a deleted message in the requester's thread is posted again after the next message
-// there: the step, an approver's question, the question about a run.
+// TestDeletedInTheThread checks that deleted messages in the requester's thread are posted again after the next message
+// in the thread. The messages are a step, an approver's question, and the question about a run.
 func TestDeletedInTheThread(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "one").Turn
@@ -210,8 +210,8 @@ func TestDeletedInTheThread(t *testing.T) {
 	h.answer(turn)
 }
 
-// TestTheDeadlineIsPutOff checks a postponed deadline: a deleted message is posted again shortly before the new
-// deadline, and not before the old deadline.
+// TestTheDeadlineIsPutOff checks a deleted message whose deadline is postponed. The message is posted again shortly
+// before the new deadline, and not before the old deadline.
 func TestTheDeadlineIsPutOff(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) {
@@ -235,9 +235,9 @@ func TestTheDeadlineIsPutOff(t *testing.T) {
 	}
 }
 
-// TestDeletedMeanwhile checks that a deletion is not lost if Slack reports it before the post is recorded, or during an
-// update. Slack refused changes of a message, and the bot posted it again. The bot does not confuse the new message
-// with the earlier message.
+// TestDeletedMeanwhile checks that the bot handles a deletion that Slack reports before the post is recorded, or during
+// an update. The test also checks a message that the bot posted again because Slack refused to edit it. A late event
+// about the old Slack message must not affect the new Slack message.
 func TestDeletedMeanwhile(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`apply_discount {}`)
@@ -270,7 +270,7 @@ func TestDeletedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestReminderFindsOut checks a card that was deleted without an event. A reminder detects the deletion, and the bot
+// TestReminderFindsOut checks a card whose deletion Slack did not report. A reminder detects the deletion, and the bot
 // immediately posts the card again.
 func TestReminderFindsOut(t *testing.T) {
 	h := newHarness(t)

@@ -33,11 +33,12 @@ type Loss struct {
 	Reason  string
 }
 
-// Restored closes all open work in a restored store, because nobody knows what happened after the backup. Restored
-// voids requests and calls that have not run, and stops turns. Interrupted runs get an unknown outcome, deliveries are
-// set aside, and grants end. The bot does not read messages that people wrote since the backup, because they may
-// already have an answer. Finally Restored records the restoration. Call Restored before any other work on the store.
-// After a crash, call it again.
+// Restored closes all open work in a store that was restored from a backup, because the events after the backup are
+// unknown. Restored voids requests and calls that have not run, stops turns, and ends grants. Restored also marks
+// interrupted runs as unknown, and closes deliveries. The bot does not read messages that people wrote since the
+// backup, because these messages may have been answered before the restoration. Finally, Restored records the
+// restoration. Restored must be called before any other work on the store. If the process crashes during Restored,
+// Restored must be called again.
 func (w *History) Restored(ctx context.Context, x Restoration) error {
 	closed := map[string]int{}
 	for _, part := range []struct {
@@ -89,8 +90,9 @@ func (w *History) Restored(ctx context.Context, x Restoration) error {
 	})
 }
 
-// Salvaged makes a salvaged store usable. Salvaged closes all records to which a lost record belongs, records the
-// losses of the history, and closes open work as Restored does. Call Salvaged before any other work on the store.
+// Salvaged makes a salvaged store usable. A salvaged store has the records of a damaged file that could be read.
+// Salvaged closes all records to which a lost record belongs, and records which audit records are lost. Salvaged also
+// closes open work as Restored does. Salvaged must be called before any other work on the store.
 func (w *History) Salvaged(ctx context.Context, x Restoration, lost []store.Damage) error {
 	for _, bucket := range append(slices.Clone(closingOrder), "") {
 		for _, d := range lost {
@@ -145,7 +147,7 @@ func (w *History) Salvaged(ctx context.Context, x Restoration, lost []store.Dama
 	return w.Restored(ctx, x)
 }
 
-// clearMarks removes damaged records that could not be closed, because nobody knows to what they belong.
+// clearMarks deletes damaged records that can't be closed, because the request or run to which they belong is unknown.
 func (w *History) clearMarks(ctx context.Context) error {
 	in, ok := w.Store.(store.Inspected)
 	if !ok {
@@ -168,8 +170,8 @@ func (w *History) clearMarks(ctx context.Context) error {
 	})
 }
 
-// NothingLost records an operator's statement about a restored or copied database: no bot has worked on the original
-// since the copy was made. NothingLost closes no work.
+// NothingLost records an operator's statement about a restored or copied database. The operator states that no bot has
+// worked on the original since the copy was made. So NothingLost closes no work.
 func (w *History) NothingLost(ctx context.Context, who approvers.PersonID, database, reason string) error {
 	return w.update(ctx, "restore", func(t *tx) error {
 		facts := map[string]string{"backup": database, "lost": "nothing"}
@@ -177,7 +179,7 @@ func (w *History) NothingLost(ctx context.Context, who approvers.PersonID, datab
 	})
 }
 
-// lostBatch limits the records that one transaction closes.
+// lostBatch is the maximum number of records that one transaction closes.
 const lostBatch = 50
 
 // loseRequests voids pending and approved requests.
@@ -204,9 +206,9 @@ func (t restoreTx) loseRequests(x Restoration) (int, error) {
 	return len(open), nil
 }
 
-// loseRuns voids calls that had not begun. A run that had begun gets an unknown outcome. This rule also applies to an
-// idempotent tool, because the tool may have forgotten the idempotency key. If the tool is read-only, the run fails
-// instead.
+// loseRuns voids calls whose runs had not begun, and marks runs that had begun as unknown. A run of an idempotent tool
+// is also marked as unknown, because the tool may have deleted the idempotency key. A run of a read-only tool is marked
+// as failed.
 func (t restoreTx) loseRuns(x Restoration) (int, error) {
 	timers, err := t.Timers(store.TimerRun, lostBatch)
 	if err != nil {
@@ -260,7 +262,7 @@ func (t restoreTx) loseCallersRuns(x Restoration) (int, error) {
 	return len(timers), nil
 }
 
-// If a call's run has not begun, loseCall gives the call its result.
+// loseCall ends a call whose run has not begun.
 func (t restoreTx) loseCall(e approvers.Execution, x Restoration) error {
 	if err := t.ClearTimer(store.TimerRun, e.ID); err != nil {
 		return err
@@ -278,8 +280,9 @@ func (t restoreTx) loseCall(e approvers.Execution, x Restoration) error {
 	return t.keepRecorded(e.ID, x)
 }
 
-// A run's row may be older than the history. If the run has not begun, keepRecorded gives it the state from the
-// history. If a run began and did not end, or its record may be lost, the bot asks people about the run.
+// keepRecorded handles a run whose stored state may be older than its audit records. If the stored state says that the
+// run has not begun, keepRecorded takes the state from the audit records. If the run began and did not end, or audit
+// records may be lost, the bot asks people about the outcome.
 func (t restoreTx) keepRecorded(execution string, x Restoration) error {
 	if !x.older {
 		return nil
@@ -306,7 +309,7 @@ func (t restoreTx) keepRecorded(execution string, x Restoration) error {
 	return t.runs.markUnknown(after, approvers.LossRestored)
 }
 
-// loseModelQuestions closes the model's questions.
+// loseModelQuestions closes the open questions of the model.
 func (t restoreTx) loseModelQuestions(x Restoration) (int, error) {
 	timers, err := t.Timers(store.TimerModelQuestion, lostBatch)
 	if err != nil {
@@ -324,8 +327,8 @@ func (t restoreTx) loseModelQuestions(x Restoration) (int, error) {
 	return len(timers), nil
 }
 
-// leaveUnknown tells the model that unreported outcomes are unknown, so no turn waits for them. People can still report
-// these outcomes.
+// leaveUnknown gives the model the result "unknown" for runs whose outcome nobody has reported, so that no turn waits
+// for these runs. People can report the outcomes later.
 func (t restoreTx) leaveUnknown(Restoration) (int, error) {
 	timers, err := t.Timers(store.TimerLeave, lostBatch)
 	if err != nil {
@@ -343,7 +346,8 @@ func (t restoreTx) leaveUnknown(Restoration) (int, error) {
 	return len(timers), nil
 }
 
-// setAside closes deliveries that were unhandled in the backup, because they may have been handled since.
+// setAside closes deliveries that were not handled at the time of the backup, because the bot may have handled them
+// later.
 func (t restoreTx) setAside(Restoration) (int, error) {
 	timers, err := t.Timers(store.TimerInbox, lostBatch)
 	if err != nil {
@@ -361,7 +365,7 @@ func (t restoreTx) setAside(Restoration) (int, error) {
 	return len(timers), nil
 }
 
-// loseGrants ends grants and offers.
+// loseGrants ends all grants and all offers of grants.
 func (t restoreTx) loseGrants(x Restoration) (int, error) {
 	open, err := t.OpenGrants("")
 	if err != nil {

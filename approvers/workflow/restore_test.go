@@ -14,7 +14,8 @@ import (
 	"countersign/store"
 )
 
-// busy is a harness with open work of every kind. The harness has the ids of the records that are checked afterwards.
+// busy is a harness with open work of every kind. busy holds the ids of the records that the tests check after the
+// restoration.
 type busy struct {
 	*harness
 	waits, approved, executing, unknown approvers.Request
@@ -68,7 +69,7 @@ var taken = time.Date(2026, 3, 2, 9, 30, 0, 0, time.UTC)
 
 var fromBackup = workflow.Restoration{Who: anna.ID, Backup: "monday.db", Hash: "00ff", Taken: taken}
 
-// stopping fails every write after the first n.
+// stopping is a store whose writes fail after the first n writes.
 type stopping struct {
 	store.Store
 	left int
@@ -84,8 +85,8 @@ func (s *stopping) Update(ctx context.Context, fn func(store.Tx) error) error {
 	return s.Store.Update(ctx, fn)
 }
 
-// All open work is closed. People are told that the work may have happened. No message may say that the work did not
-// happen.
+// After a restoration, all open work is closed. People are told that the work may have been done after the backup. No
+// message may say that the work was not done.
 func TestRestored(t *testing.T) {
 	b := newBusy(t)
 	b.reopen()
@@ -171,7 +172,8 @@ func (b *busy) wantNothingOpen() {
 	}
 }
 
-// The restore may stop at any point and start again. The result must be the same. A second restore changes nothing.
+// If Restored stops at any point and is called again, the result is the same as without the stop. A further call
+// changes nothing.
 func TestRestoredIsKilledAndBegunAgain(t *testing.T) {
 	t.Parallel()
 	for n := 0; ; n++ {

@@ -25,11 +25,11 @@ const (
 	retainTexts = 25  // calls whose texts one transaction erases
 )
 
-// Retain erases data that is older than the policy's two retention times. One time is for conversations with all their
-// texts, including the payloads of their audit records. The other time is longer, and is for the audit records
-// themselves. The bot keeps a conversation or chain that still waits for somebody. Retain may be stopped at any time.
-// The next call continues the work. A conversation or chain with a damaged record stays. Retain then erases the others,
-// and returns an error with store.ErrDamaged.
+// Retain erases data that is older than the policy's two retention times. The first time is for conversations with all
+// their texts, including the payloads of their audit records. The second time is longer, and is for the audit records
+// themselves. Retain keeps a conversation or audit chain with unfinished work. If Retain is stopped, the next call
+// continues the work. Retain also keeps a conversation or audit chain with a damaged record. If a damaged record is the
+// reason for keeping data, the error is store.ErrDamaged.
 func (w *History) Retain(ctx context.Context) (done Retained, err error) {
 	keep := w.Policy().Retention
 	if keep.Conversations > 0 {
@@ -48,7 +48,7 @@ func (w *History) Retain(ctx context.Context) (done Retained, err error) {
 	return done, err
 }
 
-// damagedOnes counts what stays because of damaged records.
+// damagedOnes counts the conversations and audit chains that Retain keeps because of damaged records.
 type damagedOnes struct {
 	n     int
 	first error
@@ -101,10 +101,10 @@ func (w *History) retainConversations(ctx context.Context, before time.Time) (er
 	}
 }
 
-// retainConversation erases a conversation, with one transaction for each part: first the texts of its audit records,
-// then its records. retainConversation returns false if something in the conversation still waits. The check runs once,
-// before the transactions, so it does not delay other commits. Each transaction then checks that the conversation is
-// unchanged.
+// retainConversation erases a conversation: first the texts of its audit records, then its records. Several short
+// transactions do the work. If the conversation has unfinished work, retainConversation returns false. The check for
+// unfinished work runs once, before the transactions, so that the transactions are short. Each transaction only checks
+// that the conversation is unchanged.
 func (w *History) retainConversation(ctx context.Context, id string, before time.Time) (gone bool, err error) {
 	var c store.Conversation
 	var calls []store.Call
@@ -138,7 +138,8 @@ func (w *History) retainConversation(ctx context.Context, id string, before time
 	return gone, err
 }
 
-// isOver reports whether a conversation has been quiet since the time before, and has no waiting item.
+// isOver reports whether a conversation may be erased. The conversation must have no new message since the time before,
+// and no call that waits.
 func isOver(r store.Reader, c store.Conversation, calls []store.Call, before time.Time) (bool, error) {
 	if c.Turn != "" || !c.LastAt.Before(before) {
 		return false, nil
@@ -186,8 +187,8 @@ func callsIn(r store.Reader, id string) (all []store.Call, err error) {
 	return all, nil
 }
 
-// eraseTexts erases the payloads of the audit records of calls. Each chain records the erasure. The records and their
-// hashes stay.
+// eraseTexts erases the payloads of the audit records of calls. The audit records and their hashes remain. Each audit
+// chain gets a record of the erasure.
 func (t *tx) eraseTexts(calls []store.Call) error {
 	for _, call := range calls {
 		for _, chain := range []string{call.Request, call.Execution, call.ID} {
@@ -211,7 +212,7 @@ func (t *tx) eraseTexts(calls []store.Call) error {
 	return nil
 }
 
-// retainChains removes and counts the chains whose last record is older than the time before.
+// retainChains deletes the audit chains whose last record is older than the time before, and counts them.
 func (w *History) retainChains(ctx context.Context, before time.Time, done *Retained) error {
 	var damaged damagedOnes
 	for after, more := "", true; more; {
@@ -258,8 +259,8 @@ func (w *History) retainChains(ctx context.Context, before time.Time, done *Reta
 	return damaged.err("chains of the history")
 }
 
-// prune removes a chain that is no longer in use, and records the removal in the installation's chain. The function
-// returns the number of removed records. If the chain stays, the number is 0.
+// prune deletes an audit chain that is not in use, and records the deletion in the installation's audit chain. prune
+// returns the number of deleted records, or 0 if it keeps the chain.
 func (w *History) prune(ctx context.Context, chain string, before time.Time) (records int, err error) {
 	err = w.update(ctx, "prune", func(t *tx) error {
 		records = 0

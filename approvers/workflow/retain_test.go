@@ -15,7 +15,7 @@ import (
 
 const aDay = 24 * time.Hour
 
-// keeping makes the policy keep conversations for 90 days and records for three years.
+// The function keeping sets a policy that keeps conversations for 90 days and audit records for three years.
 func keeping(h *harness) {
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) {
 		p.Retention = approvers.Retention{Conversations: 90 * aDay, Records: 3 * 365 * aDay}
@@ -40,7 +40,7 @@ func (h *harness) hasConversation(id string) bool {
 	})
 }
 
-// payloadsOf counts the stored payloads of a chain's records.
+// payloadsOf counts the stored payloads of an audit chain's records.
 func (h *harness) payloadsOf(chain string) (n int) {
 	h.t.Helper()
 	for _, a := range readStore(h, func(r store.Reader) ([]approvers.AuditRecord, error) { return r.Audit(chain) }) {
@@ -55,8 +55,9 @@ func (h *harness) payloadsOf(chain string) (n int) {
 	return n
 }
 
-// When people's texts reach the end of their retention, they are erased, and the chain records this. The records are
-// removed later, and the installation's chain records which. The store's check passes after both.
+// When the retention time of conversations ends, the texts of people are erased, and the audit chain gets a record of
+// the erasure. When the longer retention time of audit records ends, the chain is deleted, and the installation's chain
+// gets a record of the deletion. The store's check must find no fault after each of the two steps.
 func TestRetention(t *testing.T) {
 	h := newHarness(t)
 	keeping(h)
@@ -91,7 +92,8 @@ func TestRetention(t *testing.T) {
 	h.turns = nil // the turn is erased, and the invariants are checked only for existing turns
 }
 
-// A conversation and a chain with damaged records stay, and are reported. The others are erased.
+// Retain keeps and reports a conversation and an audit chain with damaged records. All other old conversations and
+// chains are erased.
 func TestRetentionPassesDamage(t *testing.T) {
 	h := newHarness(t)
 	keeping(h)
@@ -128,7 +130,7 @@ func TestRetentionPassesDamage(t *testing.T) {
 	h.turns = nil // two turns are erased, and the invariants are checked only for existing turns
 }
 
-// Unfinished work is kept at any age. Examples are a running turn, an unknown outcome and a valid grant.
+// Retain keeps unfinished work of any age, for example a running turn, an unknown outcome or a valid grant.
 func TestRetentionKeepsWhatWaits(t *testing.T) {
 	h := newHarness(t)
 	keeping(h)
@@ -172,8 +174,8 @@ func TestNoRetention(t *testing.T) {
 	}
 }
 
-// If somebody writes in a conversation during its erasure, the bot keeps the rest of the conversation. The part that
-// was already erased is gone.
+// If a person writes in a conversation during its erasure, the bot keeps the part of the conversation that is not
+// erased yet.
 func TestRetentionStopsWhereSomebodyWrites(t *testing.T) {
 	h := newHarness(t)
 	keeping(h)

@@ -11,7 +11,7 @@ import (
 	"countersign/store"
 )
 
-// lost lets a call run with an unknown outcome, and returns the call.
+// h.lost makes a call run with an unknown outcome, and returns the call.
 func (h *harness) lost(spec string, by ...approvers.Identity) store.Call {
 	h.t.Helper()
 	c := h.propose(h.say(alice, "please").Turn, spec)[0]
@@ -26,7 +26,7 @@ func (h *harness) lost(spec string, by ...approvers.Identity) store.Call {
 	return h.call(c.ID)
 }
 
-// again asks for a call once more.
+// h.again makes a person ask for another run of a call.
 func (h *harness) again(who approvers.Identity, execution string) error {
 	h.t.Helper()
 	c := workflow.Click{Inbox: h.id("click"), At: h.clock.Now(), Who: who, Execution: execution, Channel: "C0002"}
@@ -41,8 +41,9 @@ func (h *harness) reports(who approvers.Identity, execution string, what workflo
 	return h.Runs.Report(h.ctx(), c, what)
 }
 
-// If people ask for the call again, there is a new execution with the same bytes, and a new request with all its
-// stages. The earlier run stays unknown. The model is told the new outcome, and that the tool may have run twice.
+// If a person asks for another run of a call with an unknown outcome, the call gets a new execution with the same
+// arguments, and a new request with all stages. The outcome of the earlier run stays unknown. The model gets the new
+// outcome, and is told that the tool may have run twice.
 func TestAskAgain(t *testing.T) {
 	h := newHarness(t)
 	c := h.lost(`issue_refund {"amount": 600.0}`, lead, fin1, fin2)
@@ -89,8 +90,8 @@ func TestAskAgain(t *testing.T) {
 	}
 }
 
-// A call ran without approval, or under a grant. If people ask for the same call again, the call always needs approval.
-// The approvers are the people who would decide without the grant.
+// If a call ran without approval or under a grant, another run of the call needs approval. The approvers are the people
+// who would decide the call without a grant.
 func TestAskAgainAlwaysAsks(t *testing.T) {
 	h := newHarness(t)
 	h.tools.change("update_address", func(t *workflow.Tool) { t.Effect = approvers.Unprotected })
@@ -109,7 +110,8 @@ func TestAskAgainAlwaysAsks(t *testing.T) {
 	h.answer(c.Turn)
 }
 
-// A valid grant does not cover a call that is asked for again, and the call counts towards the requester's cap.
+// A valid grant does not cover another run of a call with an unknown outcome. The new request counts towards the
+// requester's cap.
 func TestAskAgainUnderAGrant(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", granting, func(p *approvers.Policy) { p.Caps.Requester = approvers.Limit{Count: 2, Per: time.Hour} }))
@@ -141,7 +143,8 @@ func TestAskAgainUnderAGrant(t *testing.T) {
 	h.answer(c.Turn)
 }
 
-// In these cases, nobody can ask for a call again. The person is told the reason, and nothing changes.
+// The test lists cases in which a person can't ask for a call again. The person is told the reason, and nothing
+// changes.
 func TestAskAgainDenied(t *testing.T) {
 	const refund = `issue_refund {"amount":1}`
 	guest, stranger := person("U0300"), person("U0400")
@@ -208,8 +211,8 @@ func TestAskAgainDenied(t *testing.T) {
 	wantDenied(t, h.again(lead, "exec_none"), approvers.DeniedNotFound)
 }
 
-// If the outcome of a run is unknown, the requesters may ask for another run. Leads from an escalation may do the same.
-// If the repeated run is also lost, these people may ask once more.
+// If the outcome of a run is unknown, the requesters may ask for another run, and so may leads to whom the request
+// escalated. If the outcome of the repeated run is also unknown, the same people may ask for a third run.
 func TestAskAgainAndAgain(t *testing.T) {
 	h := newHarness(t)
 	c := h.propose(h.say(alice, "please").Turn, `issue_refund {"amount":1}`)[0]
@@ -235,8 +238,8 @@ func TestAskAgainAndAgain(t *testing.T) {
 	h.answer(c.Turn)
 }
 
-// The approvers of the new request see a report on the earlier run. If the earlier run happened, the new request ends,
-// and the agent gets the report. So a call does not run twice if a person knows that it ran.
+// The approvers of the new request see a person's report about the earlier run. If the report says that the call took
+// effect, the new request ends, and the model gets the report. So the call does not run a second time.
 func TestReportOnTheEarlierRun(t *testing.T) {
 	h := newHarness(t)
 	c := h.lost(`issue_refund {"amount":1}`, lead)
@@ -276,8 +279,8 @@ func TestReportOnTheEarlierRun(t *testing.T) {
 	}
 }
 
-// If a call's arguments were edited before the earlier run, the new request has the edited arguments. If a call shared
-// a card with other calls, the new request for the call has its own card.
+// If a call's arguments were edited before the earlier run, the new request has the edited arguments. If the call
+// shared a card with other calls, the new request has its own card.
 func TestAskAgainAfterAnEdit(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "please").Turn
@@ -311,7 +314,8 @@ func TestAskAgainAfterAnEdit(t *testing.T) {
 	h.answer(turn)
 }
 
-// If the repeated call is withdrawn, the new request ends like any other. The outcome of the earlier run stays unknown.
+// If the requester withdraws a call that waits for another run, the new request ends as withdrawn. The outcome of the
+// earlier run stays unknown.
 func TestAskAgainAndWithdrawAll(t *testing.T) {
 	h := newHarness(t)
 	c := h.lost(`issue_refund {"amount":1}`, lead)

@@ -10,7 +10,7 @@ import (
 	"countersign/store"
 )
 
-// masks makes the policy mask an argument of refunds.
+// h.masks makes the policy mask an argument of refunds.
 func (h *harness) masks(change ...func(*approvers.ToolPolicy)) {
 	h.policy.Store(policy("policy-masked", func(p *approvers.Policy) {
 		p.Tools[3].Secrets = []string{"iban"}
@@ -20,7 +20,7 @@ func (h *harness) masks(change ...func(*approvers.ToolPolicy)) {
 	}))
 }
 
-// reveal shows somebody the masked values of a request.
+// reveal shows the masked values of a request to a person.
 func (h *harness) reveal(who approvers.Identity, c workflow.Click) {
 	h.t.Helper()
 	c.Who = who
@@ -37,7 +37,8 @@ func (h *harness) revealedTo(request string) (who []approvers.PersonID) {
 	return who
 }
 
-// A reveal is stored with the request and in its history. It lets the person approve, and the cards show it.
+// When a person reveals masked values, the reveal is stored in the request and in the audit. The person can then
+// approve, and the cards show who revealed the values.
 func TestReveal(t *testing.T) {
 	h := newHarness(t)
 	h.masks()
@@ -64,8 +65,8 @@ func TestReveal(t *testing.T) {
 	h.invariants()
 }
 
-// Suppose that arguments were edited before their reveal was stored. The reveal is recorded, but the person still has
-// to see the new arguments.
+// If the arguments are edited before the reveal of the old arguments is stored, the reveal is recorded. The person must
+// then also reveal the new arguments.
 func TestRevealOfOldArguments(t *testing.T) {
 	h := newHarness(t)
 	h.masks()
@@ -84,7 +85,7 @@ func TestRevealOfOldArguments(t *testing.T) {
 	h.invariants()
 }
 
-// If a stored reveal has no record in the history, the call is voided.
+// If a stored request has a reveal for which there is no audit record, the call is voided.
 func TestAForgedReveal(t *testing.T) {
 	h := newHarness(t)
 	h.masks()
@@ -98,8 +99,8 @@ func TestAForgedReveal(t *testing.T) {
 	}
 }
 
-// A call with masked values has its own card, because a person must reveal its values before approving it. Calls may
-// share a card if they can be approved without seeing their masked values.
+// A call with masked values has its own card, because a person must reveal the values before approving the call. If the
+// policy lets people approve calls without seeing their masked values, the calls may share a card.
 func TestMaskedCallsHaveTheirOwnCards(t *testing.T) {
 	h := newHarness(t)
 	h.masks()
@@ -115,7 +116,7 @@ func TestMaskedCallsHaveTheirOwnCards(t *testing.T) {
 	}
 }
 
-// Suppose that values become masked while their calls share a card. These calls can't be approved together.
+// If a new policy masks values of calls that share a card, these calls can't be approved together.
 func TestApproveAllOfMaskedCalls(t *testing.T) {
 	h := newHarness(t)
 	rs := h.bundled(`issue_refund {"amount":1}`, `issue_refund {"amount":2,"iban":"DE02 1"}`)

@@ -7,7 +7,8 @@ import (
 	"countersign/approvers"
 )
 
-// The history names the rules that matched whenever a call is planned, and not when a stage begins under the old plan.
+// When a call gets a plan, an audit record names the rules that matched. The record of a stage that begins without a
+// new plan names no rules.
 func TestMatchedRulesAreRecorded(t *testing.T) {
 	h := newHarness(t)
 	large := h.policy.Load().Tools[3].Rules[0].ID()

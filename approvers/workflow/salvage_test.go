@@ -22,10 +22,11 @@ import (
 	"countersign/store/bolt"
 )
 
-// The test destroys any pages of a store. The salvaged store must be closed like a restored store, and must be sound.
-// Its history must verify, except for the records that it names as lost. COUNTERSIGN_DAMAGE="1 1" runs the long form:
-// it destroys every page alone, with another page, and with two other pages. A third number is the seed. Ids are
-// random, so the test keeps a store that failed.
+// The test destroys random pages of a store and salvages the store. The salvaged store must have no open work, as after
+// a restoration, and its check must find no fault. The verification of its audit must find no fault, except for the
+// records that the store names as lost. COUNTERSIGN_DAMAGE="1 1" selects the long form of the test, which destroys
+// every page alone, with another page, and with two other pages. A third number is the seed. If a store fails the test,
+// the test keeps the store's file. The seed alone can't reproduce the store, because ids are random.
 func TestSalvagedStore(t *testing.T) {
 	w := wreckable(t)
 	pages, step, seed := len(w.file)/4096, 5, uint64(5)
@@ -60,7 +61,8 @@ func TestSalvagedStore(t *testing.T) {
 	t.Logf("seed=%d: of %d pages, one to three were destroyed in %d stores: %d rows in the new stores, %d lost records and texts of the history, each named", seed, pages, destroyed, rows, named)
 }
 
-// salvage returns the number of rows in the new store, and the number of lost records and texts of the history.
+// salvage salvages a damaged store and checks the new store. The first result is the number of rows in the new store.
+// The second result is the number of audit records and texts that the new store lists as lost.
 func (w wreckage) salvage(t *testing.T, broken []byte, what string) (rows, named int) {
 	t.Helper()
 	before := t.Failed()

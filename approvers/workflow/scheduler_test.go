@@ -21,7 +21,7 @@ import (
 	"countersign/store/jobs"
 )
 
-// inFakedTime runs a test in faked time. Work runs the workflow's scheduler.
+// inFakedTime runs a test in faked time, while Work handles the workflow's timers.
 func inFakedTime(t *testing.T, fn func(*testing.T, *workingHarness)) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	synctest.Test(t, func(t *testing.T) {
@@ -42,7 +42,7 @@ func inFakedTime(t *testing.T, fn func(*testing.T, *workingHarness)) {
 	})
 }
 
-// workingHarness is a harness whose workflow runs Work.
+// workingHarness is a harness whose workflow handles its timers with Work.
 type workingHarness struct {
 	*harness
 	cancel context.CancelFunc
@@ -77,7 +77,7 @@ func (w *workingHarness) work(workers map[store.TimerKind]jobs.Worker) {
 	go func() { w.done <- w.Work(ctx, workers) }()
 }
 
-// stop ends Work and returns its error.
+// w.stop ends Work and returns its error.
 func (w *workingHarness) stop() error {
 	if w.cancel == nil {
 		return nil
@@ -87,7 +87,7 @@ func (w *workingHarness) stop() error {
 	return <-w.done
 }
 
-// pass lets faked time pass. All work that becomes due is done.
+// pass advances the faked time. All work that becomes due is done.
 func (w *workingHarness) pass(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
@@ -96,7 +96,7 @@ func (w *workingHarness) pass(d time.Duration) {
 	w.clock.mu.Unlock()
 }
 
-// put stores inbox rows, as examples of rows with a timer. Each is due immediately, in order.
+// put stores inbox rows, as examples of rows with a timer. The timers are due immediately, in the given order.
 func (w *workingHarness) put(rows ...string) {
 	w.t.Helper()
 	for i, row := range rows {
@@ -106,7 +106,7 @@ func (w *workingHarness) put(rows ...string) {
 	}
 }
 
-// log lists what handlers did, in order.
+// log records what handlers did, in order.
 type log struct {
 	mu    sync.Mutex
 	lines []string
@@ -146,7 +146,8 @@ func TestWorkEscalatesAndExpires(t *testing.T) {
 	})
 }
 
-// TestWorkWakesForWhatIsNew checks that a timer for now is handled immediately, and not only at the next poll.
+// TestWorkWakesForWhatIsNew checks that a new timer that is due is handled immediately, without waiting for the next
+// poll.
 func TestWorkWakesForWhatIsNew(t *testing.T) {
 	inFakedTime(t, func(t *testing.T, w *workingHarness) {
 		var l log
@@ -263,8 +264,9 @@ func TestBackoffEndsAtHalfAMinute(t *testing.T) {
 	})
 }
 
-// TestALaneKeepsItsOrderThroughAFailure checks a message that can't be received yet. The next message of the thread
-// does not overtake the first message, unless the first message keeps failing. Other lanes continue.
+// TestALaneKeepsItsOrderThroughAFailure checks a message whose handler fails. The messages of a thread have the same
+// lane, which is a queue of timers that are handled in order. The next message of the thread waits until the failed
+// message is handled or given up. Other lanes are handled as usual.
 func TestALaneKeepsItsOrderThroughAFailure(t *testing.T) {
 	inFakedTime(t, func(t *testing.T, w *workingHarness) {
 		var l log
@@ -297,7 +299,8 @@ func TestALaneKeepsItsOrderThroughAFailure(t *testing.T) {
 	})
 }
 
-// TestALaneGoesOnWhenItsFirstIsGone checks that a lane continues if another use case cleared its first timer.
+// TestALaneGoesOnWhenItsFirstIsGone checks a lane, which is a queue of timers that are handled in order. If a use case
+// clears the first timer of the lane, the next timer is handled.
 func TestALaneGoesOnWhenItsFirstIsGone(t *testing.T) {
 	inFakedTime(t, func(t *testing.T, w *workingHarness) {
 		var l log
@@ -321,7 +324,8 @@ func TestALaneGoesOnWhenItsFirstIsGone(t *testing.T) {
 	})
 }
 
-// TestAStaleTimerIsNotHandled checks a timer that was read as due and then put off: the scheduler does not handle it.
+// TestAStaleTimerIsNotHandled checks a timer that is postponed after the scheduler has read the timer as due. The
+// scheduler does not handle the timer.
 func TestAStaleTimerIsNotHandled(t *testing.T) {
 	inFakedTime(t, func(t *testing.T, w *workingHarness) {
 		var l log

@@ -11,22 +11,22 @@ import (
 	"countersign/store"
 )
 
-// ErrSeal means that the sealer signs no new head: the store differs from the last signed head, or the key belongs to
+// ErrSeal means that Seal can't sign a new head. The store differs from the last signed head, or the key belongs to
 // another installation.
 var ErrSeal = errors.New("the history does not match the last signed head; run: countersign audit verify")
 
-// sealBatch limits how many new records one head covers, so its transaction stays short.
+// sealBatch is the maximum number of new records that one head covers. The limit keeps the transaction short.
 const sealBatch = 1024
 
-// sealed is the state from which the next head is made. Each transaction that writes a head also writes this state.
+// sealed is the state from which the next head is computed. Each transaction that writes a head also writes this state.
 type sealed struct {
 	Tree approvers.Tree `json:"tree"`
 	Key  string         `json:"key"` // the public key that signed the last head
 }
 
-// Seal signs a head over the records since the last head, with the first key. If this key replaces an older key, the
-// older key also signs. Seal returns the number of newly covered records, at most sealBatch. The caller calls Seal
-// again until it returns 0.
+// Seal signs a head over the audit records since the last head. The first key signs. If the first key replaces an older
+// key, the older key also signs. Seal returns how many records the new head adds, at most sealBatch. To seal all
+// records, Seal must be called until it returns 0.
 func (w *History) Seal(ctx context.Context, keys ...approvers.SealKey) (records int, err error) {
 	err = w.record(ctx, "seal", func(t *tx) error {
 		last, err := lastHead(t)
@@ -55,7 +55,7 @@ func lastHead(r store.Reader) (store.Head, error) {
 	return last, err
 }
 
-// seal stores the head that follows the last one.
+// seal signs and stores the next head. The parameter last is the head before it.
 func (t sealsTx) seal(last store.Head, entries []approvers.JournalEntry, keys []approvers.SealKey) error {
 	s, now, err := t.sealed(last, keys[0].Origin())
 	if err != nil {
@@ -97,7 +97,8 @@ func (t sealsTx) seal(last store.Head, entries []approvers.JournalEntry, keys []
 	return t.PutSetting(s)
 }
 
-// sealed reads the state for the next head. If the state does not match the last head, it is rebuilt from the journal.
+// t.sealed reads the state from which the next head is computed. If the state does not match the last head, sealed
+// rebuilds the state from the journal.
 func (t sealsTx) sealed(last store.Head, origin string) (s store.Setting, now sealed, err error) {
 	s, err = t.Setting(store.SettingSeal)
 	if errors.Is(err, store.ErrNotFound) {
@@ -125,13 +126,14 @@ func (t sealsTx) sealed(last store.Head, origin string) (s store.Setting, now se
 	return s, now, nil
 }
 
-// made reports whether this state was written together with the given head.
+// s.made reports whether the state s was written together with the head h.
 func (s sealed) made(h approvers.Head, signed string) bool {
 	root, err := s.Tree.Root()
 	return err == nil && root == h.Root && s.Tree.Size == h.Size && approvers.SignedBy(signed, s.Key)
 }
 
-// resealed rebuilds the state for the next head from the journal and the stored heads.
+// resealed rebuilds the state from which the next head is computed. The data come from the journal and the stored
+// heads.
 func resealed(r store.Reader, size uint64) (now sealed, err error) {
 	for now.Tree.Size < size {
 		entries, err := r.Journal(now.Tree.Size, int(min(sealBatch, size-now.Tree.Size)))
@@ -159,13 +161,15 @@ func resealed(r store.Reader, size uint64) (now sealed, err error) {
 	}
 }
 
-// All heads in a channel share one outbox message, so the store has only one row and one rendering for them. Each
-// posted head is a new Slack message, and therefore a new round of the outbox message. A post shows the newest head, so
-// after an outage only one head is posted. Step is the number of the head that was posted last. The post of a head adds
-// no audit record. Otherwise, sealing this record would lead to another post, and so on forever.
+// headRef is the Ref of the outbox message for signed heads that the bot posts in a channel. All heads share this
+// outbox message, so the store has only one row and one rendering for them. Each post of a head is a new Slack message
+// and a new round of the outbox message. A post shows the newest head, so the bot posts only one head after an outage.
+// Step is the number of the head that was posted last. The post of a head adds no audit record. A record would be
+// sealed by a new head, whose post would add another record, and so on forever.
 const headRef = "heads"
 
-// postHead posts the newest head in the policy's channel, if the head is new and the policy's interval has passed.
+// postHead schedules a post of the newest head in the channel that the policy names. The head must be new, and the
+// policy's interval since the last post must have passed.
 func (t sealsTx) postHead() error {
 	to := t.policy.Audit
 	if to.Channel == "" {
@@ -193,8 +197,8 @@ func (t sealsTx) postHead() error {
 	return t.reposts.postNext(s, at)
 }
 
-// headDue reports whether a head must be posted. While a message with a head waits for delivery, the bot needs no other
-// message, because the waiting message will show the newest head.
+// headDue reports whether a head must be posted. While a post of a head waits for delivery, no other post is needed,
+// because the waiting post will show the newest head.
 func (t sealsTx) headDue(s store.OutboxMessage, last store.Head, every time.Duration) (bool, error) {
 	if s.State == store.OutboxWanted || s.Step == int(last.Number) {
 		return false, nil
@@ -207,7 +211,7 @@ func (t sealsTx) headDue(s store.OutboxMessage, last store.Head, every time.Dura
 	return since.After(t.now) || !t.now.Before(since.Add(every)), store.IgnoreNotFound(err) // since is later than now if the clock was set back, which must not stop the posts
 }
 
-// After the bot has joined a channel, headAgain posts a refused head again.
+// headAgain posts a head that Slack refused. headAgain is called after the bot has joined a channel.
 func (t sealsTx) headAgain() error {
 	posted, err := t.OutboxMessagesOf(headRef)
 	if err != nil || len(posted) == 0 || posted[0].State != store.OutboxUnreachable {
@@ -216,7 +220,7 @@ func (t sealsTx) headAgain() error {
 	return t.reposts.postNext(posted[0], posted[0].To)
 }
 
-// Started records that a process begins to work on the store. facts identifies the program.
+// Started records that a process begins to work on the store. facts describes the program and its version.
 func (w *History) Started(ctx context.Context, facts map[string]string) error {
 	return w.record(ctx, "start", func(t *tx) error {
 		return t.audit(approvers.InstallationChain, approvers.AuditStarted, "", facts, nil)

@@ -10,7 +10,7 @@ import (
 	"countersign/store"
 )
 
-// headHarness is a harness whose heads go to a channel. For these posts, the function acts as Slack.
+// headHarness is a harness whose policy posts signed heads in a channel. The harness acts as Slack for these posts.
 type headHarness struct {
 	*harness
 	*testing.T
@@ -29,7 +29,8 @@ func (o *headHarness) to(channel string) {
 	o.policy.Store(policy("policy-2", func(p *approvers.Policy) { p.Audit = approvers.AuditPost{Channel: channel, Every: 10 * time.Minute} }))
 }
 
-// heads is the outbox message of the heads, if it exists.
+// o.heads returns the outbox message of the signed heads. If the store has no such message, heads returns the zero
+// value.
 func (o *headHarness) heads() store.OutboxMessage {
 	o.Helper()
 	all := o.messagesOf("heads")
@@ -42,7 +43,7 @@ func (o *headHarness) heads() store.OutboxMessage {
 	return all[0]
 }
 
-// post lets Slack show a head that is due to be posted.
+// o.post posts a head that is due, as the bot does.
 func (o *headHarness) post() {
 	o.Helper()
 	if s := o.heads(); s.State == store.OutboxWanted {
@@ -61,7 +62,7 @@ func (o *headHarness) post() {
 	}
 }
 
-// step lets time pass, records something, and seals it.
+// o.step advances the clock, adds audit records, and seals them.
 func (o *headHarness) step(after time.Duration, records int) {
 	o.Helper()
 	o.clock.pass(after)
@@ -76,8 +77,8 @@ func (o *headHarness) wants(what string, numbers ...int) {
 	same(o.T, what, o.seen, append([]int(nil), numbers...))
 }
 
-// A channel gets a head when new records were sealed, but at most one head in the policy's interval. In the end, the
-// channel has the newest head.
+// The bot posts a head in the channel when new audit records are sealed, but at most one head per interval of the
+// policy. Finally, the channel shows the newest head.
 func TestHeadsArePosted(t *testing.T) {
 	o := newHeadHarness(t)
 	o.to("")
@@ -115,8 +116,8 @@ func TestHeadsArePosted(t *testing.T) {
 	o.wantSealed(7, o.key.Public)
 }
 
-// Slack can't be reached for a long time, and many heads are sealed in this time. Afterwards, only one message is
-// posted, with the newest head. The store needs the same number of rows for a hundred heads as for one head.
+// Many heads are sealed while Slack can't be reached. After the outage, the bot posts only one message, with the newest
+// head. The store needs the same number of outbox rows for a hundred heads as for one head.
 func TestHeadsOfAnOutage(t *testing.T) {
 	t.Parallel()
 	o := newHeadHarness(t)
@@ -140,8 +141,7 @@ func TestHeadsOfAnOutage(t *testing.T) {
 	same(t, "timers that are left", len(o.timers(store.ShowTimers...)), 0)
 }
 
-// A new head may be sealed between the rendering of an older head and the record of its post. The next message then
-// shows the new head.
+// If a new head is sealed while an older head is being posted, the next post shows the new head.
 func TestHeadSealedWhileOneIsPosted(t *testing.T) {
 	o := newHeadHarness(t)
 	o.step(0, 1)
@@ -172,7 +172,8 @@ func TestHeadIsDeleted(t *testing.T) {
 	o.wants("something new", 1, 2)
 }
 
-// If the bot can't write in the channel, it tries again after the interval, and immediately when it is invited.
+// If the bot can't write in the channel, it tries again after the interval. When a person invites the bot to the
+// channel, the bot tries immediately.
 func TestHeadsCanNotBePosted(t *testing.T) {
 	o := newHeadHarness(t)
 	o.step(0, 1)

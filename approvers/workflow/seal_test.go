@@ -27,7 +27,7 @@ func newSealKey(t *testing.T, origin string) approvers.SealKey {
 	return key
 }
 
-// record appends n records to a chain.
+// record appends n records to an audit chain.
 func (h *harness) record(chain string, n int) {
 	h.t.Helper()
 	h.ok(h.store.Update(h.ctx(), func(tx store.Tx) error {
@@ -45,7 +45,7 @@ func (h *harness) record(chain string, n int) {
 	}))
 }
 
-// sealAll seals until all records are sealed. It returns how many records each head adds.
+// sealAll calls Seal until all records are sealed. The result is how many records each head adds.
 func (h *harness) sealAll(keys ...approvers.SealKey) (took []int) {
 	h.t.Helper()
 	for {
@@ -58,7 +58,8 @@ func (h *harness) sealAll(keys ...approvers.SealKey) (took []int) {
 	}
 }
 
-// sealedUntil checks every head against the journal and the earlier heads.
+// sealedUntil checks every head against the journal and the earlier heads. The result size is how many records the
+// heads cover.
 func (h *harness) sealedUntil(named ...string) (size uint64, faults []string) {
 	h.t.Helper()
 	h.ok(h.store.View(h.ctx(), func(r store.Reader) error {
@@ -126,7 +127,7 @@ func TestSeal(t *testing.T) {
 	same(t, "its number, origin and time", fmt.Sprint(head.Number, head.Origin, head.At.Equal(h.clock.Now())), "5countersign-heretrue")
 }
 
-// Pruned chains stay sealed.
+// The deletion of audit chains does not make earlier heads invalid.
 func TestSealAfterPruning(t *testing.T) {
 	h := newHarness(t)
 	key := newSealKey(t, "countersign-here")
@@ -166,7 +167,8 @@ func TestSealWithAnotherKey(t *testing.T) {
 	same(t, "with its own key it continues", h.sealAll(three), []int{1})
 }
 
-// The next head is computed from stored rows. If these rows are missing or wrong, they are computed again.
+// Seal computes the next head from a stored state. If the stored state is missing or wrong, Seal rebuilds the state
+// from the journal.
 func TestSealGoesOnFromTheJournal(t *testing.T) {
 	for what, value := range map[string]string{
 		"nothing": "{}", "another type": `"x"`, "another tree": `{"tree":{"size":1,"roots":["AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="]},"key":""}`,
@@ -189,7 +191,7 @@ func TestSealGoesOnFromTheJournal(t *testing.T) {
 	}
 }
 
-// tamper wraps a store. In the wrapped store, records under signed heads were changed.
+// tamper wraps a store and changes records that signed heads cover.
 type tamper struct {
 	store.Store
 	journal func([]approvers.JournalEntry) []approvers.JournalEntry
@@ -221,7 +223,7 @@ func (t tamperedTx) LastHead() (store.Head, error) {
 	return h, err
 }
 
-// If records under the signed heads were changed, no new head is signed.
+// If records that signed heads cover were changed, Seal signs no new head.
 func TestSealRefuses(t *testing.T) {
 	key, thief := newSealKey(t, "countersign-here"), newSealKey(t, "countersign-here")
 	for what, by := range map[string]tamper{

@@ -11,10 +11,10 @@ import (
 	"countersign/store"
 )
 
-// The functions in this file give the workflow people with Slack's data about them. The file does the work of package
-// bot, without Slack.
+// The functions in this file replace package bot in the tests. They give the workflow Slack's data about people,
+// without Slack.
 
-// company looks up the people of a request's stage.
+// company looks up the approvers of a request's stage.
 func (h *harness) company(ctx context.Context, request string) (view.StageSnapshot, []approvers.Presence, error) {
 	snapshot, err := h.Views.StageSnapshot(ctx, request)
 	if err != nil || snapshot.Request.State != approvers.Pending {
@@ -80,7 +80,7 @@ func (h *harness) depart(ctx context.Context, t store.Timer) error {
 	return h.People.Depart(ctx, t, roles)
 }
 
-// away lets a person announce an absence that begins now, for a duration.
+// h.away makes a person set an absence that begins now and lasts for d.
 func (h *harness) away(who approvers.Identity, d time.Duration, delegate ...approvers.Identity) approvers.Absence {
 	h.t.Helper()
 	m := workflow.Departure{Inbox: h.command(), Who: who, Until: h.clock.Now().Add(d)}
@@ -92,7 +92,7 @@ func (h *harness) away(who approvers.Identity, d time.Duration, delegate ...appr
 	return a
 }
 
-// command is a slash command that was received.
+// command stores the delivery of a slash command, and returns the delivery's id.
 func (h *harness) command() string {
 	h.t.Helper()
 	id := h.id("command")
@@ -101,7 +101,7 @@ func (h *harness) command() string {
 	return id
 }
 
-// at moves the clock to a time, and handles all due timers in order.
+// h.at sets the clock to a time, and handles all due timers in order.
 func (h *harness) at(then time.Time) {
 	h.t.Helper()
 	for {
@@ -121,10 +121,10 @@ func (h *harness) at(then time.Time) {
 	}
 }
 
-// timed lists the kinds of timer that tell people something or end the request.
+// timed lists the timer kinds whose handlers notify people or end a request.
 var timed = []store.TimerKind{store.TimerExpire, store.TimerEscalate, store.TimerRemind, store.TimerAvailability, store.TimerAway, store.TimerLeave}
 
-// reminders counts each person's reminders of a request.
+// h.reminders returns how many reminders of a request each person got.
 func (h *harness) reminders(request string) map[string]int {
 	h.t.Helper()
 	out := map[string]int{}
@@ -136,7 +136,7 @@ func (h *harness) reminders(request string) map[string]int {
 	return out
 }
 
-// cardsOf lists the places where a request's cards are wanted.
+// cardsOf lists the addresses at which a request's cards wait for delivery.
 func (h *harness) cardsOf(request string) (to []string) {
 	h.t.Helper()
 	for _, s := range h.messagesOf(request) {

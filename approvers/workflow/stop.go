@@ -8,12 +8,12 @@ import (
 	"countersign/store"
 )
 
-// ErrStopped is the cause with which a turn's contexts are cancelled when somebody stops the turn.
+// ErrStopped means that a person stopped a turn. The contexts of the turn's handlers are cancelled with this cause.
 var ErrStopped = errors.New("workflow: somebody stopped the turn")
 
-// StopBy stops a turn for a person who may use its agent. A running model call ends, and its output is dropped. Open
-// requests and calls that have not begun are withdrawn, and running tools are interrupted. The turn stops once every
-// call has its result. Messages that waited for the end of the turn start the next turn.
+// StopBy stops a turn for a person who may use the turn's agent. StopBy ends a running model call and drops the output.
+// StopBy withdraws open requests, and calls whose runs have not begun. StopBy interrupts running tools. The turn ends
+// when every call has its result. Messages that waited for the end of the turn then start the next turn.
 func (w *Turns) StopBy(ctx context.Context, c Click) error {
 	return w.click(ctx, "stop turn", c, func(t *tx) (*approvers.Denied, error) {
 		turn, denied, err := t.turns.askersTurn(c)
@@ -31,7 +31,7 @@ func (w *Turns) StopBy(ctx context.Context, c Click) error {
 	})
 }
 
-// askersTurn returns the turn of a click. askersTurn returns a denial if a person may not use the turn's agent.
+// askersTurn returns the turn of a click. If the person may not use the turn's agent, askersTurn returns a denial.
 func (t turnsTx) askersTurn(c Click) (turn approvers.Turn, denied *approvers.Denied, err error) {
 	turn, err = t.Turn(c.Turn)
 	if errors.Is(err, store.ErrNotFound) {
@@ -82,7 +82,8 @@ func (t turnsTx) stopBy(turn approvers.Turn, conv store.Conversation, c Click) (
 	return nil, t.outbox.changedTurn(turn.ID, store.OutboxQueued, 0)
 }
 
-// cutRun withdraws a call's run, or interrupts the run if it has begun.
+// cutRun ends a call because its turn was stopped. cutRun interrupts a run that has begun, and withdraws a run that has
+// not begun.
 func (t runsTx) cutRun(id string) error {
 	call, err := t.Call(id) // withdrawCall may have changed the call
 	if err != nil || call.Outcome != "" || call.Execution == "" {
@@ -111,14 +112,14 @@ func (t runsTx) cutRun(id string) error {
 	return nil
 }
 
-// isStopped reports whether somebody stopped a run's turn during the run.
+// isStopped reports whether a person stopped a run's turn during the run.
 func (t runsTx) isStopped(e approvers.Execution) (bool, error) {
 	turn, err := t.Turn(e.Turn)
 	return turn.Stopping != "" && turn.State == approvers.TurnWaiting, store.IgnoreNotFound(err)
 }
 
 // cutOff ends a run that was interrupted because its turn was stopped. A run of a read-only tool fails. The outcome of
-// any other run is unknown. The bot asks people for the outcome, but the turn does not wait for their answer.
+// any other run is unknown, so the bot asks people for the outcome. The turn does not wait for their answer.
 func (t runsTx) cutOff(e approvers.Execution) error {
 	if e.Effect == approvers.ReadOnly {
 		e, err := e.Finish(false, "it was stopped before it answered", t.now)

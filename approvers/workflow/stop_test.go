@@ -11,7 +11,7 @@ import (
 	"countersign/store/jobs"
 )
 
-// stop lets a person click Stop.
+// h.stop makes a person click the button Stop.
 func (h *harness) stop(who approvers.Identity, turn string) error {
 	h.t.Helper()
 	c := workflow.Click{Inbox: h.id("click"), At: h.clock.Now(), Who: who, Turn: turn}
@@ -19,7 +19,7 @@ func (h *harness) stop(who approvers.Identity, turn string) error {
 	return h.Turns.StopBy(h.ctx(), c)
 }
 
-// sayStop stops a turn: a person writes the word "stop".
+// sayStop makes a person write the word "stop" in the thread.
 func (h *harness) sayStop(who approvers.Identity) workflow.MessageResult {
 	h.t.Helper()
 	return h.hear(workflow.IncomingMessage{
@@ -28,8 +28,8 @@ func (h *harness) sayStop(who approvers.Identity) workflow.MessageResult {
 	})
 }
 
-// If a model call for a turn is running, the turn stops immediately, and the bot drops later text of the model.
-// Messages from the time of the stop begin the next turn.
+// If a turn is stopped during a model call, the turn ends immediately, and the bot drops the model's output. Messages
+// that waited for the end of the turn begin the next turn.
 func TestStopWhileThinking(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "please").Turn
@@ -53,8 +53,8 @@ func TestStopWhileThinking(t *testing.T) {
 	}
 }
 
-// A stop withdraws calls that wait for people or for their run. Each call has one result, no call runs, and the turn
-// stops.
+// A stop withdraws calls that wait for people or for their run. Each call gets one result, no call runs, and the turn
+// ends.
 func TestStopWhileWaiting(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "please").Turn
@@ -78,8 +78,8 @@ func TestStopWhileWaiting(t *testing.T) {
 	}
 }
 
-// If the tool of a stopped run still answers, the run keeps this outcome. If the outcome is unknown, the bot asks
-// people, and the turn does not wait for them.
+// If the tool of a stopped run returns a result, the run has this outcome. If the tool returns no result, the outcome
+// is unknown and the bot asks people. The turn does not wait for their answer.
 func TestStopWhileRunning(t *testing.T) {
 	for _, c := range []struct {
 		name, tool string
@@ -113,7 +113,7 @@ func TestStopWhileRunning(t *testing.T) {
 	}
 }
 
-// People who may not ask the agent may not stop it.
+// People who may not ask the agent can't stop its turns.
 func TestStopIsForThoseWhoMayAsk(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "please").Turn
@@ -130,7 +130,7 @@ func TestStopIsForThoseWhoMayAsk(t *testing.T) {
 	h.wantTurn(turn, approvers.TurnQueued)
 }
 
-// The commit of a stop cancels the contexts of the turn's work, and no other contexts.
+// The commit of a stop cancels the contexts of the stopped turn's handlers, and no other contexts.
 func TestStopEndsContexts(t *testing.T) {
 	h := newHarness(t)
 	mine := h.say(alice, "please").Turn

@@ -21,11 +21,12 @@ type Brief struct {
 	Calls        map[string][]store.Call // by turn, ordered by step and index; each call has its result
 }
 
-// historyMessages limits the messages that are read for a model call. In practice the token budget is reached first.
+// historyMessages is the maximum number of messages that Begin reads for a model call. Normally, the token budget of a
+// prompt is reached before this limit.
 const historyMessages = 400
 
-// Begin reads the input of a due model call. Begin returns ErrNotDue if the turn no longer needs a model call. During a
-// pause, it returns ErrPaused.
+// Begin reads the input of a due model call. If the turn does not need a model call any more, Begin returns ErrNotDue.
+// During a pause, Begin returns ErrPaused.
 func (w *Turns) Begin(ctx context.Context, turn string) (Brief, error) {
 	var b Brief
 	due, stopped := true, false
@@ -72,8 +73,8 @@ func (w *Turns) Begin(ctx context.Context, turn string) (Brief, error) {
 	return b, err
 }
 
-// thinking moves a queued turn to the state thinking. If the turn has left the state thinking, the function clears the
-// turn's timer.
+// thinking moves a queued turn to the state thinking. If the turn was neither queued nor in the state thinking, the
+// turn's timer is cleared and the result is false.
 func (t turnsTx) thinking(id string) (approvers.Turn, store.Conversation, bool, error) {
 	turn, err := t.Turn(id)
 	if err != nil {
@@ -98,7 +99,7 @@ func (t turnsTx) thinking(id string) (approvers.Turn, store.Conversation, bool, 
 	return turn, conv, true, nil
 }
 
-// read fills in the history.
+// read fills in the earlier messages and calls of the conversation.
 func (b *Brief) read(t *tx) error {
 	all, err := t.Messages(b.Conversation.ID, b.Conversation.Messages-min(b.Conversation.Messages, historyMessages))
 	if err != nil {
@@ -120,7 +121,7 @@ func (b *Brief) read(t *tx) error {
 	return nil
 }
 
-// inTurns orders messages by turn: a message that waited for the end of a turn comes after this turn's answer.
+// inTurns orders messages by turn. A message that waited for the end of a turn comes after the answer of this turn.
 func inTurns(messages []store.Message) []store.Message {
 	var order []string
 	byTurn := map[string][]store.Message{}
@@ -139,8 +140,8 @@ func inTurns(messages []store.Message) []store.Message {
 	return append(out, byTurn[""]...) // messages that still wait
 }
 
-// onStep runs fn if the turn is still thinking, at the given step. During a pause, onStep returns ErrPaused instead,
-// and the caller drops the model's output.
+// onStep runs fn if the turn is in the state thinking and at the given step. During a pause, onStep returns ErrPaused,
+// and the model's output is lost.
 func (w *Turns) onStep(ctx context.Context, what, turn string, step int, fn func(*tx, approvers.Turn, store.Conversation) error) error {
 	due := true
 	err := w.update(ctx, what, func(t *tx) error {
@@ -160,8 +161,8 @@ func (w *Turns) onStep(ctx context.Context, what, turn string, step int, fn func
 	return err
 }
 
-// Answer ends a turn with the agent's answer. tokens is the cost of the model call. If messages wait, they start the
-// next turn.
+// Answer ends a turn with the agent's answer. tokens is the cost of the model call. Messages that wait for the end of
+// the turn start the next turn.
 func (w *Turns) Answer(ctx context.Context, turn string, step int, text string, tokens int) error {
 	return w.onStep(ctx, "answer", turn, step, func(t *tx, tn approvers.Turn, conv store.Conversation) error {
 		if err := t.proposals.spend(tn, tokens); err != nil {
@@ -191,15 +192,15 @@ func (w *Turns) Answer(ctx context.Context, turn string, step int, text string, 
 	})
 }
 
-// longAnswer is the maximum length, in characters, of an answer that is posted only as messages. An answer of this
-// length takes three messages.
+// longAnswer is the maximum length, in characters, of an answer that is posted completely in messages. An answer of
+// this length takes three messages.
 const longAnswer = 24_000
 
-// IsLong reports whether an answer is too long for messages. Then a message shows the beginning of the answer, and a
-// file has the whole answer.
+// IsLong reports whether an answer is longer than longAnswer. A message shows only the beginning of a long answer, and
+// a file has the whole answer.
 func IsLong(answer string) bool { return utf8.RuneCountInString(answer) > longAnswer }
 
-// Stop ends a turn that can't continue, with a sentence for people.
+// Stop ends a turn that can't continue. problem is a sentence for people.
 func (w *Turns) Stop(ctx context.Context, turn string, step int, problem string, canRetry bool) error {
 	return w.onStep(ctx, "stop", turn, step, func(t *tx, tn approvers.Turn, conv store.Conversation) error {
 		return t.turns.stop(tn, conv, problem, canRetry)
@@ -217,7 +218,7 @@ func (t turnsTx) stop(turn approvers.Turn, conv store.Conversation, problem stri
 	return t.end(turn, conv)
 }
 
-// end stores an ended turn, and starts the next one if messages wait.
+// t.end stores a turn that ended. If messages wait, t.end starts the next turn.
 func (t turnsTx) end(turn approvers.Turn, conv store.Conversation) error {
 	if err := t.PutTurn(turn); err != nil {
 		return err
@@ -275,11 +276,11 @@ func (w *Turns) TryAgain(ctx context.Context, c Click) error {
 	})
 }
 
-// Draft returns the outbox message in which Slack may show a step while the model writes the step. If there is no such
-// message, Draft creates it. A draft has no timer, no work waits for a draft, and a draft's text has no effect. The bot
-// stores the draft before it posts anything, so it finds the Slack message after a crash. Later, the step's outcome
-// replaces the draft in the same Slack message. The outcome is the answer, the calls, or the sentence of a stopped
-// turn. ErrNotDue means that the turn is no longer at this step.
+// Draft returns the draft of a step: an outbox message that shows the model's text while the model writes the text. If
+// the step has no draft, Draft creates the draft. A draft has no timer, and no work waits for a draft. The bot stores
+// the draft before it posts the draft in Slack, so it can find the Slack message after a crash. Later, the step's
+// outcome replaces the draft in the same Slack message. The outcome is the answer, the calls, or the sentence of a
+// stopped turn. If the turn is not at this step, Draft returns ErrNotDue.
 func (w *Turns) Draft(ctx context.Context, turn string, step int) (s store.OutboxMessage, conv store.Conversation, who approvers.PersonID, err error) {
 	err = w.onStep(ctx, "draft", turn, step, func(t *tx, tn approvers.Turn, c store.Conversation) error {
 		conv = c
@@ -306,8 +307,8 @@ func (w *Turns) Draft(ctx context.Context, turn string, step int) (s store.Outbo
 	return s, conv, who, err
 }
 
-// Drafted records where Slack shows a draft, and the text that it shows. s is the message that was read, with Channel
-// and TS set.
+// Drafted records where Slack shows a draft, and which text Slack shows. s is the outbox message that Draft returned,
+// with Channel and TS set.
 func (w *Turns) Drafted(ctx context.Context, s store.OutboxMessage, said string) error {
 	w.slack.saw(s.TS)
 	return w.update(ctx, "drafted", func(t *tx) error {
@@ -327,7 +328,7 @@ func (w *Turns) Drafted(ctx context.Context, s store.OutboxMessage, said string)
 	})
 }
 
-// draftOf finds the draft of a turn, if Slack may show one.
+// draftOf finds the draft of a turn. The second result is false if Slack shows no draft of the turn.
 func (t outboxTx) draftOf(turn string) (store.OutboxMessage, bool, error) {
 	messages, err := t.OutboxMessagesOf(turn)
 	for _, s := range messages {
@@ -338,7 +339,7 @@ func (t outboxTx) draftOf(turn string) (store.OutboxMessage, bool, error) {
 	return store.OutboxMessage{}, false, err
 }
 
-// wantDrafted shows the outcome of a step. If the step has a draft, the outcome replaces it.
+// wantDrafted shows the outcome of a step. If the step has a draft, the outcome replaces the draft.
 func (t outboxTx) wantDrafted(s store.OutboxMessage) error {
 	draft, there, err := t.draftOf(s.Ref)
 	if err != nil {

@@ -22,11 +22,13 @@ type PreviewCall struct {
 	Within                      time.Duration
 }
 
-// previewLease is added to an attempt's time limit. When the sum of both times is over, the attempt counts as lost.
+// previewLease is added to the time limit of an attempt to make a preview. If the attempt has not ended when this sum
+// has passed, the attempt counts as lost.
 const previewLease = 15 * time.Second
 
-// previewSource returns the tool that makes the preview. This is the tool that the policy names. If the policy names no
-// tool and has no template, the called tool itself makes the preview, if it can.
+// previewSource returns the tool that makes the preview. The policy may name this tool. If the policy names no tool and
+// has no template, the called tool makes its own preview. If the called tool can't make previews, no tool makes the
+// preview.
 func (t previewsTx) previewSource(tool, agent string) approvers.PreviewSource {
 	p, _ := t.policy.Tool(tool, agent)
 	by := p.Preview.By
@@ -43,8 +45,8 @@ func (t previewsTx) previewSource(tool, agent string) approvers.PreviewSource {
 	return by
 }
 
-// requestToolPreview returns a new tool preview for a call that people decide. The preview is not made yet.
-// requestToolPreview returns nil if no tool makes one.
+// requestToolPreview returns a new tool preview, which is not made yet, for a call that people decide. If no tool makes
+// a preview, requestToolPreview returns nil.
 func (t previewsTx) requestToolPreview(tool, agent, digest string) *approvers.ToolPreview {
 	by := t.previewSource(tool, agent)
 	if by.Tool == "" {
@@ -59,8 +61,8 @@ func begun(by approvers.PreviewSource, tool, digest string) *approvers.ToolPrevi
 	}
 }
 
-// BeginPreview starts an attempt to make a request's tool preview. BeginPreview returns false if no preview can be
-// made: the request is decided, or the tool can't be called. If the tool can't be called, the card gives the reason.
+// BeginPreview starts an attempt to make a request's tool preview. ok is false if no attempt can be started, for
+// example because the request is decided or the tool can't be called. The card shows why the tool can't be called.
 // While everything is paused, BeginPreview returns ErrPaused.
 func (w *Runs) BeginPreview(ctx context.Context, request string) (p PreviewCall, ok bool, err error) {
 	err = w.update(ctx, "begin preview", func(t *tx) (err error) {
@@ -106,8 +108,9 @@ func (t previewsTx) beginPreview(request string) (p PreviewCall, ok bool, err er
 	return p, true, t.SetTimer(store.Timer{Kind: store.TimerPreview, Ref: r.ID, Due: t.now.Add(by.Within + previewLease), PutOff: t.now})
 }
 
-// previewing returns the call that makes a tool preview, or the reason why no preview can be made. If another tool
-// makes the preview, this tool must run without approval, and must accept the same arguments.
+// previewing returns the call that makes a tool preview. If no preview can be made, problem is the reason. If a tool
+// other than the requested tool makes the preview, the other tool must run without approval and accept the same
+// arguments.
 func (t previewsTx) previewing(r approvers.Request, by approvers.PreviewSource) (p PreviewCall, problem string) {
 	p = PreviewCall{
 		Request: r.ID, Conversation: r.Conversation, Turn: r.Turn, Asker: r.Facts.Asker, Digest: r.Digest, Key: "preview_" + r.Execution,
@@ -142,8 +145,9 @@ func (t previewsTx) previewing(r approvers.Request, by approvers.PreviewSource) 
 	return p, ""
 }
 
-// A companion is another tool that makes the preview. If the companion may not be called with a request's arguments,
-// mayPreview returns the reason. Otherwise mayPreview returns "".
+// mayPreview checks whether a companion may be called with a request's arguments. A companion is a tool that makes the
+// preview of another tool. If the companion may not be called, mayPreview returns the reason. If it may be called,
+// mayPreview returns "".
 func (t previewsTx) mayPreview(r approvers.Request, companion Tool) string {
 	if companion.Effect != approvers.ReadOnly {
 		return companion.Name + " is not declared to only read"
@@ -192,8 +196,8 @@ func (w *Runs) PutBackPreview(ctx context.Context, p PreviewCall) error {
 	})
 }
 
-// recoverPreviews reschedules the tool previews that an earlier process had begun. Previews can be repeated, because
-// making a preview changes nothing.
+// recoverPreviews reschedules the tool previews that an earlier process began but did not end. A preview can be
+// repeated, because it has no effects.
 func (t previewsTx) recoverPreviews(shares store.Shares) error {
 	timers, err := t.TimersIn(shares, store.TimerPreview, time.Time{}, mostRuns)
 	if err != nil {
@@ -210,7 +214,7 @@ func (t previewsTx) recoverPreviews(shares store.Shares) error {
 	return nil
 }
 
-// storeToolPreview records the result of a tool preview, and shows it.
+// storeToolPreview records the result of a tool preview, and shows the result on the card.
 func (t previewsTx) storeToolPreview(r approvers.Request, a approvers.PreviewAnswer) error {
 	if a.No == "" && a.Fault == "" {
 		a.No = t.saysNo(r, a.Text)
@@ -222,8 +226,8 @@ func (t previewsTx) storeToolPreview(r approvers.Request, a approvers.PreviewAns
 	return t.apply(r, events)
 }
 
-// saysNo evaluates the policy's condition on a preview. If the preview says that the call would fail, saysNo returns
-// the reason. Otherwise saysNo returns "". A condition that can't be evaluated counts as true.
+// saysNo evaluates the policy's condition on a preview. If the condition is true, the call would fail, and saysNo
+// returns the reason. If the condition is false, saysNo returns "". A condition that can't be evaluated counts as true.
 func (t previewsTx) saysNo(r approvers.Request, text string) string {
 	p, _ := t.policy.Tool(r.Tool, r.Agent)
 	if p.Preview.No.Eval == nil {

@@ -12,8 +12,8 @@ import (
 	"countersign/store"
 )
 
-// companion changes the policy: a read-only tool makes the previews of refunds, and a dry run makes the previews of
-// closing an account.
+// companion changes the policy so that another tool, which is read-only, makes the previews of refunds. For the tool
+// that closes accounts, a dry run of the tool itself makes the preview.
 func companion(p *approvers.Policy) {
 	p.Tools[3].Preview.By = approvers.PreviewSource{Tool: "search_orders"}
 	p.Tools[4].Preview.By = approvers.PreviewSource{Argument: "dry_run", Value: json.RawMessage("true"), Within: 20 * time.Second}
@@ -36,8 +36,9 @@ func (h *harness) preview(request string) workflow.PreviewCall {
 	return p
 }
 
-// TestPreviewByACompanion checks a preview that another tool, the companion, makes. The card is shown immediately, and
-// shows the preview when the companion has answered. The bot calls the companion with exactly the bytes that would run.
+// TestPreviewByACompanion checks a preview by a companion, which is a tool that makes the preview of another tool. The
+// card is shown immediately, and shows the preview when the companion has answered. The bot calls the companion with
+// exactly the arguments with which the requested tool would run.
 func TestPreviewByACompanion(t *testing.T) {
 	h := newPreviewHarness(t)
 	r := h.ask(`issue_refund {"amount":49.90, "order_id": "ORD-1"}`)
@@ -76,8 +77,8 @@ func TestPreviewByACompanion(t *testing.T) {
 	}
 }
 
-// TestDryRun checks that the tool itself is called for a dry run. One argument is set, and every other byte is
-// unchanged. The dry run is recorded before the tool is called.
+// TestDryRun checks a preview by a dry run of the requested tool. In a dry run, the bot sets one argument, and every
+// other byte of the arguments is unchanged. The dry run is recorded before the tool is called.
 func TestDryRun(t *testing.T) {
 	h := newPreviewHarness(t)
 	r := h.ask(`cancel_account { "user_id":"U-1" }`)
@@ -105,8 +106,8 @@ func TestDryRun(t *testing.T) {
 	}
 }
 
-// TestPreviewOfTheToolItself checks a Go tool with its own preview function. The bot calls the function if the policy
-// has no template and does not forbid this.
+// TestPreviewOfTheToolItself checks a Go tool with its own preview function. The bot calls this function only if the
+// policy has no template for the tool and does not forbid previews by the tool.
 func TestPreviewOfTheToolItself(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -140,7 +141,8 @@ func TestPreviewOfTheToolItself(t *testing.T) {
 	}
 }
 
-// TestPreviewThatCantBeMade checks that the card immediately shows the reason, and that no tool is called.
+// TestPreviewThatCantBeMade checks calls for which no preview can be made. The card immediately shows the reason, and
+// no tool is called.
 func TestPreviewThatCantBeMade(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -207,8 +209,8 @@ func TestPreviewOfAnEdit(t *testing.T) {
 	}
 }
 
-// TestDecidedBeforeThePreview checks that the decision records that the preview was missing. No other preview is made,
-// and a late preview changes nothing.
+// TestDecidedBeforeThePreview checks a request that is decided before its preview is made. The decision records that
+// the preview was missing. No other preview is made, and a late preview changes nothing.
 func TestDecidedBeforeThePreview(t *testing.T) {
 	h := newPreviewHarness(t)
 	r := h.ask(`issue_refund {"amount":49.90}`)
@@ -230,8 +232,8 @@ func TestDecidedBeforeThePreview(t *testing.T) {
 	h.run(r.Execution, "refunded")
 }
 
-// TestPreviewAfterACrash checks that a preview immediately begins again, because a preview only reads. After three
-// crashes, the preview counts as impossible.
+// TestPreviewAfterACrash checks a preview that a crash of the process interrupted. The preview is immediately tried
+// again, because a preview has no effects. After three crashes, the card says that no preview can be made.
 func TestPreviewAfterACrash(t *testing.T) {
 	h := newPreviewHarness(t)
 	r := h.ask(`issue_refund {"amount":49.90}`)
@@ -252,8 +254,8 @@ func TestPreviewAfterACrash(t *testing.T) {
 	}
 }
 
-// TestPreviewWhilePaused checks that no tool makes a preview during a pause. An interrupted preview begins again after
-// the pause, and the interruption does not count as a try.
+// TestPreviewWhilePaused checks that no tool makes a preview during a pause. A preview that the pause interrupted is
+// made after the pause, and the interrupted attempt does not count as a try.
 func TestPreviewWhilePaused(t *testing.T) {
 	h := newPreviewHarness(t)
 	r := h.ask(`issue_refund {"amount":49.90}`)
@@ -272,7 +274,8 @@ func TestPreviewWhilePaused(t *testing.T) {
 	}
 }
 
-// TestPreviewMasksSecrets checks that the companion gets the real value. People see the preview without this value.
+// TestPreviewMasksSecrets checks a preview of a call with a masked value. The companion, which makes the preview, gets
+// the real value. People see the preview without this value.
 func TestPreviewMasksSecrets(t *testing.T) {
 	h := newPreviewHarness(t)
 	h.policy.Store(policy("policy-1", companion, func(p *approvers.Policy) { p.Tools[3].Secrets = []string{"iban"} }))
@@ -290,8 +293,7 @@ func TestPreviewMasksSecrets(t *testing.T) {
 	}
 }
 
-// TestPreviewOfAPolicyThatChanged checks that the current policy decides whether a tool makes the preview, and which
-// tool.
+// TestPreviewOfAPolicyThatChanged checks that the current policy determines which tool makes the preview, if any.
 func TestPreviewOfAPolicyThatChanged(t *testing.T) {
 	h := newPreviewHarness(t)
 	r := h.ask(`issue_refund {"amount":49.90}`)
@@ -315,7 +317,7 @@ func TestNoPreviewWhereNobodyIsAsked(t *testing.T) {
 	h.run(c.Execution, "updated")
 }
 
-// TestPreviewAgain checks that people get a new preview when they ask again for a call with an unknown outcome.
+// TestPreviewAgain checks that the request for another run of a call with an unknown outcome gets a new preview.
 func TestPreviewAgain(t *testing.T) {
 	h := newPreviewHarness(t)
 	r := h.ask(`issue_refund {"amount":49.90}`)
@@ -335,8 +337,8 @@ func TestPreviewAgain(t *testing.T) {
 	h.ok(h.Runs.EndPreview(h.ctx(), h.preview(again.ID), approvers.PreviewAnswer{Text: "it is refunded already"}))
 }
 
-// TestPreviewRefusesWhen checks the policy's condition on a preview. If the preview meets the condition, it says that
-// the call would fail. A condition that can't be evaluated counts as met.
+// TestPreviewRefusesWhen checks the policy's condition on a preview. If the preview meets the condition, the card says
+// that the call would fail. A condition that can't be evaluated counts as met.
 func TestPreviewRefusesWhen(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"left": 50}`: "", `{"left": 10, "message": "Only 10 is left"}`: "Only 10 is left", `{"left": 10}`: "by the policy's condition preview.left < args.amount",
@@ -368,8 +370,8 @@ func TestPreviewRefusesWhen(t *testing.T) {
 	}
 }
 
-// TestMadePreview checks a call for which the policy has no preview template. The sentence is then made from the tool's
-// name and the arguments.
+// TestMadePreview checks a call for which the policy has no preview template. The preview sentence is then made from
+// the tool's title and the arguments.
 func TestMadePreview(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) { p.Tools[3].Preview = approvers.Preview{} }))

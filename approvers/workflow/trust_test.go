@@ -12,7 +12,7 @@ import (
 	"countersign/store"
 )
 
-// ran lets alice get a refund that lead approves unchanged, and runs it.
+// h.ran makes alice ask for a refund, which lead approves unchanged, and runs the call.
 func (h *harness) ran(amount int) approvers.Request {
 	h.t.Helper()
 	r := h.ask(fmt.Sprintf(`issue_refund {"amount":%d,"currency":"USD"}`, amount))
@@ -22,7 +22,7 @@ func (h *harness) ran(amount int) approvers.Request {
 	return r
 }
 
-// streak is the number of consecutive calls of issue_refund that were approved unchanged.
+// h.streak returns the number of consecutive calls of issue_refund that were approved unchanged.
 func (h *harness) streak() int {
 	h.t.Helper()
 	return readStore(h, func(r store.Reader) (int, error) {
@@ -44,8 +44,9 @@ func trusting(t *testing.T) *harness {
 	return h
 }
 
-// TestAGrantIsOffered checks three calls in a row that were approved unchanged. The bot then offers a grant to the lead
-// of the approving role. No call runs under the grant until the lead has accepted the offer.
+// TestAGrantIsOffered checks that the bot offers a grant after three consecutive calls of a tool were approved
+// unchanged. The offer goes to the lead of the approving role. Calls run under the grant only after the lead has
+// accepted the offer.
 func TestAGrantIsOffered(t *testing.T) {
 	h := trusting(t)
 	for _, amount := range []int{20, 120, 3} {
@@ -85,8 +86,8 @@ func TestAGrantIsOffered(t *testing.T) {
 	}
 }
 
-// TestAnOfferLapses checks that an offer lapses after a day. An answer that arrived before that time counts, even if it
-// is handled very late.
+// TestAnOfferLapses checks that an offer lapses after a day. An answer that arrived within the day counts, even if the
+// answer is handled later.
 func TestAnOfferLapses(t *testing.T) {
 	h := trusting(t)
 	for range 3 {
@@ -119,8 +120,8 @@ func TestAnOfferLapses(t *testing.T) {
 	wantDenied(t, err, approvers.DeniedResolved)
 }
 
-// TestOneOfferAtATime checks that no second offer is made while an offer is open. The same applies while a grant from
-// an accepted offer is valid.
+// TestOneOfferAtATime checks that the bot makes no second offer while an offer is open, or while the grant from an
+// accepted offer is valid.
 func TestOneOfferAtATime(t *testing.T) {
 	h := trusting(t)
 	for range 7 {
@@ -139,8 +140,8 @@ func TestOneOfferAtATime(t *testing.T) {
 	}
 }
 
-// TestWhatEndsTheStreak lists the events that end the streak, because they show that a person must check the calls.
-// TestWhatEndsTheStreak also lists events that do not end the streak.
+// TestWhatEndsTheStreak lists events that end a tool's streak of unchanged approvals, and events that do not end it. An
+// event ends the streak if it shows that a person must check the calls.
 func TestWhatEndsTheStreak(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -210,8 +211,8 @@ func TestWhatEndsTheStreak(t *testing.T) {
 	}
 }
 
-// TestARunUnderAGrantEarnsNothing checks that a run under a grant does not extend the streak, because nobody approved
-// this run. A failed run ends the streak.
+// TestARunUnderAGrantEarnsNothing checks that a successful run under a grant does not extend the streak of approved
+// calls, because nobody approved the run. A failed run under a grant ends the streak.
 func TestARunUnderAGrantEarnsNothing(t *testing.T) {
 	h := trusting(t)
 	h.granted(3)

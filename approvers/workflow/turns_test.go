@@ -9,8 +9,8 @@ import (
 	"countersign/store"
 )
 
-// TestTurns checks a person who got the card before their stage began. The person is told once, when the stage begins.
-// If a person's card comes with the stage, the person is not told.
+// TestTurns checks the notice to a person who got the card before the person's stage began. The person gets one notice
+// when the stage begins. A person who gets the card when the stage begins gets no notice.
 func TestTurns(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":900}`)

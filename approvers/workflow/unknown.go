@@ -13,11 +13,12 @@ import (
 	"countersign/store"
 )
 
-// maxTries limits how often an execution is run if the process stops during each run.
+// maxTries is the maximum number of runs of one execution. An execution runs again only if the process stopped during
+// its last run.
 const maxTries = 5
 
-// recover handles an execution whose process stopped during its run. If a second run could take effect again, the bot
-// does not run the execution again. The outcome of the execution is then unknown, and people are asked.
+// recover handles an execution whose process stopped during its run. If a second run could have a second effect, the
+// execution is not run again. The outcome is then unknown, and the bot asks people.
 func (t runsTx) recover(e *approvers.Execution) (bool, error) {
 	if err := t.questions.cancelElicitations(e.ID, whyStopped); err != nil {
 		return false, err
@@ -32,7 +33,8 @@ func (t runsTx) recover(e *approvers.Execution) (bool, error) {
 	return false, t.markUnknown(*e, approvers.LossStopped)
 }
 
-// repeatable reports whether the bot may repeat a run whose process stopped. Only a caller can repeat its run.
+// repeatable reports whether the bot may repeat a run whose process stopped. If a caller runs the call, the bot can't
+// repeat the run.
 func repeatable(e approvers.Execution) bool {
 	if e.Caller != "" {
 		return false
@@ -40,9 +42,9 @@ func repeatable(e approvers.Execution) bool {
 	return e.Effect != approvers.Unprotected && e.Tries < maxTries
 }
 
-// MarkInterrupted marks interrupted runs that can't be repeated as unknown. A bot does the same when it starts and
-// claims such runs. MarkInterrupted is for commands that use the store alone and run no tools. If there are no such
-// runs, MarkInterrupted writes nothing.
+// MarkInterrupted marks interrupted runs that can't be repeated as unknown. A running bot marks these runs when it
+// claims them. MarkInterrupted is for commands that use the store while no bot runs. If all interrupted runs can be
+// repeated, MarkInterrupted writes nothing.
 func (w *Runs) MarkInterrupted(ctx context.Context) error {
 	found := true
 	err := w.Store.View(ctx, func(r store.Reader) error {
@@ -64,7 +66,7 @@ func (w *Runs) MarkInterrupted(ctx context.Context) error {
 	})
 }
 
-// cutRuns returns interrupted runs that the bot must not run again.
+// cutRuns returns the interrupted runs that can't be repeated.
 func cutRuns(r store.Reader) (cut []approvers.Execution, err error) {
 	timers, err := r.Timers(store.TimerRun, mostRuns)
 	if err != nil {
@@ -82,8 +84,8 @@ func cutRuns(r store.Reader) (cut []approvers.Execution, err error) {
 	return cut, nil
 }
 
-// MarkUnknown records that a run ended with an unknown outcome, because the tool does not know whether it took effect.
-// People are asked for the outcome.
+// MarkUnknown records that a run ended with an unknown outcome, because the tool could not tell whether the call took
+// effect. The bot asks people for the outcome.
 func (w *Runs) MarkUnknown(ctx context.Context, execution string) error {
 	return w.record(ctx, "mark unknown", func(t *tx) error {
 		e, err := t.Execution(execution)
@@ -151,13 +153,14 @@ func (w *Runs) PutBack(ctx context.Context, execution string) error {
 	})
 }
 
-// mostRuns limits the runs of earlier processes that one transaction reads. Far fewer runs can be in progress at the
-// same time. A run beyond the limit is recovered when its lease ends.
+// mostRuns is the maximum number of runs of earlier processes that Recover reads. Normally, far fewer runs are in
+// progress at the same time. A run beyond the limit is recovered when its lease ends.
 const mostRuns = 10_000
 
-// At the start, Recover is called with all shares. Later it is called with the shares that this process takes over.
-// Recover looks for interrupted executions. The store has such an execution as running, but this process has no handler
-// for it. Recover makes these executions, and unfinished tool previews, due immediately.
+// Recover finds executions that were interrupted in an earlier process: the store has the execution as running, but
+// this process has no handler for the execution. Recover makes these executions and unfinished tool previews due
+// immediately. shares are the shares of timers that this process has taken over. If no other process uses the store,
+// these are all shares.
 func (w *Runs) Recover(ctx context.Context, shares store.Shares) error {
 	return w.update(ctx, "recover", func(t *tx) error {
 		timers, err := t.TimersIn(shares, store.TimerRun, time.Time{}, mostRuns)
@@ -183,10 +186,10 @@ func (w *Runs) Recover(ctx context.Context, shares store.Shares) error {
 	})
 }
 
-// Report is a person's report about a run whose outcome is unknown.
+// Report is what a person reports about a run whose outcome is unknown.
 type Report string
 
-// The reports.
+// These are the possible reports.
 const (
 	Happened Report = "happened" // it took effect; Click.Reason has the result
 	DidNot   Report = "did_not"
@@ -281,8 +284,8 @@ func (t runsTx) report(c Click, what Report) (*approvers.Denied, error) {
 	return nil, t.runs.returnResult(e)
 }
 
-// If a person may not report on an execution, mayReport returns a denial. Otherwise mayReport returns nil. The operator
-// at the command line may always report.
+// mayReport returns a denial if a person may not report on an execution. The operator at the command line may always
+// report.
 func (t runsTx) mayReport(e approvers.Execution, who approvers.Identity) (*approvers.Denied, error) {
 	if who.ID.Login() != "" {
 		return nil, nil // no denial: the operator can find out what the tool did
@@ -308,7 +311,7 @@ func (t runsTx) mayReport(e approvers.Execution, who approvers.Identity) (*appro
 	return denied, nil
 }
 
-// leave tells the model that the outcome is unknown. People may still report on it later.
+// t.leave tells the model that the outcome of a run is unknown. People may report the outcome later.
 func (t runsTx) leave(e approvers.Execution) error {
 	if err := t.ClearTimer(store.TimerLeave, e.ID); err != nil {
 		return err
@@ -316,8 +319,8 @@ func (t runsTx) leave(e approvers.Execution) error {
 	return t.returnResult(e)
 }
 
-// If nobody reports an outcome in time, LeaveUnknown tells the model that the outcome is unknown. Reports that were
-// received before the deadline are handled first.
+// LeaveUnknown tells the model that the outcome of a run is unknown, because nobody reported it in time. LeaveUnknown
+// waits until reports that were received before the deadline are handled.
 func (w *Runs) LeaveUnknown(ctx context.Context, timer store.Timer) error {
 	return w.update(ctx, "leave", func(t *tx) error {
 		e, err := t.Execution(timer.Ref)
@@ -337,10 +340,10 @@ func (w *Runs) LeaveUnknown(ctx context.Context, timer store.Timer) error {
 }
 
 // RetryUnknown requests another run of a call whose outcome is unknown. RetryUnknown creates a new execution and a new
-// request. The request goes through all stages of the current policy, even if the call would now run without approval.
-// The earlier run's outcome stays unknown, and can still be reported. The call can have only one result, which comes
-// from the new request. Therefore RetryUnknown is denied if the model already has a result, or if an earlier retry is
-// open. The people who may report the outcome may also ask for a retry.
+// request. People must approve the new request, even if the current policy lets the call run without approval. The
+// outcome of the earlier run stays unknown, and people can report it later. The call can have only one result, which
+// comes from the new request. Therefore RetryUnknown is denied if the call has a result, or if an earlier retry is
+// open. Each person who may report the outcome may also request a retry.
 func (w *Runs) RetryUnknown(ctx context.Context, c Click) error {
 	return w.click(ctx, "ask again", c, func(t *tx) (*approvers.Denied, error) {
 		e, denied, err := t.runs.reportable(c)
@@ -357,7 +360,8 @@ func (w *Runs) RetryUnknown(ctx context.Context, c Click) error {
 	})
 }
 
-// reportable reads the execution of a click, if its outcome is unknown and the person may report it.
+// reportable reads the execution that a click names. If its outcome is not unknown, or the person may not report the
+// outcome, reportable returns a denial.
 func (t runsTx) reportable(c Click) (approvers.Execution, *approvers.Denied, error) {
 	e, err := t.Execution(c.Execution)
 	if errors.Is(err, store.ErrNotFound) {
@@ -449,8 +453,9 @@ func (t runsTx) stillAdmissible(agent string, e approvers.Execution) (Tool, map[
 	return tool, args, ""
 }
 
-// newRetry returns the request for a retry. It has the same requesters, and the approvers' edits. If the earlier
-// request was in a bundle, the retry gets its own card at the same address.
+// newRetry returns the request for a retry. The new request has the requesters of the earlier request, and the
+// arguments with the approvers' edits. If the earlier request was in a bundle, the new request gets its own card at the
+// same address.
 func (t runsTx) newRetry(turn approvers.Turn, call store.Call, e approvers.Execution, who approvers.Identity) (r approvers.Request, err error) {
 	conv, err := t.Conversation(call.Conversation)
 	if err != nil {
@@ -474,7 +479,7 @@ func (t runsTx) newRetry(turn approvers.Turn, call store.Call, e approvers.Execu
 	return r, err
 }
 
-// changedEarlier refreshes the messages about the earlier run of a retry.
+// changedEarlier schedules an update of the messages about the earlier run of a retry.
 func (t runsTx) changedEarlier(r approvers.Request) error {
 	if r.Retry == nil {
 		return nil
@@ -491,7 +496,7 @@ func (t runsTx) changedEarlier(r approvers.Request) error {
 	return t.outbox.changedRef(e.ID)
 }
 
-// superseded records a person's report about a run whose call is being retried. If the report says that the run
+// t.superseded handles a person's report about a run whose call is being retried. If the report says that the run
 // succeeded, the open retry is voided and the model gets the reported result. For any other report, the people who
 // decide the retry are notified.
 func (t runsTx) superseded(e approvers.Execution, call store.Call) error {

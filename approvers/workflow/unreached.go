@@ -13,15 +13,16 @@ import (
 	"countersign/store"
 )
 
-// Slack may refuse every card of a request. For example, a permission is missing, or the bot was not invited. In this
-// case, no person who may decide the request can see it. Therefore the requesters and the operator are notified, and
-// the next lead is asked immediately. The bot tries the cards again after growing delays, and when the cause may be
-// gone (RetryUnreached).
+// Slack may refuse every card of a request, for example because the bot was not invited to the channel. The request is
+// then unreached: no person who may decide the request can see it. In this case, the bot notifies the requesters and
+// the operator, and asks the next lead immediately. The bot tries the cards again after growing delays, and when
+// RetryUnreached is called.
 
 // firstRetry is the delay before refused cards are tried again. The delay doubles with each try.
 const firstRetry = time.Minute
 
-// After Slack has shown or refused a card, updateUnreached checks whether people can see the card's requests.
+// updateUnreached checks whether people can see a card's requests. updateUnreached is called after Slack has shown or
+// refused the card.
 func (t cardsTx) updateUnreached(s store.OutboxMessage) error {
 	var requests []approvers.Request
 	var err error
@@ -96,7 +97,7 @@ func (t cardsTx) updateUnreachedOf(r approvers.Request) error {
 	return nil
 }
 
-// cardsOfStage returns the cards that were addressed to the people of a request's stage.
+// cardsOfStage returns the cards that were addressed to the approvers of a request's current stage.
 func (t cardsTx) cardsOfStage(r approvers.Request) ([]store.OutboxMessage, error) {
 	messages, err := t.reposts.cardsOf(r)
 	places := t.places(r)
@@ -105,8 +106,8 @@ func (t cardsTx) cardsOfStage(r approvers.Request) ([]store.OutboxMessage, error
 	}), err
 }
 
-// roots returns the refused cards at the addresses that the policy names. The function leaves out the copies for single
-// people.
+// t.roots returns the refused cards at the addresses that the policy names. t.roots leaves out the copies that went to
+// the members of a role or a group.
 func (t cardsTx) roots(r approvers.Request, messages []store.OutboxMessage) (roots []store.OutboxMessage) {
 	places := t.places(r)
 	for _, s := range messages {
@@ -117,7 +118,8 @@ func (t cardsTx) roots(r approvers.Request, messages []store.OutboxMessage) (roo
 	return roots
 }
 
-// tryAgain shows a refused card, answer or question again. A card for a role or a group goes to its current members.
+// tryAgain shows a refused card, answer or question again. A card for a role or a group goes to the current members of
+// the role or group.
 func (t cardsTx) tryAgain(s store.OutboxMessage) error {
 	s.State = store.OutboxWanted
 	s.Revision++
@@ -130,8 +132,8 @@ func (t cardsTx) tryAgain(s store.OutboxMessage) error {
 	return t.outbox.showNow(s)
 }
 
-// When the timer of a refused message is due, retryCard tries the message again. The message is an answer, a question,
-// or a card of a request that nobody can see yet.
+// retryCard tries a refused message again when the message's timer is due. The message is an answer, a question, or a
+// card of an unreached request.
 func (t cardsTx) retryCard(s store.OutboxMessage) error {
 	if isAnswer(s) || isQuestion(s) {
 		return t.retryAnswer(s)
@@ -143,7 +145,7 @@ func (t cardsTx) retryCard(s store.OutboxMessage) error {
 	return t.tryAgain(s)
 }
 
-// isUnreached reports whether a card belongs to a request that nobody can see.
+// isUnreached reports whether a card belongs to an unreached request.
 func (t cardsTx) isUnreached(s store.OutboxMessage) (bool, error) {
 	if s.Kind == store.OutboxBundle {
 		requests, err := t.bundled(s)
@@ -156,9 +158,9 @@ func (t cardsTx) isUnreached(s store.OutboxMessage) (bool, error) {
 	return r.ReachesNobody(), err
 }
 
-// RetryUnreached tries all refused cards, answers and questions again, because the cause may be gone. RetryUnreached
-// also retries deliveries whose sender Slack did not name. RetryUnreached skips the cards of requests that people can
-// see.
+// RetryUnreached tries all refused answers and questions again, and the cards of unreached requests. RetryUnreached
+// also retries deferred deliveries. The bot calls RetryUnreached when the cause of a refusal may have been corrected,
+// for example when the bot starts.
 func (w *Outbox) RetryUnreached(ctx context.Context) error {
 	var unreached []approvers.Request
 	err := w.Store.View(ctx, func(r store.Reader) (err error) {
@@ -193,7 +195,8 @@ func (t cardsTx) retryRequest(request string) error {
 	return nil
 }
 
-// If a role's card was refused, expandAgain schedules its copies again.
+// expandAgain tries the card of a role again after Slack refused a member's copy. The card goes to the role's current
+// members.
 func (t cardsTx) expandAgain(s store.OutboxMessage, role string) error {
 	if unreached, err := t.isUnreached(s); err != nil || !unreached {
 		return err

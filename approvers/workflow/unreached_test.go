@@ -10,7 +10,8 @@ import (
 	"countersign/store"
 )
 
-// refuse lets Slack refuse every waiting message of a request, until no message waits.
+// refuse acts as Slack, and refuses all waiting outbox messages of a request. A refusal may add messages, so refuse
+// repeats the refusal until no message waits.
 func (h *harness) refuse(request string, members ...string) {
 	h.t.Helper()
 	for waits := true; waits; {
@@ -29,15 +30,16 @@ func (h *harness) refuse(request string, members ...string) {
 	}
 }
 
-// noLead is a policy without a lead above the team lead.
+// noLead changes a policy so that the team lead has no lead.
 func noLead(p *approvers.Policy) {
 	for i := range p.Approvers {
 		p.Approvers[i].Lead = ""
 	}
 }
 
-// TestNobodyCanSeeTheCard: the request immediately records that nobody can see its card. The bot tries the card again
-// after growing pauses. When the request expires, the reason names the cause.
+// TestNobodyCanSeeTheCard checks a request whose card Slack refuses at all addresses. The request immediately records
+// that nobody can see the card. The bot tries the card again after growing delays. When the request expires, the reason
+// names the cause.
 func TestNobodyCanSeeTheCard(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", noLead))
@@ -71,8 +73,8 @@ func TestNobodyCanSeeTheCard(t *testing.T) {
 	}
 }
 
-// TestACardThatIsShownAgain checks that a request no longer counts as unseen when Slack finally shows its card. If the
-// request then expires, the reason is that nobody decided.
+// TestACardThatIsShownAgain checks a refused card that Slack finally shows. The request then counts as seen. If the
+// request expires later, the reason is that nobody decided.
 func TestACardThatIsShownAgain(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", noLead))
@@ -95,8 +97,8 @@ func TestACardThatIsShownAgain(t *testing.T) {
 	}
 }
 
-// TestRetriesOutOfTurn: an answer is tried early because the cause may be gone. This try does not change the pauses
-// between later tries.
+// TestRetriesOutOfTurn checks that an early retry of a refused answer does not change the delays between the later
+// retries.
 func TestRetriesOutOfTurn(t *testing.T) {
 	h := newHarness(t)
 	said := h.say(alice, "one")
@@ -124,7 +126,8 @@ func TestRetriesOutOfTurn(t *testing.T) {
 	}
 }
 
-// TestTheLeadIfNobodyCanSeeTheCard: the lead is asked immediately, and not after escalate_after.
+// TestTheLeadIfNobodyCanSeeTheCard checks that the lead is asked immediately if nobody can see the card, without
+// waiting for escalate_after.
 func TestTheLeadIfNobodyCanSeeTheCard(t *testing.T) {
 	h := newHarness(t)
 	r := h.requestIn(h.say(alice, "one").Turn, `issue_refund {"amount":1}`)
@@ -140,8 +143,8 @@ func TestTheLeadIfNobodyCanSeeTheCard(t *testing.T) {
 	}
 }
 
-// TestARefusedQuestionIsAskedLater: Slack refuses a question in the thread and by direct message. The bot tries to post
-// it again as long as people can answer the question.
+// TestARefusedQuestionIsAskedLater checks a question that Slack refuses in the thread and by direct message. The bot
+// tries to post the question again as long as people can answer it.
 func TestARefusedQuestionIsAskedLater(t *testing.T) {
 	h := newHarness(t)
 	_, c := h.askPeople()

@@ -12,7 +12,8 @@ import (
 	"countersign/store"
 )
 
-// ranStep runs a turn whose only step is never shown. If late is set, the step's message is postponed.
+// ranStep runs a turn whose only step is never shown in Slack. If late is set, Slack has asked the bot to postpone the
+// step's message.
 func (h *harness) ranStep(late bool) (turn string, step store.OutboxMessage) {
 	h.t.Helper()
 	call := h.propose(h.say(alice, "please").Turn, `search_orders {"q":"Roswell"}`)[0]
@@ -32,8 +33,9 @@ func (h *harness) ranStep(late bool) (turn string, step store.OutboxMessage) {
 	return call.Turn, h.message(step.ID)
 }
 
-// An answer describes the steps that had no message yet, so these steps need no message. When the answer is rendered
-// again, it still describes these steps. When a step's texts are erased, the answer no longer shows them.
+// An answer describes the steps that have no message in Slack, so the bot posts no messages about these steps later. A
+// later rendering of the answer also describes these steps. When a step's texts are erased, the answer is rendered
+// without them.
 func TestAnswerTellsOfAStep(t *testing.T) {
 	h := newHarness(t)
 	var events []workflow.Event
@@ -75,7 +77,7 @@ func TestAnswerTellsOfAStep(t *testing.T) {
 	}
 }
 
-// If a step has its own message before the answer, the answer does not describe the step again.
+// If Slack shows a step's own message before the answer, the answer does not describe the step.
 func TestAnswerTellsOfNothingTwice(t *testing.T) {
 	h := newHarness(t)
 	turn, _ := h.ranStep(false)

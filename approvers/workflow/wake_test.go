@@ -8,8 +8,8 @@ import (
 	"countersign/store/jobs"
 )
 
-// A workflow is idle only when no timer is due and no worker is busy. If only the last timer is gone, the workflow is
-// not idle yet. If a jump of the clock makes work due, a wake-up does this work immediately.
+// A workflow is idle only when no timer is due and no worker is busy. While a worker handles the last timer, the
+// workflow is not idle. If the clock is set forward, Wake makes the workers immediately do the work that is then due.
 func TestIdleAndWake(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":10}`)

@@ -18,15 +18,15 @@ import (
 )
 
 // If the policy has a webhook for a caller, each change of the caller's request sets a timer in the same transaction.
-// The timer's handler reads the request and sends its latest change. So the bot never sends an earlier change that was
-// not delivered. The request's record names the last delivered change. A change is delivered twice only if the process
-// ends between the delivery and its record.
+// The timer's handler reads the request and delivers its latest change. If several changes happen before a delivery,
+// only the latest change is delivered. The store records the last change that was delivered. A change is delivered
+// twice only if the process ends after the delivery and before the store records it.
 //
-// If a delivery fails, its timer tries again with growing delays. The client's other deliveries wait for some time. A
-// webhook is switched off if it answers 410, or if no delivery succeeds for a long time. The webhook stays off until
-// its lines in the policy change or an operator switches it on again.
+// If a delivery fails, the bot tries again after growing delays. After a failure, the client's other deliveries also
+// wait for a short time. A webhook is switched off if it answers 410, or if no delivery succeeds for a long time. The
+// webhook stays off until its settings in the policy change, or until an operator switches it on.
 
-// Delays of deliveries.
+// These constants are the delays between the tries of webhook deliveries.
 const (
 	webhookFirstDelay  = 5 * time.Second    // before the second try of a delivery; each further delay is four times as long
 	webhookMostDelay   = time.Hour          //
@@ -72,8 +72,8 @@ func (t callersTx) announceChanges() error {
 	return nil
 }
 
-// Told records that a webhook has received a change. It clears the timer, unless there is a newer change. If key is
-// empty, there was nothing to deliver.
+// Told records that a webhook has received a change. key identifies the change. If key is empty, there was no change to
+// deliver. Told clears the timer. If there is a newer change, Told keeps the timer.
 func (w *Callers) Told(ctx context.Context, timer store.Timer, target, key string) error {
 	return w.update(ctx, "a webhook was told", func(t *tx) error {
 		_, still, err := jobs.Reread(t, timer)
@@ -107,14 +107,14 @@ func (w *Callers) Told(ctx context.Context, timer store.Timer, target, key strin
 	})
 }
 
-// WebhookFailure is a delivery that failed.
+// WebhookFailure describes why a webhook delivery failed.
 type WebhookFailure struct {
 	Why   string
 	Gone  bool          // the receiver wants no more deliveries
 	After time.Duration // the receiver asks for this delay; zero: it asks for none
 }
 
-// NotTold records a failed delivery, and sets its timer for the next try. After the last try, it sets no timer.
+// NotTold records a failed delivery, and sets the timer for the next try. After the last try, NotTold clears the timer.
 func (w *Callers) NotTold(ctx context.Context, timer store.Timer, target string, f WebhookFailure) error {
 	return w.update(ctx, "a webhook was not told", func(t *tx) error {
 		known, s, err := settings.ReadWebhook(t, timer.Lane, target)
@@ -150,7 +150,7 @@ func (w *Callers) NotTold(ctx context.Context, timer store.Timer, target string,
 	})
 }
 
-// webhookTried returns the sum of the delays between tries.
+// webhookTried returns the sum of the delays after the given number of failed tries.
 func webhookTried(tries int) (sum time.Duration) {
 	for n := range tries {
 		sum += min(webhookFirstDelay<<min(2*n, 20), webhookMostDelay)
@@ -181,8 +181,8 @@ func (t callersTx) putWebhook(s store.Setting, w settings.Webhook) (err error) {
 // ErrNoWebhook means that the policy has no webhook for a client.
 var ErrNoWebhook = errors.New("workflow: the client has no webhook")
 
-// ResumeWebhook switches a client's webhook on, and makes the waiting deliveries due now. If the webhook works,
-// ResumeWebhook returns ErrNotDue.
+// ResumeWebhook switches a client's webhook on, and makes the client's waiting deliveries due now. If the webhook has
+// no failures, ResumeWebhook returns ErrNotDue.
 func (w *Callers) ResumeWebhook(ctx context.Context, name string) error {
 	return w.update(ctx, "resume a webhook", func(t *tx) error {
 		client, ok := t.policy.Client(name)
@@ -213,6 +213,6 @@ func (w *Callers) ResumeWebhook(ctx context.Context, name string) error {
 	})
 }
 
-// When a webhook is switched on, mostResumed limits how many deliveries are tried at the same time. More deliveries are
+// mostResumed is the maximum number of waiting deliveries that ResumeWebhook reads. Deliveries beyond the limit are
 // tried at their scheduled times.
 const mostResumed = 1000

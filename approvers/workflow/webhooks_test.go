@@ -15,18 +15,19 @@ import (
 
 var hook = approvers.Webhook{URL: "https://ci.example.com/hook", Secrets: []string{"SECRET"}}
 
-// newWebhookHarness is a caller harness whose client ci has a webhook.
+// newWebhookHarness returns a harness whose policy has a webhook for the client ci.
 func newWebhookHarness(t testing.TB) *harness {
 	return newCallerHarness(t, func(p *approvers.Policy) { p.Clients[0].Webhook = &hook })
 }
 
-// toTell returns the timers of deliveries.
+// toTell returns the timers of webhook deliveries.
 func (h *harness) toTell() []store.Timer {
 	h.t.Helper()
 	return readStore(h, func(r store.Reader) ([]store.Timer, error) { return r.Timers(store.TimerWebhook, 100) })
 }
 
-// tells makes the due deliveries as the gateway does, and returns their types and statuses.
+// h.tells makes the due webhook deliveries, as the gateway does. h.tells returns the types and statuses of the
+// deliveries.
 func (h *harness) tells() (told []string) {
 	h.t.Helper()
 	for _, timer := range h.toTell() {
@@ -57,8 +58,9 @@ func (h *harness) webhook() settings.Webhook {
 	return w
 }
 
-// Each change by anyone except the caller is delivered once. The timer of a delivery is set in the transaction of the
-// change. Changes by the caller set no timer. Changes for a client without a webhook also set no timer.
+// If somebody other than the caller changes a caller's request, the change is delivered once to the caller's webhook.
+// The transaction of the change sets the timer of the delivery. Changes by the caller itself, and changes for a client
+// without a webhook, set no timer.
 func TestWebhookChanges(t *testing.T) {
 	h := newWebhookHarness(t)
 	id := h.callerAsks(callerCall("1", `issue_refund {"amount": 5}`))
@@ -119,8 +121,9 @@ func TestWebhookChanges(t *testing.T) {
 	h.wantTold("approved again", "request.decided approved")
 }
 
-// A process may end between the commit and the delivery, or between the delivery and its record. Then the change is
-// delivered again with the same key. If the request changes during a delivery, the new change is delivered afterwards.
+// The process may end after the commit of a change and before the delivery, or after the delivery and before its
+// record. The next process then delivers the change with the same key. If the request changes during a delivery, the
+// new change is delivered afterwards.
 func TestWebhookIsDurable(t *testing.T) {
 	h := newWebhookHarness(t)
 	id := h.callerAsks(callerCall("1", `issue_refund {"amount": 5}`))
@@ -146,9 +149,9 @@ func TestWebhookIsDurable(t *testing.T) {
 	}
 }
 
-// A failed delivery is tried again, less and less often. The client's other deliveries are also delayed. The webhook is
-// switched off after days without a success, or if the receiver asks for this. The webhook stays off until the policy
-// changes the webhook, or an operator resumes it.
+// A failed webhook delivery is tried again after growing delays. The client's other deliveries are also delayed. The
+// webhook is switched off after days without a success, or if the receiver answers that it wants no more deliveries.
+// The webhook stays off until the policy changes the webhook, or an operator resumes it.
 func TestWebhookFails(t *testing.T) {
 	h := newWebhookHarness(t)
 	fail := func(f workflow.WebhookFailure) (tries int, delay time.Duration) {
@@ -206,7 +209,7 @@ func TestWebhookFails(t *testing.T) {
 	}
 	h.ok(h.Callers.ResumeWebhook(h.ctx(), "ci"))
 
-	// If one delivery always fails while others succeed, only this delivery is given up.
+	// If one delivery always fails while other deliveries succeed, only the failing delivery is given up.
 	approved("3")
 	for tries := 1; tries > 0; {
 		if tries, _ = fail(broken); tries > 0 {

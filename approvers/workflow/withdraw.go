@@ -30,8 +30,8 @@ func (w *Requests) Withdraw(ctx context.Context, c Click) (approvers.Request, er
 	return out, err
 }
 
-// WithdrawAll withdraws all calls for which a turn waits. WithdrawAll gives the messages that wait for the turn's end
-// to the model. A requester, or the author of one of these messages, can do this.
+// WithdrawAll withdraws all calls for which a turn waits. The model then reads the messages that waited for the end of
+// the turn. A requester of the turn, or the author of a waiting message, can withdraw the calls.
 func (w *Requests) WithdrawAll(ctx context.Context, c Click) error {
 	return w.click(ctx, "withdraw all", c, func(t *tx) (*approvers.Denied, error) {
 		turn, err := t.Turn(c.Turn)
@@ -74,7 +74,7 @@ func (w *Requests) WithdrawAll(ctx context.Context, c Click) error {
 	})
 }
 
-// queued lists the messages that wait for a turn to end.
+// t.queued lists the messages that wait for the current turn of a conversation to end.
 func (t turnsTx) queued(conversation string) ([]store.Message, error) {
 	messages, err := t.Messages(conversation, 0)
 	if err != nil {
@@ -99,8 +99,8 @@ func (t turnsTx) takeQueued(turn approvers.Turn, queued []store.Message) (approv
 	return turn, nil
 }
 
-// withdrawCall ends the wait for one call. withdrawCall withdraws the call's request. If the outcome of the call's run
-// is unknown, withdrawCall tells the model so.
+// withdrawCall ends a turn's wait for one call. If the call has an open request, withdrawCall withdraws the request. If
+// the outcome of the call's run is unknown, withdrawCall tells the model that the outcome is unknown.
 func (t turnsTx) withdrawCall(call store.Call, c Click, why string) (*approvers.Denied, error) {
 	if call.Request != "" {
 		r, err := t.Request(call.Request)

@@ -18,19 +18,19 @@ import (
 	"countersign/store/jobs"
 )
 
-// Errors of the use cases. If a person may not do an action, the error is *approvers.Denied instead.
+// Errors of the use cases. If a person may not do an action, the use case returns *approvers.Denied.
 var (
 	// ErrNotDue means that no work is left, because the state has changed.
 	ErrNotDue = errors.New("workflow: nothing to do")
-	// ErrHandled means that this delivery was handled before. Nothing was changed.
+	// ErrHandled means that the delivery was handled before. The use case changed nothing.
 	ErrHandled = errors.New("workflow: this delivery was handled before")
 )
 
 // Tools gives the workflow access to the tools that can be called.
 type Tools interface {
 	Tool(name string) (Tool, bool)
-	// Fingerprint identifies all data that decide whether a call may run: the tools, their definitions, and which are
-	// blocked. The fingerprint is stable across restarts with the same tools.
+	// Fingerprint identifies the tools, their definitions, and which tools are blocked. These data about tools
+	// determine whether a call may run. The fingerprint stays the same across restarts if the tools are the same.
 	Fingerprint() string
 }
 
@@ -47,19 +47,19 @@ type Tool struct {
 	Claims      Claims // the annotations of its source
 	Source      string // name of its source in the policy file; empty: the tool is compiled in
 	Blocked     string // why nobody may call it now, as a part of a sentence; empty: it is not blocked
-	// Check validates arguments against the schema. The error of Check is written for the model and for a person's
-	// form.
+	// Check validates arguments against the schema. The model and the person who fills in a form read the error of
+	// Check.
 	Check func(args json.RawMessage) error
 }
 
-// Claims are the statements of a tool's source about the tool, in its annotations. Claims are not verified. nil means
-// that the source says nothing.
+// Claims are the annotations of a tool. The tool's source writes the annotations, and nobody verifies them. If the
+// source makes no statement about a property, the field of the property is nil.
 type Claims struct {
 	Title                                        string
 	ReadOnly, Destructive, Idempotent, OpenWorld *bool
 }
 
-// Words describes each claim except the title, in a word or two.
+// Words describes each claim except the title in one or two words.
 func (c Claims) Words() []string {
 	var out []string
 	for _, hint := range []struct {
@@ -82,7 +82,7 @@ func (c Claims) Words() []string {
 	return out
 }
 
-// Crashes counts how often a process died during some work. Crashes is safe for concurrent use.
+// Crashes counts how often a process died while it did a piece of work. Crashes is safe for concurrent use.
 type Crashes interface {
 	Begin(kind, ref string)     // work on something begins
 	End(kind, ref string)       // the work ended, with or without success
@@ -90,30 +90,32 @@ type Crashes interface {
 	Forget(kind, ref string)    // resets the count
 }
 
-// Config holds a workflow's dependencies. All fields are required, except Count, Now, Wrote, Trace, GrantOwner,
+// Config holds a workflow's dependencies. All fields are required except Count, Now, Wrote, Trace, GrantOwner,
 // HearTold, Admits, Replica, PolicySource, Team and Crashes.
 type Config struct {
 	Store  store.Store
 	Policy func() *approvers.Policy // the policy in force
 	Tools  Tools
 	Log    *slog.Logger
-	// Count is called with each event after its commit, with the context of the transaction. Nil: events are dropped.
+	// Count is called with each event after the commit. The context is the context of the transaction. If Count is nil,
+	// events are dropped.
 	Count func(context.Context, Event)
 	Now   func() time.Time // nil: time.Now
-	// Wrote is called with the duration of each transaction, from the call until the commit. Nil: it is dropped.
+	// Wrote is called with the duration of each transaction, including the commit. If Wrote is nil, durations are
+	// dropped.
 	Wrote func(time.Duration)
-	// For the audit, Trace returns the id of a turn's trace. If the turn has no trace, it returns "". Nil: no turn is
-	// traced.
+	// Trace returns the id of a turn's trace, or "" if the turn has no trace. Audit records contain this id. If Trace
+	// is nil, no turn is traced.
 	Trace func(turn string) string
 	// Before a call runs under a grant, GrantOwner asks Slack about the grant's author. The result includes the user
-	// groups that could give this person authority. If GrantOwner is nil, the giver counts as unknown, and the call
+	// groups that could give the author authority. If GrantOwner is nil, the author counts as unknown, and the call
 	// needs approval.
 	GrantOwner func(context.Context, approvers.Grant) (approvers.Identity, error)
-	// HearTold is called with each message that another replica sent with Workflow.Tell. If HearTold is nil, such
+	// HearTold is called with each message that another replica sent with Workflow.Tell. If HearTold is nil, these
 	// messages are ignored.
 	HearTold func(what string)
-	// Admits validates a filled-in form against its schema. The error of Admits is shown to the person in the form.
-	// Nil: any object is accepted.
+	// Admits validates a filled-in form against its schema. The form shows the error of Admits to the person. If Admits
+	// is nil, any object is accepted.
 	Admits func(schema, values json.RawMessage) error
 	// Replica determines the work of this process. If Replica is nil, this process does all work, because there is no
 	// other process.
@@ -121,16 +123,17 @@ type Config struct {
 	// PolicySource keeps the result of Policy up to date with the store. If PolicySource is nil, no other process
 	// changes the policy in force.
 	PolicySource PolicySource
-	// Team returns the id of the workspace or enterprise, which identifies people together with their user id; see
-	// approvers.Who. The id is needed for people who are named in requests of callers. If Team is nil, the id is empty.
+	// Team returns the id of the workspace or enterprise. This id and a user id together identify a person; see
+	// approvers.Who. Requests of callers name people by their user ids, so the workflow needs the id of the workspace.
+	// If Team is nil, the id is empty.
 	Team func(context.Context) (string, error)
-	// Crashes counts how often a piece of work crashed processes. If Crashes is nil, crashes are not counted.
+	// If Crashes is nil, crashes are not counted.
 	Crashes Crashes
 }
 
-// Workflow has all use cases, in groups. For example, Requests has people's actions on requests, and Runs has the runs
-// of tools. Each method of a group that changes state is one transaction, or a series of transactions. A Workflow is
-// safe for concurrent use.
+// Workflow has all use cases, in groups. For example, Requests has the actions of people on requests, and Runs has the
+// runs of tools. A method that changes state runs one transaction, or a series of transactions. A Workflow is safe for
+// concurrent use.
 type Workflow struct {
 	*core
 	Views     *view.Reader // reads, and changes nothing
@@ -151,7 +154,7 @@ type Workflow struct {
 
 // The groups of use cases.
 type (
-	// Intake receives deliveries and messages from Slack, and Slack's reports about channels.
+	// Intake receives deliveries from Slack: messages, and events about channels.
 	Intake struct{ *core }
 	// Requests handles people's decisions and comments on requests, and the deadlines of requests.
 	Requests struct{ *core }
@@ -159,21 +162,21 @@ type (
 	Turns struct{ *core }
 	// Runs handles the runs of tools, and tool previews.
 	Runs struct{ *core }
-	// Questions handles the questions of the model and of running tools to people.
+	// Questions handles questions to people. The model or a running tool asks these questions.
 	Questions struct{ *core }
 	// Grants handles grants. Under a grant, calls may run without approval for a limited time.
 	Grants struct{ *core }
-	// People handles who can be reached, and who is away.
+	// People handles absences and availability checks.
 	People struct{ *core }
-	// Outbox handles the messages that Slack must show, and their delivery.
+	// Outbox handles the messages that Slack must show, and the delivery of these messages.
 	Outbox struct{ *core }
 	// Homes handles people's Home tabs.
 	Homes struct{ *core }
-	// Pauses pauses everything, and resumes it.
+	// Pauses begins and ends pauses of the whole installation.
 	Pauses struct{ *core }
 	// Policies stores which policy is in force.
 	Policies struct{ *core }
-	// History seals the history, posts the weekly report, and erases data whose retention has ended.
+	// History seals the audit, posts the weekly report, and erases data whose retention time has ended.
 	History struct{ *core }
 )
 
@@ -251,14 +254,15 @@ func (t *tx) deciding() approvers.DecisionContext {
 	return approvers.DecisionContext{Policy: t.policy, Now: t.now}
 }
 
-// SetTimer sets a timer, and records its kind and share. After the commit, the worker of this kind is woken.
+// SetTimer sets a timer, and records the timer's kind and share. After the commit, the worker for this kind and share
+// is woken.
 func (t *tx) SetTimer(timer store.Timer) error {
 	t.wakes[timer.Kind] = t.wakes[timer.Kind].With(timer.Share())
 	return t.Tx.SetTimer(timer)
 }
 
-// transact runs fn in a transaction, under the policy in force. After the commit it wakes the workers and waiting runs,
-// and reports events and log lines.
+// transact runs fn in a transaction, under the policy in force. After the commit, transact wakes workers and waiting
+// runs, reports events, and writes log lines.
 func (w *core) transact(ctx context.Context, what string, fn func(*tx) error) error {
 	for {
 		load := ""
@@ -341,16 +345,16 @@ type note struct {
 	facts []any
 }
 
-// note writes a log line after the commit. An earlier write would be wrong, because a transaction may run more than
-// once, or fail.
+// note schedules a log line, which is written after the commit. The transaction may run more than once or fail, so the
+// log line can't be written earlier.
 func (t *tx) note(level slog.Level, text string, facts ...any) {
 	t.log = append(t.log, note{level, text, facts})
 }
 
-// now returns the time with the precision of every backend.
+// w.now returns the time in microseconds, because every store backend keeps this precision.
 func (w *core) now() time.Time { return w.Now().UTC().Truncate(time.Microsecond) }
 
-// settle closes the inbox row of a delivery. An empty id means that no delivery started the use case.
+// settle closes the inbox row of a delivery. The id is empty if no delivery started the use case.
 func (t *tx) settle(inbox, note string) error {
 	if inbox == "" {
 		return nil
@@ -369,8 +373,8 @@ func (t *tx) settle(inbox, note string) error {
 	return t.ClearTimer(store.TimerInbox, inbox)
 }
 
-// Receive stores a delivery. The delivery is acknowledged to Slack only after Receive has returned. Receive returns
-// false if the delivery is known already.
+// Receive stores a delivery. The bot acknowledges the delivery to Slack after Receive has returned. Receive returns
+// false if the delivery is stored already.
 func (w *Intake) Receive(ctx context.Context, row store.Inbox, lane string) (fresh bool, err error) {
 	row.ReceivedAt = row.ReceivedAt.UTC().Truncate(time.Microsecond)
 	err = w.record(ctx, "receive", func(t *tx) error {
@@ -390,8 +394,8 @@ func (w *Intake) Receive(ctx context.Context, row store.Inbox, lane string) (fre
 	return fresh, err
 }
 
-// Remember stores a delivery that was answered immediately and changed nothing. If Slack sends the delivery again, the
-// bot recognises the repetition by the stored row.
+// Remember stores a delivery that the bot answered immediately, and that changed nothing. If Slack repeats the
+// delivery, the bot finds the stored row.
 func (w *Intake) Remember(ctx context.Context, row store.Inbox) error {
 	return w.record(ctx, "remember", func(t *tx) error {
 		if _, err := t.Inbox(row.ID); !errors.Is(err, store.ErrNotFound) {
@@ -402,8 +406,8 @@ func (w *Intake) Remember(ctx context.Context, row store.Inbox) error {
 	})
 }
 
-// Defer records that a delivery can't be handled yet, because Slack does not name its sender. Defer returns true if the
-// delivery was not deferred before.
+// Defer records that a delivery can't be handled yet, because the bot could not look up the delivery's sender in Slack.
+// Defer returns true if the delivery was not deferred before.
 func (w *Intake) Defer(ctx context.Context, inbox, cause string) (fresh bool, err error) {
 	err = w.update(ctx, "defer", func(t *tx) error {
 		row, err := t.Inbox(inbox)
@@ -426,7 +430,8 @@ func (w *Intake) Defer(ctx context.Context, inbox, cause string) (fresh bool, er
 	return fresh, err
 }
 
-// Done closes a delivery that changes nothing. note is the reason to record, or "".
+// Done closes a delivery that changes nothing. The parameter note is the reason, which is stored with the delivery.
+// note may be "".
 func (w *Intake) Done(ctx context.Context, inbox, note string) error {
 	return w.update(ctx, "done", func(t *tx) error { return t.settle(inbox, note) })
 }
@@ -456,8 +461,8 @@ func (t *tx) audit(chain string, kind approvers.AuditKind, actor approvers.Perso
 	return t.AppendAudit(rec, payload)
 }
 
-// Forget deletes handled deliveries that are older than the given duration, unless a gap requires reading their
-// messages again. Forget also deletes old counters.
+// Forget deletes old counters, and handled deliveries that are older than the given duration. Forget keeps deliveries
+// whose messages must be read from Slack again because of a gap in reception.
 func (w *Intake) Forget(ctx context.Context, after time.Duration) error {
 	drop := []func(*tx) (int, error){
 		func(t *tx) (int, error) {
@@ -483,11 +488,11 @@ func (w *Intake) Forget(ctx context.Context, after time.Duration) error {
 	return nil
 }
 
-// forgetBatch limits the rows that one transaction deletes.
+// forgetBatch is the maximum number of rows that one transaction deletes.
 const forgetBatch = 1000
 
-// parts groups the methods of a transaction by concern. Each part is the transaction itself, with the methods of one
-// concern: t.outbox.changed(s), t.timers.updateTimers(r, events).
+// parts groups the methods of a transaction by concern. Each part embeds the transaction, and has the methods of one
+// concern. For example, t.outbox.changed(s) is a method about outbox messages.
 type parts struct {
 	outbox    outboxTx    // the messages that Slack must show
 	cards     cardsTx     // the cards of requests: where they are shown, bundles, and card queues
@@ -570,8 +575,8 @@ func newParts(t *tx) parts {
 }
 
 // newID returns an id with three parts. The first part is the kind of the record. The second part is the time in
-// milliseconds, so records with similar times are stored together. The third part is 80 random bits, so that ids can't
-// be guessed.
+// milliseconds, so the store keeps records with similar times together. The third part is 80 random bits, so nobody can
+// guess an id.
 func newID(kind string, now time.Time) string {
 	var b [16]byte
 	binary.BigEndian.PutUint64(b[:8], uint64(now.UnixMilli())<<16)
@@ -579,16 +584,16 @@ func newID(kind string, now time.Time) string {
 	return kind + "_" + sortable.EncodeToString(b[:])
 }
 
-// sortable is an encoding that keeps the order of the encoded bytes.
+// sortable is an encoding. Encoded strings sort in the same order as the bytes that they encode.
 var sortable = base32.HexEncoding.WithPadding(base32.NoPadding)
 
 func (t *tx) newID(kind string) string { return newID(kind, t.now) }
 
-// pageOfRequests is how many requests one transaction handles when all requests must be handled. The number is small,
-// because clicks wait while such a transaction runs.
+// pageOfRequests is the number of requests per transaction when a use case handles all open requests. The number is
+// small, because clicks wait until the transaction ends.
 const pageOfRequests = 20
 
-// openRequests calls fn for every open request, with several requests in each transaction.
+// openRequests calls fn for every open request. Each transaction handles up to pageOfRequests requests.
 func (w *core) openRequests(ctx context.Context, what string, fn func(*tx, approvers.Request) error) error {
 	var after store.RequestCursor
 	for more := true; more; {

@@ -1,3 +1,3 @@
-// Package bottest has fixtures for the tests of package bot and of the packages below it: a policy, a pending request,
-// the request's view, and the comparison with golden files. Only tests import this package.
+// Package bottest has fixtures for the tests of package bot and of the packages below it: a policy, a pending request
+// and the request's view. The package also compares data for Slack with golden files. Only tests import this package.
 package bottest

@@ -19,7 +19,7 @@ import (
 	"countersign/store"
 )
 
-// The state that the golden files show: the policy of the example, and one pending refund.
+// Noon is the current time in all fixtures.
 
 var Noon = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 

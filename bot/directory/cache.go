@@ -11,7 +11,7 @@ type Cache[T any] struct {
 	keep    time.Duration
 	mu      sync.Mutex
 	entries map[string]cacheEntry[T]
-	era     uint64 // increases with each forget, so that an answer requested before the last forget is not kept
+	era     uint64 // increases with each forget; an answer that was requested before the last forget is not cached
 }
 
 type cacheEntry[T any] struct {

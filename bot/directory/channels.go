@@ -21,7 +21,7 @@ type Channels struct {
 	ids   *Cache[map[string]string] // channel id by name
 	dms   *Cache[string]            // direct-message channel by user id
 	ext   *Cache[bool]              // whether a channel is shared with another organisation, by channel id
-	was   *Cache[bool]              // as ext, with a longer lifetime, for use while the rate limit delays the call
+	was   *Cache[bool]              // like ext, but with a longer lifetime; used while a rate limit delays the call
 }
 
 func NewChannels(api *slack.Client, now func() time.Time) *Channels {
@@ -31,8 +31,8 @@ func NewChannels(api *slack.Client, now func() time.Time) *Channels {
 	}
 }
 
-// missingScope is Slack's answer if the bot token lacks a permission. Then the bot has no information about the
-// channel.
+// missingScope is Slack's error code if the bot token lacks a permission. With this code, the bot learns nothing about
+// the channel.
 const missingScope = "missing_scope"
 
 // Name returns the name of a channel, or "" for a channel that Slack does not show to the bot.
@@ -49,9 +49,9 @@ func (p *Channels) Name(ctx context.Context, channel string) (string, error) {
 	})
 }
 
-// IsShared reports whether people of other organisations are in a channel. If fresh is set, IsShared asks Slack again.
-// While Slack's rate limit delays the call, IsShared uses an earlier answer. This is safe, because an event would have
-// invalidated an outdated answer.
+// IsShared reports whether people of other organisations are in a channel. If fresh is set, IsShared does not use the
+// cached answer. While Slack's rate limit delays the call, IsShared uses an earlier answer. This is safe, because an
+// event would have invalidated an outdated answer.
 func (p *Channels) IsShared(ctx context.Context, channel string, fresh bool) (bool, error) {
 	ext, err := p.ext.Get(channel, fresh, func() (bool, error) {
 		c, err := p.api.GetConversationInfoContext(ctx, &slack.GetConversationInfoInput{ChannelID: channel})
@@ -78,7 +78,7 @@ func (p *Channels) IsMember(ctx context.Context, channel string) (bool, error) {
 	return c.IsMember, nil
 }
 
-// errNoChannel is Slack's answer for a channel that does not exist or that the bot cannot see.
+// errNoChannel is Slack's error for a channel that does not exist or that the bot cannot see.
 var errNoChannel = slack.SlackErrorResponse{Err: "channel_not_found"}
 
 // ID returns the id of a channel that the policy names as #name or by id.
@@ -128,7 +128,8 @@ func EachChannel(ctx context.Context, api *slack.Client, query slack.GetConversa
 }
 
 // DirectMessages returns the id of the direct-message channel with a user, and opens it if necessary. If fresh is set,
-// DirectMessages opens the channel again. fresh is set after Slack has reported that the known channel does not exist.
+// DirectMessages opens the channel even if its id is cached. Callers set fresh after Slack has reported that the cached
+// channel does not exist.
 func (p *Channels) DirectMessages(ctx context.Context, user string, fresh bool) (string, error) {
 	return p.dms.Get(user, fresh, func() (string, error) {
 		c, _, _, err := p.api.OpenConversationContext(ctx, &slack.OpenConversationParameters{Users: []string{user}})
@@ -139,7 +140,7 @@ func (p *Channels) DirectMessages(ctx context.Context, user string, fresh bool) 
 	})
 }
 
-// Invalidate drops the cached answers that an event outdates. channel is the channel of the event, if any.
+// Invalidate drops the cached answers that an event makes invalid. channel is the channel of the event, if any.
 func (p *Channels) Invalidate(event, channel string) {
 	switch event {
 	case "channel_rename", "group_rename", "channel_created", "channel_archive", "channel_unarchive", "channel_deleted", "channel_left", "group_left",
@@ -152,7 +153,7 @@ func (p *Channels) Invalidate(event, channel string) {
 	}
 }
 
-// These events say that a channel is now shared with another organisation, or is no longer shared.
+// These events report a change in the sharing of a channel with another organisation.
 const (
 	ChannelShared   = "channel_shared"
 	ChannelUnshared = "channel_unshared"

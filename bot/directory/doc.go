@@ -1,9 +1,9 @@
-// Package directory looks up people and places in Slack: users, user groups, channels, and who must not be disturbed.
+// Package directory looks up users, user groups, channels and do-not-disturb times in Slack.
 //
 // Slack's answers are cached for a short time (a minute for people and groups). A caller can ask for a fresh answer,
-// and an event from Slack can invalidate a cached answer. If the risk is high or critical, Users.Clicker always asks
-// Slack again.
+// and an event from Slack can invalidate a cached answer. If the risk is high or critical, Users.Clicker does not use
+// cached answers.
 //
-// The package fails closed: a user whom Slack does not know has no ID, a group that does not exist has no members, and
-// an answer about another person is an error. The package makes no decisions. The workflow checks authority.
+// The package fails closed. A user without an account in Slack has no ID, and a group that does not exist has no
+// members. An answer about another person is an error. The package makes no decisions. The workflow checks authority.
 package directory

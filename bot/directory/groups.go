@@ -12,7 +12,7 @@ import (
 	"countersign/bot/slackapi"
 )
 
-// IdentityRisk returns a risk. It determines how old Slack's answer about a clicking person may be. IdentityRisk is
+// IdentityRisk returns the risk that determines how old Slack's answer about a clicking person may be. The result is
 // critical if the policy has changed since the request was planned.
 func IdentityRisk(p *approvers.Policy, r *approvers.Request) approvers.Risk {
 	if r.Plan.PolicyHash != p.Hash {
@@ -22,7 +22,8 @@ func IdentityRisk(p *approvers.Policy, r *approvers.Request) approvers.Risk {
 }
 
 // Clicker returns the identity of a person who clicked, with the user groups that can give authority over the tool. If
-// the risk is high or critical, Clicker asks Slack again. r is the clicked request. It may be nil.
+// the risk is high or critical, Clicker does not use cached answers. r is the clicked request. The parameter r may be
+// nil.
 func (d *Users) Clicker(ctx context.Context, user string, p *approvers.Policy, tool string, risk approvers.Risk, r *approvers.Request) (approvers.Identity, error) {
 	fresh := risk >= approvers.High || !risk.Valid()
 	who, err := d.Who(ctx, user, fresh)
@@ -41,13 +42,13 @@ func (d *Users) Clicker(ctx context.Context, user string, p *approvers.Policy, t
 	return who, nil
 }
 
-// HasMember reports whether a person is among a group's members, by any of their ids.
+// HasMember reports whether a person is a member of a group, by any of the person's ids.
 func HasMember(members map[string]bool, who approvers.Identity, user string) bool {
 	return members[user] || members[who.ID.User()] || members[who.Local]
 }
 
 // groupsThatCount lists the user groups that can give authority over a tool. These are the groups of roles that cover
-// the tool, and the groups that stages require, in the request's plan and in the current policy.
+// the tool, and the groups of stages. The stages are those of the request's plan and of the current policy.
 func groupsThatCount(p *approvers.Policy, tool string, r *approvers.Request) []string {
 	var groups []string
 	for _, role := range p.Approvers {
@@ -123,7 +124,7 @@ func (d *Users) GroupMembers(ctx context.Context, named string, fresh bool) (map
 	})
 }
 
-// RoleUsers lists the user ids of a role's members, if the bot can send them messages.
+// RoleUsers lists the user ids of a role's members who can receive messages from the bot.
 func (d *Users) RoleUsers(ctx context.Context, role approvers.Role) ([]string, error) {
 	users, err := d.RoleMembers(ctx, role)
 	if err != nil {
@@ -142,7 +143,7 @@ func (d *Users) RoleUsers(ctx context.Context, role approvers.Role) ([]string, e
 	return out, nil
 }
 
-// RoleMembers lists the user ids of the members of a role whom Slack knows.
+// RoleMembers lists the user ids of a role's members. Members without an account in Slack are left out.
 func (d *Users) RoleMembers(ctx context.Context, role approvers.Role) ([]string, error) {
 	var users []string
 	for _, m := range role.Members {
@@ -176,12 +177,12 @@ func (d *Users) RoleMembers(ctx context.Context, role approvers.Role) ([]string,
 	return slices.Compact(users), nil
 }
 
-// readsMessages reports whether the bot sends a person the requests of the person's role. Guests and people of other
+// readsMessages reports whether the bot tells a person about the requests that the person's role can decide. Guests and people of other
 // organisations can't decide requests, and are not notified.
 func readsMessages(who approvers.Identity) bool { return !Barred(who) }
 
-// GroupUsers lists the members of the user group that the current stage requires. GroupUsers includes only members with
-// one of the stage's roles, if the bot can send them messages.
+// GroupUsers lists members of the user group that the current stage requires. Each listed member has one of the stage's
+// roles, and can receive messages from the bot.
 func (d *Users) GroupUsers(ctx context.Context, group string, r *approvers.Request, p *approvers.Policy) ([]string, error) {
 	if r == nil {
 		return nil, nil
@@ -214,7 +215,7 @@ func (d *Users) GroupUsers(ctx context.Context, group string, r *approvers.Reque
 	return out, nil
 }
 
-// Invalidate drops the cached answers that an event outdates. user is the person of the event, if any.
+// Invalidate drops the cached answers that an event makes invalid. user is the person of the event, if any.
 func (d *Users) Invalidate(event, user string) {
 	switch event {
 	case "user_change", "team_join", "user_profile_changed":

@@ -14,16 +14,16 @@ import (
 	"countersign/bot/slackapi"
 )
 
-// IdentityTTL is how long Slack's answer about a person or a group is cached. Events invalidate it sooner.
+// IdentityTTL is how long Slack's answer about a person or a group is cached. Events invalidate the answer sooner.
 const IdentityTTL = time.Minute
 
-// deactivatedTTL is how long the bot remembers that an account was deactivated.
+// deactivatedTTL is how long the cache keeps the deactivation of an account.
 const deactivatedTTL = 30 * 24 * time.Hour
 
 // Users looks up the identities of people, in Slack or in its recent answers. Users is safe for concurrent use.
 type Users struct {
 	api         *slack.Client
-	self        func(context.Context) (Self, error) // who the bot is in its workspace
+	self        func(context.Context) (Self, error) // returns the bot's identity in its workspace
 	countsEmail func(string) bool                   // whether the policy identifies people by e-mail address
 	log         *slog.Logger
 	now         func() time.Time
@@ -38,7 +38,7 @@ type Users struct {
 // UsersOptions configure Users. All fields are required.
 type UsersOptions struct {
 	API         *slack.Client
-	Self        func(context.Context) (Self, error) // who the bot is in its workspace
+	Self        func(context.Context) (Self, error) // returns the bot's identity in its workspace
 	CountsEmail func(string) bool                   // whether the policy identifies people by e-mail address
 	Log         *slog.Logger
 	Now         func() time.Time
@@ -52,8 +52,8 @@ func NewUsers(s UsersOptions) *Users {
 	}
 }
 
-// Who returns the current identity of a user. If fresh is set, Who asks Slack again. A user whom Slack does not know
-// has no ID.
+// Who returns the current identity of a user. If fresh is set, Who does not use the cached answer. The identity of an
+// unknown user has no ID.
 func (d *Users) Who(ctx context.Context, user string, fresh bool) (approvers.Identity, error) {
 	me, err := d.self(ctx)
 	if err != nil {
@@ -80,7 +80,7 @@ func (d *Users) Who(ctx context.Context, user string, fresh bool) (approvers.Ide
 // ErrAboutAnother says that Slack answered with the record of another user. Such an answer is not used.
 var ErrAboutAnother = errors.New("users.info: Slack's answer is about somebody else")
 
-// User returns Slack's record of a user. If fresh is set, User asks Slack again.
+// User returns Slack's record of a user. If fresh is set, User does not use the cached answer.
 func (d *Users) User(ctx context.Context, user string, fresh bool) (slack.User, error) {
 	return d.users.Get(user, fresh, func() (slack.User, error) {
 		u, err := d.api.GetUserInfoContext(ctx, user)

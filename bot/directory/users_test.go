@@ -81,8 +81,8 @@ func TestMemory(t *testing.T) {
 	if _, err := m.Get("x", false, func() (int, error) { return 0, errors.New("no") }); err == nil {
 		t.Error("an error is swallowed")
 	}
-	// If an event arrives while the bot asks Slack, the bot does not cache the answer, because it may be older than the
-	// event.
+	// If an event arrives while the bot asks Slack, the bot does not cache the answer, because the answer may be older
+	// than the event.
 	if v, _ := m.Get("race", false, func() (int, error) { m.forget("race"); return 7, nil }); v != 7 {
 		t.Error(v)
 	}

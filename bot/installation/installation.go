@@ -1,5 +1,5 @@
-// Package installation asks Slack how the app is set up: its tokens, scopes, channels, people and user groups. The
-// doctor compares the answers with the policy and with the needs of the bot.
+// Package installation reads from Slack how the app is set up: its tokens, scopes, channels, people and user groups.
+// The command doctor compares the result with the policy and with the needs of the bot.
 package installation
 
 import (
@@ -20,8 +20,8 @@ import (
 	"countersign/bot/slackapi"
 )
 
-// Examiner asks Slack how the app is set up. The examiner changes nothing. Examiner opens no socket. Slack would send
-// events through this socket, and the running bot would miss them.
+// Examiner reads from Slack how the app is set up, and changes nothing. It opens no socket, because Slack would send
+// events through the socket, and the running bot would miss these events.
 type Examiner struct {
 	api      *slack.Client
 	http     *http.Client
@@ -42,8 +42,8 @@ func New(botToken, appToken, apiURL string) *Examiner {
 	return e
 }
 
-// maxAsked is how often the examiner retries when Slack asks it to wait. Slack may ask for this, because the running
-// bot has the same rate limits.
+// maxAsked is the maximum number of retries of a call that Slack's rate limit delays. Slack may delay calls, because
+// the examiner and the running bot share the rate limits.
 const maxAsked = 5
 
 // headers records the response headers of Slack.
@@ -68,16 +68,16 @@ func (t *headers) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	if date, err := http.ParseTime(resp.Header.Get("Date")); err == nil && !t.dated {
 		took := time.Since(began)
-		t.skew, t.dated = began.Add(took/2).Sub(date.Add(time.Second/2)), true // the header has whole seconds
+		t.skew, t.dated = began.Add(took/2).Sub(date.Add(time.Second/2)), true // the Date header has whole seconds
 	}
 	return resp, nil
 }
 
-// App describes the app as installed.
+// App describes the installed app.
 type App struct {
 	Team, TeamID string
 	User, UserID string // the bot's own name and user id
-	ID           string // its id; empty if Slack does not provide it
+	ID           string // the app's id; empty if Slack does not provide it
 	Scopes       []string
 	Skew         time.Duration // how far this machine's clock is ahead of Slack's
 	Dated        bool          // Skew is known, because Slack's response had a date
@@ -111,7 +111,8 @@ func (e *Examiner) TokenApp() string {
 	return parts[2]
 }
 
-// Socket requests the address of a socket, and checks that its host can be reached. Socket does not open the socket.
+// Socket requests the address of a socket, and checks that the host of the address can be reached. Socket does not open
+// the socket.
 func (e *Examiner) Socket(ctx context.Context) error {
 	_, address, err := e.api.StartSocketModeContext(ctx)
 	if err != nil {
@@ -156,7 +157,7 @@ func (e *Examiner) Channels(ctx context.Context) ([]Channel, error) {
 	return out, err
 }
 
-// Person returns a user's identity. A user whom Slack does not know has no ID. Only a confirmed e-mail address is
+// Person returns a user's identity. The identity of an unknown user has no ID. Only a confirmed e-mail address is
 // included.
 func (e *Examiner) Person(ctx context.Context, user string) (approvers.Identity, error) {
 	u, err := e.api.GetUserInfoContext(ctx, user)

@@ -14,7 +14,8 @@ import (
 	"countersign/bot/render/markdown"
 )
 
-// say adds text from the model, up to max characters and most blocks. If the text is cut, a note says so.
+// say adds text from the model. The parameter max limits the characters, and the parameter most limits the blocks. If
+// the text is cut, a note says so.
 func (p *BlockBuilder) say(pieces []markdown.Piece, max, most int) {
 	total := 0
 	for i, piece := range pieces {
@@ -106,7 +107,7 @@ func Plural(n int, what string) string {
 	return strconv.Itoa(n) + " " + what
 }
 
-// Limits on the steps that an answer includes in addition to its own text.
+// These values limit the steps that an answer includes in addition to its own text.
 const (
 	MaxStepsTold     = 2
 	maxStepCallsTold = 3   // per step

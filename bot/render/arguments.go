@@ -17,9 +17,9 @@ import (
 )
 
 // ArgumentText lays out arguments for people as a table of names and values. ArgumentText works on the stored bytes and
-// omits nothing: one name per line, numbers exactly as they are stored. A text that could be mistaken for another
-// value, such as a number, is quoted. Each line of a multi-line text starts with a bar, so no text can look like
-// another argument. Invisible characters are shown as ⟨…⟩.
+// omits nothing. Each name has its own line, and numbers look exactly as they are stored. A text that could be mistaken
+// for another value, such as a number, is quoted. Each line of a multi-line text starts with a bar, so no text can look
+// like another argument. Invisible characters are shown as ⟨…⟩.
 func ArgumentText(raw []byte) string { return maskedText(raw, nil) }
 
 // maskedText is like ArgumentText, but shows a note in place of each secret value. No other text can look like this
@@ -30,7 +30,7 @@ func maskedText(raw []byte, secrets []string) string { return layout{secrets: se
 type layout struct {
 	secrets []string
 	first   []string          // names of the top-level members that come first
-	was     map[string]string // earlier values, laid out, of top-level members that changed
+	was     map[string]string // laid-out earlier values of the top-level members that changed
 
 	dec  *jsontext.Decoder
 	path []string // path of the member being laid out
@@ -53,7 +53,8 @@ func (l layout) of(raw []byte) string {
 	return text
 }
 
-// whole lays out a value that is not an object. Stored arguments are always objects; a tool's answer may be any value.
+// The method whole lays out a value that is not an object. Stored arguments are always objects; a tool's answer may be
+// any value.
 func (l layout) whole(raw []byte) string {
 	if len(l.secrets) > 0 {
 		return masked(nil)
@@ -78,7 +79,7 @@ func onOneLine(raw []byte, secrets []string) string {
 	return text
 }
 
-// inline lays out a value on one line.
+// The method inline lays out a value on one line.
 func (l *layout) inline() (string, error) {
 	kind := l.dec.PeekKind()
 	switch {
@@ -129,7 +130,7 @@ func (l *layout) inline() (string, error) {
 // inlineSigns matches the punctuation that separates values on one line.
 var inlineSigns = regexp.MustCompile(`[{}\[\]]|[,:]( |$)`)
 
-// rank returns a top-level member's position. Members in first come before all other members.
+// rank returns a top-level member's position. The members that l.first names come before all other members.
 func (l layout) rank(m member) int {
 	if i := slices.Index(l.first, m.name); i >= 0 {
 		return i
@@ -221,7 +222,7 @@ func (l *layout) secret() bool {
 	return len(l.secrets) > 0 && approvers.IsSecret(l.secrets, strings.Join(l.path, "."))
 }
 
-// value lays out a value: on the line of its name, or on lines below it.
+// The method value lays out a value: on the line of its name, or on lines below it.
 func (l *layout) value() (line string, below []string, err error) {
 	if l.secret() {
 		v, err := l.dec.ReadValue()
@@ -296,8 +297,9 @@ func shownText(s string) (line string, below []string) {
 	return "", below
 }
 
-// plain reports whether a text needs no quotes. Such a text is not empty, does not look like a number or another JSON
-// value, begins with a letter, a digit or a sign that is common in names, has only single spaces, and needs no escapes.
+// The function plain reports whether a text needs no quotes. Such a text begins with a letter, a digit or a sign that
+// is common in names. It does not look like a number or another JSON value. It has only single spaces, and needs no
+// escapes.
 func plain(s string) bool {
 	return plainStart.MatchString(s) && !likeValue.MatchString(s) && !strings.ContainsAny(s, "→\"\\") &&
 		!strings.Contains(s, "  ") && !strings.HasSuffix(s, " ") && Visible(s) == s && strings.IndexFunc(s, otherSpace) < 0
@@ -335,8 +337,8 @@ func head(text string, n, lines int) (string, int) {
 	return strings.TrimSuffix(kept, "\n"), total - utf8.RuneCountInString(kept)
 }
 
-// changes shows the effect of an edit, argument by argument, before and after. ok is false if the text is too long to
-// show.
+// The function changes shows the effect of an edit, argument by argument, before and after. ok is false if the text is
+// too long to show.
 func changes(before, after []byte, secrets []string) (text string, ok bool) {
 	return changesOf(before, after, secrets, nil)
 }
@@ -368,7 +370,7 @@ func changesOf(before, after []byte, secrets []string, except map[string]string)
 	return text, utf8.RuneCountInString(text) <= maxDiff
 }
 
-// noValue is shown as the earlier value of an argument that was added. No text can look the same.
+// noValue is shown as the earlier value of an argument that was added. No text argument can look like noValue.
 const noValue = "⟨none⟩"
 
 // changedFrom lays out the earlier values of arguments that changed, if both values take one short line.
@@ -401,7 +403,7 @@ func shortValue(name string, raw []byte, secrets []string) (string, bool) {
 	return line, err == nil && len(below) == 0 && Width(line) <= maxChanged
 }
 
-// signed writes one argument with a sign before each of its lines.
+// The function signed writes one argument with a sign before each of its lines.
 func signed(b *strings.Builder, sign, member string, raw []byte, secrets []string) {
 	one := maskedText(fmt.Appendf(nil, "{%s:%s}", mustQuote(member), raw), secrets)
 	for line := range strings.SplitSeq(one, "\n") {
@@ -434,7 +436,7 @@ func wordsIn(raw []byte) string {
 	var b strings.Builder
 	for {
 		tok, err := dec.ReadToken()
-		if err != nil { // the end
+		if err != nil { // the arguments have ended
 			return b.String()
 		}
 		if tok.Kind() == '"' {
@@ -446,8 +448,8 @@ func wordsIn(raw []byte) string {
 // span has the position of a member in an object's bytes, and the position of the member's value.
 type span struct {
 	name       string
-	from       int // opening quote of the name
-	start, end int // of the value
+	from       int // position of the opening quote of the name
+	start, end int // position of the value
 }
 
 // spans returns the members of an object's top level, or nil if raw is not an object.

@@ -9,7 +9,7 @@ import (
 	"countersign/approvers"
 )
 
-// standIn tells a person that they stand in for somebody who is away, and what they can decide.
+// standIn tells a stand-in for whom they stand in, and what they can decide.
 func (v View) standIn() *BlockBuilder {
 	p := new(BlockBuilder)
 	a := *v.Absence
@@ -28,7 +28,7 @@ func (v View) standIn() *BlockBuilder {
 	return p
 }
 
-// AbsenceOf answers a person's command: it says whether they are away, until when, and who stands in.
+// AbsenceOf answers a person's command. The answer says whether the person is away, until when, and who stands in.
 func AbsenceOf(a approvers.Absence, p *approvers.Policy, command string, now time.Time, reads Reader) []*RichText {
 	if a.Over(now) {
 		return []*RichText{Say("You are not away. To say that you are, write ").Code(command + " away until monday").Say(".")}
@@ -53,14 +53,15 @@ func AbsenceOf(a approvers.Absence, p *approvers.Policy, command string, now tim
 	return append(out, new(RichText).Code(command+" back").Say(" ends it."))
 }
 
-// Limits on the number of named roles and tools. The limits keep the message short even if the policy is long.
+// These values limit the number of named roles and tools. With the limits, the message is short even if the policy is
+// long.
 const (
 	maxCovers     = 8
 	maxToolsNamed = 6
 )
 
-// For each role of an absent person, coverage describes which requests the stand-in can decide. who and whose are the
-// words for the stand-in: "you" and "yours", or "they" and "theirs".
+// For each role of an absent person, coverage describes which requests the stand-in can decide. The parameters who and
+// whose are the words for the stand-in: "you" and "yours", or "they" and "theirs".
 func coverage(p *approvers.Policy, covers []approvers.Cover, who, whose string) []*RichText {
 	var out []*RichText
 	for i, c := range covers {

@@ -31,7 +31,7 @@ func (m Message) Body() ([]byte, error) {
 type BlockBuilder struct {
 	Blocks []slack.Block
 	lines  []string
-	labels []string // labels of its buttons
+	labels []string // labels of the buttons
 	Tabled bool     // contains a table; Slack accepts one per message
 }
 
@@ -53,7 +53,7 @@ func (p *BlockBuilder) headline(s string) {
 	p.lines = append(p.lines, Escape(s))
 }
 
-// Para adds one block with a line for each run. Empty runs are skipped.
+// Para adds one block with a line for each text. Empty texts are skipped.
 func (p *BlockBuilder) Para(runs ...*RichText) {
 	p.quiet(runs...)
 	for _, r := range runs {
@@ -80,7 +80,7 @@ func (p *BlockBuilder) quiet(runs ...*RichText) {
 	}
 }
 
-// quoted adds text that a person wrote, as a quotation.
+// The method quoted adds text that a person wrote, as a quotation.
 func (p *BlockBuilder) quoted(s string) {
 	if s == "" {
 		return
@@ -91,7 +91,7 @@ func (p *BlockBuilder) quoted(s string) {
 	p.lines = append(p.lines, "“"+Escape(s)+"”")
 }
 
-// exact adds preformatted text, in which every character counts.
+// The method exact adds preformatted text, in which every character counts.
 func (p *BlockBuilder) exact(s string) {
 	if s == "" {
 		return
@@ -108,7 +108,7 @@ func (p *BlockBuilder) Small(s string) {
 	p.lines = append(p.lines, Escape(s))
 }
 
-// buttons adds a row of buttons. id distinguishes rows that contain the same button.
+// buttons adds a row of buttons. The parameter id distinguishes rows that contain the same button.
 func (p *BlockBuilder) buttons(id string, buttons ...slack.BlockElement) {
 	p.Blocks = append(p.Blocks, slack.NewActionBlock(id, buttons...))
 	for _, b := range buttons {
@@ -121,7 +121,7 @@ func (p *BlockBuilder) buttons(id string, buttons ...slack.BlockElement) {
 // maxButtonsNamed is the maximum number of buttons that a message's text names.
 const maxButtonsNamed = 12
 
-// whatToDo names a message's buttons for people who get only its text, such as users of screen readers.
+// whatToDo names a message's buttons for people who get only the message's text, such as users of screen readers.
 func (p *BlockBuilder) whatToDo() string {
 	if len(p.labels) == 0 {
 		return ""
@@ -152,7 +152,7 @@ func plainText(s string) *slack.TextBlockObject {
 	return slack.NewTextBlockObject(slack.PlainTextType, s, false, false)
 }
 
-// button returns a button. value only identifies what was shown.
+// button returns a button. The parameter value only identifies what was shown.
 func button(action, text, value string, style slack.Style) *slack.ButtonBlockElement {
 	return slack.NewButtonBlockElement(action, value, plainText(short(text, slackapi.MaxButtonText))).WithStyle(style)
 }

@@ -15,9 +15,9 @@ import (
 	"countersign/store"
 )
 
-// bundle draws the requests of one step that wait for the same people. Facts that all requests share appear once. Then
-// each call has a few lines: the effect of the call, its arguments, and warnings. Details… shows the rest. A decided
-// call is reduced to its outcome.
+// bundle draws the requests of one step that wait for the same approvers. Facts that all requests share appear once.
+// Then each call has a few lines: the effect of the call, its arguments, and warnings. Details… shows the rest. A
+// decided call is reduced to its outcome.
 //
 // The whole card, from the headline to the buttons for all calls, must fit on a phone's screen. A card that is too tall
 // is shortened in steps until it fits. First, the quotation of the person who asked is shortened. Second, the calls
@@ -102,10 +102,10 @@ func drawBundle(v View, look bundleLook) (p *BlockBuilder, shows []store.Shown) 
 	return p, shows
 }
 
-// undecided reports whether a call is still to be decided on the bundle.
+// undecided reports whether a call waits for a decision on the bundle.
 func undecided(c view.Call) bool { return waits(c) && c.Request.Bundled() }
 
-// Undecided returns the requests that are still to be decided on the bundle.
+// Undecided returns the requests that wait for a decision on the bundle.
 func (v View) Undecided() (open []approvers.Request) {
 	for _, c := range v.Calls {
 		if undecided(c) {
@@ -115,7 +115,7 @@ func (v View) Undecided() (open []approvers.Request) {
 	return open
 }
 
-// The forms of a bundle, the tallest first.
+// These are the forms of a bundle, from the tallest to the shortest.
 const (
 	roomy  = iota // each call has its own buttons
 	terse         // as roomy, with less text about the calls as a whole
@@ -133,11 +133,11 @@ type bundleLook struct {
 	same    bundledArgs            // the arguments that are the same in each call of a list
 	agreed  *RichText              // who agreed to every call of a list; empty: they differ, each call shows its own
 	ownTime bool                   // the calls have different deadlines
-	all     string                 // the question before all calls are approved together; empty: each is approved alone
-	apart   string                 // why each call is approved alone; empty if there is only one call
+	all     string                 // question before the approval of all calls; empty: each is approved separately
+	apart   string                 // why each call is approved separately; empty if there is only one call
 }
 
-// highest returns the request with the tallest call that can still be shortened.
+// highest returns the request with the tallest call that can be shortened.
 func (look bundleLook) highest() (request string, found bool) {
 	most := 0
 	for _, r := range look.open {
@@ -160,8 +160,8 @@ func (look bundleLook) briefly() int {
 	return 2 * maxBriefly
 }
 
-// bundledArgs are a call's arguments in a bundle: on one line if they are short, otherwise as a table, which may be
-// cut.
+// bundledArgs are a call's arguments in a bundle. Short arguments are on one line. Longer arguments are a table, which
+// may be cut.
 type bundledArgs struct {
 	line, table string
 	whole       bool // nothing is cut, neither the arguments nor the sentence about the call
@@ -169,8 +169,8 @@ type bundledArgs struct {
 	hidden      bool // only the sentence about the call is shown
 }
 
-// sameArguments returns the arguments that are the same in all calls, laid out, and their names. If a call has no other
-// arguments, or if the calls are to different tools, sameArguments returns nil.
+// sameArguments returns the laid-out arguments that are the same in all calls, and the names of these arguments. If a
+// call has no other arguments, or if the calls are to different tools, sameArguments returns nil.
 func sameArguments(open []approvers.Request) (args bundledArgs, same []string) {
 	all, first := membersOf(open[0].Args)
 	same = slices.Clone(all)
@@ -193,7 +193,7 @@ func sameArguments(open []approvers.Request) (args bundledArgs, same []string) {
 	return args, same
 }
 
-// without returns the arguments except the named ones.
+// without returns the arguments without the named arguments.
 func without(args []byte, names []string) []byte {
 	if len(names) == 0 {
 		return args
@@ -206,7 +206,7 @@ func without(args []byte, names []string) []byte {
 }
 
 // bundledArguments lays out the calls' arguments. It leaves out arguments that are shown once for all calls. The calls
-// share a limit, which is used up in order.
+// share one limit on the length of arguments, and the first calls use this limit first.
 func bundledArguments(open []approvers.Request, hidden, same []string) map[string]bundledArgs {
 	out, room := map[string]bundledArgs{}, maxBundleArgs
 	for _, r := range open {
@@ -307,7 +307,8 @@ func (v View) untilWhen(look bundleLook) *RichText {
 	return Say("⏳ The first deadline: ").also(v.deadline(first))
 }
 
-// bundled draws one call that can be decided on this card. opens is the button to the call's details.
+// The method bundled draws one call that can be decided on the bundle. The parameter opens is the button to the call's
+// details.
 func (v View) bundled(p *BlockBuilder, r approvers.Request, number string, opens *slack.ButtonBlockElement, look bundleLook) {
 	what, notes, args := whatHappens(r.Preview, r.Tool), v.bundleNotes(r, look), look.args[r.ID]
 	lines := []*RichText{Say(number).Strong(Clip(what, maxBundleText))}
@@ -350,7 +351,7 @@ func (v View) bundled(p *BlockBuilder, r approvers.Request, number string, opens
 	}
 }
 
-// warnings lists the parts of a call that could mislead the reader, or that make the call hard to judge.
+// warnings lists the misleading parts of a call, and the parts that make the call hard to judge.
 func warnings(r approvers.Request) []string {
 	out := doubts(r)
 	if fault := previewFault(r); fault != "" {
@@ -359,9 +360,9 @@ func warnings(r approvers.Request) []string {
 	return append(out, unknownTool(r)...)
 }
 
-// unknownTool returns warnings about a tool that the policy does not know. The asking agent may have chosen its name, and
-// the headline shows the name as words, without everything that is not a letter or a digit. So the name stands here in
-// full. Otherwise people could confuse it with another tool's name.
+// unknownTool returns warnings about a tool that the policy does not know. The asking agent may have chosen the tool's
+// name. The headline shows only the letters and digits of the name. So a warning shows the full name. Without this
+// warning, people could confuse the tool with another tool.
 func unknownTool(r approvers.Request) []string {
 	if r.Plan.Known {
 		return nil
@@ -399,7 +400,7 @@ func (v View) bundleNotes(r approvers.Request, look bundleLook) []*RichText {
 	return append(out, v.wantsTyping(r))
 }
 
-// agreedOf names the people who agreed to a call of a bundle, if the call needs several.
+// agreedOf names the people who agreed to a call of a bundle, if the call needs several people.
 func agreedOf(r approvers.Request) *RichText {
 	st := r.CurrentStage()
 	if st.Quorum < 2 && len(r.Plan.Stages) < 2 {
@@ -441,7 +442,7 @@ func (v View) takeBack(r approvers.Request) slack.BlockElement {
 	return button(ActTakeBack, "Take back…", v.token(r.ID), slack.StyleDefault)
 }
 
-// settled returns the state of a call that can no longer be decided here.
+// settled returns the state of a call that can't be decided on the bundle.
 func (v View) settled(c view.Call) (sign string, state *RichText) {
 	switch {
 	case waits(c):
@@ -455,7 +456,7 @@ func (v View) settled(c view.Call) (sign string, state *RichText) {
 	return v.state(c)
 }
 
-// together adds the buttons that act on all waiting calls, and the notes that belong to them.
+// The method together adds the buttons that act on all waiting calls, and the notes about these buttons.
 func (v View) together(p *BlockBuilder, look bundleLook, offered int) {
 	if offered < 2 {
 		return
@@ -476,7 +477,7 @@ func (v View) together(p *BlockBuilder, look bundleLook, offered int) {
 }
 
 // allInOne returns the question that is asked before all calls are approved together. The question repeats the effect
-// of each call. If the calls can't be approved together, apart says why.
+// of each call. If the calls can't be approved together, the result apart says why.
 func allInOne(p *approvers.Policy, open []approvers.Request, args map[string]bundledArgs) (question, apart string) {
 	var lines []string
 	for i, r := range open {

@@ -94,7 +94,7 @@ func TestBundles(t *testing.T) {
 
 	for name, c := range map[string]struct {
 		model view.Model
-		all   bool // can be approved together
+		all   bool // the calls can be approved together
 		shows string
 	}{
 		"bundle_pending": {three, true, "req_1+ req_2+ req_3+"},
@@ -128,7 +128,7 @@ func TestBundles(t *testing.T) {
 	}
 }
 
-// Conditions under which each call of a bundle must be approved separately.
+// Each of these conditions requires that the calls of a bundle are approved separately.
 func TestNotAllInOne(t *testing.T) {
 	for name, change := range map[string]func(r *approvers.Request){
 		"critical":      func(r *approvers.Request) { r.Plan.Risk = approvers.Critical },
@@ -301,8 +301,8 @@ func TestShortBundlesAndHomeRows(t *testing.T) {
 	}
 }
 
-// For any calls, a bundle's headline and buttons fit on a phone's screen together, and only calls that are shown whole
-// can be approved on its card.
+// For any calls, a bundle's headline and buttons fit together on a phone's screen. Only calls that are shown whole can
+// be approved on the bundle's card.
 func TestBundlesFitAPhone(t *testing.T) {
 	words := strings.Fields("order refund broken parcel customer asked twice urgent 2026-03-02 EUR confirmed warehouse")
 	f := testkit.Chance(testkit.Seed(t), 3)
@@ -372,7 +372,7 @@ func TestBundlesFitAPhone(t *testing.T) {
 }
 
 // Arguments that are the same in all calls are shown once. If a call has no other arguments, each call shows all of its
-// own.
+// arguments.
 func TestSameArguments(t *testing.T) {
 	for name, c := range map[string]struct {
 		args []string

@@ -7,7 +7,7 @@ import (
 )
 
 // callerLine says which other agent asks, who is responsible for this agent, and whom the agent represents. A person
-// whom only the agent names can't decide.
+// who is named only by the agent can't decide.
 func callerLine(c approvers.Caller) *RichText {
 	line := Say("🤖 ").Strong(Name(c.Title)).Say(" asks, another agent (client "+Name(c.Name)+", owner ").Person(c.Owner, "").Say(")")
 	switch {
@@ -20,8 +20,8 @@ func callerLine(c approvers.Caller) *RichText {
 	return line
 }
 
-// runsItself returns a warning that the approval can't be enforced here. If Countersign runs the tool, the warning is
-// empty.
+// runsItself returns a warning that Countersign can't enforce the approval. If Countersign runs the tool, the warning
+// is empty.
 func runsItself(c *approvers.Caller) *RichText {
 	if !c.Decides() {
 		return new(RichText)

@@ -15,9 +15,10 @@ import (
 	"countersign/store"
 )
 
-// card draws a request for its approvers. A pending card has these parts in this order: warnings; the effect of the
-// call, and its arguments; who asked, and in which words; for whom the request waits; and what happens if nobody
-// decides. The card leaves out normal facts. Details… shows everything. The card of a decided request has two lines.
+// card draws a request for its approvers. A pending card begins with the warnings, the effect of the call, and its
+// arguments. Then the card says who asked, and in which words. At the end, the card says for whom the request waits,
+// and what happens if nobody decides. The card leaves out facts that are the normal case. Details… shows everything.
+// The card of a decided request has two lines.
 func (v View) card() Rendered {
 	r := *v.Request
 	p := new(BlockBuilder)
@@ -78,7 +79,7 @@ func (v View) setbacks(r approvers.Request) []*RichText {
 	return out
 }
 
-// riskLine describes in a few words how much is at stake, according to the policy.
+// riskLine describes in a few words the risk of a request, according to the policy.
 func riskLine(r approvers.Request) *RichText {
 	sign, words := riskWords(r.Plan.Risk, r.Effect)
 	return Say(sign + " ").Strong(words)
@@ -147,8 +148,8 @@ func (v View) arguments(p *BlockBuilder, text string, whole bool, readsAll strin
 	p.Para(Say("✂️ ").Strong(fmt.Sprintf("Cut here: %d more characters.", missing)).Say(readsAll))
 }
 
-// argumentTable lays out the arguments for their approvers. The most informative arguments come first. If an approver
-// changed an argument, its earlier value is shown before the current one.
+// argumentTable lays out the arguments of a request for its approvers. The most informative arguments come first. If an
+// approver changed an argument, its earlier value is shown before the current one.
 func (v View) argumentTable(r approvers.Request) string {
 	l := layout{secrets: r.Secrets, first: firstArguments(r, v.Policy, v.Tool)}
 	l.was = currentValues(r)
@@ -178,8 +179,8 @@ var (
 	templateFields  = regexp.MustCompile(`\.([A-Za-z_]\w*)`)
 )
 
-// edits names the person who changed the arguments. The function also shows the changes that the table of arguments
-// leaves out. The table shows an earlier value only if it takes one short line.
+// The method edits names the person who changed the arguments. The function also shows the changes that the table of
+// arguments leaves out. The table shows an earlier value only if it takes one short line.
 func (v View) edits(p *BlockBuilder, r approvers.Request) {
 	if len(r.Edits) == 0 {
 		return
@@ -199,7 +200,8 @@ func (v View) edits(p *BlockBuilder, r approvers.Request) {
 	p.exact(diff)
 }
 
-// asked draws who asked, where, and in which words. most is the maximum length of the quotation, in characters.
+// The method asked draws who asked, where, and in which words. The parameter most is the maximum length of the
+// quotation, in characters.
 func (v View) asked(p *BlockBuilder, r approvers.Request, most int) {
 	said := maskSecrets(r.Facts.Quote, r.Args, r.Secrets)
 	if most < maxQuote {
@@ -245,8 +247,8 @@ func inWords(why []string) string {
 	return line
 }
 
-// actionButtons adds the buttons of a pending card. A copy for one person has only the buttons that this person can
-// still use. A card in a channel looks the same to everybody; a person without permission gets an explanation on a
+// actionButtons adds the buttons of a pending card. A copy for one person has only the buttons that this person can use
+// now. A card in a channel looks the same to everybody. A person without permission gets an explanation when they
 // click.
 func (v View) actionButtons(p *BlockBuilder, r approvers.Request, whole bool) {
 	value := v.token(r.ID)
@@ -269,12 +271,12 @@ func (v View) actionButtons(p *BlockBuilder, r approvers.Request, whole bool) {
 	p.buttons("", row...)
 }
 
-// haveAgreed tells a person who has already approved who is still needed.
+// For a person who has approved, haveAgreed says which approvals are missing.
 func haveAgreed(v View, r approvers.Request) *RichText {
 	return stillNeeded(v, r, "☑️ You have agreed.")
 }
 
-// stillNeeded describes what a person did, and who is still needed.
+// stillNeeded describes what a person did, and which approvals are missing.
 func stillNeeded(v View, r approvers.Request, did string) *RichText {
 	st := r.CurrentStage()
 	line := Say(did + " Still needed: ")
@@ -290,14 +292,13 @@ func stillNeeded(v View, r approvers.Request, did string) *RichText {
 func (v View) ownCopy() bool { return strings.HasPrefix(v.Message.To, store.ToUser) }
 
 // hadTheirSay reports whether the owner of this copy has already approved. The owner can't approve again, because each
-// person counts only once.
+// person's approval counts only once.
 func (v View) hadTheirSay(r approvers.Request) bool {
 	user, own := strings.CutPrefix(v.Message.To, store.ToUser)
 	return own && slices.ContainsFunc(r.ValidApprovals(), func(d approvers.Decision) bool { return d.By.User() == user })
 }
 
-// hasPassedOn reports whether the owner of this copy changed the arguments in a role that does not belong to the
-// current stage.
+// hasPassedOn reports whether the owner of this copy changed the arguments in a role outside the current stage.
 func hasPassedOn(v View, r approvers.Request) bool {
 	user, own := strings.CutPrefix(v.Message.To, store.ToUser)
 	if !own {
@@ -349,7 +350,8 @@ func askApprove(r approvers.Request) *slack.ConfirmationBlockObject {
 	return confirm("Approve this?", Clip(what, slackapi.MaxConfirm-Width(rest))+rest, "Approve", "Not yet", slack.StylePrimary)
 }
 
-// cardQueue draws how many requests wait until the open cards at an address are decided, and names the oldest.
+// cardQueue draws how many requests wait until the open cards at an address are decided, and names the oldest of these
+// requests.
 func (v View) cardQueue() Rendered {
 	p := new(BlockBuilder)
 	if v.CardQueue == nil {
@@ -400,7 +402,7 @@ func (c Mention) in(p *RichText) {
 }
 
 // MentioningRequest returns the pending request for which a card mentions people, if there is one. For a bundle, it is
-// the first request that is still to be decided on the bundle.
+// the first request that waits for a decision on the bundle.
 func MentioningRequest(s view.Model) (approvers.Request, bool) {
 	if s.Message.Kind == store.OutboxCard {
 		return *s.Request, s.Request.State == approvers.Pending

@@ -10,8 +10,8 @@ import (
 )
 
 // waitsLine returns the line that names the people for whom a request waits, and the lines around it. The lines above
-// list the stages that have agreed. The lines also explain why the reader got this copy, unless the stage itself names
-// the reader. The lines below name the people who have rejected.
+// list the stages that have agreed. If the stage does not name the reader, the lines also explain why the reader got
+// this copy. The lines below name the people who have rejected.
 func (v View) waitsLine(r approvers.Request) []*RichText {
 	st := r.CurrentStage()
 	line := Say("✋ Waits for ").Strong(v.stageTitle(st) + v.joined(r)).also(v.invited(r))
@@ -44,7 +44,7 @@ func agreedAt(r approvers.Request) *RichText {
 	return p.Say(fmt.Sprintf(" (%d of %d agreed: ", n, quorum)).also(peopleOf(decisionsAt(r, r.Stage))).Say(")")
 }
 
-// decisionsAt returns the approvals of a stage that count.
+// decisionsAt returns the valid approvals of a stage.
 func decisionsAt(r approvers.Request, stage int) (out []approvers.Decision) {
 	for _, d := range r.ValidApprovals() {
 		if d.Stage == stage {
@@ -102,7 +102,7 @@ func laterStages(v View, r approvers.Request) *RichText {
 	return p
 }
 
-// escalated tells a role why it was added to the stage: the stage's own people have not decided in time, can't decide,
+// escalated tells a role why it was added to the stage. The stage's own people have not decided in time, can't decide,
 // or could not see the card. If the stage itself names the role, escalated returns nothing.
 func (v View) escalated(r approvers.Request) *RichText {
 	if v.Message.Kind != store.OutboxEscalation || !slices.Contains(r.Joined, v.Message.Role) {
@@ -142,8 +142,8 @@ func nobodyLeft(v View, r approvers.Request, call approvers.LeadCall) *RichText 
 	return p
 }
 
-// against returns how many people have rejected, prefixed with sep. If one rejection would end the request, the
-// function returns "".
+// against returns the number of people who have rejected, as a text that begins with sep. If one rejection would end
+// the request, the function returns "".
 func against(r approvers.Request, sep string) string {
 	if need := r.CurrentStage().Rejects; need > 1 {
 		return fmt.Sprintf("%s%d of %d against", sep, len(r.Against(r.Stage)), need)
@@ -151,7 +151,7 @@ func against(r approvers.Request, sep string) string {
 	return ""
 }
 
-// joined names the roles that escalation added to the stage.
+// The method joined names the roles that escalation added to the stage.
 func (v View) joined(r approvers.Request) string {
 	out := ""
 	for i, j := range r.Joined {
@@ -268,7 +268,7 @@ func (v View) speaker(m approvers.Remark) *RichText {
 	return p
 }
 
-// handedOn explains why this copy was sent, if somebody added its owner to the stage.
+// handedOn names the person who added the owner of this copy to the stage, if there is one.
 func (v View) handedOn(r approvers.Request) *RichText {
 	for _, i := range r.Invited {
 		if v.Message.To == store.ToUser+i.Who.User() {
@@ -278,7 +278,7 @@ func (v View) handedOn(r approvers.Request) *RichText {
 	return new(RichText)
 }
 
-// handed tells an added person who added them to the stage.
+// The method handed names the person who added the reader to the stage.
 func (v View) handed(i approvers.Invite) *RichText {
 	if i.Away {
 		return Say("↪️ You stand in for ").Person(i.By, i.ByName).Say(", who is away. You decide in your own name, as " + v.title(i.Role) + ".")
@@ -286,7 +286,7 @@ func (v View) handed(i approvers.Invite) *RichText {
 	return Say("↪️ ").Person(i.By, i.ByName).Say(" handed this on to you. You decide in your own name, as " + v.title(i.Role) + ".")
 }
 
-// invited names the people who were added to the current stage.
+// The method invited names the people who were added to the current stage.
 func (v View) invited(r approvers.Request) *RichText {
 	p := new(RichText)
 	for i, one := range r.Invited {
@@ -313,8 +313,8 @@ func (v View) cardFor(user string) string {
 	return link
 }
 
-// agreed names everybody whose approval counted, in order. For consecutive people of one role, the role's title appears
-// once.
+// The method agreed names everybody whose approval counted, in order. For consecutive people of one role, the role's
+// title appears once.
 func (v View) agreed(r approvers.Request) *RichText {
 	by := approvals(r)
 	p := new(RichText)

@@ -176,7 +176,8 @@ func TestUnknownToolIsNamed(t *testing.T) {
 	}
 }
 
-// On a decided card, the sentence with the reason ends with one full stop, whether or not the reason itself has one.
+// On a decided card, the sentence with the reason ends with exactly one full stop, even if the reason itself ends with
+// one.
 func TestReasonsEndOnce(t *testing.T) {
 	for reason, want := range map[string]string{
 		"it can't be undone":   ": it can't be undone. It was not run.",
@@ -195,7 +196,7 @@ func TestReasonsEndOnce(t *testing.T) {
 	}
 }
 
-// actionsOf returns the actions of a drawing's buttons, in order.
+// actionsOf returns the actions of the buttons in drawn messages, in order.
 func actionsOf(d Rendered) (actions []string) {
 	for _, m := range d.Messages {
 		for _, block := range m.Blocks {
@@ -218,7 +219,7 @@ func encode(t *testing.T, d Rendered) []byte {
 	return raw
 }
 
-// A card whose arguments do not fit has no Approve button: the full view comes first.
+// A card whose arguments do not fit has no Approve button, because the approver must first see all arguments.
 func TestLongCardCannotBeApprovedDirectly(t *testing.T) {
 	long := bottest.Request(`{"body":"` + strings.Repeat("x", MaxCardArgs) + `"}`)
 	raw := string(encode(t, drawn(t, bottest.ViewModel(long))))
@@ -266,7 +267,7 @@ func TestClaimsOnACard(t *testing.T) {
 	bottest.Golden(t, "card_claims", d.Messages[0])
 }
 
-// The copy for a person who has approved says who is still needed, and has no Approve button.
+// The copy for a person who has approved says which approvals are missing, and has no Approve button.
 func TestHaveAgreed(t *testing.T) {
 	quorum := func(n int, by ...string) approvers.Request {
 		r := bottest.Request(bottest.RefundArgs)

@@ -17,8 +17,8 @@ import (
 
 // ButtonToken is the value of a button. A token only identifies the rendering in which the button was shown. A token
 // grants nothing. Ref is a request, a turn, an execution, a grant or a pause. Post is the number of the outbox
-// message's version, and Print the version's fingerprint. If a version was replaced before it was recorded, the
-// replacement has the same number, but another fingerprint.
+// message's version, and Print is the fingerprint of this version. If a version was replaced before it was recorded,
+// the replacement has the same number, but another fingerprint.
 type ButtonToken struct {
 	Ref     string
 	Message string
@@ -62,7 +62,7 @@ func TokensIn(body []byte) (tokens []ButtonToken) {
 	return tokens
 }
 
-// printed matches a valid Print.
+// The variable printed matches a valid Print.
 var printed = regexp.MustCompile(`^[0-9a-f]{16}$`)
 
 // ClickTarget is the subject of a click: the version of the outbox message that the person saw, and the current state.
@@ -70,10 +70,10 @@ type ClickTarget struct {
 	Token ButtonToken
 	Shown store.Rendering
 	view.Model
-	About About // for Details…
+	About About // additional data for Details…
 }
 
-// ShownRequest returns how the clicked version showed its request.
+// ShownRequest returns the record of how the clicked version showed the request.
 func (s ClickTarget) ShownRequest() store.Shown {
 	if s.Request == nil {
 		return store.Shown{}
@@ -111,8 +111,8 @@ func (s ClickTarget) Named() []string {
 	return named
 }
 
-// RenderingHash returns the hash of the shown content. This is the message or, on a Home tab, the part about the
-// request.
+// RenderingHash returns the hash of the shown content. The shown content is the message or, on a Home tab, the part
+// about the request.
 func (s ClickTarget) RenderingHash() string {
 	if s.Message.Kind != store.OutboxHome || s.Request == nil {
 		return s.Shown.Hash
@@ -148,7 +148,7 @@ func (s ClickTarget) ItemBody() []byte {
 	return body
 }
 
-// Action IDs of the buttons.
+// These are the action IDs of the buttons.
 const (
 	ActApprove     = "approve"
 	ActTyped       = "approve_typed" // approves a critical call, which requires a typed value
@@ -205,13 +205,13 @@ func ActionOf(id string) string {
 // refAway is the Ref of buttons about absences.
 const refAway = "away"
 
-// Prefixes of feedback tokens; the turn follows.
+// A feedback token begins with one of these prefixes, and the id of the turn follows.
 const (
 	FeedbackGood = "good:"
 	FeedbackPoor = "poor:"
 )
 
-// Block IDs of form inputs.
+// These are the block IDs of form inputs.
 const (
 	FieldFrom      = "from"
 	FieldUntil     = "until"

@@ -31,17 +31,17 @@ func Unpermitted() *RichText {
 	return Say("I lack a permission in Slack that I need for this, so nothing was done. My operator has been told. Please try again when it is mended.")
 }
 
-// LookedUpLater tells a person that their message waits until Slack says who they are.
+// LookedUpLater tells a person that their message waits until Slack identifies them.
 func LookedUpLater() *RichText {
 	return Say("Slack does not tell me who you are at the moment, so I can't work on your message yet. I keep it and try again for an hour. My operator has been told.")
 }
 
-// NotLookedUp tells a person that their message was not handled, because Slack did not say who they are.
+// NotLookedUp tells a person that their message was not handled, because Slack did not identify them.
 func NotLookedUp() *RichText {
 	return Say("Slack did not tell me for an hour who you are, so nothing was done about your message. My operator has been told. Please write it again when it is mended.")
 }
 
-// Unidentified is the notice for a click whose user Slack could not identify.
+// Unidentified is the notice that Slack could not identify the person who clicked.
 func Unidentified() *RichText {
 	return Say("Slack could not tell who clicked, so nothing was decided. Please try again in a moment.")
 }
@@ -172,7 +172,7 @@ func Denied(d *approvers.Denied, r *approvers.Request, p *approvers.Policy) *Ric
 	return Say("Nothing was changed (" + string(d.Code) + ").")
 }
 
-// resolved names the person who decided first, and the time of the decision.
+// The function resolved names the person who decided first, and the time of the decision.
 func resolved(d *approvers.Denied, r *approvers.Request, p *approvers.Policy) *RichText {
 	called := ""
 	if r != nil && r.ClosedBy == d.By {
@@ -191,7 +191,7 @@ func resolved(d *approvers.Denied, r *approvers.Request, p *approvers.Policy) *R
 	return out.At(d.At, DayTime).Say(". Your click changed nothing.")
 }
 
-// ended describes the ways in which requests end, with or without a person.
+// ended maps final states to the words for an end by a person, and for an end without a person.
 var ended = map[approvers.State]struct{ by, alone string }{
 	approvers.Approved:  {"approved this", "was approved"},
 	approvers.Consumed:  {"approved this", "was approved"},
@@ -216,7 +216,7 @@ func RoleTitle(p *approvers.Policy, role string) string {
 	return role
 }
 
-// DeniedReport tells a person why they can't report the outcome of a run, and who can.
+// DeniedReport tells a person why they can't report the outcome of a run, and names the people who can.
 func DeniedReport(d *approvers.Denied, s ClickTarget) *RichText {
 	switch d.Code {
 	case approvers.DeniedNotMember, approvers.DeniedNotRequester, approvers.DeniedTool, approvers.DeniedCeiling, approvers.DeniedGroup, approvers.DeniedSelf,
@@ -289,7 +289,7 @@ func DeniedLeave(d *approvers.Denied) *RichText {
 	}[approvers.Code(d.Detail)])
 }
 
-// DeniedPause tells a person why they can't pause or resume, and who can.
+// DeniedPause tells a person why they can't pause or resume, and names the people who can.
 func DeniedPause(d *approvers.Denied, p *approvers.Policy) *RichText {
 	switch {
 	case d.Code == approvers.DeniedUnidentified:

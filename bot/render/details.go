@@ -18,14 +18,14 @@ type About struct {
 	History      []approvers.AuditRecord
 }
 
-// DetailsForm shows everything about a request: warnings, all arguments (page by page), the whole preview, who has to
-// decide and why, and what has happened. A person who may decide can approve the request there after seeing all
-// arguments. The buttons of the form lead to all other actions that the person may take.
+// DetailsForm shows everything about a request. It shows warnings, all arguments (page by page), and the whole preview.
+// It also shows who has to decide and why, and what has happened. A person who may decide can approve the request in
+// the form after seeing all arguments. The buttons of the form lead to all other actions that the person may take.
 func DetailsForm(s ClickTarget, f FormToken, who approvers.Identity) slack.ModalViewRequest {
 	r := *s.Request
 	v := View{Model: s.Model, WorkspaceURL: s.About.WorkspaceURL, Tool: s.About.Tool}
 	pages := ArgumentPages(r)
-	seen := len(pages) - 1 // index of the page with which all arguments have been seen
+	seen := len(pages) - 1 // index of the last page with arguments
 	if at := pages[seen]; at.width() < maxPageText/2 {
 		v.about(at, r, s.About.History)
 	} else {
@@ -50,7 +50,7 @@ func DetailsForm(s ClickTarget, f FormToken, who approvers.Identity) slack.Modal
 	return m
 }
 
-// mayApprove reports whether a person can approve a request whose open arguments they have seen.
+// mayApprove reports whether a person can approve a request. The person has seen all arguments that are not masked.
 func mayApprove(r approvers.Request, p *approvers.Policy, who approvers.Identity) bool {
 	_, denied := r.Authority(p, who)
 	agreed := slices.ContainsFunc(r.ValidApprovals(), func(d approvers.Decision) bool { return d.By == who.ID })
@@ -68,7 +68,7 @@ func detailsTop(wrong []*RichText, buttons []slack.BlockElement, first *BlockBui
 	return p
 }
 
-// otherButtons returns the buttons for actions that the person may take and that the card does not offer.
+// otherButtons returns the person's buttons that the card does not offer.
 func otherButtons(s ClickTarget, who approvers.Identity) (row []slack.BlockElement) {
 	r := *s.Request
 	if r.Bundled() && r.State == approvers.Pending { // a card of its own has room for the other buttons
@@ -115,7 +115,8 @@ func turnPages(p *BlockBuilder, page, pages int) {
 	}
 }
 
-// about draws who has to decide a request and why, the remarks and the history of the request, and what the buttons do.
+// The method about draws who has to decide a request and why, the remarks and the history of the request, and what the
+// buttons do.
 func (v View) about(p *BlockBuilder, r approvers.Request, records []approvers.AuditRecord) {
 	p.Blocks = append(p.Blocks, slack.NewDividerBlock())
 	v.explain(p, r, records)
@@ -132,7 +133,7 @@ func (v View) about(p *BlockBuilder, r approvers.Request, records []approvers.Au
 	p.Small("Request " + r.ID + " · arguments " + r.Digest + " · policy " + short(OneLine(r.Plan.PolicyHash), maxPolicyHash))
 }
 
-// maxPolicyHash is how much of the policy's version is shown.
+// maxPolicyHash is the number of characters of the policy's hash that are shown.
 const maxPolicyHash = 16
 
 // buttonHelp explains what the buttons do.

@@ -24,7 +24,7 @@ func detailsOn(s view.Model, f FormToken, user string) slack.ModalViewRequest {
 	return DetailsForm(ClickTarget{Token: f.ButtonToken, Shown: shown, Model: s, About: about}, f, approvers.Identity{ID: approvers.Who("T0001", user)})
 }
 
-// The details have everything that the card leaves out, and the buttons for what the person may do.
+// Details… shows everything that the card leaves out, and a button for each action of the person.
 func TestDetails(t *testing.T) {
 	refund := bottest.Request(bottest.RefundArgs)
 	granting := bottest.ViewModel(refund)

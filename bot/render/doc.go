@@ -2,14 +2,14 @@
 // as text.
 //
 // The package is pure. A caller fills in a View, and Draw returns the messages. The same view always gives the same
-// bytes. Draw makes no calls, and reads neither a clock nor the store. Forms are made from a ClickTarget, which has the
-// subject of the click as it was shown. EditArgs, ParseAllowance and ElicitationValues parse the answers in a submitted
+// bytes. Draw makes no calls, and reads neither a clock nor the store. Forms are made from a ClickTarget, which is the
+// subject of a click as it was shown. EditArgs, ParseAllowance and ElicitationValues parse the answers in a submitted
 // form.
 //
 // Guarantees:
 //
 //   - Text of a person, a model or a tool reaches Slack only through untrusted.go. Such text becomes literal text, with
-//     invisible characters made visible. No text is cut without a note.
+//     invisible characters made visible. A note marks each cut of a text.
 //   - Messages and views stay within Slack's limits for any input (limits.go).
 //   - Secret arguments are masked (masked_values.go), except in the form that reveals them to one person.
 //   - A button's value and a form's metadata only identify a rendering, and grant nothing (click.go, modal.go).

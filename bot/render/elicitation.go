@@ -67,7 +67,7 @@ func hostOf(address string) string {
 }
 
 // ElicitationForm returns the form that a tool asks for. If the person was not asked, or the question has ended,
-// ElicitationForm returns a modal that explains why there is no form.
+// ElicitationForm returns a modal with the reason instead.
 func ElicitationForm(s ClickTarget, who approvers.Identity) slack.ModalViewRequest {
 	q := *s.Elicitation
 	if d := q.Answerable(who, s.Now); d != nil {

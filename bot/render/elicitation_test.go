@@ -77,7 +77,7 @@ func TestElicitations(t *testing.T) {
 }
 
 // The form of a question has an input for each kind of field. If another person opens the form, or if the question has
-// ended, it says why there are no inputs.
+// ended, the form shows the reason instead of inputs.
 func TestElicitationForm(t *testing.T) {
 	sam := approvers.Identity{ID: approvers.Who("T0001", "U0100"), Name: "Sam"}
 	s := ClickTarget{Token: ButtonToken{Ref: "ask_1", Message: "s_9", Post: 1, Print: "0123456789abcdef"}, Model: viewOfAsked()}
@@ -96,8 +96,8 @@ func TestElicitationForm(t *testing.T) {
 	}
 }
 
-// The entered values become the values of the schema, byte for byte. Empty fields are omitted, and unchanged defaults
-// stay as they were.
+// The test compares the JSON values that result from the input byte for byte. Empty fields are omitted, and unchanged
+// defaults keep their bytes.
 func TestFilledIn(t *testing.T) {
 	admits := workflow.New(workflow.Config{}).Admits
 	q := *viewOfAsked().Elicitation
@@ -128,7 +128,7 @@ func TestFilledIn(t *testing.T) {
 	}
 }
 
-// A menu shows the value that is sent, and not only its title in the schema.
+// A menu shows each value that is sent, together with the value's title in the schema.
 func TestMenusShowTheValue(t *testing.T) {
 	schema := json.RawMessage(`{"type":"object","properties":{"size":{"type":"string","oneOf":[{"const":"DELETE","title":"Small"},{"const":"big"}]}}}`)
 	for _, f := range fieldsOf(schema, []byte(`{}`), nil) {

@@ -61,7 +61,7 @@ var effectWords = map[approvers.Effect]string{
 	approvers.Unprotected: "(if it is interrupted, people are asked whether it happened)",
 }
 
-// claimed lists what the tool's source declares about the tool.
+// The method claimed lists what the tool's source declares about the tool.
 func (t ToolDescription) claimed() *RichText {
 	if len(t.claims) == 0 {
 		return new(RichText)
@@ -93,8 +93,8 @@ func (v View) decisionLines(r approvers.Request) (out []*RichText) {
 }
 
 // toldByEnding reports whether the line about a request's end already says everything about decision i. The result is
-// true for the rejection that ended the request, and for an approval that alone was sufficient or that replaced all
-// other approvals.
+// true for the rejection that ended the request, for the only necessary approval, and for an approval that replaced all
+// others.
 func toldByEnding(r approvers.Request, i int) bool {
 	d := r.Decisions[i]
 	if r.State == approvers.Pending || d.Fallen || d.By != r.ClosedBy {
@@ -189,7 +189,7 @@ func (v View) Timeline(records []approvers.AuditRecord) (lines []*RichText) {
 	return lines
 }
 
-// event describes one record in words. For a record that does not interest people, the function returns nothing.
+// event describes one record in words. For a record that people do not need, event returns an empty text.
 func (v View) event(a approvers.AuditRecord) *RichText { //nolint:cyclop // one case for each kind of record
 	f := a.Facts
 	by := func(words string) *RichText { return new(RichText).Person(a.Actor, "").Say(" " + words) }
@@ -266,10 +266,10 @@ func (v View) event(a approvers.AuditRecord) *RichText { //nolint:cyclop // one 
 	return new(RichText)
 }
 
-// did describes kinds of decisions.
+// The map did describes kinds of decisions.
 var did = map[approvers.DecisionKind]string{approvers.Approve: "approved it", approvers.Reject: "was against it", approvers.Modify: "changed its arguments"}
 
-// tried describes an action that was denied.
+// The function tried describes an action that was denied.
 func tried(kind string) string {
 	if words := map[string]string{"approve": "approve it", "reject": "reject it", "modify": "change it", "withdraw": "withdraw it"}[kind]; words != "" {
 		return words
@@ -305,11 +305,11 @@ func (v View) inRole(role string) string {
 	return " as " + v.title(role)
 }
 
-// maxHappened is the number of history lines on a page. Lines that are not shown are counted.
+// maxHappened is the number of history lines on a page. The page says how many lines it leaves out.
 const maxHappened = 15
 
-// Newest returns a page of lines; the first page has the newest lines. If older lines precede the page, its first line
-// says how many.
+// Newest returns a page of lines; the first page has the newest lines. If older lines precede the page, the first line
+// of the page says how many.
 func Newest(lines []*RichText, page int) (kept []*RichText, pages int) {
 	pages = max(1, (len(lines)+maxHappened-1)/maxHappened)
 	page = min(max(0, page), pages-1)

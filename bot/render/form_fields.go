@@ -83,7 +83,8 @@ type objectSchema struct {
 }
 
 // fieldsOf returns a field for each argument: first the arguments in the schema, in the schema's order, then the call's
-// other arguments. If a form is not suitable, fieldsOf returns nil, and the arguments are edited as JSON.
+// other arguments. If the schema is not suitable for such fields, fieldsOf returns nil, and the arguments are edited as
+// JSON.
 func fieldsOf(schema json.RawMessage, args []byte, secrets []string) []field {
 	var s objectSchema
 	if json.Unmarshal(schema, &s) != nil || s.Ref != "" || s.OneOf != nil || s.AnyOf != nil {
@@ -124,7 +125,7 @@ func fieldsOf(schema json.RawMessage, args []byte, secrets []string) []field {
 }
 
 // fitForm makes the fields fit into one view. fitForm turns long menus into text inputs, then locks the longest
-// arguments. fitForm reports whether the fields fit.
+// arguments. fitForm reports whether the fields fit into one view.
 func fitForm(fields []field) bool {
 	bytes := make([]int, len(fields))
 	total := 0
@@ -343,7 +344,7 @@ func (f field) choice(i int) string {
 	return OneLine(f.titles[i]) + " (" + value + ")"
 }
 
-// consts returns the values of a schema's list of alternatives. If an alternative admits more than one value, it
+// consts returns the values of a schema's list of alternatives. If an alternative admits more than one value, consts
 // returns nil.
 func consts(alternatives json.RawMessage) (values []json.RawMessage, titles []string) {
 	var list []struct {

@@ -21,8 +21,8 @@ import (
 )
 
 // ModifyForm returns a form with one field for each argument. If the schema is too complex for such a form, the
-// arguments are edited as JSON. If the form was filled in before, the new form keeps the input, and its button names
-// the effect of the change.
+// arguments are edited as JSON. If the form was filled in before, the new form keeps the input, and the button of the
+// new form names the effect of the change.
 func ModifyForm(s ClickTarget, who approvers.Identity, f FormToken, tool workflow.Tool, filled answers) slack.ModalViewRequest {
 	r := *s.Request
 	p := new(BlockBuilder)
@@ -75,7 +75,7 @@ func hasLockedFields(schema json.RawMessage, r approvers.Request) bool {
 	return slices.ContainsFunc(fieldsOf(schema, r.Args, r.Secrets), func(f field) bool { return f.kind == fieldLocked })
 }
 
-// block returns the field's input.
+// block returns the input block of the field.
 func (f field) block() *slack.InputBlock {
 	hint := Visible(f.hint)
 	if f.kind == fieldJSON {
@@ -145,7 +145,7 @@ func (f field) yesNo() slack.BlockElement {
 	return in
 }
 
-// options returns the options of a menu. The value of each option is its number.
+// options returns the options of a menu. The value of each option is the number of the option.
 func (f field) options() (options []*slack.OptionBlockObject) {
 	for i := range f.choices {
 		options = append(options, slack.NewOptionBlockObject(strconv.Itoa(i), plainText(f.choice(i)), nil))
@@ -265,12 +265,12 @@ func (a answers) text(block string) string {
 	return text
 }
 
-// sameText compares texts but ignores differences in line endings, because Slack's inputs may change these.
+// sameText compares texts but ignores differences in line endings, because Slack's inputs may change line endings.
 func sameText(a, b string) bool {
 	return strings.ReplaceAll(a, "\r\n", "\n") == strings.ReplaceAll(b, "\r\n", "\n")
 }
 
-// stays reports whether the argument stays as it is, because the form can't change it.
+// stays reports whether the form can't change the argument.
 func (f field) stays() bool { return f.kind == fieldLocked || f.kind == fieldMasked }
 
 func (f field) unchanged(text string) bool {
@@ -335,7 +335,7 @@ func (f field) value(text string) (value []byte, fault string) {
 	return mustQuote(text), ""
 }
 
-// several returns the selected options of a multi-select menu as JSON.
+// The method several returns the selected options of a multi-select menu as JSON.
 func (f field) several(text string) (value []byte, fault string) {
 	value = []byte{'['}
 	for n := range strings.SplitSeq(text, ",") {
@@ -362,8 +362,8 @@ func validJSON(text string) error {
 	return nil
 }
 
-// place assigns the parts of a schema error to the fields that they name. Such an error reads like "amount: must be ≥
-// 0.01; reason: is missing".
+// place assigns each part of a schema error to the field that the part names. A schema error reads like "amount: must
+// be ≥ 0.01; reason: is missing".
 func place(faults map[string]string, fields []field, err error) {
 	text := strings.TrimPrefix(err.Error(), approvers.ErrArgs.Error()+": ")
 	for part := range strings.SplitSeq(text, "; ") {

@@ -6,20 +6,20 @@ import (
 	"countersign/bot/slackapi"
 )
 
-// editEffect is the effect of changed arguments. The effect is determined before the arguments are sent. The form's
-// button names the effect.
+// editEffect is the effect of changed arguments. The bot determines the effect before the person sends the changed
+// arguments. The form's button names the effect.
 type editEffect struct {
 	submit string      // the label of the button
 	typed  bool        // the form asks for the tool's name
 	lines  []*RichText // who has to agree after the change, and why the change is not an approval
 }
 
-// Labels of the button that sends changed arguments.
+// These are the labels of the button that sends changed arguments.
 const (
 	submitApprove = "Change and approve"
 	submitEither  = "Change" // counts as an approval only if the tool's name is typed
 	submitOnly    = "Change without approving"
-	submitSend    = "Change and send on" // if the recipient's name is too long
+	submitSend    = "Change and send on" // used if the recipient's name is too long for the label
 )
 
 // SendsOnly reports whether the label of a form's button says that the change is not an approval.
@@ -32,7 +32,7 @@ func (s ClickTarget) EditSubmit(who approvers.Identity, tool workflow.Tool, args
 	return s.editEffect(who, tool, args).submit
 }
 
-// SeenWhole reports whether a person who changes arguments was shown all of them, on the clicked message or in the
+// SeenWhole reports whether a person who changes arguments was shown all arguments, on the clicked message or in the
 // form.
 func (s ClickTarget) SeenWhole(tool workflow.Tool) bool {
 	return s.ShownRequest().Whole || !hasLockedFields(tool.Schema, *s.Request)

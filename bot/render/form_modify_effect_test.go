@@ -11,7 +11,7 @@ import (
 	"countersign/bot/bottest"
 )
 
-// above makes refunds of more than 500 critical.
+// above returns a policy in which refunds of more than 500 are critical.
 func above(stages ...approvers.Stage) *approvers.Policy {
 	p := bottest.Policy()
 	p.Tools[2].Rules = []approvers.Rule{{Risk: approvers.Critical, Stages: stages, When: approvers.Condition{Text: "args.amount > 500", Eval: func(f approvers.Facts) (bool, error) {
@@ -106,7 +106,7 @@ func said(v slack.ModalViewRequest) string {
 	return b.String()
 }
 
-// stagesFor is the policy with stages for a tool.
+// stagesFor returns the policy with the given stages for a tool.
 func stagesFor(tool string, stages ...approvers.Stage) *approvers.Policy {
 	p := bottest.Policy()
 	for i := range p.Tools {

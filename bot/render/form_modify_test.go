@@ -20,7 +20,7 @@ func testToken(r approvers.Request) FormToken {
 	return FormToken{ButtonToken: ButtonToken{Ref: r.ID, Message: "s_1", Post: 3, Print: "0123456789abcdef"}, Execution: r.Execution}
 }
 
-// modifyForm is the form that Teo, of Team Lead, opens.
+// modifyForm returns the form that Teo, a member of Team Lead, opens.
 func modifyForm(r approvers.Request, tool workflow.Tool) slack.ModalViewRequest {
 	s := ClickTarget{Token: testToken(r).ButtonToken, Model: bottest.ViewModel(r)}
 	return ModifyForm(s, approvers.Identity{ID: teo, Name: "Teo"}, testToken(r), tool, nil)
@@ -234,8 +234,8 @@ func TestTypedValue(t *testing.T) {
 	for args, want := range map[string]string{
 		`{"user_id":"C-77","amount":50.10}`: "50.10", `{"note":"two words","user_id":"C-77"}`: "C-77",
 		`{}`: "issue_refund", `{"x":"\u202e"}`: "issue_refund", `{"x":{"y":1}}`: "issue_refund",
-		// The most informative value is chosen: an amount, the recipient, the subject, a value in the preview, any
-		// number, any word.
+		// The typed value is the most informative value. The preference is: an amount, the recipient, the subject, a
+		// value in the preview, any number, any word.
 		`{"days":14,"order_id":"ORD-1","amount":9}`:                               "9",
 		`{"note":"abcd","order_id":"ORD-1","email":"ann@example.com"}`:            "ann@example.com",
 		`{"to":12345,"userId":"U-1","count":77}`:                                  "U-1",

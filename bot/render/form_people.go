@@ -16,7 +16,7 @@ var PeopleForms = map[string]func(ClickTarget, approvers.Identity) slack.ModalVi
 	ActAllow: allowForm,
 }
 
-// Hints at the input for a reason. The hints say who will read the reason.
+// These hints are shown at the input for a reason. The hints say who will read the reason.
 const (
 	reasonHint   = "The person who asked and the agent read this."
 	reasonNeeded = "Say why: the person who asked and the agent read it."
@@ -32,8 +32,8 @@ var WordsNeeded = map[string]string{
 	ActTakeBack:  reasonNeeded,
 }
 
-// trial returns an action with placeholder input. The action is tried before a form is shown, so that a person who is
-// not allowed to act gets no form.
+// trial returns an action with placeholder input. The action is tried before a form is shown, so that only people who
+// are allowed to act get a form.
 func trial(s ClickTarget, who approvers.Identity) (approvers.DecisionContext, approvers.Action) {
 	return approvers.DecisionContext{Policy: s.Policy, Now: s.Now}, approvers.Action{Who: who, At: s.Now, Reason: "…"}
 }
@@ -132,9 +132,8 @@ func PlainWords(p *RichText) string {
 }
 
 // RejectForm asks for the reason of a rejection. The form's submit button can't be red, because Slack styles this
-// button the same in every form. A red button among the blocks would not work, because after a click on such a button
-// Slack neither closes the form nor shows an error at the reason. Therefore the first line says what the submit button
-// does.
+// button the same in every form. A red button among the blocks would not work. After a click on such a button, Slack
+// neither closes the form nor shows an error at the reason. Therefore the first line says what the submit button does.
 func RejectForm(r approvers.Request, f FormToken, s ClickTarget) slack.ModalViewRequest {
 	p := new(BlockBuilder)
 	p.Para(Say("⛔ You reject this, and it will not run: ").Strong(Clip(whatHappens(r.Preview, r.Tool), maxQuote)))
@@ -142,7 +141,7 @@ func RejectForm(r approvers.Request, f FormToken, s ClickTarget) slack.ModalView
 	return submittable(Modal("Reject", p), ActReject, "Reject", f)
 }
 
-// ReportForm asks for the result of a run. According to the person, the run did take effect.
+// ReportForm asks for the result of a run. The person reports that the run took effect.
 func ReportForm(s ClickTarget) slack.ModalViewRequest {
 	p := new(BlockBuilder)
 	if s.Execution == nil || s.Execution.State != approvers.ExecutionUnknown {

@@ -32,7 +32,7 @@ func discussed() approvers.Request {
 	return r
 }
 
-// editedAnswer returns a request with remarks whose answer was edited afterwards, or deleted.
+// editedAnswer returns a request with remarks. The answer among the remarks was edited or deleted later.
 func editedAnswer(deleted bool) approvers.Request {
 	r := discussed()
 	r.Remarks[2].MessageTS = "1772452900.000100"
@@ -79,7 +79,8 @@ func copyFor(r approvers.Request, to approvers.PersonID) view.Model {
 	return s
 }
 
-// as returns an outbox message of another kind about the same request, whose card is already in a channel.
+// The function as returns an outbox message of another kind about the same request. The request's card is already in a
+// channel.
 func as(s view.Model, kind store.OutboxKind, note store.Note, step int) view.Model {
 	s.Message.Kind, s.Message.Note, s.Message.Step = kind, note, step
 	s.Cards = []store.OutboxMessage{{Kind: store.OutboxCard, To: "channel:#support-approvals", Channel: "C0002", TS: "1772452801.000200"},
@@ -129,8 +130,8 @@ func TestPeoplesActionsOnCards(t *testing.T) {
 	}
 }
 
-// One person's copy of a card offers only the actions that are still open to this person. A card in a channel offers
-// all actions to everybody.
+// One person's copy of a card offers only the actions that this person can take now. A card in a channel offers all
+// actions to everybody.
 func TestButtonsBesideDeciding(t *testing.T) {
 	for name, c := range map[string]struct {
 		s    view.Model
@@ -177,7 +178,7 @@ func critical(r approvers.Request) approvers.Request {
 	return r
 }
 
-// No text can imitate another person's answer: each remark begins a line with one of the bot's signs, and contains no
+// No text can imitate another person's answer. Each remark begins a line with one of the bot's signs, and contains no
 // line breaks.
 func TestRemarksCannotBeFaked(t *testing.T) {
 	r := bottest.Request(bottest.RefundArgs)

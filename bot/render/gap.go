@@ -2,7 +2,7 @@ package render
 
 import "countersign/approvers"
 
-// gap tells a conversation that the bot was away when its message was written.
+// gap draws the notice that the bot was away when a message of the conversation was written.
 func gap(v View) *BlockBuilder {
 	p := new(BlockBuilder)
 	if v.Gap == nil {
@@ -13,7 +13,7 @@ func gap(v View) *BlockBuilder {
 	return p
 }
 
-// away returns the sentence that says from when to when the bot was away.
+// away returns the sentence about the time of the bot's absence.
 func away(g approvers.Gap) *RichText {
 	to := DayTime
 	if g.To.Sub(g.From).Hours() < 12 {

@@ -59,7 +59,7 @@ func (v View) grantLine(g approvers.Grant) *RichText {
 	return p.Say(", until ").At(g.Until, DayTime).Say(".")
 }
 
-// where names the grant's conversation, for readers who see the grant in another place.
+// The method where names the grant's conversation, for readers who see the grant in another place.
 func (v View) where(g approvers.Grant) *RichText {
 	p := new(RichText)
 	if !v.ownCopy() || v.Conversation.DM || v.Conversation.Name == "" {
@@ -94,7 +94,7 @@ func (v View) bounds(g approvers.Grant) *RichText {
 	return p
 }
 
-// boundShown returns a value that a grant fixes, in the form for people.
+// boundShown returns in readable form a value that a grant fixes.
 func boundShown(b approvers.Bound, secrets []string) string {
 	if approvers.HoldsSecret(secrets, b.Arg) {
 		return masked(b.Equal)
@@ -119,7 +119,7 @@ func left(g approvers.Grant) *RichText {
 	return new(RichText).Strong(fmt.Sprintf("%d of %d left.", g.Left, g.Uses))
 }
 
-// stalled explains why no call can run under a grant that is in force.
+// The method stalled explains why no call can run under a grant that is in force.
 func (v View) stalled() *RichText {
 	if v.Stalled == "" {
 		return new(RichText)
@@ -166,7 +166,7 @@ func (v View) proved(g approvers.Grant) *RichText {
 	return p.Say(".")
 }
 
-// offer asks whether such calls may run without approval for a while.
+// offer asks whether calls of the grant's tool may run without approval for a while.
 func (v View) offer(p *BlockBuilder, g approvers.Grant) {
 	what := fmt.Sprintf("Allow up to %s to run without asking, for %s?", Plural(g.Uses, "such call"), lasting(g.Within))
 	p.Para(v.proved(g), new(RichText).Strong(what), v.bounds(g),
@@ -177,7 +177,7 @@ func (v View) offer(p *BlockBuilder, g approvers.Grant) {
 	p.Small("Everything else still waits for approval, also what the person who accepts asks for.")
 }
 
-// underGrant returns a text that says whose grant a call used, and how many calls were left after this call.
+// underGrant names the giver of the grant that a call used. It also says how many calls were left after this call.
 func (v View) underGrant(g approvers.Grant, e approvers.Execution) *RichText {
 	return Say("Under the permission of ").Person(g.By, g.Name).Say(fmt.Sprintf(" (%s), %d of %d left. ", v.title(g.Role), g.Uses-e.GrantUse, g.Uses))
 }
@@ -187,7 +187,7 @@ func (v View) allowsMore(r approvers.Request) bool {
 	return r.Grantable(approvers.DecisionContext{Policy: v.Policy, Now: v.Now})
 }
 
-// lasting formats a duration for people: "1 hour 30 minutes".
+// The function lasting formats a duration for people: "1 hour 30 minutes".
 func lasting(d time.Duration) string {
 	var parts []string
 	for _, unit := range []struct {
@@ -294,7 +294,7 @@ func atMostInput(b approvers.Bound) slack.Block {
 	return inputBlock(f.blockID(), label, hint, in, false)
 }
 
-// fixed lists which arguments must stay the same, and which may vary.
+// The function fixed lists which arguments must stay the same, and which may vary.
 func fixed(g approvers.Grant) []*RichText {
 	var out []*RichText
 	for _, b := range g.Bounds {
@@ -315,7 +315,7 @@ func fixed(g approvers.Grant) []*RichText {
 	return append(out, Say("Calls with further arguments still wait for approval."))
 }
 
-// ParseAllowance reads the submitted form and returns its errors.
+// ParseAllowance reads the submitted form for a grant, and returns the errors of the form.
 func ParseAllowance(r approvers.Request, p *approvers.Policy, filled answers) (a approvers.Allowance, faults map[string]string) {
 	terms := grantTerms(r, p)
 	faults = map[string]string{}

@@ -13,8 +13,8 @@ import (
 	"countersign/store"
 )
 
-// home draws a person's Home tab: requests that wait for them, with buttons; their own requests; recent decisions;
-// their absence; and the grants that they can revoke.
+// home draws a person's Home tab. It shows the requests that wait for the person, with buttons, and the person's own
+// requests. It also shows recent decisions, the person's absence, and the grants that the person can revoke.
 func (v View) home() Rendered {
 	p := new(BlockBuilder)
 	if v.Message.Home.Idle {
@@ -41,7 +41,7 @@ func (v View) home() Rendered {
 	return Rendered{Messages: []Message{p.Message()}, Shows: shows}
 }
 
-// part starts a section of a Home tab.
+// The method part starts a section of a Home tab.
 func (p *BlockBuilder) part(title string) {
 	if len(p.Blocks) > 0 {
 		p.Blocks = append(p.Blocks, slack.NewDividerBlock())
@@ -70,7 +70,7 @@ func pager[T any](v View, p *BlockBuilder, part string, of Rows[T]) {
 	p.buttons(part, row...)
 }
 
-// homeWaiting draws the items that wait for the person. homeWaiting returns the requests that it shows.
+// homeWaiting draws the items that wait for the person. homeWaiting returns the requests that the section shows.
 func (v View) homeWaiting(p *BlockBuilder) (shows []store.Shown) {
 	of := v.Home.Waiting
 	if of.Total == 0 {
@@ -99,7 +99,7 @@ func (v View) homeWaiting(p *BlockBuilder) (shows []store.Shown) {
 }
 
 // homeRequest draws one waiting request with its actions. The IDs of the request's blocks contain the request's id, so
-// that this part of the tab can be found.
+// that ItemBody finds this part of the tab.
 func (v View) homeRequest(p *BlockBuilder, row HomeRow) {
 	r := *row.Request
 	v.Conversation = row.Conversation
@@ -180,7 +180,7 @@ func (v View) homeAsked(p *BlockBuilder) {
 	pager(v, p, PartAsked, of)
 }
 
-// homeRecent draws recent decisions that the person made, or that are about their requests.
+// homeRecent draws recent decisions by the person or about the person's requests.
 func (v View) homeRecent(p *BlockBuilder) {
 	of := v.Home.Recent
 	if of.Total == 0 {
@@ -193,7 +193,7 @@ func (v View) homeRecent(p *BlockBuilder) {
 	pager(v, p, PartRecent, of)
 }
 
-// homeAway draws the person's absence, and the people for whom they stand in.
+// homeAway draws the person's absence, and the people for whom the person stands in.
 func (v View) homeAway(p *BlockBuilder) {
 	p.part("Away")
 	a := v.Home.Away
@@ -234,7 +234,8 @@ func (v View) homeGrants(p *BlockBuilder) {
 	pager(v, p, PartGrants, of)
 }
 
-// HistoryLine returns the line about a request that has ended, or about which the person has already decided.
+// HistoryLine returns the line about a request in a person's history. The request has ended, or the person has decided
+// about it.
 func (v View) HistoryLine(r approvers.Request, who approvers.PersonID) *RichText {
 	line := Say(signOf(r) + " ").Strong(Clip(whatHappens(r.Preview, r.Tool), maxCallText))
 	if r.Facts.Asker != who {
@@ -260,7 +261,7 @@ func signOf(r approvers.Request) string {
 	return "✋"
 }
 
-// Sections of a Home tab that have pages.
+// These are the sections of a Home tab that have pages.
 const (
 	PartWaiting = "waiting"
 	PartAsked   = "asked"
@@ -300,7 +301,7 @@ func TookPart(r approvers.Request, who approvers.PersonID) bool {
 	return slices.ContainsFunc(r.Decisions, func(d approvers.Decision) bool { return d.By == who })
 }
 
-// Paginate returns a page of a list. If the page no longer exists, Paginate returns the last one.
+// Paginate returns a page of a list. If the list has fewer pages, Paginate returns the last page.
 func Paginate[T any](list []T, page, size int) Rows[T] {
 	pages := max(1, (len(list)+size-1)/size)
 	page = min(max(0, page), pages-1)

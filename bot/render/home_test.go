@@ -118,7 +118,7 @@ func TestLargestHome(t *testing.T) {
 	t.Logf("blocks=%d", len(homeDrawn(t, v)))
 }
 
-// The foot of a Home tab names the program's version, if the bot knows it.
+// The foot of a Home tab names the program's version, if the bot has a version.
 func TestHomeVersion(t *testing.T) {
 	for version, want := range map[string]string{"": "Times are in your time zone.", "v1.2.3": "Times are in your time zone. Countersign v1.2.3."} {
 		v, tab := tabOf(approvers.Identity{ID: "T1/U2", Name: "Teo"})

@@ -17,14 +17,15 @@ import (
 	"countersign/store"
 )
 
-// wordy lists the fields of the state that hold texts of people, models and tools, or names. The length and the content
-// of these texts are unlimited. true marks texts. false marks names, because names are shorter.
+// The map wordy lists the fields of the state that hold texts of people, models and tools, or names. The length and the
+// content of these texts are unlimited. The value true marks texts. The value false marks names, because names are
+// shorter.
 var wordy = map[string]bool{
 	"Preview": true, "PreviewFault": true, "Quote": true, "Reason": true, "Text": true, "Result": true, "Why": true, "Note": true, "Prompt": true, "Fault": true,
 	"AskerName": false, "Name": false, "ByName": false, "ClosedName": false, "AuthorName": false, "Title": false, "Tool": false, "ToName": false, "GivenBy": false,
 }
 
-// many lists the lists that may be longer than in the fixtures.
+// The map many names the list fields that may be longer than in the fixtures.
 var many = map[string]bool{"Why": true, "Decisions": true, "Edits": true, "Invited": true, "Joined": true, "Calls": true, "Queued": true, "Covers": true, "Lacks": true}
 
 // alphabets are the parts of random texts: characters of each width, characters that are longer when shown, and
@@ -112,8 +113,8 @@ func (f inflater) value(name string, v reflect.Value) reflect.Value {
 	return v
 }
 
-// legal repairs states that can't occur: only the bot writes heads, each call has its own request, and calls with long
-// arguments have their own cards instead of a bundle.
+// The function legal repairs states that can't occur. Only the bot writes heads, and each call has its own request.
+// Calls with long arguments have their own cards instead of a bundle.
 func legal(s *view.Model, before view.Model) {
 	s.Message, s.Head = before.Message, before.Head
 	s.Steps = slices.DeleteFunc(s.Steps, func(step view.Step) bool { return !IsBrief(step) }) // other steps have messages of their own
@@ -153,7 +154,7 @@ func inflated(t *testing.T, s view.Model) {
 	}
 }
 
-// The test has used enough random states of enough different kinds.
+// TestInflation checks that inflater makes states of enough different kinds.
 func TestInflation(t *testing.T) {
 	f := inflater{rand.New(rand.NewPCG(1, 1))}
 	s := bottest.ViewModel(bottest.Request(bottest.RefundArgs))

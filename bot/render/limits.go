@@ -4,9 +4,9 @@ import (
 	"countersign/approvers/workflow"
 )
 
-// Limits on what a card shows in full, and on the shown parts of long texts, in characters unless the comment says
-// otherwise. The bot sets these limits, not Slack. The limits keep the largest message within the 12,000 characters
-// that Slack accepts. limits_test.go checks this.
+// These values limit what a card shows in full, and how much of a longer text it shows. A limit is in characters unless
+// its comment says otherwise. The bot sets these limits, not Slack. The limits keep the largest message within the
+// 12,000 characters that Slack accepts. limits_test.go checks this.
 const (
 	MaxCardArgs      = 3000 // longer arguments open in a modal, and can be approved only there
 	maxCardLines     = 60
@@ -33,14 +33,14 @@ const (
 	maxBundleArgs    = 2800    // arguments of all calls of a bundle
 	maxBundleNote    = 250     // warnings about misleading text
 	maxBriefly       = 33      // what a call of a long bundle would do, if it is decided or not shown in full
-	maxBriefQuote    = 33      // what a bundle quotes of the person who asked, if it is still too tall
-	maxTerseQuote    = 80      // what a bundle quotes of the person who asked, if it would be too tall for a phone
+	maxBriefQuote    = 33      // quotation of the person who asked, in the shortest form of a bundle
+	maxTerseQuote    = 80      // quotation of the person who asked, in a bundle that would be too tall for a phone
 	maxStepUp        = 150     // why a value must be typed
 	maxStepText      = 1500    // the model's text beside its calls
 	MaxStepCalls     = 12      // calls of a step that are shown in full; if there are more, each is shorter
 	maxStepParts     = 20      // blocks of the model's text beside its calls
 	maxPlanTasks     = 50      // Slack's limit for one plan
-	maxTasksTold     = 6       // if a step has many calls, how many of them are shown in full
+	maxTasksTold     = 6       // number of calls that are shown in full, if a step has many calls
 	maxTaskTitle     = 80      // title of a task, if there are many
 	maxPlanText      = 8000    // all tasks together; the rest is counted
 	maxElicited      = 1200    // a tool's question to a person during its run
@@ -48,7 +48,7 @@ const (
 	maxCallAsk       = 150     // what one call would do, in its confirmation dialog
 	maxPageText      = 9000    // arguments on one page of the modal
 	maxFormFields    = 40      // a call with more arguments is edited as JSON
-	maxFormBytes     = 200_000 // all fields together; fields beyond it are locked
+	maxFormBytes     = 200_000 // all fields together, in bytes; fields beyond this size are locked
 	MaxNameShown     = 60      // the name of a person, a tool or a role
 	maxBoundsTold    = 6       // arguments that a grant bounds or leaves free
 	maxBoundShown    = 80      // a value that a grant fixes

@@ -75,7 +75,7 @@ func enclosed(open string, parts [][]byte, end string) []byte {
 // below returns the path of a member.
 func below(path, member string) string { return strings.TrimPrefix(path+"."+member, ".") }
 
-// items returns the values of a list. If raw is not a list, it returns nil.
+// items returns the values of a list. If raw is not a list, items returns nil.
 func items(raw []byte) (list []json.RawMessage) {
 	if json.Unmarshal(raw, &list) != nil {
 		return nil
@@ -113,7 +113,7 @@ func collect(raw []byte, secrets []string, path string, found *[]secretValue) {
 	}
 }
 
-// maskedNote returns the note on a card that says that values are masked, and who can see them.
+// maskedNote returns the note about masked values on a card. The note says who can see the values.
 func maskedNote(r approvers.Request) *RichText {
 	found := SecretsIn(r.Args, r.Secrets)
 	if len(found) == 0 {
@@ -169,7 +169,7 @@ func revealPages(r approvers.Request) []*BlockBuilder {
 			p.Para(Say("⚠️ ").Strong(f))
 		}
 	}
-	if p == nil { // the policy or the arguments changed
+	if p == nil { // no secret is left, because the policy or the arguments changed
 		p = new(BlockBuilder)
 		p.Para(Say("Nothing is masked any more."))
 		pages = append(pages, p)
@@ -200,8 +200,7 @@ func (v View) reveal(r approvers.Request) []slack.BlockElement {
 }
 
 // mustReveal reports whether a reader of this message can approve only after the masked values were revealed to them.
-// mustReveal returns false for a bundle, because in a bundle the call first gets a card of its own, which can reveal
-// the values.
+// mustReveal returns false for a bundle. A bundled call first gets a card of its own, which can reveal the values.
 func (v View) mustReveal(r approvers.Request) bool {
 	var reader approvers.PersonID
 	for _, seen := range r.Revealed {
@@ -216,7 +215,7 @@ func (v View) mustReveal(r approvers.Request) bool {
 // words.
 const minMaskedLen = 3
 
-// maskSecrets masks the secret values of a call in texts about it, such as the requester's message and the tool's
+// maskSecrets masks the secret values of a call in texts about the call, such as the requester's message and the tool's
 // answer.
 func maskSecrets(text string, args []byte, secrets []string) string {
 	for _, v := range SecretsIn(args, secrets) {
@@ -234,7 +233,7 @@ func texts(raw []byte) (out []string) {
 	dec := jsontext.NewDecoder(bytes.NewReader(raw), jsontext.AllowDuplicateNames(true))
 	for {
 		tok, err := dec.ReadToken()
-		if err != nil { // the end
+		if err != nil { // the value has ended
 			return out
 		}
 		if k := tok.Kind(); k == '"' || k == '0' {
@@ -244,7 +243,7 @@ func texts(raw []byte) (out []string) {
 }
 
 // doubts returns warnings about misleading text in a request's arguments. Warnings about open arguments quote the text.
-// Warnings about masked arguments do not.
+// Warnings about masked arguments do not quote the text.
 func doubts(r approvers.Request) []string {
 	out := findings(wordsIn(openArgs(r)))
 	hidden := countHidden(wordsIn(r.Args)) - countHidden(wordsIn(openArgs(r)))

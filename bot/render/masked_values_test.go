@@ -63,8 +63,9 @@ func TestMaskedForms(t *testing.T) {
 	}
 }
 
-// If a person has to reveal values first, this person's copy has no Approve button until the values are revealed. A
-// card in a channel has the Approve button from the start, because another reader may have revealed the values.
+// If a person must reveal values before an approval, this person's copy has no Approve button until the values are
+// revealed. A card in a channel has the Approve button from the start, because another reader may have revealed the
+// values.
 func TestApproveAfterReveal(t *testing.T) {
 	r := bottest.Request(bottest.SecretArgs)
 	r.Secrets = []string{"card.number", "pin"}
@@ -73,7 +74,7 @@ func TestApproveAfterReveal(t *testing.T) {
 	for name, c := range map[string]struct {
 		r       approvers.Request
 		to      string
-		actions []string // the first is the primary one
+		actions []string // the first action has the primary button
 	}{
 		"in a channel":       {r, "channel:#support-approvals", []string{ActReveal, ActApprove, ActReject, ActArguments}},
 		"own copy":           {r, "user:U0002", []string{ActReveal, ActReject, ActArguments}},

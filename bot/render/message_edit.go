@@ -9,9 +9,9 @@ import (
 	"countersign/approvers/workflow/view"
 )
 
-// messageEdit draws a notice for requesters who have edited or deleted a message. The notice says that the calls to
-// which the message led still wait unchanged, and offers to withdraw them. When none of these calls waits any more, the
-// notice is removed.
+// messageEdit draws a notice for requesters who have edited or deleted a message. The notice says that the calls from
+// this message wait unchanged, and offers to withdraw the calls. When none of these calls is waiting, the notice is
+// removed.
 func (v View) messageEdit() Rendered {
 	p := new(BlockBuilder)
 	open := slices.DeleteFunc(slices.Clone(v.Calls), func(c view.Call) bool { return !waits(c) })
@@ -42,15 +42,16 @@ func (v View) messageEditText() *RichText {
 	return Say("✏️ ").Strong("The message that asked for this was edited after the agent had read it.")
 }
 
-// withdraw returns the button that withdraws a call. number distinguishes it from other such buttons.
+// withdraw returns the button that withdraws a call. The button's label ends with the given number, so that the labels
+// of different calls differ.
 func (v View) withdraw(c view.Call, number string) slack.BlockElement {
 	what := inFull(c.Call.Preview, c.Call.Tool, []byte(c.Call.Args), c.Call.Secrets)
 	again := confirm("Take it back?", Clip(what, maxCallAsk)+"\n\nIt will not run, and the agent is told that you took it back.", "Withdraw", "Keep waiting", slack.StyleDanger)
 	return button(ActWithdraw, "Withdraw"+number, v.token(c.Request.ID), slack.StyleDefault).WithConfirm(again)
 }
 
-// since draws, on a card, how the message that led to the call changed after the agent had read it. The arguments did
-// not change with the message.
+// The function since draws, on a card, how a person changed the message behind the call after the agent had read the
+// message. The arguments did not change with the message.
 func since(p *BlockBuilder, r approvers.Request) {
 	w := r.Facts.MessageEdit
 	switch {

@@ -53,7 +53,7 @@ func plainModal(title, text string) slack.ModalViewRequest {
 
 func ExternalID(inbox string) string { return "countersign:" + inbox }
 
-// FormToken is a modal's metadata: the button that opened it, the execution that it shows, and the page.
+// FormToken is a modal's metadata: the button that opened the modal, the shown execution, and the page.
 type FormToken struct {
 	ButtonToken
 	Execution string

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Slack accepts the response for any number of form errors, and the response says how many it omits.
+// Slack accepts the response for any number of form errors, and the response says how many errors it omits.
 func TestFaultsFitIntoAnAcknowledgement(t *testing.T) {
 	for fields := range maxFormFields + 1 {
 		for _, text := range []string{"x", strings.Repeat("界", 299), strings.Repeat("界", 5000), strings.Repeat("<", 4000), strings.Repeat("\u2028", 4000)} {

@@ -42,8 +42,8 @@ func (v View) notice() *BlockBuilder {
 	return p
 }
 
-// late reports whether the request had ended before a notice that asks for a decision was posted. Such a late notice is
-// not needed, because the card shows how the request ended.
+// late reports whether a notice asks for a decision, and the request ended before the notice was posted. Such a late
+// notice is not needed, because the card shows how the request ended.
 func (v View) late() bool {
 	asks := v.Message.Note == store.NoteReminder || v.Message.Note == store.NoteTurn || v.Message.Note == store.NoteInvited
 	return asks && v.Message.TS == "" && v.Request.State != approvers.Pending
@@ -79,7 +79,8 @@ func lastJoined(r approvers.Request, until time.Time) (role string) {
 	return role
 }
 
-// whatNow returns the state of a request with a link to its card. waits is the text for a waiting request.
+// whatNow returns the state of a request with a link to its card. The parameter waits is the text for a waiting
+// request.
 func (v View) whatNow(r approvers.Request, waits, user string) *RichText {
 	line := Say(endSign[r.State] + " ")
 	if r.State == approvers.Pending {
@@ -101,10 +102,10 @@ func (v View) waitsFor(r approvers.Request) string {
 	return v.stageTitle(r.CurrentStage()) + v.joined(r)
 }
 
-// what names a request within a sentence.
+// The function what names a request within a sentence.
 func what(r approvers.Request) string { return Clip(whatHappens(r.Preview, r.Tool), MaxNote) }
 
-// fallen tells a person that their decision no longer counts, because of an edit or the policy.
+// The method fallen tells a person that their decision no longer counts, because of an edit or the policy.
 func (v View) fallen(p *BlockBuilder, r approvers.Request, user string) {
 	line := Say("✖️ ").Strong("Your approval no longer counts")
 	if last := fallenOf(r, user); last.Kind == approvers.Reject {
@@ -145,7 +146,7 @@ func fallenOf(r approvers.Request, user string) (last approvers.Decision) {
 	return last
 }
 
-// answered shows the answer to the person who asked the question.
+// The method answered shows the answer to the person who asked the question.
 func (v View) answered(p *BlockBuilder, r approvers.Request) {
 	for _, a := range r.Remarks {
 		if a.Kind != approvers.Answer || a.To != v.Message.Step {
@@ -157,7 +158,7 @@ func (v View) answered(p *BlockBuilder, r approvers.Request) {
 	}
 }
 
-// answerEdited tells the person who asked a question that the answer was edited or deleted after they had received it.
+// answerEdited tells the person who asked a question that the answer was edited or deleted later.
 func answerEdited(v View, p *BlockBuilder, r approvers.Request) {
 	for _, a := range r.Remarks {
 		if a.Kind != approvers.Answer || a.To != v.Message.Step || a.MessageEdit == nil {
@@ -186,8 +187,8 @@ func (v View) invitation(p *BlockBuilder, r approvers.Request, user string) {
 	p.Para(Say("↪️ This was handed on to you: ").Strong(what(r)))
 }
 
-// askedAgain reports whether a person whose decision no longer counts is asked again, at this stage or a later one.
-// askedAgain knows the person's roles only from the person's earlier decisions.
+// askedAgain says whether a person whose decision no longer counts must decide again, at the current stage or a later
+// stage. It finds the person's roles only in the person's earlier decisions.
 func (v View) askedAgain(r approvers.Request, user string) string {
 	waits := v.waitsFor(r)
 	for _, d := range r.ValidApprovals() {
@@ -204,8 +205,8 @@ func (v View) askedAgain(r approvers.Request, user string) string {
 	return "You are asked again: it waits for " + waits + "."
 }
 
-// stageOf returns the first stage, from the current one on, with a role in which the person has acted before. If there
-// is no such stage, stageOf returns -1.
+// stageOf returns the first stage with a role in which the person has acted before. The search begins at the current
+// stage. If there is no such stage, stageOf returns -1.
 func stageOf(r approvers.Request, user string) int {
 	for i := r.Stage; i < len(r.Plan.Stages); i++ {
 		roles := r.Plan.Stages[i].Roles()
@@ -282,8 +283,7 @@ func (v View) queued() Rendered {
 	return Single(p)
 }
 
-// reminder tells a person that a request still waits for them, or that the request no longer waits. A reminder has no
-// decision buttons.
+// reminder tells a person whether a request waits for them. A reminder has no decision buttons.
 func (v View) reminder(p *BlockBuilder, r approvers.Request, user string) {
 	about := Clip(whatHappens(r.Preview, r.Tool), MaxNote)
 	had := func(d approvers.Decision) bool { return d.By.User() == user && !d.Fallen && d.Digest == r.Digest }
@@ -318,8 +318,8 @@ func began(r approvers.Request) time.Time {
 	return r.StageAt
 }
 
-// broken tells the people who would have been asked, and their leads, that an operator allowed a call in their place,
-// and why.
+// broken draws the notice that an operator allowed a call in place of its approvers, and why. The notice goes to the
+// approvers and their leads.
 func (v View) broken(p *BlockBuilder, r approvers.Request, user string) {
 	i := v.Message.Step - 1
 	if i < 0 || i >= len(r.Decisions) {

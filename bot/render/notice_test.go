@@ -76,8 +76,8 @@ func TestReminders(t *testing.T) {
 	}
 }
 
-// A notice asking for a decision is not posted after the request has ended. A notice that was posted before shows the
-// outcome.
+// A notice that asks for a decision is not posted after the request has ended. A notice that was posted earlier shows
+// the outcome.
 func TestLateNotices(t *testing.T) {
 	over := bottest.Closed(bottest.Request(bottest.RefundArgs), approvers.Expired, "", "", "nobody decided in time")
 	for _, note := range []store.Note{store.NoteReminder, store.NoteTurn, store.NoteInvited, store.NoteFallen, store.NoteAnswered} {
@@ -115,7 +115,7 @@ func TestStandIns(t *testing.T) {
 	}
 }
 
-// The answer to the command and the form say when somebody is away, who stands in, and how to end the absence.
+// The answer to the command and the form say when somebody is away, who stands in, and how the absence can be ended.
 func TestAwayMessages(t *testing.T) {
 	a := approvers.Absence{
 		Who: teo, Version: 3, Name: "Teo", From: bottest.Noon, Until: bottest.Noon.Add(72 * time.Hour), Delegate: approvers.Who("T0001", "U0003"), DelegateName: "Ingrid",

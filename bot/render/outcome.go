@@ -31,12 +31,12 @@ func (v View) aftermath(r approvers.Request) *RichText {
 	return Say(" It was not run.")
 }
 
-// ran describes in a few words how a run ended.
+// The method ran describes in a few words how a run ended.
 func (v View) ran(e approvers.Execution) *RichText {
 	switch {
 	case e.ReportedBy != "":
 		return reportedBy(e).Say(", ").At(e.FinishedAt, clock).also(resultLine(v.maskedResult(e.Result)))
-	case e.Caller != "" && e.State == approvers.ExecutionSucceeded: // nobody here saw it
+	case e.Caller != "" && e.State == approvers.ExecutionSucceeded: // only the client observed the run
 		return Say("The client "+Name(e.Caller)+" says: ").Strong("it ran").Say(", ").At(e.FinishedAt, clock).also(resultLine(v.maskedResult(e.Result)))
 	case e.Caller != "" && e.State == approvers.ExecutionFailed && !e.Unrun:
 		return Say("The client "+Name(e.Caller)+" says: ").Strong("it failed").Say(", ").At(e.FinishedAt, clock).also(resultLine(v.maskedResult(e.Result)))
@@ -97,7 +97,7 @@ func resultText(s string) string {
 	return Visible(s)
 }
 
-// unknown asks people to report the unknown outcome of a run. After the report, the message has two lines.
+// The method unknown asks people to report the unknown outcome of a run. After the report, the message has two lines.
 func (v View) unknown() Rendered {
 	e := *v.Execution
 	p := new(BlockBuilder)
@@ -129,10 +129,10 @@ func (v View) unknown() Rendered {
 	return Rendered{Messages: []Message{p.Message()}, Shows: shows}
 }
 
-// found maps reports about a run with an unknown outcome to signs.
+// The map found maps the reported outcome of a run to a sign.
 var found = map[approvers.ExecutionState]string{approvers.ExecutionSucceeded: "🏁", approvers.ExecutionFailed: "⚠️"}
 
-// lost explains why the outcome of a run is unknown.
+// The method lost explains why the outcome of a run is unknown.
 func (v View) lost(e approvers.Execution) *RichText {
 	words := lossWords(e)
 	undone := ""
@@ -164,8 +164,8 @@ func lossWords(e approvers.Execution) string {
 	return "the bot stopped while " + Name(e.Tool) + " was running"
 }
 
-// reportsWanted returns a text that names the people whose report the agent waits for, and the time until which the
-// agent waits. The text is empty if the agent no longer waits.
+// reportsWanted names the people who should report the outcome, and says until when the agent waits for a report. The
+// text is empty if the agent does not wait.
 func reportsWanted(v View) *RichText {
 	if v.Call.Outcome != "" || v.Later != nil {
 		return new(RichText)
@@ -188,7 +188,7 @@ func reportsWanted(v View) *RichText {
 	}
 	user, own := strings.CutPrefix(v.Message.To, store.ToUser)
 	if own && v.Request == nil && !slices.ContainsFunc(asked, func(p approvers.PersonID) bool { return p.User() == user }) {
-		line.Say(" or you") // the giver of the grant under which it ran
+		line.Say(" or you") // the reader gave the grant under which the call ran
 	}
 	if !v.LeaveAt.IsZero() {
 		line.Say(" until ").At(v.LeaveAt, DayTime).Say("; then it stays unknown")
@@ -196,7 +196,7 @@ func reportsWanted(v View) *RichText {
 	return line.Say(".")
 }
 
-// toldAlready returns the note that the agent was told that the outcome is unknown.
+// toldAlready returns a note: the agent was told that the outcome is unknown.
 func toldAlready(v View) *RichText {
 	if v.Call.Outcome == "" || v.Later != nil {
 		return new(RichText)
@@ -211,7 +211,7 @@ func toldAlready(v View) *RichText {
 	return line.Say(". You can still report it. To have it done after all, ask the agent again in the thread.")
 }
 
-// onceMoreToo returns the text of onceMore with a space before it, so that it can follow another sentence.
+// onceMoreToo returns the text of onceMore with a space before it, so that the text can follow another sentence.
 func onceMoreToo(v View) *RichText {
 	if again := v.onceMore(); !again.empty() {
 		return Say(" ").also(again)
@@ -237,8 +237,8 @@ func (v View) onceMore() *RichText {
 	return line
 }
 
-// findings draws the blocks that people need to report an unknown outcome: where to look, the buttons that report the
-// outcome, and the button that asks for the call again. A few words describe the effect of each button, and its
+// findings draws the blocks with which people report an unknown outcome. The blocks say where to look, and have the
+// buttons that report the outcome or request the call again. A few words describe the effect of each button, and its
 // confirmation dialog says more.
 func (v View) findings(p *BlockBuilder, e approvers.Execution, what string) {
 	value := v.token(e.ID)
@@ -275,8 +275,8 @@ func (v View) findings(p *BlockBuilder, e approvers.Execution, what string) {
 	}
 }
 
-// earlier returns a warning for the card of a retry: the call may have taken effect already. The warning includes the
-// reports about the earlier run.
+// The method earlier returns a warning for the card of a retry: the call may have taken effect already. The warning
+// includes the reports about the earlier run.
 func (v View) earlier(r approvers.Request) *RichText {
 	a := r.Retry
 	if a == nil {
@@ -299,7 +299,7 @@ func (v View) earlier(r approvers.Request) *RichText {
 	return line
 }
 
-// twice warns an approver that the call may have happened already and would happen again.
+// The function twice warns an approver that the call may have happened already and would happen again.
 func twice(r approvers.Request) string {
 	if r.Retry == nil || r.Retry.Found == approvers.ExecutionFailed {
 		return ""
@@ -324,7 +324,7 @@ func (v View) earlierLink() string {
 	return link
 }
 
-// againInStep returns the note in a step that a call is requested again.
+// againInStep returns the note in a step that a person requested a call again.
 func againInStep(r *approvers.Request) *RichText {
 	if r == nil || r.Retry == nil {
 		return new(RichText)

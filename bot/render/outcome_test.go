@@ -97,8 +97,8 @@ func TestUnknownOutcomes(t *testing.T) {
 	}
 }
 
-// The question names the people whose report it waits for: people who may decide the call, people who asked for it, and
-// the author of a grant.
+// The question names the people who can report the outcome: people who may decide the call, the requesters, and the
+// author of a grant.
 func TestUnknownWaitsFor(t *testing.T) {
 	two := func(s *view.Model) { s.Turn.Requesters = []approvers.PersonID{sam, approvers.Who("T0001", "U0101")} }
 	granted := func(s *view.Model) { s.Request, s.Execution.Request, s.Message.To = nil, "", "user:U0002" }
@@ -120,7 +120,7 @@ func TestUnknownWaitsFor(t *testing.T) {
 	}
 }
 
-// While people are asked whether a call happened, the step and the status in the thread do not say that the call is
+// While people are asked whether a call happened, neither the step nor the status in the thread says that the call is
 // running.
 func TestUnknownIsNotRunning(t *testing.T) {
 	s := unknownView()
@@ -142,8 +142,8 @@ func TestUnknownIsNotRunning(t *testing.T) {
 	}
 }
 
-// The card of a repeated request says that the call may have happened already, when, who repeats it, and where the
-// question about the earlier run is.
+// The card of a repeated request says that the call may have happened already, and when. The card also names the person
+// who repeats the call, and links to the question about the earlier run.
 func TestCardsThatAskAgain(t *testing.T) {
 	found := func(s approvers.ExecutionState) view.Model {
 		r := laterRefund()

@@ -11,8 +11,7 @@ import (
 	"countersign/approvers/workflow/view"
 )
 
-// paused returns the note that says by whom, since when and why everything is paused. The note is empty if nothing is
-// paused.
+// paused returns the note about a pause: by whom, since when and why. The note is empty if nothing is paused.
 func (v View) paused() *RichText {
 	if !v.Pause.On {
 		return new(RichText)
@@ -32,7 +31,7 @@ func (v View) pausedHere() *RichText {
 	return v.paused().Say(" You can still decide, but nothing runs until the pause ends. Deadlines do not change: an approved call that can't start in time expires.")
 }
 
-// held returns the note that a pause delays a call that needs no further decision.
+// held returns the note about a call that needs no decision: a pause delays the call.
 func (v View) held(c view.Call) *RichText {
 	switch e := c.Execution; {
 	case e != nil && e.State == approvers.ExecutionExecuting && e.Effect == approvers.Unprotected:
@@ -45,7 +44,8 @@ func (v View) held(c view.Call) *RichText {
 	return Say("Not started, because everything is paused. It starts when the pause ends.")
 }
 
-// startsLater says when an approved call will start after the pause, and when it will expire if the pause lasts longer.
+// startsLater says that an approved call starts after the pause. It also says when the call expires if the pause lasts
+// longer.
 func (v View) startsLater(r approvers.Request) *RichText {
 	return Say("It starts when the pause ends. If that is after ").At(r.RunBy, DayTime).Say(", it expires and will not run.")
 }

@@ -24,7 +24,7 @@ func pausedView(s view.Model, change ...func(*view.Model)) view.Model {
 	return s
 }
 
-// Messages to people who wait say who paused everything, since when, why, and what that means for the message's
+// Messages to people who wait say who paused everything, since when, why, and what the pause means for the message's
 // subject.
 func TestPaused(t *testing.T) {
 	refund := bottest.Request(bottest.RefundArgs)
@@ -100,7 +100,7 @@ func TestWhatIsOverIsNotPaused(t *testing.T) {
 	}
 }
 
-// A person who may pause first reads what a pause would stop.
+// Before a pause, the person who pauses reads what the pause would stop.
 func TestPauseImpact(t *testing.T) {
 	for name, s := range map[string]view.PauseImpact{"stoppage": {Runs: 2, Thinking: 1, Approved: 12}, "stoppage_nothing": {}} {
 		m := PauseImpact(s, "wrong refunds <!channel>").Message()

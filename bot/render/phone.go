@@ -6,8 +6,8 @@ import (
 	"github.com/slack-go/slack"
 )
 
-// Sizes of the parts of a message on a phone of 390×844 pixels: heights in pixels, and characters per row. The sizes
-// were measured in the demo workspace, where TestCardsFit also checks the cards.
+// These are the sizes of the parts of a message on a phone of 390×844 pixels. Heights are in pixels, and widths are in
+// characters per row. The sizes were measured in the demo workspace, where TestCardsFit also checks the cards.
 const (
 	maxPhoneHeight = 720
 
@@ -57,7 +57,7 @@ func rowsOf(text string, columns int) (n int) {
 		wide := 0
 		for _, r := range line {
 			switch {
-			case r == '\uFE0F': // makes a sign an emoji
+			case r == '\uFE0F': // turns the preceding sign into an emoji, and takes no column
 			case r >= 0x2600 && r < 0x2800, r >= 0x2E80: // signs, letters of East Asia, emoji
 				wide += 2
 			default:

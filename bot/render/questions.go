@@ -10,7 +10,8 @@ import (
 	"countersign/approvers"
 )
 
-// question draws an approver's question to the requesters. After the question was answered, it also draws the answer.
+// question draws an approver's question to the requesters. After the question was answered, question also draws the
+// answer.
 func (v View) question() *BlockBuilder {
 	r := *v.Request
 	q := r.Remark(v.Message.Step)

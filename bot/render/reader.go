@@ -10,8 +10,8 @@ import (
 	"github.com/slack-go/slack"
 )
 
-// Reader has a person's time zone and locale. Times are shown to the person in this form. The zero Reader is for
-// messages to several people.
+// Reader has a person's time zone and locale. Times are shown to the person in this time zone and format. The zero
+// Reader is for messages to several people.
 type Reader struct {
 	Zone   *time.Location
 	Locale string
@@ -25,7 +25,7 @@ func ZoneOf(u slack.User) *time.Location {
 	return time.FixedZone(offsetName(u.TZOffset), u.TZOffset)
 }
 
-// clockLayouts maps locales with a twelve-hour clock to its layout. Other locales use 15:04.
+// clockLayouts maps locales with a twelve-hour clock to the layout of this clock. Other locales use 15:04.
 var clockLayouts = map[string]string{"en-US": "3:04 PM", "en-CA": "3:04 PM", "en-AU": "3:04 PM", "en-NZ": "3:04 PM", "en-IN": "3:04 PM"}
 
 func (r Reader) known() bool { return r.Zone != nil }
@@ -37,7 +37,7 @@ func (r Reader) clock() string {
 	return "15:04"
 }
 
-// moment formats a time for texts in which Slack does not convert it to the reader's zone.
+// moment formats a time in the reader's zone, for texts in which Slack does not convert times.
 func (r Reader) moment(t time.Time) string {
 	if !r.known() {
 		return t.UTC().Format("2 Jan 2006 15:04 UTC")
@@ -45,7 +45,8 @@ func (r Reader) moment(t time.Time) string {
 	return t.In(r.Zone).Format(r.day("2 Jan 2006", "Jan 2, 2006")+" "+r.clock()) + " " + r.zoneName(t)
 }
 
-// Spoken formats a time with its weekday and zone, so that the person who wrote the time can see how it was understood.
+// Spoken formats a time with its weekday and zone. It shows the person who wrote the time how the bot understood the
+// time.
 func (r Reader) Spoken(t time.Time) string {
 	if !r.known() {
 		r.Zone = time.UTC
@@ -53,7 +54,7 @@ func (r Reader) Spoken(t time.Time) string {
 	return t.In(r.Zone).Format("Monday, "+r.day("2 January 2006", "January 2, 2006")+", "+r.clock()) + " (" + r.Zone.String() + ")"
 }
 
-// day returns usual or american. The result depends on the reader's order of day and month.
+// day returns usual or american. The result depends on the order of day and month in the reader's locale.
 func (r Reader) day(usual, american string) string {
 	if r.Locale == "en-US" {
 		return american

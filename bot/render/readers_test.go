@@ -11,9 +11,10 @@ import (
 	"countersign/bot/bottest"
 )
 
-// Twelve states that people meet in practice. Test readers see only pictures of these states. Test readers are asked
-// what will happen, to whom, how much, who asked, and who has to decide. The readers are also asked what happens if
-// nobody decides and when, what is hidden, and whether the call can be undone.
+// The test draws twelve states that people meet in practice. People who test the messages see only pictures of these
+// states. These test readers are asked what will happen, to whom, how much, who asked, and who has to decide. The
+// readers are also asked what happens if nobody decides, when this happens, what is hidden, and whether the call can be
+// undone.
 func TestReaders(t *testing.T) {
 	ask := func(tool, args, preview, quote string) approvers.Request {
 		r := bottest.Request(args)

@@ -23,9 +23,9 @@ type View struct {
 	Tool         ToolDescription // the tool's own description
 	Mentions     []Mention       // people and groups to mention on a card in a channel
 	Home         *HomeTab        // content of a Home tab
-	Version      string          // of the program, for the foot of a Home tab; empty: it is not shown
-	Reader       Reader          // the person for whom it is drawn, if it is one person
-	print        string          // fingerprint of this version, which its buttons contain
+	Version      string          // version of the program, for the foot of a Home tab; empty: it is not shown
+	Reader       Reader          // the person for whom the message is drawn, if there is only one
+	print        string          // fingerprint of this version; the buttons of the version contain it
 
 	Progress map[string]RunProgress // reported progress of runs, by execution
 }
@@ -34,7 +34,7 @@ type View struct {
 type Rendered struct {
 	Messages []Message
 	Expired  bool          // the message has expired and must be removed
-	Shows    []store.Shown // the requests that it shows, each with whether its arguments are complete
+	Shows    []store.Shown // the shown requests; each entry says whether all arguments are shown
 }
 
 // Draw renders an outbox message. Draw is pure: the same view gives the same messages.
@@ -62,8 +62,8 @@ func (d Rendered) Body() (body []byte, err error) {
 	return body, nil
 }
 
-// With returns the outbox message with m in place of one of its Slack messages. whole says whether m shows everything.
-// If whole is false, nothing can be approved from the outbox message.
+// With returns the outbox message with m in place of one of its Slack messages. The parameter whole says whether m
+// shows everything. If whole is false, people can't approve a request on the outbox message.
 func (d Rendered) With(part int, m Message, whole bool) Rendered {
 	d.Messages = slices.Clone(d.Messages)
 	d.Messages[part] = m
@@ -76,7 +76,7 @@ func (d Rendered) With(part int, m Message, whole bool) Rendered {
 	return d
 }
 
-// fingerprint returns a hash of the content that distinguishes versions of an outbox message.
+// fingerprint returns a hash of the content. The hash distinguishes the versions of an outbox message.
 func (v View) fingerprint() (string, error) {
 	v.print = ""
 	first, err := json.Marshal(v.render().Messages)
@@ -193,9 +193,9 @@ func (v View) permalink(channel, ts, thread string) string {
 	return link
 }
 
-// riskWords describes a risk in words, with a coloured sign. The words say that a call can't be undone only if the
-// policy's risk level says this. Claims of the tool's source do not count. The words never say that a call can be
-// undone, because no declaration says this.
+// riskWords describes a risk in words, with a coloured sign. Only the policy's risk level determines whether the words
+// say that a call can't be undone. Claims of the tool's source do not count. No declaration says that a call can be
+// undone, so the words do not say this either.
 func riskWords(r approvers.Risk, e approvers.Effect) (sign, words string) {
 	undo := ""
 	switch {
@@ -223,7 +223,7 @@ func whatHappens(preview, tool string) string {
 	return Name(approvers.ToolWords(tool))
 }
 
-// inFull describes a call's effect. Without a preview it includes the arguments.
+// inFull describes a call's effect. Without a preview, inFull includes the arguments.
 func inFull(preview string, tool string, args []byte, secrets []string) string {
 	what := whatHappens(preview, tool)
 	if strings.TrimSpace(preview) == "" {

@@ -30,7 +30,8 @@ func (p *RichText) soft(s string) *RichText {
 	return p.styled(s, &slack.RichTextSectionTextStyle{Italic: true})
 }
 
-// reason ends a sentence with a person's reason, if there is one. The sentence gets exactly one mark at its end.
+// reason ends a sentence with a person's reason, if there is one. The sentence gets exactly one punctuation mark at its
+// end.
 func (p *RichText) reason(s string, most int) *RichText {
 	s = Clip(strings.TrimRight(OneLine(s), ". "), most)
 	if s != "" {
@@ -86,11 +87,11 @@ func slackUser(s string) bool {
 	return len(s) > 1 && (s[0] == 'U' || s[0] == 'W') && strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") == ""
 }
 
-// Formats of Slack's dates, shown in each reader's own time zone.
+// These are formats of Slack's dates. Slack shows a date in each reader's own time zone.
 const (
 	clock   = "{time}"
 	DayTime = "{date_short_pretty} at {time}"
-	// longTime includes the weekday, for more distant days.
+	// longTime includes the weekday, for days that are further away.
 	longTime = "{date_long} at {time}"
 )
 
@@ -112,7 +113,7 @@ func (p *RichText) link(url, words string) *RichText {
 	return p
 }
 
-// also appends another text.
+// The method also appends another text.
 func (p *RichText) also(q *RichText) *RichText {
 	p.parts = append(p.parts, q.parts...)
 	p.plain.WriteString(q.plain.String())

@@ -28,7 +28,7 @@ func (r RunProgress) percent() (int, bool) {
 	return int(math.Floor(100 * min(max(part, 0), 1))), true
 }
 
-// amount formats the progress in figures. If the run reports no figures, it returns "".
+// amount formats the progress in figures. If the run reports no figures, amount returns "".
 func (r RunProgress) amount() string {
 	if percent, known := r.percent(); known {
 		return fmt.Sprintf("%d %%", percent)
@@ -53,7 +53,7 @@ func (v View) runProgress(c view.Call) (RunProgress, bool) {
 	return r, there
 }
 
-// running returns the note that a call runs, with the progress that it has reported.
+// running returns the note that a call is running, with the reported progress of the call.
 func (v View) running(c view.Call) *RichText {
 	p := Say("Running…")
 	if c.Execution.Tries > 1 {

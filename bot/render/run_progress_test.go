@@ -53,7 +53,7 @@ func TestProgressKeepsTheButtons(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Message.Posts++ // it was recorded
+	s.Message.Posts++ // the version was recorded
 	s.Message.Hash = sha256Hex(recorded)
 	d, fits, err := RedrawProgress(View{Model: s, WorkspaceURL: bottest.WorkspaceURL}, says)
 	if err != nil || !fits {

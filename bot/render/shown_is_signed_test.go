@@ -17,8 +17,8 @@ import (
 	"countersign/internal/testkit"
 )
 
-// spoil lists hostile parts of texts. Such parts hide or reverse text, mention people, link, format, or imitate other
-// text.
+// The slice spoil lists hostile parts of texts. Such parts hide or reverse text, mention people, add links or
+// formatting, or imitate other text.
 var spoil = []string{
 	"refund", "49.99", "ORD-123", " ", " ", "\n", "\r\n", "\t", "\x00", "\x1b[31m", "\u0085", "\u2028", "\u202e", "\u2066", "\u2069", "\u200b", "\u200d", "\u200f", "\ufeff", "\u00ad", "\u034f", "\u3164", "\u2800",
 	"\ufe0f", "\ufe00", "\U000E0100", "\U000E0041", "\U000E007F", "\ue000", "\U0010FFFF", "\uFFFD", "👩\u200d💻", "❤\ufe0f", "1\ufe0f\u20e3", "e\u0301", "e\u0301\u0301\u0301\u0301\u0301", "界", "ف", "pаypal", "ＯＲＤ", "𝐩𝐚𝐲",
@@ -112,12 +112,12 @@ func readTexts(v any, exact bool, all, preformatted *[]string) (mrkdwn bool) {
 	return mrkdwn
 }
 
-// ours matches the only mrkdwn tokens allowed in a message's text: people and times from the bot, and links into its
-// own workspace.
+// ours matches the mrkdwn tokens that a message's text may contain: mentions of people, dates, and links into the bot's
+// workspace. Other tokens are not allowed.
 var ours = regexp.MustCompile(`<(@[UW][0-9A-Z]+|!date\^[0-9]+\^[^<>|]*\|[^<>|]*|https://acme\.slack\.example/[^<>|]*\|[^<>]*)>`)
 
-// rawHidden returns a character that is invisible or changes other characters. The rule for this is independent of
-// Visible's.
+// rawHidden returns a character that is invisible or changes other characters. The rule is independent of the rule of
+// Visible.
 func rawHidden(s string) (rune, bool) {
 	for _, r := range s {
 		switch {
@@ -129,8 +129,8 @@ func rawHidden(s string) (rune, bool) {
 	return 0, !utf8.ValidString(s)
 }
 
-// shownAsStored compares a card and the form of all arguments with the stored bytes: people see what is signed and what
-// would run.
+// shownAsStored compares a card and the form of all arguments with the stored bytes. Both must show what is signed and
+// what would run.
 func shownAsStored(r approvers.Request) (whole bool, fault string) {
 	v := View{Model: bottest.ViewModel(r), WorkspaceURL: bottest.WorkspaceURL}
 	d, body, err := Draw(v)
@@ -202,12 +202,12 @@ func shownAsStored(r approvers.Request) (whole bool, fault string) {
 	return whole, ""
 }
 
-// For any text of a model or a person, people see what is signed and what would run. No text is hidden, and no text is
-// cut without a note. COUNTERSIGN_INPUTS=1000000 selects the long form of the test.
+// For any text of a model or a person, people see what is signed and what would run. All text is visible, and a note
+// marks each cut. COUNTERSIGN_INPUTS=1000000 selects the long form of the test.
 func TestShownIsSigned(t *testing.T) {
 	size := testkit.Size(t, "COUNTERSIGN_INPUTS", 1000)
 	seed := testkit.Seed(t)
-	shownAs := map[string]string{} // for short texts: the bytes that a text was shown for
+	shownAs := map[string]string{} // for short texts: the stored bytes, by the shown text
 	whole, cut := 0, 0
 	for n := range size {
 		r, err := hostile(testkit.Chance(seed, uint64(n)))

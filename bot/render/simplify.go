@@ -18,7 +18,7 @@ import (
 // Simplicity says how much of a message's design is left out.
 type Simplicity int
 
-// The forms of a message, in the order in which they are tried.
+// These are the forms of a message, in the order in which the bot tries them.
 const (
 	AsDrawn      Simplicity = iota
 	Undecorated             // only kinds of blocks that Slack has had for years
@@ -32,12 +32,12 @@ var (
 	spareKinds   = []string{"divider", "context_actions", "image"} // kinds that are left out without a replacement
 )
 
-// IsUsualKind reports whether a kind of block is one that Slack has had for years.
+// IsUsualKind reports whether Slack has had a kind of block for years.
 func IsUsualKind(kind string) bool { return slices.Contains(usualKinds, kind) }
 
 // Simplify returns a message in a simpler form, without the kinds of blocks for which refused returns true. With
-// AsDrawn, only these kinds of blocks are left out. whole reports whether the blocks still have every text and button
-// of the message.
+// AsDrawn, only the refused kinds of blocks are left out. The result whole reports whether the blocks of the simpler
+// form have every text and button of the message.
 func Simplify(m Message, form Simplicity, refused func(kind string) bool) (simpler Message, whole bool) {
 	if form == TextOnly {
 		return textOnly(m), false
@@ -70,8 +70,8 @@ func (m Message) Kinds() (kinds []string) {
 	return kinds
 }
 
-// noButtons replaces the names of the buttons in a message without blocks. One of the other texts follows. The text
-// says what people can do instead.
+// noButtons replaces the names of the buttons in a message without blocks. One of the texts below follows, and says
+// what people can do instead.
 const (
 	noButtons     = "\nSlack refuses the buttons of this message. "
 	insteadDecide = "Decide on my Home tab, or write /countersign pending."
@@ -103,7 +103,7 @@ func insteadOfButtons(blocks []slack.Block) string {
 			switch {
 			case !ok:
 				instead = insteadDecide
-			case ActionOf(one.ActionID) == ActArguments: // it only shows details
+			case ActionOf(one.ActionID) == ActArguments: // this button only shows details
 			case strings.HasPrefix(one.ActionID, ActChoose):
 				choices = append(choices, one.Text.Text)
 			case one.ActionID == ActResume:
@@ -131,7 +131,8 @@ type simplifier struct {
 	whole  bool
 }
 
-// add adds a block or, if that is not possible, its text. The function returns false if neither is possible.
+// add adds a block. If the kind of block is not accepted, add adds the block's text instead. If the text can't be added
+// either, add returns false.
 func (s *simplifier) add(b slack.Block) bool {
 	kind := string(b.BlockType())
 	switch {
@@ -173,7 +174,7 @@ func (s *simplifier) add(b slack.Block) bool {
 // maxSection is the number of characters that Slack accepts in the text of a section.
 const maxSection = 3000
 
-// chunks cuts a text into parts of at most the given number of characters. The function leaves nothing out.
+// chunks cuts a text into parts of at most the given number of characters. The parts together contain the whole text.
 func chunks(text string, most int) (parts []string) {
 	for utf8.RuneCountInString(text) > most {
 		runes := []rune(text)
@@ -207,8 +208,8 @@ func blockText(v any) string {
 	return ""
 }
 
-// elementText returns the text of an element of a kind whose text is more than the joined texts of its parts. For other
-// kinds of elements, the second result is false.
+// elementText returns the text of an element, if this text is more than the joined texts of the element's parts. For
+// all other elements, the second result is false.
 func elementText(kind string, v map[string]any) (string, bool) {
 	word := func(key string) string { s, _ := v[key].(string); return s }
 	switch kind {
@@ -263,7 +264,7 @@ func list(v any) []any {
 	return l
 }
 
-// joined joins the texts of a list.
+// The function joined joins the texts of a list.
 func joined(items []any, with string) string {
 	texts := make([]string, 0, len(items))
 	for _, item := range items {

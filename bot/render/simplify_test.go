@@ -17,7 +17,7 @@ import (
 func none(string) bool { return false }
 
 // Every message with a golden file has simpler forms that Slack accepts. Each form contains all of the message's text.
-// Except for the form without blocks, each form also contains all buttons.
+// Each form with blocks also contains all buttons.
 func TestSimplify(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.json")
 	if err != nil {
@@ -34,7 +34,7 @@ func TestSimplify(t *testing.T) {
 			t.Fatal(err)
 		}
 		if json.Unmarshal(raw, &m) != nil || m.Text == "" || len(m.Blocks.BlockSet) == 0 {
-			continue // several messages, or a form
+			continue // the file has several messages, or a form
 		}
 		tried++
 		t.Run(filepath.Base(file), func(t *testing.T) {
@@ -126,7 +126,7 @@ func leaves(v any) (texts, buttons []string) {
 	return texts, buttons
 }
 
-// If a message is shown without its buttons, it says what people can do instead, and names the choices.
+// If a message is shown without its buttons, its text says what people can do instead, and names the choices.
 func TestInsteadOfButtons(t *testing.T) {
 	for _, c := range []struct {
 		acts []string
@@ -156,7 +156,7 @@ func TestInsteadOfButtons(t *testing.T) {
 	}
 }
 
-// If Slack is known to refuse a kind of block, blocks of this kind are left out. Nothing else is changed.
+// Blocks of a kind that Slack refuses are left out. All other blocks stay unchanged.
 func TestSimplifyRefusedKinds(t *testing.T) {
 	table := slack.NewTableBlock("").AddRow(slack.NewTableRawTextCell("cell"))
 	m := Message{Text: "words\nButtons: Go", Blocks: []slack.Block{

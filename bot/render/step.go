@@ -59,7 +59,8 @@ func waits(c view.Call) bool {
 	return c.Request != nil && c.Request.State == approvers.Pending
 }
 
-// cardLink returns the address of the card in a channel. A card in a direct message is accessible only to its owner.
+// cardLink returns the address of the card in a channel. A card in a direct message has no such address, because only
+// its owner can open the card.
 func (v View) cardLink(c view.Call) string {
 	for _, card := range c.Cards {
 		if (card.Kind == store.OutboxCard || card.Kind == store.OutboxBundle) && strings.HasPrefix(card.To, store.ToChannel) {
@@ -164,7 +165,7 @@ func (v View) report(c view.Call) (string, *RichText) {
 	return sign, p.also(v.edited(c))
 }
 
-// decided names the person who allowed a call that needed approval.
+// The method decided names the person who allowed a call that needed approval.
 func (v View) decided(c view.Call) *RichText {
 	if c.Grant != nil {
 		return v.underGrant(*c.Grant, *c.Execution)
@@ -195,7 +196,7 @@ func reasonOf(c view.Call) string {
 	return c.Call.Result
 }
 
-// briefly returns a call's arguments on one line, or "" if they are long, because the card shows them.
+// The function briefly returns a call's arguments on one line.
 func briefly(args string, secrets []string) string {
 	if len(args) > 2<<10 {
 		return ""
@@ -207,9 +208,9 @@ func briefly(args string, secrets []string) string {
 	return "(" + short(text, 160) + ")"
 }
 
-// This file draws tool calls as Slack's tasks: one as a card, several as a plan. A task's status is only an icon, and
-// Slack may collapse its details. Therefore the title names the people for whom a call waits. The decisions are shown
-// below the tasks, with the buttons.
+// This file draws tool calls as Slack's tasks. One call is a task card, and several calls are a plan. A task's status
+// is only an icon, and Slack may collapse its details. Therefore the title names the people for whom a call waits. The
+// decisions are shown below the tasks, with the buttons.
 
 // tasks draws calls in order, each with its state. If there are many calls, only the first ones are shown in full.
 // Calls that do not fit are only counted.
@@ -311,7 +312,7 @@ func waiting(calls []view.Call) (n int) {
 	return n
 }
 
-// rest counts the calls that are not drawn individually.
+// The method rest adds a line with the numbers of calls that are not drawn individually.
 func (v View) rest(p *BlockBuilder, calls []view.Call) {
 	done, waiting := 0, 0
 	for _, c := range calls {
@@ -335,9 +336,9 @@ func decidedOn(calls []view.Call) (n int) {
 	return n
 }
 
-// callStates adds the state of each call that needs or needed a decision. Several states are numbered. Waiting calls
-// have buttons. If there are many calls, callStates shows only the first ones, and a form lists the other waiting
-// calls.
+// callStates adds the state of each call that needs or needed a decision. If there are several states, they are
+// numbered. Waiting calls have buttons. If there are many calls, callStates shows only the first ones, and a form lists
+// the other waiting calls.
 func (v View) callStates(p *BlockBuilder, calls []view.Call) {
 	drawn, asked := 0, decidedOn(calls)
 	for i, c := range calls {
@@ -372,7 +373,7 @@ func (v View) callStates(p *BlockBuilder, calls []view.Call) {
 	}
 }
 
-// WithdrawForm lists the waiting calls of a step so that some can be withdrawn.
+// WithdrawForm lists the waiting calls of a step so that a person can withdraw some of them.
 func WithdrawForm(s ClickTarget) slack.ModalViewRequest {
 	var options []*slack.OptionBlockObject
 	waiting := 0

@@ -29,7 +29,7 @@ func TestTextTellsTheStory(t *testing.T) {
 			Blocks any     `json:"blocks"`
 		}
 		if json.Unmarshal(raw, &m) != nil || m.Text == nil || m.Blocks == nil {
-			continue // a form, which is read directly
+			continue // the file has a form, which screen readers read directly
 		}
 		messages++
 		bottest.WalkBlocks(m.Blocks, func(b map[string]any) {
@@ -56,8 +56,8 @@ func TestTextTellsTheStory(t *testing.T) {
 	}
 }
 
-// A card's text says what the call does, how much, who asked, who decides, until when, what happens if nobody decides,
-// and what to do.
+// A card's text says what the call does, how much, who asked, and who decides. It also says until when, what happens if
+// nobody decides, and what to do.
 func TestCardTellsTheStory(t *testing.T) {
 	text := drawn(t, bottest.ViewModel(bottest.Request(bottest.RefundArgs))).Messages[0].Text
 	for question, answer := range map[string]string{

@@ -7,7 +7,7 @@ import (
 	"countersign/approvers"
 )
 
-const maxStatus = 120 // characters of a thread status; our own limit
+const maxStatus = 120 // characters of a thread status; the bot's own limit
 
 // Status describes in a few words what a turn is doing. Status returns "" if the turn has ended or no work is in
 // progress.

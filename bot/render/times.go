@@ -8,13 +8,13 @@ import (
 	"countersign/approvers"
 )
 
-// otherwise describes what happens if nobody acts, and when.
+// The method otherwise describes what happens if nobody acts, with the times.
 func (v View) otherwise(r approvers.Request) []*RichText {
 	return []*RichText{v.ifNobody(r, ""), v.standsStill(r)}
 }
 
 // ifNobody describes what happens if nobody decides, in chronological order. On a card with several calls, the sentence
-// about the deadline begins with the text which.
+// about the deadline begins with the value of the parameter which.
 func (v View) ifNobody(r approvers.Request, which string) *RichText {
 	line := Say("⏳ ")
 	if !r.EscalateAt.IsZero() && r.EscalateAt.Before(r.ExpiresAt) {
@@ -47,11 +47,11 @@ func deadlineFormat(r approvers.Request) string {
 	return DayTime
 }
 
-// maxClock decides how a deadline is shown. If the deadline is less than maxClock after the request was made, only the
-// time of day is shown. Otherwise the day is also shown.
+// maxClock determines how a deadline is shown. If the deadline is less than maxClock after the request was made, only
+// the time of day is shown. Otherwise the day is also shown.
 const maxClock = 8 * time.Hour
 
-// unless returns the condition that must be met before a deadline to avoid its effect.
+// unless returns the condition that prevents the effect of a deadline.
 func unless(r approvers.Request) string {
 	switch need := r.CurrentStage().Quorum - r.At(r.Stage); {
 	case r.At(r.Stage) == 0:
@@ -62,8 +62,8 @@ func unless(r approvers.Request) string {
 	return " unless one more agrees"
 }
 
-// roughly formats a duration in one unit, rounded. roughly uses the largest unit that fits at least three times into
-// the duration, or that divides the duration without a remainder.
+// The function roughly formats a duration in one unit, rounded. The unit is the largest unit that fits at least three
+// times into the duration, or that divides the duration without a remainder.
 func roughly(d time.Duration) string {
 	for _, unit := range []struct {
 		long time.Duration
@@ -86,10 +86,10 @@ func times(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// afterSilence simulates all escalations and names the lead who gets a request that nobody decides in time. up is false
-// if the request is rejected instead.
+// afterSilence simulates all escalations of a request that nobody decides. lead is the role that gets the request at
+// its deadline. The result up is false if the request is rejected instead.
 func (v View) afterSilence(r approvers.Request) (lead string, up bool) {
-	for range 100 { // a limit: there are fewer leads and rounds
+	for range 100 { // a safe limit: a policy has fewer leads and rounds
 		after, _, due := r.Escalate(approvers.DecisionContext{Policy: v.Policy, Now: r.EscalateAt})
 		if !due {
 			break
@@ -103,7 +103,7 @@ func (v View) afterSilence(r approvers.Request) (lead string, up bool) {
 	return v.title(after.Joined[len(after.Joined)-1]), true
 }
 
-// lead names the next recipient of an escalation, by simulating it.
+// lead simulates the next escalation of a request, and names the recipient.
 func (v View) lead(r approvers.Request) string {
 	_, events, ok := r.Escalate(approvers.DecisionContext{Policy: v.Policy, Now: r.EscalateAt})
 	told, _ := approvers.FindEvent[approvers.Escalated](events)
@@ -116,7 +116,7 @@ func (v View) lead(r approvers.Request) string {
 	return v.title(told.Lead.Name) + " is asked too"
 }
 
-// If all approvers are outside their working hours, standsStill returns the note that the clock is stopped. Otherwise
+// If all approvers are outside their working hours, standsStill returns the note that deadlines are stopped. Otherwise
 // standsStill returns no note.
 func (v View) standsStill(r approvers.Request) *RichText {
 	var first approvers.Role
@@ -148,7 +148,7 @@ func wallClock(since time.Duration) string {
 	return fmt.Sprintf("%02d:%02d", int(since.Hours()), int(since.Minutes())%60)
 }
 
-// workdays names days from Monday on. Three or more consecutive days become a range.
+// workdays names the given days, beginning with Monday. Three or more consecutive days become a range.
 func workdays(days [7]bool) string {
 	var parts []string
 	day := func(i int) time.Weekday { return time.Weekday((i + 1) % 7) }

@@ -11,7 +11,7 @@ import (
 // A tool preview is untrusted text of the tool. The preview is shown below the policy's own sentence, quoted and with
 // the tool's name.
 
-// says returns the words before a preview, which name the tool that made it.
+// says returns the introduction of a preview. The introduction names the tool that made the preview.
 func says(f approvers.ToolPreview) *RichText {
 	switch {
 	case f.Dry:
@@ -28,8 +28,8 @@ func saidAbove(r approvers.Request) bool {
 }
 
 // toolPreviewLine returns one line about a tool preview. The line has the preview's text, or says that the preview is
-// being made. If most is less than MaxNote, the text is cut to most characters. The line is empty if another part of
-// the card shows the preview.
+// being made. If the parameter most is less than MaxNote, the text has at most this number of characters. The line is
+// empty if another part of the card shows the preview.
 func (v View) toolPreviewLine(r approvers.Request, most int) *RichText {
 	f := r.ToolPreview
 	switch {
@@ -68,11 +68,11 @@ func previewSaysNo(r approvers.Request) string {
 	return Name(r.ToolPreview.By) + " says this would fail: " + Clip(OneLine(r.ToolPreview.No), MaxNote)
 }
 
-// currentMembers lists the possible names of a member of the preview. That member has the current values that the call
-// would replace, by argument.
+// A preview that is a JSON object may have a member with the current values that the call would replace, by argument.
+// currentMembers lists the possible names of this member.
 var currentMembers = []string{"current", "before", "previous", "old"}
 
-// currentValues lays out the values that a call would replace, as reported by the companion tool that made the preview.
+// currentValues lays out the values that a call would replace. The values are from the preview of the companion tool.
 // currentValues leaves out the values of masked arguments.
 func currentValues(r approvers.Request) map[string]string {
 	out := map[string]string{}

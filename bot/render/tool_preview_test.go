@@ -82,8 +82,8 @@ func TestToolPreviewCards(t *testing.T) {
 	}
 }
 
-// The form shows the whole preview beside the arguments, with the tool's name, and the preview can't be confused with
-// arguments.
+// The form shows the whole preview with the tool's name, beside the arguments. No text of the preview can look like an
+// argument.
 func TestWholeToolPreview(t *testing.T) {
 	text := strings.Repeat("line\n", 300) + hostileToolPreview
 	r := withToolPreview(approvers.ToolPreview{State: approvers.ToolPreviewReady, Text: text})

@@ -15,9 +15,9 @@ import (
 // maxTyped is the maximum length of a value that a person must type.
 const maxTyped = 40
 
-// typedValue chooses the value to be typed. This is the value that says most about the call, so that the person has to
-// read it. typedValue prefers an amount; then the recipient; then the subject; then a value that the preview shows;
-// then any other number or word. If there is no such value, typedValue chooses the tool's name.
+// typedValue chooses the value to be typed. It is the most informative value of the call, so that the person reads this
+// value. typedValue prefers, in this order: an amount, the recipient, the subject, a value that the preview shows, and
+// any other number or word. If there is no such value, typedValue chooses the tool's name.
 func typedValue(r approvers.Request) (what, value string) {
 	names, values := membersOf(openArgs(r))
 	best := len(telling)
@@ -39,7 +39,7 @@ func typedValue(r approvers.Request) (what, value string) {
 	return what, value
 }
 
-// telling lists tests for kinds of values, the most informative kind first.
+// The slice telling lists tests for kinds of values, the most informative kind first.
 var telling = []func(r approvers.Request, member, value string, number bool) bool{
 	func(_ approvers.Request, member, value string, _ bool) bool {
 		return plainNumber.MatchString(value) && calledLike(member, "amount", "total", "sum", "price", "cost", "percent", "quantity", "budget", "value")
@@ -65,7 +65,7 @@ func calledLike(member string, words ...string) bool {
 }
 
 // typeable returns a value that a person can be asked to type. If a value is too long, contains spaces or invisible
-// characters, or can be guessed, it returns "".
+// characters, or can be guessed, typeable returns "".
 func typeable(raw []byte) (value string, number bool) {
 	v := string(raw)
 	if plainNumber.MatchString(v) {
@@ -94,7 +94,8 @@ func sameNumber(a, b string) bool {
 	return ok && ok2 && x.Cmp(y) == 0
 }
 
-// TypedForm asks an approver to type one of the call's values, and says why. Typing prevents approval out of habit.
+// TypedForm asks an approver to type one of the call's values, and says why the value is required. Typing prevents
+// approval out of habit.
 func TypedForm(r approvers.Request, f FormToken) slack.ModalViewRequest {
 	p := new(BlockBuilder)
 	sign, risk := riskWords(r.Plan.Risk, r.Effect)
@@ -127,8 +128,8 @@ func whyTyped(r approvers.Request) string {
 	return strings.Join(why, " ")
 }
 
-// wantsTyping returns the note on a card that says that approval requires a typed value, and why. If no value is
-// required, the note is empty.
+// wantsTyping returns the note on a card about a required typed value, with the reason. If no value is required, the
+// note is empty.
 func (v View) wantsTyping(r approvers.Request) *RichText {
 	if !r.WantsTyping() {
 		return new(RichText)

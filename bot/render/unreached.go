@@ -37,8 +37,8 @@ func MendRefusal(cause string) string {
 	return "Correct the cause in Slack"
 }
 
-// unreached tells the requesters three facts: nobody can see the card of their request, who was told instead, and that
-// the bot tries again. The function returns nothing for a request that people can see.
+// The function unreached tells the requesters that nobody can see the card of their request. It says who can decide
+// instead, and that the bot tries again. The function returns nothing for a request that people can see.
 func unreached(v View, r approvers.Request) *RichText {
 	stage := v.stageTitle(r.CurrentStage())
 	if r.ReachesNobody() {

@@ -14,7 +14,7 @@ import (
 
 // All text of people, models and tools passes through this file on its way to Slack.
 
-// Visible shows invisible and direction-changing characters as ⟨…⟩. Line feeds stay.
+// Visible shows invisible and direction-changing characters as ⟨…⟩. Line feeds stay unchanged.
 func Visible(s string) string { return visible.Text(s) }
 
 // OneLine is like Visible, but also replaces line breaks.
@@ -48,8 +48,8 @@ func clipMarked(s string, n int) string {
 	return kept + fmt.Sprintf(" … (cut: %d more characters)", total-utf8.RuneCountInString(kept))
 }
 
-// short cuts a name and appends "…". The function is used instead of Clip, whose note about the cut would be longer
-// than the name.
+// The function short cuts a name and appends "…". It is used for names, because the note that Clip adds would be longer
+// than a name.
 func short(s string, n int) string {
 	if utf8.RuneCountInString(s) <= n {
 		return s
@@ -73,8 +73,8 @@ func Escape(s string) string {
 
 var mrkdwnEscapes = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
-// findings returns sentences about everything in a text that could mislead the reader. If there is nothing, it returns
-// nil.
+// findings returns sentences about everything in a text that could mislead the reader. If nothing is misleading,
+// findings returns nil.
 func findings(s string) []string {
 	var out []string
 	_, did := visible.Counted(s)
@@ -132,8 +132,8 @@ const twins = "аеорсухѕіјһԁԛԝӏАВЕКМНОРСТХУІЅЈԌԚ�
 
 // disguised returns a test for words of at least two letters. The test finds a word if all of its letters are Cyrillic
 // or Greek letters that look Latin, such as раураӏ. Such words are normal in a Russian or Greek text, so the test finds
-// no words in such a text. The text s counts as Russian or Greek if more of its words have Cyrillic or Greek letters
-// that don't look Latin than are Latin words.
+// no words in such a text. The text s counts as Russian or Greek if it has more typical words than Latin words. A
+// typical word has a Cyrillic or Greek letter that does not look Latin.
 func disguised(s string) func(word string) bool {
 	own := func(r rune) bool {
 		return (unicode.Is(unicode.Cyrillic, r) || unicode.Is(unicode.Greek, r)) && !strings.ContainsRune(twins, r)
@@ -163,9 +163,9 @@ func disguised(s string) func(word string) bool {
 	}
 }
 
-// styled reports whether a character is a variant of a common one, such as 𝐚, ａ, ⅼ, Ⓐ or the dot ․.
+// styled reports whether a character is a variant of a common character, such as 𝐚, ａ, ⅼ, Ⓐ or the dot ․.
 func styled(r rune) bool {
-	if r < utf8.RuneSelf || r == 'ª' || r == 'º' { // used in Spanish and Portuguese
+	if r < utf8.RuneSelf || r == 'ª' || r == 'º' { // these characters are used in Spanish and Portuguese
 		return false
 	}
 	plain := norm.NFKC.String(string(r))

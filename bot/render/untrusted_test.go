@@ -57,21 +57,21 @@ func TestFindings(t *testing.T) {
 	for in, want := range map[string]int{
 		"nothing odd here, 50 µm at 20 °C": 0,
 		"日本語 mixed with English":           0,
-		"Москва and Berlin":                0, // whole words in one alphabet each
-		"ann@pаypal.com":                   1, // a Cyrillic а
+		"Москва and Berlin":                0, // each word has letters of only one alphabet
+		"ann@pаypal.com":                   1, // the first а of “pаypal” is Cyrillic
 		"ραypal":                           1,
 		"𝐩𝐚𝐲":                              1,
-		"pay раураӏ now":                   1, // all Cyrillic
-		"ΒΑΝΚ of ACME":                     1, // all Greek
-		"ура, рос сор":                     1, // two letters or more that look Latin, and nothing else
-		"Это сор":                          0, // Russian
+		"pay раураӏ now":                   1, // all letters of “раураӏ” are Cyrillic
+		"ΒΑΝΚ of ACME":                     1, // all letters of “ΒΑΝΚ” are Greek
+		"ура, рос сор":                     1, // words of two or more letters that all look Latin
+		"Это сор":                          0, // the text is Russian
 		"α is an angle":                    0,
 		"Log in with раураӏ. ж":            1, // one letter does not make the text Russian
-		"payⅼpal":                          1, // a Roman numeral
-		"paypal․com":                       1, // not the ASCII dot
+		"payⅼpal":                          1, // ⅼ is a Roman numeral
+		"paypal․com":                       1, // the dot is not the ASCII dot
 		"Ⓐdmin":                            1,
 		"1º de maio, 1ª vez, ﬁne™ …":       0,
-		"a\U0001D159b":                     1, // a note that is drawn as nothing
+		"a\U0001D159b":                     1, // a musical sign that is not drawn
 		"ｐａｙ":                              1,
 		"pay\u200bpal":                     1,
 		"pаy\u200b":                        2,
@@ -82,7 +82,7 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-// For any text Visible returns no invisible characters, and different results for different texts.
+// For any text, Visible returns a text without invisible characters, and different results for different texts.
 func FuzzVisible(f *testing.F) {
 	for _, s := range []string{"", "a\u202eb", "⟨U+202E⟩", "\xff", "👩\u200d💻", strings.Repeat(" ", 20), "e\u0301\u0301\u0301\u0301", "<!channel>`*_~"} {
 		f.Add(s, "other")

@@ -12,7 +12,7 @@ import (
 
 // Upload is a file to be sent to Slack.
 type Upload struct {
-	Name    string // by this name, which only the bot's uploads have, the upload is found again
+	Name    string // only the bot's uploads have such a name, so the bot can find an upload by its name
 	Title   string
 	Comment string // in mrkdwn
 	Data    []byte
@@ -44,7 +44,8 @@ func (u Upload) Body() ([]byte, error) {
 	return raw, nil
 }
 
-// slackName removes characters from a file name that cause problems in some file systems and on Slack's pages.
+// slackName replaces each character of a file name that is not a letter, a digit, a dot, a hyphen or an underscore.
+// Other characters cause problems in some file systems and on Slack's pages.
 func slackName(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("._-", r) {
@@ -54,8 +55,8 @@ func slackName(s string) string {
 	}, s)
 }
 
-// attachment draws a note with the name of a file from a run. The function is used if Slack does not accept the file
-// itself.
+// attachment draws a note with the name of a file that a run returned. The function is used if Slack does not accept
+// the file itself.
 func (v View) attachment() *BlockBuilder {
 	p := new(BlockBuilder)
 	f := v.File

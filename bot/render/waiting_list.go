@@ -43,7 +43,7 @@ func (l *WaitingList) AskedLine(u view.PendingItem, conv store.Conversation, mes
 	return l.linked(line, conv, messages, store.ToConversation, store.ToUser)
 }
 
-// linked adds a link to the message in Slack.
+// The method linked adds a link to the message in Slack.
 func (l *WaitingList) linked(line *RichText, conv store.Conversation, messages []store.OutboxMessage, places ...string) *RichText {
 	if link := l.link(conv, messages, places...); link != "" {
 		return line.Say(" · ").link(link, "See it")
@@ -51,8 +51,8 @@ func (l *WaitingList) linked(line *RichText, conv store.Conversation, messages [
 	return line
 }
 
-// link returns the address of the first message that the person can open, in the order of places. If there is none, it
-// returns "".
+// link returns the address of the first message that the person can open, in the order of places. If there is no such
+// message, link returns "".
 func (l *WaitingList) link(conv store.Conversation, messages []store.OutboxMessage, places ...string) string {
 	for _, place := range places {
 		for _, s := range messages {

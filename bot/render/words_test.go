@@ -10,18 +10,18 @@ import (
 	"testing"
 )
 
-// Limits on what a person has to read before they decide. The words on buttons count. The arguments and the words of
-// the requester do not count.
+// These values limit what a person has to read before they decide. The words on buttons count. The arguments and the
+// words of the requester do not count.
 const (
 	plainWords     = 70
 	wordsWithMore  = 110 // with stages, an edit, a question, or a warning
 	decidedLines   = 2
 	buttonsOnARow  = 4
-	unknownWords   = 110 // what people have to find out, who can report it, and what each button does
+	unknownWords   = 110 // for the question about an unknown outcome
 	minCardsCounts = 45
 )
 
-// more lists the cards that need more words than the plain case.
+// The slice more lists the cards that may have more than plainWords words.
 var more = []string{
 	"again_card", "again_card_did_not", "again_card_earlier", "again_card_happened", "again_card_own", "card_answer_edited", "card_deleted", "card_edited", "card_handed_on", "card_hostile", "card_long",
 	"card_own_agreed", "card_remarks", "card_reworded", "card_roles", "card_stages", "card_step_up", "paused_card",

@@ -13,8 +13,9 @@ import (
 	"time"
 )
 
-// circuitBreaker tracks whether Slack answers. During an outage it lets only probes pass. Another call would fail
-// without an answer. The bot would later have to find out whether it had an effect.
+// circuitBreaker tracks whether Slack answers. During an outage, it lets only probes pass. A probe is a call that tests
+// whether Slack answers. Any other call would fail without an answer, and the bot would have to find out whether the
+// call had an effect.
 type circuitBreaker struct {
 	log   *slog.Logger
 	probe func(context.Context) error // tests whether Slack answers
@@ -25,7 +26,7 @@ type circuitBreaker struct {
 	since    time.Time // time of the first of these failures
 	cause    error     // error of the last of these failures
 	down     bool
-	watched  bool // watch sends the probes; otherwise the callers do
+	watched  bool // the method watch sends the probes; otherwise the callers send them
 	probing  bool
 	pause    time.Duration // between probes
 	next     time.Time     // when the next probe is due
@@ -55,7 +56,7 @@ func (c *circuitBreaker) made(ctx context.Context) error {
 	return c.look(ctx)
 }
 
-// look probes Slack, unless a probe is in progress or it is too early for the next probe.
+// look sends a probe to Slack if no probe is in progress, and the next probe is due.
 func (c *circuitBreaker) look(ctx context.Context) error {
 	c.mu.Lock()
 	if c.probing || !c.down || time.Until(c.next) > 0 {
@@ -81,7 +82,7 @@ func (c *circuitBreaker) look(ctx context.Context) error {
 	return putOffError{fmt.Errorf("%w: %w", errDown, err), c.pause}
 }
 
-// answered records that a call got an answer, successful or not.
+// The method answered records that a call got an answer, successful or not.
 func (c *circuitBreaker) answered() {
 	c.mu.Lock()
 	wasDown, since := c.down, c.since
@@ -93,7 +94,7 @@ func (c *circuitBreaker) answered() {
 	}
 }
 
-// failed records that a call got no answer.
+// The method failed records that a call got no answer.
 func (c *circuitBreaker) failed(cause error) {
 	c.mu.Lock()
 	now := time.Now()
@@ -129,7 +130,7 @@ func (c *circuitBreaker) worth() bool {
 	return !c.down || !c.watched && !c.probing && !c.next.After(time.Now())
 }
 
-// watch probes during outages, independently of callers, until ctx ends.
+// During outages, watch sends probes, independently of callers, until ctx ends.
 func (c *circuitBreaker) watch(ctx context.Context) {
 	c.attended(true)
 	defer c.attended(false)
@@ -155,12 +156,13 @@ func (c *circuitBreaker) attended(by bool) {
 
 var (
 	notOK = regexp.MustCompile(`"ok": ?false`)
-	// Codes of Slack's own failures. After them, it is unknown whether the call took effect.
+	// slackFailed matches the codes of Slack's own failures. After such a failure, it is unknown whether the call took
+	// effect.
 	slackFailed = regexp.MustCompile(`"error": ?"(internal_error|fatal_error|service_unavailable)"`)
 )
 
-// failureIn returns the reason why a response is not a usable answer, or nil. Afterwards, the response can still be
-// read from its start.
+// failureIn returns the reason why a response is not a usable answer, or nil. After the check, the response can be read
+// from its start.
 func failureIn(resp *http.Response) error {
 	if resp.StatusCode >= http.StatusInternalServerError {
 		return errors.New(resp.Status)

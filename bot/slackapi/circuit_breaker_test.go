@@ -33,8 +33,8 @@ var outages = map[string]struct {
 	}},
 }
 
-// During an outage only probes are sent. The bot tells the operator once that Slack is down, and once that it works
-// again.
+// During an outage only probes are sent. The bot tells the operator once when Slack is down, and once when Slack
+// answers again.
 func TestSlackIsDown(t *testing.T) {
 	for name, outage := range outages {
 		t.Run(name, func(t *testing.T) {
@@ -132,13 +132,13 @@ func TestSlackIsUp(t *testing.T) {
 	})
 }
 
-// Calls that the bot itself cancels do not count as an outage. For example, a replica that loses its work cancels many
-// calls.
+// Calls that the bot itself cancels do not count as an outage. For example, a replica that must stop its work cancels
+// many calls.
 func TestEndedCallsAreNoOutage(t *testing.T) {
 	t.Parallel()
 	begun := make(chan struct{})
 	slack := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // without that, the server does not notice that the client has gone
+		_, _ = io.Copy(io.Discard, r.Body) // or the server does not notice a disconnected client
 		begun <- struct{}{}
 		<-r.Context().Done()
 	}))
@@ -160,7 +160,7 @@ func TestEndedCallsAreNoOutage(t *testing.T) {
 	}
 }
 
-// Without Watch, the callers themselves test whether Slack answers, and only one caller at a time.
+// Without Watch, the callers test whether Slack answers. Only one caller tests at a time.
 func TestSlackIsDownUnwatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newLimiterHarness(t, true)

@@ -16,12 +16,12 @@ type Options struct {
 	AppToken string       // xapp-…, for Socket Mode
 	URL      string       // base of the Web API; empty: Slack's
 	HTTP     *http.Client // nil: a client with a timeout
-	// Share returns the number of processes that share Slack's limits. Share also returns the time since which this
-	// process receives the other processes' messages (Tell). If this process receives no messages, the time is zero. If
-	// Share is nil, there is only one process.
+	// Share returns the number of processes that share Slack's limits. hears is the time since which this process
+	// receives the messages of the other processes (Tell). If this process does not receive these messages, hears is
+	// zero. If Share is nil, this process is the only one.
 	Share     func() (processes int, hears time.Time)
-	Tell      func(Told)                  // tells the other processes something; may be nil
-	Unlimited bool                        // do not apply Slack's published limits; each limit applies once Slack has refused a call because of it
+	Tell      func(Told)                  // sends a message to the other processes; may be nil
+	Unlimited bool                        // do not apply Slack's published limits; a limit applies only after Slack has refused a call because of it
 	Count     func(context.Context, Call) // is called after each call; may be nil
 	Recovered func()                      // is called when Slack answers again after an outage; may be nil
 	Rescoped  func()                      // is called when Slack says that the bot token has other scopes than before; may be nil
@@ -34,7 +34,7 @@ type Client struct {
 	limiter *rateLimiter
 	scopes  *scopeReader
 	tokens  *tokenWriter
-	made    Options // with the tokens that slack.Client has
+	made    Options // the options, with the tokens that slack.Client has
 }
 
 // New makes a client. New makes no call.
@@ -72,21 +72,20 @@ func New(o Options) *Client {
 	return c
 }
 
-// SetTokens replaces the tokens of all later calls. An empty argument leaves that token unchanged.
+// SetTokens replaces the tokens of all later calls. An empty argument leaves the token of this kind unchanged.
 func (c *Client) SetTokens(bot, app string) {
 	replacements := map[string]string{c.made.BotToken: bot, c.made.AppToken: app}
-	delete(replacements, "") // a call without a token
+	delete(replacements, "") // an empty old token would match a call without a token
 	c.tokens.rotate(replacements)
 }
 
 // Available returns nil while Slack answers. During an outage, its error says since when Slack has not answered.
 func (c *Client) Available() error { return c.limiter.breaker.state() }
 
-// Worth reports whether a call may succeed now. The result is true if Slack answers, or if it is time for another test
-// of Slack.
+// Worth reports whether a call may succeed now. The result is true if Slack answers, or if a test call is due.
 func (c *Client) Worth() bool { return c.limiter.breaker.worth() }
 
-// Watch runs until ctx ends. During an outage, it tests whether Slack answers again.
+// Watch runs until ctx ends. During an outage, Watch tests whether Slack answers again.
 func (c *Client) Watch(ctx context.Context) { c.limiter.breaker.watch(ctx) }
 
 // Hear handles a message (Told) from another process that shares Slack's limits.

@@ -43,8 +43,8 @@ var unreachable = map[string]bool{
 	"msg_too_long": true, "msg_blocks_too_long": true, "invalid_blocks": true, "invalid_blocks_format": true, "no_text": true, "metadata_too_large": true,
 }
 
-// IsChannelLost reports whether a code says that the bot is no longer in a channel, or that nobody can write in the
-// channel any more.
+// IsChannelLost reports whether a code says that the bot can't write in a channel. The bot may have been removed, or
+// the channel may be archived.
 func IsChannelLost(code string) bool {
 	switch code {
 	case ErrSharedChannel.Err, "channel_not_found", "not_in_channel", "is_archived":
@@ -53,8 +53,8 @@ func IsChannelLost(code string) bool {
 	return false
 }
 
-// IsMessageLost reports whether a code of chat.update says that the message is gone. It was deleted, or Slack replaced
-// it with a placeholder that only keeps the thread.
+// IsMessageLost reports whether a code of chat.update says that the message is gone. The message was deleted, or Slack
+// replaced it with a placeholder that only keeps the thread.
 func IsMessageLost(code string) bool {
 	return code == "message_not_found" || code == "cant_update_message"
 }
@@ -87,7 +87,7 @@ type putOffError struct {
 	wait time.Duration
 }
 
-// After returns how long to wait before the next try. The scheduler reads this delay.
+// After returns the delay before the next try. The scheduler reads this delay.
 func (e putOffError) After() time.Duration { return e.wait }
 
 func (e putOffError) Unwrap() error { return e.error }
@@ -98,7 +98,8 @@ func IsPutOff(err error) bool {
 	return errors.As(err, &put)
 }
 
-// WithDelay adds the time to wait to an error of Slack's rate limits. Other errors are returned unchanged.
+// WithDelay adds a delay to an error of Slack's rate limits. The delay is the time until the next try. Other errors are
+// returned unchanged.
 func WithDelay(err error) error {
 	var limited *slack.RateLimitedError
 	if errors.As(err, &limited) {

@@ -9,7 +9,7 @@ import (
 )
 
 // Slack accepts everything that has a golden file: each outbox message in each state, each modal, each Home tab. The
-// local workspace stands in for Slack.
+// test uses the local workspace in place of Slack.
 func TestSlackAcceptsGoldenFiles(t *testing.T) {
 	o := newSizeHarness(t)
 	paths, err := filepath.Glob("../render/testdata/*.json")
@@ -33,13 +33,13 @@ func TestSlackAcceptsGoldenFiles(t *testing.T) {
 		o.t = t
 		code, want := "", ""
 		switch v := golden.(type) {
-		case []any: // the blocks of a Home
+		case []any: // the blocks of a Home tab
 			views++
 			code = o.both("views.publish", obj{"user_id": "U0001", "view": obj{"type": "home", "blocks": v}})
 		case map[string]any:
 			if v["type"] == "modal" {
 				views++
-				code, want = o.both("views.update", obj{"view_id": "V0NONE", "view": v}), "not_found" // the view itself was accepted
+				code, want = o.both("views.update", obj{"view_id": "V0NONE", "view": v}), "not_found" // Slack accepted the content of the view
 				break
 			}
 			messages++

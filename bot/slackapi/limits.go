@@ -10,30 +10,30 @@ import (
 // quota counts calls against a limit. Each priority leaves a part of the limit to higher priorities. So answers never
 // use up the calls that cards need.
 type quota interface {
-	// wait returns how long a call must wait. Zero or less: it may be made now.
+	// wait returns how long a call must wait. If the result is zero or less, the call may be made now.
 	wait(now time.Time, p Priority) time.Duration
 	// take counts a call.
 	take(at time.Time)
 	// spacing returns the time between two consecutive waiting calls.
 	spacing(p Priority) time.Duration
-	// share sets which processes share the limit.
+	// The method share sets which processes share the limit.
 	share(now time.Time, by sharing)
 }
 
 // sharing says which processes share Slack's limits.
 type sharing struct {
 	processes int
-	// told is set if this process knows and counts the calls of the other processes. If told is not set, the process
+	// told is set if this process receives and counts the calls of the other processes. If told is not set, the process
 	// uses only its part of each limit.
 	told bool
 }
 
-// bucket allows a short burst of calls, then one call per interval.
+// bucket allows a short burst of calls, then one call per interval. A full bucket allows a whole burst.
 type bucket struct {
 	every time.Duration
 	burst int
-	paid  time.Time // when the bucket will be full again, after the calls that were counted
-	held  time.Time // Slack accepts no call before this time, and then a single one
+	paid  time.Time // when the bucket is full again, if no more calls are counted
+	held  time.Time // Slack accepts no call before this time, and then only one call
 }
 
 // spare is the number of calls in a burst that a priority leaves to the higher priorities. Each priority may make the
@@ -53,10 +53,10 @@ func (b *bucket) take(at time.Time) { b.paid = latest(b.full(), at).Add(b.every)
 
 func (b *bucket) spacing(Priority) time.Duration { return b.every }
 
-// share divides the burst among the processes, because several of them may begin a burst at the same time. A process
-// keeps at least two calls; the second of these is for PriorityFirst. share also converts the waiting times of already
-// counted calls to the new rate. Otherwise, after a late change, urgent calls of one process could wait behind answers
-// of another process.
+// The method share divides the burst among the processes, because several of them may begin a burst at the same time. A
+// process keeps at least two calls; the second of these is for PriorityFirst. The method share also converts the
+// waiting times of already counted calls to the new rate. Without this conversion, urgent calls of one process could
+// wait behind answers of another process after a late change.
 func (b *bucket) share(now time.Time, by sharing) {
 	before := b.every
 	b.every, b.burst = postEvery, max(postBurst/by.processes, 2)
@@ -70,9 +70,9 @@ func (b *bucket) share(now time.Time, by sharing) {
 
 // window allows a number of calls in any minute.
 type window struct {
-	limit int         // Slack's
-	most  int         // how much of it this process may use
-	calls []time.Time // in order
+	limit int         // Slack's limit
+	most  int         // number of calls that this process may make
+	calls []time.Time // times of the counted calls, in order
 	kept  []time.Time // the time of each reservation, in order
 }
 
@@ -123,9 +123,9 @@ func (w *window) take(at time.Time) {
 	w.calls = slices.Insert(w.calls, i, at)
 }
 
-// share divides the limit among the processes. If this process knows the calls of the other processes, it may use
-// nearly the whole limit. The function reserves only a few calls for the other processes, which may call at the same
-// moment.
+// The method share divides the limit among the processes. If this process counts the calls of the other processes, it
+// may use nearly the whole limit. The function reserves only a few calls for the other processes, which may call at the
+// same moment.
 func (w *window) share(_ time.Time, by sharing) {
 	w.most = max(w.limit/by.processes, 1)
 	if by.told {
@@ -141,17 +141,17 @@ type callLimit struct {
 	meter quota              // nil: the limit is unknown
 	until time.Time          // Slack asked the bot to make no call before this time
 	first time.Time          // until this time a call of PriorityFirst waits in another process
-	turns map[line]time.Time // the last time assigned to a call that was put off
+	turns map[line]time.Time // by line: the last time that was assigned to a call that was put off
 }
 
-// line is a line of calls that were put off.
+// line identifies one queue of calls that were put off.
 type line struct {
 	priority Priority
 	retry    bool
 	flow     string // for posts in a channel
 }
 
-// maxLines is how many lines a callLimit has before those whose time is over are dropped.
+// maxLines is the maximum number of lines of a callLimit. At this number, the lines whose time is over are dropped.
 const maxLines = 100
 
 // line returns the line in which a call would wait.
@@ -175,13 +175,13 @@ func (p *callLimit) wait(now time.Time, e CallPriority) time.Duration {
 	if p.meter != nil && e.Priority != PriorityUrgent {
 		wait = max(wait, p.meter.wait(now, e.Priority))
 	}
-	if e.Priority > PriorityFirst { // otherwise the answers of several processes could take the turns of an urgent card again and again
+	if e.Priority > PriorityFirst { // without this wait, answers of other processes could repeatedly take the turn of an urgent card
 		wait = max(wait, p.first.Sub(now))
 	}
 	return max(wait, 0)
 }
 
-// queued reports whether earlier calls of the same priority and flow are still waiting for their turns.
+// queued reports whether earlier calls of the same priority and flow wait for their turns.
 func (p *callLimit) queued(now time.Time, e CallPriority) bool {
 	return !e.Retry && p.turns[p.line(e)].After(now)
 }
@@ -211,7 +211,7 @@ func (p *callLimit) take(at time.Time) {
 	}
 }
 
-// over reports whether the limit's state is no longer needed. Then it can be dropped.
+// The method over reports whether the callLimit can be dropped, because its state has no effect on later calls.
 func (p *callLimit) over(now time.Time) bool {
 	if b, ok := p.meter.(*bucket); ok && b.full().After(now) {
 		return false
@@ -236,9 +236,9 @@ const (
 	changing = "chat.update"
 )
 
-// Slack's limit for posts in a channel: one per second, after a short burst. Slack does not publish the length of the
-// burst. The bot's value is lower than the demo workspace's value, because posts may arrive closer together than they
-// were sent.
+// These values are Slack's limit for posts in a channel: one post per second, after a short burst. Slack does not
+// publish the length of the burst. The bot's value is lower than the demo workspace's value, because posts may arrive
+// closer together than they were sent.
 const (
 	postEvery = time.Second
 	postBurst = 4
@@ -247,7 +247,7 @@ const (
 // limits lists the calls per minute that Slack allows, by its published tiers. For a method that is not listed, the bot
 // applies a limit only after Slack has refused a call.
 var limits = map[string]int{
-	posting:                        300, // "several hundred"
+	posting:                        300, // Slack's reference says "several hundred"
 	"chat.postEphemeral":           100,
 	changing:                       50,
 	"chat.delete":                  50,

@@ -5,7 +5,7 @@ import "context"
 // If Slack's limits do not allow all calls now, Priority determines which calls go first.
 type Priority int
 
-// The priorities. The default is PriorityNormal.
+// These are the priorities, from the most urgent to the least urgent. The default is PriorityNormal.
 const (
 	PriorityUrgent    Priority = iota // a person waits for the call: forms, and answers to a click
 	PriorityFirst                     // urgent work, such as the cards of critical calls
@@ -20,9 +20,9 @@ const (
 type CallPriority struct {
 	Priority     Priority
 	Retry        bool   // the call was put off before, and its time has come
-	WillChange   bool   // the posted message will need an update, which is reserved; if it can't be, the call is put off
+	WillChange   bool   // the message will need an update; the update is reserved now, or the call is put off
 	UsesReserved bool   // the call is the update that was reserved when the message was posted
-	Flow         string // a post waits for its channel behind posts of the same flow only
+	Flow         string // in one channel, a post waits only behind posts of the same flow
 	probe        bool   // the call only tests whether Slack answers
 }
 

@@ -17,14 +17,14 @@ import (
 
 // rateLimiter is the transport of every call to Slack's Web API. rateLimiter applies Slack's limits and lets urgent
 // calls go first. If Slack has refused a call because of a limit, the bot makes no call of the same kind before the
-// time that Slack named. A call that would wait longer than patience is not made. It fails with the time of its next
-// try. A call within the limits passes unchanged.
+// time that Slack named. A call that would wait longer than patience is not made. Such a call fails with the time of
+// its next try. A call within the limits passes unchanged.
 type rateLimiter struct {
 	next     http.RoundTripper
-	path     string // of the Web API, with its final slash
-	limited  bool   // the published limits apply from the start; otherwise each applies after Slack has refused a call because of it
+	path     string // path of the Web API, with its final slash
+	limited  bool   // the published limits apply from the start; otherwise a limit applies after Slack has refused a call because of it
 	count    func(context.Context, Call)
-	tell     func(Told) // tells the other processes
+	tell     func(Told) // sends a message to the other processes
 	log      *slog.Logger
 	breaker  circuitBreaker
 	mu       sync.Mutex
@@ -56,13 +56,13 @@ func newRateLimiter(o Options) *rateLimiter {
 type Call struct {
 	Method  string
 	Outcome CallOutcome
-	Began   time.Time // includes the wait for its turn
+	Began   time.Time // before the wait for the call's turn
 }
 
 // CallOutcome says how a call ended.
 type CallOutcome string
 
-// The outcomes of calls.
+// These are the outcomes of calls.
 const (
 	CallAnswered CallOutcome = "answered" // with success or with a refusal
 	CallLimited  CallOutcome = "limited"  // Slack asked the bot to wait
@@ -73,7 +73,7 @@ const (
 // errNoTurn says that a call was not made, because it is too early for the call.
 var errNoTurn = errors.New("Slack's rate limit for this call is reached")
 
-// patience is how long a call may wait for its turn without being put off.
+// patience is the maximum time that a call waits for its turn. A call with a longer wait is put off.
 const patience = time.Second
 
 // RoundTrip makes a call when its turn has come, or fails with the time of its next try.
@@ -105,7 +105,7 @@ func (l *rateLimiter) RoundTrip(req *http.Request) (*http.Response, error) {
 		l.asked(method, channel, retryAfter(resp.Header))
 		count(CallLimited)
 		l.breaker.answered()
-	case err != nil && errors.Is(req.Context().Err(), context.Canceled): // the caller gave up, which proves nothing about Slack; err is the cause
+	case err != nil && errors.Is(req.Context().Err(), context.Canceled): // the caller cancelled the call, so err says nothing about Slack
 	case err != nil:
 		count(CallFailed)
 		l.breaker.failed(err)
@@ -130,7 +130,7 @@ func (l *rateLimiter) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// channelIn returns the channel in the form of a request.
+// channelIn returns the value of the form field channel in a request.
 func channelIn(req *http.Request) string {
 	if req.GetBody == nil {
 		return ""
@@ -186,8 +186,8 @@ func (l *rateLimiter) admit(ctx context.Context, method, channel string) error {
 	return nil
 }
 
-// If the turn of a call is now or soon, take reserves it and returns the call's waiting time. counted is set if the
-// call counts against a limit.
+// If the turn of a call is now or soon, take reserves the turn, and returns the call's waiting time. counted is set if
+// the call counts against a limit.
 func (l *rateLimiter) take(method, channel string, e CallPriority) (wait time.Duration, counted bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -223,10 +223,10 @@ func (l *rateLimiter) take(method, channel string, e CallPriority) (wait time.Du
 	return wait, counted, nil
 }
 
-// If the limit allows no update of a message, redrawAgain is the pause before the next try.
+// redrawAgain is the pause before the next try of a post, if the limit does not allow the message's later update.
 const redrawAgain = 5 * time.Second
 
-// creating lists the methods for new messages that may need an update later.
+// The map creating lists the methods for new messages that may need an update later.
 var creating = map[string]bool{posting: true, "chat.startStream": true}
 
 // scarce reports whether the limit of chat.update is nearly used up. Then the bot should use alternatives.
@@ -237,7 +237,7 @@ func (l *rateLimiter) scarce() bool {
 	return counted && !changes.room(time.Now(), PriorityTransient)
 }
 
-// maxLimits limits the number of callLimits in memory. Each channel has one.
+// maxLimits limits the number of callLimits in memory. Each channel has one callLimit.
 const maxLimits = 1000
 
 // limitsOf returns the limits that apply to a call: the limit of its method and, for a post, also the limit of its
@@ -292,17 +292,17 @@ func (l *rateLimiter) divide() {
 	}
 }
 
-// Told is a message between processes that share Slack's limits, because the limits are the app's limits. A Told says
-// one of three facts: a process made a call that counts against a limit, Slack asked a process to wait, or an urgent
-// call waits.
+// Told is a message between the processes of an app, because Slack's limits apply to the whole app. A Told reports one
+// of three events: a process made a call that counts against a limit, Slack asked a process to wait, or an urgent call
+// waits.
 type Told struct {
 	Method  string        `json:"method"`
-	Channel string        `json:"channel,omitempty"` // of a post
-	Wait    time.Duration `json:"wait,omitempty"`    // how long Slack wants no such call
+	Channel string        `json:"channel,omitempty"` // channel of a post
+	Wait    time.Duration `json:"wait,omitempty"`    // how long no such call may be made
 	First   time.Duration `json:"first,omitempty"`   // how long a call of PriorityFirst waits for its turn
 }
 
-// asked handles an answer in which Slack asks the bot to wait.
+// The method asked handles an answer in which Slack asks the bot to wait.
 func (l *rateLimiter) asked(method, channel string, wait time.Duration) {
 	l.hold(method, channel, wait)
 	l.log.Warn("Slack asks to wait", "method", method, "channel", channel, "for", wait)
@@ -320,7 +320,7 @@ func (l *rateLimiter) hear(t Told) {
 	applicable := l.limitsOf(t.Method, t.Channel)
 	if t.First > 0 {
 		p := applicable[len(applicable)-1]
-		p.first = latest(p.first, time.Now().Add(t.First+patience)) // also if the call's turn has come and this process does not know it yet
+		p.first = latest(p.first, time.Now().Add(t.First+patience)) // patience covers the time until this process learns that the call was made
 		return
 	}
 	for _, p := range applicable {
@@ -354,7 +354,7 @@ func (l *rateLimiter) hold(method, channel string, wait time.Duration) {
 	}
 }
 
-// defaultRetryAfter is how long to wait if Slack does not say how long.
+// defaultRetryAfter is the delay if Slack asks the bot to wait without a time.
 const defaultRetryAfter = 5 * time.Second
 
 // retryAfter returns how long Slack asks to wait.

@@ -102,7 +102,7 @@ func (g *limiterHarness) update(p Priority) error {
 	return err
 }
 
-// insistInFlow posts as the scheduler does, for a flow.
+// insistInFlow is like insist, for a post of a flow.
 func (g *limiterHarness) insistInFlow(flow, channel, text string) {
 	g.insist(PriorityNormal, func(ctx context.Context) error {
 		e := priorityOf(ctx)
@@ -148,7 +148,7 @@ func (g *limiterHarness) made(method string) (out []passed) {
 	return out
 }
 
-// heard returns the number of calls so far.
+// The method heard returns the number of calls so far.
 func (g *limiterHarness) heard() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -188,14 +188,14 @@ func TestNothingWaitsBelowTheLimits(t *testing.T) {
 }
 
 // A thousand answers in one channel are posted in order: first a burst, then one each second. Cards for the same
-// channel, forms and other channels do not wait for them.
+// channel, forms and other channels do not wait for these answers.
 func TestOrderOfPosts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newLimiterHarness(t, false)
 		var all sync.WaitGroup
 		for i := range 1000 {
 			all.Go(func() { g.insistOnPost(PriorityLast, "C1", fmt.Sprint("answer ", i)) })
-			synctest.Wait() // they come in this order
+			synctest.Wait() // the answers arrive in this order
 		}
 		if at := time.Since(g.began); at != 0 {
 			t.Errorf("the post was delayed by %s", at)
@@ -232,15 +232,15 @@ func TestOrderOfPosts(t *testing.T) {
 		answers := slices.DeleteFunc(posts, func(c passed) bool { return strings.HasPrefix(c.text, "card") })
 		for i, c := range answers {
 			var n int
-			if _, err := fmt.Sscanf(c.text, "answer %d", &n); err != nil || max(i-n, n-i) > 100 { // a post that loses its turn to another one at the same moment comes some turns later
+			if _, err := fmt.Sscanf(c.text, "answer %d", &n); err != nil || max(i-n, n-i) > 100 { // a post can lose its turn to another post of the same moment, and is then some turns late
 				t.Errorf("answer %d was posted as number %d", n, i)
 			}
 		}
 	})
 }
 
-// Cards for one channel were put off, because many came at once. A card of another flow does not wait behind them, and
-// a line whose time is over is forgotten.
+// Cards for one channel were put off, because many came at once. A card of another flow does not wait behind these
+// cards. A line whose time is over is dropped.
 func TestFlowsOfPosts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newLimiterHarness(t, false)
@@ -369,9 +369,9 @@ func TestSharedLimitsLeaveOneCall(t *testing.T) {
 	})
 }
 
-// If two processes know each other's calls, together they use the whole limits. A call of one process also counts in
-// the other process. If Slack asks one process to wait, the other process waits too. Until a process has received the
-// messages for a minute, it uses only its part.
+// If two processes receive each other's calls, together they use the whole limits. A call of one process also counts in
+// the other process. If Slack asks one process to wait, the other process waits too. A process uses only its part until
+// it has received the other process's calls for a minute.
 func TestLimitsOfProcessesThatHear(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := newLimiterHarness(t, false), newLimiterHarness(t, false)
@@ -435,7 +435,7 @@ func TestUrgentBeforeAnswersOfOthers(t *testing.T) {
 				}
 			}
 		}
-		time.Sleep(2 * time.Minute) // they know each other's calls
+		time.Sleep(2 * time.Minute) // after this time, each process counts the calls of the others
 		ctx, stop := context.WithCancel(t.Context())
 		var others sync.WaitGroup
 		for _, g := range []*limiterHarness{b, c} {
@@ -449,7 +449,7 @@ func TestUrgentBeforeAnswersOfOthers(t *testing.T) {
 		}
 		for range 20 {
 			time.Sleep(5300 * time.Millisecond)
-			for range 2 { // calls that were counted, but failed before they reached Slack: only this process has heard of them
+			for range 2 { // counted calls that failed before they reached Slack: only this process counts them
 				a.gov.hear(Told{Method: posting, Channel: "C1"})
 			}
 			began, enough := time.Now(), time.AfterFunc(time.Minute, stop)
@@ -464,8 +464,8 @@ func TestUrgentBeforeAnswersOfOthers(t *testing.T) {
 	})
 }
 
-// After Slack has refused a post, an urgent post is made at the time that Slack named. This applies even if the process
-// has learned in the meantime that it may use the whole limit.
+// After Slack has refused a post, an urgent post is made at the time that Slack named. This applies even if the limit
+// of this process has grown after the refusal.
 func TestUrgentAfterARefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newLimiterHarness(t, false)
@@ -551,7 +551,7 @@ func TestRefusalsWithoutATime(t *testing.T) {
 	})
 }
 
-// If a message needs a later update, it is posted only if the limit still allows the update. The reserved update is not
+// If a message needs a later update, it is posted only if the limit allows the update. The reserved update is not
 // delayed.
 func TestRoomForAChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -44,7 +44,7 @@ func IsMetadataRefused(err error) bool {
 // blockNamed matches Slack's name of a part of a block, such as [json-pointer:/blocks/0/type].
 var blockNamed = regexp.MustCompile(`\[json-pointer:(?:/view)?/blocks/(\d+)((?:/[^\]]*)?)\]`)
 
-// kindNamed finds the kind of block in a reason of Slack.
+// kindNamed matches the kind of block that a reason of Slack names.
 var kindNamed = regexp.MustCompile(`unsupported type: ([a-z_]+)`)
 
 // BlockFault is one reason of Slack for refusing blocks.
@@ -54,7 +54,7 @@ type BlockFault struct {
 	Name  string // the kind that Slack names, if it names one
 }
 
-// BlockFaults returns Slack's reasons for refusing blocks. If Slack gave no reasons, said is false.
+// BlockFaults returns Slack's reasons for refusing blocks. If Slack gave no reasons, the result said is false.
 func BlockFaults(err error) (faults []BlockFault, said bool) {
 	for _, reason := range reasons(err) {
 		said = true
@@ -82,7 +82,7 @@ func reasons(err error) []string {
 	return answer.ResponseMetadata.Messages
 }
 
-// maxReason limits how much of Slack's reasons is kept, in bytes.
+// maxReason is the maximum number of bytes of Slack's reasons that are kept.
 const maxReason = 400
 
 // Explain returns the text of an error with Slack's reasons and the missing scope. Explain removes secrets and limits
@@ -102,8 +102,8 @@ func Explain(err error) string {
 	return text
 }
 
-// IsMissing reports whether an error says that this method does not exist here. Such a call had no effect, and another
-// call soon afterwards would not help.
+// IsMissing reports whether an error says that Slack does not have the called method. Such a call had no effect, and
+// another call soon afterwards would not help.
 func IsMissing(err error) bool {
 	var status slack.StatusCodeError
 	if errors.As(err, &status) {
@@ -127,8 +127,7 @@ func IsUnusable(err error) bool {
 	return errors.As(err, &unusable) || IsServerFailure(cmp.Or(ErrorCode(err), "-"))
 }
 
-// IsRefused reports whether an error is a lasting refusal. Such an error does not mean that Slack failed, or that the
-// call must wait.
+// IsRefused reports whether an error is a lasting refusal. A failure of Slack or a rate limit is not a refusal.
 func IsRefused(err error) bool {
 	code := ErrorCode(err)
 	return IsMissing(err) || code != "" && !IsServerFailure(code) && RetryDelay(err) == 0
@@ -142,8 +141,9 @@ func (e unusableError) Error() string { return "the response does not have Slack
 // ErrNoTimestamp says that Slack accepted a post without naming the message.
 var ErrNoTimestamp error = unusableError{"it names no message"}
 
-// notJSON returns the reason why a response with status 200 can't be a response of the Web API, or nil. Afterwards, the
-// response can still be read from its start. notJSON ignores a broken connection, because the caller reports that.
+// notJSON returns the reason why a response with status 200 can't be a response of the Web API, or nil. After the
+// check, the response can be read from its start. notJSON ignores a broken connection, because the caller reports a
+// broken connection.
 func notJSON(resp *http.Response) error {
 	if resp.StatusCode != http.StatusOK {
 		return nil
@@ -172,8 +172,8 @@ func notJSON(resp *http.Response) error {
 // limitedIn matches Slack's rate limits in an answer with status 200.
 var limitedIn = regexp.MustCompile(`"error": ?"(ratelimited|rate_limited|message_limit_exceeded)"`)
 
-// asksToWait reports whether a response with status 200 is a refusal because of a rate limit. Afterwards, the response
-// can still be read from its start.
+// asksToWait reports whether a response with status 200 is a refusal because of a rate limit. After the check, the
+// response can be read from its start.
 func asksToWait(resp *http.Response) bool {
 	if resp.StatusCode != http.StatusOK {
 		return false
@@ -184,13 +184,13 @@ func asksToWait(resp *http.Response) bool {
 	return notOK.Match(head) && limitedIn.Match(head)
 }
 
-// isReply reports whether a request posts to a response URL. A file upload does not.
+// isReply reports whether a request posts to a response URL. A file upload is not a reply.
 func isReply(req *http.Request) bool {
 	return req.Method == http.MethodPost && strings.HasPrefix(req.Header.Get("Content-Type"), "application/json")
 }
 
-// The client library needs the answer "ok". replied replaces an empty answer of a response URL by it. Slack answers
-// "ok"; other servers answer nothing.
+// replied replaces an empty answer of a response URL by "ok", because the client library needs this answer. Slack
+// answers "ok", and other servers may send an empty answer.
 func replied(resp *http.Response) {
 	if resp.StatusCode != http.StatusOK {
 		return

@@ -59,7 +59,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// An empty answer or an HTML page does not have Slack's format. An interrupted answer is not judged.
+// An empty answer or an HTML page does not have Slack's format. For an interrupted answer, notJSON returns nil.
 func TestNotJSON(t *testing.T) {
 	for body, fine := range map[string]bool{`{"ok":true}`: true, "\n {\"ok\":false}": true, "": false, "  ": false, "<html>": false, "ok": false, `[1]`: false} {
 		resp := response(http.StatusOK, body)
@@ -81,7 +81,7 @@ type failing struct{}
 
 func (failing) Read([]byte) (int, error) { return 0, errors.New("connection reset") }
 
-// A response URL that answers nothing has accepted the message.
+// An empty answer of a response URL means that the message was accepted.
 func TestReplied(t *testing.T) {
 	for body, want := range map[string]string{"": "ok", "ok": "ok", `{"ok":true}`: `{"ok":true}`} {
 		resp := response(http.StatusOK, body)

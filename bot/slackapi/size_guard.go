@@ -15,8 +15,8 @@ import (
 )
 
 // sizeGuard checks the sizes in a call before it reaches the rate limiter. If Slack would refuse a call because of its
-// size, the call is not sent. It fails with the error that Slack would return. Because rendering already stays within
-// the limits, each such call is a bug in the bot. The call is logged with the part that is too large.
+// size, the call is not sent. The call fails with the error that Slack would return. Rendering stays within the limits,
+// so each such call is a bug in the bot. sizeGuard logs the call and the part that is too large.
 type sizeGuard struct {
 	next http.RoundTripper
 	log  *slog.Logger
@@ -43,7 +43,7 @@ func (f sizeGuard) RoundTrip(req *http.Request) (*http.Response, error) {
 	})
 }
 
-// MethodOf returns the method in the path of a call, such as chat.update. If there is no method, it returns
+// MethodOf returns the method in the path of a call, such as chat.update. If there is no method, MethodOf returns
 // "response_url".
 func MethodOf(req *http.Request) string {
 	name := req.URL.Path[strings.LastIndexByte(req.URL.Path, '/')+1:]
@@ -53,8 +53,8 @@ func MethodOf(req *http.Request) string {
 	return name
 }
 
-// If a call shows something, shownBy returns its arguments, with decoded JSON arguments. For any other call it returns
-// nil, because there is nothing to measure.
+// shownBy returns the arguments of a call that contains text or blocks, with JSON arguments decoded. For any other
+// call, shownBy returns nil, because there is nothing to measure.
 func shownBy(req *http.Request) map[string]any {
 	name := MethodOf(req)
 	shows := name == "response_url" || strings.HasPrefix(name, "chat.") || strings.HasPrefix(name, "views.") || strings.HasPrefix(name, "assistant.")

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// Slack's limits that also determine how messages and views are drawn, in characters.
+// These limits of Slack also determine how messages and views are drawn. The length of a text is in characters.
 const (
 	MaxHeader      = 150
 	MaxButtonText  = 75
@@ -21,7 +21,8 @@ const (
 	MaxMessageText = 4000 // limit of chat.update, and so of every message that may be updated
 )
 
-// Slack's limits on the contents of an object, by its type and field: characters of a text, items of a list.
+// sizes has Slack's limits on the contents of an object, by the object's type and field. The limit of a text is in
+// characters, and the limit of a list is in items.
 var sizes = map[string]map[string]int{
 	// blocks
 	"header":          {"text": MaxHeader},
@@ -62,14 +63,14 @@ var partSizes = map[string]map[string]int{
 // anySizes has the limits that apply to every block and element.
 var anySizes = map[string]int{"block_id": 255, "action_id": 255, "placeholder": 150}
 
-// Limits on a whole message or view.
+// These values limit a whole message or view.
 const (
 	maxMessageBlocks = 50
 	maxBlocksText    = 12000     // all text of one message's blocks
 	maxMarkdown      = 12000     // all markdown blocks of one message, and one piece of a stream
-	MaxViewBytes     = 250 << 10 // of a view's JSON
+	MaxViewBytes     = 250 << 10 // size of a view's JSON
 	maxText          = 3000      // any text that has no limit of its own
-	maxColumns       = 20        // of a table's row
+	maxColumns       = 20        // cells of a table's row
 	maxPrompts       = 4
 	maxMetadata      = 3000 // the bot's own limit: the metadata of a message only names its outbox message
 )
@@ -84,7 +85,7 @@ type SizeError struct {
 // sizeChecker measures the parts of one call.
 type sizeChecker struct {
 	errors   []SizeError
-	code     string // of the errors found in the current part
+	code     string // code of the errors found in the current part
 	blockIDs map[string]bool
 	markdown int
 }
@@ -93,7 +94,7 @@ func (g *sizeChecker) wrong(at, format string, args ...any) {
 	g.errors = append(g.errors, SizeError{g.code, at, fmt.Sprintf(format, args...)})
 }
 
-// text measures a string.
+// The method text measures a string.
 func (g *sizeChecker) text(at, s string, most int) {
 	if n := utf8.RuneCountInString(s); n > most {
 		g.wrong(at, "has %d characters, and Slack takes %d", n, most)
@@ -136,7 +137,7 @@ func (g *sizeChecker) view(v map[string]any) {
 	g.object("view", "view", v)
 }
 
-// each measures the items of the list in a field. The action ids of one block must differ.
+// The method each measures the items of the list in a field. The action ids of one block must differ.
 func (g *sizeChecker) each(at, field string, items []any) {
 	actions := map[string]bool{}
 	for i, item := range items {
@@ -213,7 +214,7 @@ func (g *sizeChecker) field(at, key string, v any, most int, limited bool) {
 	}
 }
 
-// textObject measures a text object. The caller has checked the limit of its field.
+// textObject measures a text object. The caller has checked the limit of the text's field.
 func (g *sizeChecker) textObject(at, field string, o map[string]any) {
 	text, _ := o["text"].(string)
 	if text == "" {

@@ -24,7 +24,7 @@ type (
 	arr = []any
 )
 
-// The parts of the cases below. chars is text of n characters of three bytes.
+// The functions below make parts of the cases. chars returns a text of n characters of three bytes.
 func chars(n int) string { return strings.Repeat("界", n) }
 func plainObj(n int) obj { return obj{"type": "plain_text", "text": chars(n)} }
 func repeated(n int, make func(i int) any) (out arr) {
@@ -61,7 +61,7 @@ func feedback(side, key string, v any) arr {
 }
 
 // messageCases has functions that make messages. In each message, a part that Slack limits has the size n. The key of a
-// case is the entry of the limit in the tables of sizes.go.
+// case names the entry of the limit in the tables of sizes.go.
 var messageCases = map[string]struct {
 	most int
 	make func(n int) arr
@@ -245,7 +245,7 @@ func (o *sizeHarness) call(client *http.Client, method string, fields obj) strin
 	return answer.Error
 }
 
-// both makes a call through the size guard and directly. The refusals must be the same.
+// The method both makes a call through the size guard and directly. The refusals must be the same.
 func (o *sizeHarness) both(method string, fields obj) string {
 	o.t.Helper()
 	before, slack := o.call(o.fitted, method, fields), o.call(http.DefaultClient, method, fields)
@@ -255,8 +255,8 @@ func (o *sizeHarness) both(method string, fields obj) string {
 	return before
 }
 
-// For each limit, the largest legal message is sent and accepted. The smallest illegal message is not sent, and Slack
-// refuses it with the same code.
+// For each limit, the largest legal message is sent and accepted. The size guard refuses the smallest illegal message
+// with the same code as Slack.
 func TestEachLimit(t *testing.T) {
 	o := newSizeHarness(t)
 	for _, name := range slices.Sorted(maps.Keys(messageCases)) {
@@ -275,7 +275,7 @@ func TestEachLimit(t *testing.T) {
 		c := viewCases[name]
 		t.Run(name, func(t *testing.T) {
 			o.t = t
-			method, fields, legal := "views.update", obj{"view_id": "V0NONE"}, "not_found" // the view itself was accepted
+			method, fields, legal := "views.update", obj{"view_id": "V0NONE"}, "not_found" // Slack accepted the content of the view
 			if strings.HasPrefix(name, "home.") {
 				method, fields, legal = "views.publish", obj{"user_id": "U0001"}, ""
 			}
@@ -287,7 +287,7 @@ func TestEachLimit(t *testing.T) {
 			}
 		})
 	}
-	// Every entry has its case.
+	// Every limit has a case.
 	for _, table := range []map[string]map[string]int{sizes, partSizes, {"": anySizes}} {
 		for kind, limits := range table {
 			for field := range limits {
@@ -302,7 +302,8 @@ func TestEachLimit(t *testing.T) {
 	}
 }
 
-// sameAsButton lists elements with the limits of a button. Slack's reference does not state theirs.
+// sameAsButton lists elements with the limits of a button. Slack's reference does not state the limits of these
+// elements.
 var sameAsButton = map[string]bool{"icon_button.value": true, "icon_button.accessibility_label": true}
 
 func TestLimitsOnTexts(t *testing.T) {
@@ -340,7 +341,7 @@ func TestLimitsOnTexts(t *testing.T) {
 			}
 		})
 	}
-	// A view is measured as it is sent.
+	// The size of a view is the size of the JSON that is sent.
 	big := func(n int) obj {
 		blocks := repeated(86, func(int) any {
 			return obj{"type": "section", "text": obj{"type": "plain_text", "text": strings.Repeat("x", 2900)}}
@@ -362,7 +363,7 @@ func TestLimitsOnTexts(t *testing.T) {
 	}
 }
 
-// Duplicate names are refused like sizes.
+// The size guard also refuses duplicate names.
 func TestNamesOnce(t *testing.T) {
 	o := newSizeHarness(t)
 	for name, blocks := range map[string]arr{

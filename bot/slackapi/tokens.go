@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 )
 
-// tokenWriter replaces the tokens in calls after they were rotated. slack-go keeps the tokens that a client was created
-// with. tokenWriter writes the current tokens into the header Authorization or into the form of a call.
+// After a rotation of tokens, tokenWriter replaces the old tokens in calls. slack-go keeps the tokens that a client was
+// created with. tokenWriter writes the current tokens into the header Authorization or into the form of a call.
 type tokenWriter struct {
 	next    http.RoundTripper
 	rotated atomic.Pointer[map[string]string] // the tokens in use, by the tokens with which the client was made; nil: they are the same

@@ -9,7 +9,7 @@ import (
 	"github.com/slack-go/slack"
 )
 
-// After new tokens replace the old ones, every kind of call has the new tokens. slack-go sends them in forms and in
+// After new tokens replace the old ones, every kind of call has the new tokens. slack-go sends tokens in forms and in
 // headers.
 func TestRotatedTokens(t *testing.T) {
 	var sent []string

@@ -16,7 +16,7 @@ const (
 	ackWait = 10 * time.Second
 	// silence is the longest time without a frame or a ping. Slack pings several times within this time.
 	silence = 45 * time.Second
-	// farewell is how long the bot still reads a connection after Slack asked for a replacement. Slack closes such a
+	// farewell is how long the bot reads a connection after Slack asked for a replacement. Slack closes such a
 	// connection ten seconds after a warning.
 	farewell  = 30 * time.Second
 	maxFrame  = 16 << 20
@@ -25,7 +25,7 @@ const (
 )
 
 // connection is one WebSocket to Slack. The bot does not use slack-go's own client. When Slack asks for a replacement,
-// this client closes the connection immediately and loses frames in transit
+// slack-go's client closes the connection immediately and loses frames in transit
 // (docs/adr/0009-the-bot-reads-its-sockets-itself.md).
 type connection struct {
 	conn    *websocket.Conn
@@ -72,7 +72,7 @@ func connect(ctx context.Context, address string, client *http.Client) (*connect
 
 func (c *connection) age() time.Duration { return time.Since(c.began) }
 
-// heard extends the deadline for reading, because Slack has sent something.
+// The method heard extends the deadline for reading, because Slack has sent something.
 func (c *connection) heard() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -81,7 +81,7 @@ func (c *connection) heard() {
 	}
 }
 
-// leave records that Slack wants a replacement. The connection is still read until Slack closes the connection.
+// leave records that Slack wants a replacement. The bot reads the connection until Slack closes it.
 func (c *connection) leave() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -100,7 +100,7 @@ func (c *connection) wasLeft() bool {
 	return c.leaving
 }
 
-// stop ends reading immediately. Frames that were read can still be acknowledged.
+// stop ends reading immediately. Frames that were read before can be acknowledged after this call.
 func (c *connection) stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -108,7 +108,7 @@ func (c *connection) stop() {
 	_ = c.conn.SetReadDeadline(time.Unix(1, 0))
 }
 
-// next reads the next frame.
+// The method next reads the next frame.
 func (c *connection) next() (f frame, err error) {
 	for {
 		kind, raw, err := c.conn.ReadMessage()

@@ -15,7 +15,7 @@ type connections struct {
 	until time.Time       // when the last connection ended
 }
 
-// set records whether a connection is up. first is true if no other connection was up.
+// set records whether a connection is up. The result first is true if no other connection was up.
 func (c *connections) set(n int, up bool, now time.Time) (first bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -61,7 +61,7 @@ func (c *connections) tries(n int, hurry func()) {
 	c.hurry[n] = hurry
 }
 
-// retry makes the connections that are down retry immediately.
+// If a connection is down, retry makes it retry immediately.
 func (c *connections) retry() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

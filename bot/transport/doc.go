@@ -7,15 +7,15 @@
 //   - A delivery is acknowledged only after Handler.Receive has returned without an error. The delivery is then
 //     durable. If Receive fails, the delivery is not acknowledged. If such a delivery is an event, Slack sends it
 //     again.
-//   - Each delivery has a different time of receipt. Over all connections, these times are in the order of arrival.
-//   - Socket Mode calls Receive in order for the deliveries of one lane, and in parallel for different lanes. Requests
-//     over HTTP have no order. The times of receipt show which request came first.
+//   - Each delivery has a different time of receipt. These times are in the order of arrival over all connections.
+//   - Handler.Lane names the lane of a delivery. Socket Mode calls Receive in order for the deliveries of one lane, and
+//     in parallel for different lanes. Requests over HTTP have no order. The times of receipt show which request came
+//     first.
 //   - If Slack wants a socket to be replaced, the old socket is read until Slack closes it. A delivery is acknowledged
 //     through the socket from which it was read.
 //   - The time and the size of an HTTP request are limited. The signature of a request is verified before its content
 //     is parsed. A request with an effect, such as a click, is accepted only once while its signature is valid.
-//   - When the context of Run ends, deliveries that were received are still passed to the handler and acknowledged
-//     before Run returns.
+//   - When the context of Run ends, received deliveries are passed to the handler and acknowledged before Run returns.
 //
 // The package reads only the parts of a payload that distinguish the kinds of requests. The package never stores or
 // repeats a delivery, and never decides what a delivery means. If Slack gets no acknowledgement, it sends the delivery

@@ -6,7 +6,7 @@ import "sync"
 type gate struct {
 	mu     sync.Mutex
 	isOpen bool
-	inside sync.WaitGroup // deliveries that were let in and have not left
+	inside sync.WaitGroup // deliveries that were accepted and have not left
 }
 
 func (g *gate) open() {
@@ -29,7 +29,7 @@ func (g *gate) opened() bool {
 	return g.isOpen
 }
 
-// enter reports whether a delivery is let in. If so, call leave for it.
+// enter reports whether a delivery is accepted. If enter returns true, the caller must call leave after the delivery.
 func (g *gate) enter() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

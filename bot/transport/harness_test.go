@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// recorder is a handler. A payload is a JSON string "LANE TEXT".
+// recorder is a handler that records deliveries. A payload is a JSON string "LANE TEXT".
 type recorder struct {
 	hold map[string]chan struct{} // by payload: Receive waits until the channel is closed
-	fail map[string]error         // by payload: what Receive returns
+	fail map[string]error         // by payload: the error that Receive returns
 	says map[string]any           // by payload: the answer
 
 	mu   sync.Mutex
-	came []Delivery // when Receive was called
+	came []Delivery // the deliveries, in the order of the calls of Receive
 }
 
 func (r *recorder) Lane(d Delivery) string {
@@ -54,7 +54,7 @@ func options(r *recorder) Options {
 	return Options{Handler: r, Log: slog.New(slog.DiscardHandler), Now: time.Now}
 }
 
-// pipes is a listener whose connections are pipes, for faked time.
+// pipes is a listener whose connections are pipes, for tests in faked time.
 type pipes struct {
 	calls chan net.Conn
 	over  chan struct{}
@@ -70,7 +70,7 @@ func (p *pipes) open() net.Conn {
 	return near
 }
 
-// dial is open for the DialContext of an http.Transport.
+// dial wraps open as the DialContext of an http.Transport.
 func (p *pipes) dial(context.Context, string, string) (net.Conn, error) { return p.open(), nil }
 
 func (p *pipes) Accept() (net.Conn, error) {

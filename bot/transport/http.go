@@ -17,7 +17,7 @@ import (
 	"github.com/slack-go/slack"
 )
 
-// Paths of Slack's requests, below the bot's public address.
+// These are the paths of Slack's requests, below the bot's public address.
 const (
 	EventsPath       = "/slack/events"
 	InteractionsPath = "/slack/interactions"
@@ -29,8 +29,8 @@ const (
 // accepts every kind, because many apps have one Request URL for all kinds. The other paths accept only their own kind.
 var requestPaths = []string{EventsPath, InteractionsPath, OptionsPath, CommandsPath}
 
-// Limits of requests. Slack gives up after 3 s. Every sender gets only the time and space that Slack's largest delivery
-// needs over a bad connection.
+// These values limit requests. Slack stops waiting for an answer after 3 s. Every sender gets only the time and space
+// that Slack's largest delivery needs over a bad connection.
 const (
 	headerWait  = 5 * time.Second
 	requestWait = 10 * time.Second // headers and body
@@ -83,8 +83,8 @@ func (h *HTTP) Ready() error {
 	return nil
 }
 
-// Arriving returns an error if no request from Slack has come yet, or if requests were refused after the last request
-// from Slack. If no request has come, perhaps nothing happened in Slack.
+// Arriving returns an error if no request from Slack has come, or if requests were refused after the last request from
+// Slack. If no request has come, perhaps nothing happened in Slack.
 func (h *HTTP) Arriving() error { return h.senders.arriving() }
 
 // Listening returns the time up to which requests were accepted. If no request came, there are two possible reasons:
@@ -221,13 +221,13 @@ func unread(err error) int {
 	return http.StatusBadRequest
 }
 
-// rejectUnsigned rejects a request that is not from Slack, or whose time is too far from the machine's time. The
+// rejectUnsigned rejects a request that is not from Slack, or that has a time too far from the machine's time. The
 // operator is told about requests that claim to be from Slack.
 func (h *HTTP) rejectUnsigned(cause error) answer {
 	why := "its signature does not match: is SLACK_SIGNING_SECRET the Signing Secret of this app?"
 	switch {
 	case errors.Is(cause, slack.ErrMissingHeaders):
-		return answer{status: http.StatusUnauthorized} // ordinary noise at a public address
+		return answer{status: http.StatusUnauthorized} // such requests are common at a public address
 	case errors.Is(cause, slack.ErrExpiredTimestamp):
 		why = "its time is more than five minutes off: is this machine's clock right?"
 	}
@@ -263,7 +263,7 @@ func (h *HTTP) deliver(r *http.Request, media string, body []byte) answer {
 		return answer{status: http.StatusServiceUnavailable}
 	}
 	defer h.gate.leave()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), storeWait) // even if Slack has closed the connection
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), storeWait) // stores the delivery even if Slack has closed the connection
 	defer cancel()
 	payload, err := h.receive(ctx, Delivery{Kind: q.kind, Payload: q.payload, ReceivedAt: h.clock.Next(h.Now())})
 	if err != nil {

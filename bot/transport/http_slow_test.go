@@ -22,7 +22,7 @@ func TestSlowSenders(t *testing.T) {
 		"nothing":      {"", headerWait},
 		"half a line":  {"POST /sla", headerWait},
 		"half headers": {head, headerWait},
-		"half a body":  {head + "X-Slack-Request-Timestamp: 946684800\r\nContent-Length: 100000\r\n\r\n{", requestWait}, // where the faked clock begins
+		"half a body":  {head + "X-Slack-Request-Timestamp: 946684800\r\nContent-Length: 100000\r\n\r\n{", requestWait}, // the time at which the faked clock begins
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			l := newPipes()
@@ -35,7 +35,7 @@ func TestSlowSenders(t *testing.T) {
 			began := time.Now()
 			go func() {
 				_, _ = io.WriteString(slow, c.sent)
-				for c.sent != "" && c.most == requestWait { // and one letter each second
+				for c.sent != "" && c.most == requestWait { // sends one more letter each second
 					time.Sleep(time.Second)
 					if _, err := io.WriteString(slow, "x"); err != nil {
 						return

@@ -32,7 +32,7 @@ type testRequest struct {
 	path, media, body string
 	secret            string
 	at                time.Time
-	headers           http.Header // instead of the usual ones
+	headers           http.Header // replace the usual headers
 }
 
 func event(body string) testRequest {

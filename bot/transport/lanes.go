@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	queues   = 16 // work of different queues runs in parallel
+	queues   = 16 // number of queues; work of different queues runs in parallel
 	queueing = 256
 )
 
@@ -38,7 +38,7 @@ func (l *lanes) add(lane string, work func()) {
 	l.queues[h.Sum32()%queues] <- work
 }
 
-// finish waits for all work. After this call, nothing may be added.
+// finish waits for all work. After this call, no work may be added.
 func (l *lanes) finish() {
 	for _, queue := range l.queues {
 		close(queue)

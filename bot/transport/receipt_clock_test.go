@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// The receipt times of deliveries increase, and follow a clock that was set back by more than a moment.
+// The receipt times of deliveries increase, and follow a clock that was set back by a second or more.
 func TestReceiptTimes(t *testing.T) {
 	noon := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 	var c ReceiptClock

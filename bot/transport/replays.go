@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// signatureLives is how long a signed request may be accepted after its first arrival. The timestamp of a request may
-// at first be five minutes in the future. A request is accepted until its timestamp is five minutes old.
+// signatureLives is how long a signed request may be accepted after its first arrival. At first, the timestamp of a
+// request may be up to five minutes in the future. A request is accepted until its timestamp is five minutes old.
 const signatureLives = 10 * time.Minute
 
 // requestName identifies a request by all data that its signature covers. requestName does not include the signature
@@ -23,7 +23,7 @@ func nameOf(r *http.Request, body []byte) requestName {
 	return requestName(h.Sum(nil))
 }
 
-// replays remembers the requests of at least the last ten minutes. A new process remembers no requests. The handler
+// replays keeps the requests of at least the last ten minutes. A new process begins without kept requests. The handler
 // recognises deliveries that an earlier process acknowledged.
 type replays struct {
 	mu    sync.Mutex
@@ -31,7 +31,7 @@ type replays struct {
 	since time.Time               // start of the newer half
 }
 
-// first reports whether a request is new, and remembers it.
+// first reports whether a request is new, and keeps it.
 func (p *replays) first(name requestName, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// replays remembers a request while the request's signature can be valid, even if it has begun a new half in between.
-// replays forgets the request some time later.
+// replays keeps a request while the request's signature can be valid, even if replays has begun a new half in between.
+// replays drops the request some time later.
 func TestSeenRequests(t *testing.T) {
 	begin := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 	for at := time.Duration(0); at < 30*time.Minute; at += 30 * time.Second {

@@ -14,12 +14,12 @@ type request struct {
 	path      string // the path to which it must be sent
 	kind      store.InboxKind
 	payload   []byte // JSON, as a socket would deliver it
-	challenge string // to be returned, because Slack or the doctor verifies the URL
+	challenge string // the response must contain this value, because Slack or the command doctor verifies the URL
 	once      bool   // the request has an effect, and Slack sends it only once
 }
 
-// urlVerification is the type of a request that only asks for the return of its challenge. Slack sends such a request
-// to the URL for events. The doctor also sends it as an interaction and as a command.
+// A request of this type contains a challenge, and the response must return the challenge. Slack sends such a request
+// to the URL for events. The command doctor also sends such a request as an interaction and as a command.
 const urlVerification = "url_verification"
 
 // Challenge returns a request that changes nothing. A Request URL with the given path answers the challenge with value.
@@ -96,7 +96,7 @@ func readInteractionRequest(payload []byte) (request, error) {
 	if outer.Type == urlVerification && outer.Challenge != "" {
 		return request{path: InteractionsPath, challenge: outer.Challenge}, nil
 	}
-	if outer.Type == menuOptions { // sent for each character that a person types
+	if outer.Type == menuOptions { // Slack sends such a request for each character that a person types
 		return request{path: OptionsPath, kind: store.InboxInteraction, payload: payload}, nil
 	}
 	return request{path: InteractionsPath, kind: store.InboxInteraction, payload: payload, once: true}, nil

@@ -17,7 +17,7 @@ type senders struct {
 	logged   time.Time
 }
 
-// verified records a request with a valid signature.
+// The method verified records a request with a valid signature.
 func (s *senders) verified(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,8 +49,8 @@ func (s *senders) refuse(now time.Time, why string) (log int) {
 	return log
 }
 
-// arriving returns an error if no request from Slack has come yet, or if requests were refused after the last request
-// from Slack.
+// arriving returns an error if no request from Slack has come, or if requests were refused after the last request from
+// Slack.
 func (s *senders) arriving() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The operator is told of foreign requests at most once a minute, with their number. /readyz says what may be wrong.
+// The operator is told of invalid requests at most once a minute, with their number. /readyz says what may be wrong.
 func TestSenders(t *testing.T) {
 	s, now := &senders{}, time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 	says := func(want string) {

@@ -26,8 +26,8 @@ var errNotConnected = errors.New("no connection to Slack is up")
 // SocketModeOptions configure Socket Mode. All fields are required.
 type SocketModeOptions struct {
 	Options
-	// Address asks Slack for the address of a new socket. Suppose that Address fails, and its error has a method After.
-	// The next try waits at least for the duration from After.
+	// Address asks Slack for the address of a new socket. If the error of Address has a method After, the next try
+	// waits at least for the returned duration.
 	Address func(context.Context) (string, error)
 	// Final reports whether an error of Address ends Run. Other errors are retried.
 	Final func(error) bool
@@ -68,7 +68,7 @@ func (s *SocketMode) Listening() Listening {
 	return l
 }
 
-// Retry makes the connections that are down retry immediately.
+// If a connection is down, Retry makes it retry immediately.
 func (s *SocketMode) Retry() { s.up.retry() }
 
 // Run receives until ctx ends or Address returns a final error.
@@ -92,15 +92,15 @@ func (s *SocketMode) Run(ctx context.Context) error {
 // reader is one run of SocketMode.
 type reader struct {
 	*SocketMode
-	work    context.Context // of the handler
+	work    context.Context // context of the handler
 	lanes   *lanes
 	reading *errgroup.Group
 	ending  sync.WaitGroup // connections that are no longer read, until their last acknowledgement
 }
 
 // keep maintains connection n until ctx ends or Slack refuses permanently. When Slack asks for a replacement, keep
-// opens the new connection while it still reads the old one. keep reopens a broken connection immediately. If this
-// fails, the function retries with growing delays, and immediately when Slack answers again.
+// opens the new connection while it reads the old one. keep reopens a broken connection immediately. If reopening
+// fails, keep retries with growing delays. keep also retries immediately when Slack answers after an outage.
 func (r *reader) keep(ctx context.Context, n int) error {
 	defer func() { r.up.set(n, false, r.Now()) }()
 	for wait := firstWait; ; {
@@ -181,7 +181,7 @@ func (r *reader) missing(n int, cause error) {
 	r.Log.Debug("no connection to Slack; trying again", "socket", n, "error", cause)
 }
 
-// read reads a connection in the background until it ends.
+// The method read reads a connection in the background until it ends.
 func (r *reader) read(ctx context.Context, n int, c *connection) {
 	r.ending.Add(1)
 	unwatched := context.AfterFunc(ctx, c.stop)
@@ -241,7 +241,7 @@ func (r *reader) dispatch(n int, c *connection, f frame) {
 	})
 }
 
-// process makes a delivery durable, and only then acknowledges it.
+// process makes a delivery durable, and then acknowledges it.
 func (r *reader) process(c *connection, envelope string, d Delivery) {
 	answer, err := r.receive(r.work, d)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// fakeSlack is Slack's side of Socket Mode in faked time. A transport is connected to it.
+// fakeSlack simulates Slack in Socket Mode, in faked time. A transport is connected to fakeSlack.
 type fakeSlack struct {
 	t      *testing.T
 	mode   *SocketMode
@@ -27,7 +27,7 @@ type fakeSlack struct {
 	asked   int   // how often Address was called
 }
 
-// refuse makes Slack answer requests for an address with an error. If the error is nil, Slack gives an address again.
+// refuse makes Slack answer requests for an address with an error. If the error is nil, Slack answers with an address.
 // refuse returns how often Slack was asked since the last call of refuse.
 func (s *fakeSlack) refuse(err error) (asked int) {
 	s.mu.Lock()
@@ -43,7 +43,7 @@ func (s *fakeSlack) address(context.Context) (string, error) {
 	return "ws://slack.test/", s.refuses
 }
 
-// fakeSocket is Slack's side of one connection.
+// fakeSocket simulates Slack's side of one connection.
 type fakeSocket struct {
 	conn *websocket.Conn
 	acks chan string // what the bot sends; closed when the connection has ended
@@ -166,8 +166,8 @@ func TestSocketAcknowledgement(t *testing.T) {
 	})
 }
 
-// Deliveries of one lane are handed over one after the other, even if they come through different connections. Other
-// lanes do not wait for these deliveries. The times of receipt give the order of arrival.
+// Deliveries of one lane are passed to the handler one after the other, even if they come through different
+// connections. Other lanes do not wait for these deliveries. The times of receipt give the order of arrival.
 func TestLaneOrder(t *testing.T) {
 	r := &recorder{hold: map[string]chan struct{}{}}
 	inSocketMode(t, r, func(s *fakeSlack) {
@@ -238,7 +238,7 @@ func TestSilentConnection(t *testing.T) {
 	})
 }
 
-// If the transport is stopped, received deliveries are still handed over and acknowledged before Run returns.
+// When the transport is stopped, received deliveries are passed to the handler and acknowledged before Run returns.
 func TestSocketModeStops(t *testing.T) {
 	r := &recorder{hold: map[string]chan struct{}{}}
 	inSocketMode(t, r, func(s *fakeSlack) {
@@ -270,8 +270,8 @@ type delayed struct{ error }
 
 func (delayed) After() time.Duration { return 20 * time.Second }
 
-// While Slack gives no address, the pauses between tries grow. They are at least as long as Slack asks. Retry makes the
-// transport try immediately. A final error ends Run.
+// While Slack gives no address, the pauses between tries grow. Each pause is at least as long as Slack asks. Retry
+// makes the transport try immediately. A final error ends Run.
 func TestNoAddress(t *testing.T) {
 	inSocketMode(t, &recorder{}, func(s *fakeSlack) {
 		one, two := s.socket(), s.socket()

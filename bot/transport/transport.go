@@ -20,12 +20,13 @@ type Delivery struct {
 type Handler interface {
 	// Lane returns the name of a delivery's lane. Deliveries in the same lane are received in order.
 	Lane(Delivery) string
-	// Receive makes a delivery durable. If Receive returns an error, the delivery is not acknowledged. Otherwise the
-	// delivery is acknowledged, with answer as JSON unless answer is nil.
+	// Receive makes a delivery durable. If Receive returns an error, the delivery is not acknowledged. If Receive
+	// returns no error, the delivery is acknowledged. The acknowledgement contains answer as JSON, if answer is not
+	// nil.
 	Receive(context.Context, Delivery) (answer any, err error)
 }
 
-// Transport is a way in which Slack delivers.
+// Transport receives deliveries from Slack.
 type Transport interface {
 	// Run receives until ctx ends. Run returns earlier only with a permanent error.
 	Run(ctx context.Context) error
@@ -35,7 +36,8 @@ type Transport interface {
 	Arriving() error
 	// Listening returns the time up to which Slack could deliver.
 	Listening() Listening
-	// Retry reconnects to Slack immediately instead of at the next try. Retry is called when Slack answers again.
+	// Retry reconnects to Slack immediately instead of at the next try. Retry is called at the end of an outage of
+	// Slack.
 	Retry()
 }
 

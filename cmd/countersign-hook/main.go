@@ -1,6 +1,6 @@
-// Command countersign-hook is "countersign hook" without the rest of countersign. The command is for machines with
-// coding agents, and without the bot. The program has about a sixth of countersign's size, and needs about a fifth of
-// its start time.
+// Command countersign-hook is "countersign hook" without the rest of countersign. The command is for machines that run
+// coding agents but not the bot. The program has about a sixth of countersign's size, and starts in about a fifth of
+// the time.
 package main
 
 import (

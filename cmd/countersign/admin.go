@@ -25,8 +25,8 @@ type probe struct {
 	notice bool // an error is only shown on /readyz: the bot stays ready
 }
 
-// admin serves the operator's address. /healthz reports whether the process lives, /readyz reports whether it can work,
-// and /metrics has the metrics.
+// admin serves the operator's address. /healthz reports whether the process runs, /readyz reports whether the process
+// can work, and /metrics has the metrics.
 func admin(probes []probe, metrics http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
@@ -54,7 +54,7 @@ func admin(probes []probe, metrics http.Handler) http.Handler {
 	return mux
 }
 
-// runs reports a pause on /readyz. The bot stays ready, because it still receives messages and decisions.
+// The function runs reports a pause on /readyz. The bot stays ready, because it still receives messages and decisions.
 func runs(wf *workflow.Workflow) func(context.Context) error {
 	return func(ctx context.Context) error {
 		p, err := wf.Views.Paused(ctx)
@@ -85,13 +85,13 @@ func refusedBySlack(wf *workflow.Workflow) func(context.Context) error {
 	}
 }
 
-// refusalLine describes in one line a feature that Slack refuses, and when the bot tries the feature again.
+// refusalLine returns one line about a feature that Slack refuses. The line says when the bot tries the feature next.
 func refusalLine(r settings.Refusal) string {
 	return visible.Line(fmt.Sprintf("%s since %s (%s), not tried before %s", r.What, r.Since.Format(time.RFC3339), r.Cause, r.Until.Format(time.RFC3339)))
 }
 
-// reaches reports on /readyz the requests whose cards nobody can see. The bot stays ready, and keeps trying to post the
-// cards.
+// The function reaches reports on /readyz the requests whose cards nobody can see. The bot stays ready, and retries the
+// posts of the cards.
 func reaches(wf *workflow.Workflow) func(context.Context) error {
 	return func(ctx context.Context) error {
 		unreached, err := wf.Views.Unreached(ctx)
@@ -107,7 +107,7 @@ func reaches(wf *workflow.Workflow) func(context.Context) error {
 	}
 }
 
-// tells reports on /readyz the clients' webhooks that don't work.
+// The function tells reports on /readyz the clients' webhooks that don't work.
 func tells(wf *workflow.Workflow) func(context.Context) error {
 	return func(ctx context.Context) error {
 		broken, err := wf.Views.BrokenWebhooks(ctx)
@@ -131,7 +131,7 @@ func serveHTTP(ctx context.Context, l net.Listener, h http.Handler) error {
 	return serveOn(ctx, &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}, l)
 }
 
-// serveOn is serveHTTP with a configured server.
+// serveOn does what serveHTTP does, but with the caller's server.
 func serveOn(ctx context.Context, srv *http.Server, l net.Listener) error {
 	unused := &unusedConnections{open: map[string][]net.Conn{}}
 	noted := srv.ConnState
@@ -160,12 +160,13 @@ func serveOn(ctx context.Context, srv *http.Server, l net.Listener) error {
 	return nil
 }
 
-// mostUnused limits the unused connections of one address.
+// mostUnused is the limit for the unused connections of one client address.
 const mostUnused = 512
 
-// unusedConnections has a server's connections on which no request has arrived yet. http.Server.Shutdown treats such
-// connections as busy, and waits for their end. If an address has more than mostUnused, its oldest is closed. So a
-// client that opens connections and sends nothing leaves room for others.
+// unusedConnections tracks the connections of a server on which no request has arrived. http.Server.Shutdown treats
+// such connections as busy, and waits for their end. If a client address has more than mostUnused such connections, the
+// server closes the oldest one. The limit stops a client that opens many connections and sends nothing from blocking
+// other clients.
 type unusedConnections struct {
 	mu     sync.Mutex
 	open   map[string][]net.Conn // by address without port, the oldest first
@@ -207,7 +208,7 @@ func (u *unusedConnections) close() {
 	}
 }
 
-// listen opens an address. The error says which purpose the address has, and which setting changes it.
+// listen opens an address. The error names the purpose of the address, and the setting that changes the address.
 func listen(what, setting, addr string) (net.Listener, error) {
 	l, err := net.Listen("tcp", addr)
 	var malformed *net.AddrError

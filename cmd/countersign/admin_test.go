@@ -37,8 +37,8 @@ func TestUnusedConnectionDoesNotDelayTheEnd(t *testing.T) {
 	})
 }
 
-// If a client opens too many connections on which it sends nothing, the server closes the oldest ones. The others can
-// still be used, and so can connections from other addresses.
+// If a client opens too many connections without sending a request, the server closes the oldest of these connections.
+// The client's newer connections and the connections from other addresses stay usable.
 func TestTooManyUnusedConnections(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -57,7 +57,7 @@ func TestTooManyUnusedConnections(t *testing.T) {
 			synctest.Wait()
 		}
 		for i, c := range open {
-			err := c.SetReadDeadline(time.Now().Add(time.Millisecond)) // a pipe that the server has closed refuses it
+			err := c.SetReadDeadline(time.Now().Add(time.Millisecond)) // on a pipe that the server has closed, no deadline can be set
 			if err == nil {
 				_, err = c.Read(make([]byte, 1))
 			}
@@ -82,7 +82,7 @@ func TestTooManyUnusedConnections(t *testing.T) {
 	})
 }
 
-// The connections of each address are counted apart.
+// The server counts the connections of each client address separately.
 func TestUnusedConnectionsByAddress(t *testing.T) {
 	u := &unusedConnections{open: map[string][]net.Conn{}}
 	var flood []*addressed

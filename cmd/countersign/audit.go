@@ -36,8 +36,8 @@ and what verification can find.`,
 	return cmd
 }
 
-// historyError adds exit codes to errors of reading the history. A missing request, or damaged records that were left
-// out, count as an answer of the command, and not as a failure.
+// historyError adds exit codes to the errors that reading the history can return. If the request does not exist, or if
+// damaged records were left out, the exit code is ExitNo.
 func historyError(err error) error {
 	var left *audit.Unread
 	if errors.As(err, &left) || errors.Is(err, audit.ErrUnknownChain) {
@@ -114,7 +114,6 @@ var auditExportTask = task[audit.ExportOptions]{"audit export", true, func(ctx c
 	return historyError(audit.Export(ctx, w.out, w.store, o))
 }}
 
-// filterFlags has the flags of a filter before parsing.
 type filterFlags struct {
 	request, tool, actor, since, until string
 	kinds                              []string
@@ -240,7 +239,8 @@ var auditPaceTask = task[time.Duration]{"audit pace", true, func(ctx context.Con
 	return printDecisionReport(ctx, w.out, w.store, ago(since))
 }}
 
-// ago returns the time d before now. If d is zero, ago returns the zero time, which means "from the start".
+// ago returns the time d before now. If d is zero, ago returns the zero time, and the report begins at the start of the
+// history.
 func ago(d time.Duration) time.Time {
 	if d <= 0 {
 		return time.Time{}

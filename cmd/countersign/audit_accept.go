@@ -12,7 +12,6 @@ import (
 	"countersign/cmd/countersign/cli"
 )
 
-// acceptOptions identifies the lost part of the history, and has the reason for accepting the loss.
 type acceptOptions struct {
 	Head   uint64 `json:"head"`
 	Reason string `json:"reason"`

@@ -12,7 +12,6 @@ import (
 	"countersign/store"
 )
 
-// eraseOptions identifies the part of the history to erase, and has the reason.
 type eraseOptions struct {
 	Chain  string `json:"chain"`
 	Reason string `json:"reason"`

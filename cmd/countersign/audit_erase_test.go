@@ -20,8 +20,8 @@ import (
 	"countersign/store/bolt"
 )
 
-// After an erasure, no row of the file contains the erased text in any encoding, except for the conversation's messages
-// and answers. The history still verifies.
+// After an erasure, only the conversation's messages and answers contain the erased text. No other row of the file
+// contains the text in any encoding. The history still verifies.
 func TestAuditErase(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -101,7 +101,7 @@ func TestAuditErase(t *testing.T) {
 	}
 }
 
-// rowsWith counts the rows of each bucket that contain a text, also as base64.
+// rowsWith counts, for each bucket, the rows that contain a text in plain form or as base64.
 func rowsWith(t *testing.T, path, text string) map[string]int {
 	t.Helper()
 	forms := []string{text, strings.ReplaceAll(text, "'", `\u0027`)}
@@ -139,7 +139,8 @@ func rowsWith(t *testing.T, path, text string) map[string]int {
 	return out
 }
 
-// recordOf parses the record in a row of the bucket audit. recordOf also returns the row's leaf.
+// recordOf parses the record in a row of the bucket audit. recordOf also returns the leaf, which is the record's number
+// in the journal.
 func recordOf(row string) (a approvers.AuditRecord, leaf string) {
 	v, err := bolt.Unpack("audit", []byte(row))
 	if err == nil {
@@ -151,7 +152,7 @@ func recordOf(row string) (a approvers.AuditRecord, leaf string) {
 	return a, string(v[:8])
 }
 
-// withLeaf returns a row of the bucket audit with another leaf.
+// withLeaf returns a row of the bucket audit with another leaf, which is the number in the journal.
 func withLeaf(leaf, row string) string {
 	v, err := bolt.Unpack("audit", []byte(row))
 	if err != nil {

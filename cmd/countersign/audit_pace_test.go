@@ -12,7 +12,7 @@ import (
 	"countersign/store"
 )
 
-// aDecision is one decision of an invented history.
+// aDecision is one decision of a test history.
 type aDecision struct {
 	who, role string
 	kind      approvers.DecisionKind
@@ -21,7 +21,8 @@ type aDecision struct {
 
 var paceDay = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 
-// recorded writes a history with the decisions. Each decision has a request of its own, and they are a day apart.
+// recorded writes a history with the decisions. Each decision belongs to its own request. Consecutive decisions are one
+// day apart.
 func recorded(t *testing.T, s store.Store, decisions ...aDecision) {
 	t.Helper()
 	err := s.Update(t.Context(), func(tx store.Tx) error {
@@ -65,7 +66,7 @@ var someDecisions = []aDecision{
 	{"U0002", "team-lead", yes, "1s"},
 	{"U0002", "team-lead", yes, "2.999s"},
 	{"U0002", "team-lead", yes, "2s"},
-	{"U0002", "team-lead", yes, "3s"}, // not quick any more
+	{"U0002", "team-lead", yes, "3s"}, // too slow to count as quick
 	{"U0002", "team-lead", yes, ""},   // the time is unknown, so the decision counts in no share
 	{"U0002", "team-lead", no, "1s"},  // a quick rejection does not count as quick, because it lets nothing through
 	{"U0002", "team-lead", other, "48s"},

@@ -14,7 +14,6 @@ import (
 	"countersign/cmd/countersign/cli"
 )
 
-// reportOptions are the options of auditReportTask.
 type reportOptions struct {
 	audit.ActivityOptions
 	Format string

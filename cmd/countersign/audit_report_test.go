@@ -18,7 +18,7 @@ import (
 	"countersign/store"
 )
 
-// reportPolicy has two rules, of which one never matches.
+// reportPolicy has two rules. One of them never matches.
 var reportPolicy = &approvers.Policy{Hash: "0123456789abcdef", Tools: []approvers.ToolPolicy{
 	{Name: "issue_refund", Risk: approvers.High, Rules: []approvers.Rule{
 		{When: approvers.Condition{Text: "args.amount > 500"}}, {When: approvers.Condition{Text: `args.currency != "USD"`}},
@@ -85,7 +85,7 @@ func (w *reportWriter) decide(id string, took time.Duration, who approvers.Perso
 	}
 }
 
-// reported fills a store with a small history, and returns the end of its time.
+// reported fills a store with a small history, and returns the end of the period that the history covers.
 func reported(t *testing.T, s store.Store) (until time.Time) {
 	t.Helper()
 	large := reportPolicy.Tools[0].Rules[0].ID()
@@ -123,7 +123,7 @@ func reportEnv(s store.Store, p *approvers.Policy, out *bytes.Buffer) taskEnv {
 	}}
 }
 
-// runReport runs the task. The line with the time at which the report was made is left out.
+// runReport runs the task, and returns the report without the line that contains the current time.
 func runReport(t *testing.T, s store.Store, p *approvers.Policy, o reportOptions) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -187,7 +187,7 @@ func TestAuditReport(t *testing.T) {
 	}
 }
 
-// The CSV form has one figure a line, with plain numbers and without formulas.
+// The CSV form has one figure per line. Numbers are plain, and no field is a spreadsheet formula.
 func TestAuditReportAsCSV(t *testing.T) {
 	db := emptyStore(t)
 	o := reportOptions{ActivityOptions: audit.ActivityOptions{Until: reported(t, db), Reasons: true}, Format: "csv"}
@@ -219,7 +219,7 @@ func TestAuditReportAsCSV(t *testing.T) {
 	}
 }
 
-// The page escapes texts from outside and loads nothing.
+// The HTML page escapes all texts and loads nothing.
 func TestAuditReportPage(t *testing.T) {
 	db := emptyStore(t)
 	o := reportOptions{ActivityOptions: audit.ActivityOptions{Since: paceDay, Until: reported(t, db), Reasons: true}, Format: "html"}

@@ -133,7 +133,7 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// Each filter selects the right records. A combination of filters selects the records that each single filter selects.
+// Each filter selects the right records. A combination of filters selects the records that all single filters select.
 func TestAuditFilter(t *testing.T) {
 	t.Parallel()
 	db := played(t, builtIn)
@@ -291,7 +291,8 @@ func newEvidenceFixture(t *testing.T) evidenceFixture {
 	return room
 }
 
-// page returns the page about the refund, from a store and with the trusted keys.
+// page returns the evidence page about the refund. The page is made from the store s, and verified with the trusted
+// keys.
 func (room evidenceFixture) page(s store.Store, keys ...string) string {
 	room.Helper()
 	var b strings.Builder
@@ -314,7 +315,7 @@ func (room evidenceFixture) wants(what, page string, fault bool, texts ...string
 	}
 }
 
-// The page tells what happened to a real request, and reports changes in the store.
+// The evidence page describes what happened to a real request, and reports rows of the store that somebody changed.
 func TestEvidence(t *testing.T) {
 	t.Parallel()
 	room := newEvidenceFixture(t)
@@ -328,8 +329,8 @@ func TestEvidence(t *testing.T) {
 	}
 }
 
-// The page names the signed head over the records, and the key that signed the head. The page says that each record was
-// proved to be covered by the head.
+// The evidence page names the signed head that covers the records, and the key that signed the head. The page says that
+// each record was proved to be covered by the head.
 func TestEvidenceSeal(t *testing.T) {
 	t.Parallel()
 	room := newEvidenceFixture(t)
@@ -361,7 +362,7 @@ func TestEvidenceSeal(t *testing.T) {
 	room.wants("no key", room.page(room), false, "not checked with any key", "covers every record")
 	room.wants("another key", room.page(room, newKey(t, "countersign-other").Public), true, "is not signed by a key that is trusted")
 
-	// The page marks records that are newer than the newest head.
+	// The evidence page marks records that are newer than the newest head.
 	err = room.Update(t.Context(), func(tx store.Tx) error {
 		return appendRecord(tx, room.chain, approvers.AuditRemarked, nil)
 	})
@@ -379,7 +380,8 @@ func TestEvidenceSeal(t *testing.T) {
 	room.wants("only newer records", room.page(room, room.key), false, fmt.Sprintf("No signed head covers the records yet: they are newer than head %d of", room.heads))
 }
 
-// If somebody without the key changes the history, the page shows a fault, even if the chain itself is consistent.
+// If somebody without the signing key changes the history, the evidence page shows a fault, even if the chain itself is
+// consistent.
 func TestEvidenceOfATamperedHistory(t *testing.T) {
 	t.Parallel()
 	room := newEvidenceFixture(t)
@@ -421,7 +423,7 @@ func TestEvidenceOfATamperedHistory(t *testing.T) {
 	}
 }
 
-// forged returns a head with the same text, signed by another key.
+// forged returns a copy of a signed head. The copy has the same text, but another key signed it.
 func forged(t *testing.T, signed string) string {
 	t.Helper()
 	head, err := approvers.ReadHead(signed)
@@ -462,7 +464,7 @@ func (headlessReader) LastHead() (store.Head, error) {
 	return store.Head{}, &store.DamagedError{Damage: store.Damage{Bucket: "audit_heads", Key: "3", Why: "its checksum does not match"}}
 }
 
-// The page reports a damaged signed head as a fault, and is still written completely.
+// The evidence page reports a damaged signed head as a fault, and all other parts of the page are written.
 func TestEvidenceUnderADamagedHead(t *testing.T) {
 	t.Parallel()
 	room := newEvidenceFixture(t)

@@ -26,7 +26,7 @@ type verifyOptions struct {
 	Beside bool       `json:"beside,omitempty"` // the heads come from the bot's own file, not from the operator
 }
 
-// headText is a file with heads that are kept elsewhere.
+// headText describes a file of signed heads that the operator keeps outside the store.
 type headText struct {
 	Name string `json:"name"`
 	Size int64  `json:"size"`
@@ -61,7 +61,7 @@ Somebody who can write to the store and has the key can replace everything in it
 			if err != nil {
 				return err
 			}
-			return errors.Join(auditVerifyTask.do(cmd.Context(), o, in.Reader, cmd.OutOrStdout()), in.Close()) // read does not close it
+			return errors.Join(auditVerifyTask.do(cmd.Context(), o, in.Reader, cmd.OutOrStdout()), in.Close()) // read does not close in
 		},
 	}
 	cmd.Flags().StringArrayVar(&keys, "key", nil, "the public key that you trust")
@@ -90,8 +90,7 @@ func verifyAudit(ctx context.Context, out io.Writer, s store.Store, o verifyOpti
 	return nil
 }
 
-// trust validates the keys that the operator gave. If the operator gave no keys, the function uses the keys of the key
-// file.
+// trust validates the keys that the operator gave. If the operator gave no keys, trust uses the keys of the key file.
 func (o *verifyOptions) trust() error {
 	for _, key := range o.Keys {
 		if err := approvers.CheckPublicKey(key); err != nil {
@@ -108,7 +107,7 @@ func (o *verifyOptions) trust() error {
 	return o.trustFile(env.Audit.Key)
 }
 
-// trustFile uses the keys of a key file, if there is one.
+// trustFile uses the keys of a key file, if the file exists.
 func (o *verifyOptions) trustFile(path string) error {
 	keys, err := audit.ReadKeyFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -118,8 +117,8 @@ func (o *verifyOptions) trustFile(path string) error {
 	return sealKeyError(err)
 }
 
-// beside returns the path of the bot's own file of heads, if the file exists. This file proves less than a file that is
-// kept elsewhere, but more than no file.
+// The method beside returns the path of the bot's own file of signed heads, if the file exists. Verification against
+// this file proves less than verification against a file on another machine.
 func (o *verifyOptions) beside() []string {
 	env, err := config.ReadEnv(config.Offline)
 	if err != nil {
@@ -132,7 +131,7 @@ func (o *verifyOptions) beside() []string {
 	return []string{env.Audit.Heads}
 }
 
-// open opens files with heads as one input.
+// open opens several files of signed heads as one input.
 func (o *verifyOptions) open(files []string) (*textFiles, error) {
 	var all textFiles
 	for _, path := range files {
@@ -181,7 +180,7 @@ func (j *textFiles) Close() error {
 	return errors.Join(errs...)
 }
 
-// read parses the heads that are kept elsewhere.
+// read parses the signed heads that the operator keeps outside the store.
 func (o verifyOptions) read(in io.Reader) (all audit.KeptHeads, err error) {
 	for _, h := range o.Heads {
 		text, err := io.ReadAll(io.LimitReader(in, h.Size))

@@ -14,7 +14,7 @@ import (
 )
 
 // In an early version, retention could overwrite a record of the installation's chain with another record. Verification
-// reports such a record, and that early version as the cause.
+// reports such a record, and names the early version as the cause.
 func TestVerifyTellsOfOverwrittenRecords(t *testing.T) {
 	t.Parallel()
 	l := newAuditFixture(t)

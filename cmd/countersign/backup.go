@@ -45,8 +45,8 @@ type copier interface {
 	Copy(ctx context.Context, w io.Writer) (size int64, err error)
 }
 
-// slowBackup limits how long a backup waits for its reader to take the next piece, because the store can't reuse freed
-// space until the backup ends.
+// slowBackup limits how long a backup waits until its reader takes the next piece. The limit is needed because the
+// store can't reuse freed space while the backup runs.
 const slowBackup = time.Minute
 
 // backupTask writes a copy of the store.
@@ -106,8 +106,8 @@ func backup(cmd *cobra.Command, path string, force bool) error {
 	return nil
 }
 
-// If the environment says that the bot itself uses the file at a path, isTheBots describes that file. For any other
-// file, it returns "".
+// isTheBots describes the file at a path if, according to the environment, the bot itself uses the file. For any other
+// file, isTheBots returns "".
 func isTheBots(path string) string {
 	env, err := config.ReadEnv(config.Offline)
 	if err != nil {
@@ -133,7 +133,7 @@ type copied struct {
 	head    string
 }
 
-// check verifies a copy as far as possible without other files, and counts the records in it.
+// check makes all checks of a copy that need no other files, and counts the copy's records.
 func (c *copied) check(ctx context.Context, s store.Store) error {
 	var o verifyOptions
 	if err := o.trust(); err != nil {
@@ -142,7 +142,7 @@ func (c *copied) check(ctx context.Context, s store.Store) error {
 	return c.checkWith(ctx, s, o)
 }
 
-// checkWith is like check, but with other keys than the keys in the environment.
+// checkWith does what check does, but with the keys of the caller instead of the keys in the environment.
 func (c *copied) checkWith(ctx context.Context, s store.Store, o verifyOptions) error {
 	if damaged, _ := store.DamageOf(s); len(damaged) > 0 {
 		return cli.AnswerNo("the store is damaged, and so is the copy: %s. docs/operate.md says what to do", theFirst(damaged))
@@ -180,7 +180,6 @@ func (c *copied) checkWith(ctx context.Context, s store.Store, o verifyOptions) 
 	})
 }
 
-// what describes the content of a copy.
 func (c *copied) what() string {
 	text := cli.Count(c.records, "audit record")
 	if !c.last.IsZero() {

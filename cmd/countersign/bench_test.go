@@ -60,8 +60,8 @@ func BenchmarkMessageToCard(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// cardTimer starts a bot. It returns a function that lets a person write to the bot, and returns the time until the
-// card.
+// cardTimer starts a bot, and returns a function. The function makes a person write to the bot, and returns the time
+// until the card.
 func cardTimer(b *testing.B, t *tracing.Tracer) func() time.Duration {
 	posted := make(chan string, 100)
 	h := openLoadHarness(b, loadConfig{seed: workspace.DemoSeed(), policy: fmt.Sprintf(benchPolicy, "U0002", ""), tracer: t, called: func(method string, form url.Values) {
@@ -88,8 +88,9 @@ func cardTimer(b *testing.B, t *tracing.Tracer) func() time.Duration {
 	}
 }
 
-// BenchmarkTraced compares a bot that sends traces with one that does not, from a person's message until the card. The
-// two take turns, so that both meet the same moments of the machine. The goal is less than 5 % more.
+// BenchmarkTraced compares a bot that sends traces with a bot that sends none. It measures the time from a person's
+// message until the card. The two bots take turns, so that changes in the machine's load affect both bots alike. The
+// goal is less than 5 % more time.
 func BenchmarkTraced(b *testing.B) {
 	sink := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }))
 	b.Cleanup(sink.Close)
@@ -110,15 +111,16 @@ func BenchmarkTraced(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// BenchmarkClick measures the time from a click on the page to its acknowledgement there. The click goes over HTTP to
-// the workspace, over the socket to the bot, and durably into the inbox; the acknowledgement goes back. For comparison,
-// raw bbolt writes the same records between the clicks, in one transaction per click. The next click comes when all
-// effects of the last click are done. The goal is p99 < 25 ms.
+// BenchmarkClick measures the time from a click on the page to the acknowledgement on the page. The click goes from the
+// page over HTTP to the workspace, and from the workspace over the socket to the bot. The bot stores the click durably
+// in the inbox, and the acknowledgement takes the same way back. For comparison, raw bbolt writes the same records
+// between the clicks, in one transaction per click. The next click comes when all effects of the last click are done.
+// The goal is p99 < 25 ms.
 func BenchmarkClick(b *testing.B) { benchClicks(b, 1) }
 
-// BenchmarkClick64 is like BenchmarkClick, but 64 people click at the same moment, each on their own card, while the
-// bot carries out the clicks. For comparison, raw bbolt has 64 writers. Records that wait at the same time share a
-// transaction.
+// BenchmarkClick64 measures the same time as BenchmarkClick, but 64 people click at the same moment. Each person clicks
+// on their own card. At the same time, the bot carries out the clicks. For comparison, raw bbolt has 64 writers.
+// Records that wait at the same time share a transaction.
 func BenchmarkClick64(b *testing.B) { benchClicks(b, 64) }
 
 func benchClicks(b *testing.B, people int) {
@@ -161,7 +163,7 @@ func benchClicks(b *testing.B, people int) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// together runs a function n times concurrently, and returns how long each took.
+// together runs a function n times concurrently, and returns how long each call took.
 func together(n int, do func(i int)) []time.Duration {
 	took := make([]time.Duration, n)
 	gate := make(chan struct{})
@@ -221,7 +223,7 @@ func (w *written) some(int) record {
 	return w.rows[int(w.next.Add(1))%len(w.rows)]
 }
 
-// recording is a store that copies the records that a click's delivery writes.
+// recording is a store that keeps a copy of the records that the delivery of a click writes.
 type recording struct {
 	store.Store
 	to *written

@@ -34,8 +34,9 @@ func (b *browser) pictures(name string) {
 	b.Do("resize", chromedp.EmulateViewport(1280, 900))
 }
 
-// The calls of other agents in a real browser. A pipeline asks over HTTP for a deployment. A coding agent
-// asks over its hook for a command and for an edit. The cards say who asks and who runs the call, and show the whole command and the change.
+// The test shows the calls of other agents in a real browser. A pipeline requests a deployment over HTTP. A coding
+// agent requests a command and an edit over its hook. The cards name the requester and the agent that runs the call.
+// They also show the whole command and the whole edit.
 func TestBrowserGateway(t *testing.T) {
 	t.Parallel()
 	a, _ := hook.Find("claude-code")

@@ -10,8 +10,8 @@ import (
 	"countersign/config/check"
 )
 
-// The introduction can be read to its end, on a laptop and on a phone, even while notifications report that other
-// people got messages.
+// A user can read the introduction to its end while notifications about messages to other people appear. The test uses
+// a laptop and a phone.
 func TestBrowserIntroduction(t *testing.T) {
 	t.Parallel()
 	h := openDemoHarness(t, t.TempDir(), nil)
@@ -37,7 +37,7 @@ func TestBrowserIntroduction(t *testing.T) {
 	}
 }
 
-// The introduction for a user's own policy names this policy's tools, and not the demo's tools.
+// The introduction for a user's own policy names the tools of this policy, and not the tools of the demo.
 func TestIntroductionToAPolicyOfOnesOwn(t *testing.T) {
 	p := &approvers.Policy{
 		Tools: []approvers.ToolPolicy{

@@ -10,9 +10,9 @@ const (
 	inForm = "[data-testid=modal][open]"
 )
 
-// The Home tab in a real browser, for every role. People decide waiting requests on the Home tab, in the form that
-// shows all arguments. A person's own requests are listed until they are decided. People also begin and end an absence
-// on the Home tab.
+// The test uses the Home tab in a real browser, in every role. People decide waiting requests on the Home tab, in the
+// form that shows all arguments. The tab lists a person's own requests until somebody decides them. People also begin
+// and end an absence on the Home tab.
 func TestBrowserHome(t *testing.T) {
 	t.Parallel()
 	b := openBrowserTest(t, openDemoHarness(t, t.TempDir(), nil).base)
@@ -57,7 +57,8 @@ func TestBrowserHome(t *testing.T) {
 	b.Shot("home-8-guest")
 }
 
-// Masked arguments in a real browser. Only people who may decide see the values, and only when they ask for the values.
+// The test shows masked arguments in a real browser. Only people who may decide the request can see the values. A
+// person sees the values only after a click.
 func TestBrowserMasked(t *testing.T) {
 	t.Parallel()
 	b := openBrowserTest(t, openDemoHarness(t, t.TempDir(), nil).base)

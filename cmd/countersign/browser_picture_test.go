@@ -9,13 +9,14 @@ import (
 	"testing"
 )
 
-// The picture of a card in the README, and the file with the text that the picture shows.
+// picture is the file with the picture of a card in the README. pictureText is the file with the text that the picture
+// shows.
 const (
 	picture     = "../../docs/card.png"
 	pictureText = "../../docs/card.txt"
 )
 
-// changing matches the times on a card, because these differ in each run.
+// changing matches the times on a card, because the times differ in each run.
 var changing = regexp.MustCompile(`\d{1,2}:\d{2}( ?[AP]M)?|\b\d+ (second|minute|hour)s?\b|\b(today|tomorrow) at\b`)
 
 // TestPictureOfTheCard shows the card of the README's picture in the demo. The picture is stale if the card's text
@@ -48,7 +49,8 @@ func TestPictureOfTheCard(t *testing.T) {
 	}
 }
 
-// pictureHead returns the first line of the text file, which binds the text to the picture.
+// pictureHead returns the first line of the text file. The line contains the hash of the picture to which the text
+// belongs.
 func pictureHead(png []byte) string {
 	return fmt.Sprintf("card.png, sha256 %x, shows this; times are written as …\n\n", sha256.Sum256(png))
 }

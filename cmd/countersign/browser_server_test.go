@@ -46,9 +46,9 @@ func readWalkthrough(t *testing.T) (w walkthrough) {
 	return w
 }
 
-// The walk-through of docs/tools.md. A server from npm is pinned, and a person asks in the browser for a call of its
-// tool. The call waits until the Team Lead approves it. After the call, the file is on the disk. A user's npx would
-// download the server; the test uses the installed copy of the same version.
+// The test follows the walk-through of docs/tools.md. It pins an MCP server from npm. In the browser, a person then
+// requests a call of that server's tool. The call waits until the Team Lead approves it. After the call, the file is on
+// the disk. A user's npx would download the server. The test uses the installed copy of the same version.
 func TestBrowserServer(t *testing.T) {
 	t.Parallel()
 	_, tool := npm.Require(t, "a gated call of an MCP server from npm, in the browser, was")

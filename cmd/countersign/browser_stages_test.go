@@ -15,7 +15,8 @@ const (
 	formClosed = `document.querySelector("[data-testid=modal][open]") === null`
 )
 
-// approves makes the person whose page is open approve a critical call by typing its value.
+// The method approves opens the form of a critical call, types the value, and approves the call. It acts as the person
+// whose page is open.
 func (b *browser) approves(value string) {
 	b.Helper()
 	b.click("button", "Approve…")
@@ -33,9 +34,9 @@ func (b *browser) choosesPerson(name string) {
 	b.Until(name+" is chosen", `(() => { const o = [...document.querySelectorAll("[data-testid=option]")].find(o => o.innerText.includes("`+name+`")); o?.click(); return o !== undefined; })()`)
 }
 
-// A call with two stages in a real browser; one stage needs two approvals. The only Team Lead hands the request on to a
-// peer. After two approvals a director edits the request: the approvals lapse, and the stages begin again. The bot is
-// down at the time at which the lead should be notified. Then three people approve.
+// The test drives a call with two stages in a real browser. One stage needs two approvals. The only Team Lead hands the
+// request on to a peer. After two approvals, a director edits the request. The edit voids the approvals, and the stages
+// begin from the start. The bot is down at the time at which the lead should be notified. Then three people approve.
 func TestBrowserStages(t *testing.T) {
 	t.Parallel()
 	h := openDemoHarness(t, t.TempDir(), func(s *setup) {

@@ -14,19 +14,18 @@ type browser struct {
 	base string // of the workspace
 }
 
-// openBrowserTest starts Chromium.
 func openBrowserTest(t *testing.T, base string) *browser {
 	t.Helper()
 	return &browser{Page: chromium.Open(t), base: base}
 }
 
-// become opens the page as a person, at a given place.
+// become opens the page as a person, at a given channel or conversation.
 func (b *browser) become(user, place string) {
 	b.Helper()
 	b.Load(b.base + "/#/" + user + "/" + place)
 }
 
-// write types into a composer and sends with Enter, as a person does.
+// write types a text into a composer, and sends the text with Enter.
 func (b *browser) write(composer, text string) {
 	b.Helper()
 	b.enter("[data-testid="+composer+"]", text)
@@ -34,8 +33,8 @@ func (b *browser) write(composer, text string) {
 }
 
 // enter replaces the content of a field by typing. The page may render a form again at any time. Therefore one step
-// finds, focuses and selects the field, the keys go to the focused element, and the content of the field is checked
-// afterwards.
+// finds, focuses and selects the field. The keys go to the focused element. Afterwards, enter checks the content of the
+// field.
 func (b *browser) enter(field, text string) {
 	b.Helper()
 	for range 5 {
@@ -55,7 +54,7 @@ func (b *browser) press(testid string) {
 	b.Until("there is "+testid, `(() => { const e = document.querySelector("[data-testid=`+testid+`]"); if (!e || e.disabled) return false; e.click(); return true; })()`)
 }
 
-// sees waits until an element shows a text.
+// The method sees waits until an element shows a text.
 func (b *browser) sees(where, text string) {
 	b.Helper()
 	b.Until("they see "+text, `[...document.querySelectorAll(`+"`"+where+"`"+`)].some(e => e.innerText.includes(`+"`"+text+"`"+`))`)
@@ -69,7 +68,7 @@ func (b *browser) click(kind, label string) {
 	chromium.Eval[any](b.Page, find+".click()")
 }
 
-// opens clicks a button that opens a form.
+// The method opens clicks a button that opens a form.
 func (b *browser) opens(label string) {
 	b.Helper()
 	b.click("button", label)
@@ -81,13 +80,13 @@ const (
 	inThread    = "[data-testid=thread-messages] [data-testid=message]"
 	amountField = "[data-testid=modal][open] [data-testid=input][data-block-id*=amount] input"
 
-	// This JavaScript condition is true if the messages have no button except Details…, so that nothing can be decided
-	// there.
+	// This JavaScript condition is true if the messages have only "Details…" buttons. People can't decide anything in
+	// such messages.
 	onlyDetails = `(all => all.length > 0 && all.every(e => e.innerText === "Details…"))([...document.querySelectorAll("[data-testid=messages] [data-testid=button]")])`
 )
 
-// The main path in a real browser. A person asks, the lead approves, the director modifies, and somebody rejects with a
-// reason. Every message is updated.
+// The test drives the main path in a real browser. A person requests a call, the lead approves this call, and the
+// director modifies another call. Somebody rejects a call with a reason. The bot updates every message.
 func TestBrowser(t *testing.T) {
 	t.Parallel()
 	b := openBrowserTest(t, openDemoHarness(t, t.TempDir(), nil).base)
@@ -174,8 +173,9 @@ func TestBrowser(t *testing.T) {
 	b.Shot("14-told")
 }
 
-// Before anybody decides, the card shows the shop's preview of a refund in one sentence, and Details… shows the whole
-// preview. The preview is marked as coming from the shop; the sentence above it comes from the policy.
+// Before anybody decides, the card shows the shop's preview of a refund in one sentence, and the button "Details…"
+// opens the whole preview. The card marks the preview as coming from the shop. The sentence above the preview comes
+// from the policy.
 func TestBrowserPreview(t *testing.T) {
 	t.Parallel()
 	h := openDemoHarness(t, t.TempDir(), nil)
@@ -193,8 +193,9 @@ func TestBrowserPreview(t *testing.T) {
 	b.Shot("preview-2-details")
 }
 
-// A pause in a real browser. The lead pauses everything while a call waits, and everybody sees the pause. The call is
-// approved during the pause, and does not run until another person with the permission ends the pause.
+// The test shows a pause in a real browser. The lead pauses everything while a call waits, and everybody sees the
+// pause. The call is approved during the pause, and does not run until another person with the permission ends the
+// pause.
 func TestBrowserPause(t *testing.T) {
 	t.Parallel()
 	b := openBrowserTest(t, openDemoHarness(t, t.TempDir(), nil).base)

@@ -19,8 +19,8 @@ type cutRefund struct {
 	bot   *process
 }
 
-// cut makes Sam ask for a refund and Teo approve it. The bot is killed at a given point of the refund, and a new
-// process continues with the same store and workspace.
+// cut makes Sam request a refund, and makes Teo approve the refund. The bot is killed at a given point of the refund,
+// and a new process continues with the same store and workspace.
 func (c *cutRefund) cut(point, ask, preview string) {
 	c.Helper()
 	if c.bot != nil {
@@ -58,9 +58,9 @@ func (c *cutRefund) thread() {
 	c.click("replies", "")
 }
 
-// The bot is killed during each of four refunds. The approver and the requester are asked what happened, and each
-// possible answer has its effect. A refund that is repeated is a new request, and runs only after the Team Lead has
-// approved that request.
+// The bot is killed during each of four refunds. The bot asks the approver and the requester what happened. The test
+// gives each possible answer, and checks its effect. A repeated refund is a new request. It runs only after the Team
+// Lead has approved the new request.
 func TestBrowserUnknown(t *testing.T) {
 	t.Parallel()
 	k := newKillHarness(t, 1, string(demoPolicy), func(*killHarness) scriptedmodel.Responder { return scriptedmodel.Rules() })

@@ -16,12 +16,11 @@ import (
 	"countersign/cmd/countersign/policycmd"
 )
 
-// storedCalls writes the calls of the store's history as fixtures, for check.
+// storedCalls writes the calls in the history as JSON fixtures, for the command that checks a policy.
 func storedCalls(ctx context.Context, out io.Writer) error {
 	return storedTask.do(ctx, none{}, nil, out)
 }
 
-// storedTask writes the calls in the history as fixtures, in JSON.
 var storedTask = task[none]{"check stored", true, func(ctx context.Context, w taskEnv, _ none) error {
 	calls, err := policycmd.StoredFixtures(ctx, w.store)
 	if left := new(audit.Unread); err != nil && !errors.As(err, &left) {
@@ -30,12 +29,11 @@ var storedTask = task[none]{"check stored", true, func(ctx context.Context, w ta
 	return errors.Join(json.NewEncoder(w.out).Encode(calls), historyError(err))
 }}
 
-// observedCalls sums up the calls that were only observed, for explain.
+// observedCalls summarizes, for the command explain, the calls that the policy only observed.
 func observedCalls(ctx context.Context, since time.Duration, out io.Writer) error {
 	return observedTask.do(ctx, since, nil, out)
 }
 
-// observedTask summarizes the calls that were only observed since a time.
 var observedTask = task[time.Duration]{"explain observed", true, func(ctx context.Context, w taskEnv, since time.Duration) error {
 	all, err := audit.ReadObserved(ctx, w.store, ago(since))
 	if left := new(audit.Unread); err != nil && !errors.As(err, &left) {

@@ -37,7 +37,7 @@ agents: {support: {channels: ["#support"], prompt: x, tools: ["*"]}}
 	crmEntry = "servers:\n  crm: {url: %q, allow: [127.0.0.1]}\n"
 )
 
-// openCatalog returns a catalog under a policy. begin connects its servers until the test ends.
+// openCatalog returns a catalog for a policy. The function begin connects the policy's servers until the test ends.
 func openCatalog(t *testing.T, policy string) (c *catalog.Catalog, begin func()) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "countersign.yaml")
@@ -97,7 +97,7 @@ var shopPins = sync.OnceValues(func() (pins.Lock, error) {
 	return lock, err
 })
 
-// pinShop writes the lock file beside a policy file, with the shop's tools.
+// pinShop writes a lock file with the shop's tools next to a policy file.
 func pinShop(t testing.TB, policy string) {
 	t.Helper()
 	lock, err := shopPins()

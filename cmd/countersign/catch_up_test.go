@@ -19,12 +19,13 @@ import (
 )
 
 // TestCatchUp stops the bot for ten minutes and for nine hours, over both transports, with Slack's retries and without.
-// In this time, people write in channels, threads and direct messages, and edit and delete messages. When the bot is
-// back, every message is answered once. This rule holds in three cases: the bot is killed while it reads the histories,
-// retries come late, or the bot reads the same histories again after another start.
+// During the downtime, people write in channels, threads and direct messages, and edit and delete messages. After the
+// restart, the bot answers every message once. This rule holds in three cases. In the first case, the bot is killed
+// while it reads the histories. In the second case, retries come late. In the third case, the bot reads the same
+// histories again after another start.
 //
-// The short version tries half of the combinations. In this half, any three of the four settings occur in all their
-// combinations. COUNTERSIGN_OUTAGES=2 tries all.
+// The short version tries half of the combinations. This half covers all combinations of any three of the four
+// settings. COUNTERSIGN_OUTAGES=2 tries all combinations of the four settings.
 func TestCatchUp(t *testing.T) {
 	t.Parallel()
 	all := testkit.Size(t, "COUNTERSIGN_OUTAGES", 1) > 1
@@ -94,7 +95,8 @@ type catchUpTrial struct {
 	nots  []string // words that the bot must never repeat
 }
 
-// writes posts a message as a person. If the message has a word after "say", the bot must repeat it once.
+// The method writes posts a message as a person. If the message has a word after "say", the bot must repeat this word
+// once.
 func (c *catchUpTrial) writes(who, channel, thread, text string) (ts string) {
 	c.Helper()
 	ts, err := c.as(who).Say(c.ctx, channel, thread, text)
@@ -156,7 +158,7 @@ func (c *catchUpTrial) play(killed bool) {
 	}
 	c.within(20*time.Minute, "all is answered", func() bool { return c.idle() && len(c.open()) == 0 })
 	c.writes("sam", "#support", "", "@Countersign say live")
-	c.pass(10 * time.Minute) // retries come
+	c.pass(10 * time.Minute) // Slack's retries come
 	c.restart()              // and the same histories are read again
 	c.pass(5 * time.Minute)
 	c.within(time.Minute, "all is done", c.idle)
@@ -195,7 +197,7 @@ func (c *catchUpTrial) open() (left []string) {
 	return left
 }
 
-// answers counts how often each word is repeated in all messages that Slack shows.
+// answers counts how often the bot repeats each word in all messages that Slack shows.
 func (c *catchUpTrial) answers() map[string]int {
 	out := map[string]int{}
 	for _, m := range c.shown() {
@@ -208,7 +210,7 @@ func (c *catchUpTrial) answers() map[string]int {
 	return out
 }
 
-// shown returns all messages of the bot in the places where people talk with it.
+// The method shown returns all messages of the bot in the channels, threads and direct messages of the test.
 func (c *catchUpTrial) shown() (out []workspaceclient.Message) {
 	c.Helper()
 	read := func(who, channel string) {
@@ -240,7 +242,7 @@ func (c *catchUpTrial) count(channel, thread, text string) (n int) {
 	return n
 }
 
-// heard counts the stored messages with a text.
+// The method heard counts the messages in the store that contain a text.
 func (c *catchUpTrial) heard(text string) (n int) {
 	c.view(func(r store.Reader) error {
 		conversations, err := r.ConversationsBefore(time.Now().Add(time.Hour), 1000)
@@ -258,10 +260,10 @@ func (c *catchUpTrial) heard(text string) (n int) {
 	return n
 }
 
-// TestCatchUpInAChannelThatIsJoined: while the bot is down, people write in a channel, and then remove the bot from it.
-// When the bot is invited again, it answers each of these messages once. This rule holds even hours later, when the bot
-// has forgotten the deliveries of earlier messages, and even if the bot is removed and invited once more. The bot does
-// not read messages that are older than a day.
+// TestCatchUpInAChannelThatIsJoined: while the bot is down, people write in a channel, and then remove the bot from the
+// channel. When the bot is invited again, it answers each of these messages once. The bot keeps its records of
+// deliveries only for some hours. The rule holds even after that time, and even if people remove and invite the bot
+// once more. The bot does not read messages that are older than a day.
 func TestCatchUpInAChannelThatIsJoined(t *testing.T) {
 	t.Parallel()
 	inFakedTime(t, func(b *synctestHarness) {
@@ -310,8 +312,9 @@ func TestCatchUpInAChannelThatIsJoined(t *testing.T) {
 	})
 }
 
-// TestCatchUpOfANewStore: a message from before the first start of a store is not answered, for every way in which the
-// bot may read its channel. A message that was written later, while the bot was down, is answered.
+// TestCatchUpOfANewStore: the bot does not answer a message from before the first start of its store. This rule holds
+// for every way in which the bot may read the message's channel. The bot answers a message that was written later,
+// while the bot was down.
 func TestCatchUpOfANewStore(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "new.db")
 	inFakedTime(t, func(b *synctestHarness) {
@@ -345,9 +348,9 @@ func TestCatchUpOfANewStore(t *testing.T) {
 	})
 }
 
-// TestCatchUpWithoutScope: if the token lacks the scope for a kind of channel, messages that people wrote in such
-// channels while the bot was down are not answered. The log and /readyz name the missing scope, immediately and for
-// each gap. All other messages are answered.
+// TestCatchUpWithoutScope: the bot's token lacks the scope for one kind of channel. The bot can't answer messages that
+// people wrote in such channels while the bot was down. The log and /readyz name the missing scope. The bot answers all
+// other messages.
 func TestCatchUpWithoutScope(t *testing.T) {
 	inFakedTime(t, nil, func(b *synctestHarness) {
 		b.setRetries(false)
@@ -384,8 +387,8 @@ func TestCatchUpWithoutScope(t *testing.T) {
 	})
 }
 
-// TestCatchUpPace: the bot reads many threads within Slack's rate limits. In this time, the bot answers new questions
-// first.
+// TestCatchUpPace: the bot reads many threads within Slack's rate limits. While the bot reads the threads, it answers
+// new questions first.
 func TestCatchUpPace(t *testing.T) {
 	const threads = 110
 	inFakedTime(t, func(b *synctestHarness) {
@@ -448,13 +451,13 @@ func TestCatchUpPace(t *testing.T) {
 	})
 }
 
-// TestLostClicks: after a gap in which a click was lost, people get one reminder of the waiting requests. The reminder
-// says why it was sent. After a short gap, nobody is reminded. After the next start, nobody is reminded again.
+// TestLostClicks: if a click may have been lost during a downtime, people get one reminder of the waiting requests. The
+// reminder says why it was sent. After a short downtime, or after another start, the bot sends no reminder.
 func TestLostClicks(t *testing.T) {
 	inFakedTime(t, nil, func(b *synctestHarness) {
 		b.says("patient waits")
 		b.asked("waits")
-		b.pass(40 * time.Minute) // the policy's reminders were all sent before
+		b.pass(40 * time.Minute) // the policy's own reminders were sent earlier
 		away := func(d time.Duration) {
 			b.ok(b.bot.end())
 			b.pass(d)
@@ -491,7 +494,6 @@ func TestLostClicks(t *testing.T) {
 	})
 }
 
-// reminders returns the reminders that a person got.
 func (b *synctestHarness) reminders(who string) (texts []string) {
 	b.Helper()
 	messages, err := b.as(who).Messages(b.ctx, "U0BOT", "")
@@ -505,7 +507,7 @@ func (b *synctestHarness) reminders(who string) (texts []string) {
 }
 
 // TestQuietRequests: no request arrives over HTTP, although Slack answers the bot's calls. After a while, the bot reads
-// the messages that people have written, and sends no reminders.
+// the missed messages from Slack. The bot sends no reminders.
 func TestQuietRequests(t *testing.T) {
 	inFakedTime(t, func(b *synctestHarness) { b.http = true }, func(b *synctestHarness) {
 		b.says("patient waits")

@@ -12,14 +12,13 @@ import (
 	"countersign/store"
 )
 
-// chaosMessage is a message that a person wrote.
 type chaosMessage struct {
 	who, n, ts string
 	root       string // ts of the thread in which it was written; empty: it began a thread
 	edits      int
 	deleted    bool
 
-	// The model computes the fields below.
+	// chaosAccount computes the fields below.
 	heard    time.Time // zero: never
 	edited   string    // the edit with which it was received; empty: it was received unedited
 	gone     bool
@@ -27,7 +26,7 @@ type chaosMessage struct {
 	reworded *approvers.MessageEdit
 }
 
-// chaosRequest is the expected course of a request, by the model.
+// chaosRequest has the times and the outcome that chaosAccount expects of one request.
 type chaosRequest struct {
 	message  *chaosMessage
 	opened   time.Time
@@ -38,11 +37,11 @@ type chaosRequest struct {
 	maybe    map[string]int // number of further records that are possible
 }
 
-// until returns the time at which the request expires.
+// The method until returns the time at which the request expires.
 func (r *chaosRequest) until() time.Time { return r.opened.Add(5 * time.Minute) }
 
-// chaosAccount is an independent model of the product. chaosAccount computes the expected final state from the
-// deliveries that arrived, and from their times.
+// chaosAccount is an independent model of the expected behaviour. chaosAccount computes the expected final state from
+// the deliveries that arrived, and from their times.
 type chaosAccount struct {
 	requests map[string]*chaosRequest // by the argument of the call
 	byID     map[string]*chaosRequest
@@ -82,7 +81,7 @@ func (c *chaos) fold() chaosAccount {
 	return a
 }
 
-// hear processes an arrival about a message.
+// hear processes the arrival of an event about a message.
 func (c *chaos) hear(a chaosAccount, m *chaosMessage, x chaosArrival) {
 	if m.root != "" {
 		root := c.texts[m.root]
@@ -133,7 +132,7 @@ func (c *chaos) decide(r *chaosRequest, x chaosArrival) {
 		if x.who == "U0002" || director {
 			r.maybe[x.who]++ // refused if, when the bot builds the form, the card was replaced or the person can't decide
 		} else {
-			r.records[x.who]++ // they never get a form
+			r.records[x.who]++ // the person never gets a form
 		}
 		return
 	}
@@ -152,7 +151,7 @@ func (c *chaos) decide(r *chaosRequest, x chaosArrival) {
 	}
 }
 
-// replaced reports whether the clicked message had been posted again before the click arrived.
+// replaced reports whether the clicked message had been reposted before the click arrived.
 func (c *chaos) replaced(x chaosArrival) bool {
 	newer := false
 	for _, p := range c.placed[x.outboxID] {
@@ -165,7 +164,7 @@ func userID(name string) string {
 	return map[string]string{"sam": "U0100", "ada": "U0001", "priya": "U0101"}[name]
 }
 
-// compare compares the store with the model.
+// compare compares the store with chaosAccount.
 func (c *chaos) compare(r store.Reader, a chaosAccount, outcome map[string]int, fault func(string, ...any)) error {
 	found := map[string]int{}  // counts requests by the message that they quote
 	stored := map[string]int{} // messages, by ts

@@ -11,17 +11,18 @@ import (
 	"countersign/internal/demo/workspace/delivery"
 )
 
-// chaosArrival is a delivery to the bot as the model sees it, with the time at which it arrives.
+// chaosArrival has the parts of a delivery that chaosAccount needs, and the time at which the delivery arrives at the
+// bot.
 type chaosArrival struct {
 	at time.Time
 
-	// The fields of an event about a message that was written, edited or deleted.
+	// These are the fields of an event about a message that was written, edited or deleted.
 	message string // its ts
 	edit    string // Slack's ts of the edit
 	text    string
 	gone    bool
 
-	// The fields of a click or of a submitted form.
+	// These are the fields of a click or of a submitted form.
 	click    string // identifies the click, however often it arrives
 	who      string
 	act      string // approve, reject (submitting the form), open (the click that opens the form), or withdraw
@@ -30,10 +31,10 @@ type chaosArrival struct {
 	ts       string // ts of the clicked message
 }
 
-// mishapCounts counts mishaps.
+// mishapCounts counts the faults of deliveries by kind.
 type mishapCounts struct{ lost, late, twice, deaf, never int }
 
-// mishap draws the fate of an attempt to deliver an event, and records when the delivery arrives.
+// mishap decides randomly what happens to an attempt to deliver an event, and records when the delivery arrives.
 func (c *chaos) mishap(a delivery.Attempt) (m delivery.Mishap) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -61,8 +62,8 @@ func (c *chaos) mishap(a delivery.Attempt) (m delivery.Mishap) {
 	return m
 }
 
-// draw draws the fate of an attempt. No two deliveries arrive at the same moment, because their order would be
-// undefined.
+// draw decides randomly what happens to a delivery attempt. No two deliveries arrive at the same moment, because their
+// order would be undefined.
 func (c *chaos) draw(a delivery.Attempt) (m delivery.Mishap) {
 	some := func(most time.Duration) time.Duration { return time.Duration(1 + c.fates.Int64N(int64(most))) }
 	m.Late = some(time.Millisecond)
@@ -114,10 +115,10 @@ func (c *chaos) count(a delivery.Attempt, m delivery.Mishap) {
 	}
 }
 
-// retriesOfSlack are the delays before an event is delivered again.
+// retriesOfSlack are the delays before Slack's retries of an event.
 var retriesOfSlack = []time.Duration{0, time.Minute, 5 * time.Minute}
 
-// readArrival reads the parts of a delivery that the model needs.
+// readArrival reads the parts of a delivery that chaosAccount needs.
 func readArrival(a delivery.Attempt) (chaosArrival, bool) {
 	if a.Kind == "events_api" {
 		return readChaosEvent(a.Payload)
@@ -196,16 +197,17 @@ func readChaosClick(raw []byte) (chaosArrival, bool) {
 	return out, true
 }
 
-// chaosPost is one message of an outbox message: its part, and its round.
+// chaosPost identifies one Slack message of an outbox message. A long outbox message has several parts. Each repost
+// begins a new round.
 type chaosPost struct{ part, round int }
 
-// chaosPlace is the place and the time of a post of an outbox message.
+// chaosPlace records that an outbox message was posted: the Slack timestamp of the post, and the time.
 type chaosPlace struct {
 	ts string
 	at time.Time
 }
 
-// posted records a post that Slack accepted.
+// The method posted records a post that Slack accepted.
 func (c *chaos) posted(call apiCall) {
 	if call.method != "chat.postMessage" || !call.done || call.outboxID == "" {
 		return
@@ -225,7 +227,6 @@ func (c *chaos) posted(call apiCall) {
 	}
 }
 
-// counted formats a counter.
 func counted(n map[string]int) string {
 	var out []string
 	for _, what := range slices.Sorted(maps.Keys(n)) {

@@ -27,10 +27,11 @@ agents:
 // TestChaos delivers Slack's events in every irregular way: twice, up to six minutes late, out of order, by a retry, or
 // never. At the same time, people ask, edit and delete messages, write more messages, and approve, reject and withdraw
 // calls. An admin deletes cards, and the bot is removed from the channel of the cards and invited again. The whole
-// product runs in faked time, with its sockets, its store on the disk and its agent. The outcome of every message and
-// every request is compared with an independent model. The model knows only which events arrived, and when.
+// product runs in faked time, with its sockets, its store on the disk and its agent. The test compares the outcome of
+// every message and every request with chaosAccount, an independent model. The model uses only the list of the events
+// that arrived, with their times.
 //
-// COUNTERSIGN_EVENTS sets the number of deliveries; COUNTERSIGN_SEED repeats a run as far as scheduling allows.
+// COUNTERSIGN_EVENTS sets the number of deliveries. COUNTERSIGN_SEED repeats a run as far as scheduling allows.
 func TestChaos(t *testing.T) {
 	t.Parallel()
 	runChaos(t, testkit.Size(t, "COUNTERSIGN_EVENTS", 200), usualTransport() == "http")
@@ -56,7 +57,7 @@ func runChaos(t *testing.T, events int, overHTTP bool) {
 	})
 }
 
-// chaos is one campaign.
+// chaos is one run of TestChaos.
 type chaos struct {
 	*synctestHarness
 	rnd *rand.Rand // of what people do
@@ -88,7 +89,7 @@ func (c *chaos) prepare(b *synctestHarness) {
 	b.note = c.posted
 }
 
-// sent counts the attempts to deliver something so far, including lost ones.
+// sent counts all delivery attempts so far, including lost ones.
 func (c *chaos) sent() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -110,7 +111,7 @@ func (c *chaos) somebody() {
 	case n < 64:
 		c.decides(directors[c.rnd.IntN(2)])
 	case n < 67:
-		c.decides("ada") // who may not
+		c.decides("ada") // ada may not decide
 	case n < 75:
 		c.withdraws()
 	case n < 83:
@@ -129,8 +130,8 @@ func (c *chaos) somebody() {
 	}
 }
 
-// may fails the test for an error, except for two errors that real people can get: the app did not respond, or the
-// clicked message has changed.
+// The method may fails the test for an error. It ignores errors that a person can get although the bot works. For
+// example, the app did not respond, or the clicked message has changed.
 func (c *chaos) may(err error) {
 	switch code := workspaceclient.Code(err); {
 	case err == nil, code == "app_did_not_respond", code == "unknown_action", code == "message_not_found", code == "thread_not_found", code == "view_not_found":
@@ -140,14 +141,14 @@ func (c *chaos) may(err error) {
 	}
 }
 
-// asks makes a person ask the agent for a call that needs approval.
+// The method asks makes a person ask the agent for a call that needs approval.
 func (c *chaos) asks() {
 	c.n++
 	m := &chaosMessage{who: askers[c.rnd.IntN(3)], n: fmt.Sprint("a", c.n)}
 	c.says(m, "", "@Countersign plain "+m.n)
 }
 
-// says records a message before any event about the message can arrive.
+// The method says records a message before any event about the message can arrive.
 func (c *chaos) says(m *chaosMessage, thread, text string) {
 	m.root = thread
 	c.mu.Lock()
@@ -178,7 +179,7 @@ func (c *chaos) recent() *chaosMessage {
 	return asked[c.rnd.IntN(len(asked))]
 }
 
-// decides makes a person read the last cards, and approve or reject one of them.
+// The method decides makes a person read the last cards, and approve or reject one of them.
 func (c *chaos) decides(who string) {
 	var seen []workspaceclient.Message
 	places := []string{"U0BOT"}
@@ -207,13 +208,13 @@ func (c *chaos) decides(who string) {
 	}
 }
 
-// presses clicks a button, and fills in the form that opens.
+// The method presses clicks a button, and fills in the form that opens.
 func (c *chaos) presses(who string, m workspaceclient.Message, e workspaceclient.Element, form bool) {
 	c.may(c.as(who).Press(c.ctx, m, e))
 	if !form {
 		return
 	}
-	for range 8 { // a form comes immediately, or not at all
+	for range 8 { // a form opens immediately, or not at all
 		views, err := c.as(who).Views(c.ctx)
 		c.ok(err)
 		if len(views) > 0 && views[len(views)-1].Submit != nil {
@@ -224,7 +225,7 @@ func (c *chaos) presses(who string, m workspaceclient.Message, e workspaceclient
 	}
 }
 
-// withdraws makes a requester withdraw a call, in their thread.
+// The method withdraws makes a requester withdraw a call, in their thread.
 func (c *chaos) withdraws() {
 	asked := c.recent()
 	if asked == nil {
@@ -243,7 +244,7 @@ func (c *chaos) withdraws() {
 	}
 }
 
-// rewrites makes a person edit a message that asked for a call.
+// The method rewrites makes a person edit a message that asked for a call.
 func (c *chaos) rewrites() {
 	m := c.recent()
 	if m == nil {
@@ -274,7 +275,7 @@ func (c *chaos) writesOn() {
 	}
 }
 
-// sweeps makes an admin delete one of the bot's last messages.
+// The method sweeps makes an admin delete one of the bot's last messages.
 func (c *chaos) sweeps() {
 	messages, err := c.as("ingrid").Latest(c.ctx, "#support-approvals", 6)
 	c.ok(err)
@@ -308,14 +309,14 @@ func (c *chaos) rest() {
 	c.mu.Lock()
 	c.fates = nil
 	c.mu.Unlock()
-	c.pass(15 * time.Minute) // longer than any delivery is delayed, and than any request lives
+	c.pass(15 * time.Minute) // longer than the delay of any delivery, and the lifetime of any request
 	c.within(10*time.Minute, "everything is done and shown", c.idle)
-	c.asks() // its card shows the bot that the channel is back, even if the event was lost
+	c.asks() // by posting the card, the bot learns that it can use the channel, even if the event was lost
 	c.pass(10 * time.Minute)
 	c.within(10*time.Minute, "everything is done and shown", c.idle)
 }
 
-// settle compares the final state with the model.
+// settle compares the final state with chaosAccount.
 func (c *chaos) settle() {
 	account := c.fold()
 	wrong := 0

@@ -84,7 +84,6 @@ var clientResumeTask = task[string]{"client resume", false, func(ctx context.Con
 // tokenPrefix begins every token, so that people and scanners of secrets recognise it.
 const tokenPrefix = "cs_"
 
-// newToken returns a random token.
 func newToken() string {
 	var b [32]byte
 	rand.Read(b[:]) // crypto/rand never fails

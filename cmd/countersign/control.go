@@ -27,7 +27,8 @@ type controlServer struct {
 	log      *slog.Logger
 }
 
-// maxLong is the maximum number of concurrent long tasks. More tasks wait, because the bot's own work goes first.
+// maxLong is the maximum number of concurrent long tasks. Further long tasks wait, so that they do not slow down the
+// bot's own work.
 const maxLong = 4
 
 func newControlServer(path string, audit config.Audit, s store.Store, wf *workflow.Workflow, log *slog.Logger) *controlServer {
@@ -80,8 +81,8 @@ func (r *controlServer) attend(ctx context.Context, uid int, c control.Call) err
 	return all[i].handle(ctx, w, c.Options)
 }
 
-// holds reports whether the bot's store belongs to a path. The result is true if the bot's open file is at this path,
-// or was there before somebody moved it away.
+// The method holds reports whether a path names the bot's store. The result is true if the bot's open file is at this
+// path, or was at this path before somebody moved the file away.
 func (r *controlServer) holds(path string) bool {
 	s, ok := r.store.(interface{ Holds(path string) bool })
 	if !ok {
@@ -128,5 +129,4 @@ func openControl(path string, log *slog.Logger) (*control.Listener, error) {
 	return l, nil
 }
 
-// version returns the version of this program.
 func version() string { return cli.ThisBuild().Version }

@@ -37,7 +37,7 @@ agents:
   support: {channels: ["#support"], prompt: Help., tools: ["*"]}
 `
 
-// commands runs the program in a directory, with the environment of the bot there.
+// commands runs the program in a directory, with the environment of the bot in that directory.
 type commands struct {
 	*testing.T
 	dir string
@@ -61,7 +61,8 @@ func (c commands) run(args ...string) (code int, stdout, stderr string) {
 	return cmd.ProcessState.ExitCode(), out.String(), complaints.String()
 }
 
-// does runs the program, which must succeed, and returns the expression's first group in its output.
+// The method does runs the program, and fails the test if the program fails. It matches the output with a regular
+// expression, and returns the expression's first group.
 func (c commands) does(pattern string, args ...string) string {
 	c.Helper()
 	code, stdout, stderr := c.run(args...)
@@ -73,7 +74,7 @@ func (c commands) does(pattern string, args ...string) string {
 }
 
 // While Slack is down, the operator decides at the command line, and the call runs. When Slack is back, the card shows
-// the decision, and everybody concerned is told.
+// the decision, and the bot notifies the approvers and the requester.
 func TestDecideWhileSlackIsDown(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "workspace.json")
@@ -113,7 +114,8 @@ func TestDecideWhileSlackIsDown(t *testing.T) {
 	}
 }
 
-// The bot is killed during a task. The command then says that the outcome is unknown, and leaves no partial file.
+// The bot is killed during a task. The operator's command then says that the outcome is unknown, and leaves no partial
+// file.
 func TestKilledDuringATask(t *testing.T) {
 	t.Parallel()
 	p := openProcessHarness(t)
@@ -144,7 +146,7 @@ func TestKilledDuringATask(t *testing.T) {
 		t.Errorf("after %d bytes more: %v: %s", len(rest), err, complaints.String())
 	}
 	c := commands{t, p.dir, p.env}
-	c.does(`(the history is whole)`, "audit", "verify") // nobody holds the store, and nobody listens on the socket that the bot left
+	c.does(`(the history is whole)`, "audit", "verify") // no process has locked the store, and no process listens on the bot's socket
 	again, _ := p.serve()
 	again.says(`(connected to Slack)`)
 	c.does(`(Nothing waits)`, "pending")
@@ -190,8 +192,8 @@ func withSocket(t *testing.T) (*demoHarness, func(task string, options any, out 
 	}
 }
 
-// 64 operators act simultaneously while people use the bot. The bot serves all operators. If several operators decide
-// the same call, exactly one succeeds.
+// While people use the bot, 64 operators run commands simultaneously. All commands are served. If several operators
+// decide the same call, exactly one succeeds.
 func TestManyOperators(t *testing.T) {
 	t.Parallel()
 	h, ask := withSocket(t)
@@ -254,8 +256,8 @@ func TestManyOperators(t *testing.T) {
 	}
 }
 
-// If a command has another version, the bot refuses it and gives this reason. The bot runs only commands that it
-// understands completely.
+// If a command comes from another version of the program, the bot refuses the command and gives this reason. The bot
+// also refuses a command with options that the bot can't parse completely.
 func TestOtherVersions(t *testing.T) {
 	_, ask := withSocket(t)
 	for task, options := range map[string]any{
@@ -269,8 +271,8 @@ func TestOtherVersions(t *testing.T) {
 	}
 }
 
-// The demo prints variables at its start. With these variables, the operator's commands work with the demo as they do
-// with serve.
+// The demo prints variables at its start. If the operator sets these variables, the operator's commands work with the
+// demo in the same way as with serve.
 func TestDemoIsOperated(t *testing.T) {
 	t.Parallel()
 	c := commands{T: t, dir: t.TempDir()}

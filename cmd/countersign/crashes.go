@@ -13,13 +13,13 @@ import (
 	"sync"
 )
 
-// crashes is a file beside the store that records the current work of the process. If this process dies, the next
-// process knows which work was in progress. The file is written without syncs, because the system's cache keeps the
-// data of a killed process, and the bot's work can't cause a power loss. The file contains no decisions. If the file is
-// missing, all counts start at zero again.
+// crashes is a file next to the store that records the current work of the process. After a crash, the next process
+// reads from the file which work was in progress. The file is written without syncs. The operating system keeps
+// unsynced data of a killed process. Unsynced data is lost only in a power failure, and the bot's work can't cause a
+// power failure. The file contains no decisions. If the file is missing, all counts start at zero.
 //
-// Each line is an event: "+ KIND REF", work begins; "- KIND REF", work ends; "! KIND REF N", N processes died during
-// it.
+// Each line is an event. "+ KIND REF" means that work begins, and "- KIND REF" means that work ends. "! KIND REF N"
+// means that N processes died during the work.
 type crashes struct {
 	path string
 	log  *slog.Logger
@@ -59,7 +59,7 @@ func openCrashes(path string, log *slog.Logger) *crashes {
 	return c
 }
 
-// read parses lines. The function ignores an incomplete last line.
+// read parses lines. read ignores an incomplete last line.
 func (c *crashes) read(raw []byte) {
 	raw = raw[:bytes.LastIndexByte(raw, '\n')+1]
 	for s := bufio.NewScanner(bytes.NewReader(raw)); s.Scan(); {
@@ -97,7 +97,7 @@ func (c *crashes) count(w atWork, n int) {
 // Begin records that work begins.
 func (c *crashes) Begin(kind, ref string) { c.note('+', atWork{kind, ref}) }
 
-// End records that work has ended. The result does not matter.
+// End records that work has ended. The caller also calls End after failed work.
 func (c *crashes) End(kind, ref string) { c.note('-', atWork{kind, ref}) }
 
 // Count returns how many processes died during the work.
@@ -107,7 +107,7 @@ func (c *crashes) Count(kind, ref string) int {
 	return c.died[atWork{kind, ref}]
 }
 
-// Forget resets the count.
+// Forget sets the count of the work to zero.
 func (c *crashes) Forget(kind, ref string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -175,7 +175,6 @@ func (c *crashes) note(sign byte, w atWork) {
 	}
 }
 
-// rewrite replaces the file atomically.
 func (c *crashes) rewrite() error {
 	var b bytes.Buffer
 	for _, w := range c.order {
@@ -201,7 +200,7 @@ func (c *crashes) rewrite() error {
 	return err
 }
 
-// complain logs once that recording failed, and stops recording, so that the file does not grow on a full disk.
+// complain logs once that recording failed, and stops recording. Otherwise the file could grow on a full disk.
 func (c *crashes) complain(err error) {
 	c.log.Warn("work in progress can't be noted beside the store; until the next start, a turn that crashes the process is not stopped automatically", "file", c.path, "error", err)
 	if c.file != nil {

@@ -33,7 +33,7 @@ func TestCrashesFile(t *testing.T) {
 		if got := c.Count("think", "t1"); got != life-1 || c.Count("think", odd) != life-1 || c.Count("inbox", "t1") != 0 || c.Count("think", "t9") != 0 {
 			t.Fatalf("in life %d: %d, %d", life, got, c.Count("think", odd))
 		}
-	} // each of them is killed
+	} // each process is killed
 	c := openCrashes(path, log)
 	c.Forget("think", odd)
 	c.Begin("think", "t2")
@@ -44,7 +44,7 @@ func TestCrashesFile(t *testing.T) {
 		t.Errorf("after a stop: %+v", c.died)
 	}
 	c.Begin("think", "t4")
-	for i := range 7_000 { // so much that the file is rewritten during the loop
+	for i := range 7_000 { // so many records that the file is rewritten during the loop
 		c.Begin("inbox", fmt.Sprint(i))
 		c.End("inbox", fmt.Sprint(i))
 	}
@@ -78,7 +78,7 @@ func TestCrashesFile(t *testing.T) {
 	}
 }
 
-// TestCrashesNowhere checks a bot that can't write beside its store. The bot works, and says once which file it can't
+// TestCrashesNowhere checks a bot that can't write beside its store. The bot works, and logs once which file it can't
 // write.
 func TestCrashesNowhere(t *testing.T) {
 	var said strings.Builder
@@ -91,7 +91,7 @@ func TestCrashesNowhere(t *testing.T) {
 	}
 }
 
-// dies starts a bot that is killed at a point.
+// dies starts a bot that is killed at a given point of its work.
 func (c *killHarness) dies(point string) {
 	c.Helper()
 	bot := c.start(c.Context(), killPoint{point, 1})
@@ -103,8 +103,8 @@ func (c *killHarness) dies(point string) {
 	c.killed(bot)
 }
 
-// TestTurnThatKills checks that a turn is stopped, and its people are told, if two processes died while it was in
-// progress. When people try the turn again, the count starts at 0. An orderly stop does not count.
+// TestTurnThatKills checks a turn during which two processes died. The bot stops the turn, and tells the people in the
+// conversation. When people try the turn again, the count starts at 0. An orderly stop does not count.
 func TestTurnThatKills(t *testing.T) {
 	t.Parallel()
 	c := openKillHarness(t, 2)
@@ -134,8 +134,8 @@ func TestTurnThatKills(t *testing.T) {
 	}
 }
 
-// TestClickThatKills checks a click that kills the process. The click is tried five times, and is then set aside with a
-// record. The person who clicked is told, and the request waits as before.
+// TestClickThatKills checks a click that kills the process. The bot tries the click five times, and then sets the click
+// aside and records the failure. The bot tells the person who clicked. The request stays pending.
 func TestClickThatKills(t *testing.T) {
 	t.Parallel()
 	c := openKillHarness(t, 2)

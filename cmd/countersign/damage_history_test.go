@@ -48,7 +48,8 @@ func threeChains(t *testing.T) (path string) {
 	return path
 }
 
-// flip changes one byte of some records of the history, given as CHAIN/SEQ, and keeps the checksums.
+// flip changes one byte in each of the given records of the history. A record is given as CHAIN/SEQ. The checksums in
+// the file stay valid.
 func flip(t *testing.T, path string, records ...string) {
 	t.Helper()
 	raw, err := bbolt.Open(path, 0o600, &bbolt.Options{FreelistType: bbolt.FreelistMapType})
@@ -167,7 +168,8 @@ func TestDamagedRecordOfTheHistory(t *testing.T) {
 	}
 }
 
-// The record after a damaged record is compared with the journal. Therefore a forged record in that position is found.
+// Verification compares the record after a damaged record with the journal. Therefore verification finds a forged
+// record in that position.
 func TestFollowerOfADamagedRecord(t *testing.T) {
 	path := threeChains(t)
 	raw, err := bbolt.Open(path, 0o600, &bbolt.Options{FreelistType: bbolt.FreelistMapType})
@@ -212,7 +214,7 @@ func containsAll(text string, all []string) bool {
 	return !slices.ContainsFunc(all, func(part string) bool { return !strings.Contains(text, part) })
 }
 
-// Reports on the history skip a damaged record, and name the skipped records at the end.
+// Reports on the history skip a damaged record, and list the skipped records at the end.
 func TestReportsGoPastADamagedRecord(t *testing.T) {
 	path := threeChains(t)
 	flip(t, path, "req_B/2")

@@ -17,9 +17,9 @@ import (
 )
 
 // TestDatabaseRefuses starts the bot with databases that the bot can't use. The bot says what to do, and ends with the
-// documented exit code. In the second part, the database of a running bot has no free connection, becomes a standby,
-// and gets a full disk. Each time, the bot acknowledges nothing, and /readyz says why. A second bot does not start.
-// When the database works again, the running bot continues by itself.
+// documented exit code. In the second part, a bot is running, and its database gets three faults in turn. The database
+// has no free connection, becomes a standby, and has a full disk. During each fault, the bot acknowledges nothing, and
+// /readyz says why. A second bot does not start. When the database works again, the running bot continues by itself.
 func TestDatabaseRefuses(t *testing.T) {
 	t.Parallel()
 	server, err := pgserver.Start(pgserver.Find(t), "fsync=off", "wal_level=replica")
@@ -88,7 +88,7 @@ CREATE DATABASE latin OWNER bot ENCODING LATIN1 LOCALE 'C' TEMPLATE template0`))
 		t.Log(name)
 		on(c.address)
 		refuses(c.code, c.words, "serve")
-		if name != "may make nothing" { // only serve makes tables
+		if name != "may make nothing" { // only serve creates tables
 			refuses(c.code, c.words, "pending")
 		}
 	}
@@ -152,7 +152,7 @@ CREATE DATABASE latin OWNER bot ENCODING LATIN1 LOCALE 'C' TEMPLATE template0`))
 	}
 }
 
-// awaits waits until a condition is true.
+// The method awaits waits until a condition is true.
 func (m *moving) awaits(what string, is func() bool) {
 	m.Helper()
 	for end := time.Now().Add(2 * patience); !is(); time.Sleep(20 * time.Millisecond) {
@@ -172,8 +172,7 @@ func (m *moving) untilSays(words string) {
 	})
 }
 
-// refusedLong sends large deliveries until the bot does not acknowledge them, because the store has no free space for
-// them.
+// refusedLong sends large deliveries until the store has no free space and the bot acknowledges no more of them.
 func (m *moving) refusedLong() {
 	m.Helper()
 	m.awaits("a delivery to be refused", func() bool {

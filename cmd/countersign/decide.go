@@ -18,16 +18,15 @@ import (
 	"countersign/store"
 )
 
-// The minimum and the displayed length of a digest's prefix, in hex digits: 12 digits are 48 bits, and 16 are 64.
+// leastDigest is the minimum length of a digest's prefix, and shownDigest is the displayed length. Both are in hex
+// digits: 12 digits are 48 bits, and 16 digits are 64 bits.
 const (
 	leastDigest = 12
 	shownDigest = 16
 )
 
-// maxReason limits the length of an operator's reason.
 const maxReason = 3000
 
-// operatorDecision is a decision of an operator.
 type operatorDecision struct {
 	Request string `json:"request"`
 	Approve bool   `json:"approve"`
@@ -101,8 +100,7 @@ func checkReason(reason *string) error {
 	return nil
 }
 
-// confirmed shows the whole request and asks for confirmation. The function returns the digest of the displayed
-// arguments.
+// confirmed shows the whole request and asks for confirmation. confirmed returns the digest of the displayed arguments.
 func confirmed(cmd *cobra.Command, request string) (digest string, err error) {
 	found, _, err := askPending(cmd.Context(), request)
 	if err != nil {
@@ -163,7 +161,8 @@ var decideTask = task[operatorDecision]{"decide", false, func(ctx context.Contex
 	return nil
 }}
 
-// wholeDigest returns the digest of a request's current arguments, if it starts with the prefix that the operator gave.
+// wholeDigest returns the digest of a request's current arguments, if this digest starts with the prefix that the
+// operator gave.
 func wholeDigest(ctx context.Context, s store.Store, o operatorDecision) (digest string, err error) {
 	err = s.View(ctx, func(r store.Reader) error {
 		req, err := r.Request(o.Request)
@@ -181,7 +180,7 @@ func wholeDigest(ctx context.Context, s store.Store, o operatorDecision) (digest
 	return digest, nil
 }
 
-// notDecided explains to an operator why nothing was decided.
+// notDecided explains to the operator why the bot recorded no decision.
 func notDecided(err error, id string) error {
 	id = visible.Line(id)
 	var denied *approvers.Denied

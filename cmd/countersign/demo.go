@@ -35,7 +35,6 @@ var demoPolicy []byte
 //go:embed exercise.txt
 var exercise string
 
-// demoOptions are the flags of countersign demo.
 type demoOptions struct {
 	addr      string
 	data      string
@@ -74,7 +73,7 @@ writes into a bot's store. Tables are made in an empty database. COUNTERSIGN_STO
 				o.play = args[0]
 			}
 			if o.play != "" && !cmd.Flags().Changed("addr") {
-				o.addr = "127.0.0.1:0" // nobody needs to know the port
+				o.addr = "127.0.0.1:0" // the port does not matter
 			}
 			if t := config.Transport(o.transport); t != config.SocketMode && t != config.HTTPMode {
 				return cli.Misused("--transport %s is not known; write socket or http", o.transport)
@@ -176,7 +175,7 @@ func perform(ctx context.Context, s setup, st demoEnv, o demoOptions, out io.Wri
 	if l, err := openControl(config.ControlBeside(st.at.Path), s.log); err != nil {
 		s.log.Warn("the operator's commands don't reach this demo: choose another directory with --data", "why", err)
 	} else if s.control = l; l != nil {
-		defer func() { _ = l.Close() }() // it is closed already, unless nothing was served
+		defer func() { _ = l.Close() }() // needed only if nothing was served; otherwise l is already closed
 	}
 	if len(s.tools.Policy().Clients) > 0 {
 		l, err := listen("the gateway", "COUNTERSIGN_GATEWAY_ADDR", cmp.Or(st.gatewayAddr, "127.0.0.1:0"))
@@ -227,7 +226,7 @@ func connected(ctx context.Context, p parts) error {
 	return nil
 }
 
-// dataDir returns the demo's data directory: the given one, or a temporary one.
+// dataDir returns the demo's data directory: the given directory, or else a new temporary directory.
 func dataDir(given string) (dir string, remove func(), err error) {
 	if given != "" {
 		if err := os.MkdirAll(given, 0o700); err != nil {
@@ -242,7 +241,8 @@ func dataDir(given string) (dir string, remove func(), err error) {
 	return dir, func() { os.RemoveAll(dir) }, nil
 }
 
-// demoPolicies holds the policy of the file, or the demo's own.
+// demoPolicies returns the policy in the file at the path. If the path is empty, demoPolicies returns the demo's own
+// policy.
 func demoPolicies(path string, tools *catalog.Catalog, log *slog.Logger) (*policyfile.Source, error) {
 	if path != "" {
 		return policyfile.Open(path, tools, log)
@@ -313,7 +313,7 @@ func announce(out io.Writer, st demoEnv, s setup, o demoOptions) {
 	}
 }
 
-// announceGateway prints how another agent can ask for a call.
+// announceGateway prints how another agent can request a call.
 func announceGateway(out io.Writer, s setup) {
 	fmt.Fprintf(out, "\nOther agents ask at http://%s. As the demo's CI bot, in another terminal:\n", s.gateway.Addr())
 	if c, ok := s.tools.Policy().ClientOf(demoClientToken); ok {
@@ -332,9 +332,9 @@ Then become Teo, and approve it. The answer says what %s may do. MCP clients cal
 // on this machine.
 const demoClientToken = "cs_demo"
 
-// suggestion returns a call of one of the policy's own tools, in the syntax of the scripted model. The function prefers
-// a named tool whose calls wait for approval. The suggestion is empty if the policy has no tools of its own, or if none
-// of them is known yet.
+// suggestion returns a call in the syntax of the scripted model. The tool is from one of the policy's own sources.
+// suggestion prefers a tool that the policy lists by its exact name, and whose calls wait for approval. The result is
+// empty if the policy has no sources of its own, or if none of their tools is registered.
 func suggestion(tools *catalog.Catalog, policy *approvers.Policy) string {
 	first := ""
 	for _, t := range tools.All() {
@@ -376,6 +376,6 @@ func openBrowser(url string) {
 	}
 	cmd := exec.Command(name, args...)
 	if cmd.Start() == nil {
-		go func() { _ = cmd.Wait() }() // reaps it
+		go func() { _ = cmd.Wait() }() // reaps the process
 	}
 }

@@ -38,7 +38,8 @@ type demoEnv struct {
 	l        net.Listener
 	model    agent.Model
 	listener *demoListener // nil: Socket Mode
-	// gatewayAddr is where other agents' requests come in; empty: at a free port
+	// gatewayAddr is the address at which the gateway accepts requests of other agents. If it is empty, the gateway
+	// uses a free port.
 	gatewayAddr string
 }
 
@@ -69,7 +70,7 @@ func openDemoEnv(ctx context.Context, dir string, o demoOptions, env config.Env,
 	if err != nil {
 		return st, errors.Join(err, st.store.Close())
 	}
-	if st.at.Backend != config.Postgres || o.data != "" { // a key that is not kept can't continue the history in a database
+	if st.at.Backend != config.Postgres || o.data != "" { // a later demo needs the same key to continue the history in a database
 		if st.seal, err = openSealing(ctx, beside, st.store, log); err != nil {
 			return st, errors.Join(err, st.store.Close())
 		}
@@ -97,7 +98,7 @@ func openDemoEnv(ctx context.Context, dir string, o demoOptions, env config.Env,
 	return st, nil
 }
 
-// demoStoreAt returns where the demo's store is: at the given address, or in the data directory.
+// demoStoreAt returns the location of the demo's store: the given address, or else a file in the data directory.
 func demoStoreAt(dir, address string) (config.Store, error) {
 	if address == "" {
 		return config.Store{Backend: config.Bolt, Path: filepath.Join(dir, "countersign.db")}, nil
@@ -112,8 +113,9 @@ func demoStoreAt(dir, address string) (config.Store, error) {
 	return at, nil
 }
 
-// openDemoStore opens the demo's store, and makes it if there is none. If the user chose the store, it must be empty or
-// belong to a demo. The store then gets a mark by which later demos and serve recognise it.
+// openDemoStore opens the demo's store, or creates the store if it does not exist. If the user chose the store, the
+// store must be empty or belong to a demo. openDemoStore then marks the store as a demo's store. Later demos and the
+// command serve check this mark.
 func openDemoStore(ctx context.Context, at config.Store, chosen bool, heads string) (openedStore, error) {
 	var db openedStore
 	var err error
@@ -140,8 +142,8 @@ func openDemoStore(ctx context.Context, at config.Store, chosen bool, heads stri
 	return db, nil
 }
 
-// openDemoDatabase opens a database and holds it alone. A database of a bot is refused before it is held, so that the
-// bot is not disturbed.
+// openDemoDatabase opens a database and takes its exclusive lock. If the database belongs to a bot, openDemoDatabase
+// returns an error before it takes the lock. Therefore the bot is not disturbed.
 func openDemoDatabase(ctx context.Context, at config.Store) (openedStore, error) {
 	db, err := postgres.Open(ctx, at.URL.Reveal(), postgres.Options{Create: true})
 	if err != nil {
@@ -200,7 +202,7 @@ func shopCatalog(s *shop.Shop, url string) catalog.Config {
 	return catalog.Config{Own: []config.Server{server}, OwnTools: known, Version: version()}
 }
 
-// effects maps the sample shop's protection levels to effects.
+// effects maps the effects in the sample shop's code to the effects in package approvers.
 var effects = map[string]approvers.Effect{
 	shop.EffectRead:        approvers.ReadOnly,
 	shop.EffectIdempotent:  approvers.Idempotent,
@@ -213,7 +215,7 @@ func (st demoEnv) close() error {
 	return errors.Join(st.ws.Close(), st.store.Close())
 }
 
-// around serves the demo's services while fn runs.
+// The method around serves the demo's services while fn runs.
 func (st demoEnv) around(ctx context.Context, fn func(context.Context) error) error {
 	mux := http.NewServeMux()
 	mux.Handle("/v1/", scriptedmodel.New(scriptedmodel.Config{Now: st.now}))
@@ -231,7 +233,7 @@ func (st demoEnv) around(ctx context.Context, fn func(context.Context) error) er
 // demoListener is the demo bot's address for the workspace's HTTP requests. A restarted bot uses the same address.
 type demoListener struct {
 	addr  string
-	first net.Listener // until it is first used
+	first net.Listener // nil after its first use
 }
 
 func openDemoListener() (*demoListener, error) {

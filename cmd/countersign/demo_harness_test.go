@@ -25,12 +25,12 @@ type demoHarness struct {
 	ctx   context.Context // until the test ends
 }
 
-// usualTransport is the transport of tests that don't choose one. With COUNTERSIGN_TRANSPORT=http, this is HTTP for
-// scenarios, demo harnesses and tests in faked time.
+// usualTransport is the transport of tests that don't choose one. With COUNTERSIGN_TRANSPORT=http, the transport is
+// HTTP for scenarios, demo harnesses and tests in faked time.
 func usualTransport() string { return os.Getenv("COUNTERSIGN_TRANSPORT") }
 
-// openDemoHarness starts everything with its files in dir, and stops it when the test ends. change may change the bot's
-// configuration.
+// openDemoHarness starts the whole demo with its files in dir, and stops the demo when the test ends. The function
+// change may change the bot's configuration.
 func openDemoHarness(t *testing.T, dir string, change func(*setup)) *demoHarness {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
@@ -82,7 +82,7 @@ func openDemoHarness(t *testing.T, dir string, change func(*setup)) *demoHarness
 	return h
 }
 
-// down stops the bot, lets time pass without a bot, and starts a new bot on the same store.
+// The method down stops the bot, lets time pass without a bot, and starts a new bot on the same store.
 func (h *demoHarness) down(d time.Duration) {
 	h.Helper()
 	if err := h.bot.end(); err != nil {
@@ -99,14 +99,15 @@ func (h *demoHarness) watcher(user string) watcher {
 	return watcher{h.T, workspaceclient.Client{Base: h.base, User: user}}
 }
 
-// within limits how long one step of a test may take. Only a failure reaches the limit.
+// The context of within limits how long one step of a test may take. Only a failure reaches the limit.
 func within(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// calls lists the tool calls of the conversation whose thread starts at ts in #support, in the order of its turns.
+// The method calls lists the tool calls of the conversation whose thread starts at ts in #support, in the order of its
+// turns.
 func (h *demoHarness) calls(ts string) (out []store.Call, err error) {
 	err = h.store.View(h.Context(), func(r store.Reader) error {
 		out = nil

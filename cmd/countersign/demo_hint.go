@@ -14,7 +14,7 @@ import (
 	"countersign/internal/demo/workspace"
 )
 
-// ownHint returns the page's introduction to a policy file other than the demo's.
+// ownHint returns the introduction that the page shows for the user's own policy file.
 func ownHint(path string, tools *catalog.Catalog) (hint workspace.SeedHint, err error) {
 	file, err := check.Read(path)
 	if err != nil {
@@ -34,7 +34,7 @@ func ownHint(path string, tools *catalog.Catalog) (hint workspace.SeedHint, err 
 // suggestCalls returns an introduction with calls of the policy's tools. The introduction is empty if none of the tools
 // can be called.
 func suggestCalls(p *approvers.Policy, known []check.Tool) workspace.SeedHint {
-	var alone, waiting string // the first tool that runs without asking, and the first that waits
+	var alone, waiting string // the first tool that runs without approval, and the first tool that waits for approval
 	var role string
 	for _, t := range p.Tools {
 		example, ok := exampleCall(t.Name, known)

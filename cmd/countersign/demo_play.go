@@ -15,7 +15,7 @@ import (
 	"countersign/store"
 )
 
-// playedBot lets a scenario control the demo: it sets the clock, and stops and starts the bot.
+// playedBot lets a scenario control the demo. playedBot sets the clock, and stops and starts the bot.
 type playedBot struct {
 	setup       setup
 	env         demoEnv
@@ -31,7 +31,7 @@ func (b *playedBot) WorkspaceURL() string { return b.env.base }
 
 func (b *playedBot) Settled(ctx context.Context) (settled, paused bool, err error) {
 	sent, all := b.env.ws.Delivered()
-	if !all || !(bot.Reception{Bot: b.bot.bot}).Recorded() { // else a step of the clock would lengthen the gap
+	if !all || !(bot.Reception{Bot: b.bot.bot}).Recorded() { // otherwise, an advance of the clock would lengthen the gap
 		return false, false, nil
 	}
 	idle, err := b.bot.workflow.Idle(ctx)
@@ -114,13 +114,13 @@ func (b *playedBot) Ended() <-chan struct{} { return b.bot.done }
 
 func (b *playedBot) Err() error { return b.bot.err }
 
-// interruptedRun stops the bot during a tool's run, so that the next bot does not know the outcome.
+// interruptedRun stops the bot during a tool's run, so that the outcome of the run is unknown to the next bot.
 type interruptedRun struct {
 	mu    sync.Mutex
 	tool  string // empty: none
 	acted bool   // stop after the tool has acted, rather than before
 	stop  func()
-	done  bool // the bot has stopped, and no other one has started
+	done  bool // the bot has stopped, and no other bot has started
 }
 
 func (c *interruptedRun) arm(tool string, acted bool, stop func()) {
@@ -151,7 +151,8 @@ func (c *interruptedRun) between(t *agent.Tool) {
 	}
 }
 
-// takes reports whether this run of a tool is the one to interrupt, and whether the tool acts before the interruption.
+// The method takes reports whether this run of a tool is the one to interrupt, and whether the tool acts before the
+// interruption.
 func (c *interruptedRun) takes(tool string) (cut, acted bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -162,7 +163,7 @@ func (c *interruptedRun) takes(tool string) (cut, acted bool) {
 	return true, c.acted
 }
 
-// again makes the next run of the tool the interrupted one, because the current run did not count.
+// The method again requests that the next run of the tool is interrupted, because the current run returned an error.
 func (c *interruptedRun) again(tool string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -188,11 +189,10 @@ type clock struct{ off atomic.Int64 }
 
 func (c *clock) now() time.Time { return time.Now().Add(time.Duration(c.off.Load())) }
 
-// set sets the clock.
 func (c *clock) set(t time.Time) { c.off.Store(int64(time.Until(t))) }
 
-// reach advances the clock to a time. A time that has already passed is ignored. If the clock went back, events that
-// were just recorded could be in the clock's future, and the scenario would not wait for them.
+// reach advances the clock to a time. A time that has already passed is ignored. The clock must not go back, because
+// the events that were just recorded would then have times in the future. The scenario would not wait for these events.
 func (c *clock) reach(t time.Time) {
 	if t.After(c.now()) {
 		c.set(t)

@@ -6,7 +6,7 @@ import (
 )
 
 // The demo with a user's own policy suggests a call that can be made under this policy. If there are several such
-// calls, it suggests one that waits for approval.
+// calls, the demo suggests a call that waits for approval.
 func TestSuggestion(t *testing.T) {
 	t.Parallel()
 	const look = `http:
@@ -23,7 +23,7 @@ func TestSuggestion(t *testing.T) {
 			t.Errorf("%q, want %q, of\n%s", got, want, policy)
 		}
 	}
-	c, begin := openCatalog(t, fmt.Sprintf(crmEntry, openToolServer(t, "send"))) // what nobody pinned can't be called
+	c, begin := openCatalog(t, fmt.Sprintf(crmEntry, openToolServer(t, "send"))) // a tool without a pin can't be called
 	begin()
 	if got := suggestion(c, c.Policy()); got != "" {
 		t.Errorf("of what is blocked: %q", got)

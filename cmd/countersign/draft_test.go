@@ -15,7 +15,7 @@ import (
 // slowly is a model that writes a paragraph every two seconds. The fields say how the model's answer ends.
 type slowly struct {
 	paragraphs []string
-	breaks     atomic.Bool // the answer is cut off instead of ending, and the model is down from then on
+	breaks     atomic.Bool // the answer is cut off before its end, and the model is then down
 	asked      atomic.Int64
 }
 
@@ -58,7 +58,7 @@ func (s *slowly) handler(h http.Handler) http.Handler {
 	})
 }
 
-// replies lists the bot's messages in a thread, as text.
+// replies lists the texts of the bot's messages in a thread.
 func (b *synctestHarness) replies(thread string) (out []string) {
 	b.Helper()
 	messages, err := b.as("sam").Messages(b.ctx, "#support", thread)
@@ -71,8 +71,8 @@ func (b *synctestHarness) replies(thread string) (out []string) {
 	return out
 }
 
-// Different things happen to the draft while the model writes. In the end, the thread always has one message with the
-// whole answer, and no open stream.
+// In each case, something else happens to the draft while the model writes. In the end, the thread always has one
+// message with the whole answer, and no open stream.
 func TestDrafts(t *testing.T) {
 	t.Parallel()
 	story := []string{"# A story", "It was **once**.", "- one\n- two <!channel>", "```\ncode\n\nmore code\n```", "| a | b |\n|---|---|\n| 1 | 2 |", "It was over at [last](https://example.com/x)."}
@@ -91,7 +91,7 @@ func TestDrafts(t *testing.T) {
 		name    string
 		fate    func(*synctestHarness) func(apiCall) callFate
 		appends int // minimum number of calls of chat.appendStream
-		updates int // and of chat.update
+		updates int // minimum number of calls of chat.update
 	}{
 		{"all goes well", nil, 3, 1},
 		{"streams are refused", nth("chat.startStream", 0, callUnknown), 0, 2},
@@ -163,7 +163,7 @@ func TestDrafts(t *testing.T) {
 	}
 }
 
-// TestDraftOfManyBlocks: if a model writes more than one message can hold, the draft shows the part that fits. In the
+// TestDraftOfManyBlocks: if a model's answer is too long for one message, the draft shows the part that fits. In the
 // end, Slack shows the whole answer.
 func TestDraftOfManyBlocks(t *testing.T) {
 	var lines []string
@@ -172,8 +172,8 @@ func TestDraftOfManyBlocks(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		first string        // the first paragraph: one half is sent in one piece, the other half later
-		at    time.Duration // then the draft is there
-		has   string        // the draft
+		at    time.Duration // time at which Slack shows the draft
+		has   string        // the text of the draft
 	}{
 		"paragraphs":       {strings.Join(lines, "\n\n"), 1900 * time.Millisecond, "Line 44 of it."},
 		"one long listing": {"```\nLine 20 of it.\n" + strings.Repeat("x", 10_000) + "\n```\n\n" + strings.Repeat("And so on.\n\n", 1000), 7 * time.Second, "Line 20 of it."},
@@ -204,7 +204,8 @@ func TestDraftOfManyBlocks(t *testing.T) {
 	}
 }
 
-// If a person stops the agent while it writes, the text up to then stays, with the person's name.
+// If a person stops the agent while it writes, the thread keeps the text that was written before. The message names the
+// person.
 func TestDraftThatIsStopped(t *testing.T) {
 	model := &slowly{paragraphs: []string{"One.", "Two.", "Three.", "Four.", "Five.", "Six."}}
 	inFakedTime(t, func(b *synctestHarness) { b.instead = model.handler }, func(b *synctestHarness) {
@@ -225,7 +226,8 @@ func TestDraftThatIsStopped(t *testing.T) {
 	})
 }
 
-// If a model's answer is cut off at each attempt, the text up to then stays, with a sentence that explains the end.
+// If a model's answer is cut off at each attempt, the thread keeps the text that was received before. A sentence
+// explains why the text ends.
 func TestDraftThatBreaksOff(t *testing.T) {
 	model := &slowly{paragraphs: []string{"One.", "Two.", "Three.", "Four."}}
 	model.breaks.Store(true)

@@ -22,7 +22,7 @@ import (
 	"countersign/internal/demo/workspaceclient"
 )
 
-// outsideShop is the sample shop as an external server, whose tools change while it runs.
+// outsideShop runs the sample shop as an external server. The tools of this server change while the server runs.
 type outsideShop struct {
 	*httptest.Server
 	mcp   *mcp.Server
@@ -58,9 +58,9 @@ func (s *outsideShop) describe(name, description string) {
 	})
 }
 
-// While a request waits, the server changes the tool's definition. The card says that the call is void and why, the
-// agent tells the requester, the old button has no effect, a new call is refused, and the operator can read the
-// changes. After the operator has pinned the tool, new calls work again.
+// While a request waits, the server changes the tool's definition. The card says that the call is void, and gives the
+// reason. The agent tells the requester. The old button has no effect, and the bot refuses a new call. The operator can
+// read the changes. After the operator has pinned the tool, new calls work again.
 func TestDriftThroughTheWholeProduct(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "countersign.yaml")
@@ -132,7 +132,7 @@ func TestDriftThroughTheWholeProduct(t *testing.T) {
 		t.Fatal(said)
 	}
 	hangup <- syscall.SIGHUP
-	hangup <- syscall.SIGHUP // sent again, because this one is received only after the first was handled
+	hangup <- syscall.SIGHUP // the second signal is received only after the first one was handled
 	third := sam.says("#support", "", "@Countersign refund 10 USD of order ORD-131, the box was damaged")
 	teo.clicks("countersign", "", "Approve", "Refund of $10.00 for order ORD-131")
 	sam.sees("#support", third, "I refunded $10.00")

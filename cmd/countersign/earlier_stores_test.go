@@ -16,8 +16,9 @@ import (
 	"countersign/store"
 )
 
-// A store of an earlier version can be opened, and its work continues. Each archive holds the files of a demo. In this
-// demo, a refund was approved and done, an e-mail was interrupted while it was sent, and another refund waits.
+// The bot can open a store of an earlier version, and continues the work in the store. Each archive holds the files of
+// a demo. In this demo, a refund was approved and done, an e-mail was interrupted while it was sent, and another refund
+// waits.
 func TestStoresOfEarlierPrograms(t *testing.T) {
 	archives, err := filepath.Glob("testdata/stores/*.tar.gz") // each archive is named after the commit of the program that wrote it
 	if err != nil || len(archives) == 0 {
@@ -29,7 +30,7 @@ func TestStoresOfEarlierPrograms(t *testing.T) {
 			unpack(t, archive, dir)
 			var out bytes.Buffer
 			// The first lines of the transcript depend on what the earlier program had shown when it stopped. The end
-			// of the transcript does not.
+			// of the transcript is always the same.
 			if err := demo(t.Context(), demoOptions{addr: "127.0.0.1:0", data: dir, play: "testdata/stores/goes-on.txt", noBrowser: true}, &out); err != nil && !strings.Contains(err.Error(), "differ from what was expected") {
 				t.Fatalf("%v\n%s", err, out.String())
 			}

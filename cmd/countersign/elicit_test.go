@@ -39,7 +39,7 @@ func booking(f agent.Form) agent.Tool {
 	}}
 }
 
-// elicitation returns the question of a thread's run, with the message that shows it.
+// elicitation returns the question of the run in a thread, and the message that shows the question.
 func (b *synctestHarness) elicitation(thread string) (q approvers.Elicitation, m workspaceclient.Message) {
 	b.Helper()
 	b.view(func(r store.Reader) error {
@@ -79,7 +79,7 @@ func (b *synctestHarness) elicitation(thread string) (q approvers.Elicitation, m
 	return q, m
 }
 
-// elicited waits until a thread shows its run's question.
+// elicited waits until a thread shows the question of the thread's run.
 func (b *synctestHarness) elicited(thread string) (q approvers.Elicitation, m workspaceclient.Message) {
 	b.Helper()
 	b.within(time.Minute, "it asks", func() bool {
@@ -192,8 +192,8 @@ func (b *synctestHarness) isTold(thread, words string) bool {
 
 var errTwice = errors.New("twice")
 
-// Different things happen to a question. In each case, nobody else can answer it, and it ends in one of the defined
-// states.
+// In each case, something else happens to a question. Nobody except the requester can answer the question, and the
+// question ends in one of the defined states.
 func TestEndsOfAQuestion(t *testing.T) {
 	t.Parallel()
 	form := agent.Form{From: "the server travel", Text: "Where to?", Schema: json.RawMessage(tripForm)}
@@ -202,7 +202,7 @@ func TestEndsOfAQuestion(t *testing.T) {
 		form agent.Form
 		do   func(b *synctestHarness, thread string, m workspaceclient.Message)
 		told string // to the model
-		says string // where it was asked
+		says string // text in the thread of the question
 		end  approvers.ElicitationState
 	}{
 		"declined": {form, func(b *synctestHarness, _ string, m workspaceclient.Message) {
@@ -299,7 +299,7 @@ func TestEndsOfAQuestion(t *testing.T) {
 	}
 }
 
-// There are sixteen simultaneous answers of different kinds. Exactly one answer counts.
+// Sixteen answers of different kinds arrive simultaneously. Exactly one answer counts.
 func TestManyAnswersAtOnce(t *testing.T) {
 	t.Parallel()
 	form := agent.Form{Text: "Where to?", Schema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}}}`)}

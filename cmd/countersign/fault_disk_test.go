@@ -24,7 +24,7 @@ type diskFault struct {
 	at          string // the kind of pages that the failing call writes; empty: any
 }
 
-// The pages of a store. The first two pages are meta pages, and all other pages have data.
+// A store's file has two kinds of pages. The first two pages are meta pages, and all other pages have data.
 const (
 	dataPages = "data"
 	metaPages = "meta"
@@ -35,14 +35,14 @@ var diskFaults = []diskFault{
 	{"fdatasync", "EIO", dataPages},
 	{"fdatasync", "EIO", metaPages},
 	{"pwrite64", "EIO", ""},
-	{"pwrite64", "EROFS", ""}, // the file system is read-only: a kernel makes a damaged one read-only
+	{"pwrite64", "EROFS", ""}, // the kernel makes a damaged file system read-only
 }
 
-// TestFailingDisk makes the disk fail while a bot uses it. The failure is a sync of data or of a meta page, a write, or
-// every write because the file system is read-only. After such a failure, the contents of the disk are unknown.
-// Therefore the process must stop with code 3 and an error. The process must not have acknowledged a delivery that may
-// not be durable. The store must be intact, and a new process must continue with it. In the end, no work may be lost
-// and no call may have run twice.
+// TestFailingDisk makes the disk fail while a bot uses it. The failing call is a sync of data pages, a sync of a meta
+// page, or a write. In another case, every write fails, because the file system is read-only. After such a failure, the
+// contents of the disk are unknown. Therefore the process must stop with code 3 and an error. The process must not have
+// acknowledged a delivery that may not be durable. The store must be intact, and a new process must continue with it.
+// In the end, no work may be lost and no call may have run twice.
 //
 // Each failure happens once, or COUNTERSIGN_FAULTS times.
 func TestFailingDisk(t *testing.T) {
@@ -64,7 +64,7 @@ func TestFailingDisk(t *testing.T) {
 				if !came {
 					continue
 				}
-				for _, g := range diskFaults { // which pages the failing call writes is random
+				for _, g := range diskFaults { // the failing call writes random pages
 					if g.call == f.call && g.errno == f.errno && (g.at == "" || g.at == at) {
 						happened[g]++
 					}
@@ -76,9 +76,9 @@ func TestFailingDisk(t *testing.T) {
 	t.Logf("stops=%d %v: %s in %s", stops, happened, v, time.Since(began).Round(time.Second))
 }
 
-// diskFails starts the bot, and makes a system call on its store fail. It waits until the bot has stopped because of
-// the failure, and checks the store. diskFails returns the pages of the failed call, or false if the bot made fewer
-// such calls.
+// diskFails starts the bot, and makes a system call on the bot's store fail. diskFails waits until the bot has stopped
+// because of the failure, and then checks the store. The result at is the kind of pages that the failed call wrote. The
+// result came is false if the bot made fewer than nth such calls.
 func (c *killHarness) diskFails(ctx context.Context, strace string, f diskFault, nth int) (at string, came bool) {
 	c.Helper()
 	record := filepath.Join(c.dir, "strace")
@@ -99,7 +99,7 @@ func (c *killHarness) diskFails(ctx context.Context, strace string, f diskFault,
 	if !errors.As(bot.err, &exit) || exit.ExitCode() != cli.ExitFailed {
 		c.Fatalf("after %s %s the bot ended with %v, want code %d (may this user trace processes here?)\n%s", f.call, f.errno, bot.err, cli.ExitFailed, c.tail())
 	}
-	opening := "store: open " + c.conf.Store + ": " // nothing was under way
+	opening := "store: open " + c.conf.Store + ": " // no work was in progress
 	if said := c.tail(); !strings.Contains(said, "start again, and the bot continues from the stored state") && !strings.Contains(said, opening) {
 		c.Errorf("after %s %s the bot does not say what to do:\n%s", f.call, f.errno, said)
 	}
@@ -117,8 +117,8 @@ func (c *killHarness) diskFails(ctx context.Context, strace string, f diskFault,
 	return at, true
 }
 
-// failedAt returns the pages of the failed call in the record of strace. For a failed write, these are its pages. For a
-// failed sync, these are the pages that were last written before. If no call failed, failedAt returns false.
+// failedAt reads the record of strace, and returns the kind of pages that the failed call wrote. If a sync failed, the
+// result is the kind of pages that were written last before the sync. If no call failed, failedAt returns false.
 func failedAt(c *killHarness, record string) (at string, failed bool) {
 	c.Helper()
 	var begun []string // unfinished calls of other threads

@@ -12,8 +12,8 @@ import (
 	"countersign/internal/demo/workspaceclient"
 )
 
-// An answer that is too long for messages is uploaded as one file, even if calls fail. If Slack accepts no files, the
-// whole answer is posted in messages.
+// If an answer is too long for messages, the bot uploads the answer as one file, even if some calls to Slack fail. If
+// Slack accepts no files, the bot posts the whole answer in messages.
 func TestLongAnswerIsAFile(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder

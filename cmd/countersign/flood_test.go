@@ -13,10 +13,10 @@ import (
 	"countersign/cmd/countersign/policyfile"
 )
 
-// TestFloodInSlack lets a client ask for 90 calls at once, whose cards are in one channel. Slack applies its published
-// limits. The card of another client appears after at most a few of these cards, and all cards appear in the end. In
-// the second case, people ask and get answers in the same channel. In the third case, Slack refuses a card because of
-// its limits, so all cards are put off.
+// TestFloodInSlack makes a client request 90 calls at once. The cards of these calls are all in one channel, and Slack
+// applies its published limits. Then another client requests a call. At most a few of the 90 cards appear before this
+// call's card, and all cards appear in the end. In the second case, people also write to the bot and get answers in the
+// same channel. In the third case, Slack refuses a card because of its limits, and the bot delays all cards.
 func TestFloodInSlack(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -10,11 +10,11 @@ import (
 	"sync"
 )
 
-// foreignModel is an independent OpenAI-compatible endpoint. foreignModel shares no code with the scripted model. It
-// differs from the scripted model in these points. The lines of its streams end in CRLF. The endpoint sends comments,
-// and puts no space after "data:". The endpoint reports no usage. It sends a call's arguments in one piece together
-// with the call's name. The finish reason for tool calls is "stop". The endpoint reuses an id, and has no list of
-// models.
+// foreignModel is an independent OpenAI-compatible endpoint. foreignModel shares no code with the scripted model.
+// foreignModel differs from the scripted model in these points. The lines of its streams end in CRLF. The endpoint
+// sends comments, and puts no space after "data:". The endpoint reports no usage. The endpoint sends a call's arguments
+// in one piece together with the call's name. The finish reason for tool calls is "stop". The endpoint reuses an id,
+// and has no list of models.
 type foreignModel struct {
 	mu sync.Mutex
 	no []string // errors in the requests that it got
@@ -96,7 +96,7 @@ func (f *foreignModel) complete(w http.ResponseWriter, r *http.Request) {
 		`{"choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":"stop"}]}`, `{"choices":[]}`)
 }
 
-// send streams events as this server does.
+// send streams events in the format of this endpoint.
 func (f *foreignModel) send(w http.ResponseWriter, ctx context.Context, events ...string) {
 	flush := http.NewResponseController(w)
 	for _, e := range append(events, "[DONE]") {

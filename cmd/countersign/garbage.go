@@ -6,9 +6,10 @@ import (
 	runtimemetrics "runtime/metrics"
 )
 
-// Garbage is collected when the heap has grown by collectAt percent, which saves about a fifth of the CPU time with many
-// decisions. As long as the live heap is small, as it usually is, this costs little memory. If the heap is larger, its
-// garbage is limited to mostGarbage or to the size of the live heap, whichever is larger.
+// The garbage collector runs when the heap has grown by collectAt percent. With many decisions, this setting saves
+// about a fifth of the CPU time. The live heap is usually small, and the setting then costs little memory. If the live
+// heap is large, its garbage is limited. The limit is mostGarbage, in bytes, or the size of the live heap, whichever is
+// larger.
 const (
 	collectAt   = 400
 	mostGarbage = 64 << 20
@@ -25,7 +26,7 @@ func boundGarbage() {
 	}
 	collected = func(struct{}) {
 		runtimemetrics.Read(live)
-		if want := heapGrowth(live[0].Value.Uint64()); want < percent*9/10 || want > percent*11/10 { // setting it stops the program for a moment
+		if want := heapGrowth(live[0].Value.Uint64()); want < percent*9/10 || want > percent*11/10 { // setting the percentage stops the program for a moment
 			percent = want
 			debug.SetGCPercent(percent)
 		}
@@ -34,7 +35,7 @@ func boundGarbage() {
 	next()
 }
 
-// heapGrowth returns by how many percent a heap may grow.
+// heapGrowth returns by how many percent a heap may grow before the garbage collector runs.
 func heapGrowth(live uint64) int {
 	return int(min(max(mostGarbage*100/max(live, 1), 100), collectAt))
 }

@@ -56,7 +56,7 @@ func addressOf(l net.Listener) string {
 	return l.Addr().String()
 }
 
-// limitConnections returns a listener that accepts a connection only while fewer than most are open.
+// limitConnections returns a listener that accepts a connection only while fewer than most connections are open.
 func limitConnections(l net.Listener, most int) net.Listener {
 	return &limitedListener{Listener: l, free: make(chan struct{}, most), closed: make(chan struct{})}
 }
@@ -68,7 +68,7 @@ type limitedListener struct {
 	closed chan struct{}
 }
 
-// Accept waits until a connection may be opened.
+// Accept waits until the number of open connections is below the limit, and then accepts a connection.
 func (l *limitedListener) Accept() (net.Conn, error) {
 	select {
 	case l.free <- struct{}{}:
@@ -83,7 +83,7 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 	return &limitedConn{Conn: c, end: sync.OnceFunc(func() { <-l.free })}, nil
 }
 
-// Close closes the listener. An Accept that waits then returns.
+// Close closes the listener. A waiting call of Accept then returns.
 func (l *limitedListener) Close() error {
 	l.close.Do(func() { close(l.closed) })
 	return l.Listener.Close()
@@ -94,7 +94,7 @@ type limitedConn struct {
 	end func()
 }
 
-// Close closes the connection, so that another connection can be accepted.
+// Close closes the connection. The listener can then accept another connection.
 func (c *limitedConn) Close() error {
 	defer c.end()
 	return c.Conn.Close()

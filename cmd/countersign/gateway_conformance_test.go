@@ -42,11 +42,11 @@ clients:
   suite: {token: "sha256:%s", agent: support, owner: U0100, tools: ["*"]}
 `
 
-// polls records when the suite has polled a task.
+// polls lets a slow tool wait until the suite has polled the task of the tool's call.
 type polls struct {
-	direct atomic.Bool // the latest call does not declare tasks, so nobody will look
+	direct atomic.Bool // the latest call does not declare tasks, so the suite will not poll
 	mu     sync.Mutex
-	next   chan struct{} // closed at the next look
+	next   chan struct{} // closed at the next poll
 }
 
 func (p *polls) looked() {
@@ -65,7 +65,7 @@ func (p *polls) wait(ctx context.Context) {
 	p.mu.Unlock()
 	select {
 	case <-next:
-	case <-time.After(5 * time.Second): // nobody looks
+	case <-time.After(5 * time.Second): // the suite does not poll
 	case <-ctx.Done():
 	}
 }
@@ -78,7 +78,7 @@ func openSuiteServer(t *testing.T, looks *polls) string {
 	add := func(name, schema string, run func(ctx context.Context, args map[string]any) (string, bool)) {
 		server.AddTool(&mcp.Tool{Name: name, Description: name, InputSchema: json.RawMessage(schema)}, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			var args map[string]any
-			_ = json.Unmarshal(r.Params.Arguments, &args) // without arguments there are none
+			_ = json.Unmarshal(r.Params.Arguments, &args) // if there are no arguments, args stays empty
 			text, failed := run(ctx, args)
 			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}, IsError: failed}, nil
 		})

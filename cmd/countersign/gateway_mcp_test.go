@@ -26,23 +26,24 @@ import (
 	"countersign/internal/testkit/npm"
 )
 
-// The keys of _meta in the gateway's results.
+// These are the keys of _meta in the gateway's results.
 const (
 	dispositionKey = "io.modelcontextprotocol/tool-approval-disposition"
 	requestKey     = "countersign/request"
 	ranAtKey       = "countersign/ran_at"
 )
 
-// briefToken is the token of the client brief, whose calls are held for only a second.
+// briefToken is the token of the client brief. The gateway holds a call of this client for only one second.
 const briefToken = "cs_the-token-of-brief"
 
-// withBrief adds the client brief to a policy. In this policy, e-mails are sent even if their caller has left.
+// withBrief adds the client brief to a policy. Under this policy, the bot sends an e-mail even if the caller has
+// disconnected.
 func withBrief(policy string) string {
 	policy = strings.Replace(policy, "send_email:      {risk: high", "send_email:      {when_caller_left: run, risk: high", 1)
 	return policy + fmt.Sprintf("  brief: {token: \"sha256:%s\", agent: support, owner: U0100, tools: [issue_refund, send_email], hold: 1s}\n", tokenHash(briefToken))
 }
 
-// bearer adds a token to requests.
+// bearer adds a token to HTTP requests.
 type bearer string
 
 func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -58,7 +59,7 @@ type mcpClient struct {
 	progress chan string
 }
 
-// openMCP connects with a version of the protocol ("": the latest).
+// openMCP connects with a version of the protocol. The version "" means the latest version.
 func openMCP(t *testing.T, base, token, version string) mcpClient {
 	t.Helper()
 	return connectMCP(t, &mcp.StreamableClientTransport{Endpoint: base + "/mcp", HTTPClient: &http.Client{Transport: bearer(token)}, DisableStandaloneSSE: true}, version)
@@ -94,15 +95,14 @@ func openMCPProcess(t *testing.T, base, token, version string) mcpClient {
 	return connectMCP(t, &mcp.CommandTransport{Command: cmd}, version)
 }
 
-// mcpAnswer is the answer to a call.
 type mcpAnswer struct {
 	*mcp.CallToolResult
 	text string
 	err  error
 }
 
-// wants fails the test if an answer has the wrong disposition or lacks a word. The disposition "" stands for an answer
-// without a result.
+// The method wants fails the test if an answer has the wrong disposition or lacks a word. The disposition "" means that
+// the answer has no result.
 func (c mcpClient) wants(a mcpAnswer, disposition string, words ...string) mcpAnswer {
 	c.Helper()
 	if a.err != nil {
@@ -143,7 +143,7 @@ func (c mcpClient) callIn(ctx context.Context, tool, args string) mcpAnswer {
 
 func (c mcpClient) call(tool, args string) mcpAnswer { return c.callIn(c.Context(), tool, args) }
 
-// does calls one of the gateway's own tools about a request. The call must succeed.
+// The method does calls one of the gateway's own tools about a request. The call must succeed.
 func (c mcpClient) does(tool, args string) {
 	c.Helper()
 	if a := c.call(tool, args); a.err != nil || a.IsError {
@@ -151,14 +151,14 @@ func (c mcpClient) does(tool, args string) {
 	}
 }
 
-// calls makes a call in the background.
+// The method calls makes a call in the background.
 func (c mcpClient) calls(tool, args string) <-chan mcpAnswer {
 	out := make(chan mcpAnswer, 1)
 	go func() { out <- c.call(tool, args) }()
 	return out
 }
 
-// waits waits until the server has said that a call waits.
+// The method waits waits until a progress message of a held call contains a text.
 func (c mcpClient) waits(words string) {
 	c.Helper()
 	over := time.After(patience)
@@ -213,7 +213,7 @@ func TestMCP(t *testing.T) {
 		}
 	}
 
-	// The call is held until somebody decides. The client gets the progress messages that it needs.
+	// The gateway holds the call until somebody decides. In the meantime, the client gets progress messages.
 	for i, c := range []mcpClient{current, older} {
 		args, preview := refundOf(fmt.Sprint(i+1)), fmt.Sprintf("Refund of $%d.00", i+1)
 		answer := c.calls("issue_refund", args)
@@ -234,7 +234,7 @@ func TestMCP(t *testing.T) {
 		}
 	}
 
-	// The client connects through a process. A call that the client interrupts is abandoned, but not withdrawn.
+	// The client connects through a process. If the client interrupts a call, the call is abandoned, but not withdrawn.
 	for i, version := range []string{"", "2025-11-25"} {
 		c := openMCPProcess(t, ci.base, ciToken, version)
 		c.wants(c.call("search_orders", `{"query":"ORD-123"}`), "approved-executed", "ORD-123")
@@ -251,7 +251,7 @@ func TestMCP(t *testing.T) {
 		c.wants(<-answer, "approved-executed", "refund")
 	}
 
-	// The decision takes longer than the client waits. The call does not run while its caller is away.
+	// The decision takes longer than the client waits. The call does not run while the caller is disconnected.
 	late := brief.wants(brief.call("issue_refund", refundOf("3")), "", "has no result yet", "waits for Team Lead", "same arguments", "countersign.result")
 	says, _ := late.StructuredContent.(map[string]any)
 	if says["request"] != late.request() || says["status"] != "pending" {
@@ -267,8 +267,8 @@ func TestMCP(t *testing.T) {
 		t.Errorf("the repetition became %s instead of %s", a.request(), late.request())
 	}
 
-	// The policy says that e-mails are sent even if their caller has left. The caller gets the result later, and only
-	// once.
+	// Under this policy, the bot sends e-mails even if the caller has disconnected. The caller gets the result later,
+	// and only once.
 	const email = `{"to":"jane@example.com","subject":"Sorry","body":"…"}`
 	late = brief.wants(brief.call("send_email", email), "", "waits for Team Lead")
 	teo.clicks("countersign", "", "Approve", "Sorry")
@@ -311,7 +311,7 @@ func TestMCP(t *testing.T) {
 	teo.sees("countersign", "", "Was it insured?", "Yes, by the carrier")
 	current.does("countersign.withdraw", `{"request":"`+asked.request()+`"}`)
 
-	// Sixteen identical calls at the same moment are one request.
+	// Sixteen identical calls at the same moment become one request.
 	var ends sync.WaitGroup
 	ids := make([]string, 16)
 	for i := range ids {
@@ -342,7 +342,7 @@ func mcpClients(t *testing.T, untried string) (node, modules string) {
 	return node, modules
 }
 
-// nodeClient runs a script of testdata/mcp, and returns its lines as they come.
+// nodeClient runs a script of testdata/mcp, and returns each line of its output on a channel.
 func nodeClient(t *testing.T, script string, c caller) (said <-chan string, ended func()) {
 	t.Helper()
 	node, modules := mcpClients(t, "the official TypeScript SDKs of MCP were")
@@ -371,7 +371,7 @@ func nodeClient(t *testing.T, script string, c caller) (said <-chan string, ende
 	}
 }
 
-// The gateway works with the official TypeScript SDKs, each with its own form of tasks. The test has held calls,
+// The gateway works with the official TypeScript SDKs, each with its own form of tasks. The test covers held calls,
 // timeouts, repetitions and tasks.
 func TestMCPTypeScript(t *testing.T) {
 	t.Parallel()
@@ -388,7 +388,7 @@ func TestMCPTypeScript(t *testing.T) {
 	} {
 		said, ended := nodeClient(t, sdk.script, ci)
 		wants := append([]string{"connected " + sdk.version + " issue_refund,search_orders,send_email,countersign.answer,countersign.result,countersign.withdraw"}, sdk.steps...)
-		approve := map[int]int{0: 0, 3: 1, 5: 2} // after which line Teo approves which refund
+		approve := map[int]int{0: 0, 3: 1, 5: 2} // the refund that Teo approves, by the line after which he approves it
 		for i, want := range wants {
 			select {
 			case got := <-said:
@@ -428,8 +428,9 @@ func TestMCPTypeScript(t *testing.T) {
 	}
 }
 
-// The bot is killed at a time when two calls are open: one call is held, and another call has run without its caller.
-// No approval is lost with the connection, each tool runs once, and the caller later gets the undelivered result.
+// Two calls are open when the bot is killed. One call is held. The other call has run while its caller was
+// disconnected. The approvals survive the loss of the connection, each tool runs once, and the caller later gets the
+// undelivered result.
 func TestMCPKilled(t *testing.T) {
 	t.Parallel()
 	p, bot, ci := openGateway(t, withBrief)
@@ -463,8 +464,8 @@ func TestMCPKilled(t *testing.T) {
 	}
 }
 
-// The test measures held calls: the time from the decision until the client has the answer, and the memory for many
-// held calls. docs/figures.md has the figures; the sizes come from the environment.
+// The test measures the time from the decision of a held call until the client has the answer. It also measures the
+// memory for many held calls. docs/figures.md has the figures. Environment variables set the sizes.
 func TestMCPHeld(t *testing.T) {
 	t.Parallel()
 	decided, held := testkit.Size(t, "COUNTERSIGN_DECIDED", 2), testkit.Size(t, "COUNTERSIGN_HELD", 20)
@@ -511,8 +512,8 @@ func TestMCPHeld(t *testing.T) {
 	}
 }
 
-// memoryOf returns two figures in bytes: the memory of the bot's live objects and stacks, and its resident memory. The
-// live heap follows from the size at which the next garbage collection begins.
+// memoryOf returns two figures in bytes: the memory of the bot's live objects and stacks, and its resident memory.
+// memoryOf computes the live heap from the heap size at which the next garbage collection begins.
 func memoryOf(t *testing.T, admin string) (live, resident float64) {
 	t.Helper()
 	_, metrics := get(t, admin+"/metrics")

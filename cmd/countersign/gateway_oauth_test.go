@@ -16,8 +16,9 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 )
 
-// An agent with an access token asks on behalf of the Team Lead. The token proves this, so somebody else must approve
-// the call. Only this agent, and only when it acts for the Team Lead, sees the request.
+// An agent with an access token requests a call on behalf of the Team Lead. The token proves that the call is for the
+// Team Lead, so somebody else must approve it. Other agents can't see the request. The same agent can see the request
+// only when it acts for the Team Lead.
 func TestGatewayOAuth(t *testing.T) {
 	t.Parallel()
 	public, private, err := ed25519.GenerateKey(rand.Reader)

@@ -31,14 +31,14 @@ import (
 	"countersign/internal/testkit/pgserver"
 )
 
-// The tokens of the clients of these tests.
+// These are the tokens of the clients of the gateway tests.
 const (
 	ciToken    = "cs_the-token-of-ci"
 	otherToken = "cs_the-token-of-other"
 )
 
-// gatewayClients is the part of the policy file with the clients of these tests. Sam owns ci; Teo, the Team Lead, owns
-// other.
+// gatewayClients is the part of the policy file with the clients of the gateway tests. Sam owns the client ci. Teo, the
+// Team Lead, owns the client other.
 var gatewayClients = fmt.Sprintf(`
 clients:
   ci: {title: CI bot, token: "sha256:%s", agent: support, owner: U0100, tools: [issue_refund, search_orders, deploy, send_email], caps: {pending: 6}}
@@ -50,15 +50,15 @@ func tokenHash(token string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// caller is another agent. caller checks each answer against the description that the gateway serves.
+// caller is another agent. caller checks each answer against the OpenAPI description that the gateway serves.
 type caller struct {
 	*testing.T
 	base, token string
 	router      routers.Router
 }
 
-// openGateway starts a bot with a gateway. The policy of the bot has the clients of these tests. change changes the
-// policy's text.
+// openGateway starts a bot with a gateway. The bot's policy contains gatewayClients. The functions in change can change
+// the text of the policy.
 func openGateway(t *testing.T, change ...func(policy string) string) (*processHarness, *program, caller) {
 	t.Helper()
 	p := openProcessHarness(t)
@@ -80,7 +80,7 @@ func openGateway(t *testing.T, change ...func(policy string) string) (*processHa
 	return p, bot, openCaller(t, "http://"+bot.says(`countersign is up.* gateway=(\S+)`), ciToken)
 }
 
-// openCaller reads the gateway's description.
+// openCaller reads the gateway's OpenAPI description.
 func openCaller(t *testing.T, base, token string) caller {
 	t.Helper()
 	status, text := get(t, base+"/v1/openapi.json")
@@ -101,7 +101,6 @@ func openCaller(t *testing.T, base, token string) caller {
 	return caller{t, base, token, router}
 }
 
-// gatewayReply is an answer of the gateway.
 type gatewayReply struct {
 	Status   int
 	Header   http.Header
@@ -119,7 +118,7 @@ func (r gatewayReply) problem() string {
 	return strings.TrimPrefix(r.text("type"), "urn:countersign:problem:")
 }
 
-// do sends a request, and checks the answer against the description.
+// do sends a request, and checks the answer against the gateway's OpenAPI description.
 func (c caller) do(method, path, body string, header ...string) gatewayReply {
 	c.Helper()
 	r, err := c.send(method, path, body, header...)
@@ -157,7 +156,7 @@ func (c caller) send(method, path, body string, header ...string) (gatewayReply,
 	return out, c.described(req, resp, raw)
 }
 
-// described compares an answer with the description.
+// described compares an answer with the gateway's OpenAPI description.
 func (c caller) described(req *http.Request, resp *http.Response, body []byte) error {
 	route, params, err := c.router.FindRoute(req)
 	var missing *routers.RouteError
@@ -183,7 +182,7 @@ func (c caller) ask(key, body string) gatewayReply {
 	return c.do(http.MethodPost, "/v1/requests", body, "Idempotency-Key", key)
 }
 
-// wants fails the test if an answer has another HTTP status or another state than expected.
+// The method wants fails the test if the HTTP status or the state in an answer is not the expected one.
 func (c caller) wants(r gatewayReply, status int, state string) gatewayReply {
 	c.Helper()
 	got := r.text("status")
@@ -198,7 +197,8 @@ func (c caller) wants(r gatewayReply, status int, state string) gatewayReply {
 
 const refund = `{"mode":"decide","tool":"issue_refund","args":{"order_id":"ORD-123", "amount":49.99,"currency":"USD","reason":"broken"},"summary":"It arrived broken","state":"s-1"`
 
-// The HTTP door keeps its contract in the mode decide, from the request to the outcome, with real clicks.
+// In the mode decide, the HTTP gateway keeps its contract from the request to the outcome. Real clicks decide the
+// requests.
 func TestGatewayDecide(t *testing.T) {
 	t.Parallel()
 	p, bot, ci := openGateway(t)
@@ -206,7 +206,7 @@ func TestGatewayDecide(t *testing.T) {
 
 	first := ci.wants(ci.ask("call-1", refund+`}`), http.StatusAccepted, "pending")
 	id := first.text("id")
-	args := `{"order_id":"ORD-123", "amount":49.99,"currency":"USD","reason":"broken"}` // with the space
+	args := `{"order_id":"ORD-123", "amount":49.99,"currency":"USD","reason":"broken"}` // the space must be kept
 	if first.text("args_sha256") != tokenHash(args) || fmt.Sprint(first.Body["waits_for"]) != "[Team Lead]" || first.text("expires_at") == "" || first.text("state") != "s-1" {
 		t.Errorf("a new request is %s", first.Original)
 	}
@@ -258,7 +258,7 @@ func TestGatewayDecide(t *testing.T) {
 	ci.wants(claim(), http.StatusOK, "running")
 	ci.wants(claim(), http.StatusConflict, "already_claimed")
 
-	// A restart of the bot does not matter to a run of the caller.
+	// The bot restarts while the caller runs the approved call. The restart does not affect the call.
 	if err := bot.end(syscall.SIGTERM); err != nil {
 		t.Fatalf("asked to stop, the bot ended with %v", err)
 	}
@@ -305,8 +305,9 @@ func (c caller) verify(receipt, id, args string) {
 	}
 }
 
-// The other outcomes of a request: a rejection, which also holds for the identical call; a withdrawal; a refusal; a
-// call of low risk; a tool that only the caller knows; an edit; and a tool that Countersign runs.
+// The test covers the other outcomes of a request. These are a rejection, a withdrawal, a refusal, a call of low risk,
+// and an edit. A rejection also applies to a later identical call. The test also covers a tool that only the caller
+// has, and a tool that Countersign runs.
 func TestGatewayEnds(t *testing.T) {
 	t.Parallel()
 	p, _, ci := openGateway(t)
@@ -353,13 +354,13 @@ func TestGatewayEnds(t *testing.T) {
 		t.Errorf("a tool that only the caller knows waits: %s", own.Original)
 	}
 
-	// countersign check --replay can plan the calls of clients again while the bot runs.
+	// countersign check --replay can replay the calls of clients while the bot runs.
 	if said := launch(t, p.dir, p.env, "check", "--replay", "stored").says(`(\d+ calls: .*)`); !strings.HasSuffix(said, " as planned then, 0 not") {
 		t.Errorf("a replay of the history says %q", said)
 	}
 }
 
-// Invalid requests, and requests beyond a limit, are refused. None of these requests is stored.
+// The gateway refuses invalid requests, and requests beyond a limit. The gateway stores none of these requests.
 func TestGatewayRefuses(t *testing.T) {
 	t.Parallel()
 	_, _, ci := openGateway(t)
@@ -399,7 +400,7 @@ func TestGatewayRefuses(t *testing.T) {
 	}
 }
 
-// Sixteen identical requests at the same moment become one request. Of sixteen claims, one succeeds.
+// Sixteen identical requests at the same moment become one request. One of sixteen simultaneous claims succeeds.
 func TestGatewayRaces(t *testing.T) {
 	t.Parallel()
 	p, _, ci := openGateway(t)
@@ -451,7 +452,8 @@ func TestGatewayRaces(t *testing.T) {
 	}
 }
 
-// A stream has each state as an event, and ends with the last one. If-None-Match waits for the next change.
+// A stream has an event for each state of the request, and ends after the final state. A GET request with If-None-Match
+// and a waiting time waits for the next change.
 func TestGatewayStream(t *testing.T) {
 	t.Parallel()
 	p, _, ci := openGateway(t)
@@ -499,7 +501,7 @@ func TestGatewayStream(t *testing.T) {
 }
 
 // Two replicas work on one database. A request that is sent to one replica can be read, awaited and claimed at the
-// other. Each replica can verify the receipts of both replicas. One replica calls the webhook.
+// other replica. Each replica can verify the receipts of both replicas. One replica calls the webhook.
 func TestGatewayReplicas(t *testing.T) {
 	t.Parallel()
 	server, err := pgserver.Start(pgserver.Find(t), "fsync=off")
@@ -574,8 +576,8 @@ func TestGatewayReplicas(t *testing.T) {
 	}
 }
 
-// clicksInForm waits for a button in the form that a click opens. clicksInForm then clicks the button and waits for the
-// next form.
+// clicksInForm waits for a button in the form that a click opens. It then clicks the button, and waits for the next
+// form.
 func (w watcher) clicksInForm(label string) {
 	w.Helper()
 	w.wait(label+" in a form", func(ctx context.Context) (bool, error) {

@@ -17,7 +17,7 @@ type delivered struct{ id, body string }
 
 // The bot is killed after a receiver got a message and before the receiver answered. The next process sends the message
 // again once, with the same id. If the policy does not allow a receiver on this machine, the receiver gets nothing, and
-// /readyz reports this. A request can't name a receiver.
+// /readyz reports the refused webhook. A request can't name a receiver.
 func TestGatewayWebhook(t *testing.T) {
 	t.Parallel()
 	got, answer := make(chan delivered, 10), make(chan int, 10)
@@ -73,7 +73,7 @@ func TestGatewayWebhook(t *testing.T) {
 	}
 	answer <- http.StatusOK
 
-	// The guard refuses the webhook of another client. In this time, ci gets its next message.
+	// The egress guard refuses the webhook of another client. At the same time, ci gets its next message.
 	ci.base = "http://" + bot.says(`countersign is up.* gateway=(\S+)`)
 	other := ci
 	other.token = otherToken

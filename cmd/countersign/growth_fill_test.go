@@ -17,7 +17,8 @@ import (
 	"countersign/store"
 )
 
-// original is one conversation with its call, as a workflow wrote it. The test makes copies from this conversation.
+// original is one conversation with its call, as a workflow wrote it. The test fills stores with copies of this
+// conversation.
 type original struct {
 	conv      store.Conversation
 	messages  []store.Message
@@ -32,8 +33,8 @@ type original struct {
 	payloads  map[uint64]approvers.AuditPayload
 }
 
-// growing is a store that is filled with copies. The ids of the copies increase, so that filling takes minutes rather
-// than hours. The measured reads and decisions are in random order.
+// growing is a store that is filled with copies. The ids of the copies increase, because inserts in random order would
+// take hours. The measured reads and decisions are in random order.
 type growing struct {
 	t        *testing.T
 	at       func() (store.Store, error) // opens the store
@@ -77,7 +78,8 @@ func (g *growing) close() {
 	}
 }
 
-// make makes a person ask for a refund. If finished is set, the refund is approved and run. Otherwise the refund waits.
+// The method make makes a person ask for a refund. If finished is set, the refund is approved and run. Otherwise the
+// refund waits.
 func (g *growing) make(thread string, finished bool) original {
 	g.t.Helper()
 	ctx, wf := g.t.Context(), g.workflow
@@ -117,7 +119,7 @@ func (g *growing) make(thread string, finished bool) original {
 	return g.read(heard.Turn)
 }
 
-// approval is the team lead's click.
+// approval returns the team lead's click.
 func (g *growing) approval(r approvers.Request) workflow.Click {
 	return workflow.Click{
 		At: time.Now(), Who: approvers.Identity{ID: "T0001/U0002", Name: "Teo"}, Request: r.ID, Kind: approvers.Approve, Digest: r.Digest, Whole: true, Rendering: "r", Channel: "D1", MessageTS: "1",
@@ -167,11 +169,12 @@ func (g *growing) read(turn string) (o original) {
 	return o
 }
 
-// maxFinished limits the number of finished requests: a million waiting and a million finished ones would not fit on
-// every disk.
+// maxFinished limits the number of finished requests. A million waiting requests and a million finished requests would
+// not fit on every disk.
 const maxFinished = 100_000
 
-// to fills the store up to n waiting copies and n finished copies, but at most maxFinished finished copies.
+// The method to fills the store with copies. The store then has n waiting copies. The number of finished copies is n,
+// or maxFinished if n is larger.
 func (g *growing) to(n int) {
 	g.t.Helper()
 	const batch = 2000
@@ -198,7 +201,7 @@ func (g *growing) to(n int) {
 	}
 }
 
-// copy writes copy i. The ids of the copy end with kind and the number. Each copy is a little younger than the copy
+// copy writes copy i. The ids of the copy end with kind and the number. Each copy is slightly newer than the copy
 // before.
 func (o original) copy(tx store.Tx, kind string, i int) error {
 	name, later := fmt.Sprintf("%s%09d", kind, i), time.Duration(i)*time.Millisecond
@@ -217,7 +220,7 @@ func (o original) copy(tx store.Tx, kind string, i int) error {
 	call.Execution, r.Execution = e.ID, e.ID
 	e.Digest = approvers.Digest(e.ID, e.Tool, e.ToolHash, e.Args)
 	r.Digest = e.Digest
-	if r.State == approvers.Pending { // so far ahead that nothing expires during the measurement
+	if r.State == approvers.Pending { // so late that no request expires during the measurement
 		r.ExpiresAt, r.EscalateAt = r.ExpiresAt.Add(48*time.Hour), r.EscalateAt.Add(48*time.Hour)
 	}
 	writes := []func() error{

@@ -20,8 +20,8 @@ import (
 	recordjson "countersign/store/record"
 )
 
-// TestGrowthPostgres measures what grows with a database: start, heap, decision time, size. COUNTERSIGN_WAITING makes
-// it long, as in TestGrowth. The database server syncs its log to the disk.
+// TestGrowthPostgres measures figures that can grow with the size of a database: start, heap, decision time, size.
+// COUNTERSIGN_WAITING=1000000 selects the long form, as in TestGrowth. The database server syncs its log to the disk.
 func TestGrowthPostgres(t *testing.T) {
 	const short = 500
 	most := testkit.Size(t, "COUNTERSIGN_WAITING", short)
@@ -52,7 +52,7 @@ func TestGrowthPostgres(t *testing.T) {
 		g.open()
 		g.fill(originals, n)
 		g.seal(filepath.Join(p.dir, "countersign-postgres.audit-key"))
-		if err := server.SQL(name, "VACUUM ANALYZE"); err != nil { // as the server does by itself, a minute later
+		if err := server.SQL(name, "VACUUM ANALYZE"); err != nil { // the server would do this by itself a minute later
 			t.Fatal(err)
 		}
 		now := grown{Requests: n}
@@ -88,7 +88,7 @@ func startOther(t *testing.T, p *processHarness, env []string) (ms float64) {
 	return ms
 }
 
-// seal seals the history, as a running bot does. If there is no key, the function makes the key.
+// seal seals the history, as a running bot does. If the key file does not exist, seal creates the key.
 func (g *growing) seal(key string) {
 	g.t.Helper()
 	keys, err := audit.OpenKeyFile(g.t.Context(), key, g.store, slog.New(slog.DiscardHandler))
@@ -106,7 +106,6 @@ func (g *growing) seal(key string) {
 	}
 }
 
-// databaseSize returns the size of a database in bytes.
 func databaseSize(t *testing.T, url string) (size float64) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), url)
@@ -120,7 +119,6 @@ func databaseSize(t *testing.T, url string) (size float64) {
 	return size
 }
 
-// allRows reads all rows of a store.
 func allRows(t *testing.T, s store.Store) (all []store.Row) {
 	t.Helper()
 	err := s.(store.Contents).EachRow(t.Context(), func(row store.Row) error {
@@ -133,8 +131,8 @@ func allRows(t *testing.T, s store.Store) (all []store.Row) {
 	return all
 }
 
-// fill fills an empty database with the rows of the originals, n waiting copies, and n finished copies, but at most
-// maxFinished finished copies.
+// fill fills an empty database with the rows of the originals and with copies. The database then has n waiting copies.
+// The number of finished copies is n, or maxFinished if n is larger.
 func (g *growing) fill(originals []store.Row, n int) {
 	g.t.Helper()
 	err := g.store.(*postgres.Store).Fill(g.t.Context(), false, func(f store.Filling) error {

@@ -17,21 +17,21 @@ import (
 	"countersign/store"
 )
 
-// grown is the result of a measurement with n waiting and n finished requests, but at most maxFinished finished
-// requests.
+// grown is the result of a measurement with n waiting requests. The number of finished requests is n, or maxFinished if
+// n is larger.
 type grown struct {
 	Requests  int     // that wait
 	StartMS   float64 // from the start of serve until it is ready; the best of 3
-	OtherMS   float64 // the same with another policy than before, over PostgreSQL
-	HeapMiB   float64 // of serve then
+	OtherMS   float64 // the same time after a change of the policy; only over PostgreSQL
+	HeapMiB   float64 // heap of serve when it is ready
 	DecideP50 float64 // median time of one durable decision, in ms
 	DecideP99 float64
 	FileKiB   float64 // size of the file per request, waiting or finished
 }
 
-// TestGrowth measures what grows with a store: start, heap, decision time, file size. COUNTERSIGN_WAITING=1000000
-// selects the long form. Only the long form checks the time of a start. The short form can't, because it runs beside
-// other tests, on any machine.
+// TestGrowth measures figures that can grow with the size of a store: start, heap, decision time, file size.
+// COUNTERSIGN_WAITING=1000000 selects the long form. Only the long form checks the time of a start. The short form runs
+// in parallel with other tests on any machine, so its times are not reliable.
 func TestGrowth(t *testing.T) {
 	const short = 500
 	most := testkit.Size(t, "COUNTERSIGN_WAITING", short)
@@ -57,8 +57,8 @@ func TestGrowth(t *testing.T) {
 	checkGrown(t, all, most > short)
 }
 
-// checkGrown compares the largest store with the smallest one. If slow is set, checkGrown also checks the time of a
-// start.
+// checkGrown compares the largest store with the smallest one. If slow is set, checkGrown also checks the time that
+// serve takes to start.
 func checkGrown(t *testing.T, all []grown, slow bool) {
 	t.Helper()
 	first, last := all[0], all[len(all)-1]
@@ -101,7 +101,7 @@ func (g *growing) decisions(count int) (p50, p99 float64) {
 			g.t.Fatal(err)
 		}
 		took = append(took, float64(time.Since(began).Microseconds())/1000)
-		// The call does not run, so nothing is left for serve to do.
+		// The timer of the call's run is cleared, so that serve has no call to run.
 		err = g.store.Update(g.t.Context(), func(tx store.Tx) error { return tx.ClearTimer(store.TimerRun, r.Execution) })
 		if err != nil {
 			g.t.Fatal(err)
@@ -111,7 +111,7 @@ func (g *growing) decisions(count int) (p50, p99 float64) {
 	return took[len(took)/2], took[len(took)*99/100]
 }
 
-// start starts serve. The function returns how long serve took to be ready, and how large its heap was at that time.
+// start starts serve. start returns how long serve took to be ready, and the size of its heap at that time.
 func start(t *testing.T, dir string, env []string) (ms, heap float64) {
 	t.Helper()
 	ms = 1e9
@@ -135,7 +135,7 @@ func start(t *testing.T, dir string, env []string) (ms, heap float64) {
 	return ms, heap
 }
 
-// startOnce starts serve, and returns how long it took to be ready. admin is its admin address.
+// startOnce starts serve, and returns how long serve took to be ready. admin is the admin address of serve.
 func startOnce(t *testing.T, dir string, env []string) (p *program, ms float64, admin string) {
 	t.Helper()
 	p = launch(t, dir, env, "serve")

@@ -48,7 +48,7 @@ func health(ctx context.Context, out io.Writer, addr, path string) error {
 		return cli.Misused("COUNTERSIGN_ADMIN_ADDR: %w", err)
 	}
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
-		host = "127.0.0.1" // the bot listens on every address, so also on this one
+		host = "127.0.0.1" // the bot listens on every address, including this one
 	}
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()

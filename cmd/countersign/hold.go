@@ -17,7 +17,7 @@ import (
 	"countersign/config"
 )
 
-// held is the state of a bot that does not start until an operator has accepted the state of its store.
+// held describes a bot that does not start until an operator has accepted the state of its store.
 type held struct {
 	why      error
 	accepted func() // starts the bot
@@ -31,7 +31,7 @@ var whileHeld = map[string]bool{
 	movedTask.name: true, acceptLossTask.name: true,
 }
 
-// hold stops the start of a bot whose store is older than its signed heads. Until an operator has accepted the loss,
+// hold delays the start of a bot whose store is older than the signed heads. Until an operator has accepted the loss,
 // hold serves only the admin address and the control socket. Afterwards, the bot uses the returned listeners.
 func hold(ctx context.Context, env config.Env, policies *policyfile.Source, db openedStore, l listeners, log *slog.Logger) (listeners, error) {
 	for {
@@ -71,7 +71,7 @@ func holdOnce(ctx context.Context, why *audit.OlderStore, env config.Env, polici
 		{name: "heads", ready: func(context.Context) error { return why }},
 	}, m.Handler())
 	g.Go(func() error { return serveHTTP(ctx, l.admin, h) })
-	g.Go(func() error { return newNotifier(os.Getenv, os.Getpid(), log).watch(ctx, db) }) // it is up, though it waits
+	g.Go(func() error { return newNotifier(os.Getenv, os.Getpid(), log).watch(ctx, db) }) // for systemd, a held bot is up
 	if l.slack != nil {
 		g.Go(func() error { return serveHTTP(ctx, l.slack, http.HandlerFunc(refuse)) })
 	}
@@ -92,7 +92,7 @@ func refuse(w http.ResponseWriter, _ *http.Request) {
 	http.Error(w, http.StatusText(http.StatusServiceUnavailable), http.StatusServiceUnavailable)
 }
 
-// again reopens closed listeners at the same addresses.
+// The method again reopens closed listeners at the same addresses.
 func (l listeners) again() (listeners, error) {
 	for _, one := range []struct {
 		l             *net.Listener

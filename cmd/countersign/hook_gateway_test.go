@@ -13,8 +13,8 @@ import (
 	hooksetup "countersign/agent/hook/setup"
 )
 
-// hooksPolicy has the tools of Claude Code. Teo decides calls. He also owns the laptop on which he answers his own
-// dialogs.
+// hooksPolicy has the tools of Claude Code. Teo decides calls. Teo also owns the laptop, and answers the dialogs of the
+// agent on this laptop.
 const hooksPolicy = `version: 1
 %s
 approvers:
@@ -47,7 +47,7 @@ func (c coder) hook(input string) func() string {
 	if err := cmd.Start(); err != nil {
 		c.Fatal(err)
 	}
-	c.Cleanup(func() { cmd.Process.Kill() }) // no harm if it has ended
+	c.Cleanup(func() { cmd.Process.Kill() }) // no effect if the process has ended
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	return func() string {
@@ -59,7 +59,8 @@ func (c coder) hook(input string) func() string {
 	}
 }
 
-// interrupted runs a hook. The function ends the hook in the same way as Claude Code does when its dialog is answered.
+// interrupted runs a hook, and calls the function after. Then interrupted ends the hook with the signal that Claude
+// Code sends when the user answers its dialog.
 func (c coder) interrupted(input string, after func()) string {
 	c.Helper()
 	path, err := built()
@@ -105,7 +106,7 @@ func bashCall(event, id, command, extra string) string {
 }
 
 // A coding agent's calls wait for real clicks. Calls are approved and rejected, and a call of low risk needs no click.
-// In the profile comfort, the user answers on the phone, or first at the agent.
+// In the profile comfort, the user answers on the phone, or answers earlier in the agent's dialog.
 func TestHooksOfClaudeCode(t *testing.T) {
 	t.Parallel()
 	p := openProcessHarness(t)

@@ -51,7 +51,7 @@ func TestInstallPage(t *testing.T) {
 	testscript.Run(t, testscript.Params{Dir: dir, Cmds: commands, Setup: textLog, RequireExplicitExec: true})
 }
 
-// pageScript returns a script of the commands in a section of the page.
+// pageScript returns a script with the commands in a section of the page.
 func pageScript(t *testing.T, part string) string {
 	t.Helper()
 	var b strings.Builder
@@ -83,7 +83,8 @@ func pageScript(t *testing.T, part string) string {
 	return b.String() + "kill -INT bot\nwait bot\n"
 }
 
-// subscribe makes the workspace send its requests to the bot's HTTP address. In Slack, the app's settings do this.
+// subscribe makes the workspace send its requests to the bot's HTTP address. In Slack, the app's settings contain this
+// address.
 func subscribe(ts *testscript.TestScript, _ bool, _ []string) {
 	if ts.Getenv("COUNTERSIGN_TRANSPORT") != "http" {
 		return
@@ -93,7 +94,7 @@ func subscribe(ts *testscript.TestScript, _ bool, _ []string) {
 	askWorkspace(ts, false, []string{"/app/request_urls", body})
 }
 
-// firstCall makes Sam ask for a refund and Teo approve it, and waits until Sam is told.
+// firstCall makes Sam request a refund, makes Teo approve the refund, and waits until the bot has told Sam.
 func firstCall(ts *testscript.TestScript, _ bool, _ []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

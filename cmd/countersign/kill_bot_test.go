@@ -29,10 +29,11 @@ import (
 	"countersign/store/postgres"
 )
 
-// witnessEnv turns the test binary into the bot of the kill campaign. The value of the variable is a witnessConfig.
+// If the environment variable witnessEnv is set, the test binary runs as the bot of the kill campaign (TestKills). The
+// value of the variable is a witnessConfig.
 const witnessEnv = "COUNTERSIGN_TEST_WITNESS"
 
-// witnessConfig is the configuration that the parent gives the bot of the kill campaign.
+// witnessConfig is the configuration that the test process gives the bot of the kill campaign.
 type witnessConfig struct {
 	Base   string // address of the workspace and the model
 	Policy string
@@ -57,8 +58,8 @@ type killPoint struct {
 	Nth   int
 }
 
-// The points at which a process can kill itself in a tool of the campaign. A process can also kill itself before and
-// after the commit of a transaction.
+// A process can kill itself at these points in a tool of the campaign. A process can also kill itself before and after
+// the commit of a transaction.
 const (
 	toolCalled = "the tool is called and has not acted"
 	toolActed  = "the tool has acted and has not answered"
@@ -70,7 +71,8 @@ type fate struct {
 	count atomic.Int64
 }
 
-// reach marks a point that the process reaches.
+// reach kills the process if the point is the killPoint of the process, and the process reaches the point for the nth
+// time.
 func (f *fate) reach(point string) {
 	if point != f.Point || f.count.Add(1) != int64(f.Nth) {
 		return
@@ -81,8 +83,8 @@ func (f *fate) reach(point string) {
 	select {}
 }
 
-// witnessMain runs the bot as serve does, with tools that leave a trace. The bot prints a line to standard output when
-// it is up, and when a tool begins. The bot ends when it is asked to, or when its parent process is gone.
+// witnessMain runs the bot as serve does, with tools that record their effects. The bot prints a line to standard
+// output when it is up, and when a tool begins. The bot ends on SIGTERM, or when its parent process has ended.
 func witnessMain(conf string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -189,7 +191,7 @@ func openWitnessed(ctx context.Context, at string, shared bool) (openedStore, er
 	return db, db.Hold(ctx, shared)
 }
 
-// awaitHandled waits until every delivery that the bot acknowledged is handled.
+// awaitHandled waits until the bot has handled every delivery that it acknowledged.
 func awaitHandled(ctx context.Context, db store.Store) error {
 	for {
 		left := 0
@@ -238,7 +240,7 @@ func (f *fate) tools(c witnessConfig, log *slog.Logger) (*catalog.Catalog, error
 	return catalog.New(of)
 }
 
-// The tools of the campaign, one for each kind of effect.
+// The campaign has one tool for each kind of effect.
 const (
 	toolAct  = "act"  // unprotected: every run leaves a line
 	toolOnce = "once" // idempotent: the first run under a key leaves a line
@@ -277,8 +279,8 @@ func actor(path string) (func(tool, key string) error, error) {
 	}, nil
 }
 
-// witnesses returns tools that take a while before and after they act. The effect of each tool is one synced line in a
-// file.
+// witnesses returns tools that wait for a random time before and after they act. The effect of each tool is one synced
+// line in a file.
 func witnesses(c witnessConfig, end *fate) (*agent.Registry, error) {
 	act, err := actor(c.Seen)
 	if err != nil {
@@ -307,18 +309,18 @@ func witnesses(c witnessConfig, end *fate) (*agent.Registry, error) {
 	return r, nil
 }
 
-// work takes a random time up to the limit.
+// work waits for a random time up to the limit.
 func work(longest time.Duration) { <-time.After(rand.N(longest)) }
 
-// overheard is a store that records which delivery became which inbox row. So the campaign can look up acknowledged
-// deliveries. The store can also kill the process in a transaction.
+// overheard is a store that records which delivery became which inbox row. With this record, the campaign can look up
+// acknowledged deliveries. overheard can also kill the process in a transaction.
 type overheard struct {
 	store.Store
 	notes *os.File
 	end   *fate
 }
 
-// notedDelivery is the record of an interaction's inbox row.
+// notedDelivery records which inbox row holds the delivery of a click or a form.
 type notedDelivery struct {
 	Inbox   string
 	Trigger string

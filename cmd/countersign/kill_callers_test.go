@@ -22,20 +22,21 @@ import (
 
 const killCallerToken = "cs_the-token-of-the-campaign"
 
-// callersPolicy adds a client to the campaign's policy. The outcome of a run that it does not report is asked about soon.
+// callersPolicy adds a client to the campaign's policy. If this client does not report the outcome of a run, the bot
+// soon asks people about the outcome.
 func callersPolicy() string {
 	return killPolicy + fmt.Sprintf("clients:\n  ci: {title: CI bot, token: \"sha256:%s\", agent: support, owner: U0100, tools: [\"*\"], hold: 1s, outcome_within: 2s}\n", tokenHash(killCallerToken))
 }
 
-// Three ways by which another agent makes a call.
+// Another agent can make a call in these three ways.
 const (
 	viaDecide  = "decide"  // over HTTP; the agent runs the tool
 	viaExecute = "execute" // over HTTP
 	viaMCP     = "mcp"     // without an idempotency key
 )
 
-// job is a call that another agent makes until it knows how the call ended. The agent and its connections are killed,
-// too. An agent keeps only two things on its disk: the key and the arguments.
+// job is a call of another agent. The agent repeats the call until it gets the outcome. The campaign also kills the
+// agent and breaks its connections. After a kill, the agent has only the call's key and arguments.
 type job struct {
 	via, number string
 	closed      bool
@@ -46,10 +47,11 @@ type job struct {
 
 func (j *job) args() string { return fmt.Sprintf(`{"n":%q,"gated":true}`, "caller."+j.number) }
 
-// errAgentKilled ends a life of an agent that was killed on purpose.
+// errAgentKilled is the error of a killed agent. A life of an agent is the time from its start until the campaign kills
+// it, or until it gets the outcome.
 var errAgentKilled = errors.New("the agent was killed")
 
-// callersLive makes one job after the other, until people begin nothing new.
+// callersLive makes one job after the other, until the campaign begins no new work.
 func (c *killHarness) callersLive(ctx context.Context, via string, random *rand.Rand) error {
 	act, err := actor(c.conf.Seen)
 	if err != nil {
@@ -95,7 +97,8 @@ func (c *killHarness) callersLive(ctx context.Context, via string, random *rand.
 	}
 }
 
-// live1 is one life of an agent: it makes the call, and returns how the call ended, or "".
+// live1 runs one life of an agent. In this life, the agent makes the call. live1 returns how the call ended, or "" if
+// the life ended first.
 func (c *killHarness) live1(ctx context.Context, j *job, act func(tool, key string) error, random *rand.Rand) (string, error) {
 	if j.via == viaMCP {
 		return c.callOverMCP(ctx, j)
@@ -116,7 +119,7 @@ func (c *killHarness) live1(ctx context.Context, j *job, act func(tool, key stri
 		return r.Disposition, nil
 	}
 	if j.via == viaExecute || r.Status != client.Approved {
-		return "", nil // people are asked what happened
+		return "", nil // the bot asks people what happened
 	}
 	execution, err := executionOf(r.Receipt)
 	if err != nil {
@@ -143,19 +146,19 @@ func (c *killHarness) live1(ctx context.Context, j *job, act func(tool, key stri
 	return "", c.report(j, gate, r.ID, client.Succeeded, `{"done":true}`)
 }
 
-// report reports an outcome, also after a restart of the bot.
+// report reports an outcome to the gateway. If the bot restarts, report repeats the report.
 func (c *killHarness) report(j *job, gate *client.Client, id string, status client.Status, text string) error {
 	ctx, cancel := context.WithTimeout(c.Context(), settleTime)
 	defer cancel()
 	gate.Patience = settleTime
 	_, err := gate.Report(ctx, id, status, text)
 	if client.Is(err, client.OutcomeKnown) || client.Is(err, client.NotClaimed) {
-		return nil // people were faster, or the claim that was lost had not arrived
+		return nil // people reported first, or the lost claim had not reached the bot
 	}
 	return err
 }
 
-// executionOf returns the run that a receipt allows.
+// executionOf returns the id of the run for which a receipt was issued.
 func executionOf(receipt string) (string, error) {
 	parts := strings.Split(receipt, ".")
 	if len(parts) != 3 {
@@ -168,7 +171,7 @@ func executionOf(receipt string) (string, error) {
 	return claims.ID, errors.Join(err, json.Unmarshal(body, &claims))
 }
 
-// lifelong sends the requests of one life. When the life ends, its connections break.
+// lifelong sends the HTTP requests of one life of an agent. When the life ends, the agent's connections break.
 type lifelong struct {
 	life context.Context //nolint:containedctx // of the agent
 	next http.RoundTripper
@@ -213,7 +216,7 @@ func (w withToken) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.next.RoundTrip(r)
 }
 
-// offerGateway gives the bot an address for other agents, which stays the same over all kills.
+// offerGateway gives the bot an address for other agents. The address stays the same for all processes of the bot.
 func (c *killHarness) offerGateway() {
 	c.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -232,7 +235,7 @@ var callerPoints = func() (points []string) {
 	return append(points, toolCalled, toolActed)
 }()
 
-// callers checks the calls of other agents. Each answer to an agent must match the actual outcome.
+// callers checks the calls of other agents. Each answer that an agent got must match the actual outcome.
 func (v *findings) callers(r store.Reader) error {
 	all, err := r.ConversationsSince(time.Time{}, 1<<20)
 	if err != nil {
@@ -265,7 +268,7 @@ func (v *findings) callers(r store.Reader) error {
 			v.double++
 			v.Errorf("the job %s became %d requests", j.number, len(made))
 		}
-		for _, earlier := range made[:len(made)-1] { // a new request is allowed only after an answer that was sent
+		for _, earlier := range made[:len(made)-1] { // a new request is allowed only after the bot has sent an answer
 			v.crossed++
 			if earlier.Caller.Delivered.IsZero() {
 				v.double++
@@ -277,7 +280,7 @@ func (v *findings) callers(r store.Reader) error {
 	return nil
 }
 
-// ended compares an agent's answer with the actual outcome.
+// The method ended compares an agent's answer with the actual outcome.
 func (v *findings) ended(r store.Reader, j *job, conv store.Conversation) {
 	call, err := r.Call(conv.Caller.Request)
 	if err != nil {

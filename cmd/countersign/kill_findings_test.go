@@ -30,7 +30,6 @@ type findings struct {
 	figures
 }
 
-// figures are the counters of a campaign.
 type figures struct {
 	kills, acknowledged, double, lost, unknown, reported, conversations, calls, stopped int
 	jobsDone, lives, handed, crossed                                                    int // of other agents
@@ -57,7 +56,8 @@ func (f figures) String() string {
 		f.kills, f.acknowledged, f.double, f.lost, f.unknown, f.reported, f.conversations, f.calls, f.stopped, f.jobsDone, f.lives, f.handed, f.crossed)
 }
 
-// findings reads the store, the traces and what Slack shows, and fails the test if they don't agree.
+// findings reads the store, the recorded effects of the tools, and the messages in Slack. findings fails the test if
+// these do not agree.
 func (c *killHarness) findings() figures {
 	c.Helper()
 	v := &findings{killHarness: c, seen: map[string]int{}, inbox: map[string][]string{}, known: map[string]bool{}, cards: map[string]bool{}, stops: map[string]int{}}
@@ -117,7 +117,6 @@ func (c *killHarness) findings() figures {
 	return v.figures
 }
 
-// lines reads a file line by line.
 func lines(c *killHarness, path string) func(func(string) bool) {
 	return func(yield func(string) bool) {
 		f, err := os.Open(path)
@@ -167,8 +166,9 @@ func (v *findings) conversation(r store.Reader, a *ask) {
 	}
 }
 
-// told checks turns that were stopped because two processes died during them. People must have been told about each
-// such turn. A person has tried the turn again. Without that, the turn would have no answer.
+// The method told checks a turn that the bot stopped because two processes died during the turn. The bot must have
+// shown a message about the turn in Slack. A person then tried the turn again, because otherwise the turn would have no
+// answer.
 func (v *findings) told(r store.Reader, turn approvers.Turn) {
 	messages, err := r.OutboxMessagesOf(turn.ID)
 	if err != nil {
@@ -187,7 +187,8 @@ func (v *findings) told(r store.Reader, turn approvers.Turn) {
 	}
 }
 
-// call compares a call, its request and its execution with each other, with the audit, and with the traces.
+// call compares a call, its request and its execution with each other, with the audit, and with the recorded effects of
+// the tools.
 func (v *findings) call(r store.Reader, call store.Call) {
 	e, err := r.Execution(call.Execution)
 	if err != nil {
@@ -241,13 +242,13 @@ func (v *findings) ran(e approvers.Execution, approved bool, count map[approvers
 	case approved && e.State != approvers.ExecutionSucceeded && e.State != approvers.ExecutionFailed:
 		v.Errorf("%s was left %s", e, e.State)
 	}
-	byCaller := e.Caller != "" && e.ReportedBy == "" // it may report what people were asked already
+	byCaller := e.Caller != "" && e.ReportedBy == "" // the caller may report an outcome about which people were asked
 	if (count[approvers.AuditUnknown] > 0) != (e.ReportedBy != "") && !byCaller {
 		v.Errorf("%s became unknown %d times, and %q reported on it", e, count[approvers.AuditUnknown], e.ReportedBy)
 	}
 }
 
-// asked checks that people were asked about a run if, and only if, its outcome was lost.
+// The method asked checks that the bot asked people about a run if, and only if, the outcome of the run was lost.
 func (v *findings) asked(r store.Reader, e approvers.Execution, lost bool) {
 	places := 0
 	messages, err := r.OutboxMessagesOf(e.ID)
@@ -324,15 +325,15 @@ func (v *findings) deed(r store.Reader, d deed) {
 	}
 }
 
-// counted reports whether the history of the request records a person's deed. The record is an action, a denial, or a
-// lost race.
+// The method counted reports whether the history of the request records a person's click or form. The record is an
+// action, a denial, or a lost race.
 func (v *findings) counted(r store.Reader, d deed) (bool, error) {
 	chain, who := d.ref, trialIDs[d.user]
 	if e, err := r.Execution(d.ref); err == nil {
 		chain = e.Chain()
 		if e.ReportedBy != "" && (d.does != "leave" || e.ReportedBy != who) {
 			v.reported++
-			return true, nil // decided by this person, or by one who was faster
+			return true, nil // decided by this person, or by a faster person
 		}
 	}
 	history, err := v.history(r, chain)
@@ -348,7 +349,8 @@ func (v *findings) counted(r store.Reader, d deed) (bool, error) {
 	return false, err
 }
 
-// history returns the records of a chain, or of all requests of a turn.
+// history returns the records of a chain. If the name is a turn, history returns the records of all requests of the
+// turn.
 func (v *findings) history(r store.Reader, chain string) ([]approvers.AuditRecord, error) {
 	history, err := r.Audit(chain)
 	if err != nil || len(history) > 0 {
@@ -371,7 +373,7 @@ func (v *findings) history(r store.Reader, chain string) ([]approvers.AuditRecor
 	return history, nil
 }
 
-// nothingLeft checks that no item waits for anybody.
+// nothingLeft checks that no timer and no open request is left in the store.
 func (v *findings) nothingLeft(r store.Reader) error {
 	for _, kind := range []store.TimerKind{store.TimerInbox, store.TimerThink, store.TimerRun, store.TimerExpire, store.TimerEscalate, store.TimerLeave} {
 		timers, err := r.Timers(kind, 10)

@@ -37,7 +37,7 @@ agents:
   support: {channels: ["#support"], prompt: Do as you are told., tools: ["*"]}
 `
 
-// Time limits so long that only a failure reaches them.
+// These time limits are so long that only a failure reaches them.
 const (
 	startTime  = 30 * time.Second
 	settleTime = 2 * time.Minute
@@ -49,13 +49,13 @@ type killHarness struct {
 	conf    witnessConfig
 	dir     string
 	seed    uint64
-	wakeups map[string]chan struct{} // what the killer can wait for
+	wakeups map[string]chan struct{} // events for which the test can wait before a kill
 	// faulty is set if errors in the bot's log are expected.
 	faulty    bool
 	tolerated []string     // beginnings of errors that are expected in the bot's log
 	refused   atomic.Int64 // number of people's actions that were not acknowledged
 	others    int          // how many replicas there are besides the bot
-	started   atomic.Int64 // replicas so far
+	started   atomic.Int64 // number of replicas that were started
 	frozen    atomic.Int64 // number of suspended replicas that may still act when they are resumed
 
 	mu    sync.Mutex
@@ -121,16 +121,16 @@ func newKillHarness(t *testing.T, seed uint64, policy string, speaks func(*killH
 type process struct {
 	cmd *exec.Cmd
 	in  io.Closer
-	up  chan struct{} // closed when it is connected
-	// admin is the address of /readyz and /metrics, known once the bot is up.
+	up  chan struct{} // closed when the bot is connected
+	// admin is the address of /readyz and /metrics. The address is known once the bot is up.
 	admin   string
 	handled chan struct{} // closed when the bot reports, if asked, that it has handled all deliveries that it acknowledged
 	tools   atomic.Int32  // runs of tools that have begun
-	gone    chan struct{} // closed when it has ended
+	gone    chan struct{} // closed when the process has ended
 	err     error
 }
 
-// start starts the bot. If under is given, it is a program with arguments that runs the bot, such as strace.
+// start starts the bot. If under is given, the bot runs under this command, for example strace.
 func (c *killHarness) start(ctx context.Context, killPoint killPoint, under ...string) *process {
 	c.Helper()
 	its := c.conf
@@ -197,8 +197,8 @@ func (c *killHarness) awaitUp(bot *process) {
 	}
 }
 
-// awaitHandled waits until the bot has handled every delivery that it acknowledged, because people may have clicked on
-// a settled request a moment ago.
+// awaitHandled waits until the bot has handled every delivery that it acknowledged. The wait is needed because people
+// may have clicked on a request after the request was settled.
 func (c *killHarness) awaitHandled(bot *process) {
 	c.Helper()
 	c.awaitUp(bot)
@@ -207,13 +207,13 @@ func (c *killHarness) awaitHandled(bot *process) {
 	}
 	select {
 	case <-bot.handled:
-	case <-bot.gone: // the error is in its end
+	case <-bot.gone: // end returns the error
 	case <-time.After(settleTime):
 		c.Errorf("the bot has not handled everything that it acknowledged\n%s", c.tail())
 	}
 }
 
-// end sends a signal and waits for the process. The function returns an error if the process was killed or failed.
+// end sends a signal and waits for the process. end returns an error if the process was killed or failed.
 func (p *process) end(s syscall.Signal) error {
 	p.cmd.Process.Signal(s) // a process that has ended can't be signalled; Wait returns its error
 	<-p.gone
@@ -237,8 +237,8 @@ func (c *killHarness) tail() string {
 	return string(said[max(0, len(said)-4000):])
 }
 
-// respond is the model. The function asks for the tools that the last message names; the word "then" separates the
-// message into parts, with one step for each part. The function answers when it has all results.
+// respond is the model. The word "then" divides the last message into parts. For each part, respond returns one step
+// that calls the tools named in the part. When respond has all results, it returns the final answer.
 func (c *killHarness) respond(_ context.Context, r scriptedmodel.Request) (scriptedmodel.Reply, error) {
 	c.wake("model")
 	said, steps := "", 0
@@ -271,5 +271,5 @@ func (c *killHarness) respond(_ context.Context, r scriptedmodel.Request) (scrip
 	return reply, nil
 }
 
-// finished returns the model's answer to the order with this number.
+// finished returns the model's final answer to the message with this number.
 func finished(number string) string { return "finished " + number + " now" }

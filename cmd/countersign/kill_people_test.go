@@ -25,20 +25,20 @@ func oneAddress(model *scriptedmodel.Server, ws *workspace.Server) http.Handler 
 	return mux
 }
 
-// ask is one message to the bot that begins a conversation.
+// ask is a message to the bot that begins a conversation.
 type ask struct {
 	number string
 	root   string // the message's ts
 	closed bool   // the message was answered, and no button is left to click
 }
 
-// deed is an acknowledged click or form. The person was told that it had arrived.
+// deed is a click or a submitted form that the bot acknowledged to the person.
 type deed struct {
 	user    string
 	does    string // the button's action
 	ref     string // the request, or the execution
 	trigger string // names the click
-	view    string // identifies the form, if the deed was one
+	view    string // identifies the submitted form; empty: a click
 }
 
 const (
@@ -48,7 +48,7 @@ const (
 	personTurn = 10 * time.Second        // bounds one act
 )
 
-// live acts as a person. The function does one possible action after the other, until all requests are settled.
+// live acts as a person. live does one possible action after the other, until all requests are settled.
 func (c *killHarness) live(ctx context.Context, name string, random *rand.Rand) error {
 	who := workspaceclient.Client{Base: c.conf.Base, User: name}
 	left := map[string]bool{} // unknown outcomes that this person has left open once
@@ -68,8 +68,8 @@ func (c *killHarness) live(ctx context.Context, name string, random *rand.Rand) 
 	}
 }
 
-// look reads the places where the person works, and does one possible action. The function returns true if no action is
-// left.
+// The method look reads the conversations in which the person works, and does one possible action. The result is true
+// if no action is left.
 func (c *killHarness) look(ctx context.Context, who workspaceclient.Client, random *rand.Rand, left map[string]bool) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, personTurn)
 	defer cancel()
@@ -93,8 +93,8 @@ type clickable struct {
 	workspaceclient.Element
 }
 
-// reads reads the places where the person works, and lists the buttons there. As long as fewer than mostOpen
-// conversations are open, Sam also begins new ones.
+// The method reads reads the conversations in which the person works, and lists their buttons. As long as fewer than
+// mostOpen conversations are open, Sam also begins new conversations.
 func (c *killHarness) reads(ctx context.Context, who workspaceclient.Client) ([]clickable, error) {
 	if who.User != "sam" {
 		messages, err := who.Messages(ctx, "#support-approvals", "")
@@ -139,7 +139,7 @@ func (c *killHarness) reads(ctx context.Context, who workspaceclient.Client) ([]
 	return all, nil
 }
 
-// orders lists Sam's requests. The requests have one step or two, with calls that run immediately and calls that need
+// orders lists Sam's requests. A request has one or two steps. Some calls run immediately, and other calls need
 // approval.
 var orders = []string{"ask", "once", "act look", "ask once", "act ask then once", "look ask ask", "act then ask look", "once act"}
 
@@ -168,7 +168,7 @@ func clickables(messages []workspaceclient.Message) []clickable {
 }
 
 // act performs the action of a button. If the bot does not acknowledge an action, the action does not count. A missing
-// acknowledgement is not an error, because the bot may be dead at the moment.
+// acknowledgement is not an error, because the campaign may have killed the bot.
 func (c *killHarness) act(ctx context.Context, who workspaceclient.Client, t clickable, random *rand.Rand, left map[string]bool) {
 	ref, _, _ := strings.Cut(t.Value, " ")
 	switch t.ActionID {
@@ -213,7 +213,7 @@ func (c *killHarness) act(ctx context.Context, who workspaceclient.Client, t cli
 	c.press(ctx, who, t, deed{user: who.User, does: t.ActionID, ref: ref})
 }
 
-// press clicks the button t. If the click is acknowledged, press records it as the deed d.
+// press clicks the button t. If the click is acknowledged, press records the deed d.
 func (c *killHarness) press(ctx context.Context, who workspaceclient.Client, t clickable, d deed) bool {
 	c.wake("click")
 	answer, err := c.post(ctx, who, "/actions", map[string]string{"channel": t.Channel, "ts": t.TS, "action_id": t.ActionID, "block_id": t.BlockID, "value": t.Value})
@@ -280,7 +280,7 @@ type answer struct {
 	Trigger string `json:"trigger_id"`
 }
 
-// post sends one request of a person, and reads more of the answer than the page does.
+// post sends one request of a person, and returns parts of the answer that the page ignores.
 func (c *killHarness) post(ctx context.Context, who workspaceclient.Client, path string, in any) (answer, error) {
 	body, err := json.Marshal(in)
 	if err != nil {

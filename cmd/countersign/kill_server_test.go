@@ -18,8 +18,8 @@ import (
 	"countersign/config/check"
 )
 
-// offerWitnesses serves the campaign's tools from an MCP server that survives when the bot is killed. A call that was
-// sent takes effect even if no bot is left to get the answer.
+// offerWitnesses serves the campaign's tools from an MCP server in the test process. The server survives when the bot
+// is killed. After a call is sent, it takes effect even if the bot is killed before the answer.
 func (c *killHarness) offerWitnesses() {
 	c.Helper()
 	act, err := actor(c.conf.Seen)
@@ -50,8 +50,8 @@ func (c *killHarness) offerWitnesses() {
 	c.conf.Server = web.URL
 }
 
-// remote returns the campaign's tools as a server offers them. The bot may be killed before a call is sent, or when the
-// answer has arrived but is not stored yet.
+// remote returns the campaign's tools as the MCP server offers them. The bot may be killed before it sends a call. The
+// bot may also be killed when the answer has arrived but is not stored.
 func (f *fate) remote(c witnessConfig, log *slog.Logger) (*catalog.Catalog, error) {
 	server := config.Server{Name: "campaign", URL: c.Server, Bare: true, Allow: []string{"127.0.0.1"}, Timeout: 30 * time.Second, MaxResult: 1 << 20, Effects: witnessEffects}
 	of := catalog.Config{Own: []config.Server{server}, Log: log}

@@ -22,16 +22,16 @@ import (
 	"countersign/internal/testkit"
 )
 
-// TestKills kills a bot in its own process with SIGKILL, in the middle of real approvals by real clicks, and starts it
-// again each time. Half of the kills come at a random moment, and half at a named point. The last kills come during the
-// recovery from a kill. Afterwards the store, the traces of the tools and the messages in Slack must agree. No
-// acknowledged decision may be lost, no tool may have taken effect twice, and no item may be left waiting. Slack
-// delivers each event only once. Therefore the bot must find messages that people wrote while it was down in the
-// channels' histories. Every request must be answered.
+// TestKills kills a bot in its own process with SIGKILL while people approve calls by real clicks. After each kill, the
+// test starts the bot again. Half of the kills come at a random moment, and half at a named point. The last kills come
+// during the recovery from a kill. Afterwards the store, the recorded effects of the tools and the messages in Slack
+// must agree. No acknowledged decision may be lost, no tool may have taken effect twice, and no work may be left. Slack
+// delivers each event only once. Therefore the bot must read the channels' histories to find messages that people wrote
+// while it was down. The bot must answer every request.
 //
-// COUNTERSIGN_KILLS sets the number of kills (default 12). The kills are made in rounds, each with its own workspace
-// and store. The number of concurrent rounds is the number of processors. Each round prints its seed. COUNTERSIGN_SEED
-// repeats a round's moments and the people's choices, as far as the machine's scheduling allows.
+// COUNTERSIGN_KILLS sets the number of kills (12 with CI=true). The kills are made in rounds, each with its own
+// workspace and store. The number of concurrent rounds is the number of processors. Each round prints its seed.
+// COUNTERSIGN_SEED repeats a round's moments and the people's choices, as far as the machine's scheduling allows.
 func TestKills(t *testing.T) {
 	t.Parallel()
 	kills, seed := testkit.Size(t, "COUNTERSIGN_KILLS", 12), testkit.Seed(t)
@@ -58,13 +58,14 @@ func TestKills(t *testing.T) {
 	}
 }
 
-// roundKills is the number of kills in one round. A new round begins with an empty store. Therefore less must be read
+// roundKills is the number of kills in one round. A new round begins with an empty store. Therefore the bot reads less
 // after each kill, and ten thousand kills take only minutes.
 const roundKills = 100
 
 // killRound is one round, from an empty store until everything is settled. In every third round, the tools belong to an
 // MCP server. If the bot is killed during a run, the next process does not know whether the server will act or has
-// acted. In another third, other agents make calls over the gateway, and they and their connections are killed, too.
+// acted. In another third of the rounds, other agents make calls over the gateway. The campaign also kills these agents
+// and their connections.
 func killRound(t *testing.T, kills int, seed uint64) figures {
 	once := func(ws *workspace.Config) { ws.RetryDelays = []time.Duration{} }
 	var c *killHarness
@@ -99,8 +100,8 @@ func killRound(t *testing.T, kills int, seed uint64) figures {
 	return f
 }
 
-// The points at which a bot is killed: before and after the commit of each transaction that people and tools of the
-// campaign cause, and while a tool runs. Frequent points are listed several times.
+// campaignPoints are the points at which a bot is killed. One kind of point lies before or after the commit of a
+// transaction that people or tools cause. The other kind lies within a tool. Frequent points are listed several times.
 var campaignPoints = func() []string {
 	points := []string{toolCalled, toolActed, toolCalled, toolActed}
 	often := []string{"Receive", "ReceiveMessage", "Begin", "Propose", "Delivered", "Decide", "Claim", "Finish"}
@@ -117,8 +118,9 @@ var recoveryPoints = []string{
 	"Recover" + testkit.BehindCommit,
 }
 
-// begin starts the first bot. The bot listens over HTTP if the tests use this transport. Every message from then on
-// must be answered, even if its delivery fails. Slack delivers each event only once.
+// begin starts the first bot. The bot listens over HTTP if the tests use this transport. The bot must answer every
+// message that people write after begin, even if the delivery of the message fails. In this test Slack does not retry
+// failed deliveries.
 func (c *killHarness) begin() {
 	c.Helper()
 	if usualTransport() == "http" {
@@ -148,8 +150,8 @@ func (c *killHarness) begin() {
 	c.killed(bot)
 }
 
-// run makes people work while the bot is killed. The function then waits until all work is settled, and stops the bot
-// in an orderly way.
+// run makes people work while the bot is killed. After that, run waits until all work is settled, and stops the bot in
+// an orderly way.
 func (c *killHarness) run(bringDown func(ctx context.Context)) {
 	c.Helper()
 	ctx, cancel := context.WithCancel(c.Context())
@@ -210,8 +212,8 @@ func (c *killHarness) killAtMoment(ctx context.Context, random *rand.Rand) {
 		wakeup string
 		late   time.Duration
 	}{
-		{"", 150 * time.Millisecond},   // while it starts
-		{"up", 300 * time.Millisecond}, // whatever it does
+		{"", 150 * time.Millisecond},   // while the bot starts
+		{"up", 300 * time.Millisecond}, // at any time afterwards
 		{"model", 25 * time.Millisecond},
 		{"tool", 25 * time.Millisecond},
 		{"tool", 60 * time.Millisecond},
@@ -240,7 +242,7 @@ func (c *killHarness) killAtMoment(ctx context.Context, random *rand.Rand) {
 	c.killed(bot)
 }
 
-// killed kills the bot if it still runs. The function checks that only a kill has ended the bot.
+// killed kills the bot if it still runs. killed checks that only a kill has ended the bot.
 func (c *killHarness) killed(bot *process) {
 	c.Helper()
 	bot.end(syscall.SIGKILL)

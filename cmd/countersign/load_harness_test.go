@@ -27,7 +27,7 @@ import (
 )
 
 // loadHarness is a workspace, a model and a bot in this process. loadHarness has one tool that needs approval, and the
-// test's own policy and people. The model asks for as many calls as a message says: "@Countersign 25 of X" gives 25
+// test's own policy and people. The model makes as many calls as a message requests: "@Countersign 25 of X" gives 25
 // calls with the arguments X.0 to X.24.
 type loadHarness struct {
 	testing.TB
@@ -51,7 +51,7 @@ type loadConfig struct {
 
 const loadTool = "count"
 
-// openLoadHarness starts everything, and stops it when the test ends.
+// openLoadHarness starts the harness, and stops it when the test ends.
 func openLoadHarness(tb testing.TB, c loadConfig) *loadHarness {
 	tb.Helper()
 	lasting := &http.Transport{MaxIdleConnsPerHost: 128}
@@ -157,7 +157,7 @@ func (a *loadHarness) timed(h http.Handler) http.Handler {
 	})
 }
 
-// watched reports each call of the bot when Slack has accepted it.
+// The method watched reports each call of the bot when Slack has accepted it.
 func (a *loadHarness) watched(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -206,8 +206,8 @@ func (h *loadHarness) cards(n int) []card {
 }
 
 // cardOf returns the newest message with buttons that shows a request, alone or with other requests of its step. The
-// result is empty if there is no such message. settled is true if Slack shows each message about the request in its
-// current state.
+// result is empty if there is no such message. The result settled is true if Slack shows the current state of each
+// message about the request.
 func cardOf(r store.Reader, req approvers.Request) (m workspaceclient.Message, settled bool, err error) {
 	for _, ref := range []string{req.ID, req.Turn} {
 		messages, err := r.OutboxMessagesOf(ref)
@@ -247,7 +247,6 @@ func buttonFor(m workspaceclient.Message, label, request string) (workspaceclien
 	return workspaceclient.Element{}, false
 }
 
-// until waits for a condition on the store.
 func (h *loadHarness) until(what string, done func(store.Reader) (bool, error)) {
 	h.Helper()
 	h.wait(what, func() (ok bool, err error) {
@@ -281,7 +280,6 @@ func (h *loadHarness) wait(what string, done func() (bool, error)) {
 	}
 }
 
-// as returns the client of a person.
 func (h *loadHarness) as(name string) workspaceclient.Client {
 	return workspaceclient.Client{Base: h.base, User: name, HTTP: h.client}
 }

@@ -24,14 +24,14 @@ const (
 	loadDrains   = 3 * time.Minute  // time after the last request by which everything must be shown
 )
 
-// TestLoad asks for 60 calls per minute that need approval. Each call comes at a random moment of its second, in one of
-// 20 threads of one channel. All cards are in another channel. Slack applies its published rate limits. A lead approves
-// each card three seconds after it is shown. The answer to every run must be in the thread within ten seconds (p99).
-// The backlog of messages must not grow, every step must be shown once, and Slack must refuse no call. In the end, no
-// button of a decided request may be left.
+// TestLoad requests 60 calls per minute that need approval. In each second, one call comes at a random moment. The
+// calls are in 20 threads of one channel. All cards are in another channel. Slack applies its published rate limits. A
+// lead approves each card three seconds after it is shown. The answer to every run must be in the thread within ten
+// seconds (p99). The backlog of messages must not grow, every step must be shown once, and Slack must refuse no call.
+// In the end, no button of a decided request may be left.
 //
-// COUNTERSIGN_LOAD_MINUTES sets the duration in minutes (default 1), COUNTERSIGN_LOAD_RATE the requests per minute
-// (default 60).
+// COUNTERSIGN_LOAD_MINUTES sets the duration in minutes (1 with CI=true). COUNTERSIGN_LOAD_RATE sets the number of
+// requests per minute (60 with CI=true).
 func TestLoad(t *testing.T) {
 	t.Parallel()
 	minutes, rate := testkit.Size(t, "COUNTERSIGN_LOAD_MINUTES", 1), testkit.Size(t, "COUNTERSIGN_LOAD_RATE", testkit.Scale(60))
@@ -44,7 +44,7 @@ func TestLoad(t *testing.T) {
 	})
 }
 
-// load is a workspace with many requests.
+// load is a synctestHarness with many requests.
 type load struct {
 	*synctestHarness
 	random  *rand.Rand
@@ -56,8 +56,8 @@ type load struct {
 	roots   []string // of the threads
 }
 
-// heed records a call of the bot. If the call shows a card for the first time, heed approves the card loadDecision
-// later.
+// heed records a call of the bot. If the call shows a card for the first time, heed approves the card after
+// loadDecision.
 func (l *load) heed(c apiCall) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -94,7 +94,7 @@ func (l *load) heed(c apiCall) {
 	})
 }
 
-// run asks for calls at a rate per minute, waits until all have ended, and checks the results.
+// run requests calls at a rate per minute, waits until all calls have ended, and checks the results.
 func (l *load) run(rate, minutes int) {
 	began := time.Now()
 	n := rate * minutes
@@ -225,8 +225,8 @@ func (l *load) waiting() map[string]int {
 	return out
 }
 
-// answers counts the runs. For each answer that is in its thread, the function returns the time from the end of the run
-// to the answer.
+// answers counts the runs. For each answer that the thread shows, answers returns the time from the end of the run to
+// the answer.
 func (l *load) answers() (runs int, took []time.Duration) {
 	posted := map[string]time.Time{}
 	l.mu.Lock()
@@ -269,7 +269,8 @@ func (l *load) answers() (runs int, took []time.Duration) {
 	return runs, took
 }
 
-// told prints the costs, and returns how many calls Slack refused.
+// The method told prints the number of calls to Slack and other figures of the run, and returns how many calls Slack
+// refused.
 func (l *load) told(began time.Time, n int) (refused int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

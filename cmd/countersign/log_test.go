@@ -54,8 +54,8 @@ func TestLogAsJSON(t *testing.T) {
 	}
 }
 
-// If an error ends serve, the last line of the log is that error. The line is a JSON object in a log of JSON objects,
-// and text otherwise.
+// If an error ends serve, the last line of the log is that error. If the log has JSON objects, the last line is a JSON
+// object. Otherwise the last line is text.
 func TestLastLine(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -11,10 +11,11 @@ import (
 	"countersign/store"
 )
 
-// TestLostPosts repeatedly loses Slack's answers to posts, and kills the bot between a post and its record. The bot
-// must find each message by its metadata, and each message must be in Slack exactly once.
+// TestLostPosts repeatedly loses Slack's answers to posts, and kills the bot after it has posted a message and before
+// it has recorded the post. The bot must find each message by its metadata, and each message must be in Slack exactly
+// once.
 //
-// COUNTERSIGN_POSTS sets the number of conversations (15).
+// COUNTERSIGN_POSTS sets the number of conversations (15 with CI=true).
 func TestLostPosts(t *testing.T) {
 	t.Parallel()
 	n, seed := testkit.Size(t, "COUNTERSIGN_POSTS", testkit.Scale(15)), testkit.Seed(t)
@@ -83,7 +84,7 @@ func TestLostPosts(t *testing.T) {
 }
 
 // TestLostPostsWhileTheClockJumps sets the machine's clock while the bot does not know whether a card was posted. The
-// card must be found again, for all times that the clock showed when the card was created, posted and searched for.
+// bot must find the card, whatever time the clock showed when the bot created the card, posted it, and searched for it.
 func TestLostPostsWhileTheClockJumps(t *testing.T) {
 	t.Parallel()
 	for _, by := range []time.Duration{-time.Hour, time.Hour} {
@@ -104,8 +105,8 @@ func TestLostPostsWhileTheClockJumps(t *testing.T) {
 				j.next("chat.postMessage", callUnheard, nil)
 				j.says("plain a")
 			},
-			// Two cards are for one place. The answer to the first post is lost, and the whole place is searched. Then
-			// the clock jumps. Then the answer to the second post is lost.
+			// Two cards are for the same channel. The answer to the first post is lost, and the bot searches the whole
+			// channel. Then the clock jumps. Then the answer to the second post is lost.
 			"between a look and a post": func(j *jumps) {
 				j.next("chat.postMessage", callUnheard, func() {
 					j.next("chat.update", callFine, func() {
@@ -139,10 +140,10 @@ func TestLostPostsWhileTheClockJumps(t *testing.T) {
 	}
 }
 
-// TestLostPostsAtRandomClocks is like TestLostPosts, with a clock that jumps up to an hour and a half ahead of or
-// behind Slack's clock.
+// TestLostPostsAtRandomClocks does what TestLostPosts does, but the bot's clock jumps. The bot's clock is up to an hour
+// and a half ahead of or behind Slack's clock.
 //
-// COUNTERSIGN_POSTS sets the number of conversations (15).
+// COUNTERSIGN_POSTS sets the number of conversations (15 with CI=true).
 func TestLostPostsAtRandomClocks(t *testing.T) {
 	t.Parallel()
 	n, seed := testkit.Size(t, "COUNTERSIGN_POSTS", testkit.Scale(15)), testkit.Seed(t)
@@ -197,14 +198,14 @@ func inJumps(t *testing.T, fn func(*jumps)) {
 	}, func(*synctestHarness) { fn(j) })
 }
 
-// jump sets the bot's clock.
+// jump moves the bot's clock.
 func (j *jumps) jump(by time.Duration) { j.skew.Add(int64(by)) }
 
 // approvalsChannel is #support-approvals.
 const approvalsChannel = "C0002"
 
-// next sets the fate of the next call of a method for a card in #support-approvals. It also sets a function that runs
-// during the call. All other calls succeed.
+// The method next plans the outcome of one later call of the bot: the first call of the method for a card in
+// #support-approvals. The function meanwhile runs during this call. All other calls succeed.
 func (j *jumps) next(method string, fate callFate, meanwhile func()) {
 	j.planned.Add(1)
 	var done atomic.Bool
@@ -220,7 +221,8 @@ func (j *jumps) next(method string, fate callFate, meanwhile func()) {
 	})
 }
 
-// another waits until the bot is killed and calls first. Then another starts a new process, which continues.
+// The method another waits until the bot is killed, and then calls the function first. After that, it starts a new
+// process, which continues the work.
 func (j *jumps) another(first func()) {
 	<-j.death
 	j.ok(j.bot.end())
@@ -228,7 +230,8 @@ func (j *jumps) another(first func()) {
 	j.start()
 }
 
-// alive reports whether the bot still runs. If the bot was killed, alive starts a new process, which continues.
+// alive reports whether the bot still runs. If the bot was killed, alive starts a new process, which continues the
+// work.
 func (j *jumps) alive() bool {
 	select {
 	case <-j.death:
@@ -261,7 +264,8 @@ func (j *jumps) eachOnce(most time.Duration) (messages int) {
 	return messages
 }
 
-// waiting reports whether a message still waits to be shown. The message may be due or not by the bot's clock.
+// waiting reports whether the bot still has to show a message. A message counts even if it is not due by the bot's
+// clock.
 func (j *jumps) waiting() (yes bool) {
 	j.view(func(r store.Reader) error {
 		for _, kind := range store.ShowTimers {

@@ -1,7 +1,7 @@
 // Command countersign is a Slack bot with an AI agent. The agent's risky tool calls wait until the right people
 // countersign them.
 //
-// The commands, and the files in which they are:
+// The commands are in these files:
 //
 //	serve               serve.go: opens everything; run.go: wires and runs the parts; hold.go: a bot that must not start
 //	check, explain      package policycmd; calls.go: the calls of the history, for check --replay and explain --observed
@@ -19,13 +19,22 @@
 //	demo                demo.go; demo_env.go: the services around the bot; demo_play.go: --play
 //	workspace, shop     workspace.go, shop.go: parts of the demo, each alone
 //
-// Several commands share package policyfile (reading and watching the policy file), and these files: root.go (the tree,
-// usage errors), store.go (opening the store), task.go (work on the store, by the command or by the running bot),
-// control.go (the bot's side of such work), seal.go (the keys of the history).
+// Several commands share package policyfile, which reads and watches the policy file. They also share these files:
 //
-// Only a running bot uses these files: admin.go (/healthz, /readyz), package metrics, notify.go (systemd), secrets.go
-// (new secrets), store_watch.go (stalls and damage), retain.go (deletes old records and conversations), crashes.go (work
-// that kills the process again and again).
+//	root.go             the command tree, usage errors
+//	store.go            opens the store
+//	task.go             work on the store, by the command or by the running bot
+//	control.go          the running bot's part of this work
+//	seal.go             the keys of the history
+//
+// Only a running bot uses package metrics, and these files:
+//
+//	admin.go            /healthz, /readyz
+//	notify.go           reports to systemd
+//	secrets.go          reads new secrets
+//	store_watch.go      detects stalls and damage
+//	retain.go           deletes old records and conversations
+//	crashes.go          records the work during which a process died
 package main
 
 import (
@@ -75,13 +84,13 @@ func logger(level slog.Leveler, format string) *slog.Logger {
 	return slog.New(slog.NewTextHandler(redact.Writer(stderr), o))
 }
 
-// loggedError is an error that is already the last line of the log. loggedError must not be printed as text too,
-// because a program that reads a log of JSON objects could not read that line.
+// loggedError is an error that is already in the last line of the log. loggedError must not be printed as text too,
+// because a reader of a JSON log can't parse a line of text.
 type loggedError struct{ error }
 
 func (e *loggedError) Unwrap() error { return e.error }
 
-// If the log consists of JSON objects, logged writes the error that ends the program to the log.
+// The function logged writes the error that ends the program to the log, if the log consists of JSON objects.
 func logged(err error, log *slog.Logger) error {
 	if _, isJSON := log.Handler().(*slog.JSONHandler); err == nil || !isJSON {
 		return err
@@ -90,7 +99,7 @@ func logged(err error, log *slog.Logger) error {
 	return &loggedError{err}
 }
 
-// inSeconds writes durations in seconds, because JSON has no unit for durations.
+// inSeconds writes durations in seconds, because a JSON number has no unit.
 func inSeconds(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindDuration {
 		a.Value = slog.Float64Value(a.Value.Duration().Seconds())
@@ -98,7 +107,7 @@ func inSeconds(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// logEverything passes what libraries log to the logger, too.
+// logEverything also sends the log lines of libraries to the logger.
 func logEverything(log *slog.Logger) {
 	slog.SetLogLoggerLevel(slog.LevelWarn) // libraries use package log for faults
 	slog.SetDefault(log)

@@ -10,11 +10,11 @@ import (
 	"countersign/internal/testkit"
 )
 
-// scratch is a directory that all tests share. scratch is removed at the end.
+// scratch is a directory that all tests share. TestMain removes the directory at the end.
 var scratch string
 
-// The test binary is several programs: with the variable witnessEnv it is the bot of the kill campaign, and under the
-// name countersign it is the program itself.
+// The test binary is several programs. With the variable witnessEnv, it is the bot of the kill campaign. Under the name
+// countersign, it is the program itself.
 func TestMain(m *testing.M) {
 	if conf := os.Getenv(witnessEnv); conf != "" {
 		os.Exit(witnessMain(conf))

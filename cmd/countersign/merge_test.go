@@ -8,7 +8,7 @@ import (
 )
 
 // TestManyChangesAreOneUpdate makes four people decide, one after the other, while Slack accepts no updates. Afterwards
-// the card is updated once, and shows all decisions.
+// the bot updates the card once, and the card shows all decisions.
 func TestManyChangesAreOneUpdate(t *testing.T) {
 	inFakedTime(t, nil, func(b *synctestHarness) {
 		b.says("vote now")

@@ -8,10 +8,11 @@ import (
 	"testing"
 )
 
-// sampleOfMetrics has each metric with its labels. The tests of alerts and dashboards (internal/alerts) read it.
+// sampleOfMetrics is the path of a file with each metric and its labels. The tests of alerts and dashboards
+// (internal/alerts) read this file.
 const sampleOfMetrics = "../../internal/alerts/testdata/metrics.txt"
 
-// TestSampleOfMetrics compares the sample with the metrics of a bot. With -update it writes the sample.
+// TestSampleOfMetrics compares the sample with the metrics of a bot. With -update, the test writes the sample.
 func TestSampleOfMetrics(t *testing.T) {
 	var lines []string
 	for _, l := range scrape(t, allMetrics(t)) {

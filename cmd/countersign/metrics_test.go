@@ -31,7 +31,7 @@ import (
 	"countersign/store"
 )
 
-// scrape reads /metrics, without the figures of the process itself.
+// scrape returns the lines of /metrics, without the figures of the process itself.
 func scrape(t *testing.T, m *metrics.Metrics) []string {
 	t.Helper()
 	rec := httptest.NewRecorder()
@@ -73,7 +73,7 @@ func openToolServer(t *testing.T, tool string) string {
 	return s.URL
 }
 
-// calledCatalog returns a catalog with two servers: one is connected and had one call, the other is down.
+// calledCatalog returns a catalog with two servers. One server is connected and had one call. The other server is down.
 func calledCatalog(t *testing.T) *catalog.Catalog {
 	t.Helper()
 	url := openToolServer(t, "look")
@@ -116,8 +116,8 @@ func emptyStore(t *testing.T) store.Store {
 	return db
 }
 
-// Each kind of event is counted. Only approvals can count as too quick. Tools that the policy does not name share one
-// label.
+// The metrics count each kind of event. Only approvals can count as too quick. Tools that the policy does not name
+// share one label.
 func TestMetrics(t *testing.T) {
 	m := metrics.New(emptyStore(t), metricsPolicy)
 	decide := func(tool string, kind approvers.DecisionKind, took time.Duration) {
@@ -125,7 +125,7 @@ func TestMetrics(t *testing.T) {
 	}
 	decide("issue_refund", approvers.Approve, 2750*time.Millisecond)
 	decide("issue_refund", approvers.Approve, 3*time.Second)
-	decide("issue_refund", approvers.Approve, 0) // not known
+	decide("issue_refund", approvers.Approve, 0) // the time is not known
 	decide("issue_refund", approvers.Reject, time.Second)
 	decide("issue_refund", approvers.Modify, time.Second)
 	decide("made_up_1", approvers.Approve, time.Second)
@@ -158,7 +158,7 @@ func TestMetrics(t *testing.T) {
 	)
 }
 
-// Each scrape reads whether Slack answers. Each call to Slack is counted, and waiting messages are counted by rank.
+// Each scrape checks whether Slack answers. The metrics count each call to Slack, and count waiting messages by rank.
 func TestMetricsOfSlack(t *testing.T) {
 	db := emptyStore(t)
 	m := metrics.New(db, metricsPolicy)
@@ -193,14 +193,14 @@ type blind struct{ store.Store }
 
 func (blind) View(context.Context, func(store.Reader) error) error { return errors.New("gone") }
 
-// If the store can't be read, its figures are missing, and not 0. All other figures are still shown.
+// If the store can't be read, the figures from the store are missing, and not 0. All other figures are present.
 func TestMetricsWithoutTheStore(t *testing.T) {
 	m := metrics.New(blind{}, metricsPolicy)
 	m.Count(workflow.Event{Tool: "issue_refund", Ended: approvers.Expired})
 	wantLines(t, scrape(t, m), `countersign_requests_waiting NaN`, `countersign_requests_total{state="expired",tool="issue_refund"} 1`)
 }
 
-// allMetrics returns metrics of which each has a sample.
+// allMetrics returns metrics in which every metric has at least one sample.
 func allMetrics(t *testing.T) *metrics.Metrics {
 	t.Helper()
 	tools := calledCatalog(t)
@@ -229,7 +229,7 @@ func allMetrics(t *testing.T) *metrics.Metrics {
 	return m
 }
 
-// The names, units and helps of all metrics are as Prometheus wants them.
+// The names, units and help texts of all metrics follow the conventions of Prometheus.
 func TestMetricsAreWellNamed(t *testing.T) {
 	answer := httptest.NewRecorder()
 	allMetrics(t).Handler().ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
@@ -277,7 +277,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 	}
 }
 
-// described returns the names of all registered metrics of Countersign, with or without samples.
+// described returns the names of all registered metrics of Countersign, including metrics without samples.
 func described(m *metrics.Metrics) map[string]bool {
 	descs := make(chan *prometheus.Desc)
 	go func() {
@@ -294,7 +294,7 @@ func described(m *metrics.Metrics) map[string]bool {
 	return names
 }
 
-// The metrics of servers and tools are the catalog's metrics.
+// The metrics of servers and tools show the state of the catalog.
 func TestToolMetrics(t *testing.T) {
 	m := metrics.New(emptyStore(t), metricsPolicy)
 	m.WatchTools(calledCatalog(t))
@@ -303,7 +303,7 @@ func TestToolMetrics(t *testing.T) {
 		`countersign_tools_blocked{source="crm"} 1`, `countersign_tools_blocked{source="up"} 0`)
 }
 
-// The metrics of a running bot are right while a request waits, is approved, and runs.
+// The metrics of a running bot are correct while a request waits, when it is approved, and when it runs.
 func TestMetricsOfTheBot(t *testing.T) {
 	h := openDemoHarness(t, t.TempDir(), nil)
 	teo := h.watcher("teo")
@@ -358,7 +358,7 @@ func valueIn(t *testing.T, lines []string, metric string) float64 {
 	return 0
 }
 
-// Requests that nobody decided, and the time to the run, are counted from the request itself.
+// The number of requests that nobody decided, and the time until a run, are computed from the request in the event.
 func TestMetricsOfTheEndOfARequest(t *testing.T) {
 	m := metrics.New(emptyStore(t), metricsPolicy)
 	began := time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC)

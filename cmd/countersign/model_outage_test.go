@@ -14,7 +14,8 @@ import (
 	"countersign/internal/testkit"
 )
 
-// modelOutages lists the ways in which the model can be down. stops is the maximum time until people are told.
+// modelOutages lists the ways in which the model can be down. The field stops is the maximum time until the bot tells
+// people.
 var modelOutages = []struct {
 	name   string
 	wire   wireState
@@ -38,8 +39,8 @@ var modelOutages = []struct {
 }
 
 // TestModelOutages takes the model down for ten minutes and for nine and a half hours, in each way. Waiting requests
-// don't need the model, so they are decided and run. A turn is tried again for a while. Then the turn stops, and a
-// message with a button continues the turn once the model is back.
+// don't need the model, so people decide them and the calls run. The bot retries a turn for a while, and then stops the
+// turn and posts a message with a button. When the model is back, the button continues the turn.
 func TestModelOutages(t *testing.T) {
 	t.Parallel()
 	for i, kind := range modelOutages {
@@ -104,7 +105,6 @@ func TestModelOutages(t *testing.T) {
 	}
 }
 
-// synctestButton is a button on a message.
 type synctestButton struct {
 	message workspaceclient.Message
 	button  workspaceclient.Element
@@ -125,7 +125,7 @@ func (b *synctestHarness) button(thread, label string) (found synctestButton, ok
 	return found, ok
 }
 
-// hears reports whether a thread of #support has a message with the given words.
+// The method hears reports whether a thread of #support has a message with the given words.
 func (b *synctestHarness) hears(thread, words string) bool {
 	b.Helper()
 	messages, err := b.as("sam").Messages(b.ctx, "#support", thread)

@@ -19,8 +19,8 @@ import (
 	"countersign/internal/demo/workspaceclient"
 )
 
-// The store's file, or its whole directory, is removed, renamed or replaced while the bot runs. The operator is told,
-// no delivery is acknowledged, and no call runs. The store can be saved by the instructions in the error. When the
+// The store's file, or its whole directory, is removed, renamed or replaced while the bot runs. The bot tells the
+// operator, acknowledges no delivery, and runs no call. The instructions in the error message save the store. When the
 // original file is back, all work continues without a restart.
 func TestStoreMoved(t *testing.T) {
 	t.Parallel()
@@ -112,7 +112,7 @@ func TestStoreMoved(t *testing.T) {
 	}
 }
 
-// moving is a bot whose store is taken away while a card waits.
+// moving is a bot whose store is moved or removed while a card waits.
 type moving struct {
 	*processHarness
 	store, old, spare string // the store's file, and copies of it from before the card
@@ -135,7 +135,7 @@ func newMoving(t *testing.T) *moving {
 	return m
 }
 
-// ask makes a card wait.
+// ask makes Sam request a call, and waits until its card is shown.
 func (m *moving) ask() {
 	m.Helper()
 	m.sam, m.teo = m.watcher("sam"), m.watcher("teo")
@@ -153,7 +153,7 @@ func (m *moving) ok(err error) {
 
 func (m *moving) rename(from, to string) { m.Helper(); m.ok(os.Rename(from, to)) }
 
-// until waits for an answer of /readyz.
+// The method until waits until /readyz answers with a status, and returns the report.
 func (m *moving) until(status int) (report string) {
 	m.Helper()
 	for end := time.Now().Add(2 * patience); ; time.Sleep(20 * time.Millisecond) {
@@ -180,7 +180,7 @@ func (m *moving) refused() {
 	}
 }
 
-// exits runs the program and checks its exit code.
+// The method exits runs the program and checks its exit code.
 func (m *moving) exits(code int, args ...string) string {
 	m.Helper()
 	path, err := built()
@@ -201,7 +201,7 @@ func (m *moving) exits(code int, args ...string) string {
 	return string(out)
 }
 
-// said counts the lines of the log at ERROR that contain these words.
+// The method said counts the lines of the log at ERROR that contain these words.
 func (m *moving) said(words string) (n int) {
 	for line := range strings.Lines(m.bot.text()) {
 		if strings.Contains(line, "level=ERROR") && strings.Contains(line, words) {
@@ -211,7 +211,7 @@ func (m *moving) said(words string) (n int) {
 	return n
 }
 
-// copies saves the file as /readyz says, without a control socket.
+// copies saves the store's file with the command that /readyz reports. This way of saving needs no control socket.
 func (m *moving) copies(report, to string) {
 	m.Helper()
 	_, from, found := strings.Cut(report, "cp ")
@@ -228,7 +228,7 @@ func (m *moving) copies(report, to string) {
 	m.ok(errors.Join(err, out.Close()))
 }
 
-// sees waits until the output of the history contains a text, and returns the output.
+// The method sees waits until the output of "audit list" matches a pattern, and returns the output.
 func (m *moving) sees(pattern string) string {
 	m.Helper()
 	re := regexp.MustCompile(pattern)

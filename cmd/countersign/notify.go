@@ -12,11 +12,11 @@ import (
 	"countersign/store"
 )
 
-// notifier reports the state of the service to systemd, as sd_notify(3) describes it for a unit with Type=notify.
-// Without systemd, a notifier does nothing.
+// notifier reports the state of the service to systemd. It uses the protocol of sd_notify(3), for a unit with
+// Type=notify. Without systemd, a notifier does nothing.
 type notifier struct {
-	socket string        // NOTIFY_SOCKET; empty: nobody listens
-	beat   time.Duration // between two signs of life; 0: none are wanted
+	socket string        // NOTIFY_SOCKET; empty: there is no systemd
+	beat   time.Duration // time between two keep-alive messages; 0: systemd wants none
 	log    *slog.Logger
 }
 
@@ -24,10 +24,10 @@ type notifier struct {
 func newNotifier(getenv func(string) string, pid int, log *slog.Logger) notifier {
 	n := notifier{socket: getenv("NOTIFY_SOCKET"), log: log}
 	if meant := getenv("WATCHDOG_PID"); meant != "" && meant != strconv.Itoa(pid) {
-		return n // the variables are another process's
+		return n // the variables are for another process
 	}
 	if µs, err := strconv.ParseInt(getenv("WATCHDOG_USEC"), 10, 64); err == nil && µs > 0 {
-		n.beat = time.Duration(µs) * time.Microsecond / 3 // two signs may be late
+		n.beat = time.Duration(µs) * time.Microsecond / 3 // two messages may be late
 	}
 	return n
 }
@@ -35,7 +35,7 @@ func newNotifier(getenv func(string) string, pid int, log *slog.Logger) notifier
 // notifyWait is how long a message may wait for systemd.
 const notifyWait = time.Second
 
-// say sends one message. A failure is only logged, because the bot works without systemd.
+// say sends one message. say only logs a failure, because the bot works without systemd.
 func (n notifier) say(state string) {
 	if n.socket == "" {
 		return
@@ -57,9 +57,9 @@ func (n notifier) say(state string) {
 	}
 }
 
-// watch tells systemd that the bot is up, and sends signs of life until ctx ends. Before each sign, the function reads
-// the store. If the store can't be read, the sign is still sent, because a restart would not help. If the read does not
-// end, no sign is sent, and systemd restarts the bot.
+// watch tells systemd that the bot is up, and sends keep-alive messages until ctx ends. Before each message, watch
+// reads the store. If the read fails, watch sends the message, because a restart would not help. If the read hangs,
+// watch sends no message, and systemd restarts the bot.
 func (n notifier) watch(ctx context.Context, s store.Store) error {
 	n.say("READY=1")
 	if n.socket == "" || n.beat == 0 {

@@ -15,10 +15,10 @@ import (
 	"countersign/internal/testkit"
 )
 
-// An old copy replaces the store while the bot is stopped. A call was approved and has run after the copy was made. In
-// the copy, the call would run again under the same execution id. Nothing runs until an operator accepts the loss. Then
-// the bot continues by itself, and requests that could run twice are closed. The next start and audit verify report
-// nothing.
+// An old copy replaces the store while the bot is stopped. A call was approved and has run after the copy was made.
+// According to the copy, the call has not run, so it could run a second time under the same execution id. The bot runs
+// nothing until an operator accepts the loss. Then the bot continues by itself, and closes the requests whose calls
+// could run twice. At the next start, the bot reports no loss. The command audit verify reports no loss either.
 func TestOldStoreIsHeld(t *testing.T) {
 	t.Parallel()
 	for _, stopped := range []bool{false, true} {
@@ -99,8 +99,8 @@ func TestOldStoreIsHeld(t *testing.T) {
 	}
 }
 
-// A bot can be killed at any moment. A killed bot never leaves a signed head over records that its store lacks. So the
-// next process starts. The bot is killed twice; COUNTERSIGN_HEAD_KILLS sets another number.
+// A bot can be killed at any moment. The test shows that the store of a killed bot never lacks records that a signed
+// head covers. Therefore the next process starts. The bot is killed twice, or COUNTERSIGN_HEAD_KILLS times.
 func TestKilledBotIsNotHeld(t *testing.T) {
 	t.Parallel()
 	p := openProcessHarness(t)

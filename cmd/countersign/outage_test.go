@@ -45,15 +45,16 @@ func (b *synctestHarness) cut(s wireState) func() {
 	return func() { b.slack.become(wireWorks) }
 }
 
-// TestOutages takes Slack down in each way, for ten minutes and for nine and a half hours. At that time some requests
-// wait, other requests are being made, and the answer to one post is lost. Deadlines that pass during the outage count,
-// but people's clicks have no effect. In some cases a new process has to continue. When Slack is back, all messages
-// must be shown in their current state, each message once and the most important first. Expired requests can't be
-// approved, and all other requests can.
+// TestOutages takes Slack down in each way, for ten minutes and for nine and a half hours. When the outage begins, some
+// requests wait, and people are making other requests. Slack's answer to one post is lost. Deadlines that pass during
+// the outage count, but people's clicks have no effect. In some cases, the bot is restarted during the outage. When
+// Slack is back, it must show the current state of all messages. Each message must appear once, and the most important
+// messages come first. Expired requests can't be approved, and all other requests can.
 //
-// COUNTERSIGN_BACKLOG sets how many requests of each kind, and how many answers, wait to be shown when Slack is back
-// (default 2). With COUNTERSIGN_OUTAGES=2, every kind of outage is tried with one process and with three replicas, and
-// with both durations. Otherwise each lasts ten minutes, two of the kinds with three replicas.
+// COUNTERSIGN_BACKLOG sets the size of the backlog when Slack is back (2 with CI=true). The backlog has this number of
+// requests of each kind, and the same number of answers. With COUNTERSIGN_OUTAGES=2, the test tries every kind of
+// outage with one process and with three replicas, and with both durations. Without it, each outage lasts ten minutes,
+// and two of the kinds are tried with three replicas.
 func TestOutages(t *testing.T) {
 	t.Parallel()
 	all := testkit.Size(t, "COUNTERSIGN_OUTAGES", 1) > 1
@@ -101,8 +102,8 @@ func (o *outage) play(begin func(*synctestHarness) func()) {
 	o.after(before)
 }
 
-// before makes requests whose deadlines come during the outage and after it. The function makes some requests at the
-// last moment before the outage.
+// The method before makes requests whose deadlines come during the outage and after it. It makes some of the requests
+// at the last moment before the outage.
 func (o *outage) before() (shown map[string]workspaceclient.Message) {
 	for _, n := range []string{"grave old", "plain old", "patient old"} {
 		o.says(n + strings.Fields(n)[0])
@@ -135,7 +136,7 @@ func (o *outage) before() (shown map[string]workspaceclient.Message) {
 	return shown
 }
 
-// during lets the time pass. People click without effect.
+// The method during waits until the time of the outage has passed. In this time, people's clicks have no effect.
 func (o *outage) during(shown map[string]workspaceclient.Message) {
 	o.pass(2 * time.Minute)
 	err := o.approve("teo", "oldplain", shown["oldplain"])
@@ -179,7 +180,7 @@ func (o *outage) during(shown map[string]workspaceclient.Message) {
 	}
 }
 
-// after checks the outcome of all requests when Slack is back.
+// The method after checks the outcome of all requests when Slack is back.
 func (o *outage) after(shown map[string]workspaceclient.Message) {
 	took := o.within(time.Minute, "the bot notices that Slack is back", func() bool { return o.ready() == len(o.bots()) })
 	o.back = time.Now()
@@ -245,7 +246,8 @@ func (o *outage) eachShownOnce() {
 	}
 }
 
-// nothingLive checks that only waiting requests have buttons with an effect. Finished requests keep only Details….
+// nothingLive checks that only waiting requests have buttons with an effect. Messages of finished requests keep only
+// the button "Details…".
 func (o *outage) nothingLive() {
 	for _, s := range o.outbox() {
 		if s.TS == "" || s.State == store.OutboxRemoved {
@@ -272,8 +274,9 @@ func (o *outage) nothingLive() {
 }
 
 // order checks that the most important messages are shown within seconds, even if many other messages wait. Several
-// such messages for one channel follow each other as fast as Slack accepts them there. A message that tells a lead
-// about a request may be created after Slack is back. The time of such a message is then measured from its creation.
+// such messages for one channel follow each other as fast as Slack accepts posts in the channel. A message that tells a
+// lead about a request may be created after Slack is back. The time of such a message is then measured from its
+// creation.
 func (o *outage) order() {
 	wanted, answers := map[string]time.Time{}, map[string]bool{}
 	for _, s := range o.outbox() {
@@ -315,8 +318,9 @@ func (o *outage) order() {
 	o.Logf("%d critical posts, each after %s at most", len(posts), longest.Round(time.Millisecond))
 }
 
-// wanted returns the time from which Slack could have shown an outbox message. This is the time at which the message,
-// or the message that it copies, was created. If Slack was back only later, it is that later time.
+// wanted returns the time from which Slack could have shown an outbox message. Usually, this is the time at which the
+// message was created. For a copy, it is the time at which the original message was created. If Slack came back later,
+// wanted returns the time at which Slack came back.
 func (o *outage) wanted(s store.OutboxMessage) time.Time {
 	made := s.CreatedAt
 	for _, other := range o.outbox() {
@@ -330,7 +334,8 @@ func (o *outage) wanted(s store.OutboxMessage) time.Time {
 	return made
 }
 
-// reminders checks that nobody is reminded of a finished request, or more than once of the same waiting request.
+// reminders checks that people get no reminder of a finished request, and at most one reminder of the same waiting
+// request.
 func (o *outage) reminders() {
 	states := map[string]approvers.State{}
 	for _, n := range o.names {

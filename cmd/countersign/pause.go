@@ -62,7 +62,7 @@ var (
 	}}
 )
 
-// notPaused explains why nothing was paused or resumed. It names the person who last paused or resumed.
+// notPaused explains why nothing was paused or resumed. notPaused names the person who last paused or resumed.
 func notPaused(ctx context.Context, wf *workflow.Workflow, err error, why string) error {
 	if !errors.Is(err, workflow.ErrNotDue) {
 		return cli.CouldNot("nothing can be changed now: %w", err)

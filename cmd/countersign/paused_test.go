@@ -42,8 +42,8 @@ func TestPauseSurvivesAKill(t *testing.T) {
 	if _, body := get(t, admin+"/metrics"); !strings.Contains(body, "\ncountersign_paused 1\n") {
 		t.Error("the metric does not say that everything is paused")
 	}
-	// The bot answers a message in a new thread by reporting the pause. By that time, it would also have had time to
-	// start a run.
+	// The bot answers a message in a new thread by reporting the pause. When this answer appears, the bot has also had
+	// enough time to start a run.
 	second := sam.says("#support", "", "@Countersign where is order ORD-124?")
 	sam.sees("#support", second, "Everything has been paused by", "wrong refunds")
 	sam.sees("#support", root, "It starts when the pause ends")
@@ -58,8 +58,8 @@ func TestPauseSurvivesAKill(t *testing.T) {
 	}
 }
 
-// A tool that runs when a pause begins is cancelled immediately. If the tool can't tell whether it acted, people are
-// asked, even during the pause.
+// A tool that runs when a pause begins is cancelled immediately. If the tool can't tell whether it acted, the bot asks
+// people, even during the pause.
 func TestPauseInterruptsATool(t *testing.T) {
 	running := make(chan struct{})
 	h := openDemoHarness(t, t.TempDir(), func(s *setup) {

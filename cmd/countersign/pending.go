@@ -55,7 +55,7 @@ It works while the bot runs, and on the store of a stopped bot. docs/operate.md 
 	return cmd
 }
 
-// askPending asks the running bot for all waiting items, or for one request or run.
+// askPending runs pendingTask and parses its output.
 func askPending(ctx context.Context, id string) (found pending, raw []byte, err error) {
 	var out bytes.Buffer
 	if err := pendingTask.do(ctx, id, nil, &out); err != nil {
@@ -132,7 +132,7 @@ type waitingCall struct {
 	Run     *unknownRun        `json:"run,omitempty"`     // the run, if the operator asked for it by id
 }
 
-// unknownRun is a run, usually one with an unknown outcome.
+// unknownRun describes a run. Usually the run's outcome is unknown.
 type unknownRun struct {
 	Execution string                   `json:"execution"`
 	State     approvers.ExecutionState `json:"state"`
@@ -146,7 +146,7 @@ type unknownRun struct {
 	By        approvers.PersonID       `json:"reported_by,omitempty"`
 }
 
-// pendingPage is the number of requests that are read in one snapshot.
+// pendingPage is the number of requests that one read transaction reads.
 const pendingPage = 200
 
 func (p *pending) readAll(ctx context.Context, wf *workflow.Workflow) error {
@@ -205,10 +205,10 @@ func (p *pending) readAll(ctx context.Context, wf *workflow.Workflow) error {
 	return nil
 }
 
-// mostUnknown limits the listed runs with an unknown outcome.
+// mostUnknown limits the number of listed runs with an unknown outcome.
 const mostUnknown = 1000
 
-// readOne reads a request, or a run that needed no request, in any state.
+// readOne reads one request in any state. If the id belongs to a run that needed no request, readOne reads the run.
 func (p *pending) readOne(ctx context.Context, wf *workflow.Workflow, id string) error {
 	err := wf.Store.View(ctx, func(r store.Reader) error {
 		p.Requests, p.Unknown = []waitingCall{}, []unknownRun{}
@@ -251,7 +251,6 @@ func (p *pending) readOne(ctx context.Context, wf *workflow.Workflow, id string)
 	return nil
 }
 
-// runOf describes a run.
 func runOf(r store.Reader, e approvers.Execution) (unknownRun, error) {
 	conv, err := r.Conversation(e.Conversation)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -263,7 +262,6 @@ func runOf(r store.Reader, e approvers.Execution) (unknownRun, error) {
 	}, nil
 }
 
-// waitingOf describes a request.
 func waitingOf(r store.Reader, p *approvers.Policy, req approvers.Request) (waitingCall, error) {
 	conv, err := r.Conversation(req.Conversation)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -306,7 +304,7 @@ func whereText(c store.Conversation) string {
 const onHomeTab = "people who may decide it find it on the app's Home tab"
 
 // cardTrouble describes the cards of a request that people can't see. If people can't see any card of the request,
-// cardTrouble adds a line.
+// cardTrouble adds a line of advice.
 func cardTrouble(r store.Reader, req approvers.Request) (out []string, err error) {
 	if req.State != approvers.Pending {
 		return nil, nil
@@ -336,7 +334,7 @@ func cardTrouble(r store.Reader, req approvers.Request) (out []string, err error
 	return out, nil
 }
 
-// print lists all waiting items. If the operator asked for one item, the function prints that item in full.
+// print lists all waiting items. If whole is set, print prints the only item in full.
 func (p pending) print(out io.Writer, whole bool) {
 	if p.Paused != nil {
 		fmt.Fprintf(out, "Everything has been paused by %s since %s: %s\n\n", visible.Line(string(p.Paused.By)), cli.Moment(p.Paused.At), visible.Line(p.Paused.Reason))
@@ -525,7 +523,6 @@ func invitedNames(r approvers.Request) []string {
 	return out
 }
 
-// printHistory lists the decisions, edits and remarks in order.
 func printHistory(out io.Writer, r approvers.Request) {
 	type entry struct {
 		at   time.Time

@@ -46,7 +46,8 @@ func testPlayExercise(t *testing.T, transport string) {
 	}
 }
 
-// A scenario with other expectations ends with exit code 1 and shows the difference.
+// If the transcript differs from the expectations in a scenario, the command ends with exit code 1 and shows the
+// difference.
 func TestPlayDiffers(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "wrong.txt")
 	text := "Sam in #support: @Countersign where is order ORD-123?\n  issue_refund ran without asking\n"
@@ -63,7 +64,7 @@ func TestPlayDiffers(t *testing.T) {
 	}
 }
 
-// Ctrl-C during a scenario is not a success.
+// If Ctrl-C stops a scenario, the command reports a failure.
 func TestPlayInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -73,8 +74,8 @@ func TestPlayInterrupted(t *testing.T) {
 	}
 }
 
-// Journeys that read like Slack threads, one per file. Each call in their history is planned again with the same
-// result.
+// The test plays all scenarios in testdata/scenarios. Each file reads like Slack threads. When the calls in the history
+// are planned again, the plans are the same.
 func TestScenarios(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/scenarios/*.txt")
@@ -95,8 +96,8 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// TestScenariosPostgres plays scenarios over PostgreSQL, each in a schema of its own, and checks the rows and the
-// history that they leave behind. COUNTERSIGN_SCENARIOS sets the number of scenarios (8). The first scenarios are of
+// TestScenariosPostgres plays scenarios over PostgreSQL, each in its own schema. It checks the rows and the history of
+// each scenario. COUNTERSIGN_SCENARIOS sets the number of scenarios (8 with CI=true). The first scenarios are of
 // different kinds.
 func TestScenariosPostgres(t *testing.T) {
 	t.Parallel()
@@ -143,7 +144,7 @@ func TestScenariosPostgres(t *testing.T) {
 	}
 }
 
-// A scenario's time may not go back; the error names the current time.
+// A scenario's time can't go back. The error names the current time.
 func TestPlayTimeGoesForward(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "back.txt")
 	text := "It is Monday 2026-12-21 09:00 Europe/Berlin\nSam in #support: hi\nIt is Monday 2026-12-21 08:00 Europe/Berlin\n"
@@ -156,7 +157,7 @@ func TestPlayTimeGoesForward(t *testing.T) {
 	}
 }
 
-// played returns the store that a scenario leaves behind when the demo plays it.
+// played returns the store after the demo has played a scenario.
 func played(t *testing.T, file string) store.Store {
 	t.Helper()
 	dir := t.TempDir()

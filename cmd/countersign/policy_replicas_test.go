@@ -27,8 +27,8 @@ import (
 	"countersign/store/postgres"
 )
 
-// A command that works on a database decides by the policy in force there, not by its own file. If replicas run, the
-// command's file does not count even before the first replica has put its policy into force.
+// A command that works on a database uses the policy in force in the database, and not its own file. If replicas run,
+// the command never uses its own file. This rule holds even before the first replica has put its policy into force.
 func TestPolicyOfACommand(t *testing.T) {
 	t.Parallel()
 	t.Run("file", func(t *testing.T) {
@@ -57,7 +57,7 @@ func TestPolicyOfACommand(t *testing.T) {
 }
 
 // testPolicyOfACommand runs the test on the store of a bot. command is the store as the command opens it, and beside is
-// set if the command finds replicas there.
+// set if the command finds replicas on the store.
 func testPolicyOfACommand(t *testing.T, bot, command store.Store, beside store.Replica) {
 	const inForce = `version: 1
 approvers: {boss: {title: Boss, members: [U0002], max_risk: critical, can_approve: ["*"], cards: "#approvals"}}
@@ -105,7 +105,7 @@ agents: {support: {channels: ["#support"], prompt: You help., tools: ["*"]}}
 	}
 }
 
-// replicaOf returns a harness whose bot works on a database, in a directory of its own with a copy of the files.
+// replicaOf returns a harness with its own directory and a copy of the files. The harness's bot works on a database.
 func (p *processHarness) replicaOf(database, key string) *processHarness {
 	p.Helper()
 	r := *p
@@ -140,8 +140,7 @@ func (p *processHarness) saysOfPolicy(admin, words string) {
 	}
 }
 
-// awaitCards waits until Slack shows every card in its wanted state. Messages of lower ranks may wait for Slack's
-// limits.
+// awaitCards waits until Slack shows the current state of every card. Slack's limits may delay messages of lower ranks.
 func (p *processHarness) awaitCards(db store.Store) {
 	p.Helper()
 	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
@@ -174,10 +173,10 @@ func (p *processHarness) awaitCards(db store.Store) {
 	}
 }
 
-// Three bots work on one database, and get another policy file one after the other. As soon as the first bot has the
-// file, the file is in force for all bots. From then on, nobody can decide by the earlier policy, even if another bot
-// gets the click. Until another bot has the new file, it reports that its own file differs, even after a crash. The
-// history has the change once.
+// Three bots work on one database. One after the other, the bots get a new policy file. As soon as the first bot has
+// the file, the file is in force for all bots. After that, nobody can decide under the earlier policy, even if the
+// click arrives at another bot. A bot without the new file reports that its own file differs, even after a crash. The
+// history records the change once.
 func TestPolicyRollsOutOverReplicas(t *testing.T) {
 	t.Parallel()
 	server, err := pgserver.Start(pgserver.Find(t), "fsync=off")

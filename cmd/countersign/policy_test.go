@@ -37,8 +37,8 @@ func write(t *testing.T, path string, data []byte) {
 	}
 }
 
-// A stricter policy applies to waiting requests. The card shows the change, and a person who could approve alone no
-// longer can. A looser policy does not apply to waiting requests.
+// A stricter policy applies to waiting requests. The card shows the change, and one person alone can't approve the
+// call. A looser policy does not apply to waiting requests.
 func TestReload(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "policy.yaml")
@@ -54,7 +54,7 @@ func TestReload(t *testing.T) {
 	becomes := func(data []byte) {
 		write(t, path, data)
 		hangup <- syscall.SIGHUP
-		hangup <- syscall.SIGHUP // sent again, because this one is received only after the first was handled
+		hangup <- syscall.SIGHUP // the second signal is received only after the first one was handled
 	}
 	sam, teo, ingrid := h.watcher("sam"), h.watcher("teo"), h.watcher("ingrid")
 	first := sam.says("#support", "", "@Countersign refund 20 USD of order ORD-131, the box was damaged")
@@ -90,7 +90,7 @@ func TestReload(t *testing.T) {
 	teo.sees("countersign", "", "Refund of $10.00 for order ORD-131", "Waits for")
 }
 
-// The real program reloads at SIGHUP, and by itself.
+// serve reloads a changed policy file when it gets a SIGHUP. Without a signal, serve notices the change by itself.
 func TestServeReloads(t *testing.T) {
 	t.Parallel()
 	p := openProcessHarness(t)

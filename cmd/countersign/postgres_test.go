@@ -14,8 +14,8 @@ import (
 	"countersign/internal/testkit/pgserver"
 )
 
-// The scripts of testdata/postgres run the program on a database. The scripts set up the database, make a call from the
-// message to the run, and check the errors when something is wrong.
+// The scripts of testdata/postgres run the program on a database. The scripts set up the database, follow a call from
+// the message to the run, and check the errors of faulty set-ups.
 func TestPostgres(t *testing.T) {
 	t.Parallel()
 	bin := pgserver.Find(t)
@@ -53,12 +53,12 @@ type scriptDatabase struct {
 
 type databaseCommandKey struct{}
 
-// databaseCommand is one of:
+// databaseCommand runs one of these commands:
 //
 //	database stop|kill|start   the server
-//	database block TABLE       nothing can be written to the table; reading works
-//	database blocked           waits until a program waits for that
-//	database unblock           ends it, and waits until no other program is connected
+//	database block TABLE       blocks writes to the table, but not reads
+//	database blocked           waits until a program waits for the blocked table
+//	database unblock           ends the block, and waits until no other program is connected
 //	database dump FILE         writes a dump of the database postgres
 //	database make NAME         makes an empty database, and sets $NAME to its address
 //	database archive           starts the server again with an archive of its WAL

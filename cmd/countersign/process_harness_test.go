@@ -16,7 +16,7 @@ import (
 	"countersign/internal/demo/workspaceclient"
 )
 
-// processHarness is a workspace and a model for a bot in its own process. As in production, the bot knows only the
+// processHarness is a workspace and a model for a bot in its own process. As in production, the bot gets only the
 // addresses of the workspace and the model.
 type processHarness struct {
 	*testing.T
@@ -70,7 +70,7 @@ func (p *processHarness) overHTTP() *processHarness {
 	return p
 }
 
-// serve starts the bot and waits until it is connected. admin is its admin address.
+// serve starts the bot and waits until it is connected. admin is the bot's admin address.
 func (p *processHarness) serve() (bot *program, admin string) {
 	p.Helper()
 	bot = launch(p.T, p.dir, p.env, "serve")

@@ -13,9 +13,9 @@ import (
 	"countersign/internal/demo/workspaceclient"
 )
 
-// As in production, the bot, the workspace and the model are three processes. Each knows only the addresses of the
-// others. The bot is stopped while a card waits, and continues afterwards. Slack delivers through Socket Mode, or over
-// HTTP.
+// As in production, the bot, the workspace and the model are three processes. Each process gets only the addresses of
+// the other processes. The test stops the bot while a card waits, and then starts the bot again. The bot continues its
+// work. Slack delivers through Socket Mode, or over HTTP.
 func TestServe(t *testing.T) {
 	t.Parallel()
 	t.Run("socket", func(t *testing.T) { testServe(t, openProcessHarness(t), "") })
@@ -57,8 +57,8 @@ func testServe(t *testing.T, p *processHarness, requests string) {
 	}
 }
 
-// TestStartTime limits the time that a start takes, because no bot works during that time. The goal is 300 ms. The
-// limit of the test is higher, for busy machines.
+// TestStartTime limits the time that a start takes, because the bot does no work during a start. The goal is 300 ms.
+// The limit of the test is higher, because the machine may be busy.
 func TestStartTime(t *testing.T) {
 	const bound = 2 * time.Second
 	its := openProcessHarness(t)

@@ -17,9 +17,9 @@ import (
 	"countersign/internal/testkit"
 )
 
-// built returns the path of the program. To save a build, the program is this test binary under the program's name (see
-// TestMain). With the race detector, the test binary would be slow. Therefore go build then makes the program, once for
-// all tests.
+// built returns the path of the program. Normally, the program is this test binary under the program's name (see
+// TestMain). This saves a build. With the race detector, the test binary would be slow. In this case, built runs go
+// build once for all tests.
 var built = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(scratch, "countersign")
 	if !testkit.RaceEnabled {
@@ -36,12 +36,12 @@ var built = sync.OnceValues(func() (string, error) {
 	return path, err
 })
 
-// program is the real program, running.
+// program is a running process of the real program.
 type program struct {
 	t     *testing.T
 	cmd   *exec.Cmd
 	began time.Time
-	gone  chan struct{} // closed when it has ended, with err set
+	gone  chan struct{} // closed when the process has ended and err is set
 	err   error
 
 	mu    sync.Mutex
@@ -49,8 +49,8 @@ type program struct {
 	spoke chan struct{} // closed and replaced at each line of output
 }
 
-// launch starts the program in a directory. The environment has only the given ones of the variables that the program
-// reads.
+// launch starts the program in a directory. env sets variables that the program reads. The process gets no other such
+// variable from the environment of the test.
 func launch(t *testing.T, dir string, env []string, args ...string) *program {
 	t.Helper()
 	path, err := built()
@@ -81,7 +81,7 @@ func launch(t *testing.T, dir string, env []string, args ...string) *program {
 		<-heard
 	}()
 	t.Cleanup(func() {
-		p.cmd.Process.Kill() // no harm if it has ended
+		p.cmd.Process.Kill() // no effect if the process has ended
 		<-p.gone
 		if t.Failed() {
 			t.Logf("countersign %s said:\n%s", strings.Join(args, " "), p.text())
@@ -115,7 +115,7 @@ func (p *program) text() string {
 	return strings.Join(p.said, "\n")
 }
 
-// says waits for a matching line and returns the expression's first group.
+// The method says waits for a line that matches a regular expression, and returns the expression's first group.
 func (p *program) says(pattern string) string {
 	p.t.Helper()
 	re := regexp.MustCompile(pattern)
@@ -148,7 +148,7 @@ func (p *program) says(pattern string) string {
 	}
 }
 
-// end asks the program to end, waits, and returns the program's result.
+// end sends a signal to the program, waits until the program ends, and returns the program's error.
 func (p *program) end(s syscall.Signal) error {
 	p.t.Helper()
 	if err := p.cmd.Process.Signal(s); err != nil {

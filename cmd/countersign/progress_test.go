@@ -14,7 +14,7 @@ import (
 	"countersign/store"
 )
 
-// reports returns a tool that reports its progress ten times a second for a while, and then answers.
+// The function reports returns a tool that reports its progress ten times a second for a while, and then answers.
 func reports(name string, lasting time.Duration, at func(n int) agent.Progress) agent.Tool {
 	return agent.Tool{Name: name, Effect: approvers.Idempotent, Timeout: time.Hour, Run: func(ctx context.Context, in agent.Invocation) (string, error) {
 		for n := range int(lasting / (100 * time.Millisecond)) {
@@ -42,8 +42,9 @@ func (b *synctestHarness) step(thread string) (string, workspaceclient.Message) 
 	return "", workspaceclient.Message{}
 }
 
-// The progress of a run is shown in its step and disappears with its end. Slack is called no more often than it allows.
-// The progress is not stored, and the button beside it works.
+// The bot shows the progress of a run in the message of the run's step. The progress disappears when the run ends. The
+// bot calls Slack no more often than Slack allows, and does not store the progress. The button in the same message
+// works.
 func TestProgressIsShown(t *testing.T) {
 	at := func(n int) agent.Progress {
 		return agent.Progress{Done: float64(n), Total: 600, Text: fmt.Sprintf("file %d <!channel> *approved* \u202e", n)}
@@ -126,8 +127,8 @@ func TestStopBesideProgress(t *testing.T) {
 	})
 }
 
-// One tool reports impossible progress, and another one reports after its answer. The step shows no impossible figure
-// and no progress of the ended run. A tool's text does not get a line of its own.
+// One tool reports impossible progress, and another tool reports progress after its answer. The step shows no
+// impossible figure and no progress of the ended run. A tool's text can't add a line to the message.
 func TestProgressOfLiars(t *testing.T) {
 	odd := []agent.Progress{
 		{Done: 5, Total: 10}, {Done: 2, Total: 10}, {Done: 1e308, Total: 1e-308}, {Done: math.NaN(), Total: math.NaN()}, {Done: -7, Total: 3}, {Done: math.Inf(1), Total: math.Inf(1)},
@@ -168,7 +169,7 @@ func TestProgressOfLiars(t *testing.T) {
 	})
 }
 
-// After a restart, the old progress is gone, and the step says that the run is tried again.
+// After a restart, the message shows no old progress, and says that the bot tries the run again.
 func TestProgressEndsWithTheProcess(t *testing.T) {
 	hold := make(chan struct{})
 	tool := agent.Tool{Name: "copy", Effect: approvers.Idempotent, Timeout: time.Hour, Run: func(ctx context.Context, in agent.Invocation) (string, error) {

@@ -11,7 +11,7 @@ import (
 	"countersign/store"
 )
 
-// raceKind is one way in which the actions of sixteen people conflict.
+// raceKind is one kind of conflict between the actions of sixteen people.
 type raceKind struct {
 	name    string
 	calls   int // number of calls of one step, which one card shows
@@ -61,11 +61,11 @@ func from(first, last int) (out []int) {
 	return out
 }
 
-// errNoButton is the error for a card that has no such button, or no longer has it.
+// errNoButton is the error for a card that does not have the wanted button.
 var errNoButton = errors.New("the card has no such button")
 
-// press makes a person press a button of a card, for one of its requests or for all of them. If the card was rendered
-// again in the meantime, the person looks again.
+// press makes a person press a button of a card. The button is for one request of the card, or for all requests. If the
+// bot has updated the card before the click, the person presses the button of the updated card.
 func (r *raceHarness) press(ra *race, i int, label, request string) error {
 	card := ra.card
 	for {
@@ -91,7 +91,7 @@ func (r *raceHarness) press(ra *race, i int, label, request string) error {
 	}
 }
 
-// form makes a person open a form, and returns a function that sends it with a reason.
+// form makes a person open a form. The returned function fills in a reason and sends the form.
 func (r *raceHarness) form(ra *race, i int, label string) (send func() error) {
 	r.Helper()
 	if err := r.press(ra, i, label, ra.requests[0].ID); err != nil {
@@ -122,7 +122,7 @@ func (r *raceHarness) formInDetails(ra *race, i int, label string) (send func() 
 	return r.opened(who)
 }
 
-// opened waits for a form with one field.
+// The method opened waits for a form with one field.
 func (r *raceHarness) opened(who workspaceclient.Client) (send func() error) {
 	r.Helper()
 	var view, field string
@@ -157,7 +157,7 @@ func allApprove(r *raceHarness, races []*race) {
 	r.gun(races, from(0, deciders), func(ra *race, i int) error { return r.press(ra, i, "Approve", ra.requests[0].ID) })
 }
 
-// rejecters is the number of people who reject a request. A person with an open form can't open another one.
+// rejecters is the number of people who reject a request. A person with an open form can't open a second form.
 const rejecters = 4
 
 // someReject makes some people send a form that they opened before. All other people approve.
@@ -174,7 +174,7 @@ func someReject(r *raceHarness, races []*race) {
 	})
 }
 
-// oneDecided checks that one person decided, and that an approved call ran.
+// oneDecided checks that exactly one person decided. If the decision was an approval, the call must have run.
 func oneDecided(ra *race) (string, error) {
 	q := ra.requests[0]
 	if len(q.Decisions) != 1 || (q.Decisions[0].Kind == approvers.Approve) != (q.State == approvers.Consumed) {
@@ -190,7 +190,8 @@ func inTheirTurn(r *raceHarness, races []*race) {
 	r.gun(races, from(deciders/2, deciders), approve)
 }
 
-// twoOfEach checks that two of the first eight people approved, and then two of the second eight.
+// twoOfEach checks that two of the first eight people approved. twoOfEach also checks that two of the other eight
+// people approved afterwards.
 func twoOfEach(ra *race) (string, error) {
 	q := ra.requests[0]
 	if q.State != approvers.Consumed || len(q.Decisions) != 4 {
@@ -223,8 +224,8 @@ func takesBack(r *raceHarness, races []*race) {
 	})
 }
 
-// backOrRun accepts two outcomes. Two results are possible: the first approver revoked after one or two approvals, or
-// both approvals count and the call ran.
+// backOrRun accepts two outcomes. In the first outcome, the first approver revoked after one or two approvals. In the
+// second outcome, both approvals count, and the call ran.
 func backOrRun(ra *race) (string, error) {
 	q := ra.requests[0]
 	switch first := q.Decisions[0].By; {
@@ -246,9 +247,9 @@ func allOrOne(r *raceHarness, races []*race) {
 	})
 }
 
-// eachOnce checks that each call was decided once. eachOnce also checks that only a click on Approve all decided
-// several calls. If one call is decided before the other calls, the card is rendered again and offers the remaining
-// calls.
+// eachOnce checks that each call was decided once. eachOnce also checks that only a click on the button "Approve all"
+// decided several calls. If one call is decided before the other calls, the bot updates the card, and the card offers
+// the remaining calls.
 func eachOnce(ra *race) (string, error) {
 	clicks := byAll(ra)
 	for _, q := range ra.requests {

@@ -39,15 +39,15 @@ agents:
 const deciders = 16
 
 // TestRaces makes sixteen people act on one card at the same time, through the page's API, the sockets and the store.
-// There are several kinds of races. In the first kind, all people approve. In the second, some reject in a form. In the
-// third, two of eight people and then two of eight other people must approve. In the fourth, somebody revokes an
-// approval. In the fifth, some people approve all calls of a card while other people approve one of these calls. Each
-// race must have one outcome, and everybody whose action came too late must be told so. In the end, every message must
-// have been posted once and changed once for each change of the state, and must have no button. Each person must have
-// been told once for each late click. The history must have a record of each acknowledged click.
+// There are several kinds of races. In the first kind, all people approve. In the second kind, some people reject in a
+// form. In the third kind, two of eight people and then two of eight other people must approve. In the fourth kind,
+// somebody revokes an approval. In the fifth kind, some people approve all calls of a card while other people approve
+// one of these calls. Each race must have one outcome. In the end, the bot must have posted every message once, and
+// changed it once for each change of the state. No message may have a button. The bot must have told each person once
+// about each click that came too late. The history must have a record of each acknowledged click.
 //
-// The test runs COUNTERSIGN_RACES races (default 10, or 5 with the race detector), for at most COUNTERSIGN_RACE_MINUTES
-// minutes. The workflow's own test runs ten times as many in the same time: approvers/workflow/race_test.go.
+// The test runs COUNTERSIGN_RACES races (10 with CI=true), for at most COUNTERSIGN_RACE_MINUTES
+// minutes. The workflow's own test (approvers/workflow/race_test.go) runs ten times as many races in the same time.
 func TestRaces(t *testing.T) {
 	t.Parallel()
 	races := testkit.Size(t, "COUNTERSIGN_RACES", 2*len(raceKinds))
@@ -165,8 +165,8 @@ func (r *raceHarness) round(kind raceKind, n int) {
 	}
 }
 
-// over waits until every click on a card was handled and every approved call has run. The function then counts all
-// records that belong to the card.
+// The method over waits until every click on a card was handled and every approved call has run. After that, it counts
+// all records that belong to the card.
 func (r *raceHarness) over(ra *race, kind raceKind) (end string) {
 	r.Helper()
 	var records map[string]int
@@ -202,14 +202,14 @@ func (r *raceHarness) over(ra *race, kind raceKind) (end string) {
 	return end
 }
 
-// handled reports whether no action of people waits in the inbox.
+// The method handled reports whether no action of people waits in the inbox.
 func (r *raceHarness) handled(s store.Reader) (bool, error) {
 	left, err := s.Timers(store.TimerInbox, 1)
 	return len(left) == 0, err
 }
 
-// exact compares the history of a card's requests with the acknowledged clicks: each click is a decision, a denial, or
-// a revocation.
+// exact checks that the history of a card's requests has exactly the expected records. It also checks that each
+// acknowledged click led to a decision, a denial, or a revocation.
 func (r *raceHarness) exact(ra *race, got map[string]int) error {
 	want := map[string]int{}
 	clicks := 0
@@ -250,7 +250,7 @@ func (r *raceHarness) exact(ra *race, got map[string]int) error {
 	return r.ephemeralReplies(ra)
 }
 
-// byAll counts the calls that each click decided. A click on Approve all decides all calls of its card.
+// byAll counts the calls that each click decided. A click on the button "Approve all" decides all calls of its card.
 func byAll(ra *race) map[string]int {
 	out := map[string]int{}
 	for _, q := range ra.requests {
@@ -261,11 +261,11 @@ func byAll(ra *race) map[string]int {
 	return out
 }
 
-// clickOf names the click that made a decision: by whom, and when.
+// clickOf identifies the click that made the decision d. It uses the person and the time of the click.
 func clickOf(d approvers.Decision) string { return string(d.By) + " " + d.At.String() }
 
 // ephemeralReplies counts in late, for each person, the clicks on a card that came too late. The bot must answer each
-// late click with one ephemeral message. nothingLeft checks this.
+// late click with one ephemeral message. The function nothingLeft checks these messages.
 func (r *raceHarness) ephemeralReplies(ra *race) error {
 	return r.store.View(r.Context(), func(s store.Reader) error {
 		for _, q := range ra.requests {
@@ -283,9 +283,9 @@ func (r *raceHarness) ephemeralReplies(ra *race) error {
 	})
 }
 
-// nothingLeft waits until the bot has no work, and counts all messages. Each message must have been posted once, and
-// then changed once for each change of the state. Each person must have been told once for each late click. No button
-// may be left.
+// nothingLeft waits until the bot has no work, and counts all messages. The bot must have posted each message once, and
+// changed it once for each change of the state. The bot must have told each person once about each late click. No
+// button may be left.
 func (r *raceHarness) nothingLeft() {
 	r.Helper()
 	r.quiet()

@@ -31,8 +31,8 @@ func TestReachWithoutModel(t *testing.T) {
 	}
 }
 
-// A command on a missing store says that the store is missing. If there are signed heads of the store, the command also
-// says that there was a store.
+// A command on a missing store says that the store is missing. If the store's signed heads exist, the command also says
+// that the store existed earlier.
 func TestMissingStore(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "countersign.db")
 	t.Setenv("COUNTERSIGN_STORE", "bolt:"+path)

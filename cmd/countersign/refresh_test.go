@@ -12,10 +12,11 @@ import (
 	"countersign/internal/testkit"
 )
 
-// TestRefreshedSockets makes people write messages and commands all the time while Slack replaces sockets, again and
-// again: one after the other, or all together after a warning. Nobody may be told that the app did not respond, because
-// a new socket is open before the old socket closes. Then all sockets are closed at the same time without a warning, or
-// broken. Every message must be answered exactly once. The test runs in faked time.
+// TestRefreshedSockets makes people write messages and commands while Slack repeatedly replaces the bot's sockets.
+// Slack replaces one socket after the other, or all sockets together after a warning. No person may get the error that
+// the app did not respond, because each new socket is open before the old socket closes. Then Slack closes or breaks
+// all sockets at the same time, without a warning. The bot must answer every message exactly once. The test runs in
+// faked time.
 //
 // COUNTERSIGN_REFRESHES sets the number of replacements.
 func TestRefreshedSockets(t *testing.T) {
@@ -71,7 +72,8 @@ type refreshed struct {
 	typing               sync.WaitGroup
 }
 
-// talk makes people write. At the same time it calls a function a number of times, some seconds apart.
+// talk makes people write. At the same time, talk calls a function a number of times, with some seconds between two
+// calls.
 func (c *refreshed) talk(times int, do func(n int)) {
 	for n := range times {
 		next := time.Now().Add(time.Duration(2000+c.rnd.IntN(20_000)) * time.Millisecond)
@@ -89,7 +91,7 @@ func (c *refreshed) talk(times int, do func(n int)) {
 	c.typing.Wait()
 }
 
-// types makes a person type a command, concurrently with everything else.
+// The method types makes a person type a command, concurrently with everything else.
 func (c *refreshed) types() {
 	c.typing.Go(func() {
 		_, err := c.as("ada").Command(c.ctx, "#support", "/countersign", "help")

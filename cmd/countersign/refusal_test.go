@@ -36,7 +36,7 @@ import (
 // sending lists the Web API methods that show a message.
 var sending = []string{"chat.postMessage", "chat.update", "chat.startStream", "chat.appendStream", "chat.postEphemeral", "views.publish", "response_url"}
 
-// refusalsOf returns the refusals that the test tries. The short version tries only a few of each sort.
+// refusalsOf returns the refusals that the test tries. The short version tries only a few refusals of each sort.
 func refusalsOf(long bool) (list []refusalRule) {
 	add := func(r refusalRule) {
 		r.name = strings.ReplaceAll(fmt.Sprintf("%s %s%s", r.name, r.code, map[bool]string{true: " with a reason"}[r.reason]), "  ", " ")
@@ -114,10 +114,10 @@ func refusalsOf(long bool) (list []refusalRule) {
 }
 
 // TestRefusals makes Slack refuse one feature after the other: kinds of blocks, changes, deletions, streams, files,
-// statuses and, for a while, every post. Each time, the bot has to show every kind of message. At the end, Slack must
-// show every answer, a settled card must have no buttons, and the log must name the refused feature.
+// statuses and, for a while, every post. For each refusal, the bot has to show every kind of message. At the end, Slack
+// must show every answer, a settled card must have no buttons, and the log must name the refused feature.
 //
-// COUNTERSIGN_REFUSALS=2 tries every refusal, instead of a few of each sort.
+// COUNTERSIGN_REFUSALS=2 tries every refusal, instead of a few refusals of each sort.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	long := testkit.Size(t, "COUNTERSIGN_REFUSALS", 1) > 1
@@ -177,13 +177,12 @@ func outboxKinds(t *testing.T) (kinds []store.OutboxKind) {
 	return kinds
 }
 
-// refusalSum counts the effects of refusals.
 type refusalSum struct {
 	refusals, lost, live, silent int
 	kinds                        map[string]bool // kinds of outbox messages, and methods, that were refused
 }
 
-// wantedKinds is a store that remembers the kinds of all outbox messages written to it.
+// wantedKinds is a store that records the kinds of all outbox messages written to it.
 type wantedKinds struct {
 	store.Store
 	mu  sync.Mutex
@@ -305,8 +304,8 @@ func inRefusal(t *testing.T, rule refusalRule, kinds []store.OutboxKind, sum *re
 	})
 }
 
-// TestRefusedKindsAreRemembered: if Slack refuses a kind of block, the bot leaves it out from then on, even after a
-// restart. After a day, the bot tries the kind again. The log reports each refusal once, with Slack's reason.
+// TestRefusedKindsAreRemembered: if Slack refuses a kind of block, the bot leaves out such blocks, even after a
+// restart. After a day, the bot tries such a block again. The log reports each refusal once, with Slack's reason.
 func TestRefusedKindsAreRemembered(t *testing.T) {
 	proxy := &refusingSlack{kindOf: func(string) store.OutboxKind { return "" }}
 	w := &refusedWorld{proxy: proxy}
@@ -356,10 +355,10 @@ func TestRefusedKindsAreRemembered(t *testing.T) {
 	})
 }
 
-// think is the model. The function understands the words of synctestHarness's model, and more.
+// think is the model. It accepts all commands of synctestHarness's model, and further commands.
 func (w *refusedWorld) think(ctx context.Context, r scriptedmodel.Request) (scriptedmodel.Reply, error) {
 	last := r.Last()
-	if last.Role != "user" { // no two answers of a thread are the same
+	if last.Role != "user" { // makes all answers in a thread different
 		return scriptedmodel.Reply{Content: fmt.Sprintf("That is settled after %d messages: %s", len(r.Messages), last.Content)}, nil
 	}
 	words := strings.Fields(last.Content)
@@ -384,7 +383,7 @@ func (w *refusedWorld) think(ctx context.Context, r scriptedmodel.Request) (scri
 	return w.synctestHarness.think(ctx, r)
 }
 
-// says posts a message of sam in a new thread.
+// The method says posts a message of sam in a new thread.
 func (w *refusedWorld) says(text string) string {
 	thread := w.synctestHarness.says(text)
 	w.threads = append(w.threads, thread)
@@ -399,8 +398,8 @@ var (
 	sam, teo, ingrid, kenji = identityOf("U0100", "Sam"), identityOf("U0002", "Teo"), identityOf("U0003", "Ingrid"), identityOf("U0004", "Kenji")
 )
 
-// decides makes somebody decide a call without the card, as on their Home tab or at the command line, because the card
-// may have no buttons.
+// The method decides makes somebody decide a call without the card, because the card may have no buttons. People can
+// also decide on their Home tab, and operators at the command line.
 func (w *refusedWorld) decides(who approvers.Identity, n string, kind approvers.DecisionKind) {
 	w.Helper()
 	r := w.asked(n)
@@ -485,14 +484,14 @@ func (w *refusedWorld) play() {
 	w.pass(5 * time.Minute)
 }
 
-// seals signs a head, which is posted in the policy's channel.
+// seals signs a head. The bot posts this head in the policy's channel.
 func (w *refusedWorld) seals() {
 	w.Helper()
 	_, err := w.bot.workflow.History.Seal(w.ctx, w.keys...)
 	w.ok(err)
 }
 
-// allows makes teo approve a call and give a grant for similar calls.
+// The method allows makes teo approve a call and give a grant for similar calls.
 func (w *refusedWorld) allows(n string) {
 	w.Helper()
 	r := w.request(n)
@@ -525,7 +524,7 @@ func (w *refusedWorld) choosesRed(about string) {
 	}
 }
 
-// declines makes sam decline a tool's question.
+// The method declines makes sam decline a tool's question.
 func (w *refusedWorld) declines(thread string) {
 	w.Helper()
 	q, _ := w.elicitation(thread)
@@ -534,7 +533,7 @@ func (w *refusedWorld) declines(thread string) {
 	}
 }
 
-// mustBeAsked counts a question if nobody can read the question while it can still be answered.
+// mustBeAsked records an open question that nobody can read.
 func (w *refusedWorld) mustBeAsked(question, how string) {
 	w.Helper()
 	if !slices.ContainsFunc(w.everything(), func(m workspaceclient.Message) bool {
@@ -545,20 +544,22 @@ func (w *refusedWorld) mustBeAsked(question, how string) {
 	}
 }
 
-// tries makes sam press every button Approve, although he may not approve. Then sam asks which requests wait.
+// The method tries makes sam press every "Approve" button, although sam may not approve. Then sam asks which requests
+// wait.
 func (w *refusedWorld) tries(n string) {
 	w.Helper()
 	messages, err := w.as("sam").Messages(w.ctx, "#support-approvals", "")
 	w.ok(err)
 	for _, m := range messages {
 		if e, ok := buttonFor(m, "Approve", w.request(n).ID); ok {
-			w.as("sam").Press(w.ctx, m, e) // the bot says why not, if Slack accepts that message
+			w.as("sam").Press(w.ctx, m, e) // the bot says why sam may not approve, if Slack accepts that message
 		}
 	}
 	w.as("sam").Command(w.ctx, "#support", "/countersign", "pending")
 }
 
-// account counts lost messages, buttons that can still be pressed, and facts about which no person was notified.
+// account counts lost messages, buttons that can be pressed after the decision, and facts about which the bot notified
+// nobody.
 func (w *refusedWorld) account() (sum refusalSum) {
 	w.Helper()
 	all := w.everything()

@@ -27,12 +27,12 @@ type refusalRule struct {
 	code    string   // error code, with status 200; empty: see status and body
 	status  int
 	body    string
-	lasts   time.Duration // 0: for good
+	lasts   time.Duration // 0: the refusal does not end
 	bare    bool          // Slack drops the metadata of the messages that it shows
 	unheard bool          // Slack carries out the calls, but the first answer for each message is lost
 }
 
-// said returns the words that the log must contain if such a refusal changed the messages that people see.
+// The method said returns the words that the log must contain if such a refusal changed the messages that people see.
 func (r refusalRule) said() string {
 	switch {
 	case r.code == "ratelimited", r.status == http.StatusTooManyRequests:
@@ -54,7 +54,7 @@ func (r refusalRule) fits(method string) bool {
 	})
 }
 
-// refusingSlack is a handler before the workspace that refuses calls according to a rule.
+// refusingSlack is a handler in front of the workspace. It refuses calls according to a rule.
 type refusingSlack struct {
 	next   http.Handler
 	kindOf func(message string) store.OutboxKind
@@ -89,7 +89,7 @@ func (p *refusingSlack) kindShown(method, outboxID string, form url.Values) stor
 	return ""
 }
 
-// refuses sets the rule for refusals from now on.
+// refuses sets the rule for all later calls.
 func (p *refusingSlack) refuses(r refusalRule) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

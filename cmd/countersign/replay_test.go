@@ -21,8 +21,8 @@ import (
 	"countersign/cmd/countersign/policycmd"
 )
 
-// Every call in a history becomes one fixture, with its plan and the people whose messages led to it. The fixtures
-// include a call that was planned to run automatically but exceeded the automatic limit and went to people.
+// Every call in a history becomes one fixture, with its plan and the people whose messages led to it. One of the calls
+// was planned to run automatically, but exceeded the automatic limit. This call went to people.
 func TestStoredFixtures(t *testing.T) {
 	t.Parallel()
 	db := played(t, filepath.Join(pageFiles(t), "week.txt"))
@@ -51,7 +51,7 @@ func TestStoredFixtures(t *testing.T) {
 }
 
 // replaysAsPlanned replays the history of a scenario under the policy with which it was played. If the policy did not
-// change in between, every call must get its original plan.
+// change during the scenario, every call must get its original plan.
 func replaysAsPlanned(t *testing.T, dir, played string) {
 	t.Helper()
 	script, err := readScript(played)
@@ -93,7 +93,8 @@ func replaysAsPlanned(t *testing.T, dir, played string) {
 	}
 }
 
-// Calls in observe mode are summarized. Read-only calls ran, and are not included.
+// The command summarizes the calls in the mode observe. In this mode, read-only calls run, so the summary does not
+// include them.
 func TestExplainObserved(t *testing.T) {
 	t.Parallel()
 	db := played(t, "testdata/scenarios/observe.txt")
@@ -114,7 +115,7 @@ func TestExplainObserved(t *testing.T) {
 	}
 }
 
-// Calls with damaged rows are left out of a replay of the history. These calls are named at the end of the output.
+// A replay of the history leaves out calls with damaged rows. The end of the output names these calls.
 func TestReplayGoesPastDamagedRows(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "countersign.db")
@@ -146,7 +147,7 @@ func TestReplayGoesPastDamagedRows(t *testing.T) {
 	}
 }
 
-// spoil changes one byte of a row, and keeps its checksum.
+// spoil changes one byte of a row. The checksum in the file stays valid.
 func spoil(t *testing.T, path, bucket string, find func(*bbolt.Cursor) (k, v []byte)) {
 	t.Helper()
 	raw, err := bbolt.Open(path, 0o600, &bbolt.Options{FreelistType: bbolt.FreelistMapType})

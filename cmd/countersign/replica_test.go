@@ -26,7 +26,7 @@ import (
 	"countersign/store/postgres"
 )
 
-// replicaPoints are points at which a replica is killed while others work.
+// replicaPoints are the points at which the test kills a replica while other replicas work.
 var replicaPoints = func() []string {
 	points := []string{toolCalled, toolActed}
 	for _, transaction := range []string{"Receive", "ReceiveMessage", "Begin", "Propose", "Delivered", "Decide", "Claim", "Finish"} {
@@ -37,18 +37,19 @@ var replicaPoints = func() []string {
 
 // TestReplicas disturbs three replicas on one database while people click. The faults come at random moments, several
 // at a time:
-//   - a replica is killed with SIGKILL, at any moment or at a named point, and a new one takes its place
-//   - a replica is stopped with SIGSTOP for longer than its lease, and continued
+//   - a replica is killed with SIGKILL, at any moment or at a named point, and a new replica replaces it
+//   - a replica is stopped with SIGSTOP for longer than its lease, and then resumed
 //   - the network between a replica and the database is cut, blocked in one direction or in both, or slow
-//   - the database is stopped at once, as in a crash, and started again
+//   - the database is stopped immediately, as in a crash, and started again
 //
-// Afterwards the remaining replicas must settle all work by themselves. The checks are those of TestKills.
+// Afterwards the remaining replicas must settle all work by themselves. TestReplicas makes the same checks as
+// TestKills.
 //
-// COUNTERSIGN_REPLICA_KILLS sets the number of kills (20), with another fault after about every sixth; sometimes two
-// replicas are killed at once. The kills are made in rounds, each with its own server, database, workspace and replicas.
-// As many rounds run concurrently as there are processors, because a takeover mostly waits. So that the work of a
-// killed replica is taken over before the others are killed, too, leases are short; every fifth round has the usual
-// ones. COUNTERSIGN_SEED repeats the moments.
+// COUNTERSIGN_REPLICA_KILLS sets the number of kills (20 with CI=true). After about every sixth kill comes another
+// fault. Sometimes two replicas are killed at the same moment. The kills are made in rounds, each with its own server,
+// database, workspace and replicas. The number of concurrent rounds is the number of processors. Leases are short, so
+// that the other replicas take over the work of a killed replica before they are killed too. Every fifth round has
+// leases of the usual length. COUNTERSIGN_SEED repeats the moments of the faults.
 func TestReplicas(t *testing.T) {
 	t.Parallel()
 	pgserver.Find(t) // skips the test without PostgreSQL
@@ -85,7 +86,7 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
-// The leases of the replicas of a campaign.
+// usualLease and shortLease are the lease durations of the replicas in TestReplicas.
 const (
 	usualLease = 6 * time.Second
 	shortLease = 2 * time.Second
@@ -94,7 +95,7 @@ const (
 // killsPerFault is the number of kills between two other faults.
 const killsPerFault = 6
 
-// replicaRound is one round, from an empty database until everything is settled.
+// replicaRound runs one round, from an empty database until everything is settled.
 func replicaRound(t *testing.T, kills int, lease time.Duration, seed uint64) (figures, replicaFaultCount) {
 	server, err := pgserver.Start(pgserver.Find(t), "fsync=off")
 	if err != nil {
@@ -131,7 +132,6 @@ func replicaRound(t *testing.T, kills int, lease time.Duration, seed uint64) (fi
 	return all, f.count
 }
 
-// replicaFault is a kind of fault.
 type replicaFault string
 
 const (
@@ -144,10 +144,9 @@ const (
 	muteNetwork      replicaFault = "no-answers"
 	slowNetwork      replicaFault = "slow"
 	longestPause                  = time.Second     // between the beginnings of two faults, with short leases
-	continuedReplica              = 2 * time.Second // what a stopped replica had begun is over this long after it was continued
+	continuedReplica              = 2 * time.Second // time from the resume of a stopped replica until its earlier work is over
 )
 
-// replicaFaultCount counts the faults of each kind.
 type replicaFaultCount map[replicaFault]int
 
 func (c replicaFaultCount) String() string {
@@ -166,17 +165,17 @@ var replicaNetworks = map[replicaFault]pgserver.Network{
 	muteNetwork:    {FromServer: true},
 }
 
-// otherFaults lists the faults other than kills, in order.
+// otherFaults lists the faults other than kills. The faults occur in this order.
 var otherFaults = []replicaFault{stoppedReplica, crashedDatabase, silentNetwork, muteNetwork, refusedNetwork, deafNetwork, slowNetwork}
 
-// replicaPlace is the place of one replica. replicaPlace has a network to the database, and the process that runs there
-// now.
+// replicaPlace is a place at which one replica runs at a time. It has a network connection to the database, and the
+// current process.
 type replicaPlace struct {
 	proxy   *pgserver.Proxy
 	url     string
 	process *process
 	doomed  bool          // the process kills itself when it reaches a point
-	healed  chan struct{} // closed when the last fault here is over
+	healed  chan struct{} // closed when the last fault at this place is over
 }
 
 func newReplicaPlace(t *testing.T, server *pgserver.Server) *replicaPlace {
@@ -204,7 +203,7 @@ func (f *replicaFaults) start(ctx context.Context, at int, end killPoint) {
 	f.places[at].process, f.places[at].doomed = f.killHarness.start(ctx, end), end != killPoint{}
 }
 
-// begin begins a fault and waits a little.
+// begin begins a fault and waits for a short time.
 func (f *replicaFaults) begin(ctx context.Context, kind replicaFault) {
 	f.Helper()
 	at := f.place()
@@ -223,7 +222,7 @@ func (f *replicaFaults) begin(ctx context.Context, kind replicaFault) {
 			}
 		}
 		for _, at := range killed {
-			_ = f.places[at].process.cmd.Process.Signal(syscall.SIGKILL) // it may have ended; finish looks why
+			_ = f.places[at].process.cmd.Process.Signal(syscall.SIGKILL) // the process may have ended; finish checks the reason
 		}
 		for _, at := range killed {
 			f.finish(f.places[at])
@@ -236,7 +235,7 @@ func (f *replicaFaults) begin(ctx context.Context, kind replicaFault) {
 	case stoppedReplica:
 		f.revive(ctx, at)
 		f.frozen.Add(1)
-		_ = place.process.cmd.Process.Signal(syscall.SIGSTOP) // it may have been killed at its point
+		_ = place.process.cmd.Process.Signal(syscall.SIGSTOP) // the process may have killed itself
 		f.heal(place, f.conf.Lease+f.upTo(f.conf.Lease), func() {
 			_ = place.process.cmd.Process.Signal(syscall.SIGCONT)
 			time.AfterFunc(continuedReplica, func() { f.frozen.Add(-1) })
@@ -267,7 +266,7 @@ func (f *replicaFaults) begin(ctx context.Context, kind replicaFault) {
 	}
 }
 
-// place draws a place, if possible one without a fault.
+// place selects a random place. It prefers places without a fault.
 func (f *replicaFaults) place() int {
 	order := f.random.Perm(len(f.places))
 	for _, at := range order {
@@ -300,8 +299,8 @@ func (f *replicaFaults) awaitDatabase() {
 	}
 }
 
-// finish kills the replica at a place. The replica may have ended by itself only if it could not start because the
-// database was down.
+// finish kills the replica at a place. If the replica has ended by itself, the only permitted reason is that the
+// database was down when the replica started.
 func (f *replicaFaults) finish(place *replicaPlace) {
 	f.Helper()
 	p := place.process
@@ -317,7 +316,7 @@ func (f *replicaFaults) finish(place *replicaPlace) {
 	f.count[killedReplica]++
 }
 
-// revive makes sure that a replica is at a place.
+// revive makes sure that a replica runs at a place.
 func (f *replicaFaults) revive(ctx context.Context, at int) {
 	f.Helper()
 	select {
@@ -337,7 +336,7 @@ func (f *replicaFaults) end(ctx context.Context) {
 	for i, place := range f.places {
 		<-place.healed
 		f.revive(ctx, i)
-		if place.doomed { // otherwise all replicas could kill themselves, and nobody would be left
+		if place.doomed { // otherwise all replicas could kill themselves, and no replica would be left
 			f.finish(place)
 			f.start(ctx, i, killPoint{})
 		}
@@ -345,12 +344,13 @@ func (f *replicaFaults) end(ctx context.Context) {
 	f.settled()
 }
 
-// TestFailover kills the primary database with SIGKILL and promotes a synchronous standby. In this time, people click
-// on three replicas that have both addresses. In every second failover, the machine of the primary no longer answers.
-// Until the promotion, every replica says on /readyz that it is not ready. Afterwards it works again by itself. The
-// checks are those of TestKills: no acknowledged delivery may be lost.
+// TestFailover kills the primary database with SIGKILL and promotes a synchronous standby. Meanwhile, people click, and
+// three replicas handle the clicks. The replicas have the addresses of both databases. In every second failover, the
+// machine of the primary stops answering. Until the promotion, every replica says on /readyz that it is not ready.
+// Afterwards the replicas work without a restart. TestFailover makes the same checks as TestKills: no acknowledged
+// delivery may be lost.
 //
-// COUNTERSIGN_FAILOVERS sets the number of failovers (2).
+// COUNTERSIGN_FAILOVERS sets the number of failovers (2 with CI=true).
 func TestFailover(t *testing.T) {
 	t.Parallel()
 	n, seed := testkit.Size(t, "COUNTERSIGN_FAILOVERS", 2), testkit.Seed(t)
@@ -433,21 +433,20 @@ func TestFailover(t *testing.T) {
 	t.Logf("%s failovers=%d; noticed after %s, continued %s after the promotion; in %s", c.findings(), n, noticed, took, time.Since(began).Round(time.Second))
 }
 
-// databaseAway lists the errors that the bot may log while the database is away or another replica takes over.
+// databaseAway lists the errors that the bot may log while the database is down or another replica takes over.
 var databaseAway = []string{
 	"the database does not answer: nothing is acknowledged, decided or run until it does",
 	"a delivery could not be stored, so it is not acknowledged",
 	"a tool ran, but its result could not be recorded yet",
 }
 
-// clicks counts the acknowledged clicks.
 func (c *killHarness) clicks() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.deeds)
 }
 
-// settled waits until all work that people have begun is settled.
+// The method settled waits until all work that people have begun is settled.
 func (c *killHarness) settled() {
 	c.Helper()
 	c.mu.Lock()
@@ -465,7 +464,7 @@ func (c *killHarness) settled() {
 	}
 }
 
-// outstanding describes conversations that are not settled. The function lists the messages in their threads, and the
+// outstanding describes conversations that are not settled. outstanding lists the messages in their threads, and the
 // waiting work in the database.
 func (c *killHarness) outstanding(asks []*ask) string {
 	var says strings.Builder
@@ -506,11 +505,11 @@ func (c *killHarness) outstanding(asks []*ask) string {
 	return says.String()
 }
 
-// TestStoppedReplica stops a replica with SIGSTOP in the middle of a run, for longer than its lease, and continues it.
+// TestStoppedReplica stops a replica with SIGSTOP in the middle of a run, and resumes it after its lease has expired.
 // Meanwhile another replica takes over. The other replica says that the run's outcome is unknown, and answers people.
-// The stopped replica completes its call, but can't record the result. Then the replica works again.
+// The stopped replica completes its call, but can't record the result. Then the resumed replica takes part in the work.
 //
-// COUNTERSIGN_STOPPED sets for how many seconds the replica is stopped (10).
+// COUNTERSIGN_STOPPED sets for how many seconds the replica is stopped (10 with CI=true).
 func TestStoppedReplica(t *testing.T) {
 	t.Parallel()
 	stopped := time.Duration(testkit.Size(t, "COUNTERSIGN_STOPPED", 10)) * time.Second

@@ -43,7 +43,6 @@ unknown. "countersign pending" lists such runs. The report is recorded as operat
 	return cmd
 }
 
-// reportTask records an operator's report.
 var reportTask = task[finding]{"report", false, func(ctx context.Context, w taskEnv, f finding) error {
 	wf, err := w.workflow()
 	if err != nil {

@@ -136,7 +136,7 @@ func restoreIn(ctx context.Context, out io.Writer, env config.Env, db store.Stor
 	return nil
 }
 
-// settle records that a restored database is in use at its current place.
+// settle records that a restored database is in use at its current location.
 func settle(ctx context.Context, s store.Store) error {
 	if place, ok := s.(store.Relocatable); ok {
 		return place.Settle(ctx)
@@ -144,7 +144,7 @@ func settle(ctx context.Context, s store.Store) error {
 	return nil
 }
 
-// shownStore names a store in sentences.
+// shownStore returns the name of a store for messages.
 func shownStore(s config.Store) string {
 	if s.Backend == config.Postgres {
 		return s.String()
@@ -217,7 +217,7 @@ func restore(ctx context.Context, out io.Writer, path string) error {
 	return nil
 }
 
-// printUnseen lists the runs with an unknown outcome. People have to find out these outcomes.
+// printUnseen lists the runs with an unknown outcome. People have to find out the outcomes of these runs.
 func printUnseen(out io.Writer, unseen []approvers.Execution) {
 	for _, e := range unseen {
 		fmt.Fprintf(out, "%s · %s · its outcome is unknown; once you know: countersign report %s happened|did-not --reason …\n", e.ID, visible.Line(e.Tool), e.ID)

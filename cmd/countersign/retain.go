@@ -15,7 +15,7 @@ import (
 // after about six minutes.
 const remembered = 2 * time.Hour
 
-// forget drops old deliveries from the inbox, and erases data beyond the policy's retention.
+// forget deletes old deliveries from the inbox, and erases data beyond the policy's retention.
 func forget(ctx context.Context, wf *workflow.Workflow, m *metrics.Metrics, log *slog.Logger) error {
 	tick := time.NewTicker(10 * time.Minute)
 	defer tick.Stop()
@@ -39,11 +39,11 @@ func forget(ctx context.Context, wf *workflow.Workflow, m *metrics.Metrics, log 
 	}
 }
 
-// retainEvery is the number of rounds from one search for old data to the next. Searches are rare, because each search
-// reads all chains of the history.
+// retainEvery is the number of rounds between two searches for old data. Searches are rare, because each search reads
+// all chains of the history.
 const retainEvery = 36
 
-// retain erases data beyond the policy's retention, and counts it.
+// retain erases data beyond the policy's retention, and counts the erased data.
 func retain(ctx context.Context, wf *workflow.Workflow, m *metrics.Metrics, log *slog.Logger) error {
 	done, err := wf.History.Retain(ctx)
 	if done.Conversations+done.Chains > 0 {

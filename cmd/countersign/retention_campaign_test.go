@@ -30,8 +30,8 @@ import (
 
 // Retention erases finished requests of all kinds, several times. At the same time, other requests are made, decided
 // and run, the history is sealed, the store is copied, and one client writes all the time. After each retention, the
-// history must verify, in the store and against the heads. The waits for commits are measured alternately with and
-// without retention, so that a noisy machine affects both.
+// history must verify, in the store and against the signed heads. The waits for commits are measured alternately with
+// and without retention, so that other load on the machine affects both measurements.
 //
 // The short form uses 30 requests, twice. COUNTERSIGN_RETAINED=1000 uses 1000 requests, and also compares the waits.
 // With fewer requests, there are too few waits for a 99th percentile.
@@ -87,16 +87,17 @@ func quantiles(all []time.Duration) (p99, most time.Duration) {
 	return all[len(all)*99/100], all[len(all)-1]
 }
 
-// archive is a workflow on a real store, with a clock that can be set forward, and with the heads of its history.
+// archive is a workflow on a real store, with a clock that can be set forward, and with the signed heads of its
+// history.
 type archive struct {
 	*testing.T
 	db       *bolt.Store
 	workflow *workflow.Workflow
 	keys     []approvers.SealKey
 	env      config.Audit
-	ahead    atomic.Int64 // how far the clock is
-	n        atomic.Int64 // names
-	longest  atomic.Int64 // transaction of retention
+	ahead    atomic.Int64 // by how much the clock is ahead
+	n        atomic.Int64 // counter for unique names
+	longest  atomic.Int64 // time of the longest transaction of retention
 }
 
 const archivePolicy = `version: 1
@@ -168,7 +169,7 @@ func (a *archive) ok(err error) {
 	}
 }
 
-// The possible endings of a call.
+// endings lists the possible endings of a call.
 var endings = []string{"ran", "failed", "rejected", "modified", "withdrawn", "unknown", "automatic", "refused", "expired"}
 
 var (
@@ -176,7 +177,8 @@ var (
 	boss  = approvers.Identity{ID: "T0001/U0002", Name: "Teo"}
 )
 
-// one plays a call in a thread until its end. If the call must expire, one returns the call's turn.
+// The method one plays a call in a thread until its end. If the call must expire, the result waits is the id of the
+// call's turn.
 func (a *archive) one(ctx context.Context, thread, ending string) (waits string, err error) {
 	n := fmt.Sprint(a.n.Add(1))
 	heard, err := a.workflow.Intake.ReceiveMessage(ctx, workflow.IncomingMessage{
@@ -266,14 +268,14 @@ func (a *archive) end(ctx context.Context, turn, ending string) error {
 	return a.workflow.Runs.Finish(ctx, execution, ending != "failed", strings.Repeat("done ", 100))
 }
 
-// fill makes n requests of all kinds and lets them end. Half of the requests have a conversation of their own; the
-// other requests share a conversation.
+// fill makes n requests of all kinds and lets them end. Half of the requests have their own conversations. The other
+// requests share one conversation.
 func (a *archive) fill(n int) {
 	a.Helper()
 	var mu sync.Mutex
 	var waiting []string
 	var g errgroup.Group
-	g.SetLimit(8) // they share commits
+	g.SetLimit(8) // the goroutines share commits
 	g.Go(func() error {
 		thread := fmt.Sprint("all ", a.n.Add(1))
 		for i := range n / 2 {
@@ -314,8 +316,8 @@ func (a *archive) fill(n int) {
 	}
 }
 
-// while runs a function while all other work continues. The function returns how long each write of the writing client
-// waited for its commit.
+// The method while runs the function work, and all other work continues. The result has, for each write of the writing
+// client, the time that the write waited for its commit.
 func (a *archive) while(work func()) (waits []time.Duration) {
 	a.Helper()
 	ctx, stop := context.WithCancel(a.Context())
@@ -360,7 +362,7 @@ func (a *archive) while(work func()) (waits []time.Duration) {
 	return waits
 }
 
-// verifies verifies the whole history against the heads, as audit verify does.
+// verifies verifies the whole history against the signed heads, as audit verify does.
 func (a *archive) verifies() {
 	a.Helper()
 	for n := 1; n > 0; {

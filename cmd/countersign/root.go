@@ -14,7 +14,6 @@ import (
 	"countersign/cmd/countersign/policycmd"
 )
 
-// root returns the command tree.
 func root() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "countersign",
@@ -65,12 +64,11 @@ func guided(cmd *cobra.Command) {
 	}
 }
 
-// fileFlag adds the flag --out.
 func fileFlag(cmd *cobra.Command, file *string) {
 	cmd.Flags().StringVarP(file, "out", "o", "-", "the file to write; - prints it")
 }
 
-// toFile writes a file. The file appears only when its content is complete. "-" means the terminal.
+// toFile writes a file. The file appears only when its content is complete. The path "-" means the command's output.
 func toFile(cmd *cobra.Command, path string, write func(io.Writer) error) error {
 	if path == "-" {
 		return write(cmd.OutOrStdout())
@@ -83,7 +81,7 @@ func manCommand() *cobra.Command {
 		Use:     "man DIRECTORY",
 		Short:   "Writes the manual pages of all commands",
 		Example: "  countersign man /usr/local/share/man/man1",
-		Hidden:  true, // packages need it, people don't
+		Hidden:  true, // only packages need this command
 		Args:    cli.Args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := os.MkdirAll(args[0], 0o755); err != nil { //nolint:gosec // manual pages are for everybody

@@ -28,7 +28,8 @@ import (
 	"countersign/store/jobs"
 )
 
-// setup configures the bot. serve fills it from the environment, demo from its own services.
+// setup configures the bot. The command serve fills setup from the environment. The command demo fills setup from its
+// own services.
 type setup struct {
 	botToken, appToken, slackURL string
 	model                        agent.Model
@@ -39,12 +40,12 @@ type setup struct {
 	replica                      store.Replica // nil: this process is the only one on the store
 	tools                        *catalog.Catalog
 	admin                        net.Listener // nil: no admin address
-	gateway                      net.Listener // nil: other agents can't ask
+	gateway                      net.Listener // nil: there is no gateway
 	receiptKey                   gateway.ReceiptKey
-	gatewayURL                   string            // for which access tokens are issued; empty: none is taken
+	gatewayURL                   string            // address for which access tokens are issued; empty: no access token is accepted
 	control                      *control.Listener // nil: no control socket
 	storePath                    string            // path of the store, for the control socket
-	audit                        config.Audit      // location of its key and its heads
+	audit                        config.Audit      // location of the store's signing key and heads
 	seal                         sealing
 	build                        cli.Build // of this program, for the history, the metrics and the Home tab; zero in tests
 	log                          *slog.Logger
@@ -54,13 +55,14 @@ type setup struct {
 	listen                       func() (net.Listener, error)          // opens the listener for Slack's HTTP requests; nil: Socket Mode
 	systemd                      *notifier                             // nil: systemd is not told
 	secrets                      *secrets                              // nil: the secrets never change
-	signingSecret                string                                // of those requests
+	signingSecret                string                                // signing secret of Slack's HTTP requests
 	crashes                      *crashes                              // nil: current work is not recorded
 	tracer                       *tracing.Tracer                       // nil: nothing is traced
 	receive                      func(context.Context, *bot.Bot) error // receives Slack's events until ctx ends; nil: the bot's own function
 }
 
-// Workers of the scheduler. Model calls and tools mostly wait for other services; cards wait for Slack.
+// These constants are the numbers of workers of the scheduler. Model calls and tools mostly wait for other services.
+// Cards wait for Slack.
 const (
 	inboxWorkers   = 16
 	thinkWorkers   = 32
@@ -82,7 +84,7 @@ type parts struct {
 	reporter *audit.Reporter
 }
 
-// assemble connects the layers. The function makes no network calls.
+// assemble connects the layers. assemble makes no network calls.
 func (s setup) assemble() parts {
 	if s.now == nil {
 		s.now = time.Now
@@ -146,7 +148,7 @@ func (s setup) assemble() parts {
 	return p
 }
 
-// reread returns the function that looks for new secrets. If the secrets never change, the function returns nil.
+// reread returns the function that looks for new secrets. If the secrets never change, reread returns nil.
 func (s setup) reread() func(context.Context) bool {
 	if s.secrets == nil {
 		return nil
@@ -258,7 +260,7 @@ func (s setup) run(ctx context.Context, p parts) error {
 		h := admin(append([]probe{
 			{name: "store", ready: func(ctx context.Context) error { return takesWrites(ctx, p.workflow) }},
 			{name: "rows", ready: undamaged(s.store)},
-			{name: "mended", ready: unmended(s.store), notice: true},
+			{name: "mended", ready: repaired(s.store), notice: true},
 			{name: "slack", ready: p.bot.Ready},
 			{name: "refused by Slack", ready: refusedBySlack(p.workflow), notice: true},
 			{name: "model", ready: p.agent.Ping},
@@ -319,7 +321,7 @@ func (s setup) run(ctx context.Context, p parts) error {
 	return err
 }
 
-// Jobs for one replica at a time. The replica does such a job in addition to its shares of the timers.
+// Only one replica at a time does such a job. The replica also handles its shares of the timers.
 const (
 	sealingJob = "sealing" // seals the history
 	upkeepJob  = "upkeep"  // drops old deliveries, erases data beyond the policy's retention, and makes the weekly report
@@ -335,8 +337,8 @@ func (s setup) ownReplica() store.Replica {
 	return s.replica
 }
 
-// sharing returns how many replicas share Slack's limits. The function also returns the time since which this replica
-// receives the other replicas' notices about their calls.
+// sharing returns how many replicas share Slack's limits. sharing also returns the time at which this replica began to
+// receive the notices of other replicas about their calls.
 func (s setup) sharing() (replicas int, hears time.Time) {
 	return s.ownReplica().Alive(), s.ownReplica().Hears()
 }
@@ -371,7 +373,7 @@ func (s setup) inOneReplica(ctx context.Context, job string, work func(context.C
 	}
 }
 
-// enter uses the policy in force, and records that this process begins to work on the store.
+// enter makes this process use the policy in force, and records that this process begins to work on the store.
 func (s setup) enter(ctx context.Context, p parts) error {
 	if err := s.policies.Join(ctx, p.workflow); err != nil || s.build.Version == "" {
 		return err
@@ -393,7 +395,7 @@ func (s setup) followMachine(ctx context.Context, g *errgroup.Group) {
 	}
 }
 
-// startFacts returns the facts for the history that identify the program that starts.
+// startFacts returns the facts that identify the started program in the history.
 func (s setup) startFacts() map[string]string {
 	facts := map[string]string{"version": s.build.Version, "go": s.build.Go, "platform": s.build.Platform, "process": cli.ProcessName()}
 	if s.build.Commit != "" {
@@ -405,7 +407,7 @@ func (s setup) startFacts() map[string]string {
 	return facts
 }
 
-// couldNotStart returns the error of a bot that can't start.
+// If the store refused an operation at the start, couldNotStart adds an exit code and advice to the error.
 func couldNotStart(err error) error {
 	if store.Refused(err) {
 		return cli.CouldNot("the bot can't start: %w. Correct that, and start the bot again", err)

@@ -26,8 +26,8 @@ import (
 	"countersign/store/bolt"
 )
 
-// The scripts of testdata/script run the program with bad input of every kind. Each time, the program must print an
-// error with the remedy, and end with the documented exit code.
+// The scripts of testdata/script run the program with bad input of every kind. For each bad input, the program must
+// print an error with the remedy, and end with the documented exit code.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{Dir: "testdata/script", Cmds: scriptCommands, Setup: textLog, RequireExplicitExec: true})
@@ -45,8 +45,8 @@ var scriptCommands = map[string]func(*testscript.TestScript, bool, []string){
 	"grab": grab, "eventually": eventually, "fault": fault, "ask": askWorkspace, "address": freeAddress, "shop": nameShop, "destroy": destroyPages,
 }
 
-// exits CODE countersign ARGS… runs the program, which must end with the code. The script can then examine the outputs,
-// as after exec.
+// exits CODE countersign ARGS… runs the program, which must end with the code. Afterwards, the script can examine the
+// outputs, as it can after the command exec.
 func exits(ts *testscript.TestScript, _ bool, args []string) {
 	want, err := strconv.Atoi(args[0])
 	ts.Check(err)
@@ -63,8 +63,8 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// shop POLICY… adds the sample shop as a server to the end of each policy file that names no server, and writes the
-// pins of its tools beside the file.
+// shop POLICY… adds the sample shop as a server to each policy file that names no server. The command also writes the
+// pins of the shop's tools next to the policy file.
 func nameShop(ts *testscript.TestScript, _ bool, policies []string) {
 	for _, policy := range policies {
 		path := ts.MkAbs(policy)
@@ -147,7 +147,6 @@ func askWorkspace(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// base is the workspace's address.
 func base(ts *testscript.TestScript) string {
 	return strings.TrimSuffix(ts.Getenv("SLACK_API_URL"), "/api/")
 }
@@ -215,7 +214,7 @@ func takePort(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv(args[0], l.Addr().String())
 }
 
-// hold FILE holds a store open, as a running bot does.
+// hold FILE keeps a store open and locked, as a running bot does.
 func holdStore(ts *testscript.TestScript, _ bool, args []string) {
 	db, err := bolt.Open(ts.MkAbs(args[0]), bolt.Options{})
 	ts.Check(err)

@@ -25,7 +25,7 @@ type sealing struct {
 	places []audit.HeadTarget  // destinations of the heads
 }
 
-// openSealing reads or creates the key, and determines the destinations of the heads.
+// openSealing reads or creates the key, and determines the destinations of the signed heads.
 func openSealing(ctx context.Context, a config.Audit, s store.Store, log *slog.Logger) (out sealing, err error) {
 	if out.keys, err = audit.OpenKeyFile(ctx, a.Key, s, log); err != nil {
 		return out, sealKeyError(err)
@@ -39,7 +39,6 @@ func openSealing(ctx context.Context, a config.Audit, s store.Store, log *slog.L
 	return out, nil
 }
 
-// sealKeyError adds exit codes to the errors of the key file.
 func sealKeyError(err error) error {
 	if errors.Is(err, audit.ErrKeyFile) {
 		return cli.Misused("%w", err)
@@ -47,7 +46,7 @@ func sealKeyError(err error) error {
 	return err
 }
 
-// sealProbes returns the sealer's lines for /readyz.
+// sealProbes returns the sealer's probes for /readyz.
 func sealProbes(s *audit.Sealer) []probe {
 	if s == nil {
 		return nil
@@ -99,7 +98,7 @@ func printSealKeys(out io.Writer, path string) error {
 	return nil
 }
 
-// renewSealKey adds a new key before the existing keys. The key file is replaced atomically.
+// renewSealKey adds a new key before the existing keys. renewSealKey replaces the key file atomically.
 func renewSealKey(path string) error {
 	text, err := audit.RenewedKeyFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

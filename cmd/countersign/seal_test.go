@@ -25,7 +25,7 @@ import (
 	"countersign/store/bolt"
 )
 
-// When the bot has stopped, all of its records are sealed, and the heads are in the file beside the store.
+// When the bot has stopped, signed heads cover all of its records. These heads are in the file next to the store.
 func TestBotSeals(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -88,14 +88,15 @@ func readText(t *testing.T, path string) string {
 	return string(raw)
 }
 
-// unreachableTarget is a destination that heads can't reach.
+// unreachableTarget is a destination to which heads can't be delivered.
 type unreachableTarget struct{}
 
 func (unreachableTarget) String() string                                    { return "somewhere" }
 func (unreachableTarget) Last(context.Context, store.Store) (uint64, error) { return 0, nil }
 func (unreachableTarget) Ship(context.Context, []store.Head) error          { return errors.New("unreachable") }
 
-// If heads can't be shipped, /readyz and /metrics report this, and the bot stays ready.
+// If the bot can't deliver signed heads to their destination, /readyz and /metrics report the failure. The bot stays
+// ready.
 func TestHeadsThatAreNotBroughtAreShown(t *testing.T) {
 	db := emptyStore(t)
 	wf := workflow.New(workflow.Config{Store: db, Policy: func() *approvers.Policy { return &approvers.Policy{} }})
@@ -127,8 +128,8 @@ func TestHeadsThatAreNotBroughtAreShown(t *testing.T) {
 }
 
 // The bot posts signed heads to a channel while people work. The heads that an auditor copies from the channel match
-// the store. Suppose that an older store, or a new store with the same key, replaces the store. The heads reveal this,
-// too.
+// the store. If somebody replaces the store with an older store, or with a new store under the same key, the heads in
+// the channel reveal the replacement.
 func TestHeadsInAChannel(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -220,7 +221,7 @@ func (h *demoHarness) copyStore(path string) {
 	}
 }
 
-// remake continues a store with a different history, as a person with the key could.
+// remake gives a store a different history, as a person with the key could do.
 func remake(t *testing.T, path string, keys []approvers.SealKey) {
 	t.Helper()
 	db, err := openStore(path)

@@ -18,7 +18,7 @@ import (
 	"countersign/internal/redact"
 )
 
-// secretPoll is the time between two looks at the files of the secrets.
+// secretPoll is the time between two reads of the files with the secrets.
 const secretPoll = 2 * time.Second
 
 // secrets keeps the secrets of a running bot up to date with their files. A secret that is set in the environment
@@ -30,7 +30,7 @@ type secrets struct {
 
 	mu      sync.Mutex
 	used    config.Env
-	seen    secretValues // at the last look
+	seen    secretValues // values at the last read
 	refused secretValues // refused for good, so they are not tried again
 	told    string       // the error that was logged last
 }
@@ -83,9 +83,9 @@ func (s *secrets) watch(ctx context.Context) error {
 	}
 }
 
-// look reads the secrets in the files and uses them. The function reports whether the secrets have changed. whole means
-// that the files are known to be complete. If whole is false, two readings in a row must find the same values, because
-// the first half of a key may look like a key.
+// The method look reads the secrets in the files and uses them. It reports whether the secrets have changed. The
+// parameter whole means that the files are known to be complete. If whole is false, two readings in a row must find the
+// same values, because the first half of a key may look like a key.
 func (s *secrets) look(ctx context.Context, whole bool) (renewed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,7 +126,7 @@ func (s *secrets) look(ctx context.Context, whole bool) (renewed bool) {
 	return true
 }
 
-// tell logs an error, unless it is the same as the last logged error.
+// tell logs an error. If the error is the same as the last logged error, tell does not log it.
 func (s *secrets) tell(why string) {
 	if why != s.told {
 		s.told = why

@@ -22,7 +22,7 @@ import (
 // keeper is a proxy in front of the workspace or the model. keeper accepts only the current secrets.
 type keeper struct {
 	mu       sync.Mutex
-	accepted map[string]string // to the secret that the server behind knows
+	accepted map[string]string // maps each accepted secret to the secret of the server behind the proxy
 	refusal  func(http.ResponseWriter)
 	foreign  string // auth.test with this token names another bot
 	behind   http.Handler
@@ -63,8 +63,8 @@ func (k *keeper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	k.behind.ServeHTTP(w, r)
 }
 
-// TestRotatedSecrets replaces every secret of a running bot in the secret's file. From then on, the old secrets are
-// refused, and the bot continues without a restart. A token of another bot is not used.
+// TestRotatedSecrets replaces every secret of a running bot in the secret's file. After that, the servers refuse the
+// old secrets, and the bot continues without a restart. The bot does not use a token of another bot.
 func TestRotatedSecrets(t *testing.T) {
 	t.Parallel()
 	p := openProcessHarness(t)

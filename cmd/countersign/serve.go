@@ -108,7 +108,8 @@ func serveWith(ctx context.Context, env config.Env, log *slog.Logger) error {
 	})
 }
 
-// openTraces returns the tracer that the environment asks for, or nil.
+// openTraces returns the tracer that the environment configures. If the environment configures no traces, openTraces
+// returns nil.
 func openTraces(ctx context.Context, now func() time.Time, log *slog.Logger) (*tracing.Tracer, error) {
 	t, err := tracing.FromEnv(ctx, os.Getenv, tracing.Service{Version: version(), Instance: cli.ProcessName()}, now, log)
 	if err != nil {
@@ -117,7 +118,7 @@ func openTraces(ctx context.Context, now func() time.Time, log *slog.Logger) (*t
 	return t, nil
 }
 
-// At the end, sendTraces sends the remaining traces.
+// sendTraces sends the remaining traces before the process ends.
 func sendTraces(t *tracing.Tracer, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 	defer cancel()
@@ -161,7 +162,7 @@ func refuseDemo(ctx context.Context, at config.Store, db store.Store) error {
 type listeners struct {
 	admin net.Listener
 	slack net.Listener // nil: Socket Mode
-	// for the requests of other agents; nil: there is no gateway
+	// gateway is the listener for the requests of other agents. It is nil if the bot has no gateway.
 	gateway net.Listener
 }
 
@@ -249,8 +250,8 @@ func gated(p *approvers.Policy, tools *agent.Registry) []string {
 	return out
 }
 
-// reach checks once whether Slack and the model can be used. So a wrong token causes a clear error at the start. An
-// unreachable model does not prevent the start, because decisions don't need the model.
+// reach checks once whether Slack and the model can be used. Therefore a wrong token causes a clear error at the start.
+// An unreachable model does not prevent the start, because decisions don't need the model.
 func reach(ctx context.Context, p parts, log *slog.Logger) error {
 	if err := p.bot.Check(ctx); err != nil {
 		if errors.Is(err, bot.ErrToken) {

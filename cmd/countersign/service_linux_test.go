@@ -14,8 +14,8 @@ import (
 	"countersign/cmd/countersign/cli"
 )
 
-// TestSystemdIsTold starts the bot as systemd does. The bot reports that it is up, sends signs of life, and reports
-// that it stops. At the same time, countersign health asks for the bot's state.
+// TestSystemdIsTold starts the bot as systemd does. The bot reports to systemd that it is up, sends keep-alive
+// messages, and reports that it stops. At the same time, the command countersign health requests the bot's state.
 func TestSystemdIsTold(t *testing.T) {
 	t.Parallel()
 	p := openProcessHarness(t)
@@ -77,7 +77,8 @@ func TestSystemdIsTold(t *testing.T) {
 	}
 }
 
-// Only the process that systemd's variables name sends signs of life. Without the variables, no process sends them.
+// Only the process that systemd's variables name sends keep-alive messages. Without the variables, no process sends
+// such messages.
 func TestNotifier(t *testing.T) {
 	for _, c := range []struct {
 		env  map[string]string

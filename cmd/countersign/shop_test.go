@@ -11,8 +11,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A client starts the shop as a child process, like a server from npm. The next process gets the shop's state, and the
-// page over HTTP shows it.
+// A client starts the shop as a child process, like a server from npm. The next process of the shop continues with the
+// shop's state, and the page over HTTP shows this state.
 func TestShopCommand(t *testing.T) {
 	t.Parallel()
 	path, err := built()

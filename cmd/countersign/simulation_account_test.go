@@ -13,8 +13,8 @@ import (
 	"countersign/store"
 )
 
-// account is the simulation's own model of the facts that must be true. account does not trust statements of the
-// product. account knows only the operations that passed through the gates.
+// account is the simulation's independent record of the facts that must be true. account uses only the operations that
+// passed through the gates, and no statements of the product.
 type account struct {
 	turns    []string                    // that were begun
 	rows     map[string]string           // inbox rows, by the name of the delivery: a message's channel and ts, an event's id, or a trigger
@@ -22,7 +22,7 @@ type account struct {
 	heardIn  map[string]int              // in which step a message was stored first, by ts
 	storedIn map[string]int              // in which step an inbox row was stored first, by the name of the delivery
 	taken    map[string]bool             // messages that their author changed or deleted, by ts
-	acks     []acked                     // deliveries that Slack was told are safe
+	acks     []acked                     // acknowledged deliveries
 	authors  map[string]string           // who wrote a message, by its number
 	asked    map[string]authors          // whose words led to a call, by its number
 	shown    map[string]string           // the text that was shown with a button, by its value
@@ -90,7 +90,8 @@ func (s *simulation) witness(p *life, w witnessed) {
 	}
 }
 
-// acknowledged records that the bot acknowledges a delivery to Slack. At that time, the delivery must be in the store.
+// The method acknowledged records that the bot acknowledges a delivery to Slack. At that time, the delivery must be in
+// the store.
 func (s *simulation) acknowledged(d *parcel, answer any) {
 	if said, ok := answer.(map[string]any); ok && (said["response_action"] != nil || said["response_type"] == "ephemeral") {
 		return // the delivery was refused, and its sender is told so
@@ -115,7 +116,7 @@ func (s *simulation) acknowledged(d *parcel, answer any) {
 	}
 }
 
-// acted records that a tool acts, and compares the action with people's approvals.
+// The method acted records that a tool acts, and compares the action with people's approvals.
 func (s *simulation) acted(p *life, tool string, in agent.Invocation) {
 	s.runs++
 	a, err := readArgs(in.Args)
@@ -157,7 +158,7 @@ func (s *simulation) askedAgain(request string) (again bool) {
 	return again
 }
 
-// allowed checks a run against the people who approved it.
+// The method allowed checks a run against the approvals of people.
 func (s *simulation) allowed(tool string, a callArgs, e approvers.Execution, request string) {
 	policy, claimed := s.claims[e.ID]
 	if !claimed {
@@ -193,7 +194,7 @@ func (s *simulation) allowed(tool string, a callArgs, e approvers.Execution, req
 	}
 }
 
-// granted checks a run under a grant against the grant's giver.
+// The method granted checks a run under a grant against the grant's giver.
 func (s *simulation) granted(tool string, a callArgs, e approvers.Execution) {
 	var g approvers.Grant
 	err := s.db.View(context.Background(), func(r store.Reader) (err error) {
@@ -238,7 +239,7 @@ func mayRun(result string) bool {
 	return true
 }
 
-// modelGiven checks the input of the model. Each call must have one true result, which never changes.
+// modelGiven checks the input of the model. Each call must have one true result. This result must never change.
 func (s *simulation) modelGiven(r scriptedmodel.Request) {
 	byID := map[string]string{}
 	for _, m := range r.Messages {
@@ -263,7 +264,7 @@ func (s *simulation) modelGiven(r scriptedmodel.Request) {
 	}
 }
 
-// proposed records whose messages led to the model's calls.
+// The method proposed records the authors of the messages that led to the model's calls.
 func (s *simulation) proposed(r scriptedmodel.Request, calls []string) {
 	var by authors
 	for _, m := range r.Messages {
@@ -282,11 +283,12 @@ func (s *simulation) proposed(r scriptedmodel.Request, calls []string) {
 	}
 }
 
-// shownArg matches the number or the amount of a call on a card or in a form. shownArg is on a line of its own, or
-// among all arguments on one line.
+// shownArg matches the number or the amount of a call on a card or in a form. The argument is on its own line, or on
+// one line with all arguments.
 var shownArg = regexp.MustCompile(`(?m)(?:^|, )(n|amount): +(?:\S+ → )?([^\s,]+)`) // after the arrow comes the new value
 
-// agree records the approvals of a person. The person approved every call that was shown to them, with its amount.
+// The method agree records the approvals of a person. The person approved every call that was shown to them, with its
+// amount.
 func (s *simulation) agree(user, text string, more bool) {
 	call := map[string]string{}
 	for _, line := range shownArg.FindAllStringSubmatch(text, -1) {

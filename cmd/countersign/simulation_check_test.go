@@ -18,7 +18,7 @@ import (
 	"countersign/store"
 )
 
-// checkBooks checks that the store is consistent. It must be consistent between any two transactions.
+// checkBooks checks that the store is consistent. The store must be consistent between any two transactions.
 func (s *simulation) checkBooks() {
 	if s.violation != "" {
 		return
@@ -30,8 +30,8 @@ func (s *simulation) checkBooks() {
 	}
 }
 
-// When no work is in progress, checkRest checks that every acknowledged delivery had its effect, and that Slack shows
-// the current state.
+// checkRest checks that every acknowledged delivery had its effect, and that Slack shows the current state. The
+// simulation calls checkRest when no work is in progress.
 func (s *simulation) checkRest() {
 	if s.violation != "" {
 		return
@@ -56,7 +56,7 @@ func (s *simulation) nothingIsLost(r store.Reader) error {
 	for _, a := range s.acks {
 		row, err := r.Inbox(s.rows[a.name])
 		if errors.Is(err, store.ErrNotFound) {
-			continue // handled long ago, and forgotten
+			continue // handled long ago, and deleted from the inbox
 		}
 		if err != nil {
 			return err
@@ -98,13 +98,13 @@ func (s *simulation) nothingIsLost(r store.Reader) error {
 	return errors.Join(faults...)
 }
 
-// early reports whether a reply was stored before the message that it replies to. For the bot, such a reply is part of
-// a conversation among people, even if it is delivered several times.
+// The method early reports whether a reply was stored before the message that it replies to. For the bot, such a reply
+// is part of a conversation among people, even if the reply is delivered several times.
 func (s *simulation) early(a acked) bool {
 	return a.said.root != a.said.ts && s.storedIn[a.name] < s.heardIn[a.said.root]
 }
 
-// nothingHangs returns an error if some work has stopped although it should have continued.
+// nothingHangs returns an error if some work has stopped before it was complete.
 func (s *simulation) nothingHangs(r store.Reader) error {
 	var faults []error
 	for _, kind := range append([]store.TimerKind{store.TimerInbox, store.TimerThink}, store.ShowTimers...) {
@@ -235,7 +235,7 @@ func (s *simulation) slackShows() (all []simulationPosted, err error) {
 		var h struct{ Messages []simulationPosted }
 		form := url.Values{"channel": {c.ID}, "limit": {"999"}, "include_all_metadata": {"true"}}
 		if err := s.askSlack("conversations.history", form, &h); err != nil {
-			continue // the bot is not in it
+			continue // the bot is not in the channel
 		}
 		for _, m := range h.Messages {
 			m.channel = c.ID
@@ -338,8 +338,8 @@ func jsonText(text string) string {
 	return strings.Trim(string(raw), `"`)
 }
 
-// leftBehind reports whether a message is in a place where the bot can no longer write. Such a message is updated when
-// the bot can write in the place again.
+// leftBehind reports whether a message is in a channel in which the bot can't write. The bot updates such a message
+// when it can write in the channel again.
 func leftBehind(r store.Reader, m simulationPosted) bool {
 	row, err := r.Setting(store.SettingChannelState + m.channel)
 	var place struct {

@@ -16,7 +16,7 @@ import (
 	"countersign/store"
 )
 
-// parcel is a delivery on its way from Slack to the bot.
+// parcel is a delivery that Slack has sent and the bot has not received.
 type parcel struct {
 	n       int
 	kind    store.InboxKind
@@ -33,7 +33,7 @@ type reply struct {
 	err     error
 }
 
-// network holds the deliveries on their way. network is the workspace's App.
+// network holds the deliveries that the bot has not received. network is the App of the workspace.
 type network struct {
 	mu sync.Mutex
 	n  int
@@ -109,7 +109,7 @@ func (n *network) put(d *parcel) {
 	n.on = append(n.on, d)
 }
 
-// again repeats an event that was not acknowledged. Any other delivery has ended.
+// The method again repeats an event that the bot did not acknowledge. Deliveries of other kinds are not repeated.
 func (n *network) again(d *parcel) {
 	if d.kind != store.InboxEvent {
 		if !d.tried {
@@ -119,14 +119,14 @@ func (n *network) again(d *parcel) {
 		return
 	}
 	if d.attempt == len(retries) {
-		return // Slack gives it up
+		return // Slack stops its retries
 	}
 	d.due = time.Now().Add(retries[d.attempt])
 	d.attempt++
 	n.put(d)
 }
 
-// deliver brings one delivery to the bot.
+// deliver makes the bot receive one delivery.
 func (s *simulation) deliver(d *parcel, fate string) {
 	s.deliveries++
 	s.net.take(d)
@@ -158,7 +158,7 @@ func (s *simulation) deliver(d *parcel, fate string) {
 			return
 		}
 		s.acknowledged(d, answer)
-		if fate == "unheard" { // Slack does not learn of the acknowledgement
+		if fate == "unheard" { // the acknowledgement does not reach Slack
 			s.net.again(d)
 			return
 		}

@@ -2,7 +2,7 @@ package main
 
 import "strings"
 
-// let releases one goroutine from the gate, and decides its fate.
+// The method let releases one goroutine from the gate. It decides at random how the goroutine's operation ends.
 func (s *simulation) let(w *waiter) {
 	v := s.drawFateOf(w)
 	s.step("let %s%s", w.key(), v)
@@ -20,7 +20,7 @@ func (v lot) String() string {
 	return out
 }
 
-// drawFateOf draws the fate of a goroutine at the gate.
+// drawFateOf decides at random how the operation of a goroutine at the gate ends.
 func (s *simulation) drawFateOf(w *waiter) lot {
 	switch w.kind {
 	case atCommit:
@@ -49,7 +49,7 @@ func (s *simulation) drawCommit() lot {
 	return v
 }
 
-// refusals has the errors with which Slack refuses calls, by method.
+// refusals lists the errors with which Slack refuses calls, by method.
 var refusals = map[string][]string{
 	"chat.postMessage":   {"channel_not_found", "is_archived", "not_in_channel", "internal_error", "fatal_error"},
 	"chat.update":        {"edit_window_closed", "internal_error"},
@@ -97,7 +97,7 @@ func (s *simulation) drawTool(what string) lot {
 	return v
 }
 
-// drawFate draws the fate of a delivery on its way.
+// drawFate decides at random what happens to a delivery.
 func (s *simulation) drawFate() string {
 	if s.calm {
 		return ""

@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// The kinds of gates.
+// Goroutines wait at the gate before operations of these kinds.
 const (
 	atLook   = "look"   // the scheduler reads due timers and their subjects
 	atCommit = "commit" // a transaction, before it runs
@@ -23,7 +23,8 @@ const (
 // errKilled is the error of every operation that continues in a killed process. Such an operation has no effect.
 var errKilled = errors.New("the process was killed")
 
-// gate is the place where all goroutines of the product wait before they act on anything outside of the product.
+// gate blocks all goroutines of the product before they act on anything outside of the product. The simulation releases
+// one goroutine at a time.
 type gate struct {
 	mu      sync.Mutex
 	waiting []*waiter
@@ -37,7 +38,7 @@ type waiter struct {
 	pass chan lot // with a buffer of one
 }
 
-// lot is the fate of a waiting goroutine. The zero lot lets the goroutine through.
+// lot says how the operation of a waiting goroutine ends. With the zero lot, the operation succeeds.
 type lot struct {
 	fault string
 	more  any  // parameters of the fault, or the text that the model says
@@ -46,7 +47,7 @@ type lot struct {
 
 func (w *waiter) key() string { return w.kind + " " + w.what }
 
-// wait makes the goroutine wait for its turn.
+// wait makes the goroutine wait until the simulation releases it.
 func (p *life) wait(ctx context.Context, kind, what string) (lot, error) {
 	if p.dead.Load() {
 		return lot{}, errKilled
@@ -70,7 +71,7 @@ func (p *life) wait(ctx context.Context, kind, what string) (lot, error) {
 	return v, err
 }
 
-// labelled returns the description of a goroutine's work from its labels.
+// labelled describes the work of a goroutine by the goroutine's labels.
 func labelled(ctx context.Context) string {
 	var at []string
 	for _, key := range []string{"scheduler", "ref"} {
@@ -92,7 +93,8 @@ func (g *gate) remove(w *waiter) {
 	g.waiting = slices.DeleteFunc(g.waiting, func(o *waiter) bool { return o == w })
 }
 
-// here lists the waiting goroutines in a reproducible order. Goroutines that read are in a separate list.
+// The method here lists the waiting goroutines in a reproducible order. Goroutines that only read are in the list
+// looks.
 func (g *gate) here() (looks, others []*waiter) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -107,13 +109,13 @@ func (g *gate) here() (looks, others []*waiter) {
 	return looks, others
 }
 
-// let lets one goroutine through.
+// The method let gives a waiting goroutine its lot, and releases the goroutine.
 func (g *gate) let(w *waiter, v lot) {
 	g.remove(w)
 	w.pass <- v
 }
 
-// clear releases all goroutines of a process, or all goroutines if p is nil. Goroutines of a dead process get
+// clear releases all goroutines of a process, or all goroutines if p is nil. Goroutines of a killed process get
 // errKilled.
 func (g *gate) clear(p *life) {
 	g.mu.Lock()

@@ -17,7 +17,8 @@ import (
 	"countersign/store/bolt"
 )
 
-// simulation is the state of one history. simulation has the environment of the bot, and the bot's current process.
+// simulation is the state of one history, which is one simulated run of the product. simulation has the environment of
+// the bot, and the bot's current process.
 type simulation struct {
 	*testing.T
 	simulationCounts
@@ -32,9 +33,9 @@ type simulation struct {
 	rehearse   bool // each closure of a transaction runs twice
 	ws         *workspace.Server
 	model      http.Handler
-	bot        *life // nil: it is down
+	bot        *life // nil: the bot is down
 	lives      int
-	upAt       time.Time // when it is started again
+	upAt       time.Time // time at which the bot is started again
 	policyFile string
 	skew       atomic.Int64         // difference between the bot's clock and all other clocks
 	down       map[string]time.Time // time until which slack, model or disk is out of order
@@ -49,8 +50,8 @@ type simulation struct {
 	nextBooks int
 	nextRest  int
 	violation string // the first one
-	broke     int    // its step
-	brokeAt   int    // its place in the trace
+	broke     int    // the step of the violation
+	brokeAt   int    // the position of the violation in the trace
 }
 
 func newSimulation(t *testing.T, dir string, seed uint64) *simulation {
@@ -81,19 +82,18 @@ func (s *simulation) open() {
 	s.db = db
 }
 
-// now returns the time on the bot's clock.
 func (s *simulation) now() time.Time { return time.Now().Add(time.Duration(s.skew.Load())) }
 
 // chance returns true in one of n cases, on average.
 func (s *simulation) chance(n int) bool { return s.rnd.IntN(n) == 0 }
 
-// out reports whether slack, model or disk is still out of order.
+// The method out reports whether a component is out of order. The component is "slack", "model" or "disk".
 func (s *simulation) out(what string) bool { return !s.calm && time.Now().Before(s.down[what]) }
 
 // faulty returns true in one of n cases, on average, unless faults are turned off.
 func (s *simulation) faulty(n int) bool { return !s.calm && s.chance(n) }
 
-// step writes a line of the history about an event.
+// step counts one step of the history, and writes a line about this step.
 func (s *simulation) step(format string, args ...any) {
 	s.steps++
 	if s.calm {
@@ -114,7 +114,7 @@ func (s *simulation) violate(format string, args ...any) {
 	}
 }
 
-// logged checks a line of the bot's log.
+// The method logged checks a line of the bot's log.
 func (s *simulation) logged(line string) {
 	if strings.Contains(line, "panicked") && !strings.Contains(line, "the tool panic") {
 		s.violate("the bot said: %s", line)
@@ -124,7 +124,7 @@ func (s *simulation) logged(line string) {
 	}
 }
 
-// live plays a number of steps. From time to time, the function lets all work settle, and makes all checks.
+// live plays a number of steps. From time to time, live lets all work settle, and makes all checks.
 func (s *simulation) live(n int) {
 	for s.steps < n && s.violation == "" {
 		s.choose()
@@ -142,13 +142,14 @@ func (s *simulation) live(n int) {
 	}
 }
 
-// The number of steps between two checks of the invariants, and between two rests.
+// booksEvery is the number of steps between two checks of the invariants. restEvery is the number of steps between two
+// rests, in which all work settles.
 const (
 	booksEvery = 200
 	restEvery  = 1000
 )
 
-// settle lets the product run until all its goroutines wait, at the gate or for a time. Reads of the scheduler's
+// settle lets the product run until all its goroutines wait at the gate or for a timer. Reads of the scheduler's
 // workers pass the gate immediately.
 func (s *simulation) settle() {
 	for {
@@ -165,7 +166,7 @@ func (s *simulation) settle() {
 	}
 }
 
-// choose lets one thing happen.
+// choose selects one event at random, and makes it happen.
 func (s *simulation) choose() {
 	_, waiting := s.gate.here()
 	due, _ := s.net.due()

@@ -11,12 +11,12 @@ import (
 	"countersign/internal/demo/scriptedmodel"
 )
 
-// newModel returns the model's handler. An answer is drawn when the request's turn comes at the gate.
+// newModel returns the model's handler. The answer is chosen at random when the gate releases the request.
 func (s *simulation) newModel() http.Handler {
 	return scriptedmodel.New(scriptedmodel.Config{ContextTokens: 1 << 20, Now: time.Now, Responder: scriptedmodel.ResponderFunc(s.respond)})
 }
 
-// drawModel draws the fate of a request to the model.
+// drawModel decides at random how a request to the model ends.
 func (s *simulation) drawModel() lot {
 	v := lot{hold: s.chance(10)}
 	var f scriptedmodel.Fault
@@ -60,7 +60,7 @@ func (s *simulation) drawModel() lot {
 	return v
 }
 
-// drawCall draws a tool call.
+// drawCall chooses a tool call at random.
 func (s *simulation) drawCall() scriptedmodel.Call {
 	s.called++
 	n := fmt.Sprintf("n%d", s.called)

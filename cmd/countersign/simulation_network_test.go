@@ -13,7 +13,6 @@ import (
 	"strings"
 )
 
-// errBroken is the error of a broken connection.
 var errBroken = errors.New("the connection broke")
 
 // inProcess calls a handler without a network. If the handler aborts, the result is an error, or a body that ends with
@@ -62,7 +61,7 @@ func answered(status int, header, body string) *http.Response {
 	return rec.Result()
 }
 
-// Faults of a call to Slack.
+// These are the faults of a call to Slack.
 const (
 	faultBusy     = "429"     // the call is answered with Retry-After, and not carried out
 	faultServer   = "503"     // not done
@@ -151,10 +150,10 @@ func (w modelWire) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// lotKey is the context key of the drawn fate of a request to the model.
+// lotKey is the context key for the lot of a request to the model. The lot says how the request ends.
 type lotKey struct{}
 
-// readAll reads a request's body. It replaces the body, so that it can be read again.
+// readAll reads a request's body. readAll replaces the body, so that the next handler can read the body too.
 func readAll(r *http.Request) ([]byte, error) {
 	if r.Body == nil {
 		return nil, nil

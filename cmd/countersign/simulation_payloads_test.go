@@ -44,17 +44,17 @@ type slackPayload struct {
 	}
 }
 
-// words are a person's message.
+// words identifies a person's message.
 type words struct{ user, channel, ts, root string }
 
 // clicked is a click, or a form, about a request.
 type clicked struct {
 	user, action, ref string
-	form              bool // the submitted form, not the click that opened it
+	form              bool // a submitted form, and not the click that opened the form
 }
 
-// name returns the key of a delivery in account.rows. A new message always has the same key, whether it comes as a
-// message, as a mention, or from a history.
+// name returns the key of a delivery in account.rows. A new message always has the same key, whether the message comes
+// as a message event, as a mention, or from a channel's history.
 func (p slackPayload) name() string {
 	e := p.Event
 	if (e.Type == "message" || e.Type == "app_mention") && (e.Subtype == "" || e.Subtype == "thread_broadcast") && e.Edited.TS == "" {
@@ -63,7 +63,7 @@ func (p slackPayload) name() string {
 	return p.EventID + p.Trigger
 }
 
-// read reads a delivery for the account. The function returns false if the delivery need not be remembered.
+// read reads a delivery for the account. read returns false if the account does not need the delivery.
 func (s *simulation) read(d *parcel) (a acked, counts bool) {
 	var p slackPayload
 	if json.Unmarshal(d.payload, &p) != nil && d.kind == store.InboxEvent {
@@ -106,8 +106,8 @@ func (s *simulation) read(d *parcel) (a acked, counts bool) {
 	return a, true
 }
 
-// consents records the approval in a delivery when the delivery reaches the bot. From then on, the approval may count,
-// even if the delivery is not acknowledged.
+// The method consents records the approval in a delivery when the delivery reaches the bot. The approval may then
+// count, even if the bot does not acknowledge the delivery.
 func (s *simulation) consents(d *parcel) {
 	var p slackPayload
 	if d.kind != store.InboxInteraction || json.Unmarshal(d.payload, &p) != nil {
@@ -150,8 +150,8 @@ func (s *simulation) consentsByForm(p slackPayload) {
 	}
 }
 
-// around lists the blocks of the call to which a button belongs. These blocks are between the same two dividers as the
-// button, and below the buttons of the previous call.
+// The function around lists the blocks of the call to which a button belongs. These blocks are between the same two
+// dividers as the button, and below the buttons of the previous call.
 func around(blocks []json.RawMessage, value string) (part []json.RawMessage) {
 	found := false
 	for _, b := range blocks {

@@ -13,10 +13,9 @@ import (
 	"countersign/internal/demo/workspaceclient"
 )
 
-// guest is a person in the channel who may not ask and may not decide.
+// guest is a person in the channel without the permission to ask or to decide.
 const guest = "U0900"
 
-// person is a person in the workspace.
 type person struct {
 	id, name string
 	workspaceclient.Client
@@ -24,7 +23,7 @@ type person struct {
 	talks []threadOf
 }
 
-// threadOf is the place where a person writes: a channel, and the thread there.
+// threadOf is the channel and the thread in which a person writes.
 type threadOf struct {
 	channel string // as people name it
 	root    string // ts of the thread's root; empty: none
@@ -55,7 +54,7 @@ func (s *simulation) somebody() {
 	switch n := s.rnd.IntN(100); {
 	case n < 12:
 		if !s.chance(4) {
-			p = s.order[0] // Sam asks most
+			p = s.order[0] // Sam makes most of the requests
 		}
 		s.says(p)
 	case n < 92:
@@ -120,7 +119,7 @@ type buttonSeen struct {
 	e workspaceclient.Element
 }
 
-// looks makes a person look at the places that they read, and click a button there.
+// The method looks makes a person read their channels and threads, and click a button in a message.
 func (s *simulation) looks(p *person) {
 	var seen []buttonSeen
 	for _, m := range s.before(p) {
@@ -130,7 +129,7 @@ func (s *simulation) looks(p *person) {
 			}
 		}
 	}
-	// Buttons that decide are clicked more often than others.
+	// People click buttons that decide more often than other buttons.
 	weight := func(b buttonSeen) int {
 		switch b.e.ActionID {
 		case "approve", "approve_all", "approve_typed", "happened", "did_not":
@@ -163,7 +162,7 @@ func (s *simulation) looks(p *person) {
 }
 
 // honest reports whether the statement on a button about a run is true. People click a button only if its statement is
-// true, because they find out the facts before they report.
+// true, because in the simulation people find out the facts before they report.
 func (s *simulation) honest(b buttonSeen) bool {
 	ref, _, _ := strings.Cut(b.e.Value, " ")
 	switch b.e.ActionID {
@@ -175,7 +174,7 @@ func (s *simulation) honest(b buttonSeen) bool {
 	return true
 }
 
-// before returns the newest messages of one of the places that a person reads.
+// The method before returns the newest messages of one channel or thread that a person reads.
 func (s *simulation) before(p *person) []workspaceclient.Message {
 	places := []threadOf{{channel: "countersign"}, {channel: "countersign"}, {channel: "#support-approvals"}, {channel: "#support-approvals"}}
 	if p == s.order[0] {
@@ -194,7 +193,7 @@ func (s *simulation) before(p *person) []workspaceclient.Message {
 	return messages[max(0, len(messages)-25):]
 }
 
-// fills makes a person fill in and send the open form, or close it.
+// The method fills makes a person fill in and send the open form, or close it.
 func (s *simulation) fills(p *person, v workspaceclient.View) {
 	if v.Submit == nil || s.chance(10) {
 		if v.Submit == nil && !s.chance(6) {
@@ -245,7 +244,7 @@ func inputs(blocks json.RawMessage) (out []simulationInput) {
 	return out
 }
 
-// fill draws the value that a person fills in.
+// fill chooses at random the value that a person fills in.
 func (s *simulation) fill(in simulationInput) (text string, fill bool) {
 	switch {
 	case in.block == "typed":
@@ -271,7 +270,7 @@ func (s *simulation) fill(in simulationInput) (text string, fill bool) {
 	return "", false
 }
 
-// corrects makes a person edit or delete their message.
+// The method corrects makes a person edit or delete their message.
 func (s *simulation) corrects(p *person) {
 	if len(p.talks) == 0 {
 		return

@@ -9,7 +9,7 @@ import (
 	"countersign/approvers"
 )
 
-// The tools of the simulation.
+// These are the tools of the simulation.
 const (
 	toolFind     = "find"     // reads only
 	toolNote     = "note"     // idempotent; a few calls run without approval
@@ -39,7 +39,7 @@ type simulationPolicy struct {
 	cap           int
 }
 
-// drawPolicy draws a policy.
+// drawPolicy chooses a policy at random.
 func (s *simulation) drawPolicy() simulationPolicy {
 	pick := func(n int) int { return s.rnd.IntN(n) }
 	return simulationPolicy{
@@ -94,7 +94,7 @@ agents:
 }
 
 // need has the requirements of a call: the number of approvals, and the risk that the last approver must be allowed to
-// decide. If people is 0, the call needs no approval.
+// decide. If the field people is 0, the call needs no approval.
 type need struct {
 	people int
 	risk   approvers.Risk
@@ -123,8 +123,8 @@ func (p simulationPolicy) need(tool string, amount float64) need {
 	return need{1, approvers.Critical}
 }
 
-// ceiling returns the highest risk up to which a person may decide calls of a tool. If the person may not decide, the
-// function returns 0.
+// ceiling returns the highest risk up to which a person may decide calls of a tool. If the person may not decide,
+// ceiling returns 0.
 func (p simulationPolicy) ceiling(user, tool string) approvers.Risk {
 	all := []struct {
 		members []string

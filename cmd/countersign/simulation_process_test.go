@@ -25,7 +25,7 @@ type life struct {
 	parts
 	simulation *simulation
 	n          int
-	dead       atomic.Bool // the process was killed: nothing that it does has an effect any more
+	dead       atomic.Bool // the process was killed: its later operations have no effect
 	stopping   bool
 	receipts   transport.ReceiptClock
 	doubts     atomic.Bool // the process does not know whether a commit succeeded, so it ends
@@ -101,7 +101,7 @@ func (s *simulation) reopen() {
 	s.open()
 }
 
-// ended handles a process that ended by itself, or at the simulation's request.
+// The method ended handles the end of a process. The process has ended by itself, or because the simulation stopped it.
 func (s *simulation) ended() {
 	if s.bot == nil {
 		return
@@ -122,14 +122,14 @@ func (s *simulation) ended() {
 	s.gate.clear(p)
 }
 
-// shutDown asks the process for an orderly stop.
+// shutDown requests an orderly stop of the process.
 func (s *simulation) shutDown() {
 	s.step("process %d is asked to stop", s.bot.n)
 	s.bot.stopping = true
 	s.bot.stop()
 }
 
-// putPolicy writes the policy file, and tells the process that the file is complete.
+// putPolicy writes the policy file, and signals to the process that the file is complete.
 func (s *simulation) putPolicy(r simulationPolicy) {
 	text := []byte(r.text())
 	s.policyOf[config.Hash(text)] = r
@@ -141,7 +141,7 @@ func (s *simulation) putPolicy(r simulationPolicy) {
 	}
 }
 
-// simulationLog reads the bot's log.
+// simulationLog receives the lines of the bot's log.
 type simulationLog struct {
 	s *simulation
 	p *life

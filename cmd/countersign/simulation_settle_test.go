@@ -31,8 +31,8 @@ func (s *simulation) quieten() {
 }
 
 // comeToRest lets the product work until three conditions hold: no work is in progress, no timer is due within a
-// second, and no work is being retried. If atEnd is set, comeToRest also waits until no deadline remains. No person
-// acts meanwhile.
+// second, and no work is being retried. If atEnd is set, comeToRest also waits until no deadline remains. While
+// comeToRest runs, no person acts.
 func (s *simulation) comeToRest(atEnd bool) {
 	for range 50_000 {
 		s.settle()
@@ -74,7 +74,8 @@ func (s *simulation) comeToRest(atEnd bool) {
 	s.violate("it never comes to rest; what waits: %s", s.pending())
 }
 
-// nextDue returns the time of the next timer for which a rest waits. If there is no such timer, nextDue returns zero.
+// nextDue returns the time of the next timer for which comeToRest waits. If there is no such timer, nextDue returns
+// zero.
 func (s *simulation) nextDue(atEnd bool) (next time.Time) {
 	err := s.db.View(context.Background(), func(r store.Reader) error {
 		for _, kind := range store.TimerKinds {
@@ -97,7 +98,7 @@ func (s *simulation) nextDue(atEnd bool) (next time.Time) {
 	return next
 }
 
-// end lets all deadlines pass, checks the final state, and stops the bot.
+// end lets time pass until after all deadlines, checks the final state, and stops the bot.
 func (s *simulation) end() {
 	if s.violation == "" {
 		s.quieten()
@@ -142,7 +143,7 @@ func (s *simulation) end() {
 	}
 }
 
-// countKinds counts the kinds of the history's audit records.
+// countKinds counts the audit records in the history by kind.
 func (s *simulation) countKinds() {
 	s.kinds = map[string]int{}
 	err := s.db.View(context.Background(), func(r store.Reader) error {

@@ -8,14 +8,14 @@ import (
 	"countersign/store"
 )
 
-// Faults of a commit.
+// These are the faults of a commit.
 const (
 	faultFull  = "full"  // the disk is full: nothing is written, but later writes may succeed
 	faultLost  = "lost"  // the commit itself fails, and nothing was written
 	faultDoubt = "doubt" // the commit itself fails, and everything was written
 )
 
-// gatedStore is the store of one process. Each of its transactions waits at the gate.
+// gatedStore is the store of one process. Each transaction of this store waits at the gate.
 type gatedStore struct {
 	store.Store
 	p *life

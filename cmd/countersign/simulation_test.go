@@ -14,25 +14,25 @@ import (
 	"countersign/internal/testkit"
 )
 
-// A simulation of the whole product: the real bot, agent, workflow and store. A seed determines all choices: people,
-// the model, Slack, tools, crashes and the clock.
+// The tests in this file simulate the whole product: the real bot, agent, workflow and store. A seed determines all
+// choices: people, the model, Slack, tools, crashes and the clock.
 //
-// The simulation runs in a bubble of testing/synctest. There, time passes only when all goroutines wait. Every
+// The simulation runs in a bubble of testing/synctest. In the bubble, time passes only when all goroutines wait. Every
 // operation that leaves the product waits at a gate. Such operations are commits, calls of Slack or the model, and
-// tools. The scheduler lets one operation through at a time, or makes another event happen: a delivery arrives, a
-// person acts, time passes, or the process is killed. So a seed determines one history, and the history can be replayed
-// exactly.
+// tools. The simulation lets one operation through at a time, or makes another event happen: a delivery arrives, a
+// person acts, time passes, or the process is killed. Therefore a seed determines one history, and the test can replay
+// the history exactly.
 //
 // The invariants are in simulation_account_test.go, simulation_check_test.go and package approvers/workflow/invariants.
-// The invariants are checked against the simulation's own account. The account knows what people saw and clicked, which
-// deliveries were acknowledged, how tools were called, and which input the model got.
+// The invariants are checked against the simulation's own account. The account records what people saw and clicked,
+// which deliveries were acknowledged, how tools were called, and which input the model got.
 
 // episodeSteps is the number of steps of one history. The next history begins with an empty store.
 const episodeSteps = 4000
 
 // TestSimulation plays one history after the other. COUNTERSIGN_STEPS sets the total number of steps. COUNTERSIGN_SEED
-// repeats a run. A short run is the same each time. A violation is printed with the seed of its history. This seed
-// replays the history alone.
+// repeats a run. A run without these variables always uses the seed 1. The test prints a violation with the seed of its
+// history. With this seed, the test replays only this history.
 func TestSimulation(t *testing.T) {
 	steps, seed := testkit.Size(t, "COUNTERSIGN_STEPS", testkit.Scale(2500)), uint64(1)
 	if os.Getenv("COUNTERSIGN_STEPS") != "" || os.Getenv(testkit.SeedVariable) != "" {
@@ -51,9 +51,9 @@ func TestSimulation(t *testing.T) {
 	t.Logf("records: %v", total.kinds)
 }
 
-// TestSimulationReplays plays one history again. If goroutines wake at the same moment, a busy machine can change their
-// order. So if a replayed history differs, it is played a third time. With the race detector, differences are allowed,
-// because it changes this order at random on purpose.
+// TestSimulationReplays plays one history twice. If goroutines become runnable at the same moment, a busy machine can
+// change their order. Therefore, if the two runs differ, the test plays the history a third time. With the race
+// detector, differences are allowed, because the race detector changes this order at random on purpose.
 func TestSimulationReplays(t *testing.T) {
 	seed := uint64(1)
 	a, b := simulate(t, seed, testkit.Scale(400)), simulate(t, seed, testkit.Scale(400))
@@ -78,7 +78,7 @@ type history struct {
 	trace []string
 }
 
-// simulate plays one history. If the history violates an invariant, it fails the test.
+// simulate plays one history. If the history violates an invariant, simulate fails the test.
 func simulate(t *testing.T, seed uint64, steps int) (h history) {
 	t.Helper()
 	t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -107,7 +107,7 @@ func simulate(t *testing.T, seed uint64, steps int) (h history) {
 	return h
 }
 
-// traceTail returns the number of lines of a failed history that are printed. COUNTERSIGN_TRACE=all prints all lines.
+// traceTail returns how many lines of a failed history the test prints. COUNTERSIGN_TRACE=all prints all lines.
 func traceTail() int {
 	if os.Getenv("COUNTERSIGN_TRACE") == "all" {
 		return 1 << 30
@@ -115,8 +115,8 @@ func traceTail() int {
 	return 60
 }
 
-// quickDir returns a directory for a store. If the machine has a file system in memory, the directory is there. Commits
-// work as on a disk, but do not wait for a disk.
+// quickDir returns a directory for a store. If the machine has a file system in memory, the directory is in this file
+// system. Commits work as on a disk, but do not wait for a disk.
 func quickDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "countersign-sim-")
@@ -131,7 +131,7 @@ func quickDir(t *testing.T) string {
 	return dir
 }
 
-// simulationCounts counts what happened.
+// simulationCounts counts events of the simulation.
 type simulationCounts struct {
 	steps, calmly, violated                         int
 	messages, clicks, runs, kills, faults, policies int

@@ -12,12 +12,12 @@ import (
 const simulationSchema = `{"type":"object","additionalProperties":false,"required":["n","amount"],"properties":{
 "n":{"type":"string","description":"which one"},"amount":{"type":"number"},"text":{"type":"string"}}}`
 
-// Faults of a tool.
+// These are the faults of a tool.
 const (
 	faultFails  = "fails"  // the tool returns an error, and has done nothing
-	faultTells  = "blind"  // it acted, and can't tell
-	faultIdle   = "idle"   // the tool did not act, but can't tell that
-	faultPanics = "panics" // it acted, and panics
+	faultTells  = "blind"  // the tool acted, but can't report this
+	faultIdle   = "idle"   // the tool did not act, but can't report this
+	faultPanics = "panics" // the tool acts, and then panics
 	faultStuck  = "stuck"  // the tool acts, but does not answer as long as anybody waits
 	faultDeaf   = "deaf"   // the tool ignores its timeout, and acts when nobody waits any more
 )

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// The thread's status says what the turn is doing. The status is renewed before Slack removes it. The status is cleared
-// when the turn has ended.
+// The thread's status says what the turn is doing. The bot renews the status before Slack removes it, and clears the
+// status when the turn has ended.
 func TestStatus(t *testing.T) {
 	t.Parallel()
 	inFakedTime(t, nil, func(b *synctestHarness) {
@@ -41,7 +41,7 @@ func TestStatus(t *testing.T) {
 		if after := set(); len(after) != n {
 			t.Errorf("it was set after the end: %v", after[n:])
 		}
-		// Perhaps Slack never showed the status between the approval and the answer, because a message removes a
+		// Slack may never have shown the status between the approval and the answer, because a message removes a
 		// status.
 		shown := ""
 		for _, c := range b.made(began, func(a apiCall) bool { return a.method == "assistant.threads.setStatus" || isPost(a) }) {
@@ -58,7 +58,7 @@ func TestStatus(t *testing.T) {
 	})
 }
 
-// If Slack does not support statuses, no information is lost, and the bot does not try again and again.
+// If Slack does not support statuses, no information is lost, and the bot does not retry repeatedly.
 func TestStatusIsRefused(t *testing.T) {
 	t.Parallel()
 	inFakedTime(t, nil, func(b *synctestHarness) {

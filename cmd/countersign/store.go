@@ -149,7 +149,7 @@ func openStore(path string) (*bolt.Store, error) {
 }
 
 // storeError adds exit codes to the errors of opening a store. A damaged store can't always be distinguished from a
-// file of another kind. Therefore neither error counts as a wrong configuration.
+// file of another kind. Therefore storeError does not treat these two cases as a wrong configuration.
 func storeError(err error) error {
 	for _, configured := range []error{store.ErrNewer, store.ErrIncomplete, fs.ErrNotExist, syscall.ENOTDIR} {
 		if errors.Is(err, configured) {
@@ -159,8 +159,8 @@ func storeError(err error) error {
 	return cli.CouldNot("%w", err)
 }
 
-// mustExist returns an error if the store does not exist. So a command that only reads does not create an empty store.
-// If there are signed heads, the error says that a store existed.
+// mustExist returns an error if the store does not exist. Therefore a command that only reads does not create an empty
+// store. If the store's signed heads exist, the error says that a store existed.
 func mustExist(path, heads string) error {
 	_, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -182,15 +182,16 @@ type compaction struct {
 	long time.Duration // time limit
 }
 
-// atStart holds the limits that serve uses. Compaction must also free at least the number of bytes that it writes. So a
-// file of constant size is not rewritten at every start. With the maximum size, this takes about ten seconds on a disk
-// with 100 MB/s.
+// atStart holds the limits that serve uses. A compaction must also free at least as many bytes as it writes. Therefore
+// serve does not rewrite a file of constant size at every start. On a disk with 100 MB/s, the largest compaction takes
+// about ten seconds.
 var atStart = compaction{file: 128 << 20, live: 1 << 30, long: 30 * time.Second}
 
-// errNotWorth means that compaction would save too little.
+// errNotWorth means that a compaction would free too little space.
 var errNotWorth = errors.New("it is not worth it")
 
-// compact compacts a store before it is opened, if this saves enough. Errors are logged and don't prevent the start.
+// compact compacts a store before serve opens it, if the compaction frees enough space. An error is logged, and does
+// not prevent the start.
 func (c compaction) compact(ctx context.Context, path string, log *slog.Logger) {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Size() < c.file {
@@ -224,8 +225,9 @@ func (c compaction) compact(ctx context.Context, path string, log *slog.Logger) 
 	}
 }
 
-// movedTask reports whether the store's file is no longer at the path where the bot opened it. If so, commands ask the
-// bot, even if the path has no store or another store. The bot has the data that must be saved.
+// movedTask reports whether the store's file was moved away from the path where the bot opened it. In this case,
+// commands use the running bot, even if the path has no store or another store. The running bot has the data that must
+// be saved.
 var movedTask = task[none]{"moved", false, func(_ context.Context, w taskEnv, _ none) error {
 	wf, err := w.bare()
 	if err != nil {

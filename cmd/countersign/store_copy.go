@@ -105,7 +105,7 @@ func (c *storeCopy) run(ctx context.Context) error {
 	return nil
 }
 
-// fill makes the new store. No other process uses the new store during the copy.
+// fill creates the new store. No other process uses the new store during the copy.
 func (c *storeCopy) fill(ctx context.Context, fill func(store.Filling) error) error {
 	if c.to.Backend == config.Bolt {
 		return bolt.Fill(ctx, c.to.Path, c.anew, fill)
@@ -117,9 +117,9 @@ func (c *storeCopy) fill(ctx context.Context, fill func(store.Filling) error) er
 	return errors.Join(db.Fill(ctx, c.anew, fill), db.Close())
 }
 
-// isComplete returns nil if the new store has exactly the rows of the original. In this case, an earlier run of the
-// command has copied the rows, but ended before it could report this. Otherwise isComplete returns the reason why the
-// new store can't be filled.
+// isComplete returns nil if the new store has exactly the rows of the original. An earlier run of the command has then
+// copied the rows, but ended before it could report success. Otherwise isComplete returns the reason why the new store
+// can't be filled.
 func (c *storeCopy) isComplete(ctx context.Context, db store.Store, what *copied, why error) error {
 	to, err := openExisting(ctx, config.Env{Store: c.to, Audit: c.toAudit})
 	if err != nil {
@@ -133,7 +133,7 @@ func (c *storeCopy) isComplete(ctx context.Context, db store.Store, what *copied
 	return c.check(ctx, db, what)
 }
 
-// check verifies the original, so the command copies no fault.
+// check verifies the original, so that the command copies no fault.
 func (c *storeCopy) check(ctx context.Context, db store.Store, what *copied) error {
 	fmt.Fprintf(c.progress, "checking %s\n", c.from)
 	older, err := audit.FindOlder(ctx, c.from.String(), c.fromAudit.Heads, db)
@@ -175,8 +175,9 @@ func (c *storeCopy) copyRows(ctx context.Context, db store.Store, to store.Filli
 	})
 }
 
-// carry copies the key and the file of signed heads to the paths that a bot on the new store uses. carry runs first.
-// When the heads are there, no bot starts on a new store that is still empty.
+// carry copies the key and the file of signed heads to the paths that a bot on the new store uses. The command calls
+// this method before it copies rows. If the heads exist, a bot does not start on the new store while the store is
+// empty.
 func (c *storeCopy) carry() error {
 	for _, file := range []struct {
 		what, from, to string
@@ -215,7 +216,7 @@ func (c *storeCopy) carry() error {
 	return nil
 }
 
-// where returns the path of a file that belongs to the new store.
+// The method where prints the path of a file that belongs to the new store.
 func (c *storeCopy) where(what, from, to string) {
 	if from != to && to != "" {
 		if _, err := os.Stat(to); err == nil {

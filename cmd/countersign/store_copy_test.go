@@ -24,17 +24,17 @@ import (
 	"countersign/store"
 )
 
-// copierEnv turns the test binary into countersign store copy. The copy stops at a line of its output. The value of the
-// variable is a copierConfig.
+// If the environment variable copierEnv is set, the test binary runs the command "countersign store copy". The copy
+// pauses at a line of its output. The value of the variable is a copierConfig.
 const copierEnv = "COUNTERSIGN_TEST_COPIER"
 
 type copierConfig struct {
 	From, To string
 	Anew     bool
-	Line     int // the copier says paused here, and continues when it is told to; 0: nowhere
+	Line     int // the copier pauses after this line of output until the test continues it; 0: no pause
 }
 
-// paused is the line that a copier prints when it waits.
+// paused is the line that a copier prints when it pauses.
 const paused = "PAUSED"
 
 // copierMain is the copier's process. copierMain prints a line for each row.
@@ -55,7 +55,7 @@ func copierMain(conf string) int {
 	return cli.Code(err)
 }
 
-// pausedOutput prints lines, and waits after one of them.
+// pausedOutput prints lines, and pauses after one of them.
 type pausedOutput struct {
 	line, n int
 	tell    io.Reader
@@ -65,7 +65,7 @@ func (p *pausedOutput) Write(b []byte) (int, error) {
 	n, err := os.Stdout.Write(b)
 	if p.n++; p.n == p.line {
 		fmt.Println(paused)
-		_, _ = p.tell.Read(make([]byte, 1)) // or the parent is gone
+		_, _ = p.tell.Read(make([]byte, 1)) // also returns when the parent process has ended
 	}
 	return n, err
 }
@@ -78,13 +78,13 @@ type copierRun struct {
 	said   string
 }
 
-// TestCopyIsInterrupted copies a store from a file into a database, and from there into another file. Each copy is
-// killed with SIGKILL several times, at any line of its output or a moment later. The network to the database is cut
-// too. The same command continues the copy. Until the copy is complete, the new store can't be opened. In the end, both
-// stores have the same rows, and their histories have the same heads.
+// TestCopyIsInterrupted copies a store from a file into a database, and from the database into another file. Each copy
+// is killed with SIGKILL several times, at any line of its output or a moment later. The test also cuts the network to
+// the database. The next run of the same command continues the copy. Until the copy is complete, the new store can't be
+// opened. In the end, both stores have the same rows, and their histories have the same heads.
 //
-// COUNTERSIGN_COPY_KILLS sets the number of kills in each direction (6). COUNTERSIGN_SEED repeats the moments of the
-// kills.
+// COUNTERSIGN_COPY_KILLS sets the number of kills in each direction (6 with CI=true). COUNTERSIGN_SEED repeats the
+// moments of the kills.
 func TestCopyIsInterrupted(t *testing.T) {
 	t.Parallel()
 	server, err := pgserver.Start(pgserver.Find(t), "fsync=off")
@@ -102,7 +102,6 @@ func TestCopyIsInterrupted(t *testing.T) {
 	c.same("bolt:"+filepath.Join(c.dir, "original.db"), back)
 }
 
-// copying is a store that is being copied.
 type copying struct {
 	*testing.T
 	dir    string
@@ -174,14 +173,14 @@ func (c *copying) run(conf copierConfig, meanwhile func(*os.Process) bool) (r co
 		r.lines++
 		r.said += lines.Text() + "\n"
 	}
-	_ = cmd.Wait() // its state says how it ended
+	_ = cmd.Wait() // cmd.ProcessState says how the process ended
 	status := cmd.ProcessState.Sys().(syscall.WaitStatus)
 	r.code, r.killed = cmd.ProcessState.ExitCode(), status.Signaled()
 	r.said += errs.String()
 	return r
 }
 
-// move copies a store, with interruptions.
+// The method move copies a store, with interruptions.
 func (c *copying) move(from, to string, kills int) {
 	c.Helper()
 	rehearsal := c.run(copierConfig{From: from, To: "bolt:" + filepath.Join(c.dir, fmt.Sprintf("rehearsal-%d.db", c.random.Int64()))}, nil)
@@ -242,7 +241,7 @@ func (c *copying) move(from, to string, kills int) {
 	c.same(from, to)
 }
 
-// opens opens a store as a command does.
+// The method opens opens a store in the same way as a command.
 func (c *copying) opens(name string) (openedStore, config.Audit, error) {
 	s, audit, err := config.ReadStore("the store", name)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"countersign/store/postgres"
 )
 
-// openedStore is the interface that commands and serve need of an open store.
+// openedStore is an open store, with the methods that commands and serve need.
 type openedStore interface {
 	store.Store
 	watchable
@@ -31,7 +31,7 @@ func openExisting(ctx context.Context, env config.Env) (openedStore, error) {
 	return opened(openStore(env.Store.Path))
 }
 
-// opened returns an open store as an interface. After an error, the function returns a nil interface, and not an
+// The function opened returns an open store as an interface. After an error, opened returns a nil interface, and not an
 // interface that holds a nil pointer.
 func opened[S openedStore](db S, err error) (openedStore, error) {
 	if err != nil {
@@ -40,8 +40,8 @@ func opened[S openedStore](db S, err error) (openedStore, error) {
 	return db, nil
 }
 
-// openDatabase opens a database and holds it, alone or together with replicas. The errors of openDatabase tell the
-// operator what to do.
+// openDatabase opens a database and takes its lock. The lock is exclusive, or shared with replicas. The errors of
+// openDatabase tell the operator what to do.
 func openDatabase(ctx context.Context, s config.Store, opts postgres.Options, shared bool) (*postgres.Store, error) {
 	db, err := postgres.Open(ctx, s.URL.Reveal(), opts)
 	if err != nil {
@@ -53,8 +53,8 @@ func openDatabase(ctx context.Context, s config.Store, opts postgres.Options, sh
 	return db, nil
 }
 
-// excessRights lists rights that the bot does not need. The role in the database's address has these rights.
-// excessRights says how to revoke these rights.
+// excessRights lists the rights that the role in the database's address has and the bot does not need. The result do
+// says how to revoke these rights.
 func excessRights(ctx context.Context, env config.Env) (what, do string, err error) {
 	r, err := postgres.ReadRights(ctx, env.Store.URL.Reveal())
 	if err := cmp.Or(err, r.Missing()); err != nil {
@@ -76,7 +76,8 @@ func databaseError(err error) error {
 	return cli.CouldNot("%w", err)
 }
 
-// storeID returns an id. With this id, a command and a running bot check that they use the same store.
+// storeID returns an id of the store. A command and a running bot compare their ids to check that they use the same
+// store.
 func storeID(s config.Store, path string) string {
 	if s.Backend == config.Postgres {
 		return postgres.ID(s.URL.Reveal())

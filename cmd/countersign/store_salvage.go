@@ -102,7 +102,7 @@ func are(n int) string {
 	return " are"
 }
 
-// gather writes the readable rows into a separate store, and marks the lost records there.
+// gather writes the readable rows into a separate store, and marks the lost records in that store.
 func (s *storeSalvage) gather(ctx context.Context, dir, path string) ([]store.Damage, error) {
 	if s.from.Backend == config.Bolt {
 		lost, err := bolt.Salvage(ctx, s.from.Path, path, nil)
@@ -205,7 +205,7 @@ func (s *storeSalvage) close(ctx context.Context, wf *workflow.Workflow, db *bol
 	return wf.Views.Unseen(ctx)
 }
 
-// For each bucket, follows describes the consequences of a lost row.
+// follows describes, for each bucket, the consequences of a lost row.
 var follows = map[string]string{
 	"requests": "it is voided, or was run: its history says which", "executions": "it does not run; if it had begun, its outcome is unknown",
 	"calls": "it has the result that it was voided",

@@ -60,7 +60,6 @@ func sizeOf(t *testing.T, path string) int64 {
 	return info.Size()
 }
 
-// runCommand runs a command in this process, and returns its output and its code.
 func runCommand(t *testing.T, args ...string) (said string, err error) {
 	t.Helper()
 	var out bytes.Buffer
@@ -99,7 +98,7 @@ func TestStoreCompact(t *testing.T) {
 	}
 }
 
-// serve compacts the store before it opens the store, if this saves enough and does not take long.
+// serve compacts the store before it opens the store, if the compaction frees enough space in a short time.
 func TestCompactAtStart(t *testing.T) {
 	t.Parallel()
 	soon := compaction{file: 1 << 20, live: 1 << 20, long: time.Minute}

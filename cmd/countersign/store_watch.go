@@ -14,14 +14,15 @@ import (
 	"countersign/store"
 )
 
-// watchable is a store that reports blocked writes. It stops when the content of the disk is unknown.
+// watchable is a store that reports blocked writes. The store stops when the content of the disk is unknown.
 type watchable interface {
 	Stalled() time.Duration
 	Broken() <-chan struct{}
 	Failure() error
 }
 
-// Time limits for one transaction. The bot's transactions take milliseconds. A busy disk may need seconds.
+// stallShown and stallEnds limit the time of one transaction. The bot's transactions take milliseconds. A busy disk may
+// need seconds.
 const (
 	stallShown = 5 * time.Second  // time after which /readyz reports that writes are blocked
 	stallEnds  = 10 * time.Second // time after which a stopping process no longer waits for the transaction
@@ -57,7 +58,8 @@ func takesWrites(ctx context.Context, wf *workflow.Workflow) error {
 	})
 }
 
-// storeBroken returns a channel that is closed when the store stops. If the store does not report this, it returns nil.
+// storeBroken returns a channel that is closed when the store stops. If the store can't report this, storeBroken
+// returns nil.
 func storeBroken(s store.Store) <-chan struct{} {
 	if w, ok := s.(watchable); ok {
 		return w.Broken()
@@ -65,10 +67,9 @@ func storeBroken(s store.Store) <-chan struct{} {
 	return nil
 }
 
-// unlessHung runs a function with a store, and then closes the store. A stopping process does not wait for a
-// transaction that does not end, or for a store that can't be closed. Once the store has stopped, unlessHung waits for
-// nothing. The process may end without a wait, because acknowledged data is on the disk, and the next process finds all
-// other data.
+// unlessHung runs a function that uses a store, and then closes the store. A stopping process does not wait for a
+// transaction that does not end, or for a store that can't be closed. If the store has stopped, unlessHung waits for
+// nothing. Ending without a wait is safe, because acknowledged data is on the disk.
 func unlessHung(ctx context.Context, db interface {
 	watchable
 	Close() error
@@ -128,7 +129,8 @@ func watchDamage(s store.Store, log *slog.Logger) {
 	})
 }
 
-// The time from the start to the first inspection, and the interval between later ones.
+// inspectFirst is the time from the start to the first inspection. inspectAgain is the interval between later
+// inspections.
 const (
 	inspectFirst = time.Minute
 	inspectAgain = 6 * time.Hour
@@ -163,9 +165,9 @@ func undamaged(s store.Store) func(context.Context) error {
 	}
 }
 
-// unmended reports on /readyz the damage that was repaired since the store was opened. The bot stays ready, because
+// repaired reports on /readyz the damage that was repaired when the store was opened. The bot stays ready, because
 // repaired damage has no effect.
-func unmended(s store.Store) func(context.Context) error {
+func repaired(s store.Store) func(context.Context) error {
 	return func(context.Context) error {
 		_, mended := store.DamageOf(s)
 		if len(mended) == 0 {
@@ -175,7 +177,7 @@ func unmended(s store.Store) func(context.Context) error {
 	}
 }
 
-// theFirst names the first damaged rows.
+// theFirst describes the first damaged rows.
 func theFirst(list []store.Damage) string {
 	var parts []string
 	for _, x := range list[:min(len(list), mostNamed)] {

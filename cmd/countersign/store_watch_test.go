@@ -25,8 +25,8 @@ import (
 	"countersign/store/bolt"
 )
 
-// A hanging transaction is detected. /readyz fails after a few seconds. If the process is asked to stop, it stops, and
-// logs this.
+// If a transaction hangs, /readyz fails after a few seconds. A stopping process does not wait for the hanging
+// transaction, and logs it.
 func TestHungWriter(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	synctest.Test(t, func(t *testing.T) {
@@ -52,7 +52,7 @@ func TestHungWriter(t *testing.T) {
 		go func() {
 			ended <- unlessHung(ctx, db, slog.New(slog.NewTextHandler(logged, nil)), func() error {
 				writers.Go(func() { _ = db.Update(t.Context(), func(store.Tx) error { <-release; return nil }) })
-				writers.Go(func() { _ = db.Update(t.Context(), func(store.Tx) error { return nil }) }) // waits for it
+				writers.Go(func() { _ = db.Update(t.Context(), func(store.Tx) error { return nil }) }) // this transaction waits for the first one
 				<-ctx.Done()
 				writers.Wait()
 				return nil
@@ -96,8 +96,8 @@ type failedClose struct{ slowClose }
 
 func (failedClose) Failure() error { return store.ErrDamaged }
 
-// The process does not wait for ever for a store that can't be closed. The process waits for a store that can be
-// closed, even if this takes long.
+// The process does not wait forever for a store that can't be closed. The process waits for a store that can be closed,
+// even if this takes long.
 func TestStoreThatCannotBeClosed(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -136,7 +136,7 @@ func TestStoreThatCannotBeClosed(t *testing.T) {
 	})
 }
 
-// failingDisk is a store whose disk fails from some moment on.
+// failingDisk is a store whose disk fails after a call of fail.
 type failingDisk struct {
 	*bolt.Store
 	mu     sync.Mutex
@@ -170,7 +170,7 @@ func (f *failingDisk) Update(ctx context.Context, fn func(store.Tx) error) error
 }
 
 // A failed commit ends the process immediately, even while a tool runs, because the process could not record the tool's
-// answer. The next process asks people for the outcome.
+// answer. The next process asks people about the outcome.
 func TestFailedCommitWithToolUnderWay(t *testing.T) {
 	tool := agent.Tool{Name: "wire", Effect: approvers.Unprotected, Timeout: time.Hour, Run: func(ctx context.Context, _ agent.Invocation) (string, error) {
 		<-ctx.Done()
@@ -251,7 +251,7 @@ func oneRequest(t *testing.T, change func(*approvers.Request)) (path string) {
 	return path
 }
 
-// toldOf opens a store, and returns what /readyz and audit verify report about it.
+// toldOf opens a store, and returns what /readyz and audit verify report about the store.
 func toldOf(t *testing.T, path string) (verified int, said string, ready error) {
 	t.Helper()
 	db, err := openStore(path)
@@ -264,8 +264,7 @@ func toldOf(t *testing.T, path string) (verified int, said string, ready error) 
 	return cli.Code(err), out.String(), undamaged(db)(t.Context())
 }
 
-// If one bit of a waiting request's quorum changes, /readyz and audit verify name the request. /readyz and audit verify
-// do not say ok.
+// If one bit of a waiting request's quorum changes, /readyz and audit verify report a fault, and name the request.
 func TestFlippedQuorum(t *testing.T) {
 	path := oneRequest(t, nil)
 	if verified, said, ready := toldOf(t, path); ready != nil || verified != cli.ExitDone {
@@ -293,7 +292,8 @@ func TestFlippedQuorum(t *testing.T) {
 	}
 }
 
-// If the same change has a valid checksum, the bot finds it by comparing the request with the history.
+// If the row with the changed quorum has a valid checksum, verification finds the change by comparing the request with
+// the history.
 func TestQuorumChangedBehindTheChecksum(t *testing.T) {
 	path := oneRequest(t, func(r *approvers.Request) { r.Plan.Stages[1].Quorum = 0 })
 	verified, said, _ := toldOf(t, path)

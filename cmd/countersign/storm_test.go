@@ -14,13 +14,13 @@ import (
 	"countersign/store"
 )
 
-// TestStorm sends a thousand answers to one channel and some answers to another channel. At the same time, critical
-// cards come for the first channel and for direct messages. The test runs with Slack's published limits, and with a
-// Slack that refuses calls at random times for random durations. Every message must be posted exactly once. The bot may
-// make no call before the time that Slack asked for. The bot may post no answer before a waiting critical card of the
-// same channel.
+// TestStorm sends many answers to one channel and some answers to another channel. At the same time, critical cards
+// come for the first channel and for direct messages. The test runs with Slack's published limits, and with a Slack
+// that refuses calls at random times for random durations. Every message must be posted exactly once. The bot may make
+// no call before the time that Slack asked for. The bot may post no answer before a waiting critical card of the same
+// channel.
 //
-// COUNTERSIGN_POSTS sets the number of answers (default 40).
+// COUNTERSIGN_POSTS sets the number of answers (40 with CI=true).
 func TestStorm(t *testing.T) {
 	t.Parallel()
 	posts, seed := testkit.Size(t, "COUNTERSIGN_POSTS", testkit.Scale(40)), testkit.Seed(t)
@@ -49,7 +49,7 @@ func TestStorm(t *testing.T) {
 	}
 }
 
-// amongReplicas is added to the names of tests with several bots.
+// amongReplicas returns a suffix for the names of tests with several bots.
 func amongReplicas(several bool) string {
 	if several {
 		return fmt.Sprintf(", %d replicas", replicas)
@@ -76,8 +76,8 @@ type storm struct {
 	early   int // number of calls made before the time that Slack asked for
 }
 
-// refuse decides whether Slack refuses a call. From time to time, the function refuses a kind of call for a while. The
-// caller does not hold s.mu.
+// refuse decides whether Slack refuses a call. From time to time, refuse refuses a kind of call for a while. The caller
+// does not hold s.mu.
 func (s *storm) refuse(c apiCall) callFate {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,7 +104,7 @@ func heldKey(c apiCall) string {
 	return c.method
 }
 
-// blow makes all requests, and waits until everything is shown.
+// blow makes all requests, and waits until Slack shows all messages.
 func (s *storm) blow(posts int) {
 	began := time.Now()
 	for i := range posts {
@@ -216,9 +216,9 @@ func reading(method string) bool {
 	return strings.HasPrefix(method, "conversations.") || strings.HasPrefix(method, "users.") || strings.HasPrefix(method, "dnd.")
 }
 
-// criticalFirst checks that no answer is posted in a channel while a critical card waits there. Answers that were
-// already on their way do not count. Each bot may have two such answers. Answers are also allowed while Slack refuses
-// the reads that the bot needs before it posts the card. criticalFirst returns how long the cards waited.
+// criticalFirst checks that no answer is posted in a channel while a critical card waits for the same channel. Answers
+// that a bot was already sending do not count. Each bot may have two such answers. Answers are also allowed while Slack
+// refuses the reads that the bot needs before it posts the card. criticalFirst returns how long the cards waited.
 func (s *storm) criticalFirst() (waits []time.Duration) {
 	answers := s.made(time.Time{}, func(c apiCall) bool { return isPost(c) && c.channel == "C0001" })
 	refusals := s.made(time.Time{}, func(c apiCall) bool { return c.status == 429 && reading(c.method) })

@@ -23,7 +23,7 @@ type apiCall struct {
 	ts              string // ts of the message, if Slack's answer has one
 	status          int
 	retryAfter      string
-	done            bool // Slack did it
+	done            bool // Slack carried out the call
 	form            url.Values
 }
 
@@ -43,7 +43,7 @@ const (
 	callEmpty            // nothing, with status 200
 )
 
-// watched records each call of the bot, and gives the call the fate that the test chooses.
+// The method watched records each call of the bot, and ends the call in the way that the test chooses.
 func (b *synctestHarness) watched(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		method, ok := strings.CutPrefix(r.URL.Path, "/api/")
@@ -117,7 +117,7 @@ func (b *synctestHarness) noted(c apiCall, answer []byte) {
 	b.note(c)
 }
 
-// mishap is how a delivery ends.
+// mishap returns what happens to an attempt to deliver an event.
 func (b *synctestHarness) mishap(a delivery.Attempt) delivery.Mishap {
 	if b.fates == nil {
 		return delivery.Mishap{}
@@ -125,7 +125,8 @@ func (b *synctestHarness) mishap(a delivery.Attempt) delivery.Mishap {
 	return b.fates(a)
 }
 
-// outboxIDOf returns the id of the outbox message that a Slack message shows, from the metadata.
+// outboxIDOf reads the metadata of a Slack message. outboxIDOf returns the id of the outbox message that the Slack
+// message shows.
 func outboxIDOf(form url.Values) (outboxID string, part int) {
 	var meta struct {
 		Payload struct {
@@ -139,8 +140,8 @@ func outboxIDOf(form url.Values) (outboxID string, part int) {
 	return meta.Payload.OutboxID, meta.Payload.Part
 }
 
-// becomes sets the function that decides the fate of the bot's calls from now on. nil means that all calls succeed. The
-// function is called concurrently.
+// The method becomes sets the function that decides how the bot's later calls end. nil means that all calls succeed.
+// The bot's calls use the function concurrently.
 func (b *synctestHarness) becomes(of func(apiCall) callFate) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

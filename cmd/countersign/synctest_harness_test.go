@@ -21,8 +21,8 @@ import (
 	"countersign/store/bolt"
 )
 
-// synctestHarness has the workspace, the model, people and the bot in faked time, in which hours pass in moments. The
-// bot is the whole product: its parts speak HTTP and WebSockets over pipes, and the store is real.
+// synctestHarness has the workspace, the model, people and the bot in faked time, so that hours pass in moments. The
+// bot is the whole product. Its parts use HTTP and WebSockets over pipes, and the store is real.
 type synctestHarness struct {
 	*testing.T
 	ws     *workspace.Server
@@ -45,9 +45,9 @@ type synctestHarness struct {
 
 	mu     sync.Mutex
 	door   *wire                  // the bot's listener for Slack's requests over HTTP
-	decide func(apiCall) callFate // the fate of the bot's calls
+	decide func(apiCall) callFate // decides how the bot's calls end
 	calls  []apiCall
-	note   func(apiCall)                          // called with each call, which is then not remembered; may be nil
+	note   func(apiCall)                          // called with each call instead of recording the call; may be nil
 	fates  func(delivery.Attempt) delivery.Mishap // of deliveries
 	runs   map[string]int                         // by the argument n
 
@@ -74,7 +74,7 @@ agents:
   support: {channels: ["#support", "#general"], prompt: Do as you are told., tools: ["*"]}
 `
 
-// inFakedTime runs a test in faked time. change may change the bot's configuration.
+// inFakedTime runs a test in faked time. The function change may change the bot's configuration.
 func inFakedTime(t *testing.T, change func(*synctestHarness), fn func(*synctestHarness)) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "store.db")
@@ -177,11 +177,10 @@ func (b *synctestHarness) knock(ctx context.Context, network, addr string) (net.
 	return door.dial(ctx, network, addr)
 }
 
-// replicas is the number of bots if there are several.
+// replicas is the number of bots in a test with several bots.
 const replicas = 3
 
-// start starts a bot, as a new process on the same store. If there are several replicas, the function starts several
-// bots.
+// start starts a bot, as a new process on the same store. If the harness has a board, start starts several bots.
 func (b *synctestHarness) start() {
 	if b.board == nil {
 		b.bot = b.setup.begin(b.ctx)
@@ -193,7 +192,7 @@ func (b *synctestHarness) start() {
 	b.bot = b.others[0].running
 }
 
-// restart lets a new process continue. If there are several processes, the function replaces one of them.
+// restart replaces the bot with a new process on the same store. If several bots run, restart replaces one of them.
 func (b *synctestHarness) restart() {
 	b.Helper()
 	if b.board == nil {
@@ -206,13 +205,12 @@ func (b *synctestHarness) restart() {
 	b.bot = b.others[0].running
 }
 
-// pass lets time pass.
 func (b *synctestHarness) pass(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
-// within waits until a condition holds, up to a limit, and returns how long it took.
+// The method within waits until a condition holds, up to a limit, and returns how long the wait took.
 func (b *synctestHarness) within(most time.Duration, what string, is func() bool) time.Duration {
 	b.Helper()
 	began := time.Now()

@@ -12,7 +12,7 @@ import (
 	"countersign/internal/demo/scriptedmodel"
 )
 
-// tools returns the tools that the model can ask for.
+// tools returns the tools that the model can call.
 func (b *synctestHarness) tools() *agent.Registry {
 	r := &agent.Registry{}
 	for _, name := range []string{"plain", "grave", "patient", "alarm", "vote"} {
@@ -34,8 +34,8 @@ func (b *synctestHarness) tools() *agent.Registry {
 	return r
 }
 
-// think is the model. The message tells the model what to do: "plain 7" asks for a call, "say 7" answers, and "tell 7"
-// gives a very long answer. "after 5s" before one of these words delays the answer.
+// think is the model. The message tells the model what to do: "plain 7" causes a call, "say 7" causes an answer, and
+// "tell 7" causes a very long answer. "after 5s" before one of these words delays the answer.
 func (b *synctestHarness) think(ctx context.Context, r scriptedmodel.Request) (scriptedmodel.Reply, error) {
 	last := r.Last()
 	if last.Role != "user" {

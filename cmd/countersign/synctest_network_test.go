@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// wire is a network to one server. It consists of pipes, and runs in faked time. The wire can be cut.
+// wire is a network to one server. wire consists of pipes, and works in faked time. The test can cut the wire.
 type wire struct {
 	calls chan net.Conn
 	over  chan struct{}
@@ -20,7 +20,7 @@ type wire struct {
 	open  map[net.Conn]bool
 }
 
-// wireState is the fate of new connections.
+// wireState says what happens to new connections.
 type wireState int
 
 const (
@@ -84,7 +84,7 @@ func (w *wire) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	return nil, errors.Join(errors.New("the server is gone"), here.Close())
 }
 
-// become sets the fate of new connections, and breaks all existing ones.
+// become sets what happens to new connections, and breaks all existing connections.
 func (w *wire) become(s wireState) {
 	w.mu.Lock()
 	w.state = s

@@ -13,19 +13,19 @@ import (
 )
 
 // board decides which replica has which share. The replicas run in faked time, so their store is a file, and not a
-// database. A share moves only while it has no work in progress, so no transaction is fenced. TestLeaseFaults and
-// TestReplicas show fenced transactions.
+// database. A share moves only while no work in the share is in progress. Therefore the store never has to refuse a
+// transaction of a replica that has lost a share. TestLeaseFaults and TestReplicas test such refusals.
 type board struct {
 	mu       sync.Mutex
 	replicas []*boardReplica
 	owner    [store.ShareCount]*boardReplica
-	wanted   [store.ShareCount]*boardReplica // who gets the share as soon as no work on it is under way
+	wanted   [store.ShareCount]*boardReplica // the replica that gets the share when the share has no work in progress
 	work     [store.ShareCount]int
 	since    [store.ShareCount]time.Time
 	moved    int
 }
 
-// boardReplica is one of the replicas.
+// boardReplica is one replica on a board.
 type boardReplica struct {
 	board   *board
 	joined  time.Time
@@ -45,7 +45,6 @@ func (b *board) join() *boardReplica {
 	return r
 }
 
-// leave removes a replica that has stopped.
 func (b *board) leave(r *boardReplica) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -74,7 +73,8 @@ func (b *board) shuffle(random *rand.Rand, n int) {
 	b.move()
 }
 
-// move moves the shares without work in progress. The caller holds mu.
+// The method move gives shares to the replicas that should have them. A share with work in progress stays. The caller
+// holds mu.
 func (b *board) move() {
 	told := map[*boardReplica]bool{}
 	for share, to := range b.wanted {
@@ -158,7 +158,7 @@ func (r *boardReplica) Tell(n store.Notice) {
 		}
 		select {
 		case other.notices <- n:
-		default: // it is lost
+		default: // the share is lost
 		}
 	}
 }
@@ -185,7 +185,6 @@ type replicaBot struct {
 	replica *boardReplica
 }
 
-// bots returns all bots.
 func (b *synctestHarness) bots() (bots []*running) {
 	if b.board == nil {
 		return []*running{b.bot}
@@ -196,7 +195,6 @@ func (b *synctestHarness) bots() (bots []*running) {
 	return bots
 }
 
-// endAll ends all bots.
 func (b *synctestHarness) endAll() (err error) {
 	if b.board == nil {
 		return b.bot.end()

@@ -12,7 +12,7 @@ import (
 	"countersign/internal/demo/scriptedmodel"
 )
 
-// runPolicy is a policy under which the tools of these tests run without approval.
+// runPolicy is a policy under which the tools of inRun's tests run without approval.
 const runPolicy = `version: 1
 defaults: {expires_after: 30m, unknown_tool: {risk: low}}
 tools:
@@ -24,7 +24,7 @@ agents:
 `
 
 // inRun lets the product run tools in faked time. For each line "run NAME {…}" in a message, the model calls a tool.
-// Then it answers with the results.
+// Then the model answers with the results.
 func inRun(t *testing.T, tools []agent.Tool, fn func(*synctestHarness)) {
 	t.Helper()
 	inRunWith(t, tools, nil, fn)

@@ -12,14 +12,14 @@ import (
 	"countersign/approvers"
 )
 
-// put returns an edit that writes a row of the file. remove returns an edit that deletes a row.
+// The function put returns an edit that writes a row of the file. remove returns an edit that deletes a row.
 func put(bucket, key, value string) func(tx *bbolt.Tx) error {
 	return func(tx *bbolt.Tx) error {
 		return tx.Bucket([]byte(bucket)).Put([]byte(key), summed(bucket, key, value))
 	}
 }
 
-// bucketNumbers has the numbers of the history's buckets that checksums include.
+// bucketNumbers maps each bucket of the history to its number. The checksum of a row includes the number of the bucket.
 var bucketNumbers = map[string]byte{"audit": 20, "audit_payloads": 21, "settings": 22, "audit_journal": 32, "audit_heads": 33}
 
 // summed appends the checksum that a tamperer would compute. The checksum covers the bucket's number, the key's length,
@@ -37,7 +37,7 @@ func remove(bucket, key string) func(tx *bbolt.Tx) error {
 	return func(tx *bbolt.Tx) error { return tx.Bucket([]byte(bucket)).Delete([]byte(key)) }
 }
 
-// all applies the edits one after the other.
+// The function all applies the edits one after the other.
 func all(steps ...func(tx *bbolt.Tx) error) func(tx *bbolt.Tx) error {
 	return func(tx *bbolt.Tx) error {
 		for _, step := range steps {
@@ -64,8 +64,8 @@ func chainsOf(rows map[string]map[string]string) map[string][]string {
 	return out
 }
 
-// dropLeaves removes leaves from the journal and closes the gaps. dropLeaves also closes the gaps in the records that
-// contain leaf numbers.
+// dropLeaves removes leaves, which are the entries of the journal, and closes the gaps. dropLeaves also closes the gaps
+// in the records that contain leaf numbers.
 func dropLeaves(tx *bbolt.Tx, drop func(chain string) bool) error {
 	journal, records := tx.Bucket([]byte("audit_journal")), tx.Bucket([]byte("audit"))
 	var keys, values [][]byte
@@ -97,8 +97,8 @@ func dropLeaves(tx *bbolt.Tx, drop func(chain string) bool) error {
 	return nil
 }
 
-// relink replaces a record by a forged record, and links the later records of the chain to it. If leaves is set, the
-// function also changes the records' entries in the journal.
+// relink replaces a record by a forged record, and links the later records of the chain to the forged record. If leaves
+// is set, relink also changes the records' entries in the journal.
 func relink(rows map[string]map[string]string, key string, leaves bool) func(tx *bbolt.Tx) error {
 	var steps []func(tx *bbolt.Tx) error
 	parse := func(key string) approvers.AuditRecord {
@@ -129,7 +129,7 @@ func relink(rows map[string]map[string]string, key string, leaves bool) func(tx 
 	return all(steps...)
 }
 
-// resign signs the heads again, from a given number on, over the current journal.
+// resign replaces the signed heads from a given number to the newest. The new heads match the current journal.
 func resign(from uint64, change func(*approvers.Head), keys ...approvers.SealKey) func(tx *bbolt.Tx) error {
 	return func(tx *bbolt.Tx) error {
 		journal, heads := tx.Bucket([]byte("audit_journal")), tx.Bucket([]byte("audit_heads"))

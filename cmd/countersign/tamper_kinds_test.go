@@ -20,8 +20,8 @@ import (
 	"countersign/store/bolt"
 )
 
-// flips returns n flipped bits, each in another place. The places are in keys and values of every bucket. A bucket with
-// more rows gets more flips.
+// flips returns n flipped bits at different positions. The positions are in keys and values of every bucket. A bucket
+// with more rows gets more flips.
 func flips(rows map[string]map[string]string, n int, chance *rand.Rand) (out []tampering) {
 	type place struct {
 		bucket, key string
@@ -58,7 +58,7 @@ func flips(rows map[string]map[string]string, n int, chance *rand.Rand) (out []t
 	return out
 }
 
-// deletions returns a deletion of each row in every bucket. The function also returns a deletion of each chain with all
+// deletions returns a deletion of each row in every bucket. deletions also returns a deletion of each chain with all
 // rows that name the chain.
 func deletions(rows map[string]map[string]string) (out []tampering) {
 	for _, bucket := range auditBuckets {
@@ -106,7 +106,8 @@ func reorders(rows map[string]map[string]string) (out []tampering) {
 	return out
 }
 
-// truncations returns tamperings that cut off the end of a chain, of the journal or of the heads, or of all three.
+// truncations returns tamperings that cut off the end of a chain, the journal or the heads. It also returns tamperings
+// that cut off the ends of all three.
 func truncations(rows map[string]map[string]string) (out []tampering) {
 	for chain, keys := range chainsOf(rows) {
 		var steps []func(tx *bbolt.Tx) error
@@ -130,7 +131,7 @@ func truncations(rows map[string]map[string]string) (out []tampering) {
 	}
 	for n := 1; n <= len(heads); n++ {
 		var steps []func(tx *bbolt.Tx) error
-		size := uint64(0) // what is left
+		size := uint64(0) // size of the journal after the cut
 		if n < len(heads) {
 			size = binary.BigEndian.Uint64([]byte(rows["audit_heads"][heads[len(heads)-1-n]]))
 		}
@@ -142,8 +143,8 @@ func truncations(rows map[string]map[string]string) (out []tampering) {
 			value := rows["audit_journal"][key]
 			steps = append(steps, remove("audit_journal", key), remove("audit", value[:len(value)-32]), remove("audit_payloads", value[:len(value)-32]))
 		}
-		// Such a record explains a gap in the store. If the cut removed the record of an erasure or a pruning, the
-		// store itself would reveal the gap.
+		// The record of an erasure or a pruning explains a gap in the store. If the cut removed this record, the store
+		// itself would reveal the gap.
 		if !cutsExcuse(rows, size) {
 			out = append(out, tampering{kind: "truncate", what: fmt.Sprintf("everything since the last %d heads", n), do: all(steps...), elsewhere: true})
 		}
@@ -151,8 +152,8 @@ func truncations(rows map[string]map[string]string) (out []tampering) {
 	return out
 }
 
-// cutsExcuse reports whether a cut of the journal at a size removes the record of an erasure or a pruning, but keeps
-// the gap that the record explains.
+// cutsExcuse reports whether a cut of the journal to a size keeps a gap in the store, but removes the record that
+// explains the gap. Such a record belongs to an erasure or a pruning.
 func cutsExcuse(rows map[string]map[string]string, size uint64) bool {
 	for _, row := range rows["audit"] {
 		a, leaf := recordOf(row)
@@ -163,7 +164,7 @@ func cutsExcuse(rows map[string]map[string]string, size uint64) bool {
 	return false
 }
 
-// replacements returns tamperings that replace larger and larger parts of the history.
+// replacements returns tamperings that replace parts of the history, from small parts to the whole history.
 func replacements(rows map[string]map[string]string, own, thief approvers.SealKey) (out []tampering) {
 	under := func(h *approvers.Head) {
 		if h.Number == 1 {
@@ -209,9 +210,9 @@ func replacements(rows map[string]map[string]string, own, thief approvers.SealKe
 	return out
 }
 
-// A person with access to the file tampers with a real history, in every way that we know. Verification with the store
-// and the trusted key must find each tampering. If the store's signatures match the changed content, verification with
-// heads from outside of the store must find the tampering.
+// A person with access to the file tampers with a real history, in every known way. Verification with the store and the
+// trusted key must find each tampering. If the store's signatures match the changed content, verification with heads
+// from outside of the store must find the tampering.
 func TestTampering(t *testing.T) {
 	t.Parallel()
 	n := testkit.Size(t, "COUNTERSIGN_TAMPERINGS", 12) // of each kind
@@ -254,7 +255,7 @@ func forgedKey(t *testing.T, origin string) approvers.SealKey {
 	return key
 }
 
-// whole tries replacements of the whole store.
+// whole tries to replace the whole store.
 func (s *auditFixture) whole(count *tried) {
 	s.Helper()
 	kept := s.path + ".kept"

@@ -28,14 +28,15 @@ type auditFixture struct {
 	*testing.T
 	path  string // of the store
 	early string // a copy of the store from before the last heads
-	heads string // what is kept elsewhere
+	heads string // the heads that are kept outside of the store
 	keys  []approvers.SealKey
 }
 
-// The buckets of the audit, with their names in the file.
+// auditBuckets lists the buckets of the audit by their names in the file.
 var auditBuckets = []string{"audit", "audit_payloads", "audit_journal", "audit_heads"}
 
-// newAuditFixture plays the built-in scenario twice. Between the two, it erases texts and prunes a chain.
+// newAuditFixture plays the built-in scenario twice. Between the two plays, newAuditFixture erases texts and prunes a
+// chain.
 func newAuditFixture(t *testing.T) *auditFixture {
 	t.Helper()
 	dir := t.TempDir()
@@ -100,7 +101,8 @@ func appendRecord(tx store.Tx, chain string, kind approvers.AuditKind, facts map
 	return tx.AppendAudit(approvers.AuditRecord{Chain: chain, At: time.Unix(1, 0), Kind: kind, Facts: facts}.Link(head), nil)
 }
 
-// work changes a store as the program would, seals it, and writes the heads to their file.
+// work changes a store in the way in which the program changes it. work also signs heads over the new records, and
+// writes the heads to their file.
 func (s *auditFixture) work(path string, change func(*bolt.Store, *workflow.Workflow) error) {
 	s.Helper()
 	db, err := openStore(path)
@@ -253,7 +255,7 @@ func auditRows(tx *bbolt.Tx) map[string]map[string]string {
 	return out
 }
 
-// putBack restores the original rows.
+// putBack returns the edits that restore the original rows.
 func putBack(before, after map[string]map[string]string) (undo []func(tx *bbolt.Tx) error) {
 	for name := range before {
 		for k, v := range before[name] {

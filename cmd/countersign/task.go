@@ -32,7 +32,6 @@ type task[O any] struct {
 	run  func(ctx context.Context, w taskEnv, o O) error
 }
 
-// none is the options type of a task without options.
 type none struct{}
 
 // taskEnv is the environment of a task.
@@ -44,7 +43,7 @@ type taskEnv struct {
 	in       io.Reader                          // the command's input, if the task takes any
 	out      io.Writer
 	path     string              // of the store
-	audit    config.Audit        // location of its key and its heads
+	audit    config.Audit        // location of the store's signing key and heads
 	rests    bool                // the store is idle: no bot runs, or the bot is held
 	hurry    func(time.Duration) // sets a time limit for reading each piece of output, for tasks that block others
 }
@@ -94,7 +93,7 @@ func (t task[O]) do(ctx context.Context, o O, in io.Reader, out io.Writer) error
 	}
 }
 
-// beside runs the task on a database while replicas work on it.
+// The method beside runs the task on a database on which replicas are working.
 func (t task[O]) beside(ctx context.Context, env config.Env, o O, in io.Reader, out io.Writer) error {
 	db, err := openDatabase(ctx, env.Store, postgres.Options{}, true)
 	if err != nil {
@@ -112,7 +111,7 @@ func (t task[O]) beside(ctx context.Context, env config.Env, o O, in io.Reader, 
 	return errors.Join(err, db.Close())
 }
 
-// heldFor is how long a command waits if another process holds the store and does not answer.
+// heldFor is how long a command waits if another process has locked the store and does not answer.
 const heldFor = 2 * time.Second
 
 // ask sends the task to the running bot.
@@ -168,9 +167,9 @@ func workflowWithoutPolicy(ctx context.Context, env config.Env, db store.Store, 
 	return workflow.New(workflow.Config{Store: db, Replica: r, Policy: noPolicy, Tools: new(agent.Registry), Log: slog.New(slog.DiscardHandler)}), nil
 }
 
-// localWorkflow returns a workflow of this process. If r is nil, no other process may hold the store. If the store is a
-// database, the workflow uses the policy in force in the database. If the database has no policy in force, or the store
-// is a file, the workflow uses the policy file. The policy file comes into force when the bot starts.
+// localWorkflow returns a workflow of this process. If r is nil, no other process may have the store open. If the store
+// is a database, the workflow uses the policy in force in the database. If the database has no policy in force, or the
+// store is a file, the workflow uses the policy file. The policy file comes into force when the bot starts.
 func localWorkflow(ctx context.Context, env config.Env, db store.Store, r store.Replica) (*workflow.Workflow, error) {
 	policy, tools, err := (*approvers.Policy)(nil), (*agent.Registry)(nil), store.ErrNotFound
 	if env.Store.Backend == config.Postgres {
@@ -199,7 +198,8 @@ func (t task[O]) named() string { return t.name }
 
 func (t task[O]) isLong() bool { return t.long }
 
-// handle runs the task with received options. An unknown option is an error, because it may be essential.
+// handle runs the task with received options. An unknown option is an error, because the task may not work correctly
+// without it.
 func (t task[O]) handle(ctx context.Context, w taskEnv, options json.RawMessage) error {
 	var o O
 	d := json.NewDecoder(bytes.NewReader(options))

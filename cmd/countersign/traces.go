@@ -17,7 +17,8 @@ import (
 	"countersign/store/jobs"
 )
 
-// traces makes spans from the reports of the parts. Without a tracer, it makes no spans.
+// traces makes spans from the events that the workflow, the bot and the agent report. Without a tracer, traces makes no
+// spans.
 type traces struct {
 	tracer *tracing.Tracer
 	now    func() time.Time
@@ -32,8 +33,8 @@ var tracedTimers = map[store.TimerKind]string{
 	store.TimerShowFirst: "show", store.TimerShow: "show", store.TimerShowAnswer: "show", store.TimerShowLast: "show",
 }
 
-// traced wraps the handlers of all workers in spans: the workflow's workers, the bot's and the agent's. Without a
-// tracer, it adds no spans.
+// traced wraps the handlers of all workers in spans. These are the workers of the workflow, the bot and the agent.
+// Without a tracer, traced adds no spans.
 func (p parts) traced(more map[store.TimerKind]jobs.Worker) map[store.TimerKind]jobs.Worker {
 	t := p.traces
 	if t.tracer == nil {
@@ -66,7 +67,7 @@ func (p parts) traced(more map[store.TimerKind]jobs.Worker) map[store.TimerKind]
 	return all
 }
 
-// timerProblem returns the value of error.type for the error of a timer's handler.
+// timerProblem returns the value of the span attribute error.type for an error of a timer's handler.
 func timerProblem(err error) string {
 	var later interface{ After() time.Duration }
 	switch {
@@ -115,8 +116,8 @@ func (t traces) happened(ctx context.Context, e workflow.Event) {
 	}
 }
 
-// began makes the main span of a turn. It is the span of the work that received the message. If the message waited for
-// the previous turn, it is a separate span.
+// began makes the main span of a turn. Usually, the main span is the span of the work that received the message. If the
+// message waited for the previous turn, began makes a separate span.
 func (t traces) began(ctx context.Context, e workflow.Event) {
 	name := tracing.SpanMessage
 	if e.Began.Caller {
@@ -149,7 +150,8 @@ func (t traces) called(ctx context.Context, c slackapi.Call) {
 	}})
 }
 
-// receiving wraps the gateway. Work for a request of another agent is traced, and its trace links to the agent's span.
+// receiving wraps the gateway. The bot traces its work for a request of another agent. This trace links to the agent's
+// span.
 func (t traces) receiving(next http.Handler) http.Handler {
 	if t.tracer == nil {
 		return next
@@ -162,7 +164,7 @@ func (t traces) receiving(next http.Handler) http.Handler {
 	})
 }
 
-// exemplar returns the labels of an exemplar for an event of a turn, or nil.
+// exemplar returns the labels of an exemplar for an event of a turn, or nil if the turn is not traced.
 func (t traces) exemplar(turn string) prometheus.Labels {
 	if id := t.tracer.ID(turn); id != "" {
 		return prometheus.Labels{tracing.LogTraceID: id}

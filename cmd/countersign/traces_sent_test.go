@@ -100,7 +100,7 @@ func (r *traceReceiver) await(what string, fits func(*otlp.Span) bool) *otlp.Spa
 	}
 }
 
-// named waits for a span with a name, in the trace of another span or in any trace.
+// named waits for a span with a name. If beside is set, the span must be in the trace of beside.
 func (r *traceReceiver) named(name string, beside *otlp.Span) *otlp.Span {
 	r.Helper()
 	return r.await("the span "+name, func(s *otlp.Span) bool {
@@ -108,7 +108,7 @@ func (r *traceReceiver) named(name string, beside *otlp.Span) *otlp.Span {
 	})
 }
 
-// below checks that a span is below another span, at any depth.
+// The method below checks that a span is below another span, at any depth.
 func (r *traceReceiver) below(s, top *otlp.Span) {
 	r.Helper()
 	for at := s; string(at.GetSpanId()) != string(top.GetSpanId()); {
@@ -123,7 +123,8 @@ func (r *traceReceiver) below(s, top *otlp.Span) {
 }
 
 // TestTracesAreSent lets real processes send their traces to a receiver. All processes are killed while a card waits,
-// and new processes continue the trace. The test does this with a file, and with two replicas on a database.
+// and new processes continue the trace. The test runs with one bot and a store in a file. It also runs with two
+// replicas and a database.
 func TestTracesAreSent(t *testing.T) {
 	t.Parallel()
 	t.Run("file", func(t *testing.T) {
@@ -190,7 +191,8 @@ func testTracesAreSent(t *testing.T, p *processHarness, replicas int) {
 }
 
 // In TestTraceOfACaller, another agent with its own trace makes a request. The bot's trace links to the agent's trace,
-// but is not a part of it. A caller can't choose where the bot's spans go, or whether the bot makes spans.
+// but is not a part of the agent's trace. A caller can't choose where the bot's spans go, or whether the bot makes
+// spans.
 func TestTraceOfACaller(t *testing.T) {
 	t.Parallel()
 	got := openTraceReceiver(t)

@@ -101,8 +101,9 @@ func linksTo(s, other tracetest.SpanStub) bool {
 }
 
 // TestTraceOfAJourney follows one call from the message to the answer. Twenty minutes pass between the card and the
-// click. In this time a new process takes over, or several replicas share the work and one of them is replaced. All
-// spans belong to one trace, which is a tree. No span has a text, an argument or a person.
+// click. In these twenty minutes, a new process replaces the bot. In the second case, several replicas share the work,
+// and a new process replaces one of them. All spans belong to one trace, which is a tree. No span has a text, an
+// argument or a person.
 func TestTraceOfAJourney(t *testing.T) {
 	t.Parallel()
 	for _, several := range []bool{false, true} {
@@ -157,8 +158,8 @@ func TestTraceOfAJourney(t *testing.T) {
 	}
 }
 
-// TestTextsInTraces checks that the bot sends the texts of a conversation only if the operator asks for them. It never
-// sends arguments, because some are masked.
+// TestTextsInTraces checks that the bot sends the texts of a conversation only if the operator has enabled texts in
+// traces. The bot never sends arguments, because some arguments are masked.
 func TestTextsInTraces(t *testing.T) {
 	t.Parallel()
 	inTracedTime(t, false, tracing.Options{Texts: true}, func(b *tracedBot) {
@@ -188,8 +189,8 @@ func TestTextsInTraces(t *testing.T) {
 	})
 }
 
-// If a message waits for the end of a turn, it begins the next turn. The trace of this turn says how long the message
-// waited.
+// If a message waits for the end of a turn, the message begins the next turn. The trace of this turn says how long the
+// message waited.
 func TestTraceOfAQueuedMessage(t *testing.T) {
 	t.Parallel()
 	inTracedTime(t, false, tracing.Options{}, func(b *tracedBot) {
@@ -212,8 +213,8 @@ func TestTraceOfAQueuedMessage(t *testing.T) {
 	})
 }
 
-// A tool fails, a person clicks without authority, and a request is not decided. The spans record this without
-// anybody's words.
+// A tool fails, a person clicks without authority, and a request is not decided. The spans record these events without
+// the texts of people.
 func TestTraceOfFailures(t *testing.T) {
 	t.Parallel()
 	inTracedTime(t, false, tracing.Options{}, func(b *tracedBot) {
@@ -251,7 +252,6 @@ func (b *tracedBot) chats() []tracetest.SpanStub {
 	return slices.DeleteFunc(b.sent.GetSpans(), func(s tracetest.SpanStub) bool { return !strings.HasPrefix(s.Name, tracing.SpanChat+" ") })
 }
 
-// ran returns how often the tool ran for an argument.
 func (b *tracedBot) ran(n string) int {
 	b.synctestHarness.mu.Lock()
 	defer b.synctestHarness.mu.Unlock()
@@ -316,7 +316,7 @@ func (b *tracedBot) modelWasTold(tool tracetest.SpanStub) {
 // randomID matches the random part of an id. This part may contain the letters of any short word.
 var randomID = regexp.MustCompile(`[0-9A-Z]{26}`)
 
-// isAnonymous checks that the sent data do not contain the words, except by chance in an id.
+// isAnonymous checks that the sent data do not contain the words. A match within a random id does not count.
 func (b *tracedBot) isAnonymous(words ...string) {
 	b.Helper()
 	for _, s := range b.sent.GetSpans() {

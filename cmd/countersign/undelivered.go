@@ -26,9 +26,9 @@ type refusedMessage struct {
 	ID    string           `json:"id"` // of the outbox message
 	Kind  store.OutboxKind `json:"kind"`
 	To    string           `json:"to"`
-	Where string           `json:"where"` // the conversation that it is from
+	Where string           `json:"where"` // the conversation of the message
 	Since time.Time        `json:"since"`
-	Next  time.Time        `json:"next"` // when it is tried again
+	Next  time.Time        `json:"next"` // time of the next attempt
 	Cause string           `json:"cause"`
 }
 
@@ -61,7 +61,7 @@ func readUndelivered(ctx context.Context, wf *workflow.Workflow) (u undelivered,
 	return u, err
 }
 
-// lines describes each item in one line.
+// lines returns one line for each item.
 func (u undelivered) lines() (out []string) {
 	for _, m := range u.Messages {
 		out = append(out, fmt.Sprintf("Slack refuses %s, since %s: %s. %s. It is tried again at %s",
@@ -83,7 +83,6 @@ var kindWords = map[store.OutboxKind]string{
 	store.OutboxUnknown: "the question whether a run took effect",
 }
 
-// what describes a message, and the place where it should have been posted.
 func (m refusedMessage) what() string {
 	what := kindWords[m.Kind]
 	if what == "" {
@@ -98,7 +97,6 @@ func (m refusedMessage) what() string {
 	return visible.Line(what + " for " + m.To)
 }
 
-// what names a leftover.
 func (l leftover) what() string {
 	of := ""
 	if l.Request != "" {
@@ -108,7 +106,6 @@ func (l leftover) what() string {
 		of, cli.Moment(l.Since), l.Channel, l.TS, l.Cause))
 }
 
-// what describes the number of waiting messages, the time and the reason.
 func (d deferredMessages) what() string {
 	what := "1 message of a person waits, because Slack does not say who wrote it"
 	if d.Count > 1 {
@@ -117,8 +114,8 @@ func (d deferredMessages) what() string {
 	return fmt.Sprintf("%s, since %s: %s", what, cli.Moment(d.Since), visible.Line(d.Cause))
 }
 
-// delivers reports on /readyz the messages that Slack does not let the bot deliver or delete. The bot stays ready, and
-// keeps trying.
+// The function delivers reports on /readyz the messages that Slack does not let the bot deliver or delete. The bot
+// stays ready, and retries the calls to Slack.
 func delivers(wf *workflow.Workflow) func(context.Context) error {
 	return func(ctx context.Context) error {
 		u, err := readUndelivered(ctx, wf)
@@ -129,7 +126,7 @@ func delivers(wf *workflow.Workflow) func(context.Context) error {
 	}
 }
 
-// summary returns one line with the number and the first item of each kind. If everything was delivered, the function
+// summary returns one line with the number and the first item of each kind. If everything was delivered, summary
 // returns nil.
 func (u undelivered) summary() error {
 	var parts []string

@@ -17,7 +17,7 @@ import (
 	"countersign/store"
 )
 
-// refusingWhen is a handler before the workspace that answers some calls with an error code.
+// refusingWhen is a handler in front of the workspace. It answers some calls with an error code.
 type refusingWhen struct {
 	next http.Handler
 	mu   sync.Mutex
@@ -93,8 +93,8 @@ func (b *synctestHarness) saysOf(ready string, lines ...string) {
 }
 
 // TestLeftoverCardsAreDeletedInTheEnd: Slack refuses to change or delete a decided card. The bot deletes the card when
-// Slack allows it, even after a restart. Until then, the card's buttons have no effect, and the operator is told about
-// the card.
+// Slack allows it, even after a restart. Until then, the card's buttons have no effect, and the bot tells the operator
+// about the card.
 func TestLeftoverCardsAreDeletedInTheEnd(t *testing.T) {
 	inRefusingSlack(t, func(b *synctestHarness, slack *refusingWhen) {
 		b.says("plain 1")
@@ -146,7 +146,7 @@ func TestLeftoverCardsAreDeletedInTheEnd(t *testing.T) {
 }
 
 // TestRefusedMessagesAreTold: countersign pending and /readyz report an answer that Slack refuses everywhere, until
-// Slack shows it. The report has the reason and the remedy.
+// Slack shows the answer. The report has the reason and the remedy.
 func TestRefusedMessagesAreTold(t *testing.T) {
 	inRefusingSlack(t, func(b *synctestHarness, slack *refusingWhen) {
 		b.saysOf("")
@@ -182,8 +182,8 @@ func TestRefusedMessagesAreTold(t *testing.T) {
 	})
 }
 
-// TestMessagesWaitForTheirWriter: the bot keeps messages while Slack does not say who wrote them. The messages are
-// handled later, in their order, even after a restart. The writer and the operator are told.
+// TestMessagesWaitForTheirWriter: the bot keeps messages while Slack does not say who wrote them. The bot handles the
+// messages later, in their order, even after a restart. The bot tells the writers and the operator about the delay.
 func TestMessagesWaitForTheirWriter(t *testing.T) {
 	inRefusingSlack(t, func(b *synctestHarness, slack *refusingWhen) {
 		slack.refuses(func(method string, _ url.Values) string {
@@ -233,8 +233,8 @@ func TestMessagesWaitForTheirWriter(t *testing.T) {
 	})
 }
 
-// TestMessagesThatWaitTooLong: after an hour, the bot sets all messages of a conversation aside, and tells their
-// writer.
+// TestMessagesThatWaitTooLong: after an hour, the bot sets all messages of a conversation aside, and tells the
+// messages' writer.
 func TestMessagesThatWaitTooLong(t *testing.T) {
 	inRefusingSlack(t, func(b *synctestHarness, slack *refusingWhen) {
 		slack.refuses(func(method string, _ url.Values) string {

@@ -15,8 +15,8 @@ import (
 	"countersign/internal/demo/workspaceclient"
 )
 
-// After an unknown outcome, the approvers and the requester are asked. The model gets their report, with the note that
-// it is a report.
+// After an unknown outcome, the bot asks the approvers and the requester. The model gets their report, with the note
+// that it is a report.
 func TestUnknownIsAskedOfApprovers(t *testing.T) {
 	t.Parallel()
 	h := openDemoHarness(t, t.TempDir(), func(s *setup) {
@@ -53,7 +53,7 @@ func TestUnknownIsAskedOfApprovers(t *testing.T) {
 
 // A bot in its own process is killed during a run of a tool that must not run twice. The kill comes before or after the
 // tool acts. The next process does not run the tool by itself. The process asks the requesters and the approvers, and
-// follows each answer. A repeated call needs another approval, and runs once more.
+// acts on each answer. A repeated call needs another approval, and runs once more.
 func TestKilledInTheMiddleOfATool(t *testing.T) {
 	t.Parallel()
 	const told = "The bot stopped while act was running"
@@ -61,9 +61,9 @@ func TestKilledInTheMiddleOfATool(t *testing.T) {
 		name   string
 		order  string // act runs without approval, ask waits for the team lead
 		point  string
-		who    string // answers
+		who    string // the person who answers
 		button string
-		runs   int // in the end
+		runs   int // number of runs at the end
 		seen   []string
 	}{
 		{"asked by the requester whether it happened", "act", toolActed, "sam", "It happened…", 1, []string{"Reported by <@U0100>: it happened"}},

@@ -28,7 +28,7 @@ func (w watcher) wait(what string, done func(context.Context) (bool, error)) {
 	}
 }
 
-// says writes a message and returns its ts.
+// The method says writes a message and returns its ts.
 func (w watcher) says(channel, thread, text string) string {
 	w.Helper()
 	ts, err := w.Say(w.Context(), channel, thread, text)
@@ -38,7 +38,7 @@ func (w watcher) says(channel, thread, text string) string {
 	return ts
 }
 
-// sees waits for a message of another person that contains all the words.
+// The method sees waits for a message of another person that contains all the words.
 func (w watcher) sees(channel, thread string, words ...string) workspaceclient.Message {
 	w.Helper()
 	var found workspaceclient.Message
@@ -64,7 +64,8 @@ func hasAll(text string, words []string) bool {
 	return true
 }
 
-// clicks waits for a button on a message with the given words, and clicks it until the click is acknowledged.
+// The method clicks waits for a button on a message with the given words, and clicks it until the click is
+// acknowledged.
 func (w watcher) clicks(channel, thread, label string, words ...string) {
 	w.Helper()
 	w.wait(label+" on a message with "+strings.Join(words, " and "), func(ctx context.Context) (bool, error) {
@@ -82,7 +83,7 @@ func (w watcher) clicks(channel, thread, label string, words ...string) {
 	})
 }
 
-// fills waits for the form that a click opens. It fills in one field and sends the form.
+// The method fills waits for the form that a click opens. It fills in one field and sends the form.
 func (w watcher) fills(field, value string) {
 	w.Helper()
 	w.wait("a form with the field "+field, func(ctx context.Context) (bool, error) {

@@ -59,7 +59,7 @@ func (c *checker) channels(a approvers.Agent, takes map[string]string) (reached 
 	return reached
 }
 
-// names checks every key of the policy that names a tool.
+// The method checks every key of the policy that names a tool.
 func (c *checker) names() {
 	c.toolList("never_loosen", c.policy.NeverLoosen)
 	for _, r := range c.policy.Approvers {
@@ -150,8 +150,8 @@ func (c *checker) exists(tool string) bool {
 	return builtIn || slices.Contains(c.toolNames(), tool) || slices.Contains(c.known, tool) || clientsName(c.policy, tool)
 }
 
-// unknown reports a name that is not the name of a tool. If the registered tools are unknown, the name may still belong
-// to a tool with unknown_tool.
+// unknown reports a name that is not the name of a tool. If the registered tools are unknown, the name may belong to
+// a tool to which unknown_tool applies.
 func (c *checker) unknown(path, tool string) {
 	severity, message := yamldoc.Error, yamldoc.Quote(tool)+" is not a tool"
 	if c.known == nil || len(c.silent()) > 0 {

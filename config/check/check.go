@@ -20,9 +20,9 @@ type Tool struct {
 	Effect approvers.Effect
 }
 
-// Run returns the problems of a policy that can't work as written, in the order of the file. tools lists the registered
-// tools. If tools is nil, they are not known. A problem of severity Error has one of three meanings: some call can
-// never be allowed, a name does not exist, or a condition does not fit its tool.
+// Run returns the problems of a policy that can't work as written, in the order of the file. tools lists the
+// registered tools. If tools is nil, the registered tools are not known. A problem of severity Error means that some
+// call can never be allowed, that a name does not exist, or that a condition does not fit its tool.
 func Run(f *config.File, tools []Tool) yamldoc.Problems {
 	c := &checker{file: f, policy: f.Policy, registered: tools, known: namesOf(tools), used: map[string]bool{}, broken: map[string]bool{}, escalates: map[string][]string{}}
 	c.roles()
@@ -42,12 +42,12 @@ func Run(f *config.File, tools []Tool) yamldoc.Problems {
 	return c.problems.InOrder()
 }
 
-// checker collects problems. Later checks leave out problems that follow from earlier ones.
+// checker collects problems. Later checks leave out problems that follow from earlier problems.
 type checker struct {
 	file       *config.File
 	policy     *approvers.Policy
 	registered []Tool
-	known      []string            // their names; nil: not known
+	known      []string            // the names of the registered tools; nil: not known
 	used       map[string]bool     // roles that some call can be routed to
 	broken     map[string]bool     // by tool and stage: true if a problem of the stage itself was reported
 	escalates  map[string][]string // by role: calls that none of its leads may decide

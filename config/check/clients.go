@@ -9,7 +9,7 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// clients checks what each client may ask for, and who can approve it.
+// clients checks the calls for which each client may ask, and whether somebody can approve these calls.
 func (c *checker) clients() {
 	for _, client := range c.policy.Clients {
 		path := "clients." + client.Name
@@ -77,7 +77,7 @@ func (c *checker) onlyOwner(path string, client approvers.Client, tool string) {
 type ClientReport struct {
 	Name, Title string
 	Agent       string   // whose rules hold
-	Tools       []string // that it may ask for
+	Tools       []string // the tools for which the client may ask
 	Notes       []string
 }
 
@@ -107,7 +107,7 @@ func clientReports(p *approvers.Policy) []ClientReport {
 	return out
 }
 
-// clientsName reports whether any client names a tool. A client may run tools that only the client knows.
+// clientsName reports whether any client names a tool. A client may name tools that only the client has.
 func clientsName(p *approvers.Policy, tool string) bool {
 	return slices.ContainsFunc(p.Clients, func(o approvers.Client) bool { return slices.Contains(o.Tools, tool) })
 }

@@ -61,7 +61,7 @@ func TestTheExample(t *testing.T) {
 	golden(t, "testdata/example.yaml", reported(check.NewReport(f, shopTools)))
 }
 
-// TestTheLargeExample checks that the large example also has no findings.
+// TestTheLargeExample checks that the large example has no findings.
 func TestTheLargeExample(t *testing.T) {
 	_, section, ok := strings.Cut(read(t, "../../docs/policy.md"), "## A large example")
 	if !ok {
@@ -74,7 +74,7 @@ func TestTheLargeExample(t *testing.T) {
 	golden(t, "testdata/large_example.yaml", reported(check.NewReport(f, nil)))
 }
 
-// TestDocumentedMessages checks that countersign check really prints every message in docs/check.md.
+// TestDocumentedMessages checks that countersign check prints every message in docs/check.md.
 func TestDocumentedMessages(t *testing.T) {
 	var said strings.Builder
 	for _, path := range append(files(t, "../testdata/bad/*.golden"), files(t, "testdata/findings/*.golden")...) {

@@ -19,8 +19,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// shopTools lists the tools that are registered when a policy with findings is checked: the sample shop's tools that
-// the policy in the documentation names.
+// shopTools lists the registered tools for the policies in testdata/findings. These are the tools of the sample shop
+// that the policy in the documentation names.
 var shopTools = shopToolsNamed("apply_discount", "cancel_account", "delete_account", "issue_refund", "search_orders", "send_email", "update_shipping_address")
 
 // shopToolsNamed returns the sample shop's tools with these names, or all its tools if no name is given.
@@ -53,7 +53,7 @@ func golden(t *testing.T, path, got string) {
 	}
 }
 
-// TestFindings checks and reports each file in testdata/findings.
+// TestFindings compares the findings and the report about each file in testdata/findings with a golden file.
 func TestFindings(t *testing.T) {
 	for _, path := range files(t, "testdata/findings/*.yaml") {
 		t.Run(filepath.Base(path), func(t *testing.T) {

@@ -54,7 +54,8 @@ func ungrantable(o outcome) string {
 	return ""
 }
 
-// grantArguments checks, against the tools' schemas, the arguments that grants set bounds for.
+// grantArguments checks the arguments for which grants set bounds. grantArguments compares these arguments with the
+// tools' schemas.
 func (c *checker) grantArguments() {
 	for _, tool := range c.registered {
 		t, named := c.policy.Tool(tool.Name, "")

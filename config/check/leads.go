@@ -7,8 +7,8 @@ import (
 	"countersign/approvers"
 )
 
-// use records to which approvers a call can be routed. It also records which of them have no lead who may decide the
-// call.
+// use records to which approvers a call can be routed. If an approver has leads, but none of these leads may decide
+// the call, use records this call, too.
 func (c *checker) use(o outcome) {
 	if o.plan.Verdict != approvers.Ask {
 		return
@@ -28,7 +28,7 @@ func (c *checker) use(o outcome) {
 	if !o.plan.Routed {
 		return
 	}
-	for _, r := range c.policy.Approvers { // if the first approver is the requester, the call is routed to the others
+	for _, r := range c.policy.Approvers { // if the first approver is the requester, another one is asked
 		if r.Covers(o.tool) && r.MaxRisk >= o.plan.Risk {
 			c.used[r.Name] = true
 		}
@@ -60,7 +60,7 @@ func (c *checker) rolesOf(s approvers.Stage) []approvers.Role {
 	return out
 }
 
-// leadsOf returns a role's leads up to the top, except the leads that the stage itself names.
+// leadsOf returns a role's leads up to the top. The result leaves out the leads that the stage itself names.
 func (c *checker) leadsOf(role approvers.Role, s approvers.Stage) []approvers.Role {
 	var out []approvers.Role
 	seen := []string{role.Name}
@@ -77,8 +77,8 @@ func (c *checker) leadsOf(role approvers.Role, s approvers.Stage) []approvers.Ro
 	return out
 }
 
-// leadsAt returns the leads who may decide a stage of the outcome. The leads have the order in which they are told
-// while the stage is undecided.
+// leadsAt returns the leads who may decide a stage of the outcome. The leads have the order in which they are
+// notified while the stage is undecided.
 func (c *checker) leadsAt(o outcome, stage int) []approvers.Role {
 	var out []approvers.Role
 	s := o.plan.Stages[stage]

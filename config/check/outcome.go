@@ -39,13 +39,14 @@ func (c *checker) outcomes(tool, agent string) []outcome {
 	return out
 }
 
-// asked returns a call for planning. The call is read-only, so the mode observe does not change its plan.
+// The function returns a call for planning. The call is read-only, so the mode observe does not change its
+// plan.
 func asked(tool, agent string) approvers.Call {
 	return approvers.Call{Tool: tool, Effect: approvers.ReadOnly, Facts: approvers.Facts{Agent: agent}}
 }
 
-// matching returns a policy with only this tool and only the given rules. The rules are changed: they always match. The
-// code that decides at run time then combines these rules.
+// matching returns a policy with only this tool and only the given rules. The rules are changed: they always match.
+// So the code that decides at run time combines exactly the given rules.
 func (c *checker) matching(tool string, rules []int) *approvers.Policy {
 	p := *c.policy
 	p.Tools = nil
@@ -64,7 +65,7 @@ func (c *checker) matching(tool string, rules []int) *approvers.Policy {
 	return p.Indexed()
 }
 
-// combinations returns the sets of indexes below n, the smaller ones first.
+// combinations returns the sets of indexes below n. Smaller sets come first.
 func combinations(n int) [][]int {
 	out := [][]int{nil}
 	if n <= maxRulesTogether {
@@ -91,7 +92,7 @@ func combinations(n int) [][]int {
 	return append(out, all)
 }
 
-// includes reports whether every rule of the smaller set is in the larger.
+// includes reports whether every rule of the smaller set is in the larger set.
 func includes(larger, smaller []int) bool {
 	for _, n := range smaller {
 		if !slices.Contains(larger, n) {
@@ -101,7 +102,7 @@ func includes(larger, smaller []int) bool {
 	return true
 }
 
-// path returns the path of the value in the file that causes the outcome.
+// path returns the path of the value that causes the outcome.
 func (o outcome) path(f *config.File) string {
 	switch {
 	case o.agent != "":
@@ -114,7 +115,7 @@ func (o outcome) path(f *config.File) string {
 	return "tools." + o.tool
 }
 
-// when returns the condition under which the outcome applies.
+// The method returns the condition under which the outcome applies.
 func (o outcome) when() string {
 	var parts []string
 	for _, n := range o.rules {

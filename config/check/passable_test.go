@@ -9,8 +9,8 @@ import (
 	"countersign/config/check"
 )
 
-// TestCheckedStagesCanBePassed uses policies with overrides and with stages of several roles. If check finds no error
-// in such a policy, no call is refused, if no requester is an approver.
+// TestCheckedStagesCanBePassed uses policies with overrides and with stages of several roles. The requesters are not
+// approvers. If check finds no error in such a policy, no call is refused.
 func TestCheckedStagesCanBePassed(t *testing.T) {
 	stages := []string{
 		"a", "{approvers: [a, b]}", "{approvers: [b, a], quorum: 2}", "{approvers: [a, c], quorum: 2}", "{approver: c, group: \"@g\"}", "{group: \"@g\"}", "d",
@@ -62,7 +62,7 @@ agents: {s: {tools: ["*"], overrides: {pay: {%s: [%s]}}}}
 }
 
 // TestCheckedMeansApprovable checks that no call is refused if check finds no error. The test tries every combination
-// of rules and every agent. No requester is an approver.
+// of rules and every agent. The requesters are not approvers.
 func TestCheckedMeansApprovable(t *testing.T) {
 	risks := []string{"low", "medium", "high", "critical"}
 	refused, passed := 0, 0

@@ -22,7 +22,7 @@ func (c *checker) previews() {
 	}
 }
 
-// find finds a registered tool. known is false if the registered tools are not known.
+// find finds a registered tool. The result named known is false if the registered tools are not known.
 func (c *checker) find(name string) (t Tool, found, known bool) {
 	i := slices.IndexFunc(c.registered, func(t Tool) bool { return t.Name == name })
 	if i < 0 {
@@ -129,7 +129,7 @@ func neededBy(schema json.RawMessage) []string {
 	return s.Required
 }
 
-// open reports whether a schema may accept arguments that it does not name.
+// The function reports whether a schema may accept arguments that the schema does not name.
 func open(schema json.RawMessage) bool {
 	var s map[string]any
 	if json.Unmarshal(schema, &s) != nil {

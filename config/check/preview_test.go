@@ -55,7 +55,8 @@ var previewFindings = []struct{ tool, preview, says, severity string }{
 }
 
 // TestCheckPreviews checks that check reports an error for a preview tool that can't preview the call.
-// TestCheckPreviews also checks a warning: only the policy's author says that a dry run has no effect.
+// TestCheckPreviews also checks the warning about a dry run. check warns because only the policy's author claims that
+// a dry run has no effect.
 func TestCheckPreviews(t *testing.T) {
 	for _, c := range previewFindings {
 		f := parse(t, "version: 1\ntools:\n  "+c.tool+": {risk: high, preview: "+c.preview+"}"+previewRest)

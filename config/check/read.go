@@ -29,8 +29,8 @@ func Parse(name string, data []byte) (*config.File, error) {
 	return nil, append(problems, wrongNames(file)...).InOrder()
 }
 
-// wrongNames reports names that don't exist, in a file that has other errors. wrongNames makes no other checks, because
-// they depend on values that may be wrong.
+// wrongNames reports names that don't exist, in a file that has other errors. wrongNames makes no other checks,
+// because the other checks depend on values that may be wrong.
 func wrongNames(f *config.File) yamldoc.Problems {
 	c := &checker{file: f, policy: f.Policy, broken: map[string]bool{}}
 	if len(c.policy.Approvers) > 0 {

@@ -42,7 +42,7 @@ p.yaml:7:86: approvers.team-lead.lead: "directr" is not an approver; the approve
 	if got != want {
 		t.Errorf("said\n%s\nwant\n%s", got, want)
 	}
-	// If a section can't be read, names that it might define are not reported.
+	// If a section can't be read, names that the section might define are not reported as unknown.
 	for _, broken := range []string{
 		strings.Replace(policy, "approvers:\n", "approvers: none\nx:\n", 1), strings.Replace(policy, "tools:\n", "tools: none\nx:\n", 1),
 		"version: 1\ntools: [",

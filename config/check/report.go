@@ -7,7 +7,8 @@ import (
 	"countersign/config"
 )
 
-// For each tool, Report says which calls run without approval, which calls wait, and who must approve them.
+// For each tool, Report says which calls run without approval, which calls wait, and who must approve the waiting
+// calls.
 type Report struct {
 	Observe   bool        // nothing with effects runs at all
 	Usually   string      // the default waiting times; the Notes of a gate name the times that differ
@@ -21,7 +22,7 @@ type Report struct {
 // Gate is one kind of call that waits: a tool, under a condition.
 type Gate struct {
 	Tool    string // empty: any tool that the policy does not name
-	Known   bool   // the policy names it
+	Known   bool   // the policy names the tool
 	Agent   string // empty: every agent that overrides nothing
 	When    string // empty: always
 	Risk    approvers.Risk
@@ -43,10 +44,10 @@ type GateStage struct {
 // Working is an approver's working hours.
 type Working struct{ Title, Hours string }
 
-// Automatic is a tool with calls that run without any question to people.
+// Automatic is a tool with calls that run without approval.
 type Automatic struct {
 	Tool    string // empty: any tool that the policy does not name
-	Known   bool   // the policy names it
+	Known   bool   // the policy names the tool
 	Agent   string
 	Risk    approvers.Risk
 	Limit   approvers.Limit // zero: none
@@ -100,8 +101,8 @@ func (c *checker) report(out *Report, tool, agent string) {
 	out.Gates = append(out.Gates, gates...)
 }
 
-// automatic records that calls with this outcome run without approval. The first outcome that it gets must be the
-// outcome without rules.
+// automatic records that calls with this outcome run without approval. The first outcome that automatic gets for a
+// tool must be the outcome without rules.
 func (r *Report) automatic(o outcome) {
 	if n := len(r.Automatic); n > 0 && r.Automatic[n-1].Tool == o.tool && r.Automatic[n-1].Agent == o.agent {
 		return
@@ -139,7 +140,7 @@ func (g Gate) same(h Gate) bool {
 	return g.Risk == h.Risk && g.Refused == h.Refused && slices.EqualFunc(g.Stages, h.Stages, func(a, b GateStage) bool { return a.Equal(b.Stage) })
 }
 
-// once returns the list without duplicates, in the same order.
+// The function returns the list without duplicates, in the same order.
 func once(list []string) []string {
 	var out []string
 	for _, s := range list {

@@ -88,7 +88,7 @@ func clockText(d time.Duration) string {
 	return fmt.Sprintf("%02d:%02d", int(d.Hours()), int(d.Minutes())%60)
 }
 
-// keeping lists who may pause everything, how long data is kept, and where the heads of the audit history and the
+// keeping describes who may pause everything, how long data is kept, and where the heads of the audit history and the
 // weekly report are posted.
 func keeping(p *approvers.Policy) []string {
 	var out []string

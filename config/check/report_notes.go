@@ -9,11 +9,11 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// toldPart is the index of the part of waitingText that says when leads are told.
+// toldPart is the index of the part of waitingText that says when leads are notified.
 const toldPart = 1
 
-// waitingText describes how long a call waits, and who is told while it waits. waitingText returns one part for each
-// setting that a tool may override. A part may be empty.
+// waitingText describes how long a call waits, and who is notified while the call waits. waitingText returns one part
+// for each setting that a tool may override. A part may be empty.
 func waitingText(t approvers.ToolPolicy) []string {
 	reminded := ""
 	if t.RemindAfter > 0 && t.Reminders > 0 {
@@ -40,7 +40,7 @@ func often(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// usually describes the policy's default times. A tool's own settings may differ from them.
+// usually describes the policy's default times. A tool's own settings may differ from these times.
 func usually(d approvers.Defaults) string {
 	var said []string
 	for _, part := range waitingText(defaultTimes(d)) {
@@ -107,7 +107,8 @@ func (c *checker) hasLead(o outcome) bool {
 	return false
 }
 
-// stageTitle names a stage's people: the titles of its roles, and the user group that they have to be in.
+// stageTitle names a stage's people: the titles of the stage's roles, and the user group to which the people must
+// belong.
 func stageTitle(p *approvers.Policy, s approvers.Stage) string {
 	group := s.Group
 	s.Group = ""
@@ -119,7 +120,7 @@ func stageTitle(p *approvers.Policy, s approvers.Stage) string {
 	return config.GroupText(group)
 }
 
-// stageTerms lists the settings that differ at a stage.
+// stageTerms lists the settings that a stage overrides.
 func stageTerms(s approvers.Stage) []string {
 	var out []string
 	if s.Rejects > 1 {

@@ -88,7 +88,7 @@ func (c *checker) firstOf(names []string) string {
 	return ""
 }
 
-// leads reports leads who may not decide some of the calls that are escalated to them.
+// The method reports leads who may not decide some of the calls that are escalated to these leads.
 func (c *checker) leads() {
 	for _, r := range c.policy.Approvers {
 		calls := c.escalates[r.Name]
@@ -102,8 +102,8 @@ func (c *checker) leads() {
 	}
 }
 
-// idle warns about approvers whom no call can reach: not by routing, not by a stage, and not as a lead. If the file has
-// errors, idle reports nothing, because one of these errors is probably the cause.
+// idle warns about approvers whom no call can reach by routing, by a stage, or as a lead. If the file has errors,
+// idle reports nothing, because one of these errors is probably the cause.
 func (c *checker) idle() {
 	if len(c.problems.Errors()) > 0 {
 		return

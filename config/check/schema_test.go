@@ -72,8 +72,8 @@ func TestSchemaTakesPolicies(t *testing.T) {
 	}
 }
 
-// onlyReader lists the broken policies that only the reader refuses. The schema accepts them, because a schema sees
-// only one YAML document.
+// onlyReader lists the broken policies that only the reader refuses. The schema accepts these policies, because a
+// schema is applied to only one YAML document.
 var onlyReader = []string{"two_documents"}
 
 // TestSchemaRefusesBrokenPolicies checks broken files with errors that a schema can detect. The schema must refuse each
@@ -144,7 +144,7 @@ func TestSchemaRefusesOneMistake(t *testing.T) {
 	}
 }
 
-// TestSchemaHasTheKeys: each mapping of the schema has exactly the keys that the reader knows.
+// TestSchemaHasTheKeys checks that each mapping of the schema has exactly the keys that the reader accepts.
 func TestSchemaHasTheKeys(t *testing.T) {
 	s := policySchema(t)
 	defs := func(name string) *jsonschema.Schema {

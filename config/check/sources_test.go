@@ -10,7 +10,8 @@ import (
 	"countersign/config/check"
 )
 
-// check reports tools that no known source offers only if all sources are known.
+// If all sources are known, check reports tools that no source offers. If a source is not known, check does not
+// report such tools.
 func TestToolsThatNobodyOffers(t *testing.T) {
 	const rest = `tools: {issue_refund: {risk: high, stages: [lead]}, search: {risk: low}}
 approvers: {lead: {title: Lead, members: [U0001], max_risk: critical, can_approve: [issue_refund, gone]}}

@@ -13,7 +13,7 @@ import (
 // stages checks each stage that the policy names.
 func (c *checker) stages() { c.eachStageList(c.stageList) }
 
-// eachStageList visits every place that names stages.
+// eachStageList visits every list of stages in the policy.
 func (c *checker) eachStageList(visit func(path, tool string, stages []approvers.Stage)) {
 	visit("defaults.unknown_tool.stages", "", c.policy.Defaults.UnknownTool.Stages)
 	for _, t := range c.policy.Tools {
@@ -29,8 +29,7 @@ func (c *checker) eachStageList(visit func(path, tool string, stages []approvers
 	}
 }
 
-// unknownRoles adds a problem for each role of a stage that does not exist. The result known is true if all roles
-// exist.
+// unknownRoles adds a problem for each missing role of a stage. The result named known is true if all roles exist.
 func (c *checker) unknownRoles(at string, s approvers.Stage) (known bool) {
 	known = true
 	for i, name := range s.Roles() {
@@ -82,8 +81,8 @@ func (c *checker) stageRoles(at, tool string, s approvers.Stage) (passable bool)
 	return known && len(unfit) < len(s.Roles())
 }
 
-// ceilings checks the roles of an outcome's last stage. The function warns about a role with a max_risk below the
-// outcome's risk, if another role of the same stage may still approve.
+// ceilings checks the roles of an outcome's last stage. ceilings warns about a role with a max_risk below the
+// outcome's risk, if another role of the same stage may approve.
 func (c *checker) ceilings(o outcome) {
 	last := o.plan.Stages[len(o.plan.Stages)-1]
 	at := c.stagePath(o, last)
@@ -107,8 +106,8 @@ func stageRolePath(f *config.File, at string, i int) string {
 	return at
 }
 
-// stagePeople checks that a stage has the people that it asks for, if they are known. stagePeople returns false if the
-// quorum can't be reached.
+// stagePeople checks that a stage has enough people, if the number of people is known. stagePeople returns false if
+// the quorum can't be reached.
 func (c *checker) stagePeople(at string, s approvers.Stage) bool {
 	roles := c.rolesOf(s)
 	people, exact := headcount(roles)
@@ -130,8 +129,8 @@ func (c *checker) stagePeople(at string, s approvers.Stage) bool {
 	return true
 }
 
-// headcount counts the people of roles together. The count is exact only if all members are named by user id, because
-// only Slack knows the members of groups and the owners of e-mail addresses.
+// headcount returns the number of different people in the roles. The count is exact only if all members are named by
+// user id. Only Slack can tell who the members of groups and the owners of e-mail addresses are.
 func headcount(roles []approvers.Role) (n int, exact bool) {
 	people := map[string]bool{}
 	for _, r := range roles {

@@ -9,7 +9,8 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// times warns about times that are never reached, such as reminders after the deadline, for each stage of an outcome.
+// times warns about times that are never reached, such as reminders after the deadline. times checks each stage of an
+// outcome.
 func (c *checker) times(o outcome) {
 	goesUp := false
 	for i, s := range o.plan.Stages {
@@ -42,7 +43,7 @@ func (c *checker) times(o outcome) {
 	}
 }
 
-// stageTimes returns the tool's times, overridden by the stage's own.
+// stageTimes returns the tool's times. If the stage sets times, they replace the tool's times in the result.
 func stageTimes(t approvers.ToolPolicy, s approvers.Stage) approvers.ToolPolicy {
 	if s.ExpiresAfter > 0 {
 		t.ExpiresAfter = s.ExpiresAfter
@@ -53,8 +54,8 @@ func stageTimes(t approvers.ToolPolicy, s approvers.Stage) approvers.ToolPolicy 
 	return t
 }
 
-// timeAt returns the path in the file of a key for a stage of the outcome. The key can be at the stage, at the tool, or
-// in the defaults.
+// timeAt finds the key that sets a time for a stage of the outcome, and returns the key's path in the file. The key
+// can be at the stage, at the tool, or in the defaults.
 func (c *checker) timeAt(o outcome, s approvers.Stage, keys ...string) string {
 	for _, of := range []string{c.stagePath(o, s), "tools." + o.tool, "defaults"} {
 		for _, key := range keys {
@@ -102,7 +103,7 @@ func (c *checker) stagePath(o outcome, s approvers.Stage) string {
 	return ""
 }
 
-// unused warns about a number of reminders if nobody gets a reminder.
+// unused warns if the policy sets a number of reminders, but nobody gets a reminder.
 func (c *checker) unused() {
 	const hint = "add remind_after: 5m, or remove it"
 	reminded := c.policy.Defaults.RemindAfter > 0

@@ -9,11 +9,11 @@ import (
 	"countersign/config"
 )
 
-// tools checks the outcomes of each tool's calls. The function does so for agents without overrides, and for each agent
-// with an override.
+// tools checks the outcomes of each tool's calls. tools checks these outcomes for agents without overrides, and for
+// each agent with an override.
 func (c *checker) tools() {
 	for _, name := range c.allTools() {
-		var said []string // what was reported about the tool, so that it is not reported again for an agent's override
+		var said []string // messages about the tool, so that they are not repeated for an agent's override
 		if slices.Contains(c.toolNames(), name) || c.offered(name) {
 			said = c.outcomesOf(name, "", nil)
 		}
@@ -31,7 +31,7 @@ func (c *checker) tools() {
 	}
 }
 
-// offered reports whether some agent's model is offered the tool.
+// offered reports whether some agent offers the tool to its model.
 func (c *checker) offered(tool string) bool {
 	return slices.ContainsFunc(c.policy.Agents, func(a approvers.Agent) bool { return a.Offers(tool) })
 }
@@ -63,7 +63,8 @@ func (c *checker) outcomesOf(tool, agent string, said []string) (reasons []strin
 	return reasons
 }
 
-// refused reports an outcome that is always refused, unless one of its stages was already reported.
+// refused reports an outcome that is always refused. If one of its stages was already reported, refused reports
+// nothing.
 func (c *checker) refused(o outcome, reason string) {
 	if slices.ContainsFunc(o.named(), func(s approvers.Stage) bool { return c.broken[o.tool+" "+config.StageName(s)] }) {
 		return

@@ -30,7 +30,7 @@ var previewConditions = sync.OnceValues(func() (*cel.Env, error) {
 	return env.Extend(cel.Variable("preview", cel.DynType))
 })
 
-// conditions returns the CEL environment. conditions is created when the first condition is compiled.
+// conditions returns the CEL environment. The environment is created when the first condition is compiled.
 var conditions = sync.OnceValues(func() (*cel.Env, error) {
 	return cel.NewEnv(
 		cel.Variable("args", cel.MapType(cel.StringType, cel.DynType)),
@@ -75,7 +75,8 @@ func Read(v yamldoc.Value) (approvers.Condition, *Compiled) {
 	return compile(v, strings.TrimSpace(text), conditions)
 }
 
-// ReadPreview reads and compiles a condition that can also read the content of a preview, as the variable preview.
+// ReadPreview reads and compiles a condition that can also read the variable preview. This variable has the content
+// of a preview.
 func ReadPreview(v yamldoc.Value) approvers.Condition {
 	text, ok := v.Text("a condition such as preview.refundable < args.amount")
 	if !ok {
@@ -151,7 +152,7 @@ func typeName(t *cel.Type) string {
 	return "of type " + t.String()
 }
 
-// compileProblems reports the compiler's errors, with the place in the file if it is known.
+// compileProblems reports the compiler's errors. Each error has its position in the file, if the position is known.
 func compileProblems(v yamldoc.Value, text string, issues *cel.Issues) {
 	marks, syntax := v.TextMarks(text), false
 	for _, e := range issues.Errors() {

@@ -31,7 +31,7 @@ func TestConditions(t *testing.T) {
 	for _, c := range []struct {
 		text  string
 		want  bool
-		fails bool // and so counts as matched
+		fails bool // the evaluation fails, so the rule counts as matched
 	}{
 		{text: "args.amount > 500", want: true},
 		{text: "args.amount == 501", want: true}, // a decimal number with a whole value
@@ -75,8 +75,8 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// TestConditionCost checks that a condition that computes too much fails, and so counts as matched. Such a condition
-// must not block other work.
+// TestConditionCost checks a condition that needs too much work. The evaluation of this condition fails, so the
+// condition counts as matched. Such a condition must not block other work.
 func TestConditionCost(t *testing.T) {
 	many := make([]any, 2000)
 	for i := range many {

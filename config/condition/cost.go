@@ -33,8 +33,8 @@ func (c *Compiled) CostProblems(arguments Shape) yamldoc.Problems {
 		"limit what the condition reads, with maxLength or maxItems in the tool's schema, or keep it if it should match then")}
 }
 
-// heaviest returns the part of a condition that a cost warning points at. This is the first part that iterates over a
-// list, or that can make a large value from small values.
+// heaviest returns the part of a condition that a cost warning points at. The result is the first part that iterates
+// over a list, or that can make a large value from small values.
 func heaviest(root ast.Expr) ast.Expr {
 	var found ast.Expr
 	ast.PreOrderVisit(root, ast.NewExprVisitor(func(e ast.Expr) {
@@ -57,8 +57,8 @@ func (c *Compiled) Amplifies() bool {
 	return found
 }
 
-// shapeSizes derives limits for the sizes of the values that a condition reads. shapeSizes derives them from the tool's
-// schema.
+// shapeSizes derives limits for the sizes of the values that a condition reads. shapeSizes derives these limits from
+// the tool's schema.
 type shapeSizes struct{ arguments Shape }
 
 func (s shapeSizes) EstimateSize(n cost.AstNode) *cost.SizeEstimate {
@@ -87,7 +87,8 @@ func (s shapeSizes) EstimateCallCost(string, string, *cost.AstNode, []cost.AstNo
 	return nil
 }
 
-// most returns the maximum size of a value as CEL counts it: bytes of a text, items of a list, fields of an object.
+// The method returns the maximum size of a value as CEL counts it: bytes of a text, items of a list, fields of
+// an object.
 func (s Shape) most() uint64 {
 	if len(s) == 0 {
 		return approvers.MaxArgs

@@ -16,8 +16,8 @@ import (
 // bounds the sizes of values.
 const conditionCost = 100_000
 
-// program prepares a condition for evaluation. Counting takes longer than evaluating most conditions. So if a condition
-// can't reach the limits with any arguments, its evaluation is not counted.
+// program prepares a condition for evaluation. Counting the work takes longer than evaluating most conditions. So the
+// work is counted only if the condition could reach the limits with some arguments.
 func program(env *cel.Env, compiled *cel.Ast) (cel.Program, error) {
 	options := []cel.ProgramOption{cel.EvalOptions(cel.OptOptimize), zones}
 	if countsWork(env, compiled) {
@@ -30,7 +30,7 @@ func program(env *cel.Env, compiled *cel.Ast) (cel.Program, error) {
 	return env.Program(compiled, options...)
 }
 
-// countsWork reports whether the largest arguments could take a condition to the limits.
+// countsWork reports whether a condition could reach the limits with the largest arguments.
 func countsWork(env *cel.Env, compiled *cel.Ast) bool {
 	estimate, err := env.EstimateCost(compiled, sizes{})
 	return err != nil || estimate.Max > conditionCost || mayGrow(compiled.NativeRep().Expr())
@@ -51,13 +51,13 @@ func (sizes) EstimateCallCost(string, string, *cost.AstNode, []cost.AstNode) *co
 	return nil
 }
 
-// facts resolves the names that a condition reads to the facts of a call.
+// facts maps the names in a condition to the facts of a call.
 type facts struct {
 	approvers.Facts
 	work budget
 }
 
-// reused holds values of the type facts from finished evaluations. Later evaluations use them again.
+// reused holds values of the type facts from finished evaluations. Later evaluations reuse these values.
 var reused = sync.Pool{New: func() any { return new(facts) }}
 
 // Parent returns nil, because the facts are the only names.

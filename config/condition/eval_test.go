@@ -13,7 +13,7 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// parsed returns a policy with one tool, which runs without approval unless a rule matches.
+// parsed returns a policy with one tool. The tool runs without approval if no rule matches.
 func parsed(t testing.TB, conditions ...string) *approvers.Policy {
 	t.Helper()
 	var b strings.Builder
@@ -64,8 +64,8 @@ func largest() []map[string]any {
 	}
 }
 
-// TestUntracked checks that a condition is evaluated without counting only if the largest arguments can't reach the
-// limit.
+// TestUntracked checks conditions whose work is not counted. The largest arguments must not bring such a condition to
+// the limit.
 func TestUntracked(t *testing.T) {
 	env, err := conditions()
 	if err != nil {
@@ -135,7 +135,7 @@ func TestCostMatches(t *testing.T) {
 	}
 }
 
-// TestFactsAreNotShared checks that each of several concurrent evaluations sees its own call.
+// TestFactsAreNotShared checks that each of several concurrent evaluations uses the facts of its own call.
 func TestFactsAreNotShared(t *testing.T) {
 	eval := parsed(t, "args.amount == 1 && requester == 'U1' || args.amount == 2 && requester == 'U2'").Tools[0].Rules[0].When.Eval
 	done := make(chan error)

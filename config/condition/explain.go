@@ -61,8 +61,8 @@ func explainName(name, text string) (message, hint string) {
 // types.
 var arithmetic = map[string]bool{operators.Add: true, operators.Subtract: true, operators.Multiply: true, operators.Divide: true}
 
-// wholeInArithmetic finds a whole number in arithmetic with an argument. Such arithmetic fails, because numbers in
-// arguments are decimal, and CEL arithmetic does not mix whole and decimal numbers.
+// wholeInArithmetic finds a whole number in arithmetic with an argument. Such arithmetic fails. Numbers in arguments
+// are decimal, and CEL does not mix whole and decimal numbers in arithmetic.
 func wholeInArithmetic(checked *ast.AST) string {
 	found := ""
 	ast.PreOrderVisit(checked.Expr(), ast.NewExprVisitor(func(e ast.Expr) {

@@ -25,10 +25,11 @@ func doubled(value, by string, n int) string {
 	return "[" + value + "]" + strings.Repeat(".map(x, "+by+")", n)
 }
 
-// hostileRules are conditions that took gigabytes or minutes with arguments of 60 KB, before their work was counted.
-// Nobody writes such a condition on purpose, but a hostile model can exploit a condition that was written carelessly.
+// hostileRules are conditions that would take gigabytes or minutes with arguments of 60 KB if their work were not
+// counted. Nobody writes such a condition on purpose, but a hostile model can exploit a condition that was written
+// carelessly.
 var hostileRules = []string{
-	// work that was counted only after the steps
+	// CEL alone would count this work only after the work is done.
 	`args.note.split("").join(args.note) != ""`,
 	`size(args.note.replace("a", args.note)) > 5`,
 	`size(args.note.replace("", args.note)) > 5`,
@@ -53,13 +54,13 @@ var hostileRules = []string{
 	`args.l.exists(x, args.note.matches("(a|b|c|d)*z"))`,
 	`args.l.exists(x, now.getHours(args.zone) > 30)`,
 	`args.words.exists(x, args.words.exists(y, args.words.exists(z, x + y + z == "q")))`,
-	// work that was not counted, because the called function was not known
+	// CEL alone would not count this work, because CEL has no estimate for the called function.
 	doubled("args.note", "x + x", 40) + `.exists(x, size(x) > 5)`,
 	doubled("args.l", "x + x", 40) + `.exists(x, size(x) > 5)`,
 	doubled("args.note", "x.replace('a', x)", 5) + `.exists(x, size(x) > 5)`,
 	doubled("args.note", "args.note + x + x + x + x + x + x + x + x + x", 20) + `.exists(x, size(x) > 5)`,
 	`args.m.map(k, args.note + args.note).size() > 5 && ` + doubled("args.m.a", "x + x", 40) + ` != []`,
-	// values that contain each other
+	// lists that contain the same list twice, at many levels
 	doubled("args.l", "dyn([x, x])", 40) + ` == ` + doubled("args.l", "dyn([x, x])", 40),
 	doubled("dyn(1)", "dyn([x, x])", 60) + ` == ` + doubled("dyn(1)", "dyn([x, x])", 60),
 	doubled("dyn(1)", "dyn({'a': x, 'b': x})", 60) + ` == ` + doubled("dyn(1)", "dyn({'a': x, 'b': x})", 60),
@@ -199,7 +200,7 @@ func TestHostileRulesChild(t *testing.T) {
 	fmt.Printf("%d rules, %d of them over a limit with some arguments; largest %.1f MiB, slowest %s\n", len(hostileRules), over, float64(largest)/(1<<20), slowest)
 }
 
-// everyFunction lists conditions that call each function, as a policy would. Some of them have errors.
+// everyFunction lists conditions that call each function, as a policy would. Some of these conditions have errors.
 var everyFunction = []string{
 	`args.n + 1.0 > 5.0`, `args.s + "b" == "ab"`, `args.l + [1.0] == [1.0, 2.0, 1.0]`, `args.n + args.n == 4.0`, `args.s + args.s == "aa"`, `args.s + args.n == "a"`,
 	`b"a" + bytes(args.s) == b"aa"`, `now + duration("1h") > now`, `args.n - 1.0 < args.n * 2.0`, `args.n / 2.0 >= 1.0 && args.n / 2.0 <= 1.0`, `-args.n < 0.0`, `size(args.l) % 2 == 0`,

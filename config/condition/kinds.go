@@ -74,7 +74,7 @@ func literalKind(v ref.Val) Kinds {
 	return kindsOf(t)
 }
 
-// loose treats whole and decimal numbers as one kind, because comparisons do the same.
+// loose treats whole and decimal numbers as one kind, because comparisons accept a mix of both.
 func (k Kinds) loose() Kinds {
 	if k&KindNumber != 0 {
 		k |= KindNumber

@@ -14,7 +14,7 @@ import (
 // understood never causes a false problem.
 type Shape []variant
 
-// variant is one way in which a value can be valid: the list of schemas that the value must all fulfil.
+// variant is one way in which a value can be valid: the value must match every schema in the list.
 type variant []*jsonschema.Schema
 
 // maxVariants limits the variants of a shape. A schema with more variants is treated as unknown.
@@ -95,7 +95,7 @@ func (s *splitter) split(settled variant, open []*jsonschema.Schema) {
 	}
 }
 
-// choices returns the combinations of a schema's alternatives. ok is false if there are too many.
+// choices returns the combinations of a schema's alternatives. ok is false if there are too many combinations.
 func choices(s *jsonschema.Schema) (out [][]*jsonschema.Schema, ok bool) {
 	out = [][]*jsonschema.Schema{nil}
 	choose := func(options ...[]*jsonschema.Schema) {

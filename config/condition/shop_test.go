@@ -8,7 +8,7 @@ import (
 	"countersign/internal/demo/shop"
 )
 
-// TestShopRules checks that rules that people would write for the sample shop's tools are accepted without findings.
+// TestShopRules checks ordinary rules for the sample shop's tools. These rules are accepted without findings.
 func TestShopRules(t *testing.T) {
 	rules := map[string][]string{
 		"search_orders":  {`has(args.limit) && args.limit > 10`, `!has(args.order_id) && !has(args.user_id)`, `has(args.status) && args.status in ["shipped", "delivered"]`, `size(args) == 0`, `"query" in args && size(args.query) < 3`},

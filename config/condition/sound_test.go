@@ -144,7 +144,8 @@ func (s sample) path(t *rapid.T, from string, schema map[string]any) string {
 var literals = []string{`"USD"`, `"x"`, `"vip"`, `""`, `5`, `2.5`, `2`, `true`, `null`, `now`, `["x"]`}
 
 // atom returns one condition on the arguments below a name. The second result is the value of the condition if its
-// operands have different kinds: "true" or "false". In this case, the second result is empty if the evaluation fails.
+// operands have different kinds: "true" or "false". If the evaluation fails for such operands, the second result is
+// empty.
 func (s sample) atom(t *rapid.T, from string, schema map[string]any, depth int) (text, never string) {
 	return s.about(t, s.path(t, from, schema), from, schema, depth)
 }
@@ -229,7 +230,7 @@ func (s sample) condition(t *rapid.T, depth int) string {
 	return text
 }
 
-// judge compiles a condition and returns the findings of check. ok is false if it does not compile.
+// judge compiles a condition and returns the findings of check. ok is false if the condition does not compile.
 func (s sample) judge(text string) (eval func(approvers.Facts) (bool, error), findings yamldoc.Problems, ok bool) {
 	f, err := config.ParsePolicy("p", []byte("version: 1\ntools:\n  pay: {risk: low, rules: [{when: "+strconv.Quote(text)+", confirm: true}]}\n"))
 	if errors.As(err, new(yamldoc.Problems)) {
@@ -252,7 +253,7 @@ func many(t *testing.T, check func(t *rapid.T)) {
 	})
 }
 
-// samples returns the sample shop's tools and the rich one.
+// samples returns samples for the sample shop's tools and for richSchema.
 func samples(t *testing.T) []sample {
 	out := []sample{newSample(t, "rich", richSchema)}
 	for _, tool := range shop.New(time.Now).Tools() {

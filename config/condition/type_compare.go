@@ -10,7 +10,7 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// comparison checks ==, < and so on. Whole and decimal numbers can be compared.
+// comparison checks ==, < and the other comparison operators. A whole number can be compared with a decimal number.
 func (t *typing) comparison(e ast.Expr, given certain) term {
 	args := e.AsCall().Args()
 	left, right := t.visit(args[0], given), t.visit(args[1], given)
@@ -50,7 +50,7 @@ func (t *typing) limited(at ast.Expr, of, literal term) {
 	}
 }
 
-// in checks the operator in: a value in a list, or a name in an object.
+// The method checks an expression with the operator in: a value in a list, or a name in an object.
 func (t *typing) in(e ast.Expr, given certain) term {
 	args := e.AsCall().Args()
 	left, in := t.visit(args[0], given), t.visit(args[1], given)

@@ -15,7 +15,7 @@ import (
 type access struct {
 	of    term
 	field string
-	asked bool // the condition only tests it with has()
+	asked bool // the condition only tests the field with has()
 	at    yamldoc.Mark
 }
 
@@ -86,7 +86,8 @@ func (t *typing) equal(at yamldoc.Mark, left, right term) {
 	}
 }
 
-// neverNull warns about a comparison with null that has no effect. People write such a comparison instead of has().
+// neverNull warns about a comparison with null that has no effect. People sometimes write such a comparison where
+// has() is needed.
 func (t *typing) neverNull(at yamldoc.Mark, of term) {
 	hint := "remove the comparison"
 	if of.name != "" {
@@ -177,7 +178,7 @@ func FieldName(field string) string {
 	return yamldoc.Quote(field)
 }
 
-// ListNames lists names in a hint, at most maxNames of them.
+// ListNames lists at most maxNames names in a hint.
 func ListNames(names []string) string {
 	if len(names) > maxNames {
 		return strings.Join(names[:maxNames], ", ") + ", …"
@@ -185,7 +186,7 @@ func ListNames(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// If a value is not a list, "in" does not work. containsHint returns the hint with the right form.
+// The operator in works only for a list or an object. containsHint returns the hint with the right form.
 func containsHint(left, in term) string {
 	if s, ok := left.literal.(types.String); ok && in.kinds == kindText && in.name != "" {
 		return fmt.Sprintf("write %s.contains(%q)", in.name, string(s))

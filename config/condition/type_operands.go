@@ -13,8 +13,9 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// operandErrors reports operands that no overload of a function takes. operandErrors reports the first operand that
-// fits no overload. If each operand fits some overload, operandErrors reports the combination.
+// operandErrors reports operands that don't fit a function. If an operand fits no overload of the function,
+// operandErrors reports the first such operand. If each operand fits some overload, operandErrors reports the
+// combination.
 func (t *typing) operandErrors(e ast.Expr, forms []*decls.OverloadDecl, operands []term) {
 	name := e.AsCall().FunctionName()
 	mixed := arithmetic[name] && !slices.ContainsFunc(operands, func(o term) bool { return o.kinds&KindNumber == 0 })

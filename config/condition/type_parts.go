@@ -9,8 +9,9 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// Field returns the shape of an object's field. If no valid value has a field of this name, ok is false. In that case,
-// the schema does not describe the field and does not allow additional fields. Package agent refuses such arguments.
+// Field returns the shape of an object's field. If no valid value has a field of this name, ok is false. In that
+// case, the schema neither describes the field nor allows additional fields. Package agent refuses arguments with
+// such a field.
 func (s Shape) Field(name string) (field Shape, ok bool) {
 	if s == nil {
 		return nil, true
@@ -107,8 +108,8 @@ func (s Shape) items() Shape {
 	return out
 }
 
-// items lists the schemas for an item in this variant. An item matches at least one of them. If there are no schemas,
-// any value is allowed.
+// items lists the schemas for an item in this variant. An item matches at least one of these schemas. If there are no
+// schemas, any value is allowed.
 func (v variant) items() []*jsonschema.Schema {
 	for _, s := range v {
 		var out []*jsonschema.Schema
@@ -161,7 +162,8 @@ func (v variant) kinds() Kinds {
 	return out
 }
 
-// values returns all values of the given kinds, if the schema lists them. Otherwise values returns nil.
+// If the schema lists all values of the given kinds, values returns this list. If the schema has no such list, values
+// returns nil.
 func (s Shape) values(of Kinds) []any {
 	var out []any
 	for _, v := range s {

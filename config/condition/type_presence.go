@@ -12,7 +12,8 @@ import (
 	"cel.dev/cel-go/common/types"
 )
 
-// certain is the set of arguments that are always present when an expression is evaluated, by name.
+// certain is the set of the arguments that are always present when an expression is evaluated. The keys are the
+// arguments' names.
 type certain map[string]bool
 
 func (g certain) and(more []string) certain {
@@ -27,7 +28,7 @@ func (g certain) and(more []string) certain {
 	return out
 }
 
-// without returns the set without a name that a macro binds to another value.
+// without returns the set without the given name. A macro binds this name to another value.
 func (g certain) without(name string) certain {
 	out := maps.Clone(g)
 	maps.DeleteFunc(out, func(known string, _ bool) bool {
@@ -36,7 +37,8 @@ func (g certain) without(name string) certain {
 	return out
 }
 
-// presence returns two sets of present arguments: one for a true expression, and one for a false expression.
+// presence returns the arguments that are present if the expression is true, and the arguments that are present if
+// the expression is false.
 func presence(e ast.Expr) (ifTrue, ifFalse []string) {
 	if e.Kind() == ast.SelectKind && e.AsSelect().IsTestOnly() {
 		return chain(e), nil
@@ -76,7 +78,7 @@ func common(a, b []string) []string {
 	return slices.DeleteFunc(slices.Clone(a), func(name string) bool { return !slices.Contains(b, name) })
 }
 
-// chain returns a path and its prefixes. For args.address.country these are args, args.address and
+// chain returns a path and its prefixes. For args.address.country, the result is args, args.address and
 // args.address.country. The function returns nil for an expression that is not a path.
 func chain(e ast.Expr) []string {
 	var of ast.Expr
@@ -116,7 +118,7 @@ func literalText(e ast.Expr) (string, bool) {
 
 var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// suffix writes a field as a condition reads it: .amount, or ["odd name"].
+// suffix writes a field in the form that conditions use: .amount, or ["odd name"].
 func suffix(field string) string {
 	if identifier.MatchString(field) {
 		return "." + field

@@ -11,7 +11,7 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// say reports a finding unless it was reported before.
+// The method reports a finding once. If the finding was already reported, the method does nothing.
 func (t *typing) say(s yamldoc.Severity, at yamldoc.Mark, message, hint string) {
 	if !t.said[message] {
 		t.said[message] = true
@@ -19,8 +19,8 @@ func (t *typing) say(s yamldoc.Severity, at yamldoc.Mark, message, hint string) 
 	}
 }
 
-// offset returns the position of an expression in the condition's text. This is the position of the operator, the dot
-// or the bracket.
+// offset returns the position of an expression in the condition's text. The result is the position of the operator,
+// the dot or the bracket.
 func (t *typing) offset(e ast.Expr) int {
 	at, ok := t.checked.SourceInfo().GetOffsetRange(e.ID())
 	if !ok {

@@ -39,8 +39,8 @@ type typing struct {
 type term struct {
 	name    string   // as the condition writes it, such as args.amount; empty: the term is computed
 	about   string   // what a bound name refers to, such as an item of args.items
-	kinds   Kinds    // what it can be
-	shape   Shape    // what the schema says about it; nil: nothing
+	kinds   Kinds    // the kinds that the value can have
+	shape   Shape    // the schema's information about the value; nil: none
 	items   []term   // items of a list that the condition writes or computes; nil: not known
 	literal ref.Val  // nil: it is not a literal
 	has     []string // fields that are always present, such as .price
@@ -56,7 +56,8 @@ func (t term) part(suffix string) string {
 	return t.name + suffix
 }
 
-// visit checks an expression. given has the arguments that are always present when the expression is evaluated.
+// visit checks an expression. The parameter named given has the arguments that are always present when the expression
+// is evaluated.
 func (t *typing) visit(e ast.Expr, given certain) term {
 	switch e.Kind() {
 	case ast.LiteralKind:
@@ -125,7 +126,7 @@ func (t *typing) bind(name string, as term) (end func()) {
 	}
 }
 
-// each returns the term for the variable of a macro.
+// The method returns the term for the variable of a macro.
 func (t term) each(name string) term {
 	switch {
 	case t.kinds == kindObject:

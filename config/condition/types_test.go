@@ -33,8 +33,8 @@ func read(t *testing.T, path string) string {
 	return string(data)
 }
 
-// said lists the findings about a condition on a tool's arguments. A finding has the position in the condition, the
-// problem, and what to write.
+// The function lists the findings about a condition on a tool's arguments. A finding has the position in the
+// condition, the problem, and what to write.
 func said(t *testing.T, condition string, schema json.RawMessage) (out []string) {
 	t.Helper()
 	const before = "version: 1\ntools:\n  pay: {risk: low, rules: [{when: "
@@ -51,8 +51,8 @@ func said(t *testing.T, condition string, schema json.RawMessage) (out []string)
 		if p.Hint == "" {
 			t.Errorf("%s: it does not say what to write: %v", condition, p)
 		}
-		// Here, a quotation mark in the condition is written as two characters. Therefore the position is found by the
-		// text before it.
+		// Here, a quotation mark in the condition is written as two characters. Therefore the loop counts the written
+		// characters before the position.
 		at, escaped := 0, strconv.Quote(condition)[1:]
 		for written := start + 1; written < p.Column; written++ {
 			if escaped[written-start-1] == '\\' {
@@ -69,8 +69,8 @@ func said(t *testing.T, condition string, schema json.RawMessage) (out []string)
 	return out
 }
 
-// TestTypedConditions checks each condition of testdata/typed/conditions.txt against the rich schema and compares the
-// findings.
+// TestTypedConditions checks each condition of testdata/typed/conditions.txt against richSchema. The findings must be
+// those that the file lists.
 func TestTypedConditions(t *testing.T) {
 	const path = "testdata/typed/conditions.txt"
 	text := read(t, path)
@@ -100,8 +100,8 @@ func TestTypedConditions(t *testing.T) {
 	}
 }
 
-// TestSchemasLeftAlone checks schemas that are not understood or have too many alternatives. They must cause no error
-// and take no time.
+// TestSchemasLeftAlone checks schemas that are not understood or have too many alternatives. Such schemas must cause
+// no error and no long computation.
 func TestSchemasLeftAlone(t *testing.T) {
 	var alternatives []string
 	for i := range 15 {
@@ -153,9 +153,9 @@ func TestOlderDrafts(t *testing.T) {
 	}
 }
 
-// TestCostlyConditions checks that check warns, with the position, about conditions that exceed the cost limit with the
-// largest arguments that the schema allows. If the schema is not known, check warns only about conditions that make a
-// long text from short ones.
+// TestCostlyConditions checks the warning about conditions that exceed the cost limit with the largest arguments that
+// the schema allows. The warning must have the right position. If the schema is not known, check warns only about
+// conditions that make a long text from short texts.
 func TestCostlyConditions(t *testing.T) {
 	const note, bounded = `{"type":"object","properties":{"note":{"type":"string"}}}`, `{"type":"object","properties":{"note":{"type":"string","maxLength":20}}}`
 	for _, c := range []struct {

@@ -17,11 +17,12 @@ import (
 	"cel.dev/cel-go/interpreter"
 )
 
-// CEL counts the steps of an evaluation after each function, when the result already exists. For example, a text of 60
-// KB is split into characters and joined with itself as the separator. The result would have 3.6 GB before anything is
-// counted. So a function with variable work has a price, which is paid before the call. The price depends on the sizes
-// of the input and the result. The price of a list or object is paid when the list or object is made. So no value is
-// larger than the whole budget, and reading a value takes limited time, also for an error's text.
+// CEL counts the steps of an evaluation after each function, when the result already exists. For example, a condition
+// can split a text of 60 KB into characters, and join the characters with the text as the separator. The result would
+// have 3.6 GB before the first step is counted. So a function with variable work has a price. The price is paid
+// before the call. The price depends on the sizes of the input and the result. The price of a list or object is paid
+// when the list or object is made. So no value is larger than the whole budget. Reading a value takes limited time,
+// for example when an error's text contains the value.
 
 // conditionWork limits the bytes that one evaluation may read and create. The limit is 64 times the size of the largest
 // arguments.
@@ -114,10 +115,12 @@ func text(v ref.Val) string {
 	return string(s)
 }
 
-// A price spends the cost of a call. The cost is the number of bytes that the function will read and create.
+// A price is a function that spends the cost of a call. The cost is the number of bytes that the called function will
+// read and create.
 type price func(b *budget, args []ref.Val) error
 
-// linear is the price of functions that process their texts by character and whose result is no longer than the texts.
+// linear spends the price of functions that process their texts by character. The result of such a function is at
+// most as long as the texts.
 func linear(b *budget, args []ref.Val) error {
 	for _, a := range args {
 		b.spend(itemWork + runeWork*length(a))
@@ -175,8 +178,8 @@ var timeParts = []string{
 	overloads.TimeGetDayOfWeek, overloads.TimeGetHours, overloads.TimeGetMinutes, overloads.TimeGetSeconds, overloads.TimeGetMilliseconds,
 }
 
-// addPrice is the price of a sum. The price is the length of both texts, or the content of both lists. The list that a
-// macro builds is extended in place.
+// addPrice spends the price of a sum: the length of both texts, or the content of both lists. The list that a macro
+// builds is extended in place, so only the added part has a price.
 func addPrice(b *budget, args []ref.Val) error {
 	if _, grows := args[0].(traits.MutableLister); grows {
 		b.spend(itemWork * 2) // the added part was paid for when it was made
@@ -192,7 +195,7 @@ func addPrice(b *budget, args []ref.Val) error {
 	return nil
 }
 
-// comparePrice is the cost of comparing both sides completely.
+// comparePrice spends the price of comparing both sides completely.
 func comparePrice(b *budget, args []ref.Val) error {
 	if !contains(args[0]) || !contains(args[1]) {
 		b.spend(itemWork + min(length(args[0]), length(args[1])))
@@ -203,7 +206,8 @@ func comparePrice(b *budget, args []ref.Val) error {
 	return nil
 }
 
-// inPrice is the price of comparing a value with each item of a list. For an object, it is the price of a lookup.
+// inPrice spends the price of comparing a value with each item of a list. For an object, inPrice spends the price of
+// a lookup.
 func inPrice(b *budget, args []ref.Val) error {
 	b.deep(args[0])
 	if l, ok := args[1].(traits.Lister); ok {
@@ -212,7 +216,7 @@ func inPrice(b *budget, args []ref.Val) error {
 	return nil
 }
 
-// matchesPrice is the price of a computed regular expression.
+// matchesPrice spends the price of matching with a computed regular expression.
 func matchesPrice(b *budget, args []ref.Val) error {
 	pattern := text(args[1])
 	if len(pattern) > maxPattern {
@@ -228,14 +232,14 @@ func matchesPrice(b *budget, args []ref.Val) error {
 
 func regexWork(length, program int) int { return itemWork + length + length*program/regexStep }
 
-// searchPrice is the price of indexOf, which compares at each position.
+// searchPrice spends the price of indexOf, which compares at each position.
 func searchPrice(b *budget, args []ref.Val) error {
 	n, m := length(args[0]), length(args[1])
 	b.spend(itemWork + runeWork*(n+m) + max(n-m, 0)*m/scanStep)
 	return nil
 }
 
-// replacePrice is the price of the text with all replacements.
+// replacePrice spends the size of the text with all replacements.
 func replacePrice(b *budget, args []ref.Val) error {
 	s, old, with := text(args[0]), text(args[1]), text(args[2])
 	b.spend(itemWork + len(s) + len(old) + len(with))
@@ -249,7 +253,7 @@ func replacePrice(b *budget, args []ref.Val) error {
 	return nil
 }
 
-// splitPrice is the price of the list of all parts.
+// splitPrice spends the size of the list of all parts.
 func splitPrice(b *budget, args []ref.Val) error {
 	s, by := text(args[0]), text(args[1])
 	b.spend(itemWork + len(s) + len(by))
@@ -257,7 +261,7 @@ func splitPrice(b *budget, args []ref.Val) error {
 	return nil
 }
 
-// joinPrice is the price of copying all texts of a list and the separators between them.
+// joinPrice spends the size of all texts of a list and of the separators between them.
 func joinPrice(b *budget, args []ref.Val) error {
 	l, ok := args[0].(traits.Lister)
 	if !ok {
@@ -277,8 +281,8 @@ func joinPrice(b *budget, args []ref.Val) error {
 	return nil
 }
 
-// formatPrice is the price of the text with all values formatted. A number takes at most about 400 digits. A text takes
-// at most 4 bytes for each of its bytes.
+// formatPrice spends the largest possible size of the text with all values formatted. A number takes at most about
+// 400 digits. A text takes at most 4 bytes for each of its bytes.
 func formatPrice(b *budget, args []ref.Val) error {
 	b.spend(itemWork + length(args[0]))
 	l, ok := args[1].(traits.Lister)
@@ -317,7 +321,7 @@ func paid(env *cel.Env) ([]cel.ProgramOption, error) {
 	})}, nil
 }
 
-// constructor is a list or an object in a condition with computed parts.
+// constructor is a list or an object that a condition builds from computed parts.
 type constructor struct {
 	interpreter.InterpretableConstructor
 }
@@ -344,7 +348,7 @@ func paidConstructor(c interpreter.InterpretableConstructor) interpreter.Interpr
 	return c
 }
 
-// call is a function call that is paid for in advance.
+// call is a function call whose price is spent in advance.
 type call struct {
 	interpreter.InterpretableCall
 	args  []interpreter.InterpretableV2
@@ -394,7 +398,7 @@ func paidCall(c interpreter.InterpretableCall, bound map[string]*functions.Overl
 	return out, nil
 }
 
-// Exec computes the arguments, pays, and calls the function.
+// Exec computes the arguments, spends the price, and calls the function.
 func (c call) Exec(f *interpreter.ExecutionFrame) ref.Val {
 	args := make([]ref.Val, len(c.args))
 	for i, a := range c.args {
@@ -463,8 +467,8 @@ func paidMatch(c interpreter.InterpretableCall, pattern string) (interpreter.Int
 }
 
 // mayGrow reports whether a condition's work can exceed a few times the size of its arguments. The result is true if
-// the condition iterates over a list, builds a value from other values, or calls a function that can make a large
-// result from small inputs.
+// the condition iterates over a list, or builds a value from other values. The result is also true if the condition
+// calls a function that can make a large result from small inputs.
 func mayGrow(e ast.Expr) bool {
 	found := false
 	ast.PostOrderVisit(e, ast.NewExprVisitor(func(e ast.Expr) {
@@ -480,7 +484,7 @@ func mayGrow(e ast.Expr) bool {
 	return found
 }
 
-// growing is like mayGrow, for a single call.
+// growing reports whether the work of a single call can exceed a few times the size of its arguments.
 func growing(c ast.CallExpr) bool {
 	name := c.FunctionName()
 	args := c.Args()
@@ -498,7 +502,7 @@ func growing(c ast.CallExpr) bool {
 	return !slices.Contains(modest, name)
 }
 
-// fixedText returns the last argument of a call if it is a literal text.
+// fixedText returns the last argument of a call if this argument is a literal text.
 func fixedText(args []ast.Expr) (string, bool) {
 	if len(args) == 0 || args[len(args)-1].Kind() != ast.LiteralKind {
 		return "", false

@@ -24,8 +24,8 @@ func (e errZone) Error() string {
 	return fmt.Sprintf("there is no time zone %s", yamldoc.Quote(e.name))
 }
 
-// zones looks up a condition's time zones when the condition is compiled. CEL would read a zone's file at each
-// evaluation.
+// zones looks up a condition's time zones when the condition is compiled. Without this option, CEL would read a
+// zone's file at each evaluation.
 var zones = func() cel.ProgramOption {
 	var out []*interpreter.RegexOptimization
 	for _, function := range timeParts {

@@ -9,7 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// Limits on the text that describes a difference. The card shows the exact arguments below the preview.
+// Limits on the text that describes a difference. Approvers can read the whole change, because the card shows the
+// exact arguments below the preview.
 const (
 	maxDiff     = 300
 	maxDiffWord = 60 // one changed piece
@@ -18,8 +19,8 @@ const (
 	maxDiffSize = 250_000
 )
 
-// diff describes in a few words how a new value differs from an old value: "12 Elm Street → 14 Oak Road", "3 lines
-// added, 1 removed: …".
+// diff describes in a few words how a new value differs from an old value. Examples are "12 Elm Street → 14 Oak Road"
+// and "3 lines added, 1 removed: …".
 func diff(was, is any) (string, error) {
 	text := change(was, is)
 	if utf8.RuneCountInString(text) > maxDiff {
@@ -64,10 +65,10 @@ func blank(v any) bool {
 	return null || fmt.Sprint(v) == ""
 }
 
-// piece writes one value for a sentence: on one line, and cut if it is long.
+// piece writes one value for a sentence: on one line, and shortened if the value is long.
 func piece(v any) string { return cut(fmt.Sprint(v), maxDiffWord) }
 
-// cut writes a text on one line, limited to the given number of characters.
+// cut writes a text on one line, with at most the given number of characters.
 func cut(text string, most int) string {
 	if len(text) > most*utf8.UTFMax*4 { // the rest is cut off anyway
 		text = text[:most*utf8.UTFMax*4]
@@ -97,14 +98,14 @@ func numbers(was, is decimal) string {
 	return fmt.Sprintf("%s (%s%s)", arrow(was, is), sign, exactly(by))
 }
 
-// exactly writes a sum or a difference of decimals, which always has a finite number of digits.
+// exactly writes a sum or a difference of decimals. Such a number always has a finite number of digits.
 func exactly(r *big.Rat) string {
 	places, _ := r.FloatPrec()
 	return r.FloatString(places)
 }
 
-// texts compares two texts. If one of the texts has several lines, the function compares the texts by line, and
-// otherwise by word.
+// texts compares two texts. If one of the texts has several lines, texts compares by line. If both texts have one
+// line, texts compares by word.
 func texts(was, is string) string {
 	if strings.ContainsAny(was, "\r\n") || strings.ContainsAny(is, "\r\n") {
 		return lines(was, is)
@@ -251,7 +252,8 @@ func edits(was, is []string) []edit {
 	return walk(was, is, alike(was, is))
 }
 
-// For each pair of positions, alike returns the length of the longest common subsequence of the later pieces.
+// For each pair of positions, alike returns the length of the longest common subsequence of the pieces after these
+// positions.
 func alike(was, is []string) [][]int32 {
 	table := make([][]int32, len(was)+1)
 	for i := range table {

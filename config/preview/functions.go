@@ -15,7 +15,8 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// previewFuncs are the functions of templates in addition to those of text/template. docs/policy.md documents each.
+// previewFuncs has the functions that templates can use in addition to the functions of text/template. docs/policy.md
+// documents each function.
 var previewFuncs = template.FuncMap{
 	"money":    money,
 	"amounts":  amounts,
@@ -98,8 +99,8 @@ var dateFormats = []struct{ read, write string }{
 	{"2006-01-02", "2 January 2006"},
 }
 
-// date writes a date the way people write it. The function accepts a date only if it begins with the year, because
-// 3/4/2026 is ambiguous.
+// date writes a date the way people write it. The function accepts a date only if the date begins with the year,
+// because 3/4/2026 is ambiguous.
 func date(v any) (string, error) {
 	t, write, err := readDate(v)
 	if err != nil {
@@ -121,8 +122,8 @@ func readDate(v any) (t time.Time, write string, err error) {
 	return t, "", fmt.Errorf("%s is not a date such as 2026-03-31", describe(v))
 }
 
-// between writes the time between two dates: 14 days, 3 hours. No function counts from now, because people may read a
-// card hours after the bot made it.
+// The function writes the time between two dates: 14 days, 3 hours. No function counts from the present time, because
+// people may read a card hours after the bot made the card.
 func between(from, to any) (string, error) {
 	a, _, err := readDate(from)
 	if err != nil {
@@ -160,7 +161,7 @@ func joined(v any, between string) (string, error) {
 	return strings.Join(parts, between), nil
 }
 
-// some writes the first items of a list in a sentence and counts the others: Jo, Sam and 5 more.
+// The function writes the first items of a list in a sentence and counts the others: Jo, Sam and 5 more.
 func some(v any, most int) (string, error) {
 	items, ok := v.(list)
 	if !ok {
@@ -187,7 +188,8 @@ func some(v any, most int) (string, error) {
 	return strings.Join(parts[:last], ", ") + " and " + parts[last], nil
 }
 
-// get returns an argument. If the call does not have the argument, get returns the value otherwise.
+// get returns an argument. If the call does not have the argument, get returns the value of the parameter named
+// otherwise.
 func get(args object, name string, otherwise any) (any, error) {
 	if hasArg(args, name) {
 		return args[name], nil
@@ -195,8 +197,8 @@ func get(args object, name string, otherwise any) (any, error) {
 	return otherwise, nil
 }
 
-// short cuts a text after n characters. The result says how many characters were cut, because a silent cut would hide a
-// part of the text.
+// The function shortens a text to n characters. The result says how many characters were cut, because a silent
+// cut would hide a part of the text.
 func short(v any, n int) (string, error) {
 	if n < 1 {
 		return "", errors.New("the length must be 1 or more")

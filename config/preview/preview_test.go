@@ -69,7 +69,7 @@ func TestPreview(t *testing.T) {
 	}
 }
 
-// TestPreviewWithoutArguments: a call without arguments has a preview too.
+// TestPreviewWithoutArguments checks that a call without arguments has a preview, too.
 func TestPreviewWithoutArguments(t *testing.T) {
 	if got, err := compiled(t, "Restart the shop").Render(nil); err != nil || got != "Restart the shop" {
 		t.Errorf("got %q, %v", got, err)
@@ -111,7 +111,7 @@ func TestMoney(t *testing.T) {
 	}
 }
 
-// TestMoneyKeepsCents: every amount in cents up to a million is shown with exactly its cents.
+// TestMoneyKeepsCents checks amounts up to a million. Each amount is shown with exactly its cents.
 func TestMoneyKeepsCents(t *testing.T) {
 	p := compiled(t, "{{money .a .c}}")
 	for cents := 0; cents < 100_000_000; cents += 9973 { // 9973 is a prime, so every ending occurs

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// The kinds of value in a template. Each of them is a kind of JSON value. Values are printed as people write them, and
+// The kinds of value in a template. Each kind is a kind of JSON value. Values are printed as people write them, and
 // never as 1e+06, map[a:1] or <nil>.
 type (
 	decimal float64
@@ -33,7 +33,7 @@ func compact(v any) string {
 	return string(b)
 }
 
-// readableArgs converts a call's arguments to the kinds above.
+// readableArgs converts a call's arguments to the types of this file.
 func readableArgs(args map[string]any) object {
 	out := make(object, len(args))
 	for k, v := range args {

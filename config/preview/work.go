@@ -14,7 +14,8 @@ import (
 
 // A running template can't be interrupted, and the model chose the arguments for its loops. Therefore the template's
 // work is counted while the template runs. Each part of a loop's body counts in each iteration, and each byte that a
-// function takes or returns counts. Above the limit, which is reached after about 20 ms, the run ends with an error.
+// function takes or returns counts. The limit is reached after about 20 ms. Above the limit, the run ends with an
+// error.
 
 // maxWork limits the work of one run, in units. A unit is four parts of a template or 64 bytes of text. A unit takes
 // about a microsecond.
@@ -25,12 +26,12 @@ const (
 	perItem      = 48 // size in bytes that is added for each item of a list or an object, besides its text
 )
 
-// Some functions do more work than reading each byte once. heavy maps such a function to the factor by which its work
-// is larger.
+// Some functions do more work than reading each byte once. heavy maps such a function to the factor by which the
+// function's work is larger.
 var heavy = map[string]int{"diff": 24, "total": 3}
 
-// The result of some functions can be much larger than the arguments. makes maps such a function to the maximum size of
-// its result, in bytes. size is the size of the arguments.
+// The result of some functions can be much larger than the arguments. makes maps the name of such a function to the
+// maximum size of the result, in bytes. The parameter named size is the size of the arguments.
 var makes = map[string]func(args []reflect.Value, size int) int{
 	"join": func(args []reflect.Value, size int) int { return size + itemCount(args[0])*args[1].Len() },
 	"printf": func(args []reflect.Value, size int) int {
@@ -41,7 +42,7 @@ var makes = map[string]func(args []reflect.Value, size int) int{
 	"urlquery": func(_ []reflect.Value, size int) int { return size * maxEscape },
 }
 
-// maxEscape is the maximum number of bytes that escaping makes of one byte, as in \u003c.
+// maxEscape is the maximum number of bytes into which one byte is escaped, as in \u003c.
 const maxEscape = 6
 
 // itemCount returns the number of items in a list.
@@ -67,7 +68,7 @@ func (w *work) spend(n int) error {
 	return nil
 }
 
-// spendName is the function that loops call in each iteration. No template can call it itself.
+// spendName is the function that loops call in each iteration. A template can't call this function itself.
 const spendName = "spend_work"
 
 // functions returns the functions of a template. The work of the functions is counted for this run.
@@ -82,8 +83,8 @@ func (w *work) functions() template.FuncMap {
 	return all
 }
 
-// counted returns a function of the same type that spends work for its arguments and its result. If the result can be
-// large, the work is spent before the call.
+// counted returns a function of the same type as f. The returned function spends work for its arguments and its
+// result. If the result can be large, the work is spent before the call.
 func (w *work) counted(name string, f any, times int) any {
 	fn := reflect.ValueOf(f)
 	failed := func(err error) []reflect.Value {
@@ -165,8 +166,8 @@ func printf(format string, v ...any) (string, error) {
 	return fmt.Sprintf(format, v...), nil
 }
 
-// countLoops makes the template and each loop in it spend work. countLoops returns an error for constructs that a
-// preview may not use.
+// countLoops adds calls that spend work to the template and to each loop. countLoops returns an error for constructs
+// that a preview may not use.
 func countLoops(t *template.Template) error {
 	if len(t.Templates()) > 1 {
 		return errOneTemplate
@@ -179,7 +180,7 @@ func countLoops(t *template.Template) error {
 // errOneTemplate refuses templates that call each other, because recursion may have no end.
 var errOneTemplate = errors.New("define, block and template can't be used in a preview, which is one sentence")
 
-// loops instruments one template.
+// loops adds the calls that count work to one template.
 type loops struct{ fault error }
 
 // begin inserts a call before a list of parts. The call spends the work of the parts.
@@ -192,7 +193,7 @@ func (l *loops) begin(list *parse.ListNode) {
 	list.Nodes = append([]parse.Node{spend.Root.Nodes[0]}, list.Nodes...)
 }
 
-// weigh counts the parts that run once each time a node runs. An inner loop counts its own parts.
+// weigh counts the parts that run exactly once when a node runs. An inner loop counts its own parts.
 func (l *loops) weigh(n parse.Node) int {
 	switch n := n.(type) {
 	case nil:
@@ -249,7 +250,7 @@ func (l *loops) weighAll(nodes []parse.Node) int {
 	return w
 }
 
-// names refuses names of methods and functions with uncounted work.
+// The method refuses names of methods and functions with uncounted work.
 func (l *loops) names(names []string) {
 	for _, name := range names {
 		switch name {

@@ -15,7 +15,7 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// largestArgs returns arguments of the maximum size, of the kinds that take templates longest.
+// largestArgs returns arguments of the maximum size. Templates need the longest time for arguments of these kinds.
 func largestArgs() map[string]any {
 	numbers := make([]any, approvers.MaxArgs/2)
 	for i := range numbers {
@@ -42,7 +42,7 @@ func largestArgs() map[string]any {
 	}
 }
 
-// hostile lists templates that would take minutes or all memory if nobody counted their work. Nobody writes such a
+// hostile lists templates that would take minutes or all memory if their work were not limited. Nobody writes such a
 // template on purpose, but a hostile model can exploit a careless template.
 var hostile = []string{
 	"{{range .items}}{{range $.items}}{{end}}{{end}}",
@@ -78,8 +78,8 @@ func allocated() uint64 {
 	return s[0].Value.Uint64()
 }
 
-// TestPreviewEnds checks that rendering a preview ends, for any template and any arguments. Rendering takes 50 ms on an
-// otherwise idle machine. The limit of the test is generous.
+// TestPreviewEnds checks that rendering a preview ends, for any template and any arguments. Rendering takes 50 ms on
+// an otherwise idle machine. The test allows more time.
 func TestPreviewEnds(t *testing.T) {
 	args, largest := largestArgs(), uint64(0)
 	defer func() { t.Logf("largest %.1f MiB", float64(largest)/(1<<20)) }()
@@ -118,8 +118,8 @@ func TestPreviewEnds(t *testing.T) {
 	}
 }
 
-// TestPreviewWorkIsEnough checks that ordinary templates stay far below the limit, even if they read every item of a
-// long list or compare a long text.
+// TestPreviewWorkIsEnough checks that ordinary templates stay far below the limit. Some of these templates read every
+// item of a long list, or compare a long text.
 func TestPreviewWorkIsEnough(t *testing.T) {
 	args := map[string]any{"text": strings.Repeat("word ", 4000) + "a", "other": strings.Repeat("word ", 4000) + "b"}
 	var items []any
@@ -153,8 +153,8 @@ func TestPreviewRunsAlone(t *testing.T) {
 	}
 }
 
-// TestPreviewIsOneTemplate checks that templates can't call each other. Otherwise they could call themselves without
-// end.
+// TestPreviewIsOneTemplate checks that templates can't call each other. A template that can call itself could run
+// forever.
 func TestPreviewIsOneTemplate(t *testing.T) {
 	for _, text := range []string{`{{define "a"}}{{template "a" .}}{{end}}{{template "a" .}}`, `{{template "preview" .}}`, `{{block "a" .}}{{end}}`, `x{{define "a"}}y{{end}}`} {
 		if _, message, _ := preview.Compile(text); !strings.Contains(message, "define, block and template can't be used in a preview") {
@@ -163,7 +163,8 @@ func TestPreviewIsOneTemplate(t *testing.T) {
 	}
 }
 
-// TestPreviewRefusesMethods checks that templates can't call methods of values, whose work would not be counted.
+// TestPreviewRefusesMethods checks that templates can't call methods of values, because the work of methods is not
+// counted.
 func TestPreviewRefusesMethods(t *testing.T) {
 	for _, text := range []string{"{{.items.String}}", "{{.String}}", "{{$x := .items}}{{$x.MarshalJSON}}", "{{(index .items 0).String}}", "{{spend_work 1}}", "{{range .items}}{{with .a}}{{.String}}{{end}}{{end}}"} {
 		if _, message, _ := preview.Compile(text); !strings.Contains(message, "can't be used in a preview") {

@@ -60,7 +60,7 @@ func (d *Document) resolve(n ast.Node, hops int) ast.Node {
 }
 
 // merge adds the entries that << refers to. If a key occurs several times, the mapping's own entry takes precedence
-// over merged entries. Of two merged entries, the entry of the earlier source takes precedence.
+// over merged entries. If two merged entries have the same key, the entry of the earlier source takes precedence.
 func (v Value) merge(own []*ast.MappingValueNode, out []Entry) []Entry {
 	for _, pair := range own {
 		if !pair.Key.IsMergeKey() {

@@ -30,7 +30,7 @@ func Parse(name string, data []byte) (d *Document, root Value, ok bool) {
 func (d *Document) Problems() Problems { return d.problems.InOrder() }
 
 // At returns the position at which the value at a path begins. If the file does not have the path, At returns the
-// position of the nearest value that would contain it.
+// position of the nearest value that would contain this path.
 func (d *Document) At(path string) Mark {
 	for path != "" {
 		if m, ok := d.marks[path]; ok {

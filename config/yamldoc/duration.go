@@ -16,7 +16,8 @@ const maxDuration = 365 * 24 * time.Hour
 
 func (v Value) duration() (time.Duration, bool) { return v.DurationOr("") }
 
-// DurationOr reads a duration. If the value is not a duration, DurationOr adds otherwise to the hint.
+// DurationOr reads a duration. If the value is not a duration, DurationOr adds the parameter named otherwise to the
+// hint.
 func (v Value) DurationOr(otherwise string) (time.Duration, bool) {
 	hint := "write a time such as 90s, 30m, 1h30m or 2d" + otherwise
 	if n, ok := v.node.(*ast.IntegerNode); ok {
@@ -41,7 +42,7 @@ func (v Value) DurationOr(otherwise string) (time.Duration, bool) {
 	return 0, false
 }
 
-// ParseDuration reads a duration in Go's syntax, which may start with a number of days.
+// ParseDuration reads a duration in Go's syntax. The text may start with a number of days.
 func ParseDuration(text string) (time.Duration, error) {
 	days, rest, found := strings.Cut(text, "d")
 	if !found {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// excerptWidth is the number of characters that are shown of a long line.
+// excerptWidth is how many characters of a long line are shown.
 const excerptWidth = 100
 
 // Excerpt returns the problem's text, the line of the file that the problem is about, and a mark below the exact

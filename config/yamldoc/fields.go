@@ -17,8 +17,8 @@ func (f Fields) Has(key string) bool {
 	return ok
 }
 
-// Readable reports whether all values could be parsed. A value that could not be parsed may have swallowed the keys
-// after it.
+// Readable reports whether all values could be parsed. If a value could not be parsed, the keys after the value may
+// be missing.
 func (f Fields) Readable() bool {
 	for _, v := range f {
 		if v.node == nil {
@@ -41,7 +41,7 @@ func (f Fields) Flag(key string, to *bool) bool {
 	return ok
 }
 
-// Count reads a whole number from 1 to most.
+// Count reads a whole number from 1 to the given maximum.
 func (f Fields) Count(key string, to *int, most int) bool {
 	v, ok := f[key]
 	if !ok {
@@ -67,7 +67,7 @@ func (f Fields) Duration(key string, to *time.Duration) bool {
 	return ok
 }
 
-// Within reads a time of at most longest.
+// Within reads a time that is at most as long as the given maximum.
 func (f Fields) Within(key string, to *time.Duration, longest time.Duration) {
 	if v, ok := f[key]; ok && f.Duration(key, to) && *to > longest {
 		v.Wrong(v.Shown()+" is too long: the longest is "+FormatDuration(longest), "write a time such as 10s or 2m")
@@ -100,7 +100,7 @@ func (f Fields) Choice(key string, words []string) (string, bool) {
 	return text, true
 }
 
-// Fields reads a mapping with fixed keys and reports the unknown ones. At the top of the file, keys that begin with x-
+// Fields reads a mapping with fixed keys and reports unknown keys. At the top of the file, keys that begin with x-
 // are ignored, because they hold anchors.
 func (v Value) Fields(known ...string) Fields {
 	out := Fields{}

@@ -11,7 +11,8 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// JSON writes a value as JSON of at most so many bytes. Numbers keep the digits they are written with.
+// JSON writes a value as JSON. The parameter named most limits the length of the JSON, in bytes. Numbers keep the
+// digits with which they are written.
 func (v Value) JSON(most int) json.RawMessage {
 	w := jsonWriter{of: v, most: most}
 	w.write(v, 0)
@@ -38,7 +39,7 @@ func (v Value) ScalarJSON() json.RawMessage {
 	return nil
 }
 
-// exponent matches a JSON number that the YAML parser treats as text, although it is not in quotes.
+// exponent matches a JSON number that the YAML parser treats as text, although the number is not in quotes.
 var exponent = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?[eE][+-]?[0-9]+$`)
 
 // maxJSONDepth limits nesting. maxJSONDepth is higher than the limit for a call's arguments. So a fixture can test that
@@ -46,7 +47,7 @@ var exponent = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?[eE][+-]?[0-9]+$
 const maxJSONDepth = 50
 
 // jsonWriter writes YAML as JSON. jsonWriter limits depth and length. Without the limits, aliases could make a value
-// that contains itself. They could also make a large value from a small file.
+// that contains itself. Aliases could also make a large value from a small file.
 type jsonWriter struct {
 	of   Value // the whole, for problems
 	most int   // bytes

@@ -11,7 +11,7 @@ func (v Value) Empty() bool {
 	return null
 }
 
-// Kind names the kind of value in a problem, such as "a list".
+// Kind returns the name of the value's kind for use in a problem, such as "a list".
 func (v Value) Kind() string { return kindOf(v.node) }
 
 func kindOf(n ast.Node) string {

@@ -18,8 +18,8 @@ func (e Entry) Wrong(message, hint string) {
 	e.Value.doc.wrongAt(e.at, e.Value.Path+": "+message, hint)
 }
 
-// Entries reads a mapping, in the order of the file. what describes the keys in a hint. If a key occurs twice, this is
-// reported, and the second value is left out.
+// Entries reads a mapping, in the order of the file. The parameter named what describes the keys in a hint. If a key
+// occurs twice, Entries reports a problem and leaves out the second value.
 func (v Value) Entries(what string) []Entry {
 	var own []*ast.MappingValueNode
 	switch n := v.node.(type) {
@@ -72,7 +72,7 @@ func (v Value) key(pair *ast.MappingValueNode) (string, bool) {
 	return "", false
 }
 
-// List reads a list. like is an example for hints. A value that is not a list is reported.
+// List reads a list. The parameter named like is an example for hints. A value that is not a list is reported.
 func (v Value) List(like string) ([]Value, bool) {
 	switch n := v.node.(type) {
 	case nil:
@@ -91,7 +91,8 @@ func (v Value) List(like string) ([]Value, bool) {
 	return nil, false
 }
 
-// Texts reads a list of texts. For hints, like is an example of the list, and item is an example of one item.
+// Texts reads a list of texts. For hints, the parameter named like is an example of the list, and the parameter named
+// item is an example of one item.
 func (v Value) Texts(like, item string) []string {
 	items, _ := v.List(like)
 	var out []string

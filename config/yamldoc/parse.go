@@ -44,14 +44,15 @@ func (d *Document) read(data []byte) (Value, bool) {
 	return d.root(tree)
 }
 
-// parseTokens runs the parser. The parser panics on some malformed files; such a panic becomes an error.
+// parseTokens runs the parser. The parser panics on some malformed files. parseTokens converts such a panic to an
+// error.
 func parseTokens(tokens token.Tokens) (tree *ast.File, err error) {
 	defer func() {
 		if recover() != nil {
 			tree, err = nil, errUnreadable
 		}
 	}()
-	return parser.Parse(tokens, 0, parser.AllowDuplicateMapKey()) // Entries reports duplicate keys, with the place of the first
+	return parser.Parse(tokens, 0, parser.AllowDuplicateMapKey()) // Entries reports duplicate keys
 }
 
 // readable reports whether the bytes are text. If the bytes are not text, readable adds a problem at the first invalid

@@ -12,7 +12,7 @@ import (
 // Severity is the severity of a problem.
 type Severity int
 
-// The severities. The zero value is the more severe one.
+// The severities. The zero value, Error, is more severe than Warning.
 const (
 	Error   Severity = iota
 	Warning          // the policy works as written, but the author probably meant something else
@@ -101,7 +101,8 @@ func (ps Problems) of(s Severity) Problems {
 	return out
 }
 
-// Err returns the problems as an error if one of them is of severity Error, and nil otherwise.
+// Err returns the problems as an error if one of them is of severity Error. If there is no such problem, Err returns
+// nil.
 func (ps Problems) Err() error {
 	if len(ps.Errors()) == 0 {
 		return nil

@@ -19,7 +19,8 @@ func DidYouMean(written string, candidates []string) string {
 	return fmt.Sprintf("did you mean %s?", best)
 }
 
-// FoldName removes the differences between names that people confuse: it makes letters lower-case, and replaces - by _.
+// FoldName removes the differences between names that people confuse. FoldName makes letters lower-case, and replaces
+// - by _.
 func FoldName(s string) string { return strings.ToLower(strings.ReplaceAll(s, "-", "_")) }
 
 // EditDistance returns how many letters must be changed, added, removed or swapped with a neighbour to turn a into b.

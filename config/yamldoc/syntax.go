@@ -25,7 +25,7 @@ func (d *Document) syntax(err error) {
 	d.wrongAt(m, message, hint)
 }
 
-// tabs reports every line that is indented by a tab. YAML does not allow tabs, and an editor does not show them.
+// tabs reports every line that is indented by a tab. YAML does not allow tabs, and an editor does not show tabs.
 func (d *Document) tabs() bool {
 	found := false
 	for i, line := range d.lines {
@@ -80,7 +80,7 @@ func (d *Document) begin(m Mark) Mark {
 	return m
 }
 
-// rest returns the line from a position on.
+// rest returns the part of the line that begins at a position.
 func (d *Document) rest(m Mark) string {
 	if m.line > len(d.lines) {
 		return ""
@@ -95,8 +95,8 @@ func (d *Document) upTo(m Mark) string {
 	return strings.TrimSuffix(line, d.rest(m))
 }
 
-// unclosed returns the hint about a bracket that is not closed. The hint is about [#support], for example, where the #
-// makes the rest of the line a comment.
+// unclosed returns the hint about a bracket that is not closed. For example, in [#support], the # makes the rest of
+// the line a comment.
 func unclosed(rest, close string) string {
 	if i := strings.IndexByte(rest, '#'); i > 0 && strings.ContainsRune("[{, ", rune(rest[i-1])) {
 		return `# begins a comment in YAML: put the name in quotes, such as "#support"`

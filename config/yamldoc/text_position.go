@@ -11,7 +11,7 @@ import (
 // end.
 type TextMarks []Mark
 
-// At returns the position in the file of a line (from 1) and column (from 0) of the text.
+// At converts a line (from 1) and a column (from 0) of the text to a position in the file.
 func (p TextMarks) At(text string, line, column int) Mark {
 	lines := strings.SplitAfter(text, "\n")
 	for _, before := range lines[:min(max(line-1, 0), len(lines))] {
@@ -23,8 +23,9 @@ func (p TextMarks) At(text string, line, column int) Mark {
 // Offset returns the position in the file of a character. Characters are counted from 0.
 func (p TextMarks) Offset(n int) Mark { return p[min(max(n, 0), len(p)-1)] }
 
-// TextMarks follows the value's text through the file, including quotation marks, escapes and line breaks. For any
-// other notation, TextMarks gives every character the position at which the text begins.
+// TextMarks finds the position in the file of each character of the value's text, even if the text has quotation
+// marks, escapes or line breaks. If the text uses another notation, each character gets the position at which the
+// text begins.
 func (v Value) TextMarks(text string) TextMarks {
 	whole := v.doc.At(v.Path)
 	f := follower{doc: v.doc, Mark: whole}
@@ -62,8 +63,8 @@ func (f *follower) begin(n ast.Node) {
 	}
 }
 
-// next moves past one character of the text and returns the character's position. A line break in the file is a space
-// or a line break in the text.
+// The method moves past one character of the text and returns the character's position. A line break in the file
+// stands for a space or a line break in the text.
 func (f *follower) next(c rune) (Mark, bool) {
 	here, rest := f.Mark, f.rest()
 	if blanks(rest) == len(rest) {
@@ -91,5 +92,5 @@ func (f *follower) newline() {
 
 func (f *follower) rest() []rune { return []rune(f.doc.rest(f.Mark)) }
 
-// blanks counts the blanks that a line begins with.
+// blanks counts the blanks at the beginning of a line.
 func blanks(line []rune) int { return len(line) - len([]rune(strings.TrimLeft(string(line), " \t"))) }

@@ -29,7 +29,7 @@ func (v Value) Wrong(message, hint string) {
 	v.doc.problems = append(v.doc.problems, v.doc.Problem(Error, v.Path, message, hint))
 }
 
-// Wrongf is like Wrong, with a formatted message.
+// Wrongf is like Wrong, but formats the message.
 func (v Value) Wrongf(hint, format string, args ...any) { v.Wrong(fmt.Sprintf(format, args...), hint) }
 
 // WrongAt adds an error about a part of the value to the document.
@@ -43,7 +43,7 @@ func (v Value) ProblemAt(m Mark, s Severity, message, hint string) Problem {
 // WrongStart reports a problem at the beginning of the file.
 func (v Value) WrongStart(message, hint string) { v.doc.wrongAt(Mark{1, 1}, message, hint) }
 
-// Below returns a value without content at a path below this value. Problems can be reported there.
+// Below returns a value without content at a path below this value. Problems can be reported at this path.
 func (v Value) Below(path string) Value { return Value{doc: v.doc, Path: join(v.Path, path)} }
 
 // ProblemCount returns how many problems have been found in the document so far.
@@ -55,7 +55,7 @@ func (v Value) File() string { return v.doc.name }
 // Line returns the line on which the value begins.
 func (v Value) Line() int { return v.doc.At(v.Path).line }
 
-// Text reads a text that may not be empty. like is an example for hints.
+// Text reads a text that may not be empty. The parameter named like is an example for hints.
 func (v Value) Text(like string) (string, bool) {
 	hint := "write " + like
 	switch n := v.node.(type) {
@@ -82,7 +82,7 @@ func (v Value) filled(text, hint string) (string, bool) {
 	return text, text != ""
 }
 
-// Free reads any text. If the value is a number, the hint is to put it in quotes.
+// Free reads any text. If the value is a number, the hint is to put the number in quotes.
 func (v Value) Free(like string) (string, bool) {
 	switch n := v.node.(type) {
 	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode:
@@ -118,7 +118,7 @@ func (v Value) Flag() (on, ok bool) {
 	return false, false
 }
 
-// Whole reads a whole number from least to most.
+// Whole reads a whole number between the given minimum and maximum.
 func (v Value) Whole(least, most int) (int, bool) {
 	hint := fmt.Sprintf("write a whole number from %d to %d", least, most)
 	var n int

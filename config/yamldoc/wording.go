@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Quote quotes a text from the file in a problem. A long text is cut, and invisible characters are escaped.
+// Quote quotes a text of the file for use in a problem. A long text is cut, and invisible characters are escaped.
 func Quote(s string) string {
 	if r := []rune(s); len(r) > 60 {
 		s = string(r[:60]) + "…"

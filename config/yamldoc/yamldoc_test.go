@@ -31,7 +31,8 @@ func TestProblemsHavePlaces(t *testing.T) {
 	}
 }
 
-// TestTextMarks checks that each character of a text is found in the file, through escapes and line breaks.
+// TestTextMarks checks that the position of each character of a text is found, even if the text has escapes and line
+// breaks.
 func TestTextMarks(t *testing.T) {
 	for text, want := range map[string]string{
 		"when: abc":                "1:9",

@@ -33,7 +33,7 @@ func engine(t *testing.T) *promql.Engine {
 	return promqltest.NewTestEngine(t, false, 5*time.Minute, 1_000_000)
 }
 
-// firing returns the alerts that fire after some minutes, with their summaries.
+// firing returns the alerts that fire within the given number of minutes, with their summaries.
 func firing(t *testing.T, series string, minutes int) map[string][]string {
 	t.Helper()
 	db := promqltest.LoadedStorage(t, "load 1m\n"+series)
@@ -64,15 +64,15 @@ func firing(t *testing.T, series string, minutes int) map[string][]string {
 	return out
 }
 
-// present keeps CountersignAbsent quiet.
+// present is a series that keeps the alert CountersignAbsent from firing.
 const present = "  countersign_build_info 1x3000\n"
 
-// For each alert, cases has two kinds of series: with the first, the alert fires after some minutes and not before.
-// With the second, it does not fire. Series begin at the time 0.
+// cases has two sets of series for each alert. With the series in fires, the alert fires at the minute in the field
+// after, and not a minute earlier. With the series in quiet, the alert does not fire. All series begin at the time 0.
 var cases = map[string]struct {
 	fires, quiet string
 	after        int
-	summary      string // a part of it, to see that the labels are there
+	summary      string // part of the summary, which shows that the labels are filled in
 }{
 	"CountersignAbsent":         {fires: "  other 1x100\n", after: 3, quiet: present},
 	"CountersignPeopleWaitLong": {fires: `  countersign_requests_pending_since_timestamp_seconds{role="lead",risk="high"} 0x100`, after: 61, quiet: `  countersign_requests_pending_since_timestamp_seconds{role="lead",risk="high"} 0+60x100`, summary: "risk high has waited for lead"},
@@ -121,7 +121,7 @@ var cases = map[string]struct {
 	"CountersignPolicyFileDiffers": {fires: `  countersign_policy_file_differs{file="pins"} 1x100`, after: 15, quiet: `  countersign_policy_file_differs{file="pins"} 1x9 0x90`, summary: "pins file"},
 }
 
-// TestAlerts lets each alert fire, at the right time and alone, and stay quiet.
+// TestAlerts checks that each alert fires at the right time, and that the quiet series do not fire the alert.
 func TestAlerts(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -148,8 +148,8 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// TestRunbook checks that each alert has a case above and an entry in the runbook, and that each entry belongs to an
-// alert. The queries may use only metrics of the bot.
+// TestRunbook checks that each alert is in cases and has an entry in the runbook. Each entry of the runbook must belong
+// to an alert. The queries may use only metrics of the bot.
 func TestRunbook(t *testing.T) {
 	groups, errs := rulefmt.ParseFile(alertsFile, false, model.UTF8Validation, language, slog.New(slog.DiscardHandler))
 	if len(errs) > 0 {
@@ -181,7 +181,8 @@ func TestRunbook(t *testing.T) {
 	}
 }
 
-// sample returns the bot's metrics, as series. TestSampleOfMetrics of cmd/countersign keeps the file up to date.
+// sample returns the bot's metrics, as series. TestSampleOfMetrics of cmd/countersign keeps testdata/metrics.txt up to
+// date.
 func sample(t *testing.T) []labels.Labels {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", "metrics.txt"))
@@ -223,7 +224,7 @@ func known(t *testing.T, what, query string) {
 	}
 }
 
-// stored loads the sample, with values that rise.
+// stored returns a storage with the series of the sample. The values of the series rise with time.
 func stored(t *testing.T) storage.Storage {
 	var load bytes.Buffer
 	load.WriteString("load 15s\n")

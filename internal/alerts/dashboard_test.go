@@ -16,14 +16,15 @@ const dashboardFile = "../../cmd/countersign/deploy/grafana/countersign.json"
 
 var update = flag.Bool("update", false, "write the dashboard")
 
-// panel is one picture: its title, unit and queries. Each query is a query and a legend.
+// panel is one panel of the dashboard. Each element of queries holds a PromQL query and the legend of this query.
 type panel struct {
 	title, about, unit string
 	kind               string // stat or timeseries
 	queries            [][2]string
 }
 
-// rows are the rows of the dashboard. Figures of the store are the same in all replicas, so max combines them.
+// rows are the rows of the dashboard. All replicas report the same figures of the store, so the queries combine these
+// figures with max.
 var rows = []struct {
 	title  string
 	panels []panel
@@ -133,8 +134,8 @@ func TestDashboard(t *testing.T) {
 	}
 }
 
-// TestQueries runs each query of the dashboard against the bot's own metrics. Each query must have a result. Its legend
-// may have only labels of the result.
+// TestQueries runs each query of the dashboard against the bot's own metrics. Each query must have a result. The legend
+// of a query may use only labels of this result.
 func TestQueries(t *testing.T) {
 	db, engine := stored(t), engine(t)
 	n := 0
@@ -163,7 +164,7 @@ func TestQueries(t *testing.T) {
 	}
 }
 
-// legend checks that the result has the labels of a legend.
+// legend checks that the result has the labels that a legend uses.
 func legend(t *testing.T, title, text string, v promql.Vector) {
 	t.Helper()
 	for part := range strings.SplitSeq(text, "{{") {

@@ -1,3 +1,3 @@
-// Package alerts tests the alerts and the dashboard in cmd/countersign/deploy with Prometheus' own engine. It is a
-// separate module, because only this package needs Prometheus.
+// Package alerts tests the alerts and the dashboard in cmd/countersign/deploy with Prometheus' own engine. The package
+// is a separate module, because only this package needs Prometheus.
 package alerts

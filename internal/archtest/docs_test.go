@@ -51,7 +51,7 @@ func readPage(t *testing.T, page string) string {
 	return string(text)
 }
 
-// anchors returns the anchors of a page's headings, as GitHub makes them.
+// anchors returns the anchors that GitHub generates for the headings of a page.
 func anchors(text string) []string {
 	var all []string
 	for _, h := range mdHeading.FindAllStringSubmatch(codeFence.ReplaceAllString(text, ""), -1) {
@@ -62,7 +62,7 @@ func anchors(text string) []string {
 }
 
 // TestLinks checks that every relative link of the documentation leads to an existing file. If a link has an anchor,
-// the file must have a heading for it.
+// the file must have a heading with this anchor.
 func TestLinks(t *testing.T) {
 	links := 0
 	for _, page := range pages(t) {
@@ -125,8 +125,8 @@ func TestLineLength(t *testing.T) {
 	}
 }
 
-// TestNamedTestsExist finds tests that a page names but that do not exist, for example after a rename. Of
-// TestScenarios/NAME, the scenario must exist.
+// TestNamedTestsExist finds tests that a page names but that do not exist, for example after a rename. If a page names
+// TestScenarios/NAME, the scenario NAME must exist.
 func TestNamedTestsExist(t *testing.T) {
 	declared := map[string]bool{}
 	name := regexp.MustCompile(`(?m)^func (Test[A-Z]\w*)\(`)

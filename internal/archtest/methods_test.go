@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// maxMethods is the maximum number of methods of a type, because a reader must be able to remember them.
+// maxMethods is the maximum number of methods of a type, so that a reader can remember all methods.
 const maxMethods = 60
 
 // manyMethods lists the types that may have more methods, each with its own limit and the reason.
@@ -24,8 +24,9 @@ var manyMethods = map[string]struct {
 	"store/storetest.memory":         {80, "implements the contract of the store"},
 }
 
-// TestMethods counts the methods of each type. These are the methods that are declared for the type or, for an
-// interface, the methods that the interface itself lists. Methods of embedded types count only for the embedded types.
+// TestMethods counts the methods of each type. For a concrete type, the test counts the methods that are declared for
+// the type. For an interface, the test counts the methods in the interface itself. Methods of embedded types count only
+// for the embedded types.
 func TestMethods(t *testing.T) {
 	methods := map[string]int{}
 	for _, s := range read(t) {

@@ -16,8 +16,8 @@ type source struct {
 	imports []string
 }
 
-// layers maps each package to its height, which also applies to the packages below it. A package may import only
-// packages with a lower height.
+// layers maps each package to its height. Packages in subdirectories that are not listed have the same height. A
+// package may import only packages with a lower height.
 var layers = map[string]int{
 	"approvers":                   0,
 	"agent/egress":                5, // low, because config uses it to parse the policy key allow
@@ -48,8 +48,8 @@ var layers = map[string]int{
 	"cmd":                         40,
 }
 
-// edges lists third-party modules whose types stay in one package. The field tests names more packages whose tests may
-// import the module.
+// edges lists third-party modules whose types stay in one package. The field tests names additional packages whose
+// tests may import the module.
 var edges = []struct {
 	module string
 	at     string
@@ -83,7 +83,7 @@ var edges = []struct {
 	{module: "github.com/modelcontextprotocol/go-sdk", at: "agent/mcp", also: "agent/gateway/mcpserver internal/demo/shop", tests: []string{"agent", "cmd"}},
 }
 
-// check lists all violations.
+// check returns all violations of the rules for imports.
 func check(sources []source) []string {
 	var broken []string
 	for _, s := range sources {
@@ -108,7 +108,7 @@ func (s source) fault(imported string) string {
 	}
 	switch {
 	case within(s.pkg, "bot") && within(target, "agent"), within(s.pkg, "agent") && within(target, "bot"):
-		return "bot and agent never import each other" // nor do their tests
+		return "bot and agent never import each other" // this also applies to their tests
 	case s.test || target == s.pkg:
 		return ""
 	case within(s.pkg, "bot/transport") && target != "store":
@@ -155,8 +155,9 @@ func (s source) foreignFault(imported string) string {
 	return ""
 }
 
-// pureImports lists the packages that approvers may import. From io, approvers may use only errors and readers that a
-// caller passes in; from time, only values. forbidden lists the names that approvers may not use.
+// pureImports lists the packages that approvers may import. Package approvers uses io only for its errors, and for
+// readers that a caller passes in. Package approvers uses time only for values. forbidden lists the names that
+// approvers may not use.
 var pureImports = []string{
 	"bytes", "cmp", "crypto/ed25519", "crypto/sha256", "encoding/base64", "encoding/binary", "encoding/hex", "encoding/json", "errors", "fmt", "hash", "io",
 	"maps", "math", "math/big", "regexp", "slices", "strconv", "strings", "time", "unicode", "unicode/utf8", "github.com/go-json-experiment/json/jsontext",
@@ -171,7 +172,7 @@ func isBackend(pkg string) bool {
 	return within(pkg, "store") && pkg != "store" && !within(pkg, "store/storetest") && !within(pkg, "store/jobs") && !within(pkg, "store/record")
 }
 
-// layerOf returns the layer of a package. This is the layer of the longest listed prefix.
+// layerOf returns the layer of a package: the height of the longest prefix of its path that layers lists.
 func layerOf(pkg string) (int, bool) {
 	if f := family(pkg); f != "" {
 		return layers[f], true

@@ -88,7 +88,7 @@ func render(t *testing.T, given map[string]any) (map[string]string, error) {
 }
 
 // TestGolden renders the chart with different settings. Each manifest must fit the schema of the Kubernetes API: it has
-// no unknown field, and no value of a wrong type.
+// no unknown field, and all values have the right type.
 func TestGolden(t *testing.T) {
 	types := applyconfigurations.NewTypeConverter(scheme.Scheme)
 	for name, given := range settings {
@@ -104,7 +104,7 @@ func TestGolden(t *testing.T) {
 					if err := yaml.UnmarshalStrict([]byte(doc), &object.Object); err != nil {
 						t.Fatalf("%s: %v\n%s", file, err, doc)
 					}
-					if object.GetKind() != "ServiceMonitor" { // not of Kubernetes itself
+					if object.GetKind() != "ServiceMonitor" { // a custom resource, so the schema of the Kubernetes API does not have it
 						if _, err := types.ObjectToTyped(object); err != nil {
 							t.Errorf("%s %s does not fit the schema: %v", file, object.GetKind(), err)
 						}
@@ -133,7 +133,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestSchemaSees checks that the schema refuses a field that Kubernetes does not know.
+// TestSchemaSees checks that the schema rejects a field that is not part of the Kubernetes API.
 func TestSchemaSees(t *testing.T) {
 	types := applyconfigurations.NewTypeConverter(scheme.Scheme)
 	for doc, ok := range map[string]bool{
@@ -152,7 +152,7 @@ func TestSchemaSees(t *testing.T) {
 	}
 }
 
-// Wrong settings are refused before anything is installed. The error names the place of the mistake.
+// The chart refuses wrong settings before Helm changes the cluster. The error names the wrong setting.
 func TestWrongValues(t *testing.T) {
 	for name, c := range map[string]struct {
 		given map[string]any

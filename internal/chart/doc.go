@@ -1,3 +1,3 @@
-// Package chart tests the Helm chart in cmd/countersign/deploy/helm; it consists of tests only. The directory is a
-// separate module, because Helm and Kubernetes bring hundreds of packages.
+// Package chart tests the Helm chart in cmd/countersign/deploy/helm. The package consists of tests only. The package is
+// a separate module, because Helm and Kubernetes need hundreds of packages.
 package chart

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// All clients are served, even if there are three times more clients than simultaneous tasks.
+// All clients are served, even if there are three times as many clients as simultaneous tasks.
 func TestManyClients(t *testing.T) {
 	path := socketPath(t)
 	serving(t, path, echo)
@@ -81,8 +81,8 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// A client that sends invalid data, too much data or another protocol gets an error or is disconnected. No task runs
-// for such a client. Other clients are still served.
+// A client that sends invalid data, too much data or another protocol gets an error or is disconnected. The server runs
+// no task for such a client, and continues to serve other clients.
 func TestBadClients(t *testing.T) {
 	path := socketPath(t)
 	serving(t, path, func(ctx context.Context, uid int, c Call) *Failure {
@@ -161,8 +161,8 @@ func TestBadServers(t *testing.T) {
 	}
 }
 
-// Clients that connect and send nothing delay no other client. Even with many such clients, a command is served
-// immediately. The connections that have been silent for longest are dropped.
+// Clients that connect and send nothing do not delay other clients. Even with many silent clients, the server runs a
+// command immediately. The server drops the connections that have been silent for longest.
 func TestIdleClients(t *testing.T) {
 	const idle = 2000
 	path := socketPath(t)

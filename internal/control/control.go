@@ -1,13 +1,14 @@
 // Package control lets a command run tasks in another process, over a Unix socket.
 //
 //   - The server serves only root and the user that runs the server. The socket is created with mode 0600, and the
-//     server asks the kernel which user connected. The client also asks the kernel which user answers. The client sends
-//     no data to a user that it does not trust.
-//   - If no process listens on a socket, the socket is replaced. A socket in use is never replaced.
-//   - A task's output is streamed, followed by its outcome. If the connection ends without an outcome, the client gets
-//     ErrLost. In that case, nobody knows whether the task was done.
+//     server asks the kernel which user connected. The client also asks the kernel which user runs the server. The
+//     client sends no data to a user that it does not trust.
+//   - A new server replaces a socket on which no process listens. A server never replaces a socket in use.
+//   - The server streams a task's output, and then sends its outcome. If the connection ends without an outcome, the
+//     client gets ErrLost. In this case, the client can't find out whether the task is done.
 //   - When the client disconnects, the task's context ends.
-//   - A client that sends nothing, too much, or invalid data is disconnected, and does not delay other clients.
+//   - A client is disconnected if it sends nothing, too much data, or invalid data. A client of this kind does not
+//     delay other clients.
 //
 // The protocol is HTTP. The task's name is in the path, its options are in a header, and its input is in the body. The
 // body of the answer is a sequence of frames (see frame.go).
@@ -20,7 +21,7 @@ import (
 	"time"
 )
 
-// Errors of a client.
+// The errors that a client returns.
 var (
 	// ErrNobody means that no process listens on the socket.
 	ErrNobody = errors.New("control: nobody listens")
@@ -34,7 +35,7 @@ var (
 	ErrForeign = errors.New("control: another program listens")
 )
 
-// Errors of a socket.
+// The errors that Listen returns.
 var (
 	// ErrLive means that another process already listens on the socket.
 	ErrLive = errors.New("control: somebody listens already")
@@ -49,8 +50,8 @@ type Call struct {
 	Task    string
 	Options json.RawMessage
 	Store   string    // path of the store that the client expects
-	Version string    // of the client
-	In      io.Reader // nil: none
+	Version string    // version of the client
+	In      io.Reader // the task's input; nil: no input
 	Out     io.Writer
 	Hurry   func(time.Duration) // set by the server: limits the time that the client has to take each piece of output
 }

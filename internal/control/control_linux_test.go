@@ -51,7 +51,7 @@ func socketPath(t *testing.T) string {
 	return filepath.Join(dir, "s")
 }
 
-// serving starts a server at a socket, which runs until the test ends.
+// serving starts a server at a socket. The server runs until the test ends.
 func serving(t *testing.T, path string, do func(context.Context, int, Call) *Failure) *http.Server {
 	t.Helper()
 	l, err := Listen(path)
@@ -97,7 +97,7 @@ func TestTask(t *testing.T) {
 	}
 }
 
-// The outcome, with a code and a text of any length, follows the output.
+// The client gets the output, and then the outcome with its code and a text of any length.
 func TestFailure(t *testing.T) {
 	path := socketPath(t)
 	long := strings.Repeat("line\n", 10_000)
@@ -113,8 +113,8 @@ func TestFailure(t *testing.T) {
 	}
 }
 
-// Only the owner can access the socket, from the moment it is created. The protection does not depend on the process's
-// umask.
+// Only the owner can access the socket, from the moment of its creation. The protection does not depend on the
+// process's umask.
 func TestMode(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0))
 	path := socketPath(t)
@@ -168,8 +168,8 @@ func TestDeadSocketIsReplaced(t *testing.T) {
 	}
 }
 
-// If many processes try to replace a dead socket, exactly one of them listens afterwards. No other process removes its
-// socket.
+// If many processes try to replace a dead socket, exactly one process listens afterwards. The other processes do not
+// remove the socket of that process.
 func TestOneListens(t *testing.T) {
 	path := socketPath(t)
 	for range 20 {
@@ -258,8 +258,8 @@ func TestPathsThatAreNone(t *testing.T) {
 	l.Close()
 }
 
-// Another user can't connect. If the socket is writable for everybody, the server rejects another user, and the log
-// names that user.
+// Another user can't connect. Even if the socket's mode lets every user connect, the server rejects another user, and
+// the log names that user.
 func TestOtherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can be somebody else")
@@ -324,7 +324,7 @@ func TestImpostor(t *testing.T) {
 	// The kernel records the listening user when listen is called.
 	heard := make(chan error)
 	go func() {
-		// From here on, this thread runs as another user. The thread ends together with its goroutine.
+		// After this call, the thread runs as another user. The thread ends together with its goroutine.
 		runtime.LockOSThread()
 		if _, _, errno := syscall.RawSyscall(syscall.SYS_SETRESUID, 65534, 65534, 65534); errno != 0 {
 			heard <- errno

@@ -41,8 +41,8 @@ func Listen(path string) (*Listener, error) {
 	if err := removeDead(path); err != nil {
 		return nil, err
 	}
-	// bind creates the file with the mode of the socket. So other users can't connect at any time, and the process's
-	// umask need not change.
+	// bind creates the file with the mode of the socket. Therefore other users can't connect at any time, and the
+	// process can keep its umask.
 	conf := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) (err error) {
 		return errors.Join(c.Control(func(fd uintptr) { err = unix.Fchmod(int(fd), 0o600) }), err)
 	}}
@@ -64,10 +64,10 @@ func Listen(path string) (*Listener, error) {
 	return out, nil
 }
 
-// checkPath checks two things: the length of the path, and that other users can't replace files in the directory.
-// Otherwise they could put their own socket at the path. checkPath makes the directory if its parent exists. In
-// Kubernetes, everybody can write to a volume of a pod. So the socket needs a directory inside the volume, and serve
-// makes it.
+// checkPath checks that the path is short enough, and that other users can't replace files in the directory. If other
+// users could replace files, they could put their own socket at the path. If the directory does not exist but its
+// parent does, checkPath makes the directory. In Kubernetes, every user can write to a volume of a pod, so the socket
+// needs its own directory inside the volume.
 func checkPath(path string) error {
 	if len(path) > maxPath {
 		return fmt.Errorf("%w: %s is %d bytes long, and a Unix socket's path may have %d; choose a shorter one", ErrPath, path, len(path), maxPath)
@@ -93,8 +93,8 @@ func checkPath(path string) error {
 // lockWait is how long to wait while another process opens or closes a socket in the same directory.
 const lockWait = 2 * time.Second
 
-// lockDir locks the directory against other processes that open or close a socket in it. Without the lock, two
-// processes could find the same dead socket, and one process could remove the other's new socket.
+// lockDir locks the directory against other processes that open or close a socket in the directory. Without the lock,
+// two processes could find the same dead socket. One of them could then remove the new socket of the other process.
 func lockDir(dir string) (unlock func(), err error) {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -156,8 +156,8 @@ func (l *Listener) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// idlest returns the oldest connection that has sent nothing. If all connections have sent data, the function returns
-// the oldest connection.
+// idlest returns the oldest connection that has sent no data. If all connections have sent data, idlest returns the
+// oldest connection.
 func (l *Listener) idlest() *conn {
 	for e := l.waiting.Front(); e != nil; e = e.Next() {
 		if c := e.Value.(*conn); c.silent() {
@@ -183,7 +183,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// silent reports whether the other end has sent nothing, not even bytes that are not read yet.
+// silent reports whether the other end has sent no data. Data that has arrived but is not read yet also counts.
 func (c *conn) silent() bool {
 	if c.spoke.Load() {
 		return false
@@ -197,7 +197,7 @@ func (c *conn) silent() bool {
 	return failed != nil || err != nil || unread == 0
 }
 
-// asked records that a request has arrived on the connection, so that Accept does not close it.
+// asked records that a request has arrived on the connection, so that Accept does not close the connection.
 func (c *conn) asked() {
 	c.l.mu.Lock()
 	defer c.l.mu.Unlock()

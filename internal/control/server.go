@@ -129,8 +129,8 @@ func (s *steady) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// patient reads from a client as long as the client keeps sending. Between two reads, no deadline is set. If a deadline
-// passed at that point, the client would seem to have disconnected.
+// patient reads from a client as long as the client keeps sending. Between two reads, no deadline is set, because a
+// deadline that passes between reads looks like a disconnected client.
 type patient struct {
 	r  io.Reader
 	rc *http.ResponseController

@@ -4,7 +4,7 @@ package mutants
 
 func use(run string) campaign { return campaign{pkg: "./cmd/countersign", run: run} }
 
-// refusalMutants break the code that handles refusals of Slack, and the code that reads the messages that the bot
+// refusalMutants break the code that handles refusals by Slack, and the code that reads the messages that the bot
 // missed.
 var refusalMutants = []mutant{
 	{

@@ -16,8 +16,7 @@ import (
 	"time"
 )
 
-// The mutants are built only without the race detector, because a second run with the race detector would show nothing
-// new.
+// The mutants are built only without the race detector, because the race detector would find nothing more.
 
 // mutant is one way to break the product.
 type mutant struct {
@@ -41,9 +40,8 @@ func (c campaign) String() string {
 	return strings.Join(append(slices.Clone(c.env), fmt.Sprintf("go test %s -run '%s'", c.pkg, c.run)), " ")
 }
 
-// TestMutants runs the campaigns on each broken variant, and prints which campaign noticed the fault.
-// COUNTERSIGN_MUTANTS selects the variants. Its value is first (the five most important variants), all, or a variant's
-// name.
+// TestMutants runs the campaigns on each mutant, and prints which campaign noticed the fault. COUNTERSIGN_MUTANTS
+// selects the mutants. Its value is first (the five most important mutants), all, or a mutant's name.
 func TestMutants(t *testing.T) {
 	which := os.Getenv("COUNTERSIGN_MUTANTS")
 	if which == "" {
@@ -71,14 +69,14 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// TestMutantsFit makes sure that each variant can still be made from the current code.
+// TestMutantsFit checks that each mutant can be made from the current code.
 func TestMutantsFit(t *testing.T) {
 	for _, m := range mutants {
 		t.Run(m.name, func(t *testing.T) { m.overlay(t) })
 	}
 }
 
-// noticed returns which campaign noticed the mutant, and which of its tests failed.
+// noticed returns the campaign that noticed the mutant, and the names of the tests that failed.
 func (m mutant) noticed(t *testing.T) (by campaign, failed string) {
 	t.Helper()
 	overlay := m.overlay(t)
@@ -89,7 +87,7 @@ func (m mutant) noticed(t *testing.T) (by campaign, failed string) {
 		}
 		cmd := exec.CommandContext(t.Context(), "go", args...)
 		cmd.Dir = top
-		cmd.Env = append(append(plainEnv(), "TMPDIR="+t.TempDir()), c.env...) // a temporary directory, because a test that never ends is killed and leaves its files behind
+		cmd.Env = append(append(plainEnv(), "TMPDIR="+t.TempDir()), c.env...) // a separate temporary directory, because a test that never ends is killed and leaves its files behind
 		out, err := cmd.CombinedOutput()
 		var exit *exec.ExitError
 		switch {

@@ -1,6 +1,6 @@
-// Package redact removes tokens, keys and passwords from a text before the text is written: to the log, to a stored or
-// displayed error, or to a process's last output. The errors of libraries quote input, such as a form, an address or a
-// header. Therefore all text passes through this package last.
+// Package redact removes tokens, keys and passwords from texts before they are written: log lines, stored or displayed
+// errors, and the last output of a process. Errors of libraries quote input, such as a form, an address or a header.
+// Therefore all these texts pass through this package last.
 //
 // The package removes secrets that this process registered, and text that has the format of a known kind of secret.
 package redact
@@ -25,7 +25,7 @@ var patterns = []struct {
 	left   string
 }{
 	{regexp.MustCompile(`\b(xox[a-z]|xapp|xwfp)[-.][0-9A-Za-z.-]{4,}`), Removed},            // Slack's tokens
-	{regexp.MustCompile(`(hooks\.slack\.com/)[0-9A-Za-z_/%-]+`), "${1}" + Removed},          // Slack's response URLs: anybody who knows one can post there
+	{regexp.MustCompile(`(hooks\.slack\.com/)[0-9A-Za-z_/%-]+`), "${1}" + Removed},          // Slack's response URLs, which anybody can use to post a message
 	{regexp.MustCompile(`\b(sk|pk|rk)-[0-9A-Za-z_-]{8,}`), Removed},                         // keys of model endpoints
 	{regexp.MustCompile(`\bgh[a-z]_[0-9A-Za-z]{16,}`), Removed},                             //
 	{regexp.MustCompile(`\beyJ[0-9A-Za-z_-]{8,}\.[0-9A-Za-z_-]+\.[0-9A-Za-z_-]*`), Removed}, // JSON web tokens
@@ -57,7 +57,7 @@ var known atomic.Pointer[[]string]
 // shortest is the minimum length of a registered secret, because removing shorter values would remove ordinary words.
 const shortest = 6
 
-// Secrets registers secrets. From then on, the secrets are removed from all text.
+// Secrets registers secrets. All later calls of this package remove the registered secrets.
 func Secrets(values ...string) {
 	for {
 		before := known.Load()
@@ -88,8 +88,8 @@ func Secrets(values ...string) {
 // secretName matches the names of variables that hold secrets.
 var secretName = regexp.MustCompile(`(?i)(TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|(API|ACCESS|PRIVATE|SIGNING)_?KEY|_KEY$|_PAT$)`)
 
-// Environ registers the secrets of an environment in the form of os.Environ: the values of the variables whose names
-// suggest a secret, and the contents of the files that such a variable names if its name ends in _FILE.
+// Environ registers the secrets of an environment in the form of os.Environ. A variable has a secret if its name
+// suggests a secret. The secret is the variable's value or, if the name ends in _FILE, the content of the named file.
 func Environ(environ []string) {
 	for _, line := range environ {
 		name, value, ok := strings.Cut(line, "=")
@@ -140,8 +140,8 @@ func Error(err error) string {
 	return Text(err.Error())
 }
 
-// Writer returns a writer that removes secrets and writes the rest to w. Writer checks each write separately: loggers
-// write one line at a time.
+// Writer returns a writer that removes secrets and writes the rest to w. Writer checks each write separately, because
+// loggers write one line at a time.
 func Writer(w io.Writer) io.Writer { return writer{w} }
 
 type writer struct{ w io.Writer }

@@ -57,7 +57,7 @@ func TestKnownSecrets(t *testing.T) {
 	}
 }
 
-// The content of a file that a variable names is a secret, too.
+// The content of a file that a variable names is also a secret.
 func TestSecretInFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(path, []byte("in-a-file-"+secret+"\n"), 0o600); err != nil {
@@ -70,7 +70,7 @@ func TestSecretInFile(t *testing.T) {
 }
 
 // A logger writes no secrets, whether they are in a message, text, error, group or struct. An example is an error of
-// net/http that quotes an address.
+// net/http that quotes an address with a secret.
 func TestLog(t *testing.T) {
 	var out bytes.Buffer
 	log := slog.New(slog.NewTextHandler(Writer(&out), &slog.HandlerOptions{Level: slog.LevelDebug}))

@@ -14,14 +14,14 @@ import (
 	"unicode/utf16"
 )
 
-// Values holds secrets that are sent to one server. The secrets must not appear in the server's answers, in any textual
-// form. Encodings of a whole text, such as base64, are not recognized.
+// Values holds secrets that are sent to one server. Values finds them in the server's answers in any textual form.
+// Values does not find encodings of a whole text, such as base64.
 type Values struct {
 	written []string         // the longest first
 	escaped []*regexp.Regexp // patterns that also match the values escaped as in JSON and URLs
 }
 
-// NewValues returns Values, and also registers them as secrets for the log.
+// NewValues returns Values, and also registers the values as secrets for the log.
 func NewValues(values []string) Values {
 	Secrets(values...)
 	var out Values
@@ -58,10 +58,10 @@ func (v *Values) add(s string) {
 	}
 }
 
-// maxEscaped is a length in bytes. Longer values are not searched for in escaped form.
+// maxEscaped is the maximum length in bytes of a value that is also searched for in escaped form.
 const maxEscaped = 8 << 10
 
-// percent escapes everything except letters and digits, as some servers do.
+// percent escapes all characters except letters and digits, as some servers do.
 func percent(s string) string {
 	var b strings.Builder
 	for _, c := range []byte(s) {
@@ -77,8 +77,8 @@ func percent(s string) string {
 // controls holds JSON's short escapes for control characters.
 var controls = map[rune]string{'\n': "n", '\r': "r", '\t': "t", '\b': "b", '\f': "f"}
 
-// escapes matches a text in which any characters may be escaped as in JSON, in JSON within a JSON string, or in a
-// URL.
+// escapes matches a text in which any characters may be escaped. The characters may be escaped as in JSON, as in JSON
+// within a JSON string, or as in a URL.
 func escapes(s string) *regexp.Regexp {
 	var b strings.Builder
 	for i, c := range []rune(s) {
@@ -131,8 +131,8 @@ func (v Values) Longest() int {
 	return len(v.written[0])
 }
 
-// secretHeaders lists parts of header names. The values of headers with these parts are secret, even if the policy file
-// contains these values.
+// secretHeaders lists parts of header names. If a header's name contains one of these parts, the header's value is
+// secret, even if the value is in the policy file.
 var secretHeaders = []string{"authorization", "cookie", "token", "secret", "password", "api-key", "apikey", "api_key"}
 
 // Header reports whether a header with this name holds a secret.

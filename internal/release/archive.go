@@ -33,7 +33,7 @@ func (r *release) texts() []entry {
 	}
 }
 
-// archives writes an archive for each platform: .zip for Windows, .tar.gz for the others.
+// archives writes an archive for each platform. Windows gets a .zip, and the other platforms get a .tar.gz.
 func (r *release) archives() error {
 	for _, b := range r.built {
 		all := r.texts()
@@ -110,7 +110,7 @@ func zipped(out io.Writer, folder string, files []entry, at time.Time) error {
 	return zw.Close()
 }
 
-// checksums writes the SHA-256 of each published file, as sha256sum --check reads them.
+// checksums writes the SHA-256 of each published file, in the format that sha256sum --check reads.
 func (r *release) checksums() error {
 	files, err := os.ReadDir(r.out)
 	if err != nil {

@@ -20,8 +20,8 @@ type built struct {
 	files []string // in the order of programs
 }
 
-// build builds the programs. The programs are static, and have no paths of this machine and no tables for a debugger. A
-// panic still shows functions and lines.
+// build builds the programs. The programs are static. The programs contain no paths of this machine and no debug
+// tables, but a panic prints functions and lines.
 func (r *release) build(targets []platform) error {
 	for _, p := range targets {
 		b := built{platform: p}
@@ -59,8 +59,8 @@ func (r *release) own(program int) (string, error) {
 // module is a Go module that is published.
 type module struct{ path, version, sum, dir string }
 
-// readModules reads the lists of modules from the programs, and returns the union of these lists. Some modules are
-// needed only on some platforms.
+// readModules reads the lists of modules from the programs, and returns the union of these lists. The lists differ,
+// because some modules are needed only on some platforms.
 func (r *release) readModules() error {
 	for _, b := range r.built {
 		for _, file := range b.files {
@@ -82,7 +82,7 @@ func (r *release) readModules() error {
 	return nil
 }
 
-// described has the texts for packages that the program itself writes.
+// described has the manual pages and the completions for the packages. The program itself writes these texts.
 type described struct {
 	manual      []string // manual pages
 	completions []string // of bash, zsh and fish
@@ -126,7 +126,7 @@ func (r *release) describe() error {
 	return nil
 }
 
-// askVersion runs the program with version, and compares the printed version with the source.
+// askVersion runs the program with the argument version, and compares the printed version with the source.
 func (r *release) askVersion(file string) error {
 	said, err := command("", file, "version", "--json")
 	if err != nil {

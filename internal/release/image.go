@@ -29,7 +29,7 @@ const (
 )
 
 // image writes the container image for Linux as an OCI layout in a .tar file. podman, docker, skopeo and crane can read
-// such a file. The image has no base image. The image has only the program, Mozilla's root certificates, and the
+// this file. The image has no base image. The image has only the program, Mozilla's root certificates, and the
 // directories that the program needs. The time zones are part of the program.
 func (r *release) image() error {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
@@ -43,8 +43,8 @@ func (r *release) image() error {
 		}
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: img, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: b.arch}}})
 	}
-	// The layout names one image, which is an index of the platforms. Therefore tools choose the platform by
-	// themselves.
+	// The layout names one image, which is an index of the platforms. Therefore tools choose the platform
+	// automatically.
 	named := mutate.AppendManifests(mutate.IndexMediaType(empty.Index, types.OCIImageIndex), mutate.IndexAddendum{
 		Add: index, Descriptor: v1.Descriptor{Annotations: map[string]string{"org.opencontainers.image.ref.name": "countersign:" + strings.TrimPrefix(r.version, "v")}},
 	})
@@ -77,7 +77,7 @@ func (r *release) imageFor(b built) (v1.Image, error) {
 func (r *release) config(b built, img v1.Image) *v1.ConfigFile {
 	c, err := img.ConfigFile()
 	if err != nil {
-		panic(err) // it was made from memory
+		panic(err) // impossible, because the image was made in memory
 	}
 	c = c.DeepCopy()
 	c.OS, c.Architecture, c.Created = "linux", b.arch, v1.Time{Time: r.date}
@@ -152,8 +152,8 @@ func (r *release) root(b built) ([]byte, error) {
 	return out.Bytes(), tw.Close()
 }
 
-// roots returns Mozilla's root certificates as PEM, from the module that Go's authors keep up to date. The function
-// leaves out roots that are trusted only under conditions, because a PEM file can't express such conditions.
+// roots returns Mozilla's root certificates as PEM. The certificates come from a module of the Go project. Some roots
+// are trusted only under conditions. roots leaves them out, because a PEM file can't express conditions.
 func roots() []byte {
 	var out bytes.Buffer
 	for root := range bundle.Roots() {

@@ -20,19 +20,19 @@ type licensed struct {
 	text []byte   // the files, whole
 }
 
-// compatible lists the accepted licences of modules. These licences must be compatible with Countersign's own licence,
-// because the modules are in its programs.
+// compatible lists the accepted licences of modules. An accepted licence must be compatible with Countersign's own
+// licence, because the modules are in Countersign's programs.
 var compatible = []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "CC0-1.0", "ISC", "MIT", "MIT-0", "MPL-2.0", "Unlicense"}
 
-// licenceFile matches the names of files that contain a licence. passedOn matches the names of other files that a
-// licence requires to be passed on.
+// licenceFile matches the names of files that contain a licence. passedOn matches the names of other files that must be
+// distributed together with the code, because a licence requires it.
 var (
 	licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|unlicense)([.-].*)?$`)
 	passedOn    = regexp.MustCompile(`(?i)^(notice|patents)([.-].*)?$`)
 )
 
-// recognised is the smallest percentage of the words of a licence file that must belong to known licences. The rest is
-// copyright lines and headings.
+// recognised is the smallest percentage of the words of a licence file that must belong to known licences. The other
+// words are copyright lines and headings.
 const recognised = 75
 
 // spdx returns the licences that a file contains.
@@ -53,9 +53,9 @@ func spdx(text []byte) ([]string, error) {
 // imageModule has the root certificates in the container image.
 const imageModule = "golang.org/x/crypto/x509roots/fallback"
 
-// readLicences finds the licences of everything that is published from a source tree: of the modules in the programs
-// for all platforms, of the module with the image's root certificates, and of Go's standard library. A module without a
-// known, compatible licence is an error.
+// readLicences finds the licences of all modules that are published from a source tree. The published modules are the
+// modules in the programs, the module with the image's root certificates, and Go's standard library. The modules of all
+// platforms count. A module without a known, compatible licence is an error.
 func readLicences(source string) ([]licensed, error) {
 	dirs := map[module][]string{} // the folders of a module's packages
 	for _, p := range platforms {
@@ -85,7 +85,7 @@ func readLicences(source string) ([]licensed, error) {
 	return all, nil
 }
 
-// linked adds the folders of all packages that the named packages import on a platform.
+// linked adds to dirs the folders of all packages that the named packages import on a platform.
 func linked(source string, p platform, dirs map[module][]string, packages ...string) error {
 	env := []string{"CGO_ENABLED=0", "GOOS=" + p.os, "GOARCH=" + p.arch, "GOFLAGS=", "GOWORK=off"}
 	listed, err := commandWith(source, env, "go", append([]string{"list", "-deps", "-json=Dir,Module"}, packages...)...)
@@ -114,8 +114,8 @@ func linked(source string, p platform, dirs map[module][]string, packages ...str
 	return nil
 }
 
-// licenceOf reads the licence files in the folders of a module's packages and in the folders above, up to the module's.
-// A folder with copied code often has a licence of its own.
+// licenceOf reads the licence files of a module. licenceOf searches the folders of the module's packages, and all
+// folders above them up to the module's root. A folder with copied code often has its own licence.
 func licenceOf(m module, packages []string) (licensed, error) {
 	l := licensed{module: m}
 	folders := []string{m.dir}
@@ -171,7 +171,7 @@ func licenceOf(m module, packages []string) (licensed, error) {
 	return l, nil
 }
 
-// notices is the file with the licences of all modules in the programs.
+// notices returns the path of the file with the licences of all modules in the programs.
 func (r *release) notices() string { return filepath.Join(r.work, "THIRD-PARTY-LICENSES.txt") }
 
 // licences writes the licences of all modules into one file, and adds the modules' hashes.

@@ -82,11 +82,11 @@ func TestLicenceOf(t *testing.T) {
 	}
 }
 
-// listPage is the page with the licences; internal/release is two folders below the root.
+// listPage is the page with the licences. internal/release is two folders below the root.
 const listPage = "../../docs/licences.md"
 
-// TestLicences compares docs/licences.md with the licences of everything that this source tree would publish. -update
-// writes the page.
+// TestLicences compares docs/licences.md with the licences of all modules that this source tree would publish. With
+// -update, the test writes the page.
 func TestLicences(t *testing.T) {
 	root, err := filepath.Abs("../..")
 	if err != nil {

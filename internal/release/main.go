@@ -1,8 +1,8 @@
-// Command release makes all files that are published for one commit: programs, archives, packages, a container image, a
-// software bill of materials, and a list of checksums. The command needs git, Go, and network access for Go modules
-// only. Two runs on the same commit write the same bytes.
+// Command release makes all files that are published for one commit. These files are programs, archives, packages, a
+// container image, a software bill of materials, and a list of checksums. The command needs git, Go, and network access
+// for Go modules only. Two runs on the same commit write the same bytes.
 //
-// The command is a module of its own, so that the product does not depend on the modules that only the release needs.
+// The command is a separate module, so that the product does not depend on the modules that only the release needs.
 //
 //	source.go    the commit that is released, and its version
 //	build.go     the programs, for each platform
@@ -12,7 +12,7 @@
 //	packages.go  .deb and .rpm
 //	image.go     the container image
 //
-// .ci/release runs it.
+// .ci/release runs this command.
 package main
 
 import (
@@ -83,8 +83,8 @@ func run(out, version string, short bool) error {
 // release is the state of a release while it is made.
 type release struct {
 	source
-	out      string // what is published
-	work     string // what is not
+	out      string // the folder for the published files
+	work     string // the folder for all other files
 	built    []built
 	modules  []module // in the programs
 	licensed []licensed

@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// released makes the short form of a release of HEAD, once for all tests.
+// released makes a release of HEAD for linux/amd64 only, once for all tests.
 var released = sync.OnceValues(func() (string, error) {
 	out := filepath.Join(scratch, "first")
 	return out, run(out, "", true)
@@ -68,8 +68,8 @@ func one(t *testing.T, end string) string {
 	return found[0]
 }
 
-// TestReproducible makes the release a second time, from another clone. Every file must have the same bytes. The test
-// also checks the list of checksums.
+// TestReproducible makes the release a second time, from another clone. Each file must have the same bytes in both
+// releases. The test also checks the list of checksums.
 func TestReproducible(t *testing.T) {
 	first, second := published(t), filepath.Join(scratch, "second")
 	if err := run(second, "", true); err != nil {
@@ -130,7 +130,7 @@ func TestBill(t *testing.T) {
 	}
 }
 
-// A version must be a semantic version, and CHANGELOG.md must have an entry for it.
+// A version must be a semantic version, and CHANGELOG.md must have an entry for the version.
 func TestVersion(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "CHANGELOG.md"), []byte("# Changelog\n\n## Unreleased\n\n## 0.1.0 - 2026-11-26\n"), 0o600); err != nil {
@@ -166,11 +166,12 @@ func need(t *testing.T, program string) {
 	t.Skipf("not tried without %s", program)
 }
 
-// mostExposed is the limit for the exposure level that systemd-analyze security finds for the unit, from 0 to 10.
+// mostExposed is the largest allowed exposure level of the unit. systemd-analyze security computes the exposure level,
+// from 0 to 10.
 const mostExposed = 1.5
 
-// TestUnit lets systemd-analyze examine the unit in the unpacked package. The test adds the parts of a system that the
-// unit needs.
+// TestUnit runs systemd-analyze on the unit in the unpacked package. The test adds the parts of a system that the unit
+// needs.
 func TestUnit(t *testing.T) {
 	need(t, "systemd-analyze")
 	root := unpackDeb(t)
@@ -340,8 +341,8 @@ approvers: {lead: {title: Lead, members: [U0002, U0003], max_risk: critical, can
 agents: {support: {channels: ["#support"], prompt: Help., tools: [search_orders]}}
 `
 
-// runsIn starts the program inside an unpacked system. The root directory is read-only, and the user is not root. Then
-// runsIn runs countersign health. The program's own local workspace stands in for Slack.
+// runsIn starts the program inside an unpacked system, and runs countersign health. The root directory is read-only,
+// and the user is not root. The program uses its own local workspace in place of Slack.
 func runsIn(t *testing.T, root string, env []string) {
 	t.Helper()
 	need(t, "unshare")
@@ -394,7 +395,7 @@ type started struct {
 	ended chan error
 }
 
-// patience is how long a test waits for an expected event, even on a busy machine.
+// patience is how long a test waits for an expected event. This time is long, because the machine may be busy.
 const patience = time.Minute
 
 func start(t *testing.T, cmd *exec.Cmd) *started {
@@ -416,12 +417,12 @@ func start(t *testing.T, cmd *exec.Cmd) *started {
 			s.said <- lines.Text()
 		}
 	}()
-	t.Cleanup(func() { _ = cmd.Process.Kill() }) // no harm if it has ended
+	t.Cleanup(func() { _ = cmd.Process.Kill() }) // an error is fine, because the process may have ended
 	return s
 }
 
-// says waits for a line that matches a regular expression, and returns the expression's group. The function also checks
-// earlier lines.
+// says waits for a line that matches a regular expression, and returns the first group of the match. The function also
+// checks earlier lines.
 func (s *started) says(pattern string) string {
 	s.t.Helper()
 	re := regexp.MustCompile(pattern)

@@ -50,7 +50,7 @@ func (r *release) bill() error {
 	return f.Close()
 }
 
-// uuidOf derives a UUID from a text, so that the same release always has the same UUID.
+// uuidOf derives a UUID from a text, so that a release always has the same UUID.
 func uuidOf(text string) string {
 	sum := sha256.Sum256([]byte(strings.TrimSpace(text)))
 	sum[6], sum[8] = sum[6]&0x0f|0x80, sum[8]&0x3f|0x80 // version 8: custom

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// source is the commit that is released. source is in a clone of its own, so that files that are not committed can't
+// source is the commit that is released. The commit is in a separate clone, so that files that are not committed can't
 // get into a release.
 type source struct {
 	dir     string
@@ -52,7 +52,7 @@ func checkOut(root, dir, version string) (source, error) {
 		}
 	}
 	if s.version == "" {
-		return s, nil // Go's pseudo-version, which the built program says
+		return s, nil // Go's pseudo-version, which the built program prints
 	}
 	return s, s.mayRelease()
 }

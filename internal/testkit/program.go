@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// RequireProgram returns the path of a program that a test needs. If the program is missing, the test fails in CI (CI
-// is set). Elsewhere the test is skipped. One line then says what was not tested, and how to install the program.
+// RequireProgram returns the path of a program that a test needs. If the program is missing, the test fails in CI (the
+// variable CI is set). Elsewhere, the test is skipped, and one line says what was not tested and how to install the
+// program.
 func RequireProgram(t testing.TB, program, untried, install string) string {
 	t.Helper()
 	path, err := exec.LookPath(program)
@@ -19,10 +20,10 @@ func RequireProgram(t testing.TB, program, untried, install string) string {
 	return ""
 }
 
-// CI reports whether the tests run in CI, where nothing may be skipped.
+// CI reports whether the tests run in CI. In CI, no test may be skipped.
 func CI() bool { return os.Getenv("CI") != "" }
 
-// missing fails the test in CI, and skips it elsewhere.
+// missing fails the test in CI, and skips the test elsewhere.
 func missing(t testing.TB, untried, why, remedy string) {
 	t.Helper()
 	if CI() {
@@ -31,7 +32,7 @@ func missing(t testing.TB, untried, why, remedy string) {
 	t.Skipf("SKIPPED: %s not tried, because %s: %s", untried, why, remedy)
 }
 
-// The package to install for each program.
+// Instructions to install each program, for RequireProgram.
 const (
 	InstallChromium = "install Debian's package chromium-headless-shell or chromium"
 	InstallNode     = "install Node.js 20.19 or newer, with npm"

@@ -48,7 +48,7 @@ func (d SmallDisk) guard() {
 	}
 }
 
-// Fill fills the disk to its last byte. The returned function frees the space again.
+// Fill fills the disk to its last byte. The returned function frees this space.
 func (d SmallDisk) Fill() (free func()) {
 	d.t.Helper()
 	d.guard()
@@ -75,7 +75,7 @@ func (d SmallDisk) Fill() (free func()) {
 	}
 }
 
-// ReadOnly remounts the disk as read-only, or as writable again.
+// ReadOnly remounts the disk. If on is true, the disk is read-only. Otherwise, the disk is writable.
 func (d SmallDisk) ReadOnly(on bool) {
 	d.t.Helper()
 	flags := uintptr(unix.MS_REMOUNT)

@@ -17,10 +17,10 @@ const (
 	memoryRoom = 1 << 30
 )
 
-// TempInMemory makes t.TempDir return directories in memory. Stores commit there in the same way as on a disk, but
-// faster. TestMain calls TempInMemory, and calls remove at the end. TempInMemory does nothing if memory has too little
-// space, if TMPDIR is set, if benchmarks run, or if a COUNTERSIGN_ variable selects a long campaign. The figures of a
-// benchmark and of a long campaign must include the disk.
+// TempInMemory makes t.TempDir return directories in memory. Stores commit in these directories in the same way as on a
+// disk, but faster. TestMain calls TempInMemory, and calls remove at the end. TempInMemory does nothing if memory has
+// too little space, if TMPDIR is set, if benchmarks run, or if a COUNTERSIGN_ variable selects a long campaign.
+// Benchmarks and long campaigns run on a disk, because their figures must include the time for disk writes.
 func TempInMemory() (remove func()) {
 	flag.Parse() // TestMain runs before package testing parses the flags
 	bench := flag.Lookup("test.bench").Value.String() != ""

@@ -1,6 +1,6 @@
-// Package testkit has functions for the long tests: they set the size of a test and its random source. Plain go test
-// runs a short version of each. Environment variables select the long version, or repeat a failed run;
-// docs/campaigns.md lists the variables.
+// Package testkit has functions for the long tests. The functions set the size of a test and its random source. Without
+// further settings, go test runs a short version of each test. Environment variables select the long version, or repeat
+// a failed run. docs/campaigns.md lists the variables.
 package testkit
 
 import (
@@ -20,12 +20,12 @@ func init() {
 	}
 }
 
-// long is set once a test runs in its long form.
+// long is set when the first test runs in its long form.
 var long atomic.Bool
 
 // RunAtOnce sets how many parallel tests of a package run at the same time. The flag -parallel takes precedence.
-// RunAtOnce is for packages whose tests mostly wait for processes, browsers or databases. TestMain calls it before the
-// tests run.
+// RunAtOnce is for packages whose tests mostly wait for processes, browsers or databases. TestMain calls RunAtOnce
+// before the tests run.
 func RunAtOnce(n int) {
 	flag.Parse()
 	given := false
@@ -37,7 +37,7 @@ func RunAtOnce(n int) {
 	}
 }
 
-// Main runs the tests of a package, at most atOnce parallel ones at the same time, with temporary files in memory.
+// Main runs the tests of a package with temporary files in memory. At most atOnce parallel tests run at the same time.
 // TestMain calls Main.
 func Main(m *testing.M, atOnce int) {
 	RunAtOnce(atOnce)
@@ -47,11 +47,11 @@ func Main(m *testing.M, atOnce int) {
 	os.Exit(code)
 }
 
-// fullShortForm reports whether campaigns run their whole short form: with CI=true, and without the race detector.
+// fullShortForm reports whether campaigns run their whole short form. This is the case in CI without the race detector.
 func fullShortForm() bool { return CI() && !RaceEnabled }
 
-// Size returns the size of a campaign. This is the value of the environment variable. If the variable is not set, the
-// size is inCI with CI=true, and a quarter of inCI without CI=true or with the race detector.
+// Size returns the size of a campaign: the value of the environment variable. If the variable is not set, the size is
+// inCI or a quarter of inCI (see fullShortForm).
 func Size(t testing.TB, variable string, inCI int) int {
 	t.Helper()
 	text := os.Getenv(variable)
@@ -69,8 +69,8 @@ func Size(t testing.TB, variable string, inCI int) int {
 	return n
 }
 
-// EveryOther skips a subtest with an odd index, if the environment variable of the campaign is not set. With CI=true and
-// without the race detector, EveryOther skips nothing. EveryOther is for tests with many similar cases.
+// EveryOther skips a subtest with an odd index, for tests with many similar cases. EveryOther skips no subtest if the
+// environment variable of the campaign is set, or if campaigns run their whole short form (see fullShortForm).
 func EveryOther(t testing.TB, variable string, index int) {
 	t.Helper()
 	if !fullShortForm() && os.Getenv(variable) == "" && index%2 == 1 {
@@ -81,8 +81,9 @@ func EveryOther(t testing.TB, variable string, index int) {
 // SeedVariable is the environment variable that repeats a campaign.
 const SeedVariable = "COUNTERSIGN_SEED"
 
-// Seed returns the seed of a campaign. The short form always uses the same seed. The long form, selected by Size, uses
-// a new seed each time, unless COUNTERSIGN_SEED sets one. Seed logs the seed, so that a failed run can be repeated.
+// Seed returns the seed of a campaign. The short form always uses the same seed. The long form, which Size selects,
+// uses a new seed each time. COUNTERSIGN_SEED replaces the seed in both forms. Seed logs the seed, so that a failed run
+// can be repeated.
 func Seed(t testing.TB) uint64 {
 	t.Helper()
 	seed := uint64(1)
@@ -113,5 +114,5 @@ func Stride() int {
 	return 8
 }
 
-// Chance returns a random source for a seed. The streams of one seed are independent of each other.
+// Chance returns a random source for a seed. Different streams of one seed are independent of each other.
 func Chance(seed, stream uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, stream)) }

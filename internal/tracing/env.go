@@ -20,7 +20,7 @@ import (
 	"countersign/internal/redact"
 )
 
-// Variables of the environment that this package reads. The SDK and its exporter read the other OTEL_* variables.
+// The environment variables that this package reads. The SDK and its exporter read the other OTEL_* variables.
 const (
 	varDisabled   = "OTEL_SDK_DISABLED"
 	varExporter   = "OTEL_TRACES_EXPORTER"
@@ -36,7 +36,8 @@ const (
 // ErrVariable means that an OTEL_* variable has a value that can't be used.
 var ErrVariable = errors.New("environment")
 
-// FromEnv returns the tracer that the environment asks for. If the environment asks for none, it returns nil.
+// FromEnv returns the tracer that the environment configures. If the environment configures no tracer, FromEnv returns
+// nil.
 func FromEnv(ctx context.Context, getenv func(string) string, s Service, now func() time.Time, log *slog.Logger) (*Tracer, error) {
 	switch kind := getenv(varExporter); {
 	case strings.EqualFold(getenv(varDisabled), "true"), kind == "none":

@@ -13,7 +13,7 @@ const (
 	logSpanID  = "span_id"
 )
 
-// sampled returns the context of the current span, if it is sent.
+// sampled returns the context of the current span. If the span is not sent, sampled returns false.
 func sampled(ctx context.Context) (trace.SpanContext, bool) {
 	w := workOf(ctx)
 	if w == nil {
@@ -27,7 +27,8 @@ func sampled(ctx context.Context) (trace.SpanContext, bool) {
 	return c, c.IsSampled()
 }
 
-// Logger returns the logger with the ids of the current trace and span. It is for loggers whose lines have no context.
+// Logger returns the logger with the ids of the current trace and span. Use Logger for loggers whose lines have no
+// context.
 func Logger(ctx context.Context, log *slog.Logger) *slog.Logger {
 	if c, ok := sampled(ctx); ok {
 		return log.With(LogTraceID, c.TraceID().String(), logSpanID, c.SpanID().String())
@@ -35,8 +36,7 @@ func Logger(ctx context.Context, log *slog.Logger) *slog.Logger {
 	return log
 }
 
-// Handler returns a handler that adds ids to log lines. If a line's context has a trace and a span, the line gets their
-// ids.
+// Handler returns a handler that adds ids to log lines. A line gets the ids of the trace and the span in its context.
 func (t *Tracer) Handler(next slog.Handler) slog.Handler {
 	if t == nil {
 		return next

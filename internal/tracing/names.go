@@ -2,19 +2,19 @@ package tracing
 
 import semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
 
-// Names of spans. A work's span has the name of its timer's kind, unless the kind is one of these.
+// Names of spans. The span of a Work has the name of its timer's kind, or one of these names.
 const (
 	SpanMessage = "receive message" // the main span of a turn: a person's message
 	SpanCaller  = "receive call"    // the main span of another agent's call
 	SpanClick   = "receive click"   // a click on a button, or a form
-	SpanQueued  = "queued messages" // the main span of a turn that begins with messages that waited for the turn before it
-	SpanPropose = "propose"         // and the tool: the main span of a request
+	SpanQueued  = "queued messages" // the main span of a turn that begins with queued messages
+	SpanPropose = "propose"         // followed by the tool; the main span of a request
 	SpanWait    = "wait for people" // from the proposal of a request until it was approved or closed
-	SpanAgent   = "invoke_agent"    // and the agent: the whole turn
-	SpanChat    = "chat"            // and the model
-	SpanTool    = "execute_tool"    // and the tool
-	SpanPreview = "preview_tool"    // and the tool
-	SpanSlack   = "slack"           // and the method of Slack's Web API
+	SpanAgent   = "invoke_agent"    // followed by the agent; the whole turn
+	SpanChat    = "chat"            // followed by the model
+	SpanTool    = "execute_tool"    // followed by the tool
+	SpanPreview = "preview_tool"    // followed by the tool
+	SpanSlack   = "slack"           // followed by the method of Slack's Web API
 )
 
 // received has the names of work that begins with a message from outside.
@@ -57,13 +57,13 @@ const (
 	Queued    = "countersign.queued_s"  // seconds for which the work had been due when it began
 	Method    = "slack.method"          // of Slack's Web API
 	Outcome   = "slack.outcome"         // answered, limited, failed or put_off
-	Estimated = "countersign.estimated" // true: the tokens are Countersign's estimate, because the endpoint did not say them
+	Estimated = "countersign.estimated" // true: Countersign estimated the number of tokens, because the endpoint did not report it
 )
 
-// maxText limits a text in an attribute, in bytes.
+// maxText is the maximum length in bytes of a text in an attribute.
 const maxText = 32 << 10
 
-// Text returns an attribute with a text. It is for spans that may have texts.
+// Text returns an attribute with a text. Use Text only for spans that may have texts (see Span.Texts).
 func Text(name, text string) Attr {
 	if len(text) > maxText {
 		text = text[:maxText] + "…"

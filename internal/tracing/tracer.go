@@ -12,7 +12,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Tracer makes spans. A nil Tracer makes none. It is safe for concurrent use.
+// Tracer makes spans. A nil Tracer makes no spans. A Tracer is safe for concurrent use.
 type Tracer struct {
 	provider *sdk.TracerProvider
 	tracer   trace.Tracer
@@ -27,7 +27,8 @@ type Options struct {
 	Now     func() time.Time // nil: time.Now
 }
 
-// Service describes this process in each trace. OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES replace it.
+// Service describes this process in each trace. OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES replace this
+// description.
 type Service struct {
 	Version  string
 	Instance string
@@ -53,7 +54,7 @@ func New(ctx context.Context, processor sdk.SpanProcessor, o Options) (*Tracer, 
 	return t, nil
 }
 
-// Close sends the remaining spans, until ctx ends.
+// Close sends the remaining spans. Close stops when ctx ends.
 func (t *Tracer) Close(ctx context.Context) error {
 	if t == nil {
 		return nil
@@ -61,7 +62,7 @@ func (t *Tracer) Close(ctx context.Context) error {
 	return t.provider.Shutdown(ctx)
 }
 
-// domain separates these hashes from all others.
+// domain separates the hashes for traces from all other hashes.
 const domain = "countersign/trace/v1"
 
 // traceOf returns the trace of a turn.
@@ -76,15 +77,15 @@ func spanOf(ref string) trace.SpanID {
 	return trace.SpanID(sum[16:24])
 }
 
-// contextOf returns the context of the main span of a turn, or of a request of the turn. It asks the sampler. The
-// sampler decides by the trace's id alone, so every process gets the same answer.
+// contextOf returns the context of the main span of a turn, or of a request of the turn. The sampler decides whether
+// the span is sent. The sampler uses only the trace's id, so every process makes the same decision.
 func (t *Tracer) contextOf(turn, ref string) trace.SpanContext {
 	id := traceOf(turn)
 	_, probe := t.tracer.Start(withIDs(context.Background(), id, spanOf(ref)), "probe")
 	return probe.SpanContext().WithRemote(true)
 }
 
-// ID returns the id of a turn's trace in hex. If the turn is not traced, it returns "".
+// ID returns the id of a turn's trace in hex. If the turn is not traced, ID returns "".
 func (t *Tracer) ID(turn string) string {
 	if t == nil || turn == "" {
 		return ""
@@ -95,7 +96,7 @@ func (t *Tracer) ID(turn string) string {
 	return ""
 }
 
-// ids generates the ids of spans. A context can prescribe them.
+// ids generates the ids of spans. If the context contains fixed ids, ids returns the fixed ids.
 type ids struct{}
 
 type idsKey struct{}

@@ -82,7 +82,7 @@ func (r *grpcReceiver) Export(ctx context.Context, in *collector.ExportTraceServ
 	return &collector.ExportTraceServiceResponse{}, nil
 }
 
-// TestOverGRPC sends a span over gRPC with a header. From then on, the header's value is masked.
+// TestOverGRPC sends a span over gRPC with a header. Afterwards, the header's value is masked in all texts.
 func TestOverGRPC(t *testing.T) {
 	clear(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -93,7 +93,7 @@ func TestOverGRPC(t *testing.T) {
 	server := grpc.NewServer()
 	collector.RegisterTraceServiceServer(server, r)
 	var serving sync.WaitGroup
-	serving.Go(func() { _ = server.Serve(l) }) // ends with an error when it is stopped
+	serving.Go(func() { _ = server.Serve(l) }) // Serve returns an error when the server is stopped
 	t.Cleanup(func() {
 		server.Stop()
 		serving.Wait()
@@ -126,7 +126,8 @@ func TestOverGRPC(t *testing.T) {
 	}
 }
 
-// TestSampling checks that two processes make the same decision about a turn. All spans of a turn are sent, or none.
+// TestSampling checks that two processes make the same decision about a turn. Either all spans of a turn are sent, or
+// none of them.
 func TestSampling(t *testing.T) {
 	clear(t)
 	t.Setenv("OTEL_TRACES_SAMPLER", "parentbased_traceidratio")
@@ -165,7 +166,7 @@ func TestSampling(t *testing.T) {
 	}
 }
 
-// Work without a turn makes no span. Nested work inside of it also makes no span.
+// Work without a turn makes no span. Work that is nested inside work without a turn also makes no span.
 func TestWorkWithoutATurn(t *testing.T) {
 	clear(t)
 	tracer, sent := tracingtest.New(t, tracing.Options{})
@@ -193,7 +194,7 @@ func TestWorkWithoutATurn(t *testing.T) {
 	}
 }
 
-// Without a tracer, nothing happens, and logs do not change.
+// Without a tracer, all functions do nothing, and log lines do not change.
 func TestOff(t *testing.T) {
 	var off *tracing.Tracer
 	ctx, work := off.Begin(t.Context(), "work", time.Now())
@@ -218,7 +219,8 @@ func TestOff(t *testing.T) {
 	}
 }
 
-// TestIDs checks the ids of traces, because other processes and other versions continue the same trace.
+// TestIDs checks that the ids of traces stay the same, because other processes and other versions add spans to the same
+// trace.
 func TestIDs(t *testing.T) {
 	clear(t)
 	tracer, sent := tracingtest.New(t, tracing.Options{})
@@ -234,7 +236,7 @@ func TestIDs(t *testing.T) {
 	}
 }
 
-// off runs the same code as a traced place of the program.
+// off makes the same calls as the traced code of the program.
 func off(ctx context.Context, t *tracing.Tracer, header tracing.Map) {
 	ctx, work := t.Begin(ctx, "work", time.Time{})
 	tracing.Belongs(ctx, tracing.Subject{Turn: "turn_1"})
@@ -244,7 +246,7 @@ func off(ctx context.Context, t *tracing.Tracer, header tracing.Map) {
 	work.End("")
 }
 
-// TestOffCostsNothing checks that switched-off traces take no memory.
+// TestOffCostsNothing checks that no memory is allocated when traces are off.
 func TestOffCostsNothing(t *testing.T) {
 	header := tracing.Map{}
 	if n := testing.AllocsPerRun(100, func() { off(t.Context(), nil, header) }); n > 0 {

@@ -23,23 +23,23 @@ var (
 	Seconds = attribute.Float64
 )
 
-// Work is what a process does for one timer, or for one request that it received. Its span begins when the work begins,
-// but the span is made when the turn is known.
+// Work is what a process does for one timer, or for one request that it received. The span of a Work begins when the
+// work begins, but the span is only created when the turn is known.
 type Work struct {
 	tracer *Tracer
 	began  time.Time
 	name   string
 	attrs  []Attr
-	from   trace.SpanContext // the span of whoever sent the request
+	from   trace.SpanContext // the span of the sender of the request
 
 	mu   sync.Mutex
-	span trace.Span // nil: the turn is not known
-	late []Past     // what was over before the turn was known
+	span trace.Span // nil: the turn is not known yet
+	late []Past     // spans that ended before the turn was known
 }
 
 type workKey struct{}
 
-// Begin begins work. End must be called.
+// Begin begins work. The caller must call Work.End.
 func (t *Tracer) Begin(ctx context.Context, name string, began time.Time, attrs ...Attr) (context.Context, *Work) {
 	if t == nil {
 		return ctx, nil
@@ -48,8 +48,8 @@ func (t *Tracer) Begin(ctx context.Context, name string, began time.Time, attrs 
 	return context.WithValue(ctx, workKey{}, w), w
 }
 
-// Sent notes the sender's traceparent. The work's span links to it. The sender can't choose our trace, and can't decide
-// whether we trace.
+// Sent stores the sender's traceparent. The work's span links to the sender's span. The sender can't choose our trace,
+// and can't decide whether we trace.
 func (w *Work) Sent(header propagation.TextMapCarrier) {
 	if w != nil {
 		w.from = trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), header))
@@ -81,16 +81,16 @@ func workOf(ctx context.Context) *Work {
 	return w
 }
 
-// Subject is what work belongs to.
+// Subject is the turn or the request that work belongs to.
 type Subject struct {
 	Turn    string
 	Request string // empty: the whole turn
-	Name    string // the new name of the work's span; empty: it stays
+	Name    string // the new name of the work's span; empty: the name does not change
 	Starts  bool   // the work starts the turn, so its span is the turn's main span
 }
 
-// Belongs says to which turn the current work belongs. Only the first call counts. For other calls, and without work,
-// Belongs returns false.
+// Belongs sets the turn to which the current work belongs. Only the first call has an effect. Later calls, and calls
+// without current work, return false.
 func Belongs(ctx context.Context, to Subject) bool {
 	w := workOf(ctx)
 	if w == nil || to.Turn == "" {
@@ -133,7 +133,7 @@ func mainOf(to Subject) string {
 	return to.Turn
 }
 
-// current returns a context with the current span. This is the innermost span of the current work.
+// current returns a context with the innermost span of the current work.
 func (w *Work) current(ctx context.Context) context.Context {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -146,7 +146,7 @@ func (w *Work) current(ctx context.Context) context.Context {
 	return trace.ContextWithSpan(ctx, w.span)
 }
 
-// Span is a part of the current work. A nil Span is none.
+// Span is a part of the current work. A nil Span has no effect.
 type Span struct {
 	work *Work
 	span trace.Span
@@ -190,22 +190,22 @@ func (s *Span) End(problem string) {
 	}
 }
 
-// Past is a span that is over.
+// Past is a span that has already ended.
 type Past struct {
 	Name    string
 	Kind    Kind
 	Began   time.Time
 	Ended   time.Time // zero: now
 	Attrs   []Attr
-	Problem string // class of its failure; empty: none
+	Problem string // class of the failure; empty: no failure
 
-	Main   string  // the turn or request whose main span it is; empty: none
-	Of     Subject // for Tracer.Past: the turn or request under whose main span it is
-	Linked bool    // for Tracer.Past: it links to the current span
+	Main   string  // the turn or request whose main span this is; empty: not a main span
+	Of     Subject // for Tracer.Past: the turn or request whose main span is the parent
+	Linked bool    // for Tracer.Past: the span links to the current span
 }
 
-// Record makes a span that is over, within the current work. If the work's turn is not known yet, the span is made
-// later.
+// Record makes a span that has already ended, within the current work. If the work's turn is not known yet, the span is
+// made when the turn is known.
 func Record(ctx context.Context, p Past) {
 	w := workOf(ctx)
 	if w == nil {
@@ -222,7 +222,7 @@ func Record(ctx context.Context, p Past) {
 	}
 }
 
-// mostLate limits the spans that wait until the turn is known.
+// mostLate limits the number of spans that wait until the turn is known.
 const mostLate = 64
 
 // Past makes a span that has already ended, under the main span of a turn or a request.
@@ -278,7 +278,7 @@ const (
 	Client   = trace.SpanKindClient
 )
 
-// Carriers for Inject and Sent.
+// Carriers of the header traceparent, for Inject and Sent.
 type (
 	// Header carries traceparent in HTTP headers.
 	Header = propagation.HeaderCarrier

@@ -12,7 +12,7 @@ var (
 	_ store.SetAside  = (*tx)(nil)
 )
 
-// SetAside moves a damaged record unchanged to the bucket set_aside, and removes its index rows.
+// SetAside moves a damaged record unchanged to the bucket set_aside, and removes the record's index rows.
 func (t *tx) SetAside(name, id string) (of []string, done bool, err error) {
 	for in := range recordBuckets {
 		if in.String() == name {
@@ -63,8 +63,8 @@ func (t *tx) undecodable(in bucket, id string) bool {
 	return read != nil && errors.Is(read(t.rows, id), store.ErrDamaged)
 }
 
-// leaveIndex removes a record's rows from an index. leaveIndex searches the whole index. The record's header has the
-// list of the rows, but the header is unreadable.
+// leaveIndex removes a record's rows from an index. The record's header lists these rows, but the header is unreadable.
+// So leaveIndex searches the whole index.
 func (t *tx) leaveIndex(index bucket, id []byte) (names []string, err error) {
 	var keys [][]byte
 	for k, v := range t.rows.sound(index, nil, nil) {
@@ -83,7 +83,8 @@ func (t *tx) leaveIndex(index bucket, id []byte) (names []string, err error) {
 	return names, nil
 }
 
-// belongs maps a bucket of records to an index. The keys of this index begin with the id of the record's owner.
+// belongs maps a bucket of records to an index of these records. The keys of the index begin with the id of the
+// record's owner, such as the conversation of a turn.
 var belongs = map[bucket]bucket{
 	conversations: conversationPlace, turns: turnConversation, calls: callTurn, requests: requestConversation, executions: executionConversation,
 	elicitations: elicitationExecution, outboxMessages: outboxRef,

@@ -62,8 +62,9 @@ func (t reader) head(chain string) (head approvers.AuditRecord, err error) {
 	return head, nil
 }
 
-// If a chain's last record is damaged, headOfJournal returns the data about the record that the journal has. This part
-// is enough to append the next record. Verification reports the damage.
+// headOfJournal returns the position and the hash of a chain's damaged last record. headOfJournal reads them from the
+// journal. The position and the hash are enough to append the next record. Verification of the chain reports the
+// damage.
 func (t reader) headOfJournal(key []byte, damaged error) (approvers.AuditRecord, error) {
 	chain, seq, _ := auditKey(key)
 	for _, v := range t.rows.asStored(auditJournal, nil) {
@@ -74,8 +75,7 @@ func (t reader) headOfJournal(key []byte, damaged error) (approvers.AuditRecord,
 	return approvers.AuditRecord{}, damaged
 }
 
-// recordOf reads a record with its stored hash. recordOf does not check the hash against the bytes. Verification makes
-// that check.
+// recordOf reads a record with its stored hash. recordOf does not check the hash. Verification checks every hash.
 func recordOf(k, v []byte) (approvers.AuditRecord, error) {
 	x := auditRow(k, v)
 	if x.Lost() {
@@ -143,7 +143,7 @@ func (t *tx) AppendAudit(a approvers.AuditRecord, payload *approvers.AuditPayloa
 	sum := approvers.SumOf(record)
 	for _, s := range []string{string(a.Actor), string(a.Kind), a.PayloadHash} {
 		if !utf8.ValidString(s) {
-			sum = approvers.Sum{} // refused below: not every backend can store invalid UTF-8
+			sum = approvers.Sum{} // The check of sum below refuses the record: not every backend can store invalid UTF-8.
 		}
 	}
 	if !sum.Is(a.Hash) {

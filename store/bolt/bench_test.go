@@ -17,11 +17,12 @@ import (
 	"countersign/store"
 )
 
-// The benchmarks compare the store with raw bbolt, which writes exactly the same bytes. Both sides alternate within one
-// run, so a busy machine slows both. The benchmarks report the decisions per second of each side, the ratio of the two
-// rates, and the ratio of processor time (raw bbolt's to the store's). A busy machine hardly changes the ratio of
-// processor time. A decision is the transaction of a click. It puts the request, clears or sets a timer, appends an
-// audit record with its payload, and puts the card's outbox message.
+// The benchmarks compare the store with raw bbolt, which writes exactly the same bytes. Rounds of the store and rounds
+// of raw bbolt alternate within one run, so a busy machine slows the store and raw bbolt alike. The benchmarks report
+// the decisions per second of the store and of raw bbolt, and the ratio of the two rates. The benchmarks also report
+// the processor time of raw bbolt divided by the processor time of the store. A busy machine hardly changes this second
+// ratio. A decision is the transaction that follows a click on a card. The transaction puts the request, clears or sets
+// a timer, appends an audit record with a payload, and puts the card's outbox message.
 
 const benchRequests = 1024
 
@@ -29,8 +30,8 @@ func BenchmarkDecisionAlone(b *testing.B) { benchDecisions(b, 1, 200, false) }
 
 func BenchmarkDecision64(b *testing.B) { benchDecisions(b, 64, 6400, false) }
 
-// BenchmarkDecision64Read reads the request, the outbox message and the head of the chain in the same transaction, as
-// the workflow does. Raw bbolt still only writes.
+// BenchmarkDecision64Read also reads the request, the outbox message and the head of the chain in each transaction of
+// the store, as the workflow does. Raw bbolt only writes, and does not read these records.
 func BenchmarkDecision64Read(b *testing.B) { benchDecisions(b, 64, 6400, true) }
 
 // benchDecisions makes decisions with a number of writers, in alternating rounds of the store and raw bbolt.
@@ -44,7 +45,7 @@ func benchDecisions(b *testing.B, writers, round int, read bool) {
 	loops := 0
 	for b.Loop() {
 		if loops++; loops%round != 1 {
-			continue // only every round-th iteration works: it makes a whole round of decisions on each side
+			continue // one iteration in each round makes all decisions of the round, on both sides
 		}
 		for side, work := range [2]func(writer, i int) error{
 			func(writer, i int) error { return ours.click(b.Context(), writer+writers*i) },
@@ -188,8 +189,7 @@ func readDecided(r store.Reader, n int) (d decided, err error) {
 	return d, err
 }
 
-// click decides on a request. If the request is already decided, click first resets it. So every click does the same
-// work.
+// click decides on a request. If the request is already decided, click instead resets the request to pending.
 func (c *clicks) click(ctx context.Context, n int) error {
 	n %= benchRequests
 	var next decided
@@ -233,7 +233,7 @@ func (d decided) decide(tx store.Tx) (decided, error) {
 	return d, errors.Join(tx.PutRequest(d.request), timer(), tx.AppendAudit(d.head, &p), tx.PutOutboxMessage(d.message))
 }
 
-// record makes clicks, and records the rows that each click wrote.
+// record makes clicks, and returns the rows that each click wrote.
 func (c *clicks) record(b *testing.B) [][]rawPut {
 	var all [][]rawPut
 	for n := range 2 * benchRequests {
@@ -259,8 +259,8 @@ func (c *clicks) record(b *testing.B) [][]rawPut {
 	return all
 }
 
-// again returns the rows that a repeated click writes. The rows differ from the rows of the first click, because the
-// audit grows with every click.
+// again returns the rows that a repeated click writes. These rows differ from the rows of the first click, because
+// every click appends a new audit record.
 func again(puts []rawPut, round int) []rawPut {
 	puts = slices.Clone(puts)
 	for i, p := range puts {

@@ -15,7 +15,7 @@ const (
 	requests
 	requestOpen
 	executions
-	_ // formerly the bucket runs; counters replaced it in version 2
+	_ // the bucket runs, which only layout version 1 has
 	timers
 	timerRef
 	inbox

@@ -17,7 +17,7 @@ import (
 const maxFaults = 20
 
 // Check verifies the pages of bbolt, and every audit chain with its payloads. Check also verifies that records and
-// index rows agree. Writers wait only while the pages are verified.
+// index rows agree. Writers wait while the pages are verified, but not during the rest of the check.
 func (s *Store) Check(ctx context.Context) error {
 	if err := s.checkPages(ctx); err != nil {
 		return err
@@ -56,9 +56,9 @@ func (s *Store) Check(ctx context.Context) error {
 	})
 }
 
-// checkPages makes sure that every page is readable, and then runs bbolt's own check. At an unreadable page, bbolt's
-// check panics in its own goroutine, and nobody can recover this panic. bbolt's check also needs the list of free
-// pages. Writers change this list, so checkPages holds the write lock.
+// checkPages first verifies that every page is readable, because bbolt's own check would panic at an unreadable page.
+// bbolt's check runs in a separate goroutine, so no caller can recover the panic. Then checkPages runs bbolt's check,
+// which reads the list of free pages. Writers change this list, so checkPages holds the write lock.
 func (s *Store) checkPages(ctx context.Context) error {
 	if err := s.readable(); err != nil {
 		return err
@@ -99,13 +99,14 @@ func (c *checker) fault(format string, args ...any) {
 	c.faults = append(c.faults, fmt.Errorf(format, args...))
 }
 
-// get reads a row. If the row does not exist or is damaged, get returns nil. Damage is reported separately.
+// get reads a row. The result is nil if the row does not exist or is damaged. rows.damage collects the damage, and
+// Check reports it.
 func (c *checker) get(in bucket, key []byte) []byte {
 	v, _ := c.rows.fetch(in, key)
 	return v
 }
 
-// going reports whether the check's context is still valid.
+// going reports whether the context of the check has not ended, so the check may continue.
 func (c *checker) going() bool { return c.ctx.Err() == nil }
 
 func (c *checker) outcome() error {
@@ -125,7 +126,7 @@ func (c *checker) outcome() error {
 func (c *checker) policy() {
 	s, err := settingTable.read(c.rows, policyKey)
 	if err != nil {
-		return // no such row, or it is damaged; damage is reported separately
+		return // there is no such row, or the row is damaged; damage is reported separately
 	}
 	var p store.Policy
 	if err := record.Decode(s.Value, &p); err != nil || p.Version != s.Version {
@@ -136,7 +137,7 @@ func (c *checker) policy() {
 	}
 }
 
-// checkTable verifies the guarded records of a bucket against their index rows, in both directions.
+// checkTable verifies that each guarded record of a bucket has its index rows, and that each index row has its record.
 func checkTable[T any](c *checker, t *table[T]) {
 	for k, v := range c.rows.sound(t.in, nil, nil) {
 		if !c.going() {

@@ -4,8 +4,8 @@ import (
 	"countersign/approvers"
 )
 
-// audit verifies every chain with its payloads, and that the records and the journal agree. The function does not
-// verify the heads' signatures, because this needs the key.
+// audit verifies every chain with its payloads, and verifies that the records and the journal agree. Verifying the
+// heads' signatures needs the key, so audit does not verify them.
 func (c *checker) audit() {
 	var prev approvers.AuditRow
 	records := uint64(0)
@@ -50,7 +50,7 @@ func (c *checker) entry(e approvers.JournalEntry) bool {
 		}
 		return true
 	}
-	// Pruning removes a whole chain. After that, a new chain with the same name may have started.
+	// Pruning removes a whole chain. A new chain with the same name may start after the pruning.
 	if first, err := t.AuditRow(e.Chain, 1); e.Seq == 0 || err == nil && first.Leaf <= e.Leaf {
 		c.fault("%s: leaf %d names record %d of chain %s, which is not there", auditJournal, e.Leaf, e.Seq, e.Chain)
 	}

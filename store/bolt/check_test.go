@@ -56,8 +56,8 @@ func wellFilled(t *testing.T) *Store {
 	return s
 }
 
-// tampered passes the first row of a bucket to fn. The function fn may change the bucket. tampered works on a separate
-// store, and returns the findings of the check.
+// tampered makes a new store, and passes the first row of a bucket to fn, which changes the bucket. tampered returns
+// the error of the store's check.
 func tampered(t *testing.T, in bucket, fn func(b *bbolt.Bucket, k, v []byte) error) error {
 	t.Helper()
 	s := wellFilled(t)
@@ -72,15 +72,16 @@ func tampered(t *testing.T, in bucket, fn func(b *bbolt.Bucket, k, v []byte) err
 	return s.Check(t.Context())
 }
 
-// holdsNothingElse lists the buckets on whose rows no other row depends. The check can't notice a missing row in such a
-// bucket.
+// holdsNothingElse lists the buckets to whose rows no other row refers. The check can't detect that a row of one of
+// these buckets is missing.
 var holdsNothingElse = map[bucket]bool{messages: true, renderings: true, settings: true, auditPayloads: true, absences: true}
 
-// In every bucket in which the check can notice such a row, it finds a missing, a superfluous and a changed row.
+// In every bucket, the check finds a superfluous row and a changed row. The check finds a missing row in every bucket
+// except the buckets in holdsNothingElse.
 func TestCheckFindsTampering(t *testing.T) {
 	for in := range allBuckets {
 		if in == setAside {
-			continue // nothing is in it
+			continue // the bucket is empty
 		}
 		t.Run(in.String(), func(t *testing.T) {
 			t.Parallel()
@@ -100,7 +101,8 @@ func TestCheckFindsTampering(t *testing.T) {
 	}
 }
 
-// If a change leaves valid JSON, the check finds it when a hash or an index contradicts it.
+// The test changes rows so that their JSON is valid. The check finds the change, because the row contradicts a hash or
+// an index.
 func TestCheckFindsQuietChanges(t *testing.T) {
 	for name, row := range map[string]struct {
 		in       bucket
@@ -142,8 +144,8 @@ func TestCheckFindsQuietChanges(t *testing.T) {
 	}
 }
 
-// The check reports two faults of a policy in force: its version differs from the version of its setting, or it has no
-// content.
+// The check reports a policy in force whose version differs from the version of its setting. The check also reports a
+// policy in force without content.
 func TestCheckOfPolicy(t *testing.T) {
 	for says, settings := range map[string][]store.Setting{
 		"at version 7, its setting at 1": {{Key: policyKey, Value: []byte(`{"load":"x","version":7}`)}, {Key: contentKey}},
@@ -172,7 +174,8 @@ func TestCheckOfPolicy(t *testing.T) {
 	}
 }
 
-// If the end of an audit chain is missing, the journal and the missing record's payload reveal this.
+// The check finds that the last record of an audit chain is missing, because the record's journal entry and payload
+// exist.
 func TestCheckFindsTruncatedChain(t *testing.T) {
 	err := tampered(t, audit, func(b *bbolt.Bucket, _, _ []byte) error {
 		return b.Delete(number(text(nil, "0"), 3))

@@ -18,8 +18,8 @@ const checksumSize = 4
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// checksum returns the CRC-32C over the bucket's number, the key's length, the key and the value. The checksum changes
-// if a row is moved to another key or bucket.
+// checksum returns the CRC-32C over the bucket's number, the key's length, the key and the value. So the checksum also
+// detects that a row was moved to another key or bucket.
 func checksum(in bucket, key, value []byte) uint32 {
 	head := [5]byte{byte(in)}
 	binary.BigEndian.PutUint32(head[1:], uint32(len(key)))
@@ -33,7 +33,7 @@ func withChecksum(in bucket, key, value []byte) []byte {
 	return binary.BigEndian.AppendUint32(value[:len(value):len(value)], checksum(in, key, value))
 }
 
-// cutChecksum splits a stored value into value and checksum, and reports whether the checksum is right.
+// cutChecksum removes the checksum from a stored value, and reports whether the checksum is right.
 func cutChecksum(in bucket, key, stored []byte) (value []byte, ok bool) {
 	n := len(stored) - checksumSize
 	if n < 0 {
@@ -42,8 +42,8 @@ func cutChecksum(in bucket, key, stored []byte) (value []byte, ok bool) {
 	return stored[:n:n], binary.BigEndian.Uint32(stored[n:]) == checksum(in, key, stored[:n])
 }
 
-// schemaSum returns the checksum of the schema version. A store whose rows have checksums also has this sum. The sum
-// detects a damaged version number.
+// schemaSum returns the schema version followed by its checksum. The checksum detects a damaged version number. A store
+// has this value if its rows have checksums.
 func schemaSum(version int) []byte {
 	return withChecksum(0, schemaKey, []byte(strconv.Itoa(version)))
 }

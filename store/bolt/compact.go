@@ -16,7 +16,7 @@ import (
 	"countersign/store"
 )
 
-// Usage is the size of a store's file, and the size of its free part. The file never shrinks by itself.
+// Usage is the size of a store's file, and the size of its free part. Only Compact makes the file smaller.
 type Usage struct {
 	Size, Free int64 // in bytes
 }
@@ -24,14 +24,15 @@ type Usage struct {
 // compactSuffix is part of the name of a compacted copy, until the copy replaces the store.
 const compactSuffix = ".compacted-"
 
-// compactRoom is the number of bytes of rows that one transaction copies. The number is limited because bbolt keeps the
-// changes of a transaction in memory.
+// compactRoom is the maximum number of bytes of rows that one transaction copies. bbolt keeps the changes of a
+// transaction in memory.
 const compactRoom = 16 << 20
 
-// Compact rewrites a store without the free space of its file, and replaces the file. No process may have the store
-// open. The new file has the same mode, owner and rows. Compact compares all rows of the two files. The old file stays
-// until the new file is complete and durable, even if the process is killed. If the new file would not be smaller,
-// nothing changes. If worth is not nil, Compact calls worth first. An error from worth cancels the operation.
+// Compact rewrites a store without the free space of its file, and replaces the file. The store must not be open in any
+// process. The new file has the same mode, owner and rows. Compact compares all rows of the two files. The old file
+// stays until the new file is complete and durable, even if the process is killed. If the new file would not be
+// smaller, nothing changes. If worth is not nil, Compact calls worth first. If worth returns an error, Compact changes
+// nothing.
 func Compact(ctx context.Context, path string, worth func(Usage) error) (before, after int64, err error) {
 	path, err = filepath.EvalSymlinks(path) // keep a symbolic link
 	if err != nil {
@@ -65,7 +66,7 @@ func Compact(ctx context.Context, path string, worth func(Usage) error) (before,
 		return 0, 0, sentence(path, err)
 	}
 	temp.Close()
-	defer os.Remove(temp.Name()) // already gone if it replaced the store
+	defer os.Remove(temp.Name()) // the name is gone if the file has replaced the store
 	if err := Guard(func() error { return compactInto(ctx, temp.Name(), db) }); err != nil {
 		return 0, 0, compactSentence(path, err)
 	}
@@ -93,7 +94,8 @@ func compactSentence(path string, err error) error {
 	return sentence(path, err)
 }
 
-// removeCompacted removes copies left by a killed process. Only the holder of the store creates such copies.
+// removeCompacted removes copies left by a killed process. No other process is using the copies, because the caller has
+// the lock of the store.
 func removeCompacted(path string) error {
 	files, err := os.ReadDir(filepath.Dir(path))
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"countersign/store/bolt"
 )
 
-// hollow creates a store that is mostly free space. It returns the number of remaining turns.
+// hollow creates a store that is mostly free space. left is the number of remaining turns.
 func hollow(t *testing.T) (path string, left int) {
 	t.Helper()
 	const conversations = 40
@@ -73,7 +73,7 @@ func contents(t *testing.T, path string) string {
 	return out.String()
 }
 
-// A compacted store is smaller, has the same rows and mode, and stays behind its symbolic link. A second compaction
+// A compacted store is smaller, and has the same rows and mode. A symbolic link to the store stays. A second compaction
 // saves nothing.
 func TestCompact(t *testing.T) {
 	path, _ := hollow(t)
@@ -117,7 +117,7 @@ func TestCompact(t *testing.T) {
 	wantFiles(t, path, "store.db")
 }
 
-// If compaction fails, the store is unchanged, and no file is left beside it.
+// If compaction fails, the store is unchanged, and the store's directory has no additional file.
 func TestCompactRefused(t *testing.T) {
 	mine := errors.New("mine")
 	ended, cancel := context.WithCancel(t.Context())

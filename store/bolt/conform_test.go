@@ -19,5 +19,6 @@ func fresh(opts bolt.Options) func(t *testing.T) storetest.Opener {
 
 func TestConformance(t *testing.T) { storetest.Run(t, fresh(bolt.Options{})) }
 
-// The suite also passes if every closure runs twice. The writes of the first run must leave no trace.
+// The conformance suite also passes if the store runs every closure twice. The store undoes the writes of the first run
+// completely.
 func TestConformanceRehearsed(t *testing.T) { storetest.Run(t, fresh(bolt.Options{Rehearse: true})) }

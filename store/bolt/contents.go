@@ -15,10 +15,10 @@ import (
 	"countersign/store/record"
 )
 
-// partBuckets says how a part of a store is copied: see store.Contents.
+// partBuckets holds the functions that copy one part of a store: see store.Contents.
 type partBuckets struct {
 	part store.Part
-	in   []bucket // the buckets with the part's rows; index rows are made again from these
+	in   []bucket // the buckets with the part's rows; the copy rebuilds the index rows from these rows
 	each func(r *rows, fn func(store.Row) error) error
 	put  func(t *tx, row store.Row) error
 }
@@ -84,7 +84,7 @@ func tablePart[T any](part store.Part, t *table[T], byBirth bool) partBuckets {
 				return err
 			}
 		}
-		slices.SortStableFunc(all, func(a, b one) int { // in the order of ids before
+		slices.SortStableFunc(all, func(a, b one) int { // the sort is stable, so records with equal births stay in the order of their ids
 			switch {
 			case a.birth < b.birth:
 				return -1
@@ -304,13 +304,13 @@ func putJournal(t *tx, row store.Row) error {
 	return t.rows.set(auditJournal, number(nil, e.Leaf), nil, append(number(text(nil, e.Chain), e.Seq), e.Sum[:]...))
 }
 
-// filling is a new store while it is filled.
+// filling is a new store whose rows are being written.
 type filling struct {
 	*Store
 	*store.Position
 	batch  []store.Row
 	room   int
-	marked bool // the store has a mark
+	marked bool // the root bucket has the key copyingKey
 }
 
 func newFilling(s *Store, from store.Mark) *filling {
@@ -320,10 +320,11 @@ func newFilling(s *Store, from store.Mark) *filling {
 // fillRoom is the number of bytes of rows that one transaction writes.
 const fillRoom = 1 << 20
 
-// copyingKey is a key in the root bucket of an incomplete copy. The value of the key is the mark of the copy.
+// copyingKey is a key in the root bucket of an incomplete copy. The value of the key is the progress of the copy: a
+// store.Mark.
 var copyingKey = []byte("copying")
 
-// Put writes a row. One transaction writes many rows.
+// Put adds a row. Put collects rows, and writes many rows in one transaction.
 func (f *filling) Put(ctx context.Context, row store.Row) error {
 	if write, err := f.Next(row); err != nil || !write {
 		return err
@@ -359,7 +360,7 @@ func (f *filling) flush(ctx context.Context) error {
 	return err
 }
 
-// complete removes the mark.
+// complete removes copyingKey, so the copy counts as complete.
 func (f *filling) complete(ctx context.Context) error {
 	return f.Update(ctx, func(t store.Tx) error {
 		r := t.(*tx).rows
@@ -368,7 +369,7 @@ func (f *filling) complete(ctx context.Context) error {
 	})
 }
 
-// EachRow calls fn with every row that was put.
+// EachRow writes the collected rows, and then calls fn with every row of the copy.
 func (f *filling) EachRow(ctx context.Context, fn func(store.Row) error) error {
 	if err := f.flush(ctx); err != nil {
 		return err
@@ -376,13 +377,13 @@ func (f *filling) EachRow(ctx context.Context, fn func(store.Row) error) error {
 	return f.Store.EachRow(ctx, fn)
 }
 
-// fillSuffix is the end of the name of a store that is being filled.
+// fillSuffix is the end of the name of an incomplete copy.
 const fillSuffix = ".copying"
 
 // Fill makes a new store at a path, and calls fill to write its rows. The file appears at the path only when the store
-// is complete, checked and durable. If Fill is interrupted, the incomplete file stays beside the path. The next Fill of
-// the same path continues the file. With anew, the next Fill begins again. Fill never replaces an existing file. If
-// there is a file at the path, Fill returns fs.ErrExist.
+// is complete, checked and durable. If Fill is interrupted, the incomplete file stays in the same directory. The next
+// Fill of the same path continues the incomplete file. If anew is true, Fill discards an incomplete file instead. Fill
+// never replaces a file at the path. If there is such a file, Fill returns fs.ErrExist.
 func Fill(ctx context.Context, path string, anew bool, fill func(store.Filling) error) error {
 	temp := path + fillSuffix
 	if there, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
@@ -431,7 +432,7 @@ func Fill(ctx context.Context, path string, anew bool, fill func(store.Filling) 
 
 // begun opens an incomplete copy, or begins a new copy.
 func begun(temp string, anew bool) (*filling, error) {
-	release, err := hold(temp) // another process may be filling it
+	release, err := hold(temp) // fails if another process is filling the copy
 	if err == nil {
 		err = release()
 	}
@@ -453,7 +454,7 @@ func begun(temp string, anew bool) (*filling, error) {
 	return newFilling(s, store.Mark{}), nil
 }
 
-// left opens an incomplete copy. If the file is not an incomplete copy, or is damaged, left returns nil.
+// left opens an incomplete copy. The result is nil if the file is not an incomplete copy, or is damaged.
 func left(temp string) (*filling, error) {
 	s, err := Open(temp, Options{AsIs: true, incomplete: true})
 	switch {

@@ -12,7 +12,8 @@ import (
 	"countersign/store"
 )
 
-// Each bucket is copied, or is derived from other buckets, or is never read.
+// Each bucket is copied, or is an index that the copy rebuilds. The only exception is set_aside, which the program
+// never reads.
 func TestEveryBucketIsCopied(t *testing.T) {
 	known := map[bucket]bool{setAside: true}
 	for _, p := range parts {
@@ -27,8 +28,8 @@ func TestEveryBucketIsCopied(t *testing.T) {
 	}
 }
 
-// If a killed process left a part of a copy, the next copy continues this file. Any other file is replaced. A copy in
-// progress is not disturbed.
+// If a killed process left an incomplete copy, the next Fill continues this copy. Fill replaces any other file at the
+// temporary path. A Fill in one process does not disturb a copy that another process is making.
 func TestFillAgain(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "store.db")

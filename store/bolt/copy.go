@@ -11,8 +11,9 @@ import (
 	"countersign/store"
 )
 
-// Copy writes a snapshot of the store, as a file that Open can open. Views and transactions continue during the copy. w
-// must not block. Until Copy returns, the store does not reuse freed space, and can't map the file again.
+// Copy writes a snapshot of the store, as a file that Open can open. Views and transactions continue during the copy.
+// Until Copy returns, the store does not reuse freed space, and can't enlarge the file's memory mapping. Therefore w
+// must not block.
 func (s *Store) Copy(ctx context.Context, w io.Writer) (size int64, err error) {
 	if err := s.readable(); err != nil {
 		return 0, err
@@ -39,8 +40,8 @@ func (s *Store) Copy(ctx context.Context, w io.Writer) (size int64, err error) {
 	return size, nil
 }
 
-// until is a writer that fails when its context has ended. The writer keeps the error of a failed write, because bbolt
-// keeps only the error's text.
+// until is a writer that fails when its context has ended. until keeps the error of a failed write, because bbolt keeps
+// only the error's text.
 type until struct {
 	ctx context.Context
 	w   io.Writer

@@ -18,7 +18,7 @@ import (
 	"countersign/store/bolt"
 )
 
-// opened opens a store and closes it with the test.
+// opened opens a store, and closes the store at the end of the test.
 func opened(t *testing.T, path string) *bolt.Store {
 	t.Helper()
 	s, err := bolt.Open(path, bolt.Options{})
@@ -29,7 +29,7 @@ func opened(t *testing.T, path string) *bolt.Store {
 	return s
 }
 
-// put writes a setting with a number.
+// put writes a setting whose value is a number.
 func put(t *testing.T, s store.Store, key string, n int) {
 	t.Helper()
 	err := s.Update(context.Background(), func(tx store.Tx) error {
@@ -44,7 +44,7 @@ func put(t *testing.T, s store.Store, key string, n int) {
 	}
 }
 
-// number reads the number that put wrote. If there is no number, it returns "".
+// number reads the number that put wrote. If put has not written the key, number returns "".
 func number(t *testing.T, s store.Store, key string) (n string) {
 	t.Helper()
 	err := s.View(t.Context(), func(r store.Reader) error {
@@ -61,8 +61,8 @@ func number(t *testing.T, s store.Store, key string) (n string) {
 	return n
 }
 
-// slowly receives a copy. The writer calls the function between before each piece, so that a test can write to the
-// store during the copy.
+// slowly is the writer that receives a copy. Before it receives a piece, slowly calls the function in its field, so
+// that a test can write to the store during the copy.
 type slowly struct {
 	bytes.Buffer
 	between func()
@@ -234,7 +234,8 @@ func TestReplaceWhatCannotBeOpened(t *testing.T) {
 	}
 }
 
-// At every moment, a process can open the store at the path, and gets the old store or the new store.
+// While Replace runs, a process can open the store at the path at any moment. The process gets either the old store or
+// the new store.
 func TestReplaceUnderEyes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	opened(t, path).Close()
@@ -262,7 +263,7 @@ func TestReplaceUnderEyes(t *testing.T) {
 	wg.Wait()
 }
 
-// If another file replaces a process's open file, the process does not continue with the old file.
+// If another file replaces the store while Open opens it, Open fails instead of using the old file.
 func TestOpenWhileReplaced(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	opened(t, path).Close()

@@ -11,8 +11,8 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// create makes a new store, first under a temporary name, and then under its own name. If another file with this name
-// has appeared in between, create does not replace it.
+// create makes a new store under a temporary name, and then renames the file to path. If another process has created a
+// file with this name in the meantime, create keeps that file.
 func create(path string, opts Options) error {
 	dir := filepath.Dir(path)
 	if _, err := os.Stat(dir); err != nil {
@@ -54,11 +54,11 @@ func fill(path string, opts Options) error {
 	return errors.Join(err, db.Close())
 }
 
-// publish renames the file, and never replaces another file.
+// publish renames the file temp to path. If the file system has hard links, publish never replaces another file.
 func publish(temp, path string) error {
 	err := os.Link(temp, path)
 	if err == nil || errors.Is(err, fs.ErrExist) {
-		return nil // another process created it first: open that one
+		return nil // another process has created the file first; the caller opens that file
 	}
 	if _, statErr := os.Lstat(path); !errors.Is(statErr, fs.ErrNotExist) {
 		return err

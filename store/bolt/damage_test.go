@@ -17,10 +17,11 @@ import (
 	"countersign/store"
 )
 
-// damageEnv sets how many bytes are flipped, and how many pages are torn, as "FLIPS PAGES [SEED]".
+// The environment variable damageEnv has the form "FLIPS PAGES [SEED]". FLIPS is the number of changed bytes, and PAGES
+// is the number of damaged pages.
 const damageEnv = "COUNTERSIGN_DAMAGE"
 
-// damageCampaign returns the size of the campaign.
+// damageCampaign returns how many bytes and pages the test damages, and the seed of its random numbers.
 func damageCampaign(t *testing.T) (flips, pages int, seed uint64) {
 	t.Helper()
 	flips, pages, seed = 60, 20, 1
@@ -39,7 +40,7 @@ func damageCampaign(t *testing.T) (flips, pages int, seed uint64) {
 	return flips, pages, seed
 }
 
-// wreck damages one byte or one page of a file. The function returns a description of the damage.
+// wreck damages one byte or one page of a copy of a file. what describes the damage.
 func wreck(whole []byte, random *rand.Rand, page bool) (broken []byte, what string) {
 	broken = bytes.Clone(whole)
 	if !page {
@@ -96,7 +97,8 @@ func dump(t *testing.T, s *Store) map[string]string {
 	return rows
 }
 
-// wreckable returns a store with rows in every bucket. Some buckets have their own pages, and some share pages.
+// wreckable returns the file of a store with rows in every bucket. Some buckets have their own pages, and other buckets
+// share pages.
 func wreckable(t *testing.T) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "whole.db")
@@ -149,7 +151,7 @@ func wreckable(t *testing.T) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	used := int(lastPage(t, path)) * 4096 // pages after these were never written
+	used := int(lastPage(t, path)) * 4096 // later pages were never written
 	return whole[:max(used, smallest)]
 }
 
@@ -168,7 +170,8 @@ func lastPage(t *testing.T, path string) uint64 {
 }
 
 // For every kind of damage, opening the file does not panic, and every changed row is reported. A repaired store is
-// complete, and opens again without more repairs. COUNTERSIGN_DAMAGE="1000 200" selects the long campaign.
+// complete, and the next Open needs no repairs. COUNTERSIGN_DAMAGE="1000 200" makes the test damage more bytes and
+// pages.
 func TestDamagedFile(t *testing.T) {
 	flips, pages, seed := damageCampaign(t)
 	whole := wreckable(t)

@@ -9,10 +9,10 @@ import (
 // damages holds the known damage of a file.
 type damages struct{ store.Damages }
 
-// When the damage of a row is resolved, over forgets it.
+// over removes the damage of a row from the list, because the damage is resolved.
 func (d *damages) over(in bucket, key []byte) { d.Over(in.String(), shownKey(key)) }
 
-// If an error says that a page is unreadable, failed records this. Errors about single rows are ignored.
+// failed records the damage if an error reports an unreadable page. failed ignores errors about single rows.
 func (d *damages) failed(err error) {
 	var row *store.DamagedError
 	if errors.Is(err, store.ErrDamaged) && !errors.As(err, &row) {
@@ -23,6 +23,6 @@ func (d *damages) failed(err error) {
 // Damage lists the known damage that is not resolved yet.
 func (s *Store) Damage() []store.Damage { return s.damage.Damage() }
 
-// OnDamage registers a function. The function is called with each damage, including damage that was found earlier. fn
-// must not use the store.
+// OnDamage registers fn. The store calls fn with each damage, including damage that was found before the registration.
+// fn must not use the store.
 func (s *Store) OnDamage(fn func(store.Damage)) { s.damage.OnDamage(fn) }

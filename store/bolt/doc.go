@@ -1,47 +1,50 @@
 // Package bolt keeps Countersign's durable state in one file on disk, with bbolt. The package implements the contract
 // of package store, and adds the following:
-//   - Concurrent writers share commits, and a lone writer never waits. One goroutine runs the queued closures in one
-//     transaction, commits the transaction as soon as the queue is empty, and starts again.
-//   - Closures run one at a time, on the store's goroutine. If a closure fails, panics or ends the goroutine, its
-//     writes are undone before the next closure runs, and the other closures of the commit are not affected. The panic,
-//     or runtime.Goexit, is repeated in the closure's caller.
-//   - A closure that fails, or writes nothing, still returns only after the commit of the closures whose writes it saw.
-//   - A full disk fails only the closures that did not fit, with ErrFull. Any other error of a commit stops the store.
-//     Every later call then fails with ErrCommitUnknown until the file is opened again.
+//   - Concurrent writers share commits, and a lone writer never waits for others. One goroutine runs the queued
+//     closures in one transaction. The goroutine commits as soon as the queue is empty, and then begins the next
+//     transaction.
+//   - Closures run one at a time, on the store's goroutine. If a closure fails, panics or ends the goroutine, the store
+//     undoes the closure's writes before the next closure runs. The other closures of the commit are not affected. A
+//     panic or a runtime.Goexit of a closure is repeated in the goroutine that called Update.
+//   - A closure may read writes of earlier closures that are not committed yet. So Update returns only after the commit
+//     of these writes, even if Update's own closure fails or writes nothing.
+//   - On a full disk, a closure fails with ErrFull if its writes do not fit. The other closures succeed. Any other
+//     error of a commit stops the store. Every later call then fails with ErrCommitUnknown until the file is opened
+//     again.
 //   - After the file was removed, renamed or replaced, writes fail with ErrMoved until the same file is back at its
 //     path. Reads and copies continue. If another program wrote to the file, the store stops (ErrDamaged). The store
-//     makes these checks before every commit. InPlace makes the same checks at any other time.
+//     makes these checks before every commit. A call of the method InPlace makes the same checks.
 //   - After Open, everything that is read is durable, even if the previous process was killed during a commit.
 //   - Open upgrades a store of an older version, in transactions that each fit in memory. An interrupted upgrade
 //     continues at the next start. Older programs don't open the upgraded store.
 //   - Only one process uses the store at a time. Open never waits for another process, and never leaves a partial file.
-//   - A row that changed since it was written is detected by its checksum and never read as valid. A read of such a row
-//     returns a *store.DamagedError that names the row. Lists of independent rows skip the row and report it. A page
-//     that can't be read fails only the closures that touch it.
-//   - Before anything is written to a file of up to 256 MiB, Open examines it: the position of every element on its
-//     page, the order of the keys, every checksum, and whether every page is either used once or free. If the file is
-//     damaged, Open builds a new file from the readable rows, and keeps the damaged file as STORE.damaged-TIME.
-//     Indexes, timers and the journal are rebuilt from other rows that hold the same data. A row that is lost leaves a
-//     mark under its key, so that reading it fails. A larger file is examined while it is in use, and at the next start
-//     if damage was found.
+//   - The checksum of a row detects that the row's bytes have changed. A read of such a damaged row returns a
+//     *store.DamagedError that names the row. Lists of independent rows skip the row and report it. A page that can't
+//     be read fails only the closures that touch it.
+//   - Open examines a file of up to 256 MiB before it writes anything to the file. Open checks the position of every
+//     element on its page, the order of the keys, and every checksum. Open also checks that every page is either used
+//     once or free. If the file is damaged, Open builds a new file from the readable rows, and keeps the damaged file
+//     as STORE.damaged-TIME. Indexes, timers and the journal are rebuilt from other rows that hold the same data. If a
+//     row is lost, Open writes a mark under the row's key, and every read of this key fails. A file above 256 MiB is
+//     examined while it is in use. If this examination finds damage, the next Open examines and repairs the file.
 //
-// A View may see the writes of a commit slightly before Update returns to the caller of these writes.
+// A View may see the writes of a commit slightly before Update returns to the closure's caller.
 //
 // # The file
 //
 // Keys consist of parts. Text ends with the bytes 00 01, and a byte 00 within a text is written as 00 ff. So keys sort
-// like their parts, and no text can extend into the next part. Numbers are eight bytes, big-endian. Times are
-// microseconds since 1970, with the sign bit flipped so that they sort.
+// in the order of their parts, and no text can be confused with the next part. Numbers are eight bytes, big-endian.
+// Times are microseconds since 1970, with the sign bit flipped so that they sort.
 //
-// Values of record buckets are a header and the record as JSON. The header holds the record's version, its birth number
-// (which rises within the bucket), and the record's rows in index buckets. All lengths are unsigned varints. In JSON,
-// times are RFC 3339 in UTC to the microsecond. Raw JSON within a record is kept as base64 of its exact bytes, because
-// signatures cover bytes. In text that is not valid UTF-8, U+FFFD replaces the invalid bytes. A key with invalid UTF-8
-// is refused.
+// The value of a row in a bucket of records is a header and the record as JSON. The header holds the record's version,
+// its birth number, and the record's rows in index buckets. Birth numbers count the records of a bucket in the order of
+// creation. All lengths are unsigned varints. In JSON, times are RFC 3339 in UTC to the microsecond. Raw JSON within a
+// record is kept as base64 of its exact bytes, because signatures cover bytes. In a text with invalid UTF-8, U+FFFD
+// replaces the invalid bytes. A key with invalid UTF-8 is refused.
 //
-// Every value except those of the bucket countersign ends with a CRC-32C (four bytes, big-endian) over the bucket's
-// number (one byte), the key's length (four bytes), the key and the rest of the value. An inverted CRC marks a row that
-// is known to be damaged.
+// Every value ends with a CRC-32C (four bytes, big-endian). The CRC covers the bucket's number (one byte), the key's
+// length (four bytes), the key and the rest of the value. Only values of the bucket countersign have no CRC. An
+// inverted CRC marks a row that is known to be damaged.
 //
 //	bucket              key                                 value
 //
@@ -90,8 +93,8 @@
 //
 // Values in the audit buckets are the exact bytes that the hashes cover.
 //
-// A value that begins with one of these bytes is compressed. The method is zstd with a dictionary, unless the list says
-// otherwise; see pack.
+// A value that begins with one of the following bytes is compressed. The method is zstd with a dictionary, except for
+// the byte 5. See pack.
 //
 //	3  in messages, renderings and audit_payloads; a few programs of version 8 wrote it in audit, too, where the leaf and
 //	   the hash follow uncompressed
@@ -99,13 +102,14 @@
 //	4  in renderings: the JSON without its text, a line break, and the bytes of the text
 //	0  in buckets of records: the version and the birth number follow uncompressed, then the rest of the record's value
 //
-// Programs of version 7 compressed values of renderings and audit_payloads with flate. Such values begin with 1, or
-// with 2 in place of 4. Values below 256 bytes, and records that are not closed, are not compressed.
+// Programs of version 7 compressed values of renderings and audit_payloads with flate. Such values begin with 1.
+// Renderings in the form of byte 4 begin with 2 instead. Values below 256 bytes are not compressed. A record of a
+// bucket of records is compressed only when it is closed.
 //
-// Version 1 had a bucket runs instead of tallies, its renderings had "digest" and "whole" instead of "shows", and it
-// had no grants and absences. Version 2 had the audit as JSON, no journal and no heads, and no indexes by conversation
-// and by the last message. Version 3 had no index of requests by person. Version 4 had no elicitations and files.
-// Version 5 had no checksums and no bucket set_aside. Version 6 had no compressed values. Version 7 had no values
-// compressed with zstd. Version 8 had no requests of callers, whose fields an older program would drop. Version 9 had
-// no short records of the history.
+// Version 1 had a bucket with the name runs instead of the bucket tallies, and no grants and absences. Its renderings
+// had "digest" and "whole" instead of "shows". Version 2 had the audit as JSON, but had no journal and no heads.
+// Version 2 also had no indexes by conversation and by the last message. Version 3 had no index of requests by person.
+// Version 4 had no elicitations and files. Version 5 had no checksums and no bucket set_aside. Version 6 had no
+// compressed values. Version 7 had no values compressed with zstd. Version 8 had no requests of callers. A program of
+// version 8 would drop the fields of a caller's request. Version 9 had no audit records in the short encoding.
 package bolt

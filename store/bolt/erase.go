@@ -59,8 +59,7 @@ func (t reader) timerKinds() (kinds []store.TimerKind) {
 	}
 }
 
-// some returns rows that start with a prefix. The function returns at most the number of rows that the eraser may still
-// delete.
+// some returns rows whose keys start with a prefix. It returns at most e.left rows.
 func (e *eraser) some(in bucket, prefix []byte) (keys, values [][]byte) {
 	for k, v := range e.rows.scan(in, prefix, nil) {
 		if len(keys) >= e.left {
@@ -71,15 +70,15 @@ func (e *eraser) some(in bucket, prefix []byte) (keys, values [][]byte) {
 	return keys, values
 }
 
-// scanned deletes the rows that start with a prefix.
+// scanned deletes the rows whose keys start with a prefix.
 func (e *eraser) scanned(in bucket, prefix []byte) error {
 	keys, values := e.some(in, prefix)
 	e.left -= len(keys)
 	return e.rows.removeAll(in, keys, values)
 }
 
-// eraseIndexed deletes the records that an index lists under a prefix. The records of a record are deleted before the
-// record itself.
+// eraseIndexed deletes the records that an index lists under a prefix. Before a record, eraseIndexed deletes the outbox
+// messages and the timers that refer to the record.
 func eraseIndexed[T any](e *eraser, table *table[T], index bucket, prefix []byte) error {
 	_, ids := e.some(index, prefix)
 	for _, id := range ids {
@@ -155,7 +154,7 @@ func (e *eraser) outboxMessages(ref string) error {
 	return nil
 }
 
-// timers clears the timers that have a ref, of every kind.
+// For every kind, timers clears the timer whose Ref is ref.
 func (e *eraser) timers(ref string) error {
 	for _, kind := range e.kinds {
 		if err := (&tx{reader{e.rows}}).ClearTimer(kind, ref); err != nil {

@@ -18,8 +18,8 @@ import (
 )
 
 // examination checks a file's pages without bbolt, because bbolt does not validate pages. examination verifies the
-// position of each element on its page, the order of the keys, the checksum of every row, and that every page is either
-// used once or free. An examination detects every changed bit that has an effect.
+// position of each element on its page, the order of the keys, and the checksum of every row. It also verifies that
+// every page is either used once or free. An examination detects every changed bit that has an effect.
 type examination struct {
 	ctx  context.Context
 	file io.ReaderAt
@@ -32,9 +32,9 @@ type examination struct {
 	births    [bucketEnd]uint64 // the highest birth number in each bucket
 	root      map[string][]byte // rows of the root bucket
 	faults    []pageFault
-	unknown   int // number of damaged rows that are not marked
+	unknown   int // number of damaged rows that have no mark yet
 
-	row func(in bucket, k, v []byte, state rowState) // called with every row; it must copy what it keeps
+	row func(in bucket, k, v []byte, state rowState) // called with every row; the function must copy any slice that it keeps
 }
 
 // meta is a meta page.
@@ -47,7 +47,7 @@ func (f pageFault) bucket() string {
 	return f.in.String()
 }
 
-// pageUse says for what a page is used.
+// pageUse is the purpose of a page.
 type pageUse byte
 
 const (
@@ -63,7 +63,7 @@ type pageFault struct {
 	why string
 }
 
-// rowState says whether a row matches its checksum.
+// rowState is the result of checking a row against its checksum.
 type rowState byte
 
 const (
@@ -72,8 +72,8 @@ const (
 	rowDamaged          // its checksum does not match
 )
 
-// mark returns the value that replaces a damaged row. This value's checksum is inverted. So reads fail, and the next
-// examination recognizes the damaged row.
+// mark returns the value that replaces a damaged row. The value's checksum is inverted. So a read of the row fails, and
+// the next examination recognizes that the row is damaged.
 func mark(in bucket, key, stored []byte) []byte {
 	value := stored[:max(0, len(stored)-checksumSize)]
 	return binary.BigEndian.AppendUint32(value[:len(value):len(value)], ^checksum(in, key, value))
@@ -94,7 +94,7 @@ func stateOf(in bucket, key, stored []byte) rowState {
 	return rowDamaged
 }
 
-// Offsets of the numbers on a meta page.
+// bbolt stores the numbers of a meta page at these offsets.
 const (
 	metaMagic    = 16
 	metaPageSize = 24
@@ -118,8 +118,9 @@ func readMeta(page []byte) (m meta, ok bool) {
 	return meta{root: n(metaRoot), freelist: n(metaFreelist), pages: n(metaPages), tx: n(metaTx)}, true
 }
 
-// metas reads both meta pages and returns the current one. If the newer page is damaged, bbolt silently falls back to
-// the older page, and so undoes the last commit. Then a call that was recorded as started would run again.
+// metas reads both meta pages and returns the current one. If the newer page is damaged, bbolt silently uses the older
+// page, which undoes the last commit. That commit may have recorded the start of a call, and the call would then run a
+// second time. So metas returns an error if either page is damaged.
 func metas(file io.ReaderAt, pageSize int) (meta, error) {
 	var both [2]meta
 	page := make([]byte, metaEnd)
@@ -142,7 +143,8 @@ func (x *examination) fault(in bucket, format string, args ...any) {
 	x.faults = append(x.faults, pageFault{in, fmt.Sprintf(format, args...)})
 }
 
-// all examines everything. A damaged page in the list of buckets can't be repaired. In that case, all returns an error.
+// all examines the whole file. The result is an error if a page of the list of buckets is damaged, because the file
+// then can't be repaired.
 func (x *examination) all() error {
 	if x.meta.pages > math.MaxInt32*8 {
 		return fmt.Errorf("%w: it says that it has %d pages. Put a backup in its place", store.ErrDamaged, x.meta.pages)
@@ -180,7 +182,7 @@ func (x *examination) bucketElement(k, v []byte, flags uint32) error {
 	isRoot := bytes.Equal(k, rootBucket)
 	if flags != leafBucket || in == 0 && !isRoot && !bytes.Equal(k, runsBucket) || len(v) < pageHeader {
 		x.fault(0, "there is a bucket %s, which no store has", shownKey(k))
-		for b := range allBuckets { // a page of rows can be where the list of buckets was
+		for b := range allBuckets { // a damaged pointer may lead to a page of rows instead of the list of buckets
 			if flags == 0 && stateOf(b, k, v) == rowSound {
 				return x.rowElement(b, false, k, v, flags)
 			}
@@ -232,17 +234,17 @@ func (x *examination) rowElement(in bucket, isRoot bool, k, v []byte, flags uint
 	return nil
 }
 
-// tree is one tree of pages.
+// tree is one tree of pages in the file: the tree of a bucket, or the tree of the list of buckets.
 type tree struct {
 	x       *examination
 	in      bucket
 	element func(k, v []byte, flags uint32) error
-	nested  bool   // element may read other pages
+	nested  bool   // the function element may read other pages
 	last    []byte // the previous key
 }
 
-// page examines a page and the pages below it. All keys must be at or above low, and below high. A bound that is nil
-// does not apply.
+// page examines a page and the pages below it in the tree. All keys must be at or above low, and below high. A limit
+// that is nil does not apply.
 func (t *tree) page(id uint64, low, high []byte, depth int) error {
 	x := t.x
 	if err := x.ctx.Err(); err != nil {
@@ -268,7 +270,7 @@ func (t *tree) page(id uint64, low, high []byte, depth int) error {
 	if stored := binary.LittleEndian.Uint64(body); stored != id || overflow >= x.meta.pages-id {
 		x.fault(t.in, "page %d says that it is page %d, followed by %d overflow pages", id, stored, overflow)
 		if overflow = 0; binary.LittleEndian.Uint16(body[8:]) == pageBranch {
-			return nil // the pages that it names may belong to another bucket
+			return nil // the pages that this page names may belong to another bucket
 		}
 	}
 	for i := range overflow {
@@ -303,8 +305,8 @@ func (x *examination) read(id, pages uint64, memory *[]byte) ([]byte, error) {
 	return b, nil
 }
 
-// elements examines the contents of a page. size is the expected length in bytes. If size is 0, the length is the
-// necessary number of whole pages.
+// elements examines the contents of a page. size is the expected length in bytes. If size is 0, the elements must fill
+// as many whole pages as they need.
 func (t *tree) elements(name string, page []byte, size uint64, low, high []byte, depth int) error { //nolint:cyclop // one check for each way in which a page can be damaged
 	flags, count := binary.LittleEndian.Uint16(page[8:]), uint64(binary.LittleEndian.Uint16(page[10:]))
 	if flags != pageBranch && flags != pageLeaf || count == 0 && size == 0 && depth > 0 || flags == pageBranch && size > 0 {
@@ -368,15 +370,15 @@ func (t *tree) elements(name string, page []byte, size uint64, low, high []byte,
 	return nil
 }
 
-// faultOnce records a fault of a page, unless a fault was already recorded since. since is the number of faults at an
-// earlier moment.
+// faultOnce records a fault of a page only if this page has no recorded fault yet. since is the number of faults before
+// the page was examined.
 func (x *examination) faultOnce(since int, in bucket, format string, args ...any) {
 	if len(x.faults) == since {
 		x.fault(in, format, args...)
 	}
 }
 
-// The flags of the page with the list of free pages, and the offset of its numbers.
+// These constants describe the page with the list of free pages.
 const (
 	pageFreelist  = 0x10
 	manyFreePages = 0xFFFF
@@ -385,7 +387,7 @@ const (
 // free verifies that no used page is in the list of free pages. A used page in this list would be overwritten.
 func (x *examination) free() {
 	if x.meta.freelist == math.MaxUint64 {
-		return // the file has no such list
+		return // the file has no list of free pages
 	}
 	wrong := func(format string, args ...any) {
 		x.faults = append(x.faults, pageFault{bucketEnd, "the list of free pages: " + fmt.Sprintf(format, args...)})
@@ -434,7 +436,7 @@ func (x *examination) free() {
 		x.use[n] = pageFree
 	}
 	if len(x.faults) > 0 {
-		return // unreached pages may be in use, below the damaged page
+		return // a page that was not reached may be in use: the damaged page may point to it
 	}
 	for n := uint64(2); n < x.meta.pages; n++ {
 		if x.use[n] == pageUnseen {
@@ -444,14 +446,15 @@ func (x *examination) free() {
 	}
 }
 
-// An inspection pauses for inspectPause after each inspectStep bytes, and leaves disk and CPU to the store's callers.
+// An inspection pauses for inspectPause after each inspectStep bytes. During the pause, the store's callers can use the
+// disk and the processor.
 const (
 	inspectPause = 2 * time.Millisecond
 	inspectStep  = 1 << 20
 )
 
-// Inspect examines the whole file during its use, and records damage. Until Inspect returns, freed space is not reused.
-// The next start repairs damaged pages.
+// Inspect examines the whole file while the store is in use, and adds the damage that it finds to the list of known
+// damage. Until Inspect returns, the store does not reuse freed space. The next Open repairs damaged pages.
 func (s *Store) Inspect(ctx context.Context) error {
 	if err := s.writer.broken(); err != nil {
 		return err
@@ -490,14 +493,14 @@ func (s *Store) Inspect(ctx context.Context) error {
 	if err != nil || len(x.faults) == 0 && x.unknown == 0 {
 		return err
 	}
-	return s.Update(ctx, func(t store.Tx) error { // the next start examines the file, whatever its size
+	return s.Update(ctx, func(t store.Tx) error { // the next Open then examines a file of any size
 		r := t.(*tx).rows
 		r.written = true
 		return r.tx.Bucket(rootBucket).Put(examineKey, []byte("1"))
 	})
 }
 
-// paced reads with pauses.
+// paced is a reader that pauses after each inspectStep bytes.
 type paced struct {
 	ctx  context.Context
 	from io.ReaderAt

@@ -20,14 +20,15 @@ import (
 	"countersign/store/bolt"
 )
 
-// disk replaces the disk under an open store: it puts a device under the store's file descriptor and removes it again.
+// disk simulates a failing disk under an open store. The method become makes the store's file descriptor refer to a
+// device. The method heal makes the descriptor refer to the real file.
 type disk struct {
 	t    *testing.T
 	file *os.File
 	real int // a second descriptor of the real file, which keeps its lock
 }
 
-// openOnDisk opens a store with some free pages, so a small commit does not make the file grow.
+// openOnDisk opens a store whose file has free pages, so a small commit does not make the file grow.
 func openOnDisk(t *testing.T) (*bolt.Store, *disk, string) {
 	t.Helper()
 	d := &disk{t: t}
@@ -55,8 +56,8 @@ func openOnDisk(t *testing.T) (*bolt.Store, *disk, string) {
 	return s, d, path
 }
 
-// become replaces the disk by a device. With /dev/full, every write fails because the disk is full. With /dev/null,
-// writes succeed, but a sync fails.
+// become makes the store write to a device instead of its file. With /dev/full, every write fails because the disk is
+// full. With /dev/null, writes succeed, but a sync fails.
 func (d *disk) become(device string) {
 	d.t.Helper()
 	f, err := os.OpenFile(device, os.O_RDWR, 0)
@@ -69,7 +70,7 @@ func (d *disk) become(device string) {
 	}
 }
 
-// heal puts the real file back.
+// heal makes the store write to its real file.
 func (d *disk) heal() {
 	d.t.Helper()
 	if err := unix.Dup3(d.real, int(d.file.Fd()), unix.O_CLOEXEC); err != nil {
@@ -93,7 +94,7 @@ func has(t *testing.T, s *bolt.Store, id string) bool {
 	return err == nil
 }
 
-// On a full disk, only writes fail. When there is space again, writes succeed again.
+// While the disk is full, only writes fail. Once the disk has free space, writes succeed.
 func TestFullDisk(t *testing.T) {
 	s, d, path := openOnDisk(t)
 	if err := s.Update(t.Context(), putTurn("before")); err != nil {
@@ -132,8 +133,8 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// After a failed sync, the contents of the disk are unknown. The store stops, and a new store continues with the actual
-// contents.
+// After a failed sync, the contents of the disk are unknown. So the store stops. The next Open reads the actual
+// contents of the disk.
 func TestSyncThatFails(t *testing.T) {
 	s, d, path := openOnDisk(t)
 	if err := s.Update(t.Context(), putTurn("before")); err != nil {
@@ -149,7 +150,7 @@ func TestSyncThatFails(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	d.heal() // this does not help
+	d.heal() // the store stays stopped, even with a working disk
 	ran := false
 	for what, err := range map[string]error{
 		"update": s.Update(t.Context(), func(store.Tx) error { ran = true; return nil }),
@@ -184,7 +185,7 @@ func TestSyncThatFails(t *testing.T) {
 
 const syncEnv = "COUNTERSIGN_TEST_SYNC"
 
-// TestUnderStrace is the traced process of TestFailingSyncs. It prints the outcome of each of its commits.
+// TestUnderStrace is the traced process of TestFailingSyncs. The process prints the outcome of each of its commits.
 func TestUnderStrace(t *testing.T) {
 	path := os.Getenv(syncEnv)
 	if path == "" {
@@ -203,9 +204,9 @@ func TestUnderStrace(t *testing.T) {
 	s.Close()
 }
 
-// A sync of data, or of the meta page, fails with EIO. If the meta page's sync fails, bbolt returns an error, but the
-// transaction exists when the file is opened again. So the error says that the outcome is unknown. In both cases, all
-// acknowledged writes are in the file, and nothing is written after the failure.
+// A sync of data, or a sync of the meta page, fails with EIO. If the sync of the meta page fails, bbolt returns an
+// error, but the next Open finds the transaction in the file. So the store's error says that the outcome is unknown. In
+// both cases, the file has all acknowledged writes, and the store writes nothing after the failure.
 func TestFailingSyncs(t *testing.T) {
 	strace := testkit.RequireProgram(t, "strace", "failing syncs", testkit.InstallStrace)
 	for _, when := range []string{"1", "2", "3", "4"} { // strace counts the syncs of each thread separately, and the process has several threads

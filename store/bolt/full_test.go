@@ -18,8 +18,8 @@ import (
 	"countersign/store"
 )
 
-// One closure needs more space than the disk has. The other closures that would have shared the commit are still
-// committed.
+// One closure needs more space than the disk has, and fails. The store commits the writes of the other closures that
+// wait at the same time.
 func TestFullDiskForOne(t *testing.T) {
 	dir := testkit.MountSmallDisk(t, 2<<20).Dir
 	synctest.Test(t, func(t *testing.T) {
@@ -57,8 +57,8 @@ func TestFullDiskForOne(t *testing.T) {
 	})
 }
 
-// If a closure failed by itself, it also gets the error of a failed commit. The reason is that the closure may have
-// read writes of earlier closures, and these writes are now lost.
+// If a closure returns an error and its commit fails, Update returns the error of the commit. The closure may have read
+// writes of earlier closures, and the failed commit may have lost these writes.
 func TestOwnErrorBesideFailedCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var file *os.File

@@ -9,8 +9,8 @@ import (
 	"countersign/store"
 )
 
-// Guard turns a fault while reading a damaged file into an error. Such a fault is a panic of bbolt, or a read outside
-// of the file. Guard re-raises any other panic.
+// Guard turns a fault while reading a damaged file into an error. The fault is a panic of bbolt, or a read outside of
+// the file. Guard re-raises any other panic.
 func Guard(work func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -28,7 +28,8 @@ func Guard(work func() error) (err error) {
 	return work()
 }
 
-// errPageOrder is the panic value for rows that are out of order. Such rows mean that pages of the file form a cycle.
+// errPageOrder is the panic value for rows that are out of order. If rows are out of order, pages of the file form a
+// cycle.
 type errPageOrder struct{ in bucket }
 
 func (d errPageOrder) Error() string { return "the rows of " + d.in.String() + " are out of order" }

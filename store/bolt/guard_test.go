@@ -88,7 +88,7 @@ func fillPages(t *testing.T, path string) {
 	}
 }
 
-// Guard does not catch a panic without damage.
+// Guard re-raises a panic that damage of the file did not cause.
 func TestGuardIsForTheFileOnly(t *testing.T) {
 	defer func() {
 		if p := recover(); p != "mine" {
@@ -99,7 +99,7 @@ func TestGuardIsForTheFileOnly(t *testing.T) {
 	t.Error("the panic was taken for a damaged file")
 }
 
-// The file is emptied while the store is open. Reading the number of the file's last transaction then does not crash
+// The test empties the file while the store is open. Reading the number of the file's last transaction does not crash
 // the process.
 func TestStandsOfEmptiedFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")

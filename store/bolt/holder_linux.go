@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// holder names the process that holds the file's lock, if /proc shows the process.
+// holder names the process that holds the file's lock. If /proc does not show the process, holder explains how to find
+// the process.
 func holder(path string) string {
 	unknown := fmt.Sprintf("a process that `fuser %s` shows", path)
 	info, err := os.Stat(path)

@@ -17,27 +17,27 @@ import (
 	"countersign/store"
 )
 
-// identity identifies the file that a store was opened from. identity detects two cases: the file is no longer at its
-// path, or another program has written to the file. The check takes about five microseconds and runs before every
-// commit.
+// identity identifies the file that a store was opened from. identity detects that the file is not at its path any
+// more, and that another program has written to the file. These checks run before every commit, and take about five
+// microseconds.
 type identity struct {
 	path   string
 	opened fs.FileInfo
-	file   *os.File                    // a separate handle for reading: it refers to the file even after the path changes
+	file   *os.File                    // a separate handle for reading; the handle refers to the file even after the path changes
 	stat   func() (fs.FileInfo, error) // of file
 	page   int64                       // bytes
 
 	size atomic.Int64 // the minimum size of the file
 
-	away     atomic.Bool                  // the file was not at its path, and may not be written to again yet
-	returned atomic.Pointer[func() error] // called when the file is back at its path: see OnReturn
+	away     atomic.Bool                  // the file was missing at its path, and letBack has not allowed writes since
+	returned atomic.Pointer[func() error] // the function that OnReturn registered
 
 	mu    sync.Mutex // held during a commit
 	metas [2]metaPage
 }
 
-// metaPage holds the used part of one of bbolt's first two pages. The transaction with the id n writes the page n
-// modulo 2.
+// metaPage holds the used part of one of bbolt's two meta pages, which are the first two pages of the file. A
+// transaction with an even id writes page 0, and a transaction with an odd id writes page 1.
 type metaPage [80]byte
 
 // txid returns the number of the transaction that wrote the page.
@@ -73,8 +73,8 @@ func (id *identity) read() (metas [2]metaPage, err error) {
 	return metas, nil
 }
 
-// inPlace returns ErrMoved if the file is not at its path, or ErrDamaged if another program has written to it. The
-// caller makes sure that no commit runs at the same time.
+// inPlace returns ErrMoved if the file is not at its path. inPlace returns ErrDamaged if another program has written to
+// the file. The caller makes sure that no commit runs at the same time.
 func (id *identity) inPlace() error {
 	if err := id.atPath(); err != nil {
 		return err
@@ -96,7 +96,7 @@ func (id *identity) atPath() error {
 	return id.letBack()
 }
 
-// letBack checks whether writes may continue to a file that is back at its path.
+// If the file was missing at its path and is back, letBack checks whether writes may continue.
 func (id *identity) letBack() error {
 	if !id.away.Load() {
 		return nil
@@ -110,9 +110,9 @@ func (id *identity) letBack() error {
 	return nil
 }
 
-// OnReturn registers a function that is called before the first write to a file that is back at its path. The function
-// is needed, because another process may have used a copy of the file in between. If fn fails, writes stay refused. fn
-// may read the store.
+// OnReturn registers fn. If the file was moved away and is back at its path, the store calls fn before the next write.
+// While the file was away, another process may have used a copy of the file. If another process has used a copy, fn
+// returns an error, and the store refuses writes. fn may read the store.
 func (s *Store) OnReturn(fn func() error) { s.identity.returned.Store(&fn) }
 
 func (id *identity) moved(how string) error {
@@ -126,7 +126,7 @@ func (id *identity) moved(how string) error {
 }
 
 // whole returns an error if the file was truncated. Each transaction calls whole first. Reading a missing part of the
-// mapped file would cause a fault. Then bbolt would hold locks that every other transaction needs.
+// mapped file would cause a fault. After such a fault, bbolt never releases locks that every other transaction needs.
 func (id *identity) whole() error {
 	least := id.size.Load() // read before Stat: a commit may grow the file meanwhile
 	info, err := id.stat()
@@ -139,8 +139,8 @@ func (id *identity) whole() error {
 	return nil
 }
 
-// untouched returns an error if this process did not write the current first two pages of the file. Another program has
-// then written to the file.
+// untouched returns an error if the first two pages of the file are not as this process wrote them. In this case,
+// another program has written to the file.
 func (id *identity) untouched() error {
 	if err := id.whole(); err != nil {
 		return err
@@ -171,8 +171,8 @@ func (id *identity) overwritten(how string) error {
 		"Put a backup in its place", store.ErrDamaged, id.path, how)
 }
 
-// committed records the first two pages after a commit. The function returns an error if another program wrote to the
-// file during the commit.
+// committed records the first two pages of the file after a commit. committed returns an error if another program wrote
+// to the file during the commit.
 func (id *identity) committed(tx int) error {
 	now, err := id.read()
 	if err != nil {
@@ -193,13 +193,13 @@ func (id *identity) committed(tx int) error {
 
 func (id *identity) close() error { return id.file.Close() }
 
-// InPlace checks that the store's path has the open file, and that only this process has written to it. InPlace returns
-// ErrMoved if the path has no file or another file, and ErrDamaged if another program has written to the file.
+// InPlace checks the open file of the store. InPlace returns ErrMoved if the file is not at the store's path. InPlace
+// returns ErrDamaged if another program has written to the file.
 func (s *Store) InPlace() error {
 	if err := s.writer.broken(); err != nil {
 		return err
 	}
-	if !s.identity.mu.TryLock() { // a commit is running; it has checked the pages already
+	if !s.identity.mu.TryLock() { // a commit is running, and has already checked the pages
 		return s.identity.atPath()
 	}
 	defer s.identity.mu.Unlock()
@@ -207,7 +207,7 @@ func (s *Store) InPlace() error {
 }
 
 // Holds reports whether the file at a path is the file that the store has open. The file may have been moved to this
-// path.
+// path after Open.
 func (s *Store) Holds(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && os.SameFile(info, s.identity.opened)

@@ -14,7 +14,7 @@ import (
 	"countersign/store/bolt"
 )
 
-// openIn opens a store with one turn in it, in its own directory.
+// openIn opens a store in a new directory, and writes one turn to the store.
 func openIn(t *testing.T) (s *bolt.Store, path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "data", "store.db")
@@ -32,7 +32,7 @@ func openIn(t *testing.T) (s *bolt.Store, path string) {
 	return s, path
 }
 
-// move renames a file. If it can't, it fails the test.
+// move renames a file.
 func move(t *testing.T, from, to string) {
 	t.Helper()
 	if err := os.Rename(from, to); err != nil {
@@ -52,7 +52,7 @@ func copyOver(t *testing.T, from, to string) {
 	}
 }
 
-// A relative path is relative to the directory in which the process opened the file, even if this directory is renamed
+// A store can be opened by a relative path. The store finds its file even if the process's working directory is renamed
 // later.
 func TestMovedFromARelativePath(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
@@ -75,7 +75,7 @@ func TestMovedFromARelativePath(t *testing.T) {
 	}
 }
 
-// If the file was moved away and comes back, the store writes to it only after the function given to OnReturn agrees.
+// If the file was moved away and is back, the store refuses writes until the function given to OnReturn returns nil.
 func TestMovedAndNotLetBack(t *testing.T) {
 	s, path := openIn(t)
 	refused := errors.New("somebody else has continued")
@@ -109,7 +109,7 @@ func TestMovedAndNotLetBack(t *testing.T) {
 }
 
 // While the file is not at its path, the store writes nothing, but all rows can be read and copied. When the file is
-// back, writing continues.
+// back at its path, writes succeed.
 func TestMoved(t *testing.T) {
 	for name, c := range map[string]struct {
 		away, back func(t *testing.T, path string)
@@ -201,7 +201,8 @@ func TestMoved(t *testing.T) {
 	}
 }
 
-// If another program writes into the file itself, the store stops at the next commit or check, and writes nothing more.
+// If another program writes into the store's file, the store stops at the next commit or check, and writes nothing
+// more.
 func TestOverwritten(t *testing.T) {
 	for name, spoil := range map[string]func(t *testing.T, path, old string){
 		"an old copy over it": func(t *testing.T, path, old string) { copyOver(t, old, path) },

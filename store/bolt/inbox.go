@@ -31,7 +31,7 @@ func (t reader) Unhandled(kind store.InboxKind, received time.Time) (bool, error
 		}
 		row, err := t.Inbox(string(id))
 		if errors.Is(err, store.ErrDamaged) {
-			continue // the row's content is lost, so nothing can wait for it
+			continue // the row's content is lost, so no handler will process the row
 		}
 		if err != nil || row.Kind == kind {
 			return err == nil, err

@@ -21,14 +21,14 @@ import (
 	"countersign/store"
 )
 
-// The benchmarks do a whole job: a gated call waits, is decided and runs, and its result is recorded and read. Each
-// step runs in a new workflow that knows only an id. For comparison, a hand-written program over bbolt does the same
-// job (ledger_test.go), and bbolt alone writes the workflow's rows (replay_test.go). The workflow, the hand-written
-// program and bbolt alternate within one run, so a busy machine slows all three. docs/figures.md describes each
-// benchmark.
+// The benchmarks do a whole job. In a job, a tool call waits, people decide on the call, the call runs, and its result
+// is recorded and read. Each step runs in a new workflow, which gets only an id from the previous step. For comparison,
+// a hand-written program over bbolt does the same job (ledger_test.go). Also for comparison, bbolt alone writes the
+// rows that the workflow wrote (replay_test.go). The workflow, the hand-written program and bbolt alternate within one
+// run, so a busy machine slows all of them alike. docs/figures.md describes each benchmark.
 
-// The rates of the best comparable system (see ADR 8) on this job, in jobs per second. The first rate is for one job at
-// a time, the second rate for 64 concurrent jobs.
+// peerAlone and peer64 are the rates of the best comparable system (see ADR 8) on this job, in jobs per second.
+// peerAlone is the rate for one job at a time. peer64 is the rate for 64 concurrent jobs.
 const (
 	peerAlone = 371
 	peer64    = 943
@@ -38,8 +38,7 @@ func BenchmarkJobAlone(b *testing.B) { benchJobs(b, jobs{workers: 1, round: 200,
 
 func BenchmarkJob64(b *testing.B) { benchJobs(b, jobs{workers: 64, round: 640, peer: peer64}) }
 
-// BenchmarkJobReopened is like BenchmarkJobAlone, but opens the file again for each step, as a newly started process
-// does.
+// BenchmarkJobReopened is like BenchmarkJobAlone, but opens the file for each step, as a newly started process does.
 func BenchmarkJobReopened(b *testing.B) {
 	benchJobs(b, jobs{workers: 1, round: 50, peer: peerAlone, reopen: true})
 }
@@ -142,7 +141,7 @@ type benchFixture struct {
 	testing.TB
 	path   string
 	reopen bool
-	shared *Store      // nil: each part opens the file for itself
+	shared *Store      // nil: each step opens the file for itself
 	over   store.Store // a wrapper around shared for the workflows; nil: they use shared itself
 	policy *approvers.Policy
 	tools  *agent.Registry
@@ -193,8 +192,8 @@ func (o *benchFixture) part(do func(*workflow.Workflow) error) error {
 	})
 }
 
-// asked makes people send n messages, each in its own thread. Then it begins the model's work on each message. The
-// function returns the turns.
+// asked stores n messages from people, each in its own thread, and begins a turn of the model for each message. asked
+// returns the ids of the turns.
 func (o *benchFixture) asked(n int) []string {
 	turns := make([]string, n)
 	from := o.told

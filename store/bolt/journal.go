@@ -52,7 +52,8 @@ func (t reader) AuditRow(chain string, seq uint64) (approvers.AuditRow, error) {
 	return x, nil
 }
 
-// EachAuditRow reads the buckets of records and payloads side by side, because both have the same keys.
+// EachAuditRow iterates over the bucket of records and the bucket of payloads at the same time, because the two buckets
+// have the same keys.
 func (t reader) EachAuditRow(fn func(approvers.AuditRow) error) error {
 	next, stop := iter.Pull2(t.rows.asStored(auditPayloads, nil))
 	defer stop()

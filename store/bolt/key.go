@@ -32,7 +32,8 @@ func text(k []byte, s string) []byte {
 	return append(k, 0, 1)
 }
 
-// cutText reads a text part from the front of a key. If the function text never writes such a part, ok is false.
+// cutText reads a text part from the front of a key. If the function text could not have written this part, ok is
+// false.
 func cutText(k []byte) (s string, rest []byte, ok bool) {
 	var b strings.Builder
 	for i := 0; i+1 < len(k); i++ {
@@ -72,7 +73,7 @@ func beyond(prefix []byte) []byte {
 	return k
 }
 
-// keyable returns an error if a string can't be part of a key in every backend.
+// keyable returns an error if a string is not allowed in a key, because it is empty, is invalid UTF-8 or is too long.
 func keyable(what, s string) error {
 	switch {
 	case s == "":

@@ -12,13 +12,13 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// ledger does the minimum for a gated call, by hand over bbolt. ledger writes one row for each call, in one bucket, as
-// JSON. ledger makes three commits. The first commit parks the call. The second commit has the decision and the start
-// of the run. The third commit has the result.
+// ledger is a hand-written program over bbolt. ledger does the minimum for a tool call that waits for a decision.
+// ledger writes one row for each call, in one bucket, as JSON. ledger makes three commits. The first commit stores the
+// waiting call. The second commit stores the decision and the start of the run. The third commit stores the result.
 type ledger struct {
 	*testing.B
 	path   string
-	shared *rawWriter // nil: each part opens the file for itself
+	shared *rawWriter // nil: each step opens the file for itself
 }
 
 // entry is a call's row.

@@ -20,18 +20,18 @@ import (
 	"countersign/store/record"
 )
 
-// mostAtOpen is the largest file that is examined before use. If the file is in the page cache, its examination takes
-// about one second per GiB. A larger file is examined while the file is in use. If damage is found, the file is
-// examined again at the next start.
+// mostAtOpen is the largest file that is examined before use. The examination of a file in the page cache takes about
+// one second per GiB. A larger file is examined while the file is in use. If this examination finds damage, the next
+// Open examines the file before use.
 const mostAtOpen = 256 << 20
 
 // looked is the result of examining a file.
 type looked struct {
 	damage []store.Damage
-	kept   string // path of the damaged file, if it was rebuilt
+	kept   string // path of the damaged file, if a new file was built
 }
 
-// look examines the file of an open store, and rebuilds the file if it is damaged.
+// look examines the file of an open store. If the file is damaged, look builds a new file from the readable rows.
 func look(db *bbolt.DB, path string, opts Options) (found looked, err error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -88,19 +88,19 @@ func look(db *bbolt.DB, path string, opts Options) (found looked, err error) {
 	return found, err
 }
 
-// If damage is found during the use of a large store, examineKey is set in the root bucket. The next start then
-// examines the file.
+// examineKey is set in the root bucket if damage was found while a large store was in use. If the key is set, the next
+// Open examines the file.
 var examineKey = []byte("examine")
 
-// salvaged is a row as found in the damaged file.
+// salvaged is a row of the damaged file.
 type salvaged struct {
 	stored []byte
 	state  rowState
 }
 
 // salvage builds a valid store from the readable rows of a damaged store. Indexes, the times of timers and the journal
-// are rebuilt from other buckets that have the same data. A lost or damaged record leaves a mark under its key, so that
-// reading the record fails.
+// are rebuilt from other buckets that have the same data. Under the key of a lost or damaged record, salvage writes a
+// mark (see the function mark), so that reading the record fails.
 type salvage struct {
 	rows   map[bucket]map[string]salvaged
 	set    map[bucket]map[string][]byte // rows of the new file, with checksums
@@ -111,7 +111,7 @@ type salvage struct {
 func (s *salvage) take(in bucket, k, v []byte, state rowState) {
 	if state == rowDamaged {
 		for b := range allBuckets {
-			if b != in && stateOf(b, k, v) == rowSound { // its page was reached from another bucket
+			if b != in && stateOf(b, k, v) == rowSound { // a damaged pointer of another bucket leads to the row's page
 				in, state = b, rowSound
 			}
 		}
@@ -125,10 +125,10 @@ func (s *salvage) take(in bucket, k, v []byte, state rowState) {
 	s.rows[in][string(k)] = salvaged{bytes.Clone(v), state}
 }
 
-// If a page is damaged, the used pages below it can't be reached. strays adds the rows of these pages. The checksum of
-// a row tells to which bucket the row belongs. Without the list of free pages, used pages look like pages that are no
-// longer used. In that case, a bucket without damaged pages gets no rows from here. If a record has several versions,
-// the highest version is taken. It returns the number of rows that it added.
+// strays adds rows from used pages that can't be reached, because these pages are below a damaged page in the tree. The
+// checksum of a row shows to which bucket the row belongs. Without the list of free pages, strays can't distinguish
+// used pages from unused pages. In that case, strays adds no rows to a bucket without damaged pages. If strays finds
+// several versions of a record, it adds the highest version. added is the number of added rows.
 func (s *salvage) strays(x *examination) (added int) {
 	torn, all := map[bucket]bool{}, false
 	for _, f := range x.faults {
@@ -197,7 +197,7 @@ func (s *salvage) has(in bucket, k string) bool {
 	return there && row.state == rowSound
 }
 
-// sound iterates over the sound rows of a bucket.
+// sound iterates over the undamaged rows of a bucket.
 func (s *salvage) sound(in bucket, yield func(k string, v []byte)) {
 	for k, row := range s.rows[in] {
 		if row.state == rowSound {
@@ -218,7 +218,7 @@ func (s *salvage) stored(in bucket, k string, stored []byte) {
 	s.set[in][k] = stored
 }
 
-// lost writes a mark for a missing or damaged row. The key of the mark is the key to which other rows refer.
+// lost writes a mark (see the function mark) under the key of a missing or damaged row. Other rows refer to this key.
 func (s *salvage) lost(in bucket, k string) {
 	if _, there := s.set[in][k]; there {
 		return
@@ -232,7 +232,7 @@ func (s *salvage) lost(in bucket, k string) {
 	s.damage = append(s.damage, damagedRow(in, []byte(k), why).Damage)
 }
 
-// mended notes that rows of a bucket were rebuilt.
+// mended adds an entry to the list of damage: rows of a bucket were rebuilt.
 func (s *salvage) mended(in bucket, why string) {
 	s.damage = append(s.damage, store.Damage{Bucket: in.String(), Why: why, Mended: true})
 }
@@ -270,11 +270,11 @@ func (s *salvage) put(faults []pageFault) {
 		}
 	}
 	if torn[settings] && s.set[settings][string(store.SettingPause)] == nil {
-		s.lost(settings, string(store.SettingPause)) // whether everything is paused is unknown, so nothing may run
+		s.lost(settings, string(store.SettingPause)) // the setting may have paused everything, so nothing may run while it is unreadable
 	}
 }
 
-// derived lists the buckets whose rows can all be rebuilt from other buckets, or whose keys other buckets name.
+// A bucket is in derived if all its rows can be rebuilt from other buckets, or if other buckets name all its keys.
 var derived = map[bucket]bool{
 	conversations: true, turns: true, calls: true, requests: true, executions: true, elicitations: true, inbox: true, outboxMessages: true,
 	timers: true, timerRef: true, counterTime: true, counters: true, auditJournal: true, files: true, fileData: true,
@@ -283,7 +283,8 @@ var derived = map[bucket]bool{
 // isIndex has the index buckets of records.
 var isIndex = map[bucket]bool{}
 
-// afterFault describes what happened to the rows of a bucket with a damaged page.
+// afterFault returns the end of a message about a damaged page. The text says what happened to the rows of the page's
+// bucket.
 func (s *salvage) afterFault(in bucket) string {
 	if derived[in] || isIndex[in] {
 		return ". Each of its rows was read or rebuilt, or is listed as missing"
@@ -318,7 +319,7 @@ func (s *salvage) records(in bucket, indexes []bucket) {
 			if want[index][k] || s.has(in, string(id)) {
 				return
 			}
-			s.keep(index, k, bytes.Clone(id)) // readers of the index then find the damaged record
+			s.keep(index, k, bytes.Clone(id)) // so a reader of the index finds the damaged record
 			s.lost(in, string(id))
 		})
 	}
@@ -340,8 +341,9 @@ func (s *salvage) aside(in bucket, k string, row salvaged, why string) {
 	s.damage = append(s.damage, store.Damage{Bucket: in.String(), Key: shownKey([]byte(k)), Why: why + ", so it was set aside", Mended: derived[in] || isIndex[in]})
 }
 
-// If a timer has at least one of its two rows, timers writes both. A timer may have several due times, because some
-// rows are older than others. Then timers keeps the time in the timer's row of timer_ref, or else the earliest time.
+// If one of a timer's two rows is readable, timers writes both rows. Rows of different ages may give a timer several
+// due times. In that case, timers keeps the time in the timer's row of timer_ref. If that row is unreadable, timers
+// keeps the earliest time.
 func (s *salvage) timers() {
 	for k, row := range s.rows[timers] {
 		var t store.Timer
@@ -384,7 +386,8 @@ func (s *salvage) timers() {
 	})
 }
 
-// laneOf reads the lane and the affinity of a timer from the timer's record.
+// laneOf returns the Lane and the Affinity of a timer (see store.Timer). laneOf reads them from the record to which the
+// timer's Ref refers.
 func (s *salvage) laneOf(t store.Timer) (lane, affinity string) {
 	conversation := ""
 	switch {
@@ -407,7 +410,7 @@ func (s *salvage) laneOf(t store.Timer) (lane, affinity string) {
 	return "", affinity
 }
 
-// soundRecord reads a record. If the record is missing or damaged, it returns the zero value.
+// soundRecord reads a record. If the record is missing or damaged, soundRecord returns the zero value.
 func soundRecord[T any](s *salvage, in bucket, id string) (rec T) {
 	if _, js, err := cutHeader(s.value(in, id)); err == nil && record.Decode(js, &rec) != nil {
 		return *new(T)
@@ -460,8 +463,9 @@ func (s *salvage) messages() {
 	})
 }
 
-// history rebuilds the journal from the records. If the journal names a missing record, the function marks the record.
-// Pruned chains have no rows.
+// history rebuilds the journal from the records. If the journal names a missing record, history writes a mark (see the
+// function mark) under the record's key. Records of pruned chains get no mark, because pruning has deleted these
+// records.
 func (s *salvage) history() {
 	s.misplaced()
 	first, pruned := map[string]uint64{}, map[string]bool{} // first leaf of each existing chain
@@ -485,7 +489,7 @@ func (s *salvage) history() {
 	for k := range s.set[auditJournal] {
 		last = max(last, leafOf([]byte(k)))
 	}
-	for leaf := uint64(0); leaf < last; leaf++ { // entries of pruned chains, which only the journal has
+	for leaf := uint64(0); leaf < last; leaf++ { // marks each missing entry of a pruned chain: such entries can't be rebuilt, because the chain has no records
 		if s.set[auditJournal][string(number(nil, leaf))] == nil {
 			s.lost(auditJournal, string(number(nil, leaf)))
 		}
@@ -503,8 +507,8 @@ func (s *salvage) history() {
 	})
 }
 
-// misplaced restores intact audit records whose keys are damaged. A record contains its own position, and the journal
-// confirms the position.
+// misplaced restores intact audit records whose keys are damaged. Each record contains its own position, and the
+// journal confirms the position.
 func (s *salvage) misplaced() {
 	for k, row := range s.rows[audit] {
 		if row.state != rowDamaged || len(row.stored) < checksumSize {
@@ -531,7 +535,7 @@ func (s *salvage) misplaced() {
 	}
 }
 
-// firstSeq returns the first existing record of a chain.
+// firstSeq returns the Seq of the first existing record of a chain.
 func (s *salvage) firstSeq(chain string) (first uint64) {
 	s.sound(audit, func(k string, _ []byte) {
 		if of, seq, ok := auditKey([]byte(k)); ok && of == chain && (first == 0 || seq < first) {
@@ -541,8 +545,8 @@ func (s *salvage) firstSeq(chain string) (first uint64) {
 	return first
 }
 
-// rest deals with the remaining damaged rows. If a row's key can be right, the row stays in its place. Any other row is
-// set aside.
+// rest handles the remaining damaged rows. A row with a plausible key stays under its key. rest moves any other row to
+// the bucket set_aside.
 func (s *salvage) rest() {
 	for _, in := range []bucket{messages, renderings, audit, auditPayloads, auditJournal, auditHeads, counters, files, fileData} {
 		known := s.names(in)
@@ -577,8 +581,8 @@ func (s *salvage) rest() {
 	}
 }
 
-// names returns a function that reports whether a damaged row's key can be right. A wrong key at the end of the
-// journal, for example, would block every later record.
+// names returns a function that reports whether the key of a damaged row is plausible. For example, a wrong key at the
+// end of the journal would block every later record.
 func (s *salvage) names(in bucket) func(k []byte) bool {
 	names, last := map[string]bool{}, uint64(0)
 	note := func(of bucket) {

@@ -12,8 +12,8 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// old builds a store's file in the form of an older version of the layout. The test shares no constants with the code.
-// Names, bucket numbers and JSON are written out here.
+// old builds a store's file in an older version of the layout. This test file contains names, bucket numbers and JSON
+// as literals, and uses no constants of the code under test.
 type old struct {
 	*testing.T
 	path    string
@@ -82,10 +82,10 @@ func (o old) put(in, key, value string) {
 	}
 }
 
-// bare puts a guarded record with version 1. The record is in no index.
+// bare puts a record with version 1, and no index row for the record.
 func (o old) bare(in, id string, js string) { o.put(in, id, "\x01\x00\x00"+js) }
 
-// record puts a guarded record with version 1, and one row in an index bucket. The bucket is given by its number.
+// record puts a record with version 1, and one row in an index bucket. index is the number of the index bucket.
 func (o old) record(in, id string, js string, index byte, name, key string) {
 	if err := o.tx.Bucket([]byte(in)).SetSequence(1); err != nil {
 		o.Fatal(err)
@@ -94,7 +94,7 @@ func (o old) record(in, id string, js string, index byte, name, key string) {
 	o.put(name, key, id)
 }
 
-// replace changes a text in a bucket. Only one row of the bucket contains the text.
+// replace replaces a text in the first row that contains the text.
 func (o old) replace(in, text, by string) {
 	c := o.tx.Bucket([]byte(in)).Cursor()
 	for k, v := c.First(); k != nil; k, v = c.Next() {
@@ -117,13 +117,14 @@ func (o old) outboxMessage(id, request string) {
 	o.record("surfaces", id, js, 17, "surface_ref", key)
 }
 
-// rendering puts a rendering. said is the part of its JSON between the hash and the body.
+// rendering puts a rendering. said is the part of the rendering's JSON between the hash and the body.
 func (o old) rendering(message string, post byte, said, body string) {
 	o.put("renderings", message+"\x00\x01\x00\x00\x00\x00\x00\x00\x00"+string(post), fmt.Sprintf(
 		`{"surface":%q,"post":%d,"hash":"h",%s"body":%q,"at":"2026-05-04T12:00:00.000001Z"}`, message, post, said, base64.StdEncoding.EncodeToString([]byte(body))))
 }
 
-// aged fills an old store with rows that an upgrade changes, and with rows around them that it keeps.
+// aged fills an old store with two kinds of rows: rows that an upgrade changes, and neighboring rows that the upgrade
+// keeps.
 func aged(o old) {
 	if o.version == 1 {
 		agedRuns(o)
@@ -140,7 +141,7 @@ func aged(o old) {
 	agedAudit(o)
 }
 
-// agedRecords puts two kinds of records: some have additional index rows in version 3, and some have none.
+// agedRecords puts records that get additional index rows in version 3, and records that get none.
 func agedRecords(o old) {
 	o.record("requests", "req_1", `{"id":"req_1","version":1,"state":"pending","conversation":"c1","tool":"issue_refund","args":"e30=","digest":"d30","facts":{"requesters":["T1/U1"]},`+
 		`"plan":{"verdict":"ask","risk":"high","stages":[{"approver":"leads","quorum":1}],"known":true,"why":null,"requesters":null,"policy_hash":""},"stage":0,`+
@@ -161,7 +162,8 @@ func agedRecords(o old) {
 	o.put("timer_ref", "expire\x00\x01req_1\x00\x01", string(moment(nil, benchTime)))
 }
 
-// The hashes of the last records of the chains that agedAudit puts, and the body of the only payload.
+// oldHead and oldAway are the hashes of the last records of the chains that agedAudit puts. oldPayload is the body of
+// the only payload.
 const (
 	oldHead    = "7687437e0695caa9c7ede23091ce71f24b8d8dfd2cb487c71150656cb1e3e82c"
 	oldAway    = "bf39f9e89ddd847c6a4782e1bb7f87edf73f7ad3e4eed3db67f15f9b8b7aedb2"

@@ -23,11 +23,12 @@ const Layout = 10
 
 const schema = Layout
 
-// checksummed is the first version whose rows have checksums. An upgrade from this version, or from a later one,
+// checksummed is the first version whose rows have checksums. An upgrade from this version, or from a later version,
 // rewrites no rows.
 const checksummed = 6
 
-// The bucket and key that name the layout.
+// The row with the key schemaKey in the bucket rootBucket has the version of the layout. The row with the key sumKey
+// has the version with a checksum.
 var (
 	rootBucket = []byte("countersign")
 	schemaKey  = []byte("schema")
@@ -40,15 +41,16 @@ type Options struct {
 	AsIs bool
 	// OpenFile replaces os.OpenFile, so that a test can intercept disk access.
 	OpenFile func(name string, flag int, mode os.FileMode) (*os.File, error)
-	// Rehearse runs every closure of Update twice and undoes the first run, because a closure may run more than once.
+	// Rehearse runs every closure of Update twice and undoes the first run. So a test can find a closure whose second
+	// run has another result.
 	Rehearse bool
 
 	statistics bool // lets bbolt count the free pages
 	incomplete bool // also opens an incomplete copy
 }
 
-// The initial size of the file's memory mapping, and the step by which it grows. A large mapping costs only address
-// space. To grow the mapping, the store must wait for every view.
+// initialMap is the initial size of the file's memory mapping, and growBy is the step by which the file grows. A large
+// mapping costs only address space. To enlarge the mapping, the store must wait for every view.
 const (
 	initialMap = 1 << 30
 	growBy     = 1 << 20
@@ -108,7 +110,7 @@ func Open(path string, opts Options) (*Store, error) {
 	if err := Guard(func() error { return upgraded(db) }); err != nil {
 		return nil, sentence(path, errors.Join(err, db.Close()))
 	}
-	if err := db.Sync(); err != nil { // a killed process may have left writes that are not durable yet
+	if err := db.Sync(); err != nil { // a killed process may have left writes that are not durable
 		return nil, sentence(path, errors.Join(err, db.Close()))
 	}
 	id, err := identify(db, path)
@@ -135,8 +137,8 @@ func replacedMeanwhile(path string) error {
 	return fmt.Errorf("%w: another store was put at %s while this one was opened. Try again", store.ErrLocked, path)
 }
 
-// open opens an existing file without changing it. Otherwise bbolt would write a list of free pages into a foreign file
-// without such a list.
+// open opens an existing file without changing the file. By default, bbolt writes a list of free pages into a file that
+// has none, even if the file belongs to another program.
 func open(path string, opts Options) (db *bbolt.DB, file *os.File, err error) {
 	defer func() {
 		if err != nil && file != nil {
@@ -199,7 +201,7 @@ func shorter(path string, size, least int64) error {
 	return fmt.Errorf("%w: %s was cut off: it has %d bytes of at least %d. Put a backup in its place", store.ErrForeign, path, size, least)
 }
 
-// verify checks which program wrote the file, and that it is intact and complete.
+// verify checks which program wrote the file, and checks that the file is intact and complete.
 func verify(db *bbolt.DB, path string, file *os.File, incomplete bool) error {
 	info, err := file.Stat()
 	if err != nil {
@@ -268,8 +270,8 @@ func sentence(path string, err error) error {
 	return fmt.Errorf("store: open %s: %w. Look at the system's log (dmesg): if the disk fails, put a backup on another one", path, err)
 }
 
-// within wraps an error for use inside another error of this package, because the text of that error already begins
-// with "store: ".
+// within wraps an error for use inside another error of this package. within removes the prefix "store: " from the
+// text, because the text of the outer error already has this prefix.
 type within struct{ error }
 
 func (w within) Error() string { return strings.TrimPrefix(w.error.Error(), "store: ") }

@@ -21,7 +21,7 @@ import (
 	"countersign/store/bolt"
 )
 
-// made returns the path of a store with one record in it.
+// made returns the path of a store with one record.
 func made(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "store.db")
@@ -65,8 +65,8 @@ func TestNewFileIsPrivateAndAlone(t *testing.T) {
 	}
 }
 
-// Each row of the table is a file that can't be opened, or a missing file. Open returns the given error and text, and
-// leaves the file unchanged.
+// Each row of the table is a file that Open refuses, or a missing file. Open returns the error with the text of the
+// row, and leaves the file unchanged.
 func TestRefusedFiles(t *testing.T) {
 	rows := []struct {
 		name string
@@ -245,7 +245,7 @@ func TestSecondOpenInOneProcess(t *testing.T) {
 	if !errors.Is(err, store.ErrLocked) || !strings.Contains(err.Error(), path) {
 		t.Fatalf("got error %v, want ErrLocked with the path", err)
 	}
-	// If a process fails to open the store, it must not release the lock of the first process.
+	// The refused second Open must not have released the lock of the first Open.
 	if _, err := bolt.Open(path, bolt.Options{}); !errors.Is(err, store.ErrLocked) {
 		t.Fatalf("the third: got error %v, want ErrLocked", err)
 	}
@@ -304,7 +304,7 @@ func TestSecondProcess(t *testing.T) {
 	if err := errors.Join(stop.Close(), cmd.Wait()); err != nil {
 		t.Fatal(err)
 	}
-	s, err := bolt.Open(path, bolt.Options{}) // and now it is free
+	s, err := bolt.Open(path, bolt.Options{}) // the other process has ended
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -312,7 +312,7 @@ func TestSecondProcess(t *testing.T) {
 }
 
 // Several processes start at the same time on a path without a file. Only one store is created, and only one process
-// holds it.
+// holds the store.
 func TestCreatingTogether(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	type opened struct {
@@ -345,7 +345,7 @@ func TestCreatingTogether(t *testing.T) {
 	}
 }
 
-// If the file disappears while Open opens it, Open returns an error, and creates no empty store.
+// If the file is removed while Open runs, Open returns an error, and does not create an empty store.
 func TestFileThatGoesAway(t *testing.T) {
 	path := made(t)
 	_, err := bolt.Open(path, bolt.Options{OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {

@@ -14,11 +14,10 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// packing says which rows of a bucket are compressed, and how. Rows are similar, and the store keeps them for the time
-// of the history. So each row is compressed with a dictionary of texts that many rows contain. Rows are compressed only
-// if they hardly change any more: messages, renderings and payloads, and closed records of other kinds (table.closed).
-// An open record is not compressed, because every change would repeat the compression. Records of the history have
-// their own encoding; see shorten.
+// packing says which rows of a bucket are compressed, and how. Each row is compressed with a dictionary of texts that
+// many rows contain. Only rows that hardly ever change are compressed: messages, renderings, payloads, and closed
+// records of other kinds (table.closed). An open record is not compressed, because every change would repeat the
+// compression. Audit records have their own encoding: see shorten.
 type packing struct {
 	rows packedRows
 	mark byte // the first byte of a compressed value; no other value begins with it
@@ -48,22 +47,22 @@ var packings = [bucketEnd]packing{
 	grants:         {closedRecords, packedRecord},
 }
 
-// The first byte of a compressed value. An uncompressed record begins with its version, which is never 0, and an audit
-// record with its leaf, whose first byte is 0 or 255.
+// These constants are the possible first bytes of a compressed value. An uncompressed record begins with its version,
+// which is never 0. An uncompressed audit record begins with its leaf, and the first byte of a leaf is 0 or 255.
 const (
 	packedRecord = 0
-	flatePacked  = 1 // by programs of version 7 of the layout
-	flateBody    = 2 // likewise; the bytes of the text follow the record, because base64, its form there, compresses badly
+	flatePacked  = 1 // written by programs of layout version 7
+	flateBody    = 2 // a rendering by the same programs; the bytes of the text follow the record, because base64 text compresses badly
 	packed       = 3
-	packedBody   = 4 // likewise; the bytes of the text follow the record
-	short        = 5 // a record of the history: see shorten
+	packedBody   = 4 // a rendering; the bytes of the text follow the record
+	short        = 5 // an audit record: see shorten
 )
 
 // packFrom is the minimum length in bytes of a value that is compressed. Shorter values would save too little.
 const packFrom = 256
 
-// The dictionaries must never change, because stored rows were compressed with them. Each compressed row names the id
-// of its dictionary, so a better dictionary gets the next id.
+// The dictionaries must never change, because stored rows were compressed with them. Each compressed row contains the
+// id of its dictionary. A new dictionary must get a new id.
 var (
 	//go:embed dictionary.txt
 	cardDictionary []byte
@@ -75,8 +74,9 @@ var (
 
 const dictionaryID = 1
 
-// The encoder quick takes some 10 µs for a record. The encoder thorough takes some 50 µs for a card. Its result is a
-// sixth smaller than the result of quick. Most transactions write records, so thorough is only for longer values.
+// The encoder quick takes about 10 µs for a record. The encoder thorough takes about 50 µs for a card. The result of
+// thorough is a sixth smaller than the result of quick. Values of at least thoroughFrom bytes use thorough. Most
+// records are shorter and use quick.
 const thoroughFrom = 1 << 10
 
 var (
@@ -91,12 +91,12 @@ func packer(level zstd.EncoderLevel) *zstd.Encoder {
 	if err != nil {
 		panic(err) // the options are constants
 	}
-	w.EncodeAll(nil, nil) // makes its channel: one that a test makes in its synctest bubble works nowhere else
+	w.EncodeAll(nil, nil) // creates the encoder's channel here: a channel from a test's synctest bubble would work only in that bubble
 	return w
 }
 
-// The decoder unpacker and the encoders are made when the program starts, because they have channels. An encoder makes
-// its tables when it is first used, so a program that writes nothing starts some 5 ms faster.
+// The decoder unpacker and the encoders have channels, so they are made when the program starts. An encoder allocates
+// its tables at its first use.
 var unpacker = func() *zstd.Decoder {
 	r, err := zstd.NewReader(nil, zstd.WithDecoderDictRaw(dictionaryID, dictionary), zstd.WithDecoderConcurrency(0))
 	if err != nil {
@@ -107,8 +107,7 @@ var unpacker = func() *zstd.Decoder {
 
 var flateReaders = sync.Pool{New: func() any { return flate.NewReaderDict(bytes.NewReader(nil), cardDictionary) }}
 
-// pack appends to b the stored form of a row's value. The function returns false if the value should be stored
-// unchanged.
+// pack appends the compressed form of a row's value to b. If the value should be stored unchanged, ok is false.
 func pack(b []byte, in bucket, value []byte) (stored []byte, ok bool) {
 	if packings[in].rows == noRows || len(value)-keptOf(in, value) < packFrom {
 		return b, false
@@ -155,7 +154,7 @@ func unpack(in bucket, stored []byte) ([]byte, error) {
 	case mark == short && in == audit:
 		kept := keptOf(in, rest)
 		return lengthen(rest[:kept:kept], rest[kept:])
-	case mark == packings[in].mark, mark == packed && in == audit: // a few programs of version 8 wrote it there
+	case mark == packings[in].mark, mark == packed && in == audit: // a few programs of version 8 wrote the mark packed in the bucket audit
 		kept := keptOf(in, rest)
 		return unpacker.DecodeAll(rest[kept:], rest[:kept:kept])
 	case mark == packedBody && in == renderings:
@@ -168,9 +167,9 @@ func unpack(in bucket, stored []byte) ([]byte, error) {
 	return stored, nil
 }
 
-// keptOf returns how many bytes at the beginning of a value are not compressed. For an audit record, these are its leaf
-// and its hash, which can't be compressed. For any other record, these are its numbers, because the start of the
-// program reads them for every record.
+// keptOf returns how many bytes at the beginning of a value are not compressed. For an audit record, the leaf and the
+// hash are not compressed, because hashes can't be compressed. For any other record, the version and the birth number
+// are not compressed, because the program reads these numbers of every record when it starts.
 func keptOf(in bucket, value []byte) int {
 	switch {
 	case in == audit:
@@ -183,7 +182,8 @@ func keptOf(in bucket, value []byte) int {
 	return 0
 }
 
-// numbersOf returns the version and the birth number of a stored record. numbersOf returns zeros if they can't be read.
+// numbersOf returns the version and the birth number of a stored record (see the package documentation). If the numbers
+// can't be read, numbersOf returns zeros.
 func numbersOf(stored []byte) (version, birth uint64) {
 	if len(stored) > 0 && stored[0] == packedRecord {
 		stored = stored[1:]
@@ -202,8 +202,8 @@ func unflate(packed []byte) ([]byte, error) {
 	return io.ReadAll(r)
 }
 
-// valueOf returns the value of a row, and does not check its checksum. A value that can't be unpacked is returned in
-// its stored form.
+// valueOf returns the value of a row without verifying the row's checksum. A value that can't be unpacked is returned
+// in its stored form.
 func valueOf(in bucket, stored []byte) []byte {
 	n := max(0, len(stored)-checksumSize)
 	value, err := unpack(in, stored[:n:n])

@@ -63,8 +63,8 @@ func TestPack(t *testing.T) {
 	})
 }
 
-// In the file, a card takes less than a fifth of its size. If a compressed row is damaged, or another program wrote it,
-// the store reports it.
+// The stored form of a card takes less than a fifth of the card's size. If a compressed row is damaged, or another
+// program wrote the row, a read reports the damage.
 func TestCardIsPacked(t *testing.T) {
 	s := opened(t)
 	golden, err := os.ReadFile("../../bot/render/testdata/card_pending.json")
@@ -115,7 +115,7 @@ func TestCardIsPacked(t *testing.T) {
 	}
 }
 
-// Values that programs of version 7 compressed with flate are still read.
+// The store reads values that programs of version 7 compressed with flate.
 func TestFlate(t *testing.T) {
 	s := opened(t)
 	shown := store.Rendering{OutboxMessage: "s", Post: 1, Body: []byte("the text of a card"), At: benchTime}
@@ -152,8 +152,8 @@ func TestFlate(t *testing.T) {
 	}
 }
 
-// A record is compressed only when it is closed. An open record still changes, and would be compressed again at every
-// change.
+// A record is compressed only when it is closed (see table.closed). Compressing an open record would repeat the
+// compression at every change of the record.
 func TestClosedRecordsArePacked(t *testing.T) {
 	s := opened(t)
 	r := approvers.Request{ID: "r", State: approvers.Pending, CreatedAt: benchTime, Preview: strings.Repeat("words ", 50)}
@@ -184,7 +184,8 @@ func TestClosedRecordsArePacked(t *testing.T) {
 	}
 }
 
-// A store of an earlier version can be opened. The store has its old contents, and passes the check.
+// Open accepts a store of an earlier version. The opened store has the contents of the earlier store, and passes the
+// check.
 func TestEarlierStores(t *testing.T) {
 	for _, version := range []int{5, 6, 7, 9} {
 		t.Run(fmt.Sprint(version), func(t *testing.T) { testEarlierStore(t, fmt.Sprintf("testdata/schema%d.db.gz", version)) })

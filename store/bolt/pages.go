@@ -11,8 +11,8 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// The format of bbolt's pages, unchanged since its first version. All numbers are little-endian on every platform
-// supported here.
+// These constants describe the format of bbolt's pages, which has not changed since bbolt's first version. Numbers are
+// in the byte order of the machine, and all supported machines are little-endian.
 const (
 	pageHeader  = 16 // bytes: id uint64, flags uint16, count uint16, overflow uint32
 	pageElement = 16
@@ -23,7 +23,7 @@ const (
 )
 
 // walkPages visits all pages that a transaction can reach. walkPages checks that each page lies within the file, is
-// reached once, and holds its elements completely. bbolt never makes these checks, not even in its own check.
+// reached once, and contains all its elements. bbolt's own check does not verify these properties.
 func walkPages(ctx context.Context, f *os.File, btx *bbolt.Tx) error {
 	w := &pageWalk{ctx: ctx, file: f, size: uint64(btx.DB().Info().PageSize), pages: uint64(btx.Size()) / uint64(btx.DB().Info().PageSize), seen: map[uint64]bool{}}
 	return w.page(uint64(btx.Cursor().Bucket().Root()), 0)
@@ -37,7 +37,7 @@ type pageWalk struct {
 	seen  map[uint64]bool
 }
 
-// page checks a page and the pages below it.
+// page checks a page and the pages below this page in the tree.
 func (w *pageWalk) page(id uint64, depth int) error {
 	if err := w.ctx.Err(); err != nil {
 		return err

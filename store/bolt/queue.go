@@ -13,10 +13,10 @@ type queue struct {
 	mu     sync.Mutex
 	jobs   []*job
 	closed bool
-	wakeup chan struct{} // signals that there is a job, or that the queue was closed
+	wakeup chan struct{} // signals that a job was added, or that the queue was closed
 }
 
-// job is one closure. done is closed when its outcome is final.
+// job is one closure. done is closed when the outcome of the job is final.
 type job struct {
 	fn    func(store.Tx) error
 	done  chan struct{}
@@ -27,7 +27,7 @@ type job struct {
 
 func newQueue() *queue { return &queue{wakeup: make(chan struct{}, 1)} }
 
-// add appends a job. If the queue was closed, add returns false.
+// add appends a job. The result is false if the queue was closed.
 func (q *queue) add(j *job) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -46,7 +46,7 @@ func (q *queue) ring() {
 	}
 }
 
-// withdraw removes a job that was not taken yet. It reports whether it removed the job.
+// withdraw removes a job that was not taken yet. withdraw reports whether it removed the job.
 func (q *queue) withdraw(j *job) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -58,7 +58,7 @@ func (q *queue) withdraw(j *job) bool {
 	return true
 }
 
-// take removes and returns the first job. If no job waits, the job is nil. Once the queue is closed, take returns
+// take removes and returns the first job. If no job waits, the job is nil. If the queue is closed, the second result is
 // false.
 func (q *queue) take() (*job, bool) {
 	q.mu.Lock()
@@ -72,7 +72,7 @@ func (q *queue) take() (*job, bool) {
 	return j, true
 }
 
-// wait waits for a job, and removes it from the queue. If the queue was closed, wait returns nil.
+// wait waits for a job, and removes the job from the queue. The result is nil if the queue was closed.
 func (q *queue) wait() *job {
 	for {
 		if j, open := q.take(); j != nil || !open {
@@ -104,7 +104,7 @@ func (j *job) finish(commit error) {
 	close(j.done)
 }
 
-// outcome waits for a job's outcome. If the context ends first, the function withdraws the job.
+// outcome waits for a job's outcome. If the context ends first, outcome withdraws the job.
 func (q *queue) outcome(ctx context.Context, j *job) error {
 	select {
 	case <-j.done:

@@ -32,7 +32,7 @@ func putRows(puts []rawPut) func(*bbolt.Tx) error {
 	}
 }
 
-// rawWriter is a typical hand-written writer: a goroutine writes a queue of writes in one transaction.
+// rawWriter is a typical hand-written writer: a goroutine takes all waiting jobs, and commits them in one transaction.
 type rawWriter struct {
 	db   *bbolt.DB
 	jobs chan rawJob

@@ -10,7 +10,8 @@ import (
 	"countersign/store/record"
 )
 
-// table describes how one kind of guarded record is stored.
+// table describes how one kind of guarded record is stored. A guarded record is a record with a version: see package
+// store.
 type table[T any] struct {
 	in    bucket
 	name  string
@@ -18,21 +19,21 @@ type table[T any] struct {
 	index func(r *T, birth uint64) []row // the record's rows in index buckets
 	// indexes lists the buckets of the index rows. If the records have no index rows, indexes is nil.
 	indexes []bucket
-	// closed reports whether a record will hardly change any more. Such a record is worth compressing. If closed is
-	// nil, no record is compressed.
+	// closed reports whether a record is finished and will hardly ever change. Only such records are compressed. If
+	// closed is nil, no record is compressed.
 	closed func(r *T) bool
 }
 
 func (t *table[T]) isClosed(rec *T) bool { return t.closed != nil && t.closed(rec) }
 
-// row is a row of an index bucket. The value of an index row is the record's id.
+// row is a row of an index bucket. The value of the row is the record's id.
 type row struct {
 	in  bucket
 	key []byte
 }
 
-// header precedes the JSON of a guarded record. With the header, the store can overwrite a record without decoding its
-// JSON.
+// header precedes the JSON of a guarded record. With the header, the store can overwrite a record without decoding the
+// record's old JSON.
 type header struct {
 	version uint64
 	birth   uint64
@@ -85,7 +86,7 @@ func cutHeader(b []byte) (h header, rest []byte, err error) {
 	return h, b, err
 }
 
-// has reports whether the record has the index row.
+// has reports whether the header lists the index row.
 func (h header) has(x row) bool {
 	for _, y := range h.index {
 		if x.in == y.in && bytes.Equal(x.key, y.key) {
@@ -174,7 +175,7 @@ func (t *table[T]) write(r *rows, rec T) error {
 	return reindex(r, key, old, h)
 }
 
-// reindex writes new index rows and deletes old ones.
+// reindex writes the new index rows of a record, and deletes its old index rows.
 func reindex(r *rows, id []byte, old, now header) error {
 	for _, x := range old.index {
 		if !now.has(x) {

@@ -15,10 +15,11 @@ import (
 	"countersign/store"
 )
 
-// Replace replaces the store at a path with a copy of another store. No process may have the store at the path open.
-// Replace first passes the copy, as an open store, to prepare. If prepare fails, nothing is replaced. The old store is
-// kept in the same directory, under the returned name. If there was no old store, this name is empty. On file systems
-// with hard links, the path always has a complete store: the old store or the new store.
+// Replace replaces the store at a path with a copy of another store. The store at the path must not be open in any
+// process. Replace first opens the copy as a store, and passes this store to prepare. If prepare fails, Replace does
+// not replace anything. Replace keeps the old store in the same directory, and returns its new name. If there was no
+// old store, this name is empty. On file systems with hard links, there is a complete store at the path at every
+// moment: the old store or the new store.
 func Replace(path string, from io.Reader, prepare func(*Store) error) (kept string, err error) {
 	release, err := hold(path)
 	if err != nil {
@@ -58,8 +59,8 @@ func Replace(path string, from io.Reader, prepare func(*Store) error) (kept stri
 // copySuffix is part of the name of a copy, until the copy replaces the store.
 const copySuffix = ".restored-"
 
-// removeLeft removes copies left by a killed process. removeLeft keeps recent copies, because another process may still
-// use them.
+// removeLeft removes copies left by a killed process. removeLeft keeps recent copies, because another process may be
+// writing them.
 func removeLeft(path string) error {
 	dir := filepath.Dir(path)
 	files, err := os.ReadDir(dir)
@@ -79,8 +80,8 @@ func removeLeft(path string) error {
 	return nil
 }
 
-// hold prevents other processes from opening the store at a path. If the path has no store that can be opened, no lock
-// is needed.
+// hold prevents other processes from opening the store at a path. No lock is taken if there is no store at the path, or
+// the store can't be opened.
 func hold(path string) (release func() error, err error) {
 	free := func() error { return nil }
 	info, err := os.Stat(path)
@@ -133,7 +134,7 @@ func exchange(temp, path, suffix string) (kept string, err error) {
 			return "", err
 		}
 		return "", os.Rename(temp, path)
-	case err != nil: // the file system has no hard links: for a moment there is no store
+	case err != nil: // the file system has no hard links: for a moment, there is no store at the path
 		if renamed := os.Rename(path, kept); renamed != nil {
 			return "", errors.Join(err, renamed)
 		}

@@ -49,13 +49,13 @@ func (r *recorder) Update(ctx context.Context, fn func(store.Tx) error) error {
 	return err
 }
 
-// replay lists the rows that jobs wrote. So bbolt alone can write them again.
+// replay lists the rows that jobs wrote. A benchmark writes the same rows with bbolt alone.
 type replay struct {
 	asked [][]rawPut   // the rows from before the jobs
 	jobs  [][][]rawPut // the transactions of each job
 }
 
-// recordJobs does jobs one after the other, and records the rows that the jobs write.
+// recordJobs does n jobs sequentially, and records the rows that the jobs write.
 func recordJobs(b testing.TB, n int) replay {
 	o := newBenchFixture(b, false)
 	r := &recorder{Store: o.shared}
@@ -72,8 +72,8 @@ func recordJobs(b testing.TB, n int) replay {
 	return out
 }
 
-// The maximum number of rows that a whole job puts or deletes, and the maximum number of its commits. Smaller numbers
-// are better: see ADR 8.
+// A whole job may put or delete at most jobRows rows, and may make at most jobCommits commits. Smaller numbers are
+// better: see ADR 8.
 const (
 	jobRows    = 75
 	jobCommits = 4

@@ -10,22 +10,22 @@ import (
 	"countersign/store"
 )
 
-// rows is one bbolt transaction from the view of the record code: buckets of keys and values, and the undo log of the
-// running closure. Returned slices are valid until the transaction ends, and no code writes to them.
+// rows is one bbolt transaction. rows reads and writes the rows of buckets, and has the undo log of the running
+// closure. Returned slices are valid until the transaction ends. Callers must not write to returned slices.
 //
-// A removed row stays in bbolt until just before the commit, and reads skip it. The reason is that bbolt's cursors fail
-// on pages that the same transaction has emptied. On such a page, Prev and Seek stop or skip rows, and Last may never
-// return. Only the commit splits and merges pages, so until the commit no page has fewer rows than at the start.
+// A removed row stays in bbolt until just before the commit, and reads skip the row. bbolt's cursors fail on pages that
+// the same transaction has emptied. On such a page, Prev and Seek stop or skip rows, and Last may never return. Because
+// removed rows stay, no page is emptied before the commit, and cursors work.
 type rows struct {
 	tx      *bbolt.Tx
 	open    [bucketEnd]*bbolt.Bucket
-	removed [bucketEnd]map[string]bool // by key: removed rows that bbolt still has
+	removed [bucketEnd]map[string]bool // by key: removed rows that stay in bbolt until the commit
 	seekers [bucketEnd]*cursor         // for single rows
 	scratch scratch
 	changes []change           // by the running closure
 	known   map[recordID]known // records that the running closure has read or written
 	written bool               // whether completed closures have written
-	plain   bool               // rows have no checksums, because an older store is being upgraded
+	plain   bool               // rows have no checksums, because the store has an older layout
 	dealt   []recordID         // damaged records that the running closure set aside
 	damage  *damages           // collects damaged rows that lists skip; nil: none
 	leaves  uint64             // number of journal entries; 0: not read yet
@@ -37,14 +37,14 @@ type recordID struct {
 	id string
 }
 
-// known is the current state of a record. With the stored state, a closure can read the record again without looking it
-// up and decoding it.
+// known is the current state of a record. A closure that reads the same record repeatedly gets this state, so the
+// record is looked up and decoded only once.
 type known struct {
 	row    []byte
 	record any // a pointer to the record, which must not be changed; nil: not decoded yet
 }
 
-// change is one row as it was before the closure changed it. old is nil if the row did not exist.
+// change is the state of one row before a change by the closure. old is nil if the row did not exist.
 type change struct {
 	in       bucket
 	key      []byte
@@ -52,8 +52,8 @@ type change struct {
 	asStored bool // old includes its checksum, which may be wrong
 }
 
-// filled is the fraction of a page that is filled before it is split. Ids rise with time, so most rows are added at
-// the end.
+// filled is the fraction of a page that bbolt fills when it splits the page. Ids rise with time, so most rows are added
+// at the end.
 const filled = 0.9
 
 func (r *rows) bucket(b bucket) *bbolt.Bucket {
@@ -63,9 +63,9 @@ func (r *rows) bucket(b bucket) *bbolt.Bucket {
 	if r.open[b] == nil {
 		r.open[b] = r.tx.Bucket([]byte(bucketNames[b]))
 		switch {
-		case r.open[b] == nil: // an older store during an upgrade
+		case r.open[b] == nil: // a bucket that an older layout does not have
 		case b == auditJournal:
-			r.open[b].FillPercent = 1 // it grows only at its end
+			r.open[b].FillPercent = 1 // rows are added only at the end of this bucket
 		default:
 			r.open[b].FillPercent = filled
 		}
@@ -73,7 +73,7 @@ func (r *rows) bucket(b bucket) *bbolt.Bucket {
 	return r.open[b]
 }
 
-// seeker returns the shared cursor for single rows of a bucket. So the store does not allocate a cursor for each read.
+// seeker returns the shared cursor for single rows of a bucket. Sharing the cursor avoids an allocation for each read.
 func (r *rows) seeker(in bucket) *cursor {
 	if r.seekers[in] == nil {
 		r.seekers[in] = r.cursor(in)
@@ -81,8 +81,8 @@ func (r *rows) seeker(in bucket) *cursor {
 	return r.seekers[in]
 }
 
-// get reads a row. If there is no row, get returns nil. If the row is damaged, get panics. Guard and the writer turn
-// the panic into an error.
+// get reads a row. The result is nil if the row does not exist. If the row is damaged, get panics. Guard and the writer
+// turn the panic into an error.
 func (r *rows) get(in bucket, key []byte) []byte {
 	v, err := r.fetch(in, key)
 	if err != nil {
@@ -119,7 +119,7 @@ func (r *rows) lookUp(in bucket, key []byte) (stored []byte, there bool) {
 	return stored, true
 }
 
-// value verifies a row's checksum, and returns the value without the checksum and decompressed.
+// value verifies a row's checksum. value returns the decompressed value without the checksum.
 func (r *rows) value(in bucket, k, stored []byte) ([]byte, *store.DamagedError) {
 	if r.plain {
 		return stored, nil
@@ -142,8 +142,8 @@ func (r *rows) note(damaged *store.DamagedError) {
 	}
 }
 
-// stored returns a value in the form in which the file has it. closed says whether the record will hardly change any
-// more.
+// stored returns the stored form of a value: compressed if possible, and with the checksum. closed has the meaning of
+// table.closed.
 func (r *rows) stored(in bucket, key, value []byte, closed bool) []byte {
 	if r.plain {
 		return value
@@ -156,7 +156,7 @@ func (r *rows) stored(in bucket, key, value []byte, closed bool) []byte {
 	return r.scratch.extend(value, checksum(in, key, value))
 }
 
-// set writes a row. old is the current value of the row. Every caller has already read this value.
+// set writes a row. old is the current value of the row, which every caller has already read.
 func (r *rows) set(in bucket, key, old, value []byte) error {
 	return r.setRecord(in, key, old, value, false)
 }
@@ -164,7 +164,7 @@ func (r *rows) set(in bucket, key, old, value []byte) error {
 // setRecord is like set, and compresses the row if its record is closed.
 func (r *rows) setRecord(in bucket, key, old, value []byte, closed bool) error {
 	err := error(nil)
-	if closed && old != nil { // bbolt only merges pages from which a row was deleted
+	if closed && old != nil { // the record gets smaller, and bbolt merges only pages from which a row was deleted
 		err = r.bucket(in).Delete(key)
 	}
 	if err == nil {
@@ -209,7 +209,7 @@ func (r *rows) discard(in bucket, key []byte) (stored []byte, err error) {
 	return stored, nil
 }
 
-// hide makes reads skip a row until the commit deletes it.
+// hide makes reads skip a row. sweep deletes the row before the commit.
 func (r *rows) hide(in bucket, key []byte) {
 	if r.removed[in] == nil {
 		r.removed[in] = map[string]bool{}
@@ -230,10 +230,10 @@ func (r *rows) sweep() error {
 	return nil
 }
 
-// drop deletes an existing row that was not read yet.
+// drop reads the current value of an existing row, and deletes the row.
 func (r *rows) drop(in bucket, key []byte) error { return r.remove(in, key, r.get(in, key)) }
 
-// reset assigns another transaction to rows, and reuses the memory. If the transaction is nil, rows has no transaction.
+// reset assigns another transaction to rows, and reuses the memory. After a reset with nil, rows has no transaction.
 func (r *rows) reset(btx *bbolt.Tx) {
 	r.forget()
 	r.scratch.reset()
@@ -249,7 +249,7 @@ func (r *rows) reset(btx *bbolt.Tx) {
 // maxRemoved limits the size of the maps of removed rows that the next transaction reuses.
 const maxRemoved = 1000
 
-// know remembers the current state of a record.
+// know stores the current state of a record in r.known.
 func (r *rows) know(what recordID, k known) {
 	if r.known == nil {
 		r.known = map[recordID]known{}
@@ -296,7 +296,8 @@ func (r *rows) revert() error {
 	return nil
 }
 
-// birth returns the next number for a record of the bucket. Failed closures leave gaps.
+// birth returns the next birth number of the bucket (see the package documentation). Failed closures leave gaps in the
+// numbers.
 func (r *rows) birth(in bucket) (uint64, error) {
 	n, err := r.bucket(in).NextSequence()
 	if err != nil {
@@ -305,9 +306,9 @@ func (r *rows) birth(in bucket) (uint64, error) {
 	return n, nil
 }
 
-// scan iterates over the rows whose keys start with prefix, in ascending order. The function begins with the first key
-// at or above from. If from is nil, scan iterates over all rows with the prefix. Like get, it panics if a row is
-// damaged. The bucket must not be written to during the iteration.
+// scan iterates over the rows whose keys start with prefix, in ascending order. Keys below the key from are skipped. If
+// from is nil, scan iterates over all rows with the prefix. Like get, scan panics if a row is damaged. The caller must
+// not write to the bucket during the iteration.
 func (r *rows) scan(in bucket, prefix, from []byte) iter.Seq2[[]byte, []byte] {
 	return r.each(in, prefix, from, false, func(_ []byte, damaged *store.DamagedError) {
 		r.note(damaged)
@@ -315,25 +316,25 @@ func (r *rows) scan(in bucket, prefix, from []byte) iter.Seq2[[]byte, []byte] {
 	})
 }
 
-// sound is like scan, but reports damaged rows and skips them. The function is for lists of independent rows.
+// sound is like scan, but reports damaged rows and skips them. sound is for lists of independent rows.
 func (r *rows) sound(in bucket, prefix, from []byte) iter.Seq2[[]byte, []byte] {
 	return r.each(in, prefix, from, false, func(_ []byte, damaged *store.DamagedError) { r.note(damaged) })
 }
 
-// back iterates over the rows whose keys start with prefix, in descending order. The function begins with the last key
-// below from. If from is nil, back iterates over all rows with the prefix. prefix ends with a text part. back reports
-// damaged rows and skips them. The bucket must not be written to during the iteration.
+// back iterates over the rows whose keys start with prefix, in descending order. All keys of the iteration are below
+// the key from. If from is nil, back iterates over all rows with the prefix. prefix must end with a text part. back
+// reports damaged rows and skips them. The caller must not write to the bucket during the iteration.
 func (r *rows) back(in bucket, prefix, from []byte) iter.Seq2[[]byte, []byte] {
 	return r.each(in, prefix, from, true, func(_ []byte, damaged *store.DamagedError) { r.note(damaged) })
 }
 
-// mostStrays limits how many damaged or unordered rows one scan skips. If there are more such rows, pages of the file
-// form a cycle.
+// mostStrays limits how many damaged or unordered rows one scan skips. If there are more damaged or unordered rows,
+// pages of the file must form a cycle.
 const mostStrays = 1 << 16
 
-// each iterates over rows in one direction. If the checksum of a row does not match, each calls damaged. If the
-// function damaged does not panic, the function each skips the row. The key of such a row may be wrong. So in this
-// case, a key without the prefix does not end the iteration.
+// each iterates over rows in one direction. The last parameter is called for every row whose checksum does not match.
+// If this function does not panic, the iteration skips the row. The key of a damaged row may be wrong. So the iteration
+// continues after a damaged row, even if the row's key does not have the prefix.
 func (r *rows) each(in bucket, prefix, from []byte, falling bool, damaged func(k []byte, d *store.DamagedError)) iter.Seq2[[]byte, []byte] {
 	return func(yield func(k, v []byte) bool) {
 		c := r.cursor(in)
@@ -363,9 +364,9 @@ func (r *rows) each(in bucket, prefix, from []byte, falling bool, damaged func(k
 	}
 }
 
-// asStored iterates over the rows of a bucket as stored, from the first key at or above from. If from is nil, asStored
-// iterates over all rows. asStored reports damaged rows, and also yields them, marked as not sound. asStored is for
-// verification.
+// asStored iterates over the rows of a bucket as stored. Keys below the key from are skipped. If from is nil, asStored
+// iterates over all rows. asStored reports damaged rows, and also yields them, with storedValue.sound false. asStored
+// is for verification.
 func (r *rows) asStored(in bucket, from []byte) iter.Seq2[[]byte, storedValue] {
 	return func(yield func(k []byte, v storedValue) bool) {
 		c := r.cursor(in)
@@ -409,8 +410,8 @@ func start(c *cursor, prefix, from []byte, falling bool) (k, v []byte, step func
 	return k, v, c.prev
 }
 
-// last returns the row with the highest key that starts with prefix. If there is no such row, the key is nil. prefix
-// ends with a text part. Like get, last panics if the row is damaged.
+// last returns the row with the highest key that starts with prefix. If no key starts with prefix, the key is nil.
+// prefix must end with a text part. Like get, last panics if the row is damaged.
 func (r *rows) last(in bucket, prefix []byte) (key, value []byte) {
 	key, value, damaged := r.highest(in, prefix)
 	if damaged != nil {

@@ -30,13 +30,13 @@ func appended(tx store.Tx, chain string, n int) error {
 	return nil
 }
 
-// The test removes chains that fill whole pages. After each removal, the test reads the head of a chain between the
-// removed chains, and appends to that chain. The test does all this in one closure, in many closures that share a
-// commit, and with closures of which some fail.
+// The test removes chains that fill whole pages. The test keeps one chain, whose key is between the keys of the removed
+// chains. After each removal, the test reads the head of the kept chain, and appends a record to it. The test does this
+// in one closure, and in many closures that share a commit. In one case, some of the closures fail.
 func TestHeadsAfterRemovedChains(t *testing.T) {
 	const chains, records = 40, 9
 	mine := errors.New("mine")
-	name := func(i int) string { return fmt.Sprintf("%c%02d", "ax"[i%2], i) } // sorts before or after "installation", the chain that stays
+	name := func(i int) string { return fmt.Sprintf("%c%02d", "ax"[i%2], i) } // sorts before or after "installation", the name of the chain that stays
 	filled := func(t *testing.T) *Store {
 		s := opened(t)
 		err := s.Update(t.Context(), func(tx store.Tx) error {
@@ -132,7 +132,8 @@ func TestHeadsAfterRemovedChains(t *testing.T) {
 	})
 }
 
-// If a closure fails, its removed rows are restored, even if the closure had put other rows in their place.
+// If a closure fails, the store restores the rows that the closure removed. The store restores these rows even if the
+// closure has put other rows under the same keys.
 func TestRemovedAndWrittenAnew(t *testing.T) {
 	s := opened(t)
 	mine := errors.New("mine")
@@ -178,7 +179,7 @@ func TestRemovedAndWrittenAnew(t *testing.T) {
 	}
 }
 
-// A commit may make the file grow while a new reader checks the file's size. The reader must not take the file for
+// A commit may make the file grow while a new reader checks the file's size. The reader must not report the file as
 // truncated.
 func TestGrowsDuringALook(t *testing.T) {
 	s, err := Open(filepath.Join(t.TempDir(), "store.db"), Options{})
@@ -189,7 +190,7 @@ func TestGrowsDuringALook(t *testing.T) {
 	id := s.identity
 	id.stat = func() (fs.FileInfo, error) {
 		info, err := id.file.Stat()
-		id.size.Store(info.Size() + 1) // what committed does after the file has grown
+		id.size.Store(info.Size() + 1) // the function committed does the same after the file has grown
 		return info, err
 	}
 	if err := id.whole(); err != nil {
@@ -200,8 +201,8 @@ func TestGrowsDuringALook(t *testing.T) {
 	}
 }
 
-// If a row of timers does not match the timer's due time, or the timer is not set, the row is damaged. Lists of due
-// timers must not return this row again and again.
+// A row of the bucket timers is damaged if the timer is not set, or if the timer has another due time. Lists of due
+// timers must not return such a row repeatedly.
 func TestStrayTimers(t *testing.T) {
 	s, err := Open(filepath.Join(t.TempDir(), "store.db"), Options{})
 	if err != nil {

@@ -22,14 +22,14 @@ import (
 	"countersign/store/record"
 )
 
-// Salvage writes all rows that can be read from a damaged file into a new store, and lists the missing records. The
-// damaged file is only read. No process may have the damaged file open. Open repairs a file with little damage. Salvage
-// can also read a file that is cut short, has lost its list of buckets, or has lost both pages that name the last
-// commit.
+// Salvage writes all rows that can be read from a damaged file into a new store, and lists the missing records. Salvage
+// does not change the damaged file. The damaged file must not be open in any process. Open repairs a file with little
+// damage. Salvage can also read a file that is cut short, or that has lost its list of buckets or both meta pages.
 //
-// If another record names a missing record, the new store has a mark for the missing record. So the workflow closes the
-// records that depend on it (see store.SetAside). A missing audit record keeps its place: see approvers.AuditRow.Lost.
-// The rows in also count as damaged.
+// If another record names a missing record, the new store has a mark (see the function mark) under the key of the
+// missing record. The workflow then closes the records that depend on the missing record (see store.SetAside). A mark
+// also takes the place of a missing audit record: see approvers.AuditRow.Lost. The last parameter lists more rows that
+// count as damaged.
 func Salvage(ctx context.Context, path, to string, also []Missing) (lost []store.Damage, err error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -72,14 +72,15 @@ func Salvage(ctx context.Context, path, to string, also []Missing) (lost []store
 	return lost, nil
 }
 
-// Missing is an unreadable record, with the id of the record to which it belongs, as SetAside returns it.
+// Missing is an unreadable record. Owner is the id of the record to which the unreadable record belongs, as SetAside
+// returns it.
 type Missing struct {
 	store.Damage
 	Owner string
 }
 
-// Gather makes a store at a path from rows of another backend. Unlike Fill, Gather does not check the store, because
-// rows may be missing. The caller runs Salvage next.
+// Gather makes a store at a path from rows of another backend. Rows may be missing, so Gather does not check the store,
+// unlike Fill. The caller runs Salvage next.
 func Gather(ctx context.Context, path string, fill func(store.Filling) error) error {
 	s, err := Open(path, Options{})
 	if err != nil {
@@ -95,7 +96,7 @@ func Gather(ctx context.Context, path string, fill func(store.Filling) error) er
 	return errors.Join(err, s.Close())
 }
 
-// holes reads a file in which pages may be missing or unreadable. The reader returns zeros for such pages.
+// holes reads a file in which pages may be missing or unreadable. holes returns zeros for missing and unreadable pages.
 type holes struct{ file io.ReaderAt }
 
 func (h holes) ReadAt(b []byte, at int64) (int, error) {
@@ -109,7 +110,7 @@ func (h holes) ReadAt(b []byte, at int64) (int, error) {
 	return len(b), nil
 }
 
-// read takes every row on the pages of the last commit, as far as these pages can be found.
+// read takes every row from those pages of the last commit that can be found.
 func (s *salvage) read(ctx context.Context, file io.ReaderAt, size int64) (*examination, error) {
 	in := holes{file}
 	valid, pageSize := validMetas(in, size)
@@ -159,7 +160,7 @@ func (s *salvage) read(ctx context.Context, file io.ReaderAt, size int64) (*exam
 		return nil, errors.New("no row of a store can be read in it")
 	}
 	for _, f := range again.faults {
-		if f.in == 0 { // every page was searched for rows of all buckets
+		if f.in == 0 { // strays has searched every page for rows of all buckets
 			s.damage = append(s.damage, store.Damage{Bucket: "file", Why: "the list of buckets is damaged (" + f.why + "). Rows of small buckets, which are on the same page, may be lost"})
 			again.faults = append(again.faults, pageFault{settings, f.why})
 			break
@@ -201,8 +202,8 @@ func validMetas(file io.ReaderAt, size int64) (valid []meta, pageSize int64) {
 	return valid, pageSize
 }
 
-// lastRoot finds the root page of the newest commit whose pages can be read. The newest commit has the highest numbers,
-// because the numbers of records and versions only increase.
+// lastRoot finds the root page of the newest commit whose pages can be read. The newest commit has the highest birth
+// numbers and versions, because these numbers only increase.
 func lastRoot(ctx context.Context, file io.ReaderAt, pageSize, pages uint64, valid []meta) (best meta, err error) {
 	type rank struct {
 		sequences uint64 // sum over all buckets; the numbers are on the root page itself
@@ -240,13 +241,13 @@ func lastRoot(ctx context.Context, file io.ReaderAt, pageSize, pages uint64, val
 			best, highest = m, has
 		}
 	}
-	if best.root == 0 { // all rows are strays
+	if best.root == 0 { // without a root page, only strays finds rows
 		best = meta{root: pages, freelist: math.MaxUint64, pages: pages}
 	}
 	return best, nil
 }
 
-// isRootPage reports whether a page looks like the first one that lists the buckets.
+// isRootPage reports whether a page looks like the first page of the list of buckets.
 func isRootPage(file io.ReaderAt, pageSize, id uint64) bool {
 	page := make([]byte, pageSize)
 	_, _ = file.ReadAt(page, int64(id*pageSize)) // zero if it can't be read
@@ -271,7 +272,7 @@ func bucketList(yield func(string) bool) {
 	}
 }
 
-// missing marks a row of another backend.
+// missing writes a mark (see the function mark) for an unreadable row of another backend.
 func (s *salvage) missing(m Missing) {
 	for in := range allBuckets {
 		if in.String() != m.Bucket && (in != outboxMessages || m.Bucket != "outbox_messages") {
@@ -304,7 +305,8 @@ func (s *salvage) marked(in bucket, k string) bool {
 	return there && stateOf(in, []byte(k), v) == rowMarked
 }
 
-// sounds iterates over the sound rows of the new store in order, without their checksums.
+// sounds iterates over the rows of the new store that are not marked as damaged, in order of their keys. The values
+// have no checksums.
 func (s *salvage) sounds(in bucket, yield func(k string, v []byte)) {
 	keys := make([]string, 0, len(s.set[in]))
 	for k, v := range s.set[in] {
@@ -325,8 +327,9 @@ func (s *salvage) unlist(in bucket) {
 	s.damage = slices.DeleteFunc(s.damage, func(d store.Damage) bool { return d.Bucket == in.String() && d.Key != "" && !d.Mended })
 }
 
-// closeHistory closes the gaps of the journal and gives every lost record its place. Records that the journal no longer
-// names get new numbers. Heads with signatures over the old numbers are dropped, because they would not verify.
+// closeHistory closes the gaps of the journal, and writes a mark (see the function mark) for every lost audit record.
+// Records without a journal entry get new numbers. Heads with signatures over the old numbers are dropped, because the
+// signatures would not verify.
 func (s *salvage) closeHistory() {
 	for _, in := range []bucket{audit, auditPayloads, auditJournal, auditHeads} {
 		s.unlist(in)
@@ -351,7 +354,7 @@ func (s *salvage) closeHistory() {
 			}
 		}
 	})
-	s.sounds(auditPayloads, func(k string, _ []byte) { // a text without a record shows that there was one
+	s.sounds(auditPayloads, func(k string, _ []byte) { // a payload without a record shows that the record is lost
 		if chain, seq, ok := auditKey([]byte(k)); ok {
 			last[chain] = max(last[chain], seq)
 		}
@@ -406,7 +409,7 @@ func sumNamed(name string) (sum approvers.Sum) {
 	return sum
 }
 
-// closeJournal numbers the journal without gaps. It returns the number of entries before the first gap.
+// closeJournal numbers the journal without gaps. cut is the number of entries before the first gap.
 func (s *salvage) closeJournal() (cut uint64) {
 	type one struct {
 		k string
@@ -446,7 +449,7 @@ func (s *salvage) closeJournal() (cut uint64) {
 	return cut
 }
 
-// closeHeads keeps the heads up to the first faulty one. A head is faulty if it is missing, or if it covers more
+// closeHeads keeps the heads before the first faulty head. A head is faulty if it is missing, or if it covers more
 // entries than exist before the journal's first gap.
 func (s *salvage) closeHeads(cut uint64) {
 	next, size, left := uint64(1), uint64(0), 0
@@ -470,7 +473,8 @@ func (s *salvage) closeHeads(cut uint64) {
 	}
 }
 
-// drop removes a row if only its key is left and nothing needs the key.
+// drop removes rows that have no use in the new store: incomplete files, marked counters, marked renderings, and the
+// bucket set_aside.
 func (s *salvage) drop() {
 	for _, pair := range [][2]bucket{{files, fileData}, {fileData, files}} {
 		for k := range s.set[pair[0]] {
@@ -502,7 +506,7 @@ func (s *salvage) drop() {
 	delete(s.set, setAside)
 }
 
-// refer marks a missing record that another record names.
+// refer writes a mark (see the function mark) for a missing record that another record names.
 func (s *salvage) refer(in bucket, id, owner, why string) {
 	if id == "" {
 		return
@@ -524,7 +528,8 @@ func (s *salvage) refer(in bucket, id, owner, why string) {
 	s.keep(index, string(text(text(nil, owner), id)), []byte(id))
 }
 
-// If other records name a missing record, relations marks it. Then the workflow closes the records that depend on it.
+// relations writes a mark (see the function mark) for each missing record that another record names. The workflow then
+// closes the records that depend on the missing record.
 func (s *salvage) relations() {
 	const why = "it is missing, and other records name it"
 	eachRecord(s, executions, func(e *approvers.Execution) {
@@ -553,14 +558,14 @@ func (s *salvage) relations() {
 			s.refer(conversations, conversation, "", why)
 		}
 	}
-	for k := range s.set[conversations] { // a made-up place, if the conversation's place is lost too
+	for k := range s.set[conversations] { // an invented place, if the conversation's place is also lost
 		if s.marked(conversations, k) {
 			s.refer(conversations, k, "//"+k, why)
 		}
 	}
 }
 
-// eachRecord calls fn with each sound record of a bucket.
+// eachRecord calls fn with each undamaged record of a bucket.
 func eachRecord[T any](s *salvage, in bucket, fn func(*T)) {
 	s.sounds(in, func(_ string, v []byte) {
 		var rec T
@@ -570,8 +575,8 @@ func eachRecord[T any](s *salvage, in bucket, fn func(*T)) {
 	})
 }
 
-// wanted removes the timers of missing records. If a record would otherwise wait for ever, the function also sets its
-// missing timer.
+// wanted removes the timers of missing records. wanted also sets a missing timer if a record would wait for ever
+// without this timer.
 func (s *salvage) wanted() {
 	has := map[string]bool{}
 	var gone []store.Timer
@@ -612,7 +617,7 @@ func (s *salvage) wanted() {
 		if c.Caller == nil || !s.there(calls, c.Caller.Request) {
 			return
 		}
-		want(store.Timer{Kind: store.TimerWebhook, Ref: c.Caller.Request, Lane: c.Caller.Caller.Name}) // it ends at once if there is nothing to tell
+		want(store.Timer{Kind: store.TimerWebhook, Ref: c.Caller.Request, Lane: c.Caller.Caller.Name}) // its handler clears it if there is nothing to deliver
 	})
 	open := map[string]bool{} // executions of calls without a result
 	eachRecord(s, calls, func(c *store.Call) {

@@ -16,7 +16,7 @@ import (
 	"countersign/store"
 )
 
-// spoilt returns a file in which one page is destroyed in one of several ways.
+// spoilt returns a copy of a file with one destroyed page. way selects how the page is destroyed.
 func spoilt(whole []byte, random *rand.Rand, page, way int) (broken []byte, what string) {
 	broken = bytes.Clone(whole)
 	p := broken[page*4096 : (page+1)*4096]
@@ -96,9 +96,9 @@ func pagesOf(t *testing.T, path string) map[string][]int {
 	return on
 }
 
-// Pages of a file are destroyed in different ways. Every row that was on other pages must be in the salvaged store.
-// Every missing row must be in the list. The damaged file must not change. COUNTERSIGN_DAMAGE="1 1" is the long form,
-// which destroys every page in every way.
+// The test destroys pages of a file in different ways. Every row on an intact page must be in the salvaged store. Every
+// missing row must be in the list that Salvage returns. Salvage must not change the damaged file. COUNTERSIGN_DAMAGE="1
+// 1" makes the test destroy every page in every way.
 func TestSalvagedFile(t *testing.T) {
 	whole := wreckable(t)
 	pages := len(whole) / 4096
@@ -172,8 +172,8 @@ func TestSalvagedFile(t *testing.T) {
 			}
 			pages := on[k]
 			follows := in == int(files) || in == int(fileData) || in == int(auditHeads) || (second || way == 4) && (in == int(auditJournal) || in == int(audit))
-			// If the list of buckets and the list of free pages are both lost, only an earlier commit can be found. The
-			// list of missing records says so.
+			// If the list of buckets and the list of free pages are both lost, Salvage can find only an earlier commit.
+			// The list that Salvage returns then says that the newest changes may be missing.
 			before := slices.ContainsFunc(lost, func(d store.Damage) bool { return strings.Contains(d.Why, "the newest changes may be missing") })
 			if !follows && !before && !slices.ContainsFunc(pages, func(p int) bool { return gone[p] }) {
 				t.Errorf("%s: the row %q is missing, and its pages %v were not destroyed; the list says %.300v", what, k, pages, lost)
@@ -186,8 +186,8 @@ func TestSalvagedFile(t *testing.T) {
 	t.Logf("of %d pages, %d destroyed: %d rows missing, %d listed, %d files refused", pages, destroyed, missing, listed, refused)
 }
 
-// If a timer is lost with its page, the workflow sets a timer of the right kind again. So no worker of Countersign ever
-// claims a caller's run.
+// If the timer of an unfinished run is lost, Salvage sets a timer of the right kind. A caller's run gets TimerOutcome
+// instead of TimerRun, because Countersign must not execute a caller's run.
 func TestSalvagedTimers(t *testing.T) {
 	dir := t.TempDir()
 	from, to := filepath.Join(dir, "from.db"), filepath.Join(dir, "to.db")

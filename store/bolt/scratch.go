@@ -2,8 +2,8 @@ package bolt
 
 import "encoding/binary"
 
-// scratch is memory for the rows of one transaction. bbolt copies a row's value at the commit. Then it does not need
-// the memory any more. So one scratch serves all transactions of the writer, and creates no garbage.
+// scratch is memory for the rows of one transaction. bbolt copies the rows' values at the commit, and does not need
+// scratch after the commit. So all transactions of the writer use the same scratch, which saves allocations.
 type scratch struct {
 	block []byte
 }
@@ -11,7 +11,8 @@ type scratch struct {
 // maxScratch limits the memory that is kept between transactions.
 const maxScratch = 4 << 20
 
-// space returns an empty slice to append to, with some capacity. Pass the result to done before the next call.
+// space returns an empty slice to append to, with some capacity. The caller must pass the result to done before the
+// next call of space.
 func (s *scratch) space(room int) []byte {
 	if cap(s.block)-len(s.block) < room {
 		s.block = make([]byte, 0, max(room, min(2*cap(s.block), maxScratch), 64<<10)) // rows may still use the old block
@@ -19,7 +20,7 @@ func (s *scratch) space(room int) []byte {
 	return s.block[len(s.block):]
 }
 
-// done claims the appended bytes, so later calls do not overwrite them.
+// done reserves the appended bytes, so later calls of space do not overwrite them.
 func (s *scratch) done(b []byte) []byte {
 	if n := len(s.block) + len(b); n <= cap(s.block) && len(b) > 0 && &b[0] == &s.block[:n][len(s.block)] {
 		s.block = s.block[:n]
@@ -27,7 +28,7 @@ func (s *scratch) done(b []byte) []byte {
 	return b[:len(b):len(b)]
 }
 
-// extend appends the checksum to a value. Usually the value was the last value claimed. In that case no copy is made.
+// extend appends the checksum to a value. If the value is the last slice that done has reserved, extend makes no copy.
 func (s *scratch) extend(value []byte, sum uint32) []byte {
 	n := len(s.block)
 	if len(value) == 0 || len(value) > n || &value[0] != &s.block[n-len(value)] || n+checksumSize > cap(s.block) {

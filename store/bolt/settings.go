@@ -17,7 +17,8 @@ func (t reader) Setting(key string) (store.Setting, error) { return settingTable
 
 func (t *tx) PutSetting(s store.Setting) error { return settingTable.write(t.rows, s) }
 
-// The policy in force is kept in these settings. A separate bucket would have needed another version of the layout.
+// The store keeps the policy in force in these settings, because a separate bucket would need a new version of the
+// layout.
 const (
 	policyKey  = "policy_in_force"
 	contentKey = "policy_content"

@@ -9,12 +9,13 @@ import (
 	"slices"
 )
 
-// Records of the history are written in every transaction, and verification reads all of them. zstd would take three
-// times as long to read them as to hash them (ADR 8). So these texts have their own encoding. Reading them takes less
-// than a microsecond. This encoding stores hashes and ids as bytes instead of digits, and each common phrase as one
-// byte.
+// Most transactions write audit records, and verification reads all audit records. Decompressing a record with zstd
+// would take three times as long as hashing the record (ADR 8). So audit records have their own encoding, which is
+// decoded in less than a microsecond. This encoding stores hashes and ids as bytes instead of digits, and each common
+// phrase as one byte.
 //
-// A short record consists of the record's length as an unsigned varint, and these codes:
+// The encoded form of a record begins with the record's length as an unsigned varint. A sequence of these codes
+// follows:
 //
 //	00-3f  1 to 64 bytes as they are, which follow
 //	40     a hash: 32 bytes follow, which are 64 hexadecimal digits
@@ -33,11 +34,12 @@ const (
 	idDigits   = 26
 )
 
-// The length of every part of a record begins with sevenZeros.
+// A record has the length of each of its parts as an eight-byte number. If a part is shorter than 256 bytes, its length
+// begins with sevenZeros.
 const sevenZeros = "\x00\x00\x00\x00\x00\x00\x00"
 
 // phrases lists the phrases of records in the order of their codes. The order must never change, because stored rows
-// contain the codes. New phrases go to the end. Each begins with sevenZeros, a quotation mark or a brace.
+// contain the codes. New phrases go to the end. Each phrase begins with sevenZeros, a quotation mark or a brace.
 var phrases = func() (list []string) {
 	const digits = sevenZeros + "\x40" // the length of a hash
 	add := func(phrases ...string) { list = append(list, phrases...) }
@@ -67,7 +69,8 @@ var phrases = func() (list []string) {
 	return list
 }()
 
-// beginning has the two bytes by which a phrase is found: its first byte, and one more byte.
+// beginning has the two bytes of a phrase that phraseAt looks up: the first byte, and the byte at the position
+// otherByte.
 type beginning struct{ first, other byte }
 
 // phrasesBy lists the codes of the phrases with a beginning, the longest phrase first.
@@ -107,7 +110,8 @@ func phraseOf(code byte) string {
 	return ""
 }
 
-// phraseAt returns the code of the longest phrase at the start of b. phraseAt returns 0 if b starts with no phrase.
+// phraseAt returns the code of the longest phrase at the start of b. If b does not start with a phrase, phraseAt
+// returns 0.
 func phraseAt(b []byte) byte {
 	if b[0] != 0 && b[0] != '"' && b[0] != '{' {
 		return 0
@@ -158,7 +162,7 @@ func shorten(b, rec []byte) []byte {
 				b = append(b, codeAgain+byte(again))
 			} else {
 				b = append(b, codeHash)
-				b, _ = hex.AppendDecode(b, digits) // they are hexadecimal digits
+				b, _ = hex.AppendDecode(b, digits) // digits contains only hexadecimal digits, so there is no error
 				if known < mostHashes {
 					hashes[known] = digits
 					known++
@@ -185,8 +189,8 @@ func isDigit(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
 
-// digitsAt returns the number of hexadecimal digits at the start of b. digitsAt counts at most one more digit than a
-// hash has.
+// digitsAt returns the number of hexadecimal digits at the start of b. digitsAt stops counting after one digit more
+// than a hash has.
 func digitsAt(b []byte) int {
 	for i, c := range b[:min(len(b), hashDigits+1)] {
 		if ('0' > c || c > '9') && ('a' > c || c > 'f') {
@@ -214,7 +218,7 @@ func idAt(b []byte) (id [16]byte, ok bool) {
 
 var errShort = errors.New("the short form of the record is damaged")
 
-// lengthen restores a record from its short form, and appends it to b.
+// lengthen restores a record from its short form, and appends the record to b.
 func lengthen(b, short []byte) ([]byte, error) {
 	size, n := binary.Uvarint(short)
 	if n <= 0 || size > uint64(len(short))*hashDigits {

@@ -11,7 +11,7 @@ import (
 	"countersign/approvers"
 )
 
-// Stored rows depend on the codes of the phrases. So no phrase and no code may change.
+// Stored rows contain the codes of the phrases. So no phrase and no code may change.
 func TestPhrasesStay(t *testing.T) {
 	const these = "7e99b9a83cc09af6369a8bbdea189091b7ced120576f94ea4ae4fcf249122a80"
 	if got := approvers.SumOf([]byte(strings.Join(phrases[:122], "\n"))).String(); got != these {
@@ -22,7 +22,7 @@ func TestPhrasesStay(t *testing.T) {
 	}
 }
 
-// shortRecord is a record of the history, like the record of a decision.
+// shortRecord returns an audit record like the record of a decision.
 func shortRecord(t testing.TB) []byte {
 	t.Helper()
 	digest := approvers.SumOf([]byte("digest")).String()
@@ -37,7 +37,8 @@ func shortRecord(t testing.TB) []byte {
 	return a.Link(approvers.AuditRecord{Chain: a.Chain, Seq: 2, Hash: approvers.SumOf([]byte("before")).String()}).Bytes()
 }
 
-// The short form of a record has less than half of the record's size. Any bytes are read exactly as they were written.
+// The short form of a record has less than half of the record's size. Any bytes can be encoded and decoded without a
+// change.
 func TestShort(t *testing.T) {
 	rec := shortRecord(t)
 	if got := shorten(nil, rec); 2*len(got) > len(rec) {

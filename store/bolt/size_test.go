@@ -8,7 +8,7 @@ import (
 	"countersign/store"
 )
 
-// TestSize compares the size with the file's size, before and after a write.
+// TestSize compares the result of Size with the file's size, before and after a write.
 func TestSize(t *testing.T) {
 	s, path := openIn(t)
 	before, err := s.Size(t.Context())

@@ -22,7 +22,7 @@ func BenchmarkStart(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	s.db.NoSync = true // only while it is filled
+	s.db.NoSync = true // no syncs while the store is filled
 	for n := 0; n < *waiting; {
 		err := s.Update(b.Context(), func(tx store.Tx) error {
 			for range min(1000, *waiting-n) {

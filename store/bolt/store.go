@@ -32,7 +32,7 @@ func newStore(db *bbolt.DB, file *os.File, id *identity, rehearse bool) *Store {
 		s.writer.stop()
 		release := db.Close // waits for views
 		if s.writer.cut {
-			release = file.Close // a transaction that was cut off never releases bbolt's locks
+			release = file.Close // after a transaction that could not be ended, bbolt never releases its locks
 		}
 		if err := errors.Join(release(), id.close()); err != nil {
 			return fmt.Errorf("store: close: %w", within{err})
@@ -42,7 +42,7 @@ func newStore(db *bbolt.DB, file *os.File, id *identity, rehearse bool) *Store {
 	return s
 }
 
-// Size returns the size of the used part of the file in bytes, which includes pages that are free again.
+// Size returns the size of the used part of the file in bytes. Free pages before the last used page count as used.
 func (s *Store) Size(ctx context.Context) (bytes int64, err error) {
 	err = s.View(ctx, func(r store.Reader) error {
 		bytes = r.(*reader).rows.tx.Size()
@@ -52,7 +52,7 @@ func (s *Store) Size(ctx context.Context) (bytes int64, err error) {
 }
 
 // Update queues fn, runs it, and returns when fn's writes are durable. If the context ends before fn starts, fn does
-// not run. Once started, fn runs to its end.
+// not run. After fn has started, Update waits until fn has ended.
 func (s *Store) Update(ctx context.Context, fn func(store.Tx) error) error {
 	return s.writer.update(ctx, fn)
 }
@@ -95,14 +95,14 @@ func (s *Store) begin() (btx *bbolt.Tx, err error) {
 // 0. Stalled never blocks.
 func (s *Store) Stalled() time.Duration { return s.writer.stalled() }
 
-// Broken returns a channel that is closed when the store has stopped: see store.ErrCommitUnknown. After that, no write
-// succeeds.
+// Broken returns a channel that is closed when the store stops: see store.ErrCommitUnknown. No write succeeds after the
+// store has stopped.
 func (s *Store) Broken() <-chan struct{} { return s.writer.stopped }
 
 // Failure returns the reason why the store has stopped. If the store has not stopped, Failure returns nil.
 func (s *Store) Failure() error { return s.writer.broken() }
 
-// readable returns an error if the store may not be read any more.
+// readable returns an error if the store has stopped or the file was truncated.
 func (s *Store) readable() error {
 	if err := s.writer.broken(); err != nil {
 		return err

@@ -48,8 +48,8 @@ func (t reader) Timers(kind store.TimerKind, limit int) ([]store.Timer, error) {
 	return t.timers(store.AllShares, kind, time.Time{}, limit)
 }
 
-// timers lists the timers of a kind in the given shares. If until is not zero, timers lists only the timers that are
-// due by then.
+// timers lists the timers of a kind in the given shares. If until is not zero, timers lists only the timers whose due
+// time is not after until.
 func (t reader) timers(shares store.Shares, kind store.TimerKind, until time.Time, limit int) ([]store.Timer, error) {
 	var out []store.Timer
 	for k, v := range t.rows.sound(timers, text(nil, string(kind)), nil) {
@@ -71,14 +71,15 @@ func (t reader) timers(shares store.Shares, kind store.TimerKind, until time.Tim
 	return out, nil
 }
 
-// isSet reports whether a row of timers matches the timer's row in timer_ref. If the two rows differ, both count as
-// damaged. Otherwise lists of due timers would return the timer again and again, and nobody could clear the timer.
+// isSet reports whether a row of timers matches the timer's row in timer_ref. If the two rows differ, they count as
+// damaged. Without this check, lists of due timers would return the timer repeatedly, and no handler could clear the
+// timer.
 func (t reader) isSet(k []byte, timer store.Timer) bool {
 	due, there := t.rows.lookUp(timerRef, timerKindRef(timer.Kind, timer.Ref))
 	if there {
 		var damaged *store.DamagedError
 		if due, damaged = t.rows.value(timerRef, timerKindRef(timer.Kind, timer.Ref), due); damaged != nil {
-			return true // the handler rewrites it
+			return true // the row in timer_ref is damaged; the timer's handler rewrites it
 		}
 	}
 	if there && bytes.Equal(timerKey(timer.Kind, due, timer.Ref), k) {
@@ -147,7 +148,7 @@ func (t *tx) ClearTimer(kind store.TimerKind, ref string) error {
 	return err
 }
 
-// clearDamaged removes a timer whose row in timer_ref no longer holds its due time.
+// clearDamaged removes a timer whose row in timer_ref is damaged and has no valid due time.
 func (t *tx) clearDamaged(kind store.TimerKind, ref string) error {
 	if _, err := t.rows.discard(timerRef, timerKindRef(kind, ref)); err != nil {
 		return err

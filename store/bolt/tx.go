@@ -12,7 +12,7 @@ import (
 // reader is the read half of a transaction.
 type reader struct{ rows *rows }
 
-// tx is a transaction as seen by one closure. The rows of a tx are nil once the closure has returned.
+// tx is a transaction as seen by one closure. When the closure has returned, the rows of its tx are nil.
 type tx struct{ reader }
 
 var (
@@ -56,7 +56,7 @@ func listTo[T any](found iter.Seq2[[]byte, []byte], limit int) ([]T, error) {
 	return out, nil
 }
 
-// listSound is like listTo, for lists of independent rows. listSound reports unreadable rows, and skips them.
+// listSound is like listTo, but reports unreadable rows and skips them. listSound is for lists of independent rows.
 func listSound[T any](r *rows, in bucket, prefix []byte, limit int) ([]T, error) {
 	var out []T
 	for k, v := range r.sound(in, prefix, nil) {
@@ -73,7 +73,7 @@ func listSound[T any](r *rows, in bucket, prefix []byte, limit int) ([]T, error)
 	return out, nil
 }
 
-// every reads all records of the bucket by id. The function reports unreadable records, and skips them.
+// every reads all records of the bucket in the order of their ids. every reports unreadable records, and skips them.
 func (t *table[T]) every(r *rows) ([]T, error) {
 	var out []T
 	for id, v := range r.sound(t.in, nil, nil) {
@@ -132,7 +132,7 @@ func (t *table[T]) readable(r *rows, found iter.Seq2[[]byte, []byte], limit int)
 	return out, nil
 }
 
-// If an index names a missing record, missing returns the record's damage.
+// missing reports and returns the damage of a missing record that an index names.
 func (r *rows) missing(in bucket, id []byte) error {
 	damaged := damagedRow(in, id, "it is missing, and an index names it")
 	r.note(damaged)

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// unlock releases a file's lock. While a file is mapped, closing the file does not release the lock.
+// unlock releases a file's lock. unlock is needed, because closing a file that is mapped does not release the lock.
 func unlock(f *os.File) { _ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) }
 
 // lockShared takes a lock that keeps other processes from opening a file for writing.

@@ -16,19 +16,20 @@ import (
 	"countersign/store/record"
 )
 
-// The key in the root bucket that holds the old version during an upgrade, and the bucket that only version 1 has.
+// upgradingKey is the key in the root bucket that holds the old version during an upgrade. runsBucket is a bucket that
+// only version 1 has.
 var (
 	upgradingKey = []byte("upgrading")
 	runsBucket   = []byte("runs")
 )
 
-// checksumsKey is a key in the root bucket while an upgrade adds checksums. The value of the key is the number of a
-// bucket, and the key of the next row without a checksum.
+// checksumsKey is a key in the root bucket while an upgrade adds checksums. The value of checksumsKey is the position
+// of the next row without a checksum: the number of the bucket, and the row's key.
 var checksumsKey = []byte("checksums")
 
 // bucketsOf returns the names of the buckets of a version.
 func bucketsOf(version int) (names []string) {
-	first := bucketEnd // the first bucket that did not exist in that version
+	first := bucketEnd // the first bucket that does not exist in the version
 	switch version {
 	case 1:
 		first = counters
@@ -50,31 +51,32 @@ func bucketsOf(version int) (names []string) {
 	return names
 }
 
-// upgradeMargin is the number of bytes of rows that one transaction of an upgrade rewrites. The number is limited,
-// because bbolt keeps the changes of a transaction in memory.
+// upgradeMargin is the maximum number of bytes of rows that one transaction of an upgrade rewrites. bbolt keeps the
+// changes of a transaction in memory.
 const upgradeMargin = 8 << 20
 
 // upgrade converts an older store to the current layout:
 //
-//   - From version 1, runs become counters, and renderings name the request that they showed.
-//   - From versions 1 and 2, records get rows in the new indexes, audit records and payloads become the bytes that are
-//     hashed, and the journal lists them in the order of their keys.
+//   - From version 1, runs become counters, and each rendering gets the id of the request that it shows.
+//   - From versions 1 and 2, records get rows in the new indexes. Audit records and payloads are stored as the bytes
+//     that are hashed. The journal gets an entry for each audit record, in the order of the records' keys.
 //   - From versions 1 to 3, requests get rows in the index by person.
 //   - Version 4 lacks only buckets.
 //   - From versions 1 to 5, every row gets its checksum, as the last part.
-//   - From versions 6 to 9, nothing is rewritten: older rows stay as they are.
+//   - From versions 6 to 9, the upgrade rewrites no rows.
 //
 // A small store is upgraded in one transaction. For a larger store, the first transaction raises the version, so no
-// older program opens a partly upgraded store. It also writes a mark that stays until the last transaction. After a
-// crash, the upgrade starts over. Converted rows do not change again. The addition of checksums is different: it
-// continues where it stopped, because a row must not get two checksums.
+// older program opens a partly upgraded store. The first transaction also writes upgradingKey, which stays until the
+// last transaction. After a crash, the upgrade starts from the beginning. The second conversion does not change rows
+// that are already converted. The addition of checksums does not start from the beginning, because a row must not get
+// two checksums. After a crash, the addition of checksums continues at the position in checksumsKey.
 type upgrade struct {
 	freeBytes int    // bytes that one transaction rewrites
 	phase     int    // the current part
-	from      []byte // where the next transaction continues in it; nil: at the start
+	from      []byte // where the next transaction continues in the current part; nil: at the start
 }
 
-// phases are the parts of an upgrade. Repeating a completed phase changes nothing.
+// phases are the parts of an upgrade. A phase that is repeated after its completion changes nothing.
 var phases = []func(u *upgrade, r *rows, room *int) (done bool, err error){
 	(*upgrade).runs,
 	(*upgrade).renderings,
@@ -125,7 +127,7 @@ func (u *upgrade) step(tx *bbolt.Tx) (done bool, err error) {
 	return done, r.sweep()
 }
 
-// work does the amount that fits into one transaction. It reports whether the upgrade is done.
+// work does as much of the upgrade as fits into one transaction. done reports whether the upgrade is complete.
 func (u *upgrade) work(r *rows, root *bbolt.Bucket) (done bool, err error) {
 	room := u.freeBytes
 	next := bytes.Clone(root.Get(checksumsKey))
@@ -147,8 +149,9 @@ func (u *upgrade) work(r *rows, root *bbolt.Bucket) (done bool, err error) {
 	return true, errors.Join(root.Delete(checksumsKey), root.Delete(upgradingKey), putSchema(root))
 }
 
-// checksums adds checksums to rows, starting at a bucket and a key. The function returns the place where the next
-// transaction continues. If every row has a checksum, the place is nil.
+// checksums adds checksums to rows, starting at the position next, which has the form of checksumsKey. checksums
+// returns the position where the next transaction continues. When every row has a checksum, the returned position is
+// nil.
 func checksums(r *rows, next []byte, room *int) ([]byte, error) {
 	for b := bucket(next[0]); b < bucketEnd; b++ {
 		if bucketNames[b] == "" {
@@ -195,12 +198,12 @@ func begin(tx *bbolt.Tx, root *bbolt.Bucket) error {
 	return root.Put(schemaKey, []byte(strconv.Itoa(schema)))
 }
 
-// runs converts the old rows of automatic runs to counters. The parts of the old keys were: tool, conversation, at,
-// execution.
+// runs converts the rows of the bucket runs to counters. A row of this bucket is one automatic run. The parts of its
+// key are the tool, the conversation, the time and the execution.
 func (u *upgrade) runs(r *rows, room *int) (done bool, err error) {
 	old := r.tx.Bucket(runsBucket)
 	if old == nil {
-		return true, nil // an earlier transaction finished them
+		return true, nil // an earlier transaction has converted all runs
 	}
 	c := old.Cursor()
 	k, _ := c.Seek(u.from)
@@ -233,8 +236,8 @@ type oldRendering struct {
 	At            time.Time `json:"at"`
 }
 
-// rewrite replaces the value of each row in a bucket with the result of now. If the result is nil, the row is
-// unchanged.
+// rewrite calls a function with each row of a bucket, and replaces the row's value with the function's result. If the
+// result is nil, rewrite does not change the row.
 func (u *upgrade) rewrite(r *rows, room *int, in bucket, now func(k, v []byte) ([]byte, error)) (done bool, err error) {
 	type row struct{ key, value []byte }
 	var found []row
@@ -261,13 +264,15 @@ func (u *upgrade) rewrite(r *rows, room *int, in bucket, now func(k, v []byte) (
 	return done, nil
 }
 
-// renderings adds the shown requests to old renderings, so people can still decide cards from before the upgrade.
+// renderings adds the id of the shown request to each rendering of version 1. So people can decide on cards that were
+// posted before the upgrade.
 func (u *upgrade) renderings(r *rows, room *int) (done bool, err error) {
 	return u.rewrite(r, room, renderings, func(_, v []byte) ([]byte, error) { return shows(r, v) })
 }
 
-// shows returns the new form of an old rendering. The function returns nil if the rendering is unchanged. Then nobody
-// could decide from it, it was already converted, or it is unreadable (the check reports this).
+// shows returns the current form of an old rendering. If the rendering needs no change, shows returns nil. A rendering
+// needs no change if people could not decide a request from it, or if it is already converted. shows also returns nil
+// if the rendering is unreadable, and the check reports an unreadable rendering.
 func shows(r *rows, v []byte) ([]byte, error) {
 	old, request := asOld(r, v)
 	if request == "" {
@@ -279,8 +284,8 @@ func shows(r *rows, v []byte) ([]byte, error) {
 	})
 }
 
-// asOld reads an old rendering, and the id of the request that people could decide from it. The id is empty if there
-// was no such request, or the rendering can't be read.
+// asOld reads an old rendering. request is the id of the request that people could decide from the rendering. If people
+// could not decide a request from the rendering, or the rendering can't be read, request is empty.
 func asOld(r *rows, v []byte) (old oldRendering, request string) {
 	if err := record.Decode(v, &old); err != nil || old.Digest == "" {
 		return old, ""
@@ -292,7 +297,8 @@ func asOld(r *rows, v []byte) (old oldRendering, request string) {
 	return old, s.Request
 }
 
-// readable decodes JSON, and reports whether it could. An unreadable row stays unchanged, and the check reports it.
+// readable decodes JSON, and reports whether the JSON is valid. An upgrade does not change a row with invalid JSON. The
+// check reports invalid JSON.
 func readable[T any](js []byte, rec *T) bool { return record.Decode(js, rec) == nil }
 
 // guardedRecord reads the value of a guarded record.
@@ -320,12 +326,12 @@ func indexed[T any](t *table[T]) func(u *upgrade, r *rows, room *int) (done bool
 	}
 }
 
-// isJSON reports whether a value of audit or audit_payloads is still in the form of version 2. New values start with an
-// eight-byte number that is too small for its first byte to be a brace.
+// isJSON reports whether a value of audit or audit_payloads is in the form of version 2. Values in the current form
+// start with an eight-byte number. This number is so small that its first byte can't be a brace.
 func isJSON(v []byte) bool { return len(v) > 0 && v[0] == '{' }
 
-// audit converts old audit records to the bytes that are hashed, and adds their journal entries. Invalid records stay
-// invalid: each record keeps its stored hash.
+// audit converts old audit records to the bytes that are hashed, and adds their journal entries. Each record keeps its
+// stored hash, so a tampered record is also invalid after the conversion.
 func (u *upgrade) audit(r *rows, room *int) (done bool, err error) {
 	return u.rewrite(r, room, audit, func(k, v []byte) ([]byte, error) {
 		if !isJSON(v) {

@@ -22,7 +22,7 @@ func renderingAs(message string, post uint64, body string, shows ...store.Shown)
 	return store.Rendering{OutboxMessage: message, Post: post, Hash: "h", Shows: shows, Body: []byte(body), At: benchTime.Add(time.Microsecond)}
 }
 
-// young checks that a store has the contents of aged after an upgrade.
+// young checks an upgraded store: it must have the contents that the function aged wrote.
 func young(t *testing.T, s *Store, from int) {
 	t.Helper()
 	same := func(what string, got, want any) {
@@ -71,7 +71,7 @@ func young(t *testing.T, s *Store, from int) {
 	}
 }
 
-// youngAudit requires that the audit has the hashes from the older program.
+// youngAudit checks that the audit has the hashes that the older program wrote.
 func youngAudit(r store.Reader, same func(what string, got, want any)) error {
 	head, err := r.AuditHead("req_1")
 	same("the head of the request's chain", head.Hash, oldHead)
@@ -129,8 +129,8 @@ func mustOpen(t *testing.T, path string) *Store {
 	return s
 }
 
-// An older store is upgraded when it is opened. Unless the store is large, the upgrade is one transaction. After the
-// upgrade, the store is like any other store.
+// Open upgrades an older store. The upgrade of a small store is one transaction. After the upgrade, the store works
+// like a new store.
 func TestUpgrade(t *testing.T) {
 	for from := 1; from < checksummed; from++ {
 		path := oldStore(t, from, aged)
@@ -183,8 +183,8 @@ func lastTransaction(t *testing.T, path string) (id int) {
 	return id
 }
 
-// The test interrupts an upgrade of several transactions after each transaction. Each time, an older program refuses
-// the store, because the store is newer than the program. The next start of this program continues the upgrade.
+// The test interrupts an upgrade of several transactions after each transaction. After each interruption, an older
+// program refuses the store, because the store is newer than the program. The next Open continues the upgrade.
 func TestUpgradeThatIsInterrupted(t *testing.T) {
 	for from := 1; from < checksummed; from++ {
 		interrupted(t, from)
@@ -232,7 +232,7 @@ func interrupted(t *testing.T, from int) {
 	young(t, mustOpen(t, path), from)
 }
 
-// The amount that one transaction rewrites is limited, even if the store is large.
+// Each transaction of an upgrade rewrites a limited number of bytes, even if the store is large.
 func TestUpgradeIsBounded(t *testing.T) {
 	const room = 64 << 10
 	path := oldStore(t, 1, func(o old) {
@@ -265,7 +265,7 @@ func TestUpgradeIsBounded(t *testing.T) {
 	}
 }
 
-// A file that can't be upgraded stays unchanged. An unreadable row affects only the operations that need it.
+// A file that can't be upgraded stays unchanged. An unreadable row affects only the operations that read the row.
 func TestUpgradeOfDamagedStore(t *testing.T) {
 	path := oldStore(t, 1, func(o old) {
 		aged(o)
@@ -292,7 +292,7 @@ func TestUpgradeOfDamagedStore(t *testing.T) {
 	}
 }
 
-// An upgrade hides no tampering: tampering from before the upgrade is still found after it.
+// The check finds tampering in an upgraded store, even if the tampering happened before the upgrade.
 func TestUpgradeHidesNothing(t *testing.T) {
 	for what, change := range map[string]func(o old){
 		"a record":             func(o old) { o.replace("audit", "decided", "denied") },

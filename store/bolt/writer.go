@@ -17,8 +17,8 @@ import (
 // maxBatch limits how many closures share a commit, so the first closure does not wait too long.
 const maxBatch = 256
 
-// writer owns the file's only write transaction. The writer's goroutine runs queued closures in the transaction, one
-// after the other, and commits when the queue is empty.
+// writer owns the file's only write transaction. The writer's goroutine runs queued closures in the transaction, one at
+// a time, and commits when the queue is empty.
 type writer struct {
 	db       *bbolt.DB
 	identity *identity
@@ -30,11 +30,12 @@ type writer struct {
 	stopped  chan struct{}         // closed when the store stopped
 	made     time.Time             // time at which the writer started
 	busy     atomic.Int64          // start of the current transaction, relative to made; 0: none
-	cut      bool                  // a fault in the file left a transaction that can't be ended
+	cut      bool                  // a fault of the file has left a transaction that can't be ended
 
-	// The state of the writer's goroutine. If a closure ends the goroutine, a new goroutine takes over.
+	// The following fields are the state of the writer's goroutine. If a closure ends the goroutine, a new goroutine
+	// continues with this state.
 	rows      rows   // the current transaction, if any
-	batch     []*job // jobs whose closures have run in it
+	batch     []*job // jobs whose closures have run in the current transaction
 	diskSpace int    // the number of jobs that the transaction may still take
 	apart     []*job // jobs that each get their own transaction
 }
@@ -117,7 +118,7 @@ func (w *writer) loop() {
 	}
 }
 
-// first waits for the first job of a transaction. If the store is being closed, first returns nil.
+// first waits for the first job of a transaction. The result is nil if the store is being closed.
 func (w *writer) first() *job {
 	if len(w.apart) == 0 {
 		w.diskSpace = maxBatch
@@ -129,8 +130,8 @@ func (w *writer) first() *job {
 	return j
 }
 
-// If a job waits, next takes it for the current transaction. A caller that just got the outcome of the last commit may
-// queue its next job first. If there is no such caller, this costs no time.
+// next takes a waiting job for the current transaction. If no job waits, next yields the processor once, and then tries
+// a second time. So a caller that got the outcome of the last commit can queue its next job.
 func (w *writer) next() *job {
 	for range 2 {
 		if w.rows.tx == nil || w.diskSpace == 0 || w.broken() != nil {
@@ -149,7 +150,7 @@ func (w *writer) begin() error {
 		return err
 	}
 	w.identity.mu.Lock()
-	err := w.inPlace() // before reading from the file
+	err := w.inPlace() // the check must come before any read from the file
 	w.identity.mu.Unlock()
 	if err != nil {
 		return err
@@ -166,8 +167,8 @@ func (w *writer) begin() error {
 	return nil
 }
 
-// inPlace stops the store if another program has written to its file, and refuses to write if the file is not at its
-// path.
+// If another program has written to the store's file, inPlace stops the store. If the file is not at its path, inPlace
+// returns ErrMoved.
 func (w *writer) inPlace() error {
 	err := w.identity.inPlace()
 	if errors.Is(err, store.ErrDamaged) {
@@ -176,7 +177,7 @@ func (w *writer) inPlace() error {
 	return err
 }
 
-// guard turns a fault of the file into an error. guard leaves the affected transaction as it is.
+// guard turns a fault of the file into an error. guard does not roll back the affected transaction.
 func (w *writer) guard(work func() error) error {
 	returned := false
 	err := Guard(func() error {
@@ -223,7 +224,8 @@ func (w *writer) run(j *job) {
 	}
 }
 
-// call calls a job's closure. If the closure panics or ends the goroutine, the same happens in the job's caller.
+// call calls a job's closure. If the closure panics or ends the goroutine, the job's caller panics or ends its
+// goroutine too.
 func (w *writer) call(j *job) {
 	t := &tx{reader{&w.rows}}
 	j.gone = true
@@ -236,7 +238,8 @@ func (w *writer) call(j *job) {
 	j.gone = false
 }
 
-// isTorn reports whether a page of the file is unreadable. Then the state of bbolt's transaction is unknown.
+// isTorn reports whether an error says that a page of the file is unreadable. After a read of an unreadable page, the
+// state of bbolt's transaction is unknown.
 func isTorn(err error) bool {
 	var row *store.DamagedError
 	return errors.Is(err, store.ErrDamaged) && !errors.As(err, &row)
@@ -261,7 +264,7 @@ func (w *writer) rollback() {
 func (w *writer) end() {
 	if w.rows.tx == nil {
 		w.busy.Store(0)
-		return // it was abandoned
+		return // the function abandon has discarded the transaction
 	}
 	err := w.commit()
 	w.rows.reset(nil)
@@ -311,7 +314,7 @@ func (w *writer) commit() error {
 	if err := w.guard(btx.Commit); err != nil {
 		if isTorn(err) && w.stands() < id {
 			w.damage.failed(err)
-			w.cut = false // a commit that failed at a damaged page can still be rolled back
+			w.cut = false // bbolt can roll back a commit that failed at a damaged page
 			w.rollback()
 			return err
 		}

@@ -37,7 +37,8 @@ func (s *Store) commits(t *testing.T) int {
 	return id
 }
 
-// busy holds the transaction in a closure until release is called. n other closures wait behind this closure.
+// busy starts a closure that keeps the transaction open until release is called. Meanwhile, n other closures wait in
+// the queue.
 func busy(t *testing.T, s *Store, n int, fn func(i int) (context.Context, func(store.Tx) error)) (errs []error, release func()) {
 	gate := make(chan struct{})
 	errs = make([]error, n+1)
@@ -52,7 +53,7 @@ func busy(t *testing.T, s *Store, n int, fn func(i int) (context.Context, func(s
 	for i := range n {
 		ctx, do := fn(i)
 		wg.Go(func() { errs[i] = s.Update(ctx, do) })
-		synctest.Wait() // waits, so that the closures are queued in this order
+		synctest.Wait() // waits, so that the closures are queued in the order of i
 	}
 	return errs, func() { close(gate); wg.Wait() }
 }
@@ -105,7 +106,8 @@ func TestNothingWritten(t *testing.T) {
 	}
 }
 
-// If a caller gives up while its closure waits, the closure is removed from the queue immediately, and never runs.
+// If the context of Update ends while the closure waits, the store removes the closure from the queue immediately. The
+// closure never runs.
 func TestGivingUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := opened(t)
@@ -115,7 +117,7 @@ func TestGivingUp(t *testing.T) {
 			return ctx, func(store.Tx) error { ran = true; return nil }
 		})
 		cancel(nil)
-		synctest.Wait() // the first one still runs
+		synctest.Wait() // the first closure is running
 		if !errors.Is(errs[0], context.Canceled) {
 			t.Errorf("got error %v, want the context's", errs[0])
 		}
@@ -170,7 +172,7 @@ func TestClosingWhileBusy(t *testing.T) {
 	})
 }
 
-// A commit takes a limited number of closures. The next commit takes the closures that wait behind them.
+// A commit takes at most maxBatch closures. The next commit takes the remaining closures.
 func TestLargeCrowd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := opened(t)
@@ -189,7 +191,8 @@ func TestLargeCrowd(t *testing.T) {
 	})
 }
 
-// If a closure uses its transaction after its own end, this does no harm.
+// A closure keeps its transaction, and the test uses the transaction after the closure has ended. This use does not
+// damage the store.
 func TestTransactionUsedAfterItsEnd(t *testing.T) {
 	s := opened(t)
 	var kept store.Tx

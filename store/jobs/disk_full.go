@@ -9,16 +9,16 @@ import (
 	"countersign/store"
 )
 
-// diskSpace tracks whether the store's disk is full. While the disk is full, the scheduler starts no work, because it
-// could not store results. Model calls and posts would be repeated in vain. Slack's deliveries are still stored if
-// there is enough space.
+// diskSpace tracks whether the store's disk is full. While the disk is full, the runner starts no handler, because a
+// handler could not store its result. Each retry would then repeat the handler's model calls and Slack posts. Slack's
+// deliveries are stored if the space is sufficient.
 type diskSpace struct {
 	mu      sync.Mutex
 	since   time.Time     // when a write first failed; zero: there is space
-	logged  time.Time     // when it was last logged
+	logged  time.Time     // when a full disk was last logged
 	next    time.Time     // when the next probe is due
-	backoff time.Duration // delay of the probe after that
-	freed   time.Time     // when the disk last had space again
+	backoff time.Duration // delay between the last two probes
+	freed   time.Time     // when a probe last found free space on a full disk
 }
 
 const (
@@ -27,8 +27,8 @@ const (
 	probeBytes = 64 << 10 // bytes needed to continue
 )
 
-// Full returns the time at which a write first found the disk full. Zero means that the disk has space, as far as the
-// runner knows.
+// Full returns the time at which a write first found the disk full. Zero means that no write has failed because of a
+// full disk, or that a probe has since found free space.
 func (r *Runner) Full() time.Time {
 	r.diskSpace.mu.Lock()
 	defer r.diskSpace.mu.Unlock()
@@ -41,8 +41,8 @@ func (d *diskSpace) isFull() bool {
 	return !d.since.IsZero()
 }
 
-// NoteFull records that a write failed because the disk is full. If the disk had space only briefly, the next probe
-// waits longer.
+// NoteFull records that a write failed because the disk is full. If the disk had free space for less than a minute, the
+// back-off of the probes continues with its last delay.
 func (r *Runner) NoteFull(err error) {
 	d := &r.diskSpace
 	d.mu.Lock()
@@ -62,12 +62,12 @@ func (r *Runner) NoteFull(err error) {
 	r.Log.Error("the disk is full: nothing is decided and nothing runs until there is space again. Free some space; no restart is needed", "since", d.since, "error", err)
 }
 
-// If a probe is due, probeDisk tries to write.
+// probeDisk tries to write if a probe is due.
 func (r *Runner) probeDisk(ctx context.Context) error {
 	d := &r.diskSpace
 	now := r.Now()
 	d.mu.Lock()
-	look := !d.since.IsZero() && (!now.Before(d.next) || d.next.Sub(now) > lastProbe) // or the clock was set back
+	look := !d.since.IsZero() && (!now.Before(d.next) || d.next.Sub(now) > lastProbe) // the second condition holds if the clock was set back
 	if look {
 		d.backoff = min(2*d.backoff, lastProbe)
 		d.next = now.Add(d.backoff)
@@ -76,7 +76,7 @@ func (r *Runner) probeDisk(ctx context.Context) error {
 	if !look {
 		return nil
 	}
-	for _, size := range []int{probeBytes, 0} { // the second write, of no bytes, frees the space within the file
+	for _, size := range []int{probeBytes, 0} { // the second write replaces the first value by an empty value, and so frees the space in the file
 		if err := r.writeProbe(ctx, size); err != nil {
 			if store.Refused(err) { // the disk is still full, or the file is being moved to another disk
 				return nil
@@ -93,7 +93,7 @@ func (r *Runner) probeDisk(ctx context.Context) error {
 	return nil
 }
 
-// writeProbe writes an unused setting of the given size.
+// writeProbe writes a setting of the given size. No code uses the value of this setting.
 func (r *Runner) writeProbe(ctx context.Context, size int) error {
 	return r.Update(ctx, "look for space", func(t store.Tx, _ time.Time) error {
 		s, err := t.Setting(store.SettingDiskSpace)

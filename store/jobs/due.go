@@ -7,9 +7,9 @@ import (
 	"countersign/store"
 )
 
-// due reads the timers of a kind that are to be handled now, at most limit. The function skips timers that may not be
-// handled now. If no timer is left, due also returns the due time of the next timer. This time is zero if no timer is
-// set. The time is in the past if due skipped all due timers.
+// due reads at most limit due timers of a kind. due skips timers that may not be handled now (see Options.Awake). If no
+// due timers remain, due also returns next, the due time of the next timer. If no timer is set, next is zero. If due
+// skipped all due timers, next is in the past.
 func (r *Runner) due(reader store.Reader, shares store.Shares, kind store.TimerKind, w *watch, limit int) (due []store.Timer, next time.Time, err error) {
 	if due, next, err = r.fallen(reader, shares, kind, w, limit); err != nil || len(due) == 0 {
 		return due, next, err
@@ -19,15 +19,16 @@ func (r *Runner) due(reader store.Reader, shares store.Shares, kind store.TimerK
 	return due, next, err
 }
 
-// mostDue is how many due timers one read returns. Timers that wait in held lanes do not count.
+// mostDue is how many due timers one read returns. The limit does not count timers that wait in held lanes (see
+// heldLane).
 const mostDue = 1024
 
-// mostFirst is how many timers are read in search of due ones. If not all of these timers are due, no second read is
-// needed.
+// mostFirst is how many timers the first read returns. If some of these timers are not due, the read has returned all
+// due timers, and no second read is needed.
 const mostFirst = 8
 
-// fallen is like due, but skips no timers. Each kind is read often, so a kind without due timers costs only one read of
-// the index.
+// fallen is like due, but does not skip any timers. fallen runs often for each kind. So fallen reads the index only
+// once for a kind without due timers.
 func (r *Runner) fallen(
 	reader store.Reader, shares store.Shares, kind store.TimerKind, w *watch, limit int,
 ) (due []store.Timer, next time.Time, err error) {
@@ -39,7 +40,7 @@ func (r *Runner) fallen(
 	for len(due) < len(first) && !first[len(due)].Due.After(now) {
 		due = first[:len(due)+1]
 	}
-	if len(due) == mostFirst { // there may be more
+	if len(due) == mostFirst { // there may be more due timers
 		if due, err = reader.TimersIn(shares, kind, now, limit); err != nil {
 			return due, next, err
 		}
@@ -57,9 +58,10 @@ func (r *Runner) fallen(
 	return nil, first[0].Due, nil
 }
 
-// watch finds timers that should run soon, but are far ahead because the clock was set back. For a minute after the
-// clock was set, watch looks once a second, because a transaction may still use the old time. While watch finds such
-// timers, it looks at every read.
+// watch finds timers that should run soon, but have a much later due time because the clock was set back. watch
+// searches at most once a second. For a minute after the clock was set, the runner reads timers every second (see
+// quiet). During this time, a transaction that uses the old time may commit. While watch finds timers of this kind,
+// watch searches at every read.
 type watch struct {
 	searched time.Time
 	found    bool

@@ -7,8 +7,8 @@ import (
 	"countersign/store"
 )
 
-// flows lets the flows of each lane take turns: the next timer of a lane is one of the flow that had no turn for the
-// longest time. The turns are in memory only. After a restart, each lane begins with its first timer.
+// flows lets the flows of each lane take turns. The next timer of a lane comes from the flow that has waited longest
+// since its last turn. The turns are in memory only. After a restart, each lane begins with its first timer.
 type flows struct {
 	flowOf func(store.Reader, store.Timer) (string, error) // nil: each lane has one flow
 	flow   map[string]string                               // by the Ref of a due timer that shares its lane with others
@@ -22,7 +22,8 @@ func newFlows(flowOf func(store.Reader, store.Timer) (string, error)) *flows {
 	return &flows{flowOf: flowOf, last: map[laneFlow]int{}}
 }
 
-// read reads the flows of due timers, each once, and forgets what concerns no due timer.
+// read determines the flow of each due timer that shares its lane with other due timers. read calls flowOf only once
+// for each timer. read discards stored flows and turns that no due timer needs.
 func (f *flows) read(r store.Reader, due []store.Timer) error {
 	if f.flowOf == nil {
 		return nil
@@ -54,8 +55,8 @@ func (f *flows) read(r store.Reader, due []store.Timer) error {
 	return nil
 }
 
-// order sorts the due timers of each lane, so that the flow whose turn it is comes first. The timers of a flow keep
-// their order.
+// order sorts the due timers of each lane, so that the flow that has the next turn comes first. The timers of a flow
+// keep their order.
 func (f *flows) order(due []store.Timer) {
 	if f.flowOf == nil {
 		return
@@ -82,7 +83,7 @@ func (f *flows) order(due []store.Timer) {
 	}
 }
 
-// took records that a timer's handler was started.
+// took counts a turn of a timer's flow, when the timer's handler was started.
 func (f *flows) took(t store.Timer) {
 	if f.flowOf != nil && t.Lane != "" {
 		f.turns++

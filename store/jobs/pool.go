@@ -14,8 +14,8 @@ import (
 	"countersign/store"
 )
 
-// workerPool holds the workers of one kind. At most Worker.Concurrency run at the same time: one for each timer and one
-// for each lane.
+// workerPool runs the handlers of one kind of timer. At most Worker.Concurrency handlers run at the same time. At most
+// one handler runs for each timer, and at most one for each lane.
 type workerPool struct {
 	runner *Runner
 	worker Worker
@@ -26,25 +26,27 @@ type workerPool struct {
 	refs   map[string]bool
 	lanes  map[string]bool
 	flows  *flows
-	held   map[string]heldLane // by lane: the lane's first timer, if it failed; the lane's other timers wait for it
-	reads  int                 // number of reads of the store that began
+	held   map[string]heldLane // the held lanes: see heldLane
+	reads  int                 // number of reads of due timers that have begun
 
-	blocked int          // number of due timers that wait in held lanes; a read returns that many more timers, so that other lanes get their turn
-	shares  store.Shares // the shares whose lanes takeUp has held where necessary
+	blocked int          // number of due timers that wait in held lanes; the next read returns this many timers more, so that it also returns timers of other lanes
+	shares  store.Shares // the shares that takeUp has already examined
 }
 
-// heldLane is the first timer of a lane, which failed.
+// heldLane is a lane whose first timer failed or asked for a delay. The other timers of a held lane wait for the first
+// timer. heldLane contains this first timer.
 type heldLane struct {
 	store.Timer
-	read int // the last read that began before the timer was put off
+	read int // the value of workerPool.reads when the timer was put off
 }
 
-// holds is how often a lane's first timer may fail before other timers of the lane overtake it. The lane is held for
-// about ten seconds. Before that, order matters more than speed. After that, a failing timer must not block the lane.
+// holds is how often a lane's first timer may fail before the lane's other timers may run. Because of the back-off,
+// these failures take about ten seconds. During these seconds, the lane keeps its order. After these seconds, the
+// failing timer does not block the other timers.
 const holds = 7
 
-// takeUp reads the timers of the shares that this process got since takeUp was last called. If another process put off
-// the first timer of a lane, takeUp holds the lane. So the lane's other timers do not overtake the first timer.
+// takeUp reads the timers of the shares that this process got after the last call of takeUp. If another process put off
+// the first timer of a lane, takeUp holds the lane. So the lane's other timers wait for the first timer.
 func (p *workerPool) takeUp(r store.Reader, shares store.Shares, kind store.TimerKind) error {
 	gained := shares &^ p.shares
 	if p.shares &= shares; gained == 0 || p.worker.Yields {
@@ -75,8 +77,9 @@ func (p *workerPool) begin() {
 	p.reads++
 }
 
-// letGo ends the hold of timers that were cleared or set again. If a timer was put off after r began, r shows the timer
-// as it was before, so letGo leaves its hold to the next read.
+// If the first timer of a held lane was cleared or set to another time, letGo releases the lane. If the first timer was
+// put off after the read r began, r returns the earlier state of the timer. In this case, letGo keeps the lane held
+// until the next read.
 func (p *workerPool) letGo(r store.Reader) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -107,14 +110,14 @@ func (p *workerPool) behind(due []store.Timer) (n int) {
 	return min(n, mostTakenUp)
 }
 
-// rest returns the time until the first held lane continues. rest ignores lanes whose first timer is already due,
-// because such a timer is being handled, or waits for a free worker.
+// rest returns the time until the first timer of a held lane is due. rest ignores a first timer that is already due,
+// because this timer is being handled, or waits for a free worker.
 func (p *workerPool) rest() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	rest := idle
 	if len(p.held) > 0 {
-		rest = poll // a hold also ends when its timer is cleared or set again
+		rest = poll // a hold also ends when the lane's first timer is cleared or set to another time
 	}
 	for _, first := range p.held {
 		if wait := first.Due.Sub(p.runner.Now()); wait > 0 {
@@ -132,8 +135,8 @@ func (p *workerPool) full() bool {
 }
 
 // takeAll starts the handlers of the timers that may be handled now, and returns the other timers. takeAll holds p.mu
-// throughout, so that no lane becomes free between two of its timers. Otherwise the second timer could be handled
-// first.
+// until takeAll has tried all timers. If a lane became free between two of its timers, takeAll would start the second
+// timer before the first.
 func (p *workerPool) takeAll(ctx context.Context, due []store.Timer) (left []store.Timer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -147,9 +150,10 @@ func (p *workerPool) takeAll(ctx context.Context, due []store.Timer) (left []sto
 	})
 }
 
-// take starts a timer's handler and reports whether it did. The function does not start the handler if the timer or its
-// lane is being handled, the lane is held for another timer, the pool is full, the disk is full, the store is not
-// ready, Worth is false, or another replica has the timer's share. The caller holds p.mu.
+// take tries to start a timer's handler, and reports whether the handler was started. take does not start the handler
+// if the timer or another timer of its lane is being handled, or if the lane is held for another timer. take also
+// starts no handler while the pool or the disk is full, the store is not ready, or Worth is false. The handler is also
+// not started if another replica has the timer's share. The caller holds p.mu.
 func (p *workerPool) take(ctx context.Context, t store.Timer) bool {
 	if p.runner.diskSpace.isFull() || !p.runner.Ready() || len(p.refs) >= p.worker.Concurrency || p.refs[t.Ref] || (t.Lane != "" && p.lanes[t.Lane]) || !p.worker.isWorth() {
 		return false
@@ -189,11 +193,11 @@ func (p *workerPool) handle(ctx context.Context, t store.Timer) {
 		unhurried(ctx)
 	}
 	if stale || err != nil {
-		return // the timer was handled or put off since it was read; after an error it is read again soon
+		return // the timer was handled or put off after it was read; after an error, the runner soon reads the timer a second time
 	}
 	cause := p.runner.Around(ctx, t, p.guarded)
 	if errors.Is(cause, ErrKeep) || store.Refused(cause) || errors.Is(cause, store.ErrFenced) {
-		return // interrupted, refused by the store, or another replica's timer: it is tried again later
+		return // the work was interrupted, the store refused a write, or another replica has the timer: the timer is retried later
 	}
 	err = cause
 	switch {
@@ -213,8 +217,8 @@ func (p *workerPool) handle(ctx context.Context, t store.Timer) {
 	}
 }
 
-// unhurried waits for a while. Without the wait, work whose failure could not be stored would be tried again
-// immediately.
+// unhurried waits for a while. If a handler's failure can't be stored, the timer stays due. Without the wait, the
+// runner would retry the timer immediately and repeatedly.
 func unhurried(ctx context.Context) {
 	select {
 	case <-ctx.Done():
@@ -238,8 +242,8 @@ func (p *workerPool) guarded(ctx context.Context, t store.Timer) (err error) {
 	return p.worker.Handle(ctx, t)
 }
 
-// The number of failed tries after which a timer is given up. One limit is for tries that panicked, the other for tries
-// that met a damaged record that could not be closed.
+// After this number of tries, a timer is given up. mostPanics applies if the handler panics, and mostTorn applies if
+// the handler needs a damaged record.
 const (
 	mostPanics = 3
 	mostTorn   = 8
@@ -252,8 +256,8 @@ func hopeless(t store.Timer, cause error) bool {
 	return errors.As(cause, &p) && t.Tries+1 >= mostPanics || errors.As(cause, &row) && t.Tries+1 >= mostTorn
 }
 
-// If a timer can't be handled, giveUp removes it and logs this. The timer's subject then waits for a person, and does
-// not continue by itself.
+// giveUp logs that a timer can't be handled, and calls GiveUp to remove the timer. The timer's subject then waits until
+// a person acts.
 func (p *workerPool) giveUp(ctx context.Context, t store.Timer, cause error) error {
 	p.runner.Log.Error("a timer can't be handled, and was set aside", "kind", string(t.Kind), "ref", t.Ref, "tries", t.Tries+1, "error", cause)
 	p.hold(t, false)
@@ -268,7 +272,7 @@ func (p *workerPool) mend(ctx context.Context, t store.Timer) {
 	}
 }
 
-// stale reports whether a timer changed since it was read, or may no longer be handled.
+// stale reports whether a timer has changed after it was read, or may not be handled any more.
 func (p *workerPool) stale(ctx context.Context, t store.Timer) (stale bool, err error) {
 	err = p.runner.Store.View(ctx, func(r store.Reader) (err error) {
 		_, still, err := Reread(r, t)
@@ -282,7 +286,7 @@ func (p *workerPool) stale(ctx context.Context, t store.Timer) (stale bool, err 
 	return stale, err
 }
 
-// putOff schedules another try of a timer whose handler failed, or left it unchanged.
+// putOff schedules a retry of a timer after the handler failed, or left the timer unchanged.
 func (p *workerPool) putOff(ctx context.Context, t store.Timer, cause error) error {
 	if stale, err := p.stale(ctx, t); stale || err != nil {
 		p.hold(t, false)
@@ -314,7 +318,8 @@ func (p *workerPool) putOff(ctx context.Context, t store.Timer, cause error) err
 	return err
 }
 
-// hold makes the rest of a lane wait for a timer that was put off. It also ends this wait.
+// hold sets whether the other timers of a lane wait for t, which was put off. If keep is true, these timers wait. If
+// keep is false, their wait ends.
 func (p *workerPool) hold(t store.Timer, keep bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

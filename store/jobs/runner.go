@@ -17,8 +17,9 @@ import (
 	"countersign/store"
 )
 
-// Handler handles a due timer. The handler's own transaction clears or replaces the timer. After an error, the handler
-// is called again later. An error with a method After() time.Duration sets the delay, and is not logged as a warning.
+// Handler handles a due timer. The handler's own transaction clears or replaces the timer. After an error, the runner
+// retries the timer later. If the error has a method After() time.Duration, this method returns the delay, and the
+// error is not logged as a warning.
 type Handler func(ctx context.Context, t store.Timer) error
 
 // Worker is the handler of a kind of timer, with its concurrency.
@@ -27,18 +28,19 @@ type Worker struct {
 	Concurrency int
 	Yields      bool // a timer with a requested delay does not hold its lane
 	// Flow returns the name of the flow to which a timer belongs. In each lane, the flows of the due timers take turns
-	// (fair queueing), so a flow with many timers does not delay the others. The timers of one flow keep their order. If
-	// Flow is nil, each lane has one flow.
+	// (fair queueing). So a flow with many timers does not delay the other flows. The timers of one flow keep their
+	// order. If Flow is nil, each lane has one flow.
 	Flow func(r store.Reader, t store.Timer) (string, error)
-	// Worth reports whether handling due timers can succeed. While Worth returns false, the timers stay due. Nil means
-	// always true. When the result changes to true, call Wake.
+	// Worth reports whether handling due timers can succeed. While Worth returns false, the timers stay due. If Worth
+	// is nil, handling can always succeed. When the result of Worth changes from false to true, the caller of Run must
+	// call Wake.
 	Worth func() bool
 }
 
 func (w Worker) isWorth() bool { return w.Worth == nil || w.Worth() }
 
-// If a handler leaves its timer unchanged, because it was interrupted or may not run now, it returns ErrKeep. The timer
-// is handled when it is next read as due.
+// A handler that was interrupted, or may not run now, returns ErrKeep and leaves its timer unchanged. The timer is
+// handled when it is next read as due.
 var ErrKeep = errors.New("jobs: the timer stays as it is")
 
 // Options configures a Runner. Awake, Ready, Around, Replica, Gained and Hear may be nil.
@@ -47,27 +49,29 @@ type Options struct {
 	Log   *slog.Logger
 	Now   func() time.Time // in the store's precision
 	Kinds []store.TimerKind
-	// Soon lists the kinds whose timers are always due soon. Such timers are set for now, or are put off after a
-	// failure or during an operation. Timers of these kinds run soon even if the clock is set back.
+	// Soon lists the kinds of timers that are always due within a short time. Transactions set these timers for the
+	// current time, or put them off for a short time. Timers of these kinds run soon even if the clock is set back.
 	Soon map[store.TimerKind]bool
-	// Update runs a named transaction and passes it the current time. If the transaction calls SetTimer, the kind's
-	// worker is woken after the commit.
+	// Update runs a named transaction, and passes the current time to fn. If the transaction calls SetTimer, Update
+	// must wake the kind's worker after the commit: see Notify.
 	Update func(ctx context.Context, what string, fn func(tx store.Tx, now time.Time) error) error
-	// Awake returns the given timers that may be handled now. If Awake is nil, all timers may be handled.
+	// Awake returns the timers in the given list that may be handled now. If Awake is nil, all timers may be handled.
 	Awake func(r store.Reader, timers []store.Timer) ([]store.Timer, error)
-	// Ready reports whether the store can be used at all. If Ready is nil, the store is always usable.
+	// Ready reports whether the store can be used. While Ready returns false, no handler starts. If Ready is nil, the
+	// store is always usable.
 	Ready func() bool
 	// Around wraps the call of a handler. If Around is nil, there is no wrapper.
 	Around func(ctx context.Context, t store.Timer, handle Handler) error
-	// Replica determines the shares whose timers this process handles. If Replica is nil, the process is alone and
-	// handles all shares.
+	// Replica determines the shares whose timers this process handles. If Replica is nil, this process is the only
+	// process on the store, and handles all shares.
 	Replica store.Replica
 	// Gained is called with the shares that this process took over from another process, or got back after a possible
-	// loss. The function makes unfinished work in these shares due now. Gained may be nil.
+	// loss. Gained makes unfinished work in these shares due now. Gained may be nil.
 	Gained func(ctx context.Context, shares store.Shares) error
-	// Hear is called with the news of other replicas. Hear may be nil.
+	// Hear is called with the News of notices from other replicas. Hear may be nil.
 	Hear func(news []string)
-	// GiveUp records that a timer can't be handled, and clears the timer. The timer's subject then waits for a person.
+	// GiveUp is called for a timer that can't be handled, and clears the timer. The timer's subject then waits until a
+	// person acts.
 	GiveUp func(ctx context.Context, t store.Timer) error
 }
 
@@ -78,7 +82,7 @@ type Runner struct {
 	handling  atomic.Int64 // number of running handlers
 	diskSpace diskSpace
 	torn      torn
-	clockSet  atomic.Pointer[time.Time] // when a change of the system clock was last noticed; nil: never
+	clockSet  atomic.Pointer[time.Time] // when watchClock last detected a change of the system clock; nil: never
 }
 
 // New makes a runner.
@@ -104,20 +108,21 @@ func New(o Options) *Runner {
 	return &Runner{Options: o, wakeups: newWakeups(o.Kinds)}
 }
 
-// A worker sleeps until the next timer of its kind is due. The worker is woken when a timer of its kind is set. The
-// next two values are the longest sleeps.
+// A worker sleeps until the next timer of its kind is due, or until a timer of its kind is set. poll and idle limit the
+// duration of one sleep.
 const (
 	poll = time.Second      // while timers can become ready without a wake-up: see quiet
 	idle = 10 * time.Second // otherwise; limits the delay if a wake-up is lost
 )
 
-// readWithin is the timeout for reading due timers. A read takes milliseconds, unless the database does not answer.
+// readWithin is the timeout for reading due timers. A read usually takes milliseconds. The timeout applies if the
+// database does not answer.
 const readWithin = 10 * time.Second
 
-// Run handles due timers until ctx ends, and waits for running handlers. workers has at least one entry. All its kinds
-// are in Options.Kinds, because a worker of another kind would never be woken. The functions of beside run alongside.
-// Each goroutine has the labels scheduler (the kind) and ref (the timer's Ref), so that profiles and goroutine dumps
-// show what is running.
+// Run handles due timers until ctx ends, and then waits for running handlers. workers must have at least one entry. All
+// kinds of workers must be in Options.Kinds, because a worker of another kind would never be woken. Run also runs the
+// functions in beside, in goroutines of their own. Goroutines have the pprof labels scheduler (the kind) and ref (the
+// timer's Ref). So profiles and goroutine dumps show which timers are being handled.
 func (r *Runner) Run(ctx context.Context, workers map[store.TimerKind]Worker, beside ...func(context.Context) error) error {
 	for kind := range workers {
 		if !slices.Contains(r.Kinds, kind) {
@@ -151,7 +156,7 @@ func (r *Runner) Run(ctx context.Context, workers map[store.TimerKind]Worker, be
 	return err
 }
 
-// attend handles one kind of timer. After an error that must stop the whole process, attend calls stop.
+// attend runs the timers of one kind. If an error must stop the whole process, attend calls stop.
 func (r *Runner) attend(ctx context.Context, kind store.TimerKind, worker Worker, stop context.CancelCauseFunc) error {
 	pool := workerPool{
 		runner: r, worker: worker, refs: map[string]bool{}, lanes: map[string]bool{}, held: map[string]heldLane{}, flows: newFlows(worker.Flow),
@@ -186,7 +191,7 @@ func (r *Runner) attend(ctx context.Context, kind store.TimerKind, worker Worker
 		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && !errors.Is(err, store.ErrUnavailable) {
 			err = fmt.Errorf("%w (%w)", store.ErrUnavailable, err)
 		}
-		if errors.Is(err, store.ErrDamaged) { // due timers can't be read; other kinds continue
+		if errors.Is(err, store.ErrDamaged) { // the due timers of this kind can't be read; the timers of other kinds are handled
 			r.cantRead(kind, err)
 			due, worth, err = nil, false, nil
 		}
@@ -212,8 +217,8 @@ func (r *Runner) attend(ctx context.Context, kind store.TimerKind, worker Worker
 	}
 }
 
-// quiet reports whether timers become ready only by a wake-up or with time. This is the case if no other replica sets
-// timers for this replica, and the clock was not set recently.
+// quiet reports whether a timer of this process can become due only after a wake-up or with the passing of time. quiet
+// is false if other replicas may set timers for this process, or if the clock was set recently.
 func (r *Runner) quiet() bool {
 	set := r.clockSet.Load()
 	return store.IsAlone(r.Replica) && (set == nil || time.Since(*set) > time.Minute)
@@ -222,8 +227,8 @@ func (r *Runner) quiet() bool {
 // sayAgain is the minimum time between repeated log messages.
 const sayAgain = 5 * time.Minute
 
-// cantRead logs, at most once every few minutes, that due timers can't be read. The next start repairs a damaged page
-// of the store.
+// cantRead logs that due timers can't be read because the store is damaged. For each kind, cantRead logs at most one
+// message every few minutes.
 func (r *Runner) cantRead(kind store.TimerKind, err error) {
 	r.torn.mu.Lock()
 	defer r.torn.mu.Unlock()
@@ -236,7 +241,7 @@ func (r *Runner) cantRead(kind store.TimerKind, err error) {
 	}
 }
 
-// cantReach logs that the database does not answer. cantReach logs the first time, and then every few minutes.
+// cantReach logs that the database does not answer, at most once every few minutes.
 func (r *Runner) cantReach(err error) {
 	r.torn.mu.Lock()
 	defer r.torn.mu.Unlock()
@@ -246,7 +251,7 @@ func (r *Runner) cantReach(err error) {
 	}
 }
 
-// reached logs that the database answers again.
+// After cantReach has logged a failure, reached logs that the database answers.
 func (r *Runner) reached() {
 	r.torn.mu.Lock()
 	defer r.torn.mu.Unlock()
@@ -263,14 +268,14 @@ type torn struct {
 	away time.Time // time of the last log message that the database does not answer; zero: it answers
 }
 
-// workOff handles the timers that were read. workOff returns when sleep is over. It also returns when there may be new
-// timers to read and a worker is free.
+// workOff starts the handlers of the timers in due. workOff returns when the duration sleep has passed. workOff also
+// returns when there may be new timers in the store and a worker is free.
 func (r *Runner) workOff(ctx context.Context, kind store.TimerKind, pool *workerPool, due []store.Timer, sleep time.Duration) error {
 	alarm := time.NewTimer(min(sleep, pool.rest()))
 	defer alarm.Stop()
 	for news := false; ; news = true {
 		if news && pool.worker.Flow != nil && !pool.full() {
-			return nil // a timer that is not read yet may be the next one of its lane
+			return nil // the next timer of a lane may be a timer that is not read yet
 		}
 		due = pool.takeAll(ctx, due)
 		pool.blocked = pool.behind(due)
@@ -285,6 +290,6 @@ func (r *Runner) workOff(ctx context.Context, kind store.TimerKind, pool *worker
 		case <-alarm.C:
 			return nil
 		}
-		runtime.Gosched() // handlers that shared a commit finish together: one read serves all of them
+		runtime.Gosched() // handlers whose transactions shared a commit finish at the same time; after this yield, one read of the store serves all of them
 	}
 }

@@ -18,7 +18,8 @@ import (
 	"countersign/store/jobs"
 )
 
-// fixture is a runner over a real store, in faked time. Handled timers are recorded.
+// fixture is a runner over a real store, in the fake time of synctest. fixture records which timers were handled, and
+// when.
 type fixture struct {
 	*jobs.Runner
 	t       *testing.T
@@ -120,7 +121,8 @@ func TestRun(t *testing.T) {
 	run(t, jobs.Options{}, succeeds, time.Minute, at("later", "", 5*time.Second), at("now", "", 0)).want("now@0.0", "later@5.0")
 }
 
-// TestRetries checks that a failed handler is tried again, with back-off. The other timers of the same lane wait.
+// TestRetries checks that a timer is retried with back-off after its handler fails. The other timers of the same lane
+// wait.
 func TestRetries(t *testing.T) {
 	fails := func(timer store.Timer) error {
 		if timer.Ref == "a" && timer.Tries < 2 {
@@ -131,7 +133,7 @@ func TestRetries(t *testing.T) {
 	run(t, jobs.Options{}, fails, time.Minute, at("a", "lane", 0), at("b", "lane", time.Millisecond)).want("a@0.0", "a@0.1", "a@0.3", "b@0.3")
 }
 
-// slowRead is a store with one read that takes 50 ms: the read that begins 5 ms after the start.
+// slowRead is a store with one slow read. The slow read begins 5 ms after the start of the test, and takes 50 ms.
 type slowRead struct {
 	store.Store
 	start time.Time
@@ -147,8 +149,8 @@ func (s slowRead) View(ctx context.Context, fn func(store.Reader) error) error {
 	})
 }
 
-// TestReadDuringAFailure checks a read of the store that began before a timer was put off, and ends afterwards. The
-// other timers of the lane still wait.
+// TestReadDuringAFailure checks a read of the store that begins before a timer is put off, and ends after the timer was
+// put off. The other timers of the lane must wait.
 func TestReadDuringAFailure(t *testing.T) {
 	f := &fixture{}
 	f.over = func(s store.Store) store.Store { return slowRead{s, time.Now()} }
@@ -170,8 +172,8 @@ type later time.Duration
 func (l later) Error() string        { return "later" }
 func (l later) After() time.Duration { return time.Duration(l) }
 
-// TestRequestedDelay checks a lane whose first handler asks for delays. The lane is held for this time, even if another
-// process takes over. Other lanes continue.
+// TestRequestedDelay checks a lane whose first timer's handler asks for delays. The lane's other timers wait during
+// these delays, even if another process takes over. The timers of other lanes are handled.
 func TestRequestedDelay(t *testing.T) {
 	waits := func(timer store.Timer) error {
 		if timer.Ref == "a" && timer.Tries < 10 {
@@ -185,7 +187,7 @@ func TestRequestedDelay(t *testing.T) {
 	run(t, jobs.Options{}, waits, time.Minute, put, at("b", "lane", 0), at("c", "other", time.Second)).want("c@1.0", "a@3.0", "a@4.0", "a@5.0", "b@5.0")
 }
 
-// gaining is a replica that gets all shares two seconds after it began.
+// gaining is a replica that gets all shares two seconds after its start.
 type gaining struct {
 	store.Alone
 	began func() time.Time
@@ -198,8 +200,7 @@ func (g gaining) Shares() store.Shares {
 	return store.AllShares
 }
 
-// TestHeldLaneOfAnotherReplica checks a lane that one replica held. When another replica gets the share, the lane stays
-// held there.
+// TestHeldLaneOfAnotherReplica checks that a held lane stays held when another replica gets the lane's share.
 func TestHeldLaneOfAnotherReplica(t *testing.T) {
 	put := at("a", "lane", 5*time.Second)
 	put.Tries, put.PutOff = 1, time.Time{}.Add(time.Second)
@@ -207,7 +208,7 @@ func TestHeldLaneOfAnotherReplica(t *testing.T) {
 	run(t, o, succeeds, time.Minute, put, at("b", "lane", 0)).want("a@5.0", "b@5.0")
 }
 
-// TestHeldTimersLeaveRoom checks that the timers of other lanes are handled, even if very many timers wait in a held
+// TestHeldTimersLeaveRoom checks that timers of other lanes are handled, even if thousands of timers wait in a held
 // lane.
 func TestHeldTimersLeaveRoom(t *testing.T) {
 	timers := []store.Timer{at("a", "lane", 0)}
@@ -225,8 +226,8 @@ func TestHeldTimersLeaveRoom(t *testing.T) {
 	}
 }
 
-// TestFlows checks that the flows of a lane take turns, that each flow keeps its order, and that a timer of a new flow
-// is handled next. Lanes do not affect each other.
+// TestFlows checks that the flows of a lane take turns, and that each flow keeps its order. A timer of a new flow is
+// handled next. Lanes do not affect each other.
 func TestFlows(t *testing.T) {
 	var timers []store.Timer
 	for i := range 30 {
@@ -274,7 +275,7 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-// TestAwake checks that only timers that may be handled now are handled.
+// TestAwake checks that the runner handles only the timers that Awake returns.
 func TestAwake(t *testing.T) {
 	f := run(t, jobs.Options{Awake: func(_ store.Reader, timers []store.Timer) ([]store.Timer, error) {
 		return slices.DeleteFunc(timers, func(timer store.Timer) bool { return timer.Ref == "rests" }), nil
@@ -282,7 +283,7 @@ func TestAwake(t *testing.T) {
 	f.want("a@0.0")
 }
 
-// TestGiveUp checks that a timer whose handler panics each time is given up. Other timers are still handled.
+// TestGiveUp checks that the runner gives up a timer whose handler always panics. Other timers are handled.
 func TestGiveUp(t *testing.T) {
 	var given []string
 	o := jobs.Options{}
@@ -308,8 +309,8 @@ func TestNotReady(t *testing.T) {
 	run(t, jobs.Options{Ready: func() bool { return false }}, succeeds, time.Minute, at("a", "", 0)).want()
 }
 
-// TestUnknownKind checks that a worker is refused if its kind is not one of the runner's kinds. Such a worker would
-// never be woken.
+// TestUnknownKind checks that Run refuses a worker whose kind is not in Options.Kinds. This worker would never be
+// woken.
 func TestUnknownKind(t *testing.T) {
 	r := jobs.New(jobs.Options{Kinds: []store.TimerKind{store.TimerRun}})
 	err := r.Run(t.Context(), map[store.TimerKind]jobs.Worker{store.TimerRun: {}, store.TimerThink: {}})
@@ -331,7 +332,7 @@ func (a away) View(ctx context.Context, fn func(store.Reader) error) error {
 	return a.Store.View(ctx, fn)
 }
 
-// While the database does not answer, timers wait; the runner does not end.
+// While the database does not answer, timers wait, and Run does not return.
 func TestUnavailable(t *testing.T) {
 	f := &fixture{}
 	f.over = func(s store.Store) store.Store { return away{s, time.Now().Add(20 * time.Second)} }

@@ -7,11 +7,11 @@ import (
 	"countersign/store"
 )
 
-// watchShares continues the unfinished work of shares that this process gets while it runs.
+// When this process gets a share, watchShares calls Gained for the share's unfinished work.
 func (r *Runner) watchShares(ctx context.Context) error {
 	var has store.Shares
 	if store.IsAlone(r.Replica) {
-		has = store.AllShares // work left by an earlier process was already taken over at the start
+		has = store.AllShares // the process has already continued an earlier process's work when it started
 	}
 	for {
 		changed := r.Replica.Changed()

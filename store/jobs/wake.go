@@ -7,8 +7,8 @@ import (
 	"countersign/store"
 )
 
-// wakeups holds a channel for each kind. After the commit, a caller that has set a timer sends on the kind's channel.
-// Only the kind's worker receives from the channel.
+// wakeups holds a channel for each kind. The caller of a transaction that sets a timer sends on the kind's channel
+// after the commit. Only the kind's worker receives from the channel.
 type wakeups map[store.TimerKind]chan struct{}
 
 func newWakeups(kinds []store.TimerKind) wakeups {
@@ -19,8 +19,8 @@ func newWakeups(kinds []store.TimerKind) wakeups {
 	return w
 }
 
-// If timers were set, Notify wakes the workers of their kinds, here and in the replicas that have the timers' shares.
-// The other replicas pass news to their Options.Hear.
+// Notify is called after a commit that set timers. Notify wakes the workers of these kinds, in this process and in the
+// replicas that have the timers' shares. The other replicas pass news to their Options.Hear.
 func (r *Runner) Notify(timers map[store.TimerKind]store.Shares, news ...string) {
 	own := r.Replica.Shares()
 	told := store.Notice{News: news}
@@ -63,8 +63,8 @@ func (r *Runner) wake(kind store.TimerKind) {
 	}
 }
 
-// Wake makes every worker read due timers immediately. Call Wake after setting a test clock forward. Without the call,
-// workers notice the new time within a second.
+// Wake makes every worker read due timers immediately. A test calls Wake after the test has set its clock forward.
+// Without this call, workers notice the new time within a second.
 func (r *Runner) Wake() {
 	for kind := range r.wakeups {
 		r.wake(kind)
@@ -74,7 +74,7 @@ func (r *Runner) Wake() {
 // setBy is the smallest change of the system clock that wakes the workers.
 const setBy = 100 * time.Millisecond
 
-// watchClock wakes all workers when the clock was set. watchClock also probes a disk that is full.
+// watchClock wakes all workers after a change of the clock. watchClock also calls probeDisk once a second.
 func (r *Runner) watchClock(ctx context.Context) error {
 	tick := time.NewTicker(poll)
 	defer tick.Stop()
@@ -98,8 +98,7 @@ func (r *Runner) watchClock(ctx context.Context) error {
 	}
 }
 
-// pendingTries limits how many timers of a kind are read in the search for a timer that is being retried, or that may
-// be handled.
+// pendingTries limits how many timers of a kind the function ahead reads.
 const pendingTries = 1000
 
 // ahead lists the timers of a kind that may be handled, whether they are due or not.
@@ -111,7 +110,7 @@ func (r *Runner) ahead(reader store.Reader, kind store.TimerKind) ([]store.Timer
 	return r.Awake(reader, timers)
 }
 
-// NextDue returns the due time of the next timer that may be handled. If there is no such timer, the time is zero.
+// NextDue returns the due time of the next timer that may be handled. If no timer may be handled, the time is zero.
 func (r *Runner) NextDue(ctx context.Context) (next time.Time, err error) {
 	err = r.Store.View(ctx, func(reader store.Reader) error {
 		next = time.Time{}
@@ -129,9 +128,9 @@ func (r *Runner) NextDue(ctx context.Context) (next time.Time, err error) {
 	return next, err
 }
 
-// Idle reports whether all due work is done. Then no timer that may be handled is due or being retried, and no handler
-// runs. Scenarios and tests wait until Idle reports true. From then on, no work is done until there is input or time
-// passes.
+// Idle reports whether all due work is done. All due work is done if no handler runs, and no timer that may be handled
+// is due or being retried. Scenarios and tests wait until Idle returns true. After Idle has returned true, no work is
+// done until there is input or time passes.
 func (r *Runner) Idle(ctx context.Context) (idle bool, err error) {
 	err = r.Store.View(ctx, func(reader store.Reader) error {
 		idle = true
@@ -146,12 +145,12 @@ func (r *Runner) Idle(ctx context.Context) (idle bool, err error) {
 		}
 		return nil
 	})
-	// Running handlers are counted after the timers are read, because a handler may still report its result after its
-	// last transaction.
+	// Idle counts the running handlers after reading the timers. A handler may report its result after its last
+	// transaction, when its timer is already cleared.
 	return idle && r.handling.Load() == 0, err
 }
 
-// Reread reads a timer again. Reread reports whether the timer still has the same due time.
+// Reread reads the current state of a timer. Reread also reports whether the due time is unchanged.
 func Reread(r store.Reader, t store.Timer) (store.Timer, bool, error) {
 	cur, err := r.Timer(t.Kind, t.Ref)
 	return cur, err == nil && cur.Due.Equal(t.Due), store.IgnoreNotFound(err)

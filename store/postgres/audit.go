@@ -15,8 +15,9 @@ import (
 
 const selectRecords = "SELECT chain, seq, sum, record FROM audit_records WHERE chain = $1 "
 
-// scanRecord reads a record and its place. If the record does not match its hash or its place, the error is a
-// *store.DamagedError. scanRecord does not check the link to the previous record. The verification does this.
+// scanRecord reads a record with its chain and seq. If the record does not match its hash, its chain or its seq, the
+// error is a *store.DamagedError. scanRecord does not check the link to the previous record, because verification
+// checks all links.
 func scanRecord(found pgx.Row) (chain string, seq int64, a approvers.AuditRecord, err error) {
 	var sum, bytes []byte
 	if err := found.Scan(&chain, &seq, &sum, &bytes); err != nil {
@@ -75,7 +76,7 @@ func (t reader) AuditHead(chain string) (approvers.AuditRecord, error) {
 
 func chainKey(chain string) key { return key{table: "audit_records", id: chain} }
 
-// lookUpHead returns a read of a chain's last record. The read puts the record into known.
+// lookUpHead returns a query for a chain's last record. When the query runs, it stores the record in run.known.
 func (t reader) lookUpHead(chain string) queryable {
 	t.run.known[chainKey(chain)] = known{value: approvers.AuditRecord{}}
 	return row(selectRecords+"ORDER BY seq DESC LIMIT 1", []any{text(chain)}, func(found pgx.Row) error {
@@ -107,8 +108,8 @@ func (t reader) head(chain string) (head approvers.AuditRecord, err error) {
 	return k.value.(approvers.AuditRecord), t.run.failure
 }
 
-// headOfJournal returns the place and the hash of a damaged last record from the journal, so the chain can continue.
-// All other fields of the record stay zero.
+// headOfJournal reads the seq and the hash of a damaged last record from the journal, so the next record can be
+// appended. All other fields of the returned record are zero.
 func (t reader) headOfJournal(damaged *store.DamagedError) (head approvers.AuditRecord, err error) {
 	var seq int64
 	var sum []byte
@@ -128,7 +129,7 @@ func (t reader) AuditChains(after string, limit int) (chains []string, err error
 	if limit <= 0 {
 		return nil, nil
 	}
-	// The query skips through the index. It takes one step for each chain, and not for each record.
+	// The query searches the index once for each chain, instead of reading every record.
 	err = t.run.query(on("audit_records"), rows(`
 WITH RECURSIVE chains AS (
     (SELECT chain FROM audit_records WHERE chain > $1 ORDER BY chain LIMIT 1)
@@ -188,7 +189,7 @@ func (t *tx) AppendAudit(a approvers.AuditRecord, payload *approvers.AuditPayloa
 	sum := approvers.SumOf(record)
 	for _, s := range []string{string(a.Actor), string(a.Kind), a.PayloadHash} {
 		if !utf8.ValidString(s) {
-			sum = approvers.Sum{} // refused below: invalid UTF-8 is not stored byte for byte
+			sum = approvers.Sum{} // The check of sum below refuses the record: a text column can't store invalid UTF-8.
 		}
 	}
 	if !sum.Is(a.Hash) {
@@ -217,7 +218,7 @@ func (t *tx) AppendAudit(a approvers.AuditRecord, payload *approvers.AuditPayloa
 }
 
 func (t *tx) ErasePayloads(chain string, only ...uint64) (seqs []uint64, err error) {
-	var numbers []int64 // nil: all of them
+	var numbers []int64 // nil: all payloads of the chain
 	for _, n := range only {
 		numbers = append(numbers, number(n))
 	}
@@ -236,7 +237,8 @@ func (t *tx) PruneChain(chain string) (records int, err error) {
 	return records, err
 }
 
-// onJournal says that a read depends on the journal and its heads. A head changes the entries that it covers.
+// onJournal is the dependence of a read on pending writes to the journal and the heads. A new head changes the entries
+// that it covers.
 var onJournal = on("audit_journal", "audit_heads")
 
 func (t reader) LastHead() (store.Head, error) {

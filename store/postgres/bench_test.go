@@ -21,11 +21,12 @@ import (
 	"countersign/store/postgres"
 )
 
-// docs/figures.md explains these figures and says how to repeat them.
+// docs/figures.md explains the results of these benchmarks, and describes how to repeat the benchmarks.
 
-// BenchmarkDecisionAlone compares decisions with a hand-written program that writes the same rows. Each decision is one
-// transaction, which pgx sends as one batch. Rounds of both sides alternate. The decided requests are chosen at random
-// among the waiting requests. The goal is half of the rate of the hand-written code.
+// BenchmarkDecisionAlone compares decisions by the store with a hand-written program that writes the same rows. The
+// program sends each decision with pgx, as one transaction in one batch. Rounds of the store and of the program
+// alternate. The requests are chosen at random among the waiting requests. The goal is half of the rate of the
+// hand-written program.
 func BenchmarkDecisionAlone(b *testing.B) { benchDecisions(b, 1, 100) }
 
 func BenchmarkDecision64(b *testing.B) { benchDecisions(b, 64, 640) }
@@ -108,7 +109,8 @@ func benchDecisions(b *testing.B, workers, round int) {
 	b.ReportMetric(float64(statements), "rows")
 }
 
-// diskServer starts a server that writes to the disk before it answers a COMMIT, as a server does in production.
+// diskServer starts a server that writes to the disk before it answers a COMMIT. A server in production also writes to
+// the disk first.
 func diskServer(t testing.TB) *pgserver.Server {
 	t.Helper()
 	s, err := pgserver.Start(pgserver.Find(t))
@@ -151,7 +153,7 @@ type recorder struct {
 
 var _ pgx.BatchTracer = &recorder{}
 
-// taken returns the transactions since the last call.
+// taken returns the transactions after the last call of taken.
 func (r *recorder) taken() [][]statement {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -231,8 +233,8 @@ func processorTime(t testing.TB) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// serverTime is the processor time of the server's processes for a database, on all processors. If the system does not
-// report the time, serverTime returns 0.
+// serverTime returns the processor time of the server processes that work for a database. If the operating system does
+// not report the time, serverTime returns 0.
 func serverTime(t testing.TB, server *pgserver.Server, database string) (all time.Duration) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), server.URL("postgres"))

@@ -30,9 +30,9 @@ func bouncedBot(b *pgserver.Bouncer, name string) string {
 	return b.URL(name, url.UserPassword(role, "bot"))
 }
 
-// In session mode, all functions of the store work: making the tables, transactions with the right settings, the lock,
-// notices, and taking over from a dead replica. Parameters of the address have an effect even if PgBouncer would ignore
-// them.
+// With pool_mode=session, all functions of the store work. The test makes the tables, runs transactions, and checks the
+// settings of the sessions. The test also holds the lock, exchanges notices, and takes over the work of a dead replica.
+// Parameters of the address have an effect, even if PgBouncer is configured to ignore these parameters.
 func TestBouncerSession(t *testing.T) {
 	t.Parallel()
 	for _, settings := range [][]string{{"pool_mode=session"}, {"pool_mode=session", "ignore_startup_parameters=search_path,statement_timeout", "server_round_robin=1"}} {
@@ -75,7 +75,7 @@ func TestBouncerSession(t *testing.T) {
 			t.Error(err)
 		}
 		notified(t, a, c)
-		a.Freeze() // as if its process had died
+		a.Freeze() // simulates the death of the process
 		for end := time.Now().Add(time.Minute); c.Shares() != store.AllShares; {
 			changed := c.Changed()
 			select {
@@ -93,7 +93,7 @@ func TestBouncerSession(t *testing.T) {
 	}
 }
 
-// If PgBouncer's pool is too small for the bot, the error names the pool as a possible cause.
+// PgBouncer's pool is too small for the bot. The error names the pool as a possible cause.
 func TestBouncerFull(t *testing.T) {
 	t.Parallel()
 	b := bouncer(t, "pool_mode=session", "default_pool_size=1")
@@ -103,7 +103,7 @@ func TestBouncerFull(t *testing.T) {
 // notified waits until one replica gets the notice of another replica.
 func notified(t *testing.T, from, to *postgres.Replica) {
 	t.Helper()
-	again := time.NewTicker(10 * time.Millisecond) // LISTEN may not have begun yet
+	again := time.NewTicker(10 * time.Millisecond) // the notice is repeated, because LISTEN may begin later
 	defer again.Stop()
 	end := time.After(time.Minute)
 	for {
@@ -120,8 +120,8 @@ func notified(t *testing.T, from, to *postgres.Replica) {
 	}
 }
 
-// In the other modes, the store can't be opened, and nothing is written. The test tries poolers with several processes
-// in turn, poolers with a single process, and poolers with a second client.
+// With any other pool_mode, Open fails and writes nothing. The test tries poolers that use several server processes in
+// turn, poolers with a single server process, and poolers with a second client.
 func TestBouncerModes(t *testing.T) {
 	t.Parallel()
 	for _, settings := range []string{

@@ -32,7 +32,8 @@ agents:
   support: {channels: ["#support"], prompt: You help., tools: ["*"]}
 `
 
-// callFixture does the steps of calls, with a workflow on a store. Slack and the model are left out.
+// callFixture does the steps of tool calls, with a workflow on a store. There is no Slack and no model: callFixture
+// stores messages and clicks, and proposes the calls.
 type callFixture struct {
 	testing.TB
 	store    *postgres.Store
@@ -43,15 +44,15 @@ type callFixture struct {
 	n        *atomic.Int64           // messages so far
 	asked    func(approvers.Request) // called when a request waits; nil: nothing
 	ran      func(execution string)  // called when a tool runs; nil: nothing
-	step     func(clickStep, string) // called at each step of a click, with the id of the request, and later of the execution; nil: nothing
+	step     func(clickStep, string) // called at each step of a click, with the id of the request or, from begun on, of the execution; nil: nothing
 }
 
-// clickStep is a moment on the way from a click to the run.
+// clickStep is a step between the receipt of a click and the run of the call.
 type clickStep int
 
 const (
 	acknowledged clickStep = iota // the click is stored
-	taken                         // a replica begins to carry it out
+	taken                         // a replica begins to handle the click
 	decided
 	begun // a replica begins the run
 	claimed
@@ -99,7 +100,7 @@ func joinCallFixture(t testing.TB, s *postgres.Store) *callFixture {
 	return f.on(s, nil)
 }
 
-// on returns the fixture with a workflow on another store. The other store is open on the same database.
+// on returns a copy of the fixture with a workflow on another store. This store must use the same database.
 func (f *callFixture) on(s *postgres.Store, replica store.Replica) *callFixture {
 	other := *f
 	other.store, other.replica = s, replica
@@ -109,7 +110,7 @@ func (f *callFixture) on(s *postgres.Store, replica store.Replica) *callFixture 
 	return &other
 }
 
-// ts returns the id of another message.
+// ts returns the id of a new message.
 func (f *callFixture) ts() string { return fmt.Sprintf("178%07d.000001", f.n.Add(1)) }
 
 // receive stores a delivery.
@@ -155,7 +156,7 @@ func (f *callFixture) decide(ctx context.Context, inbox string, r approvers.Requ
 	})
 }
 
-// ask makes a request that waits, without the scheduler.
+// ask makes a request that waits for a decision. ask does not use the scheduler.
 func (f *callFixture) ask(ctx context.Context) (r approvers.Request, err error) {
 	turn, err := f.message(ctx, "", f.ts())
 	if err != nil {
@@ -170,7 +171,7 @@ func (f *callFixture) ask(ctx context.Context) (r approvers.Request, err error) 
 	return f.request(turn)
 }
 
-// The scheduler handles inbox rows whose ids begin with these texts.
+// The id of an inbox row of the fixture begins with messageRow or clickRow.
 const (
 	messageRow = "message " // and its timestamp
 	clickRow   = "click "   // and the id of the request that it approves
@@ -182,7 +183,7 @@ func (f *callFixture) say(ctx context.Context) error {
 	return f.receive(ctx, messageRow+ts, store.InboxEvent, ts)
 }
 
-// click receives a click that approves a request. The scheduler carries it out.
+// click receives a click that approves a request. The scheduler handles the click.
 func (f *callFixture) click(ctx context.Context, r approvers.Request) error {
 	return f.receive(ctx, clickRow+r.ID, store.InboxInteraction, r.ID)
 }
@@ -235,8 +236,8 @@ func (f *callFixture) work() (stop func()) {
 	return stop
 }
 
-// think does the model's part of a turn. First, the function makes the call. After the result of the call, it makes the
-// answer.
+// think does the model's part of a turn. If the turn has no call yet, think proposes the call. After the call has a
+// result, think writes the answer.
 func (f *callFixture) think(ctx context.Context, turn string) error {
 	var asked bool
 	err := f.store.View(ctx, func(x store.Reader) error {
@@ -263,7 +264,7 @@ func (f *callFixture) think(ctx context.Context, turn string) error {
 	return err
 }
 
-// show records that Slack shows an outbox message.
+// show marks an outbox message as shown by Slack.
 func (f *callFixture) show(ctx context.Context, id string) error {
 	var s store.OutboxMessage
 	err := f.store.View(ctx, func(x store.Reader) (err error) {

@@ -151,7 +151,8 @@ func checkRecords[T any](c *checker, t numberedTable[T], keyOf func(*T) (string,
 	}
 }
 
-// files verifies that each file has its own bytes. The files may be large, so they are read one by one.
+// files verifies that the bytes of each file match its record. The files may be large, so files reads only one file at
+// a time.
 func (c *checker) files() error {
 	type one struct {
 		execution string
@@ -175,7 +176,7 @@ func (c *checker) files() error {
 	return err
 }
 
-// people verifies that request_people agrees with the requests.
+// people verifies that the table request_people agrees with the requests.
 func (c *checker) people() error {
 	after := ""
 	for {
@@ -221,8 +222,8 @@ func (c *checker) people() error {
 	}))
 }
 
-// audit verifies every chain with its payloads, and that the records, the journal and the heads agree. The function
-// does not verify the heads' signatures, because this needs the key.
+// audit verifies every chain with its payloads, and verifies that the records, the journal and the heads agree.
+// Verifying the heads' signatures needs the key, so audit does not verify them.
 func (c *checker) audit() error {
 	type place struct {
 		chain string
@@ -266,7 +267,7 @@ func (c *checker) audit() error {
 				if x.Sum != e.Sum {
 					c.fault("audit_journal: leaf %d has another hash than record %d of chain %s", e.Leaf, e.Seq, e.Chain)
 				}
-			// Pruning removes a whole chain. Afterwards, a new chain with the same name may have started.
+			// Pruning removes a whole chain. A new chain with the same name may start after the pruning.
 			case begun && first.Leaf <= e.Leaf:
 				c.fault("audit_journal: leaf %d names record %d of chain %s, which is not there", e.Leaf, e.Seq, e.Chain)
 			}

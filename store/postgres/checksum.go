@@ -15,10 +15,10 @@ import (
 	"countersign/store/record"
 )
 
-// Each row with a record has a checksum over its table, its key and its record. A row that does not match its checksum
-// is never read as valid. A reader of this row gets a *store.DamagedError that names the row. All other rows stay
-// readable. The checksum detects mistakes and faults. The checksum does not stop an attacker, because an attacker can
-// compute it. Against attackers, the bot compares the records that permit a run with the history.
+// Each row with a record has a checksum over its table, its key and its record. If a row does not match its checksum, a
+// read of the row returns a *store.DamagedError that names the row. All other rows are readable. The checksum detects
+// mistakes and faults. The checksum does not detect an attack, because an attacker can compute a new checksum. To
+// detect an attack, the bot compares the records that permit a run with the audit history.
 
 // rowSum returns the checksum of a row.
 func rowSum(table, key string, js []byte) []byte {
@@ -47,7 +47,8 @@ func decodeRow[T any](x store.Damage, key string, sum, js []byte) (rec T, err er
 	return rec, nil
 }
 
-// If an error is about a damaged row, note records the damage and returns it. For any other error, note returns nil.
+// note checks whether an error is about a damaged row. If the row is damaged, the damage is reported and returned. For
+// any other error, the result is nil.
 func (r *run) note(err error) *store.DamagedError {
 	var row *store.DamagedError
 	if !errors.As(err, &row) {
@@ -59,7 +60,8 @@ func (r *run) note(err error) *store.DamagedError {
 	return row
 }
 
-// unlessDamaged notes damage, and returns any other error.
+// If err is about a damaged row, unlessDamaged reports the damage and returns nil. unlessDamaged returns any other
+// error.
 func (r *run) unlessDamaged(err error) error {
 	if r.note(err) != nil {
 		return nil //nolint:nilerr // it is noted
@@ -72,14 +74,14 @@ var (
 	_ store.SetAside  = (*tx)(nil)
 )
 
-// Damage lists known, unresolved damage.
+// Damage lists the known damage that is not resolved yet.
 func (s *Store) Damage() []store.Damage { return s.damage.Damage() }
 
-// OnDamage registers a function. The function is called with known damage, and with damage that is found later. fn must
+// OnDamage registers fn. The store calls fn with each known damage, and with each damage that is found later. fn must
 // not use the store.
 func (s *Store) OnDamage(fn func(store.Damage)) { s.damage.OnDamage(fn) }
 
-// sources are the tables of records with ids, by their names.
+// sources maps the name of each table of records with ids to the table's description.
 var sources = map[string]source{
 	conversationTable.in: conversationTable, turnTable.in: turnTable, callTable.in: callTable, requestTable.in: requestTable, executionTable.in: executionTable,
 	elicitationTable.in: elicitationTable, inboxTable.in: inboxTable, outboxTable.in: outboxTable, settingTable.in: settingTable, policyTable.in: policyTable,
@@ -90,8 +92,8 @@ var sources = map[string]source{
 type source interface {
 	// damaged reports whether the record with an id is damaged.
 	damaged(r *run, id string) (bool, error)
-	// inspect records the damaged records of the next page, and returns the last id. The id is empty if there are no
-	// more records.
+	// inspect reads the next page of records, and reports the damage that it finds. last is the id of the page's last
+	// record. The id is empty if there are no more records.
 	inspect(r *run, after string) (last string, err error)
 }
 
@@ -109,7 +111,8 @@ func (t *table[T]) inspect(r *run, after string) (last string, err error) {
 	return last, err
 }
 
-// belongs maps a table to the column that names the owner of its records.
+// belongs maps a table to the column with the id of a record's owner. For example, the owner of a turn is its
+// conversation.
 var belongs = map[string]string{
 	"conversations": "place", "turns": "conversation", "calls": "turn", "requests": "conversation", "executions": "conversation", "elicitations": "execution",
 	"outbox_messages": "ref",
@@ -150,14 +153,15 @@ SELECT %[2]s FROM gone`, table, owner), text(id))
 	return of, true, nil
 }
 
-// The pace of an inspection. An inspection pauses between pages, so other transactions can use the server alone.
+// An inspection reads inspectPage rows at a time, and then pauses for inspectPause. During the pause, other
+// transactions can use the server.
 const (
 	inspectPage  = 200
 	inspectPause = 20 * time.Millisecond
 )
 
-// Inspect reads every record in small transactions, including the records of the history. Inspect records the damage
-// that it finds.
+// Inspect reads every record in small transactions, including the audit records. Inspect adds the damage that it finds
+// to the list of known damage.
 func (s *Store) Inspect(ctx context.Context) error {
 	page := func(fn func(r *run) error) error {
 		err := s.View(ctx, func(r store.Reader) error { return fn(r.(reader).run) })
@@ -186,7 +190,7 @@ func (s *Store) Inspect(ctx context.Context) error {
 	return nil
 }
 
-// inspectAudit records the damaged records in the next page of the history.
+// inspectAudit reads the next page of audit records, and reports the damage that it finds.
 func inspectAudit(r *run, chain string, seq int64) (lastChain string, lastSeq int64, err error) {
 	err = r.query(nil, rows(limited("SELECT chain, seq, sum, record FROM audit_records WHERE (chain, seq) > ($1, $2) ORDER BY chain, seq", inspectPage), []any{chain, seq}, func(found pgx.Rows) error {
 		var err error
@@ -196,7 +200,7 @@ func inspectAudit(r *run, chain string, seq int64) (lastChain string, lastSeq in
 	return lastChain, lastSeq, err
 }
 
-// inspectPayloads records the damaged payloads in the next page of the history.
+// inspectPayloads reads the next page of audit payloads, and reports the damage that it finds.
 func inspectPayloads(r *run, chain string, seq int64) (lastChain string, lastSeq int64, err error) {
 	const page = "SELECT p.chain, p.seq, p.payload, r.record FROM audit_payloads p LEFT JOIN audit_records r USING (chain, seq)" +
 		" WHERE (p.chain, p.seq) > ($1, $2) ORDER BY p.chain, p.seq"
@@ -211,8 +215,8 @@ func inspectPayloads(r *run, chain string, seq int64) (lastChain string, lastSeq
 	return lastChain, lastSeq, err
 }
 
-// inspectFiles reads the next file, and records damage in it. Files may be large, so inspectFiles reads only one file
-// at a time.
+// inspectFiles reads the next file, and reports the file's damage. Files may be large, so inspectFiles reads only one
+// file.
 func inspectFiles(r *run, execution string, index int64) (lastExecution string, last int64, err error) {
 	const next = "SELECT execution, index FROM files WHERE (execution, index) > ($1, $2) ORDER BY execution, index LIMIT 1"
 	err = r.query(nil, row(next, []any{execution, index}, func(found pgx.Row) error { return found.Scan(&lastExecution, &last) }))

@@ -12,21 +12,21 @@ import (
 	"countersign/store"
 )
 
-// If the answer to a commit was lost, the store looks up whether the commit happened. Each connection has a row in the
-// table connections. The last statement of a writing transaction calls number_commit, which counts the commits in that
-// row. After a lost connection, settle marks the row as fenced, over another connection, and reads the number of the
-// last commit:
+// If the answer to a COMMIT is lost, the store looks up whether the transaction was committed. Each connection has a
+// row in the table connections. The last statement of a writing transaction calls number_commit, which stores the
+// number of the commit in the row of the connection. After a connection is lost, the method settle opens another
+// connection. settle marks the row of the lost connection as fenced, and reads the number of its last commit:
 //
-//   - If the number is the lost commit's number, the transaction was committed.
-//   - If the number is lower, the transaction was not committed. The transaction will never be committed, even if its
-//     statements are still on their way, because number_commit fails for a fenced connection.
-//   - If the row is locked, the transaction is still open, and settle ends its server process.
+//   - If this number is the number of the transaction, the transaction was committed.
+//   - If this number is lower, the transaction was not committed. The transaction can't be committed later, because
+//     number_commit fails for a fenced connection.
+//   - If the row is locked, the transaction is open, and settle ends the transaction's server process.
 //
-// PostgreSQL's own pg_xact_status can't replace this table, for two reasons. pg_xact_status needs the transaction's id
-// before the COMMIT is sent, and reading this id takes one more round trip. After a crash, the server may assign the
-// same id again. Then pg_xact_status would answer for another transaction.
+// PostgreSQL's function pg_xact_status can't replace the table connections, for two reasons. First, the client would
+// need the transaction's id before the COMMIT, and reading this id takes one more round trip. Second, the server may
+// assign the same id to another transaction after a crash. pg_xact_status would then describe the other transaction.
 
-// connection identifies a connection among all connections that were ever made.
+// connection identifies a connection. No two connections ever have the same id.
 type connection struct {
 	id      string
 	commits int64
@@ -40,8 +40,8 @@ func connectionOf(conn *pgx.Conn) *connection {
 	return conn.PgConn().CustomData()[connectionKey].(*connection)
 }
 
-// register gives a new connection of the pool its row, and removes rows of connections that ended long ago. The
-// function also makes COMMIT wait until the commit is durable, because the server's default may be different.
+// register inserts the row of a new connection of the pool, and removes rows of connections that ended long ago.
+// register also makes COMMIT wait until the commit is durable, because the server's default may be different.
 func register(ctx context.Context, conn *pgx.Conn) error {
 	own := &connection{id: rand.Text(), made: time.Now()}
 	conn.PgConn().CustomData()[connectionKey] = own
@@ -52,14 +52,15 @@ func register(ctx context.Context, conn *pgx.Conn) error {
 	return conn.SendBatch(ctx, b).Close()
 }
 
-// Time limits of settle: how long it tries to reach the database, and how long an open transaction may continue.
+// settleFor is how long settle tries to reach the database. untilEnd is how long settle waits for the end of an open
+// transaction.
 const (
 	settleFor = 10 * time.Minute
 	untilEnd  = time.Second
 )
 
-// settle finds out whether a commit happened whose answer was lost. The function tries until the database answers, the
-// store is closed, or ten minutes have passed.
+// settle finds out whether a transaction was committed after the answer to its COMMIT was lost. settle tries until the
+// database answers, the store is closed, or ten minutes have passed.
 func (s *Store) settle(ctx context.Context, lost *connection, cause error) (committed bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, settleFor)
 	defer cancel()
@@ -82,7 +83,8 @@ func (s *Store) settle(ctx context.Context, lost *connection, cause error) (comm
 	}
 }
 
-// fence marks a connection as given up, and returns the number of its last commit.
+// fence marks a connection as fenced, so the connection can't commit any more. fence returns the number of the
+// connection's last commit.
 func (s *Store) fence(ctx context.Context, lost *connection, end bool) (number int64, err error) {
 	conn, err := s.config.connect(ctx)
 	if err != nil {

@@ -25,8 +25,8 @@ func once(how pgserver.Cutting) func(string) pgserver.Cutting {
 	}
 }
 
-// If the answer of a commit is lost, the commit still happens exactly once, and Update returns nil. The result is the
-// same wherever the connection is cut.
+// The answer to a COMMIT is lost. The closure's writes are committed exactly once, and Update returns nil. The test
+// cuts the connection at different moments.
 func TestLostCommit(t *testing.T) {
 	for name, c := range map[string]struct {
 		how  pgserver.Cutting
@@ -73,7 +73,8 @@ func TestLostCommit(t *testing.T) {
 	}
 }
 
-// If the client gives up a commit, and the commit reaches the server later, the server refuses it.
+// The client gives up a COMMIT that has not reached the server yet. When the COMMIT reaches the server later, the
+// server refuses the COMMIT.
 func TestLateCommit(t *testing.T) {
 	t.Parallel()
 	name := empty(t)
@@ -86,13 +87,13 @@ func TestLateCommit(t *testing.T) {
 	}
 	runs := 0
 	err := s.Update(t.Context(), func(tx store.Tx) error { runs++; return tx.PutTurn(approvers.Turn{ID: "u"}) })
-	if err != nil || runs != 2 { // over the given-up connection, and over another one
+	if err != nil || runs != 2 { // one run over the abandoned connection, and one run over a new connection
 		t.Errorf("the closure ran %d times, want 2; error %v", runs, err)
 	}
 }
 
-// While the database can't be reached, the outcome of a commit without an answer stays unknown. Close ends the waiting
-// for the outcome.
+// While the database can't be reached, the store can't look up the outcome of a COMMIT without an answer. Close ends
+// the wait for the outcome.
 func TestCommitUnknown(t *testing.T) {
 	t.Parallel()
 	p, url := through(t, empty(t))
@@ -102,7 +103,7 @@ func TestCommitUnknown(t *testing.T) {
 	}
 	p.When(func(statement string) pgserver.Cutting {
 		if statement == "commit" {
-			p.Set(pgserver.Network{Refused: true}) // the database can't be asked
+			p.Set(pgserver.Network{Refused: true}) // the store can't look up the outcome
 			return pgserver.Before
 		}
 		return pgserver.Pass
@@ -126,7 +127,7 @@ func TestCommitUnknown(t *testing.T) {
 	}
 }
 
-// If each of two transactions reads rows that the other one writes, one transaction runs again.
+// Each of two transactions reads rows that the other transaction writes. One of the transactions runs a second time.
 func TestSerialization(t *testing.T) {
 	t.Parallel()
 	s := open(t, at(empty(t)))
@@ -141,7 +142,7 @@ func TestSerialization(t *testing.T) {
 		return sum, nil
 	}
 	// Each transaction adds to its own counter if the sum of both counters is zero. If the transactions run one after
-	// the other, only the first one adds.
+	// the other, only the first transaction adds.
 	met := make(chan struct{})
 	var arrived, runs, added atomic.Int64
 	results := make(chan error, 2)
@@ -159,7 +160,7 @@ func TestSerialization(t *testing.T) {
 					if arrived.Add(1) == 2 {
 						close(met)
 					}
-					<-met // both have read
+					<-met // both transactions have read
 				}
 				if sum > 0 {
 					return nil
@@ -185,8 +186,8 @@ func TestSerialization(t *testing.T) {
 	}
 }
 
-// A decision that began before a change of the policy does not count after the change. If the change has read rows that
-// the decision writes, the decision runs again under the new policy.
+// A decision that began before a change of the policy does not count after the change. If the change of the policy has
+// read rows that the decision writes, the decision runs a second time, under the new policy.
 func TestPolicyChangesMeanwhile(t *testing.T) {
 	t.Parallel()
 	name := empty(t)
@@ -221,7 +222,7 @@ func TestPolicyChangesMeanwhile(t *testing.T) {
 	}
 }
 
-// Connections that broke while they were idle are replaced, for updates and for views.
+// Updates and views replace connections that broke while they were idle.
 func TestDeadConnections(t *testing.T) {
 	t.Parallel()
 	p, url := through(t, empty(t))

@@ -14,7 +14,7 @@ import (
 	"countersign/store/record"
 )
 
-// partTables says how a part of a store is copied: see store.Contents.
+// partTables holds the functions that copy one part of a store: see store.Contents.
 type partTables struct {
 	part   store.Part
 	tables []string // that have the part's rows
@@ -45,15 +45,16 @@ var parts = []partTables{
 	{store.PartJournal, []string{"audit_journal"}, eachJournal, putJournal},
 }
 
-// contents reads every row in one transaction. Unlike other reads, contents streams the rows, so they need not all fit
-// in memory.
+// contents reads every row in one transaction. contents streams the rows, so it can read tables that do not fit in
+// memory.
 type contents struct {
 	reader
 	ctx  context.Context
-	lost func(x store.Damage, owner string) // called with damaged rows, which are left out; nil: they are errors
+	lost func(x store.Damage, owner string) // called with each damaged row, which is then left out; nil: a damaged row is an error
 }
 
-// For a damaged row that is left out, readable returns nil. Otherwise it returns the row's error.
+// readable decides about the error of a row. If the row is damaged and damaged rows are left out, readable calls lost
+// and returns nil. In all other cases, readable returns err.
 func (c *contents) readable(err error, x store.Damage, owner string) error {
 	var damaged *store.DamagedError
 	if c.lost == nil || !errors.As(err, &damaged) {
@@ -64,7 +65,8 @@ func (c *contents) readable(err error, x store.Damage, owner string) error {
 	return nil
 }
 
-// patiently removes the time limits for a transaction's statements, and lets them read whole tables.
+// patiently is a statement that removes the time limits of a transaction, and allows the transaction to read whole
+// tables.
 const patiently = "SELECT set_config('statement_timeout', '0', true), set_config('idle_in_transaction_session_timeout', '0', true), set_config('enable_seqscan', 'on', true)"
 
 func (c *contents) begin() error {
@@ -77,8 +79,8 @@ func (c *contents) begin() error {
 	return nil
 }
 
-// knowsAll returns store.ErrNewer if the tables have a newer version. A newer version is an error even if the program
-// can use these tables, because the program would not check or copy the new parts.
+// knowsAll returns store.ErrNewer if the tables have a newer version. The program may be able to use newer tables, but
+// would not check or copy their new parts.
 func (r *run) knowsAll() error {
 	target, err := r.store.config.newest()
 	if err != nil {
@@ -122,8 +124,8 @@ func (s *Store) EachRow(ctx context.Context, fn func(store.Row) error) error {
 	})
 }
 
-// EachReadable is EachRow for a damaged store. EachReadable leaves out damaged rows. For each damaged row, it calls
-// lost with the row and the id of the record to which the row belongs.
+// EachReadable is EachRow for a damaged store. EachReadable does not pass damaged rows to fn. For each damaged row,
+// EachReadable calls lost with the damage and the id of the record to which the row belongs.
 func (s *Store) EachReadable(ctx context.Context, fn func(store.Row) error, lost func(x store.Damage, owner string)) error {
 	return s.View(ctx, func(r store.Reader) error {
 		c := &contents{reader: r.(reader), ctx: ctx, lost: lost}
@@ -198,7 +200,7 @@ func tablePart[T any](part store.Part, t *table[T], order string) partTables {
 	}}
 }
 
-// recordPart copies records without a version, in the order of their keys: an id and a number.
+// recordPart copies records without a version, in the order of their keys. A key consists of an id and a number.
 func recordPart[T any](part store.Part, in string, columns []string, key func(*T) (id string, n int64)) partTables {
 	return partTables{part, []string{in}, func(c *contents, fn func(store.Row) error) error {
 		order := strings.Join(columns, ", ")
@@ -359,7 +361,7 @@ func eachAudit(c *contents, fn func(store.Row) error) error {
 		chain string
 		seq   uint64
 	}
-	leaves := map[place]uint64{} // by the journal
+	leaves := map[place]uint64{} // the leaves that the journal has for each record
 	if c.lost != nil {
 		err := eachJournal(c, func(row store.Row) error {
 			leaves[place{row.Entry.Chain, row.Entry.Seq}] = row.Entry.Leaf
@@ -420,7 +422,7 @@ func eachJournal(c *contents, fn func(store.Row) error) error {
 		if err := found.Scan(&chain, &seq, &sum, &number); err != nil {
 			return err
 		}
-		switch { // without damage, all of them give the next number
+		switch { // in an undamaged journal, the result is always the next number
 		case number != nil:
 			leaf = uint64(*number)
 		case leaf < sealed:
@@ -431,7 +433,7 @@ func eachJournal(c *contents, fn func(store.Row) error) error {
 	})
 }
 
-// putJournal gives an entry its leaf if a head covers it. The heads were copied before the journal.
+// If a head covers an entry, putJournal writes the entry with its leaf. The heads were copied before the journal.
 func putJournal(f *filling, row store.Row) error {
 	var leaf any
 	if row.Entry.Leaf < f.sealed {
@@ -441,17 +443,17 @@ func putJournal(f *filling, row store.Row) error {
 	return nil
 }
 
-// filling is a database while it is filled.
+// filling is a database whose rows are being written.
 type filling struct {
 	*store.Position
 	store   *Store
 	ctx     context.Context
-	batches []*batch // of the rows that were not sent yet
+	batches []*batch // batches of rows that were not sent yet
 	room    int
 	sealed  uint64 // number of journal entries that the heads cover
 }
 
-// batch is rows of one table.
+// batch holds rows of one table.
 type batch struct {
 	table   string
 	columns []string
@@ -461,9 +463,9 @@ type batch struct {
 // fillRoom is the number of bytes of rows that one transaction writes.
 const fillRoom = 1 << 20
 
-// copying is the prefix of the column place in the table origin while the database is an incomplete copy. The mark
-// follows the prefix. A program that does not know the prefix treats the database as restored, and does not start to
-// work.
+// While the database is an incomplete copy, the column place in the table origin begins with the prefix copying. The
+// progress of the copy (store.Mark) follows the prefix. To an older program without this prefix, the database looks
+// restored, so the program does not start to work.
 const copying = "copying "
 
 func (f *filling) add(table string, columns []string, values ...any) {
@@ -475,7 +477,7 @@ func (f *filling) add(table string, columns []string, values ...any) {
 	f.batches[i].rows = append(f.batches[i].rows, values)
 }
 
-// Put sends a row. Many rows of a table are sent together in one COPY.
+// Put adds a row. Put collects rows, and sends many rows of a table together in one COPY.
 func (f *filling) Put(_ context.Context, row store.Row) error {
 	if row.Part == store.PartHeads {
 		f.sealed = row.Head.Size
@@ -497,7 +499,7 @@ func (f *filling) Put(_ context.Context, row store.Row) error {
 	return f.flush()
 }
 
-// In one transaction, flush writes the collected rows and the progress of the copy.
+// flush writes the collected rows and the progress of the copy in one transaction.
 func (f *filling) flush() error {
 	if err := f.End(); err != nil {
 		return err
@@ -521,7 +523,7 @@ func (f *filling) flush() error {
 	return err
 }
 
-// EachRow reads all rows that were put.
+// EachRow writes the collected rows, and then calls fn with every row of the copy.
 func (f *filling) EachRow(ctx context.Context, fn func(store.Row) error) error {
 	if err := f.flush(); err != nil {
 		return err
@@ -532,8 +534,9 @@ func (f *filling) EachRow(ctx context.Context, fn func(store.Row) error) error {
 	return f.store.EachRow(ctx, fn)
 }
 
-// analyze lets the server count the written rows. Without these counts, the server assumes that large tables are small,
-// and reads a whole table for each page of rows. If the role does not own the tables, analyze does nothing.
+// analyze makes the server update its statistics after rows were written. Without these statistics, the server assumes
+// that large tables are small, and reads a whole table for each page of rows. If the role does not own the tables,
+// analyze does nothing.
 func analyze(r *run) error {
 	return r.query(nil, func(b *pgx.Batch) { b.Queue("ANALYZE " + strings.Join(partTableNames(), ", ")) })
 }
@@ -546,8 +549,8 @@ func partTableNames() (tables []string) {
 	return tables
 }
 
-// within runs fn in a transaction. The transaction sees its own writes. The caller ensures that nobody else uses the
-// database.
+// within runs fn in a transaction. The transaction sees its own writes. The caller ensures that no other process uses
+// the database.
 func (f *filling) within(fn func(r *run) error) error {
 	conn, err := f.store.acquire(f.ctx)
 	if err != nil {
@@ -575,7 +578,7 @@ func (f *filling) within(fn func(r *run) error) error {
 	return nil
 }
 
-// lossOf returns the error of a statement. If the connection was lost, the error reports this.
+// lossOf returns the error of a statement. If the connection is closed, lossOf wraps the error in lostError.
 func lossOf(r *run, err error) error {
 	if r.conn.Conn().IsClosed() {
 		return lostError{err}
@@ -583,13 +586,13 @@ func lossOf(r *run, err error) error {
 	return err
 }
 
-// ErrNotEmpty says that a database has rows, so a copy can't be written into it.
+// ErrNotEmpty says that a database has rows, so no copy can be written into the database.
 var ErrNotEmpty = errors.New("store: the database is not empty")
 
-// Fill fills an empty database, and calls fill to write its rows. Until the copy is complete and checked, Open refuses
-// the database. After an interrupted copy, the next Fill continues with the missing rows. If anew is set, the next Fill
-// deletes the incomplete copy and begins again. If the database has other rows, the error is ErrNotEmpty. The caller
-// holds the database.
+// Fill fills an empty database, and calls fill to write the rows. Until the copy is complete and checked, Open refuses
+// the database. After an interrupted copy, the next Fill continues with the missing rows. If anew is set, Fill deletes
+// the incomplete copy first. If the database has other rows, the error is ErrNotEmpty. The caller must hold the
+// database: see Hold.
 func (s *Store) Fill(ctx context.Context, anew bool, fill func(store.Filling) error) error {
 	if !s.enter() {
 		return store.ErrClosed
@@ -623,7 +626,7 @@ func (s *Store) Fill(ctx context.Context, anew bool, fill func(store.Filling) er
 	})
 }
 
-// begun returns how far an interrupted copy has come. If anew is set, the function deletes that copy.
+// begun returns the progress of an interrupted copy. If anew is set, begun deletes the copy.
 func begun(r *run, anew bool) (store.Mark, error) {
 	mark, is, err := interrupted(r)
 	switch {
@@ -641,7 +644,7 @@ func begun(r *run, anew bool) (store.Mark, error) {
 	return store.Mark{}, err
 }
 
-// interrupted reads the progress of an interrupted copy. If there is no such copy, is is false.
+// interrupted reads the progress of an interrupted copy. If there is no interrupted copy, the second result is false.
 func interrupted(r *run) (mark store.Mark, is bool, err error) {
 	place := ""
 	if err := r.query(nil, row("SELECT place FROM origin", nil, func(found pgx.Row) error { return found.Scan(&place) })); err != nil {

@@ -16,11 +16,11 @@ import (
 	"countersign/store/storetest"
 )
 
-// fillEmpty makes a filler of an empty database.
+// fillEmpty returns a Filler that fills an empty database.
 func fillEmpty(t *testing.T) storetest.Filler {
 	name := empty(t)
 	return func(ctx context.Context, anew bool, fill func(store.Filling) error) (storetest.Opener, error) {
-		s, err := postgres.Open(ctx, at(name), postgres.Options{Fill: true}) // the owner: the bot's role can't write sealed entries
+		s, err := postgres.Open(ctx, at(name), postgres.Options{Fill: true}) // as the owner of the tables: the bot's role can't write entries with leaves
 		if err != nil {
 			return nil, err
 		}
@@ -62,7 +62,7 @@ func TestCopyFromFile(t *testing.T) { storetest.RunCopies(t, inFile, inDatabase)
 
 func TestCopyToFile(t *testing.T) { storetest.RunCopies(t, inDatabase, inFile) }
 
-// Each table is copied, or has no rows that a copy needs.
+// Each table is copied, or a copy needs none of its rows.
 func TestEveryTableIsCopied(t *testing.T) {
 	t.Parallel()
 	known := append(postgres.CopiedTables(), "migrations", "connections", "replicas", "claims", "origin", "set_aside")

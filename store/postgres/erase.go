@@ -7,7 +7,7 @@ import (
 	"countersign/store"
 )
 
-// belonging finds the ids of all records of a conversation that outbox messages and timers may name.
+// belonging is a query for the ids of a conversation's records to which outbox messages and timers may refer.
 const belonging = `
 SELECT id FROM turns WHERE conversation = $1
 UNION ALL SELECT c.id FROM calls c JOIN turns t ON t.id = c.turn WHERE t.conversation = $1
@@ -15,8 +15,8 @@ UNION ALL SELECT id FROM requests WHERE conversation = $1
 UNION ALL SELECT id FROM executions WHERE conversation = $1
 UNION ALL SELECT e.id FROM elicitations e JOIN executions x ON x.id = e.execution WHERE x.conversation = $1`
 
-// EraseConversation deletes each record after the records that belong to it. The conversation's own row is deleted
-// last, so an interrupted erasure can be repeated.
+// EraseConversation deletes a record's subordinate records before the record itself. The conversation's own row is
+// deleted last, so an interrupted erasure can be repeated.
 func (t *tx) EraseConversation(id string, limit int) (done bool, err error) {
 	c, err := t.Conversation(id)
 	switch {

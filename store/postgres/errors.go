@@ -10,7 +10,8 @@ import (
 	"countersign/store"
 )
 
-// Codes of PostgreSQL's errors (Appendix A of its documentation), and codes of our own errors.
+// These are codes of PostgreSQL's errors (Appendix A of PostgreSQL's documentation), and codes of errors that our
+// migrations define.
 const (
 	codeSerialization = "40001"
 	codeDeadlock      = "40P01"
@@ -38,7 +39,7 @@ func code(err error) string {
 	return ""
 }
 
-// isAnswer reports whether the server answered with an error that ended only the transaction.
+// isAnswer reports whether the server sent an error that ended only the transaction, and not the connection.
 func isAnswer(err error) bool {
 	var e *pgconn.PgError
 	return errors.As(err, &e) && e.SeverityUnlocalized == "ERROR"
@@ -54,16 +55,16 @@ func isLost(err error) bool {
 	return errors.As(err, &l) || code(err) == codeGivenUp
 }
 
-// fullError is both store.ErrFull and store.ErrUnavailable. While the disk is full, a new connection can't be used, and
-// a read may fail.
+// fullError matches store.ErrFull and also store.ErrUnavailable. While the disk is full, a new connection can't be
+// used, and a read may fail.
 type fullError struct{ error }
 
 func (e fullError) Unwrap() error { return e.error }
 
 func (e fullError) Is(target error) bool { return target == store.ErrUnavailable }
 
-// isContended reports whether the transaction conflicted with other transactions. Such a transaction may succeed when
-// it runs again.
+// isContended reports whether the transaction conflicted with other transactions. After a conflict, a second run of the
+// transaction may succeed.
 func isContended(err error) bool {
 	switch code(err) {
 	case codeSerialization, codeDeadlock, codeUnique:

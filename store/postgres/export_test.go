@@ -17,7 +17,7 @@ func (r *Replica) Freeze() {
 	r.work.Wait()
 }
 
-// Thaw starts the heartbeats again.
+// Thaw restarts the heartbeats after Freeze.
 func (r *Replica) Thaw() { r.start() }
 
 // BeatNow sends a heartbeat now.
@@ -29,8 +29,8 @@ func (s *Store) Exec(ctx context.Context, sql string) error {
 	return err
 }
 
-// AwaitIdle waits until every connection of the pool is free. This is needed because View does not wait for the end of
-// its snapshot.
+// AwaitIdle waits until every connection of the pool is free. A test needs AwaitIdle, because View may return before
+// its snapshot has ended.
 func (s *Store) AwaitIdle(ctx context.Context) error {
 	for s.pool.Stat().AcquiredConns() > 0 {
 		select {
@@ -42,7 +42,7 @@ func (s *Store) AwaitIdle(ctx context.Context) error {
 	return nil
 }
 
-// Reconnect makes a new connection and closes it.
+// Reconnect makes a new connection, and closes this connection.
 func (s *Store) Reconnect(ctx context.Context) error {
 	conn, err := s.config.connect(ctx)
 	if err != nil {
@@ -54,7 +54,7 @@ func (s *Store) Reconnect(ctx context.Context) error {
 // Renew replaces the connections of the pool.
 func (s *Store) Renew() { s.renew(time.Now()) }
 
-// CopiedTables lists the tables that a copy of a store has.
+// CopiedTables lists the tables whose rows are copied.
 func CopiedTables() (tables []string) {
 	for _, p := range parts {
 		tables = append(tables, p.tables...)
@@ -62,7 +62,7 @@ func CopiedTables() (tables []string) {
 	return tables
 }
 
-// Shown returns a setting of the server as a transaction sees it.
+// Shown returns the value that a setting of the server has in a transaction.
 func (s *Store) Shown(ctx context.Context, setting string) (value string, err error) {
 	err = s.View(ctx, func(r store.Reader) error {
 		return r.(reader).run.query(nil, row("SELECT current_setting($1)", []any{setting}, func(found pgx.Row) error { return found.Scan(&value) }))
@@ -70,7 +70,7 @@ func (s *Store) Shown(ctx context.Context, setting string) (value string, err er
 	return value, err
 }
 
-// OpenAs opens a database as a program with other migrations does.
+// OpenAs opens a database like a program with other migrations.
 func OpenAs(ctx context.Context, url string, migrations fs.FS, opts Options) (*Store, error) {
 	c, err := parse(url)
 	if err != nil {
@@ -80,7 +80,7 @@ func OpenAs(ctx context.Context, url string, migrations fs.FS, opts Options) (*S
 	return c.open(ctx, opts)
 }
 
-// MigrateAs is the function Migrate of a program with other migrations.
+// MigrateAs migrates a database like a program with other migrations.
 func MigrateAs(ctx context.Context, url string, migrations fs.FS, dry bool) ([]string, error) {
 	c, err := parse(url)
 	if err != nil {
@@ -102,7 +102,7 @@ func OpenWith(ctx context.Context, url string, change func(*pgx.ConnConfig)) (*S
 	return s, err
 }
 
-// OpenNeeding opens a database as a program that needs a newer server does.
+// OpenNeeding opens a database like a program that needs a newer server.
 func OpenNeeding(ctx context.Context, url string, oldest int) (*Store, error) {
 	c, err := parse(url)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"countersign/store"
 )
 
-// hold keeps a connection with an advisory lock on a database. Replicas share the lock. If a process needs the database
-// alone, it holds the lock exclusively.
+// hold is an advisory lock on a database, with its own connection. Replicas take the lock as a shared lock. A process
+// that needs the database alone takes an exclusive lock.
 type hold struct {
 	store  *Store
 	shared bool
@@ -21,20 +21,21 @@ type hold struct {
 	wg     sync.WaitGroup
 }
 
-// holdClass is the first half of our advisory lock's key. holdClass distinguishes our lock from the locks of other
-// programs. The second half of the key is the schema.
+// holdClass is the first half of the key of Countersign's advisory lock. holdClass distinguishes this lock from the
+// locks of other programs. The second half of the key is the schema.
 const holdClass = 0x43534e
 
 const (
 	lingering = 300 * time.Millisecond // how long the server may need to notice that a process has ended
-	holdAgain = 500 * time.Millisecond // between attempts to get a lost lock back
-	usurped   = 5 * time.Second        // for how long another process may hold the lock before this one stops; commands hold it for less
+	holdAgain = 500 * time.Millisecond // between attempts to take a lost lock
+	usurped   = 5 * time.Second        // if another process holds a lost lock for longer than this, the store stops; commands hold the lock for a shorter time
 )
 
-// Hold reserves the database until Close. If shared is not set, no other process can hold the database. In the other
-// process, Hold then returns store.ErrLocked, with a sentence that names the holder. Processes that set shared can hold
-// the database together. If the connection is lost, the lock is taken again immediately when the database answers. If
-// another process was faster and keeps the lock, the store stops.
+// Hold reserves the database until Close. If shared is not set, no other process can hold the database. Hold in another
+// process then returns store.ErrLocked, with a text that names the holder. If several processes set shared, they can
+// hold the database at the same time. If the lock's connection is lost, the store takes the lock over a new connection
+// as soon as the database answers. If another process has taken the lock in the meantime and keeps the lock, the store
+// stops.
 func (s *Store) Hold(ctx context.Context, shared bool) error {
 	conn, err := s.lock(ctx, shared)
 	if err != nil {
@@ -47,10 +48,10 @@ func (s *Store) Hold(ctx context.Context, shared bool) error {
 	return nil
 }
 
-// keep waits until the connection is lost, and then takes the lock again.
+// keep waits until the lock's connection is lost, and then takes the lock over a new connection.
 func (h *hold) keep(ctx context.Context, conn *pgx.Conn) {
 	for {
-		for err := error(nil); err == nil; { // no notification comes: this returns when the connection is lost, or ctx ends
+		for err := error(nil); err == nil; { // no notification ever arrives; heard returns when the connection is lost, or ctx ends
 			_, err = heard(ctx, conn)
 		}
 		if ctx.Err() != nil {
@@ -82,11 +83,11 @@ func (h *hold) keep(ctx context.Context, conn *pgx.Conn) {
 	}
 }
 
-// unlock ends a connection with the lock.
+// unlock releases the lock and closes its connection.
 func unlock(conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), lingering)
 	defer cancel()
-	_, _ = conn.Exec(ctx, "SELECT pg_advisory_unlock_all()") // else the lock ends a little after the connection
+	_, _ = conn.Exec(ctx, "SELECT pg_advisory_unlock_all()") // without this statement, the server releases the lock slightly after the connection ends
 	_ = conn.Close(ctx)
 }
 
@@ -95,7 +96,7 @@ func (h *hold) end() {
 	h.wg.Wait()
 }
 
-// lock makes a connection that has the lock.
+// lock opens a connection, and takes the lock on this connection.
 func (s *Store) lock(ctx context.Context, shared bool) (*pgx.Conn, error) {
 	try := "pg_try_advisory_lock"
 	if shared {

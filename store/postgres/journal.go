@@ -11,8 +11,8 @@ import (
 	"countersign/store"
 )
 
-// Journal lists the entries of the journal. The entries with a leaf come first. Then come the entries that no head
-// covers yet, in the order of their positions.
+// Journal lists the entries of the journal. The entries with a leaf come first. The entries that no head covers yet
+// follow, in the order of their positions.
 func (t reader) Journal(from uint64, limit int) (out []approvers.JournalEntry, err error) {
 	if limit <= 0 {
 		return nil, nil
@@ -40,7 +40,7 @@ func (t reader) Journal(from uint64, limit int) (out []approvers.JournalEntry, e
 		return out[:limit], nil
 	}
 	before := len(out)
-	next := from + uint64(before) // the first one that no head covers
+	next := from + uint64(before) // the first entry that no head covers
 	unsealed, arg := "leaf IS NULL ORDER BY position OFFSET $1", number(next-sealed)
 	if last := t.run.journal; last.next == next && next > sealed {
 		unsealed, arg = "leaf IS NULL AND position > $1 ORDER BY position", last.after
@@ -49,7 +49,7 @@ func (t reader) Journal(from uint64, limit int) (out []approvers.JournalEntry, e
 		return nil, err
 	}
 	t.run.journal.next = 0
-	own := slices.ContainsFunc(t.run.pending, onJournal) // if so, the places are only for this read
+	own := slices.ContainsFunc(t.run.pending, onJournal) // positions of pending entries are valid only for this read
 	if len(out) > before && len(out) <= limit && !own {
 		t.run.journal.next = from + uint64(len(out))
 	}
@@ -99,8 +99,8 @@ WHERE r.chain = $1 AND r.seq = $2`, []any{text(chain), number(seq)}, func(found 
 // auditPage is the number of rows that EachAuditRow reads with one query.
 const auditPage = 500
 
-// EachAuditRow reads pages of records. With each page, EachAuditRow reads the payloads in the page's range, including
-// payloads without a record.
+// EachAuditRow reads the records in pages. For each page, EachAuditRow reads the payloads in the same range of keys,
+// including payloads without a record.
 func (t reader) EachAuditRow(fn func(approvers.AuditRow) error) error {
 	leaves, err := t.unsealed()
 	if err != nil {
@@ -156,9 +156,9 @@ ORDER BY r.chain, r.seq`, []any{chain, seq}, func(found pgx.Rows) error {
 	}
 }
 
-// payloads reads the payloads after a place, up to the place of the last record. If last is nil, the function reads all
-// payloads. Each query has a limit. Without a limit, the server might expect a large part of the table, and would not
-// use the index.
+// payloads reads the payloads after the given chain and seq, up to the record last. If last is nil, payloads reads all
+// later payloads. Each query has a limit. Without a limit, the server might expect a large part of the table, and would
+// not use the index.
 func (t reader) payloads(chain string, seq int64, last *approvers.AuditRow) (out []approvers.AuditRow, err error) {
 	until, upTo := "", []any(nil)
 	if last != nil {
@@ -182,7 +182,8 @@ func (t reader) payloads(chain string, seq int64, last *approvers.AuditRow) (out
 	return out, nil
 }
 
-// merge adds payloads to their records. Both lists are in order. A payload without a record gets a row of its own.
+// merge adds payloads to their records. Both lists are in order of chain and seq. A payload without a record gets a row
+// of its own.
 func merge(records, payloads []approvers.AuditRow) []approvers.AuditRow {
 	out := make([]approvers.AuditRow, 0, len(records))
 	for _, x := range records {
@@ -199,7 +200,8 @@ func merge(records, payloads []approvers.AuditRow) []approvers.AuditRow {
 	return append(out, payloads...)
 }
 
-// unsealed returns the leaves of the entries that no head covers yet, by position.
+// unsealed returns the entries that no head covers yet. The result maps the position of each entry to the leaf that the
+// entry would get.
 func (t reader) unsealed() (map[int64]uint64, error) {
 	next, err := t.sealed()
 	if err != nil {

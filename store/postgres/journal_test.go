@@ -9,8 +9,8 @@ import (
 	"countersign/store"
 )
 
-// TestUnsealedJournal reads the entries that no head covers, in pages. A page may start where no page ended, or beyond
-// the end. Some entries are added by the reading transaction itself.
+// TestUnsealedJournal reads the entries that no head covers, in pages. A page may start at any entry, or after the last
+// entry. The reading transaction itself adds some of the entries.
 func TestUnsealedJournal(t *testing.T) {
 	t.Parallel()
 	s := open(t, at(empty(t)))

@@ -11,7 +11,7 @@ import (
 	"countersign/store/record"
 )
 
-// numberedTable describes records without a version, whose key is an id and a number.
+// numberedTable describes a table of records without a version. The key of such a record is an id and a number.
 type numberedTable[T any] struct{ in, id, n string }
 
 var (
@@ -38,8 +38,8 @@ func (t numberedTable[T]) scan(found pgx.Row) (id string, n int64, rec T, err er
 	return id, n, rec, err
 }
 
-// list reads the records of an id that the rest of a SELECT finds. The function also returns the damage of unreadable
-// records.
+// list reads the records of an id that a SELECT finds. The text where is the end of this SELECT. list also returns the
+// damage of unreadable records.
 func (t numberedTable[T]) list(r *run, id, where string, args ...any) (out []T, damaged error, err error) {
 	err = r.query(onRows(t.in, id), rows(t.selects()+where, args, func(found pgx.Rows) error {
 		_, _, rec, err := t.scan(found)
@@ -58,7 +58,7 @@ func (t numberedTable[T]) list(r *run, id, where string, args ...any) (out []T, 
 	return out, damaged, nil
 }
 
-// all is like list, but returns an error for a damaged record.
+// all is like list, but fails if a record is damaged.
 func (t numberedTable[T]) all(r *run, id, where string, args ...any) ([]T, error) {
 	list, damaged, err := t.list(r, id, where, args...)
 	if err = cmp.Or(err, damaged); err != nil {
@@ -67,8 +67,8 @@ func (t numberedTable[T]) all(r *run, id, where string, args ...any) ([]T, error
 	return list, nil
 }
 
-// inspect records the damaged records of the next page, and returns the key of the last record. The key is empty if
-// there are no more records.
+// inspect reads the next page of records, and reports the damage that it finds. inspect returns the key of the page's
+// last record. The key is empty if there are no more records.
 func (t numberedTable[T]) inspect(r *run, id string, n int64) (lastID string, last int64, err error) {
 	where := fmt.Sprintf("WHERE (%s, %s) > ($1, $2) ORDER BY 1, 2", t.id, t.n)
 	err = r.query(on(t.in), rows(limited(t.selects()+where, inspectPage), []any{id, n}, func(found pgx.Rows) error {
@@ -147,8 +147,9 @@ func (t *tx) EraseRenderings(message string, below uint64) (int, error) {
 	return t.run.exec("DELETE FROM renderings WHERE message = $1 AND post < $2", text(message), number(below))
 }
 
-// exists reports whether a row already exists that is written only once. Like table.write, exists assumes that an
-// unknown row is absent. If this was wrong, the closure runs again and asks the server.
+// exists reports whether a row exists. exists is for rows that are written only once. Like table.write, exists assumes
+// that a row does not exist if the transaction has not read the row. If this assumption is wrong, the insert fails, and
+// the closure runs again. In this second run, the server is asked whether the row exists.
 func (r *run) exists(k key, sql string, args ...any) (bool, error) {
 	if known, ok := r.known[k]; ok {
 		return known.value != nil, nil

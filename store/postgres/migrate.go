@@ -37,13 +37,13 @@ func migrations() fs.FS {
 type step struct {
 	name    string
 	version int64
-	oldest  int64 // the oldest program that works on the tables after it
+	oldest  int64 // the oldest program version that can use the tables after the step
 	text    string
 }
 
 var needsProgram = regexp.MustCompile(`(?m)^SELECT needs_program\((\d+)\);$`)
 
-// steps returns the program's migrations after a version of the tables, in order.
+// steps returns the program's migrations that are newer than a version of the tables, in order.
 func (c *config) steps(after int64) (list []step, err error) {
 	names, err := fs.Glob(c.migrations, "*.sql")
 	if err != nil {
@@ -70,7 +70,7 @@ func (c *config) steps(after int64) (list []step, err error) {
 	return list, nil
 }
 
-// newest returns the version of the tables for which this program was written.
+// newest returns the version that the tables have after all migrations of this program.
 func (c *config) newest() (int64, error) {
 	names, err := fs.Glob(c.migrations, "*.sql")
 	if err != nil || len(names) == 0 {
@@ -79,11 +79,11 @@ func (c *config) newest() (int64, error) {
 	return goose.NumericComponent(names[len(names)-1])
 }
 
-// Newest returns the version of the tables for which this program was written.
+// Newest returns the version that the tables have after all migrations of this program.
 func Newest() (int64, error) { return (&config{migrations: migrations()}).newest() }
 
-// Migrate brings the tables up to date. If dry is set, Migrate changes nothing. Migrate returns the names of the
-// migrations. Only one process at a time migrates a database.
+// Migrate applies the missing migrations, and returns their names. If dry is set, Migrate only returns the names. Only
+// one process at a time migrates a database.
 func Migrate(ctx context.Context, url string, dry bool) ([]string, error) {
 	c, err := parse(url)
 	if err != nil {
@@ -100,8 +100,8 @@ func (c *config) update(ctx context.Context, dry bool) ([]string, error) {
 	return c.migrate(ctx, dry)
 }
 
-// migrateWait is how long a change of a table waits for other transactions that use the table. The replicas wait behind
-// the change. So the change gives up before the replicas' leases end.
+// migrateWait is how long a migration waits for a lock on a table. While a migration waits, the replicas wait for the
+// migration. So the migration must give up before the replicas' leases end.
 const migrateWait = 2 * time.Second
 
 func (c *config) migrate(ctx context.Context, dry bool) (names []string, err error) {
@@ -121,7 +121,7 @@ func (c *config) migrate(ctx context.Context, dry bool) (names []string, err err
 	to.AfterConnect = setting(session, to.ConnectTimeout)
 	db := stdlib.OpenDB(*to)
 	defer func() { err = errors.Join(err, db.Close()) }()
-	// Only one process at a time creates the schema. goose's own lock comes later.
+	// The lock ensures that only one process at a time creates the schema. goose takes its own lock later.
 	const makeSchema = "DO $$ BEGIN PERFORM pg_advisory_xact_lock(%d); IF to_regnamespace('%s') IS NULL THEN CREATE SCHEMA %[2]s; END IF; END $$"
 	if _, err := db.ExecContext(ctx, fmt.Sprintf(makeSchema, holdClass, c.schema)); err != nil {
 		return nil, c.notOwner(err)
@@ -155,16 +155,16 @@ func (c *config) migrate(ctx context.Context, dry bool) (names []string, err err
 	return names, nil
 }
 
-// ErrOldReplicas says that replicas with an older program work on the database. This program can't work on the new
-// tables.
+// ErrOldReplicas says that replicas with an older program are working on the database. The older program can't use the
+// migrated tables, so nothing was migrated.
 var ErrOldReplicas = errors.New("store: replicas of an older version work on the database")
 
 func olderReplicas(names string) error {
 	return fmt.Errorf(`%w: %s. They can't work on the tables of this version. Stop them, and try again (docs/postgres.md, "Upgrades")`, ErrOldReplicas, names)
 }
 
-// pending lists the migrations that are to be applied. If a current replica could not work on the migrated tables, the
-// error is ErrOldReplicas.
+// pending lists the migrations that must be applied. If a live replica could not use the migrated tables, the error is
+// ErrOldReplicas.
 func (c *config) pending(ctx context.Context) ([]step, error) {
 	found, err := c.look(ctx)
 	if err != nil {
@@ -190,7 +190,8 @@ func (c *config) pending(ctx context.Context) ([]step, error) {
 	if !there {
 		return list, nil
 	}
-	// needs_program makes the same check. This check is for tables of version 6, which have no column schema_version.
+	// Each migration also checks the versions of the live replicas, with the SQL function needs_program. This query
+	// covers tables of version 6, which have no column schema_version.
 	const older = `SELECT coalesce(string_agg(concat_ws(' ', name, nullif(version, '')), ', ' ORDER BY name), '')
 FROM replicas r WHERE coalesce((to_jsonb(r) ->> 'schema_version')::bigint, 0) < $1 AND alive_until > clock_timestamp()`
 	var names string
@@ -203,7 +204,7 @@ FROM replicas r WHERE coalesce((to_jsonb(r) ->> 'schema_version')::bigint, 0) < 
 	return list, nil
 }
 
-// notOwner returns an error: the role may not change the tables.
+// If err says that the role may not change the tables, notOwner returns an error that tells the operator what to do.
 func (c *config) notOwner(err error) error {
 	if code(err) != codePrivilege {
 		return c.sentence(err)

@@ -22,8 +22,8 @@ var (
 	spinStates = regexp.MustCompile(`(\d+) states, stored`)
 )
 
-// spin runs the program Spin, which searches all states of the model. The function returns Spin's report. The search
-// ends at the first error.
+// spin runs the model checker Spin, which searches all states of the model until the first error. spin returns Spin's
+// report.
 func spin(t *testing.T, defines ...string) string {
 	t.Helper()
 	program := testkit.RequireProgram(t, "spin", "the model of claims", testkit.InstallSpin)
@@ -58,8 +58,8 @@ func spin(t *testing.T, defines ...string) string {
 	return report
 }
 
-// The protocol of claims, leases and fences is correct in every order of its steps. The test also breaks the protocol
-// on purpose, and the model checker must find each fault.
+// TestModel checks that the protocol of claims, leases and fences is correct in every order of its steps. The test also
+// breaks the model of the protocol in several ways, and Spin must find each fault.
 func TestModel(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -93,7 +93,7 @@ func TestModel(t *testing.T) {
 	}
 }
 
-// The model has the same steps as the code.
+// TestModelSteps checks that the model has the same steps as the code.
 func TestModelSteps(t *testing.T) {
 	t.Parallel()
 	elsewhere := map[string]string{ // methods that are not steps of the protocol

@@ -15,25 +15,26 @@ import (
 	"countersign/store"
 )
 
-// With NOTIFY, replicas tell each other about their commits. A notice is sent after its transaction. A transaction with
-// NOTIFY would hold a lock until its commit is on disk. All other transactions with NOTIFY on this server would wait
-// for this lock. So a notice may be lost, and its receivers must also read the database.
+// A replica informs the other replicas about its commits: it sends notices with NOTIFY. A replica sends a notice after
+// the transaction has committed. Within the transaction, NOTIFY would hold a lock of the server until the commit is on
+// disk. All other transactions with NOTIFY on this server would wait for this lock. Because a notice can be lost after
+// the commit, receivers must also read the database regularly.
 
-// notices holds the notices to and from the other replicas.
+// notices holds the notices that this replica sends to the other replicas and receives from them.
 type notices struct {
 	mu       sync.Mutex
 	unsent   store.Notice
-	free     bool              // there are claims without an owner
-	hears    time.Time         // since when the notices of the others are received; zero: they are not
+	free     bool              // the next notice must say that there are claims without an owner
+	hears    time.Time         // when the replica began to receive notices without interruption; zero: it does not receive notices
 	more     chan struct{}     // signals that there is something to send
-	received chan store.Notice // of the others
+	received chan store.Notice // notices of the other replicas
 }
 
 func newNotices() *notices {
 	return &notices{more: make(chan struct{}, 1), received: make(chan store.Notice, 64)}
 }
 
-// sent is a notice as it is sent.
+// sent is the payload of a notice.
 type sent struct {
 	From   string       `json:"from"`           // the replica's id
 	Free   bool         `json:"free,omitempty"` // it has released claims
@@ -42,9 +43,9 @@ type sent struct {
 
 const (
 	mostNotice   = 7900 // bytes of a payload; PostgreSQL refuses 8000
-	mostUnsent   = 1000 // news that wait to be sent; what is beyond is lost
+	mostUnsent   = 1000 // number of news that may wait to be sent; further news are dropped
 	notifyWithin = 2 * time.Second
-	listenAgain  = time.Second // after the connection was lost
+	listenAgain  = time.Second // delay before the next attempt after the connection was lost
 )
 
 // Tell sends a notice to the other replicas.
@@ -76,8 +77,8 @@ func (n *notices) signal() {
 // Notices returns the notices of the other replicas.
 func (r *Replica) Notices() <-chan store.Notice { return r.notices.received }
 
-// Hears returns the time since which this replica has received the other replicas' notices. If this replica does not
-// receive notices now, the time is zero.
+// Hears returns the time at which this replica began to receive the other replicas' notices without interruption. If
+// this replica does not receive notices now, the time is zero.
 func (r *Replica) Hears() time.Time {
 	r.notices.mu.Lock()
 	defer r.notices.mu.Unlock()
@@ -90,14 +91,14 @@ func (n *notices) setHears(since time.Time) {
 	n.hears = since
 }
 
-// channel returns the name of the channel for the notices of a schema. All schemas of a database share the names of
-// channels.
+// channel returns the name of the channel for the notices of a schema. The name depends on the schema, because all
+// schemas of a database share one set of channel names.
 func (c *config) channel() string {
 	return fmt.Sprintf("countersign_%x", sha256.Sum256([]byte(c.schema)))[:40]
 }
 
-// notify sends the notices that Tell has collected, until ctx ends. Notices that come during a sending are sent
-// together, as the next notice.
+// notify sends the notices that Tell has collected, until ctx ends. While notify sends a notice, Tell merges further
+// notices into the next notice.
 func (r *Replica) notify(ctx context.Context) {
 	for {
 		select {
@@ -201,14 +202,15 @@ func (r *Replica) listenOnce(ctx context.Context) error {
 	}
 }
 
-// After silence without data, a connection is tested. answerWithin is the longest duration of this test.
+// If a connection receives no data for the duration silence, the connection is tested. The test fails if the server
+// does not answer within answerWithin.
 const (
 	silence      = 3 * time.Second
 	answerWithin = 2 * time.Second
 )
 
-// heard waits for a notification. While no notification comes, heard tests the connection from time to time. If the
-// server's machine is gone, only this test shows it.
+// heard waits for a notification. While no notification arrives, heard tests the connection regularly. If the server's
+// machine has failed, only this test detects the failure.
 func heard(ctx context.Context, conn *pgx.Conn) (*pgconn.Notification, error) {
 	for {
 		limited, cancel := context.WithTimeout(ctx, silence)

@@ -25,16 +25,16 @@ import (
 
 // Options says how a database is opened.
 type Options struct {
-	Create  bool // make the tables in an empty database
-	Migrate bool // bring older tables up to date
-	Fill    bool // also open a database that was filled in part, so that Fill can continue
+	Create  bool // make the tables if the database is empty
+	Migrate bool // migrate older tables
+	Fill    bool // also open an incomplete copy, so that Fill can continue
 }
 
-// Limits of the server. A transaction of the bot takes milliseconds.
+// The server enforces these time limits in each session. A transaction of the bot takes milliseconds.
 const (
 	statementTimeout = 30 * time.Second
 	lockTimeout      = 10 * time.Second
-	idleTimeout      = 60 * time.Second // of a transaction that does nothing, because its client hangs
+	idleTimeout      = 60 * time.Second // of a transaction that is idle, because its client hangs
 	acquireTimeout   = 10 * time.Second
 	connectTimeout   = 5 * time.Second
 	oldest           = 14 // major version
@@ -48,11 +48,11 @@ type config struct {
 	schema     string
 	server     answering
 	migrations fs.FS // of the program
-	oldest     int   // major version of the server that can be used
+	oldest     int   // the oldest major version of the server that can be used
 }
 
-// answering remembers which of the URL's addresses answered last. New connections try this address first. Otherwise
-// each new connection after a failover would wait for a dead machine.
+// answering stores which of the URL's addresses answered last. New connections try this address first. So after a
+// failover, new connections do not wait for the failed machine.
 type answering struct {
 	mu    sync.Mutex
 	hosts map[string]string // by IP
@@ -90,11 +90,11 @@ func (a *answering) order(c *pgx.ConnConfig) {
 	c.Host, c.Port, c.TLSConfig, c.Fallbacks = all[0].Host, all[0].Port, all[0].TLSConfig, all[1:]
 }
 
-// note remembers the address of a new connection.
+// note stores the address of a new connection.
 func (a *answering) note(conn *pgx.Conn) {
 	ip, port, err := net.SplitHostPort(conn.PgConn().Conn().RemoteAddr().String())
 	if err != nil {
-		return // a socket of this machine
+		return // the connection uses a Unix socket
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -140,7 +140,7 @@ func parse(url string) (*config, error) {
 	}
 	pool.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		c.server.note(conn)
-		ctx, cancel := context.WithTimeout(ctx, pool.ConnConfig.ConnectTimeout) // the pool sets no limit
+		ctx, cancel := context.WithTimeout(ctx, pool.ConnConfig.ConnectTimeout) // the pool itself has no time limit for connecting
 		defer cancel()
 		return register(ctx, conn)
 	}
@@ -162,15 +162,15 @@ func (c *config) settings() map[string]string {
 	}
 }
 
-// setting gives the session of a new connection its settings. The settings are not sent as parameters of the
-// connection, because PgBouncer refuses or ignores most of these parameters.
+// setting returns a function that sets the settings in the session of a new connection. The settings can't be
+// parameters of the connection, because PgBouncer refuses or ignores most parameters.
 func setting(settings map[string]string, within time.Duration) pgconn.AfterConnectFunc {
 	var all strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		fmt.Fprintf(&all, "SET %s = '%s';", name, settings[name])
 	}
 	return func(ctx context.Context, conn *pgconn.PgConn) error {
-		ctx, cancel := context.WithTimeout(ctx, within) // the time limit for connecting does not include this
+		ctx, cancel := context.WithTimeout(ctx, within) // the time limit for connecting does not cover this statement
 		defer cancel()
 		_, err := conn.Exec(ctx, all.String()).ReadAll()
 		return err
@@ -184,10 +184,10 @@ func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseco
 // ErrURL says that the address can't be used.
 var ErrURL = errors.New("store: the database's address can't be used")
 
-// ErrOlder says that the tables have an older version, and that the options do not allow a change of the tables.
+// ErrOlder says that the tables have an older version, and that the options do not allow migrations.
 var ErrOlder = errors.New("store: the database's tables are of an older version")
 
-// ErrEmpty says that there are no tables, and that the options do not allow their creation.
+// ErrEmpty says that there are no tables, and that the options do not allow the creation of tables.
 var ErrEmpty = errors.New("store: the database has no tables of Countersign")
 
 // ID returns an identifier of a database. The identifier is the same for every user.
@@ -234,7 +234,7 @@ func (c *config) open(ctx context.Context, opts Options) (*Store, error) {
 		return nil, c.sentence(err)
 	}
 	s := &Store{config: c, pool: pool, rights: rights, closing: make(chan struct{}), updates: map[*time.Time]bool{}, broken: make(chan struct{})}
-	conn, err := s.acquire(ctx) // opening the first connection shows what the user may do
+	conn, err := s.acquire(ctx) // opens the first connection, so that missing rights of the user are found now
 	if err != nil {
 		pool.Close()
 		return nil, err
@@ -250,7 +250,7 @@ func (c *config) open(ctx context.Context, opts Options) (*Store, error) {
 	return s, nil
 }
 
-// connect makes a connection outside of the pool. The function tries each address for at most connect_timeout.
+// connect makes a connection outside of the pool. connect tries each address for at most connect_timeout.
 func (c *config) connect(ctx context.Context) (*pgx.Conn, error) {
 	to := c.pool.ConnConfig.Copy()
 	c.server.order(to)
@@ -262,8 +262,8 @@ func (c *config) connect(ctx context.Context) (*pgx.Conn, error) {
 	return conn, nil
 }
 
-// prepare checks the server and the tables. It creates or changes the tables as the options say. The function returns
-// the rights of the role.
+// prepare checks the server and the tables. prepare creates or migrates the tables if the options allow this. prepare
+// returns the rights of the role.
 func (c *config) prepare(ctx context.Context, opts Options) (Rights, error) {
 	found, err := c.look(ctx)
 	if err != nil {
@@ -297,10 +297,11 @@ func (c *config) prepare(ctx context.Context, opts Options) (Rights, error) {
 	return found.rights, err
 }
 
-// migrationPoll is how often a process looks whether another process has made the tables.
+// migrationPoll is the time between two checks whether another process has made the tables.
 const migrationPoll = 100 * time.Millisecond
 
-// usable returns an error if the tables can't be used and the options do not allow a change of the tables.
+// usable returns an error if the tables can't be used, and the options do not allow prepare to create or migrate the
+// tables.
 func (c *config) usable(found looked, target int64, opts Options) error {
 	switch {
 	case found.foreign:
@@ -319,28 +320,28 @@ func (c *config) usable(found looked, target int64, opts Options) error {
 
 func (c *config) name() string { return name(c.pool.ConnConfig) }
 
-// newer returns the error for tables that are too new for this program.
+// newer returns an error that says that the tables are too new for this program.
 func (c *config) newer(found looked, target int64) error {
 	return fmt.Errorf("%w: the tables in %s have version %d, and this program knows versions up to %d. Start the newer program again", store.ErrNewer, c.name(), found.version, target)
 }
 
-// looked holds the findings of look on the server.
+// looked is the result of look.
 type looked struct {
 	version int64 // of the tables; 0: there are none
-	oldest  int64 // the oldest program that works on them; 0: they don't say
-	foreign bool  // there are other tables in the schema
+	oldest  int64 // the oldest program version that can use the tables; 0: unknown
+	foreign bool  // the schema has tables that are not Countersign's
 	rights  Rights
 
-	migrating bool // a process was changing the tables, so the version may be between two
+	migrating bool // another process is migrating the tables, so the version may change
 }
 
-// worksWith reports whether a program for a version of the tables can use the found tables, before or after their
-// update.
+// worksWith reports whether a program can use the found tables, either unchanged or after a migration by the program.
+// The parameter program is the newest version of the tables that the program makes.
 func (l looked) worksWith(program int64) bool {
 	return l.version <= program || l.oldest > 0 && l.oldest <= program
 }
 
-// look reads the state of the server and of the tables, and changes nothing.
+// look reads the state of the server and of the tables. look changes nothing.
 func (c *config) look(ctx context.Context) (found looked, err error) {
 	conn, err := c.connect(ctx)
 	if err != nil {
@@ -388,18 +389,17 @@ SELECT current_setting('server_version_num')::int / 10000, current_setting('serv
 	}
 	target, err := c.newest()
 	if found.version > target {
-		found.rights.excess = nil // a newer program may need more
+		found.rights.excess = nil // a newer program may need these rights
 	}
 	return found, err
 }
 
-// poolTries is how often sameSession looks. One check is not enough, because another client of the pooler may use the
-// process in between.
+// poolTries is the number of checks that sameSession makes. One check is not enough, because between two statements
+// another client of the pooler may use the server process.
 const poolTries = 10
 
-// sameSession returns an error if a connection does not keep its server process. So the connection also does not keep
-// its session. This happens behind a PgBouncer whose pool_mode is not session, because there any idle process serves a
-// connection.
+// sameSession returns an error if a connection does not keep its server process, and therefore its session. With a
+// pool_mode other than session, PgBouncer lets any idle server process serve a connection.
 func (c *config) sameSession(ctx context.Context, conn *pgx.Conn) error {
 	if _, err := conn.PgConn().Exec(ctx, "SET countersign.session = 'kept'").ReadAll(); err != nil {
 		return c.sentence(err)
@@ -409,7 +409,7 @@ func (c *config) sameSession(ctx context.Context, conn *pgx.Conn) error {
 		return c.sentence(err)
 	}
 	if own.pid == strconv.FormatUint(uint64(conn.PgConn().PID()), 10) {
-		return nil // there is no pooler: PgBouncer announces a number that it has made up
+		return nil // there is no pooler: PgBouncer would announce an invented process id
 	}
 	other, err := c.connect(ctx)
 	if err != nil {
@@ -417,11 +417,11 @@ func (c *config) sameSession(ctx context.Context, conn *pgx.Conn) error {
 	}
 	defer other.Close(context.WithoutCancel(ctx)) //nolint:errcheck // nothing depends on it
 	for range poolTries {
-		// The transaction takes an idle process. If the transaction gets another process than this connection, another
-		// client may use this connection's process.
+		// The transaction of the second connection occupies an idle server process. sameSession then checks whether
+		// another client has used the first connection's process.
 		theirs, seen, err := own.fromOutside(ctx, other)
 		switch {
-		case code(err) == codeProtocol: // PgBouncer refuses BEGIN so with pool_mode = statement
+		case code(err) == codeProtocol: // PgBouncer refuses BEGIN with this code if pool_mode is statement
 			return c.pooled()
 		case err != nil:
 			return c.sentence(err)
@@ -446,8 +446,8 @@ func (c *config) sameSession(ctx context.Context, conn *pgx.Conn) error {
 // process is the server process of a connection.
 type process struct {
 	pid  string
-	used string // when its last statement began; empty: the server does not say that
-	kept bool   // the session has the setting that sameSession has made
+	used string // when its last statement began; empty: unknown
+	kept bool   // the session has the value that sameSession has set
 }
 
 // processOf returns the server process of a connection. processOf uses no prepared statements.
@@ -459,8 +459,8 @@ func processOf(ctx context.Context, conn *pgx.Conn) (p process, err error) {
 	return p, err
 }
 
-// fromOutside begins a transaction over another connection. fromOutside returns two facts: the server process of the
-// other connection, and the time at which the last statement of p began.
+// fromOutside begins a transaction over another connection. pid is the id of the server process of the other
+// connection. used is the time at which the last statement of p began.
 func (p process) fromOutside(ctx context.Context, other *pgx.Conn) (pid, used string, err error) {
 	row, err := onlyRow(ctx, other, "BEGIN; SELECT pg_backend_pid(), (SELECT query_start FROM pg_stat_activity WHERE pid = "+p.pid+")")
 	if err != nil {
@@ -469,7 +469,7 @@ func (p process) fromOutside(ctx context.Context, other *pgx.Conn) (pid, used st
 	return string(row[0]), string(row[1]), nil
 }
 
-// onlyRow runs statements without preparing them. It returns the row of the last statement.
+// onlyRow runs statements without preparing them. onlyRow returns the row of the last statement.
 func onlyRow(ctx context.Context, conn *pgx.Conn, sql string) ([][]byte, error) {
 	results, err := conn.PgConn().Exec(ctx, sql).ReadAll()
 	if err != nil {
@@ -481,7 +481,7 @@ func onlyRow(ctx context.Context, conn *pgx.Conn, sql string) ([][]byte, error) 
 	return nil, errors.New("pg_stat_activity lacks the connection")
 }
 
-// pooled explains that the pooler's mode can't be used.
+// pooled returns an error that explains that the pooler's mode can't be used.
 func (c *config) pooled() error {
 	return fmt.Errorf("%w: %s is behind a connection pooler that gives one connection different sessions of the server, as PgBouncer does with pool_mode = transaction or statement. "+
 		"Set pool_mode = session there for this database, or name the address of the server itself (docs/postgres.md, \"PgBouncer\")", ErrServer, c.name())
@@ -503,7 +503,7 @@ func (c *config) sentence(err error) error {
 		return fmt.Errorf("%w: the user %s lacks a right in %s: see docs/postgres.md, \"Roles and grants\" (%w)", ErrAccess, c.pool.ConnConfig.User, at, err)
 	case "53300":
 		return fmt.Errorf("%w: %s has no connection left: raise max_connections there, or lower pool_max_conns in the address (%w)", store.ErrUnavailable, at, err)
-	case codeNoStatement: // it was prepared in another session
+	case codeNoStatement: // the statement was prepared in another session
 		return c.pooled()
 	case codeDiskFull:
 		return fullError{fmt.Errorf("%w. It is the disk of the server of %s: free some space there (%w)", store.ErrFull, at, err)}
@@ -532,5 +532,5 @@ func (p plain) Error() string { return strings.Join(strings.Fields(p.error.Error
 
 func (p plain) Unwrap() error { return p.error }
 
-// ErrAccess says that the server does not let the user connect, or that the user lacks a right.
+// ErrAccess says that the server does not allow the user to connect, or that the user lacks a right.
 var ErrAccess = errors.New("store: the database refuses access")

@@ -25,8 +25,7 @@ import (
 	"countersign/store/record"
 )
 
-// tryOpen tries to open a database that can't be opened. The error must have all given words, and must not contain the
-// password.
+// tryOpen requires that Open fails. The error must contain all given words, and must not contain the password.
 func tryOpen(t *testing.T, address string, want error, words ...string) {
 	t.Helper()
 	s, err := postgres.Open(t.Context(), address, postgres.Options{})
@@ -72,7 +71,7 @@ func TestOpenErrors(t *testing.T) {
 	tryOpen(t, with(func(u *url.URL) { u.RawQuery = "sslmode=disable&search_path=elsewhere" }), postgres.ErrEmpty, "elsewhere")
 }
 
-// A server that is too old is refused. The error names the version of the server and the required version.
+// Open refuses a server that is too old. The error names the version of the server and the required version.
 func TestOldServer(t *testing.T) {
 	t.Parallel()
 	s, err := postgres.OpenNeeding(t.Context(), at(database(t, template)), 99)
@@ -84,7 +83,7 @@ func TestOldServer(t *testing.T) {
 	}
 }
 
-// If the user has too few rights, opening the store fails with an error that names this cause.
+// If the user has too few rights, Open fails, and the error names this cause.
 func TestOpenWithoutRights(t *testing.T) {
 	t.Parallel()
 	name := database(t, template)
@@ -135,7 +134,7 @@ func TestVersions(t *testing.T) {
 			t.Fatalf("it would apply %v; error %v", would, err)
 		}
 		tryOpen(t, at(name), postgres.ErrEmpty)
-		// If processes start at the same time, they wait for the migrations of the others.
+		// Several processes start at the same time. One process migrates the tables, and the other processes wait.
 		results := make(chan error)
 		for range 3 {
 			go func() {
@@ -166,7 +165,7 @@ func TestVersions(t *testing.T) {
 	})
 }
 
-// At its end, each migration says which program can use the tables after it.
+// The last statement of each migration says which program can use the migrated tables.
 func TestStepsSayTheOldestProgram(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("migrations/*.sql")
@@ -181,7 +180,7 @@ func TestStepsSayTheOldestProgram(t *testing.T) {
 		if err := errors.Join(err, err2); err != nil {
 			t.Fatal(err)
 		}
-		if version <= 6 { // those before there was needs_program
+		if version <= 6 { // these migrations are older than needs_program
 			continue
 		}
 		said := says.FindSubmatch(text)
@@ -220,7 +219,7 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// TestSize checks that the bot's role may read the size of the database.
+// TestSize checks that the bot's role can read the size of the database.
 func TestSize(t *testing.T) {
 	t.Parallel()
 	name := database(t, template)
@@ -229,7 +228,7 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// A commit is durable when the server has answered it, even if the server's default is to answer earlier.
+// A commit is durable when Update returns, even if the server's default is to answer a COMMIT earlier.
 func TestCommitsAreDurable(t *testing.T) {
 	t.Parallel()
 	name := database(t, template)
@@ -243,7 +242,8 @@ func TestCommitsAreDurable(t *testing.T) {
 	}
 }
 
-// The check compares columns with records, and the history with itself.
+// The check compares columns with records. The check also compares the records, the payloads and the journal of the
+// audit.
 func TestCheckFindsFaults(t *testing.T) {
 	t.Parallel()
 	name := empty(t)
@@ -288,8 +288,8 @@ func TestCheckFindsFaults(t *testing.T) {
 	}
 }
 
-// A record that another program has changed is never read as valid. All other records stay readable. The changed record
-// can be written again after it was set aside.
+// If another program has changed a record, a read of the record fails. All other records are readable. After the
+// changed record is set aside, a new record can be written under its id.
 func TestDamagedRecords(t *testing.T) {
 	t.Parallel()
 	name := empty(t)
@@ -339,7 +339,7 @@ func TestDamagedRecords(t *testing.T) {
 			t.Errorf("%s: got error %v, want that %s %s is damaged", what, err, bucket, id)
 		}
 	}
-	// All these reads are in one transaction, because damage does not end a transaction.
+	// All these reads are in one transaction: damage does not end a transaction.
 	err = s.Update(t.Context(), func(tx store.Tx) error {
 		_, err := tx.Request("a")
 		torn("a changed record", err, "requests", "a")
@@ -380,12 +380,12 @@ func TestDamagedRecords(t *testing.T) {
 			t.Errorf("the damaged chain: %v, head %v, %v", list, head, err)
 		}
 		a := approvers.AuditRecord{Chain: "q", Kind: approvers.AuditDamaged}.Link(head)
-		return tx.AppendAudit(a, nil) // it goes on
+		return tx.AppendAudit(a, nil) // the chain of a damaged record can be continued
 	})
 	if err != nil {
 		t.Error(err)
 	}
-	// After the damaged record was set aside, the record can be written again.
+	// After the damaged record is set aside, a new record can be written under its id.
 	err = s.Update(t.Context(), func(tx store.Tx) error {
 		of, done, err := tx.(store.SetAside).SetAside("requests", "a")
 		if !done || err != nil || len(of) != 1 || of[0] != "c" {
@@ -418,13 +418,13 @@ func TestDamagedRecords(t *testing.T) {
 			t.Errorf("the check does not name %v: %v", x, err)
 		}
 	}
-	other := open(t, asBot(name)) // finds all of it by itself
+	other := open(t, asBot(name)) // finds all the damage with its own inspection
 	if err := other.Inspect(t.Context()); err != nil || len(other.Damage()) != 9 {
 		t.Errorf("an inspection finds %v, %v", other.Damage(), err)
 	}
 }
 
-// history is a store with a sealed chain q and the chain of the installation.
+// history appends a record to a chain q and to the chain of the installation, and puts a head that covers them.
 func history(t *testing.T, s *postgres.Store) {
 	t.Helper()
 	payload := approvers.AuditPayload{Chain: "q", Seq: 1}
@@ -438,8 +438,8 @@ func history(t *testing.T, s *postgres.Store) {
 	}
 }
 
-// The server refuses every change of the history and of the tables by the bot's role. A few functions allow exceptions,
-// and refuse all other changes.
+// The server refuses every statement with which the bot's role changes the audit history or the tables. A few SQL
+// functions allow certain changes, and refuse all other changes.
 func TestRoleCannotChangeHistory(t *testing.T) {
 	t.Parallel()
 	name := empty(t)
@@ -483,7 +483,7 @@ func TestRoleCannotChangeHistory(t *testing.T) {
 			t.Errorf("%s: got error %v, want one that says %q", statement, err, want)
 		}
 	}
-	// Tables that belong to the role itself are not used in place of the tables of the history.
+	// Temporary tables that the role creates do not replace the real audit tables in the functions.
 	if _, err := conn.Exec(t.Context(), "SET search_path = countersign; CREATE TEMPORARY TABLE audit_records (LIKE countersign.audit_records); SELECT prune_chain('q')"); err != nil {
 		t.Error(err)
 	}
@@ -502,7 +502,7 @@ func TestRoleCannotChangeHistory(t *testing.T) {
 	}
 }
 
-// When the database has rows, the store notices that the database was copied, for example by a dump.
+// The store detects that a database with rows was copied, for example by a dump.
 func TestRelocated(t *testing.T) {
 	t.Parallel()
 	name := database(t, template)
@@ -524,8 +524,8 @@ func TestRelocated(t *testing.T) {
 	}
 }
 
-// If a role has too few rights, the error has the statements that grant the missing rights. If a role has more rights
-// than needed, the text says how to revoke these rights.
+// If a role has too few rights, the error contains the statements that grant the missing rights. If a role has
+// unnecessary rights, the text says how to revoke these rights.
 func TestRights(t *testing.T) {
 	t.Parallel()
 	name := database(t, template)
@@ -582,8 +582,8 @@ func TestRights(t *testing.T) {
 			t.Errorf("after %s: %s, %v", want, r.Excess(), r.Missing())
 		}
 	}
-	// The right INSERT for all columns includes the allowed columns. So the revocation of this right leaves too few
-	// rights.
+	// A revocation of INSERT on all columns also revokes INSERT on the allowed columns. So the remedy must grant INSERT
+	// on the allowed columns.
 	if err := execIn(name, "GRANT INSERT ON countersign.audit_journal TO "+role); err != nil {
 		t.Fatal(err)
 	}
@@ -605,7 +605,7 @@ func TestRights(t *testing.T) {
 	if r := rights(); !strings.Contains(r.Excess(), "owns the tables") {
 		t.Errorf("the owner: %s", r.Excess())
 	}
-	// Only the owner of the tables can change them.
+	// Only the owner of the tables can migrate the tables.
 	if err := execIn(name, "DELETE FROM countersign.migrations WHERE version_id = (SELECT max(version_id) FROM countersign.migrations)"); err != nil {
 		t.Fatal(err)
 	}
@@ -614,8 +614,8 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// Earlier versions documented other rights for the role. A role with these rights still works after the upgrade, but
-// can no longer change the history.
+// Earlier versions documented other rights for the role. A role with these rights works after the migration, and can't
+// change the audit history.
 func TestUpgradeOfRole(t *testing.T) {
 	t.Parallel()
 	name := database(t, "template0")
@@ -678,7 +678,7 @@ GRANT UPDATE (leaf) ON audit_journal TO ROLE;`, "ROLE", role))
 	}
 }
 
-// The statements in docs/postgres.md work exactly as they are written there.
+// The statements in docs/postgres.md work without changes.
 func TestDocumentedStatements(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/postgres.md")
@@ -731,8 +731,8 @@ func TestViews(t *testing.T) {
 	}
 }
 
-// The hold on the database survives the loss of its connection. If another process then takes the lock and keeps it,
-// the store stops.
+// When the connection of the lock is lost, the store takes the lock over a new connection. If another process takes the
+// lock first and keeps the lock, the store stops.
 func TestHoldLost(t *testing.T) {
 	t.Parallel()
 	name := empty(t)
@@ -741,7 +741,7 @@ func TestHoldLost(t *testing.T) {
 	if err := first.Hold(t.Context(), false); err != nil {
 		t.Fatal(err)
 	}
-	holder := func() (pid int) { // the server's process that has the lock; 0: none has
+	holder := func() (pid int) { // the server process that has the lock; 0: no process has it
 		conn, err := pgx.Connect(t.Context(), at(name))
 		if err != nil {
 			t.Fatal(err)
@@ -755,7 +755,7 @@ func TestHoldLost(t *testing.T) {
 	}
 	before := holder()
 	p.CutAll()
-	for end := time.Now().Add(time.Minute); holder() == 0 || holder() == before; { // until another connection has it
+	for end := time.Now().Add(time.Minute); holder() == 0 || holder() == before; { // until another connection has the lock
 		if time.Now().After(end) {
 			t.Fatal("the lock was not taken again")
 		}
@@ -763,7 +763,7 @@ func TestHoldLost(t *testing.T) {
 	if err := second.Hold(t.Context(), false); !errors.Is(err, store.ErrLocked) {
 		t.Errorf("got error %v, want ErrLocked", err)
 	}
-	p.Set(pgserver.Network{Refused: true}) // the first can't come back
+	p.Set(pgserver.Network{Refused: true}) // the first store can't connect
 	for end := time.Now().Add(time.Minute); second.Hold(t.Context(), false) != nil; {
 		if time.Now().After(end) {
 			t.Fatal("the lock of the lost connection stays")
@@ -772,7 +772,7 @@ func TestHoldLost(t *testing.T) {
 	if err := first.Failure(); err != nil {
 		t.Errorf("the first stopped before it knew of the second: %v", err)
 	}
-	p.Set(pgserver.Network{}) // the first comes back
+	p.Set(pgserver.Network{}) // the first store can connect
 	<-first.Broken()
 	if err := first.Failure(); !errors.Is(err, store.ErrLocked) {
 		t.Errorf("the first stopped with %v, want ErrLocked", err)

@@ -19,11 +19,11 @@ import (
 	"countersign/store/postgres"
 )
 
-// replicaEnv is an environment variable. If this variable is set, TestReplicaProcess runs as a replica on the database
-// with the variable's URL.
+// replicaEnv names an environment variable with the URL of a database. If the variable is set, TestReplicaProcess runs
+// as a replica on this database.
 const replicaEnv = "COUNTERSIGN_TEST_REPLICA"
 
-// TestReplicaProcess is a replica in a process of its own. TestTakeover kills this process.
+// TestReplicaProcess runs a replica in a separate process. TestTakeover kills this process.
 func TestReplicaProcess(t *testing.T) {
 	url := os.Getenv(replicaEnv)
 	if url == "" {
@@ -31,10 +31,10 @@ func TestReplicaProcess(t *testing.T) {
 	}
 	f := joinCallFixture(t, open(t, url)).joined("killed")
 	f.work()
-	select {} // until it is killed
+	select {} // TestTakeover kills the process
 }
 
-// joined makes the fixture's store a replica, with the same lease and heartbeats as in production.
+// joined makes the process of the fixture a replica. The lease and the heartbeats are the same as in production.
 func (f *callFixture) joined(name string) *callFixture {
 	f.Helper()
 	r, err := f.store.Join(f.Context(), postgres.ReplicaOptions{Name: name})
@@ -44,7 +44,7 @@ func (f *callFixture) joined(name string) *callFixture {
 	return f.on(f.store, r)
 }
 
-// has waits until the fixture's replica has shares.
+// has calls its parameter with the shares of the fixture's replica, and waits until the result is true.
 func (f *callFixture) has(is func(store.Shares) bool) {
 	f.Helper()
 	timeout := time.After(testkit.Patience)
@@ -61,10 +61,10 @@ func (f *callFixture) has(is func(store.Shares) bool) {
 	}
 }
 
-// TestTakeover kills one of two replicas with SIGKILL. At the same moment, a person approves a request. Its work
-// belongs to the killed replica. The other replica must run the call within at most ten seconds.
+// TestTakeover kills one of two replicas with SIGKILL. At the same moment, a person approves a request whose timers are
+// in the shares of the killed replica. The other replica must run the call within ten seconds.
 //
-// COUNTERSIGN_TAKEOVERS sets the number of kills. The default is 1.
+// COUNTERSIGN_TAKEOVERS sets the number of kills.
 func TestTakeover(t *testing.T) {
 	t.Parallel()
 	server, err := pgserver.Start(pgserver.Find(t), "fsync=off")
@@ -127,7 +127,7 @@ func takeover(t *testing.T, url string) (took time.Duration, err error) {
 		theirs = requests[i]
 		return true
 	})
-	time.Sleep(rand.N(2 * time.Second)) // so that the kill is at any time between two heartbeats
+	time.Sleep(rand.N(2 * time.Second)) // so that the kill comes at a random time between two heartbeats
 	began := time.Now()
 	if err := killed.Process.Kill(); err != nil {
 		return 0, err
@@ -162,11 +162,11 @@ func percentiles(took []time.Duration) (p50, p99 float64) {
 	return at(0.5), at(0.99)
 }
 
-// BenchmarkReplicas compares three replicas with one. The benchmark measures the time from a click at one replica until
-// another replica runs the call. In the first part ("calm"), each click comes when all work of the previous click is
-// done. The clicks go alternately to one replica and to three. In the second part, each click comes when the previous
-// call has run. In the third part, many people approve at the same moment. It measures how many calls run in a second,
-// and for what the connections wait.
+// BenchmarkReplicas compares a database with three replicas to a database with one replica. The benchmark measures the
+// time from a click at one replica until another replica runs the call. In the first part ("calm"), each click comes
+// after all work of the previous click is done. The clicks go alternately to the two databases. In the second part,
+// each click comes when the call of the previous click has run. In the third part, many people approve at the same
+// moment. The third part measures how many calls run in a second, and what the connections wait for.
 func BenchmarkReplicas(b *testing.B) {
 	const round, workers = 64, 64
 	server := diskServer(b)
@@ -260,17 +260,17 @@ type side struct {
 	ran      chan int // the number of the replica that ran a call
 
 	mu      sync.Mutex
-	moments map[string]*[clickSteps]time.Time // by request, and then by execution
+	moments map[string]*[clickSteps]time.Time // by the id of the request for the steps before begun, and by the id of the execution for the others
 
 	calm, alone clickTimes
-	crowded     []time.Duration // many at once: from the acknowledgement until a replica carries the click out
-	worked      time.Duration   // processor time of the clicks in alone, of all replicas and the server
-	spent       time.Duration   // of many clicks at once
+	crowded     []time.Duration // many clicks at once: time from the acknowledgement until a replica handles the click
+	worked      time.Duration   // processor time of all replicas and the server for the clicks in alone
+	spent       time.Duration   // duration of the parts with many clicks at once
 	done        int
 	sample      waits
 }
 
-// ask makes requests that wait.
+// ask makes n requests that wait for a decision.
 func (s *side) ask(n int) (requests []approvers.Request) {
 	f := s.replicas[0]
 	crowd(f, 4, n, func(int) error { return f.say(f.Context()) })
@@ -290,15 +290,15 @@ func (s *side) reached(step clickStep, id string) {
 	s.moments[id][step] = time.Now()
 }
 
-// between returns the time between two steps of a click on a request. If the second step came first, it returns 0.
+// between returns the time between two steps of a click on a request. If the second step came first, between returns 0.
 func (s *side) between(id string, from, to clickStep) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return max(0, s.moments[id][to].Sub(s.moments[id][from]))
 }
 
-// click approves a request at the first replica, and waits until the call runs. If this replica took part although
-// there are other replicas, it returns nil.
+// click approves a request at the first replica, and waits until the call runs. click returns the times from the click
+// to each step. If there are several replicas and the first replica ran the call, click returns nil.
 func (s *side) click(r approvers.Request) []time.Duration {
 	f := s.replicas[0]
 	f.Helper()
@@ -323,7 +323,7 @@ func (s *side) click(r approvers.Request) []time.Duration {
 	return after
 }
 
-// clickTimes are the times from clicks to each of their steps.
+// clickTimes holds, for each step, the times from the clicks to this step.
 type clickTimes [clickSteps][]time.Duration
 
 func (c *clickTimes) add(after []time.Duration) {
@@ -342,13 +342,14 @@ func (c *clickTimes) report(b *testing.B, name string) {
 	b.ReportMetric(p99, name+"p99-ms")
 }
 
-// waits counts what the connections do during a transaction.
+// waits counts what the server processes do during transactions: computing, or waiting for the client, a lock or the
+// disk.
 type waits struct {
 	seen map[string]int
 	all  int
 }
 
-// begin looks every few milliseconds, until stop is called.
+// begin reads the state of the server processes every 10 ms, until stop is called.
 func (w *waits) begin(t testing.TB, server *pgserver.Server) (stop func()) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), server.URL("postgres"))
@@ -391,7 +392,7 @@ FROM pg_stat_activity WHERE datname LIKE 'side%' AND state IN ('active', 'idle i
 	}
 }
 
-// shares returns the share of each kind, in percent.
+// shares returns the percentage of each kind of activity.
 func (w *waits) shares() map[string]float64 {
 	out := map[string]float64{}
 	for kind, n := range w.seen {

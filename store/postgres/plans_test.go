@@ -18,21 +18,22 @@ import (
 	"countersign/store/postgres"
 )
 
-// smallTables lists the tables that have few rows even in a large store. All other tables grow.
+// smallTables lists the tables that have few rows even in a large store. All other tables are growing tables.
 var smallTables = []string{"replicas", "claims", "connections", "policies", "origin", "migrations"}
 
 // mostRead is the maximum number of unneeded rows of growing tables that one statement may read.
 const mostRead = 100
 
-// largePart is a limit of rows that covers a large part of the 2,000 waiting requests. For such a limit, a good plan
-// may also read and sort all requests. PostgreSQL may choose either plan, depending on its statistics.
+// The database has 2,000 waiting requests, and some statements have a limit of largePart rows or more. For these
+// statements, reading and sorting all requests is also a good plan. PostgreSQL may choose either plan, depending on its
+// statistics.
 const largePart = 200
 
-// In TestPlans, two replicas make calls, from the message to the answer. The store has thousands of requests. Then one
-// replica is stopped, and the other replica takes over its work. At the end, every waiting request is checked against
-// another policy. The server explains every statement as it was executed, including statements within functions. No
-// statement may read a growing table without an index, or read many unneeded rows. PostgreSQL plans a statement for its
-// actual parameters, or for any parameters. The test tries both plans.
+// TestPlans checks the plans of all statements on a store with thousands of requests. Two replicas make calls, from the
+// message to the answer. The test then stops one replica, and the other replica takes over its work. At the end, every
+// waiting request is checked against a changed policy. The server explains every statement that it executes, including
+// statements within functions. No statement may read a growing table without an index, or read many unneeded rows.
+// PostgreSQL plans a statement for its actual parameters, or for arbitrary parameters. The test tries both plans.
 func TestPlans(t *testing.T) {
 	t.Parallel()
 	name := empty(t)
@@ -44,7 +45,7 @@ func TestPlans(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			var seen plans
 			f.TB = t
-			f.policy.Hash = mode // another policy, by which every waiting request is checked
+			f.policy.Hash = mode // changes the policy, so that every waiting request is checked against it
 			f.useDatabase(at(name)+"&plan_cache_mode="+mode+"&session_preload_libraries=auto_explain&auto_explain.log_min_duration=0&auto_explain.log_analyze=on"+
 				"&auto_explain.log_timing=off&auto_explain.log_nested_statements=on&auto_explain.log_format=json&auto_explain.log_level=notice", &seen)
 			seen.check(t)
@@ -52,7 +53,8 @@ func TestPlans(t *testing.T) {
 	}
 }
 
-// fillTables puts some requests into a database, and thousands of copies of every row.
+// fillTables puts some requests into a database, and makes copies of every row, so that the database has thousands of
+// rows.
 func fillTables(t testing.TB, database string) *callFixture {
 	t.Helper()
 	const copies = 1000
@@ -66,7 +68,7 @@ func fillTables(t testing.TB, database string) *callFixture {
 			t.Fatal(err)
 		}
 		r := <-asked
-		if i%2 == 0 { // the others wait
+		if i%2 == 0 { // the other requests wait
 			if err := f.click(t.Context(), r); err != nil {
 				t.Fatal(err)
 			}
@@ -105,7 +107,7 @@ ANALYZE`, strings.Join(smallTables, ","), copies)); err != nil {
 	return f
 }
 
-// useDatabase makes calls with two replicas, until one replica takes over the work of the other.
+// useDatabase makes calls with two replicas. Then one replica is stopped, and the other replica takes over its work.
 func (f *callFixture) useDatabase(url string, seen *plans) {
 	t := f.TB
 	t.Helper()
@@ -168,7 +170,7 @@ type plans struct {
 	all map[string]explained // by statement
 }
 
-// explained is one statement, with the plan that has read the most unneeded rows.
+// explained is one statement, with its worst plan: the plan that has read the most unneeded rows.
 type explained struct {
 	Statement string `json:"Query Text"`
 	Plan      planNode
@@ -264,8 +266,8 @@ func (p *plans) check(t *testing.T) {
 	t.Logf("statements=%d", len(p.all))
 }
 
-// TestErasingWithOldStatistics checks that erasing a conversation reads each row only a few times. The server's
-// statistics are from a time when the tables were empty.
+// TestErasingWithOldStatistics checks that erasing a conversation reads each row only a few times. The test makes the
+// server's statistics outdated: according to the statistics, the tables are empty.
 func TestErasingWithOldStatistics(t *testing.T) {
 	t.Parallel()
 	const rows = 400

@@ -53,7 +53,7 @@ func waitsFor(q *approvers.Request) string {
 	return strings.Join(append(q.Plan.Stages[q.Stage].Roles(), q.Joined...), ", ")
 }
 
-// putPeople compares the people of a request before and after a change. It writes the differences.
+// putPeople compares the people of a request before and after a change, and writes the differences.
 func putPeople(r *run, old, now *approvers.Request) {
 	people := now.People()
 	var before []approvers.PersonID
@@ -118,7 +118,7 @@ var settingTable = define(table[store.Setting]{
 	id: func(s *store.Setting) (string, *uint64) { return s.Key, &s.Version },
 })
 
-// policyID is the id of the only row in the table of the policy.
+// policyID is the id of the only row in the table policies.
 const policyID = "policy"
 
 var policyTable = define(table[store.Policy]{
@@ -322,7 +322,7 @@ func (t *tx) PutPolicy(p store.Policy, content []byte) error {
 	return nil
 }
 
-// ExpectPolicy prepares the check of the policy. The check is sent with the next read or the COMMIT.
+// ExpectPolicy prepares the check of the policy. The transaction sends the check with its next read or its COMMIT.
 func (t *tx) ExpectPolicy(load string) error {
 	t.run.expects = append(t.run.expects, text(load))
 	return nil

@@ -18,24 +18,27 @@ import (
 	"countersign/store"
 )
 
-// The next paragraphs explain claims and leases. Each replica has a row in the table replicas. Once a second, the
-// replica extends its lease in this row (a heartbeat). Each claim is a row in the table claims.
+// Claims and leases work as follows. Each replica has a row in the table replicas. Once a second, the replica extends
+// its lease in this row with a heartbeat. Each claim is a row in the table claims.
 //
-//   - When the lease of a replica has passed by the clock of the database, any other replica may remove the replica
-//     from the table and take its claims. The removal and the takeover happen in one transaction. So a replica that is
-//     in the table still has its claims, even if its heartbeat is very late.
-//   - A replica begins work only within its lease. The replica measures the lease by its own clock, starting before the
-//     heartbeat was sent. By this clock, the lease is a little shorter than in the database. When the lease ends, the
-//     contexts of the replica's work end. So the replica stops calling Slack, models and tools before another replica
-//     takes over, unless its process was suspended.
-//   - Every transaction under a claim checks in the database that the claim has not moved (check_claim). Such a
-//     transaction is serializable, and so is the transaction that takes claims. If a transaction checks the claim
-//     before the move and commits after it, the database orders the transaction before the move. If the new owner has
-//     already read rows that the transaction changes, one of the two transactions fails.
-//   - Each replica knows all live replicas, in the same order, so it knows its portion of the claims. A replica with
-//     more claims first releases claims without work. If that is not enough, the replica begins no more work under some
-//     other claims, and releases each of them when its work has ended. If the work takes long, the replica keeps the
-//     claim and begins work under it again. A replica never ends work in order to release a claim.
+//   - When the lease of a replica has ended by the clock of the database, any other replica may take over. The other
+//     replica removes the row from the table and takes the claims, in one transaction. So a replica whose row is in the
+//     table has its claims, even if its heartbeat is very late.
+//   - A replica begins work only within its lease. The replica measures the lease by its own clock, from a moment
+//     before the heartbeat was sent. By this clock, the lease is slightly shorter than in the database. When the lease
+//     ends, the replica cancels the contexts of its work. So the replica stops calling Slack, models and tools before
+//     another replica takes over. A process that was suspended is an exception.
+//   - Every transaction under a claim checks in the database that the replica has the claim (check_claim). Both these
+//     transactions and the transactions that take claims are serializable. A transaction may check the claim before
+//     another replica takes the claim, and commit after the takeover. The database then orders the transaction before
+//     the takeover. If a transaction of the new owner has already read rows that this transaction changes, one of these
+//     two transactions fails.
+//   - Each replica reads the list of all live replicas, in the same order. From this list, the replica computes the
+//     number of claims that it should have: its portion. A replica with too many claims first releases claims without
+//     running work. If the replica must release more claims, it begins no new work under some of its other claims. The
+//     replica releases each of these claims when the running work under the claim has ended. If the running work takes
+//     longer than Drain, the replica keeps the claim, and may begin new work under the claim. A replica never cancels
+//     work in order to release a claim.
 
 // ReplicaOptions configures a replica. All fields except Name may be zero.
 type ReplicaOptions struct {
@@ -44,13 +47,14 @@ type ReplicaOptions struct {
 	Jobs    []string // names of the claims besides those on the shares
 	Log     *slog.Logger
 
-	Lease  time.Duration // how long after its last heartbeat others may take over
+	Lease  time.Duration // how long after its last heartbeat the other replicas wait before they may take over
 	Beat   time.Duration // between heartbeats
-	Margin time.Duration // how much earlier the replica's own work ends
-	Drain  time.Duration // how long no work begins under a claim that is given up, if work under it goes on
+	Margin time.Duration // how much earlier the lease ends by the replica's own clock
+	Drain  time.Duration // how long the replica begins no work under a claim that it wants to release while work under the claim is running
 }
 
-// The defaults of ReplicaOptions. If a replica dies, other replicas continue its work within one lease and two beats.
+// The defaults of ReplicaOptions. If a replica dies, other replicas continue its work after at most one Lease and two
+// Beats.
 const (
 	lease       = 6 * time.Second
 	beat        = time.Second
@@ -58,34 +62,34 @@ const (
 	drain       = 3 * time.Second
 )
 
-// drainAgain is a time in multiples of Drain. If the work under a claim did not end in time, the replica tries again
-// after drainAgain to give up the claim.
+// If the work under a claim did not end within Drain, the replica keeps the claim. The replica tries to release the
+// claim a second time after drainAgain times Drain.
 const drainAgain = 10
 
-// leaving is how long a replica that leaves tries to release its claims. If it can't, others wait for the end of its
-// lease.
+// leaving is the time limit for the release of a replica's claims in Leave. If the replica can't release its claims,
+// other replicas must wait for the end of its lease.
 const leaving = 3 * time.Second
 
-// maxTake is how often a replica tries to take claims after one heartbeat. The replica tries again if other replicas
-// take claims at the same time.
+// maxTake is how often a replica tries to take claims after one heartbeat. A try fails if other replicas take claims at
+// the same time.
 const maxTake = 5
 
-// Replica is this process, as one of the processes that work on a database. Replica is safe for concurrent use.
+// Replica represents this process among the processes that work on a database. Replica is safe for concurrent use.
 type Replica struct {
 	store *Store
 	opts  ReplicaOptions
 	names []string // of all claims
-	knows int64    // the version of the tables that the program was written for
+	knows int64    // the newest version of the tables that the program makes
 
 	notices *notices
-	early   chan struct{} // makes the next heartbeat come now
+	early   chan struct{} // makes keep send the next heartbeat immediately
 
 	stop context.CancelFunc
 	work sync.WaitGroup // the replica's goroutines
 	once sync.Once
 
 	mu      sync.Mutex
-	id      string // a new one after the replica was taken for dead
+	id      string // changes when another replica has removed this replica from the table
 	until   time.Time
 	over    *time.Timer // fires at until
 	held    map[string]*holding
@@ -98,14 +102,14 @@ type Replica struct {
 
 var _ store.Replica = (*Replica)(nil)
 
-// holding is a claim of this replica.
+// holding is a claim that this replica has.
 type holding struct {
 	claim    store.Claim
-	since    time.Time                       // when the replica got it
-	work     map[int]context.CancelCauseFunc // ends each piece of work under it
+	since    time.Time                       // when the replica got the claim
+	work     map[int]context.CancelCauseFunc // cancels each piece of work under the claim
 	n        int
-	draining time.Time // when the replica began to give it up; zero: it keeps it
-	kept     time.Time // when the replica last kept it because its work did not end
+	draining time.Time // when the replica stopped beginning work, in order to release the claim; zero: the replica begins work
+	kept     time.Time // when the replica last gave up releasing the claim, because its work did not end
 }
 
 // end cancels the contexts of all work under a claim.
@@ -115,8 +119,8 @@ func (h *holding) end() {
 	}
 }
 
-// Join makes this process a replica, until Leave or Close. Join returns after the first heartbeat. The replica then has
-// the claims that were free.
+// Join makes this process a replica, until Leave or Close. Join returns after the first heartbeat, when the replica has
+// taken free claims up to its portion.
 func (s *Store) Join(ctx context.Context, o ReplicaOptions) (*Replica, error) {
 	o.Lease, o.Beat = cmp.Or(o.Lease, lease), cmp.Or(o.Beat, beat)
 	o.Margin, o.Drain = cmp.Or(o.Margin, leaseMargin), cmp.Or(o.Drain, drain)
@@ -174,21 +178,21 @@ func (r *Replica) startable() (shares store.Shares) {
 	return shares
 }
 
-// leased reports whether the lease is valid according to the replica's own clocks. The lease must be valid by both
-// clocks. The monotonic clock stops while the machine sleeps, and the wall clock may be set.
+// leased reports whether the lease is valid by both clocks of the replica's machine. The monotonic clock alone is not
+// enough, because it stops while the machine sleeps. The wall clock alone is not enough, because it may be set back.
 func (r *Replica) leased() bool {
 	now := time.Now()
 	return now.Before(r.until) && now.Round(0).Before(r.until.Round(0))
 }
 
-// Changed returns a channel that is closed when Shares changes.
+// Changed returns a channel that is closed when the result of Shares changes.
 func (r *Replica) Changed() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.changed
 }
 
-// Since returns the time at which the replica got a share that it now has.
+// Since returns the time at which the replica got a share. If the replica does not have the share, ok is false.
 func (r *Replica) Since(share int) (since time.Time, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -233,12 +237,13 @@ func (r *Replica) Enter(ctx context.Context, claim string) (inner context.Contex
 		delete(h.work, n)
 		cancel(nil)
 		if len(h.work) == 0 && !h.draining.IsZero() {
-			r.beatNow() // and release it
+			r.beatNow() // the heartbeat releases the claim
 		}
 	}, true
 }
 
-// fenced forgets claims. The function is called when a transaction has found that another replica has the claims.
+// fenced is called when a transaction has found that another replica has one of the claims. fenced ends this replica's
+// work under the claims.
 func (s *Store) fenced(claims []store.Claim) {
 	r := s.replica.Load()
 	if r == nil {
@@ -254,7 +259,7 @@ func (s *Store) fenced(claims []store.Claim) {
 	r.tell()
 }
 
-// lose ends the work under a claim, because the replica no longer has the claim. The caller holds mu.
+// lose removes a claim from the replica's claims, and cancels the work under the claim. The caller holds mu.
 func (r *Replica) lose(h *holding) {
 	delete(r.held, h.claim.Name)
 	h.end()
@@ -284,7 +289,7 @@ func (r *Replica) keep(ctx context.Context) {
 	}
 }
 
-// beatNow makes the next heartbeat come now.
+// beatNow makes the replica send its next heartbeat immediately.
 func (r *Replica) beatNow() {
 	select {
 	case r.early <- struct{}{}:
@@ -292,9 +297,10 @@ func (r *Replica) beatNow() {
 	}
 }
 
-// round sends a heartbeat. Then it takes or gives up claims until the replica has its portion.
+// round sends a heartbeat. After the heartbeat, the replica takes or releases claims, so that it has its portion of the
+// claims.
 func (r *Replica) round(ctx context.Context) error {
-	if _, err := r.connected(ctx); err != nil { // this may take longer, because each address is tried
+	if _, err := r.connected(ctx); err != nil { // before the timeout below starts, because connecting tries each address
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, max(r.opts.Lease/3, r.opts.Beat))
@@ -304,13 +310,13 @@ func (r *Replica) round(ctx context.Context) error {
 		r.disconnect()
 		return err
 	}
-	if !seen.tables.worksWith(r.knows) { // the tables were changed after this replica was taken for dead
+	if !seen.tables.worksWith(r.knows) { // the tables were migrated while the other replicas considered this replica dead
 		err := r.store.config.newer(seen.tables, r.knows)
 		r.forget()
 		r.store.stopped(err)
 		return err
 	}
-	if !seen.listed { // it was taken for dead
+	if !seen.listed { // another replica has removed this replica from the table
 		r.opts.Log.Warn("this replica was taken for dead: others have taken over its work. It joins again", "replica", r.opts.Name)
 		r.forget()
 		return r.enlist(ctx)
@@ -321,9 +327,9 @@ func (r *Replica) round(ctx context.Context) error {
 		return err
 	}
 	taken, err := r.take(ctx, seen)
-	for tries := 1; isContended(err); tries++ { // other replicas take claims, too
+	for tries := 1; isContended(err); tries++ { // other replicas take claims at the same time
 		if tries == maxTake {
-			return nil // the next heartbeat shows what is left
+			return nil // the replica tries to take claims after its next heartbeat
 		}
 		pause(10 * time.Millisecond)
 		taken, err = r.take(ctx, seen)
@@ -343,8 +349,8 @@ func (r *Replica) round(ctx context.Context) error {
 	return nil
 }
 
-// connected returns the connection for heartbeats. If there is no connection, connected makes one. Heartbeats do not
-// use a connection of the pool, because all connections of the pool may be in use.
+// connected returns the connection for heartbeats. If there is no connection, connected makes a connection. Heartbeats
+// do not use a connection of the pool, because all connections of the pool may be in use.
 func (r *Replica) connected(ctx context.Context) (*pgx.Conn, error) {
 	if r.conn == nil {
 		conn, err := r.store.config.connect(ctx)
@@ -386,7 +392,7 @@ func (r *Replica) enlist(ctx context.Context) error {
 	return nil
 }
 
-// forget drops all claims.
+// forget cancels all work and removes all claims from the replica's claims.
 func (r *Replica) forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -397,14 +403,14 @@ func (r *Replica) forget() {
 	r.tell()
 }
 
-// beheld is the state that a heartbeat reads.
+// beheld is the state of the tables replicas and claims that a heartbeat has read.
 type beheld struct {
 	sent   time.Time
 	listed bool          // the replica is in the table
 	own    []store.Claim // its claims
-	free   int           // claims without an owner, or whose owner is not in the table any more
+	free   int           // number of claims without an owner in the table
 	alive  []string      // the replicas within their leases, in the order of their ids
-	dead   int           // the others
+	dead   int           // number of replicas in the table whose leases have ended
 	tables looked
 }
 
@@ -445,8 +451,8 @@ func (r *Replica) beat(ctx context.Context) (seen beheld, err error) {
 	return seen, conn.SendBatch(ctx, b).Close()
 }
 
-// adopt extends the lease by the replica's own clock. The function sets the replica's claims to the claims that the
-// heartbeat read.
+// adopt extends the lease by the replica's own clock. adopt sets the replica's claims to the claims that the heartbeat
+// has read.
 func (r *Replica) adopt(seen beheld) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -476,8 +482,8 @@ func (r *Replica) adopt(seen beheld) {
 	r.tell()
 }
 
-// When the lease is over by the replica's own clock, expire ends all work. The replica keeps the claims, because
-// perhaps no other replica takes them before the next heartbeat.
+// When the lease has ended by the replica's own clock, expire cancels all work. The replica keeps its claims, because
+// the next heartbeat may come before another replica takes them.
 func (r *Replica) expire() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -490,7 +496,7 @@ func (r *Replica) expire() {
 	r.tell()
 }
 
-// portion returns how many claims the replica should have.
+// portion returns how many claims the replica should have if the claims are divided equally among the live replicas.
 func (r *Replica) portion(seen beheld) int {
 	n := max(len(seen.alive), 1)
 	most := len(r.names) / n
@@ -500,7 +506,8 @@ func (r *Replica) portion(seen beheld) int {
 	return most
 }
 
-// giveUp releases claims beyond the replica's portion. giveUp releases only claims without work.
+// If the replica has more claims than its portion, giveUp releases claims. giveUp releases only claims without running
+// work.
 func (r *Replica) giveUp(ctx context.Context, seen beheld) error {
 	release := r.excess(seen)
 	if len(release) == 0 {
@@ -513,8 +520,8 @@ func (r *Replica) giveUp(ctx context.Context, seen beheld) error {
 	return err
 }
 
-// excess forgets the claims that are to be released now, and returns their names. If there are not enough claims
-// without work, excess stops new work under some other claims for some time.
+// excess chooses the claims that must be released now, removes them from the replica's claims, and returns their names.
+// If there are not enough claims without running work, excess stops new work under some other claims for at most Drain.
 func (r *Replica) excess(seen beheld) (release []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -525,13 +532,13 @@ func (r *Replica) excess(seen beheld) (release []string) {
 	excess := len(all) - r.portion(seen)
 	for _, h := range all {
 		switch {
-		case excess <= 0: // it has its portion, or there are fewer replicas again
+		case excess <= 0: // the remaining claims are within the replica's portion
 			h.draining = time.Time{}
 			continue
 		case len(h.work) == 0:
 			release = append(release, h.claim.Name)
 			r.lose(h)
-		case slices.Contains(r.opts.Jobs, h.claim.Name): // its work does not end by itself
+		case slices.Contains(r.opts.Jobs, h.claim.Name): // the work of a job does not end by itself
 			continue
 		case !h.draining.IsZero() && time.Since(h.draining) > r.opts.Drain:
 			h.draining, h.kept = time.Time{}, time.Now()
@@ -546,8 +553,8 @@ func (r *Replica) excess(seen beheld) (release []string) {
 	return release
 }
 
-// take takes free claims, up to the replica's portion, and removes dead replicas from the table. The function reports
-// whether there was anything to do.
+// take takes free claims, up to the replica's portion, and removes dead replicas from the table. take reports whether
+// it has taken a claim or removed a replica.
 func (r *Replica) take(ctx context.Context, seen beheld) (bool, error) {
 	r.mu.Lock()
 	lacks := r.portion(seen) - len(r.held)
@@ -572,8 +579,8 @@ WHERE EXISTS (SELECT FROM replicas WHERE id = $1) AND name = ANY(ARRAY(
 	return err == nil, err
 }
 
-// Leave ends the replica. The replica begins no more work and ends its current work. It releases its claims, and other
-// replicas can take them.
+// Leave ends the replica. The replica begins no more work, cancels its running work, and releases its claims, so that
+// other replicas can take them.
 func (r *Replica) Leave() {
 	r.once.Do(func() {
 		r.stop()
@@ -589,9 +596,9 @@ func (r *Replica) Leave() {
 			err = conn.SendBatch(ctx, b).Close()
 		}
 		if err == nil {
-			_ = r.store.notify(ctx, sent{From: r.id, Free: true}) // if this fails, others notice within a second
+			_ = r.store.notify(ctx, sent{From: r.id, Free: true}) // if this fails, the other replicas find the free claims within a second
 		}
-		if err != nil { // the lease will pass
+		if err != nil { // the other replicas take the claims after the end of the lease
 			r.opts.Log.Warn("this replica could not release its work: others take over when its lease is over", "error", err)
 		}
 		r.disconnect()
@@ -601,7 +608,7 @@ func (r *Replica) Leave() {
 func (r *Replica) String() string { return fmt.Sprintf("replica %s", r.opts.Name) }
 
 // Visit returns a Replica for a process that uses the database beside the replicas, such as a command. This process has
-// no shares. This process only tells the replicas about its commits.
+// no shares. The process only sends notices about its commits to the replicas.
 func (s *Store) Visit() store.Replica { return visitor{s} }
 
 // visitor is a process without claims.
@@ -617,5 +624,5 @@ func (visitor) Enter(context.Context, string) (inner context.Context, leave func
 	return nil, nil, false
 }
 
-// Tell sends a notice before it returns, because the process may end soon.
+// Tell sends the notice before Tell returns, because the process may end soon.
 func (v visitor) Tell(n store.Notice) { _ = v.store.notify(context.Background(), sent{Notice: n}) }

@@ -29,7 +29,7 @@ import (
 	"countersign/store/storetest"
 )
 
-// join opens a store and joins a replica.
+// join opens a store, and makes this process a replica.
 func join(t *testing.T, url string, o postgres.ReplicaOptions) (*postgres.Store, *postgres.Replica) {
 	t.Helper()
 	s := open(t, url)
@@ -44,7 +44,7 @@ func joinOn(t testing.TB, s *postgres.Store, o postgres.ReplicaOptions) *postgre
 		switch {
 		case err == nil:
 			return r
-		case !errors.Is(err, store.ErrUnavailable) || time.Since(began) > testkit.Patience: // within a short lease, a busy server may not answer
+		case !errors.Is(err, store.ErrUnavailable) || time.Since(began) > testkit.Patience: // a busy server may need longer than a short lease to answer
 			t.Fatal(err)
 		}
 	}
@@ -60,8 +60,8 @@ func TestClaims(t *testing.T) {
 	})
 }
 
-// A share is handed over when the work on it has ended. If a replica stops, its shares are handed over when it has
-// stopped. The other replicas do not wait for a heartbeat.
+// When the work on a share has ended, the share moves to another replica immediately. When a replica stops, its shares
+// move immediately too. The other replicas do not wait for their next heartbeat.
 func TestHandedOverAtOnce(t *testing.T) {
 	t.Parallel()
 	name := empty(t)
@@ -106,7 +106,7 @@ func TestHandedOverAtOnce(t *testing.T) {
 	await(t, "all shares are handed over", func() bool { return b.Shares() == store.AllShares })
 }
 
-// The database and the program agree on the share of a timer.
+// The SQL code and the Go code compute the same share for a timer.
 func TestShares(t *testing.T) {
 	t.Parallel()
 	s := open(t, at(empty(t)))
@@ -160,7 +160,8 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// worker is a replica that handles timers. Each timer adds its Ref to the setting of its lane.
+// worker is a replica that handles timers. The handler of a timer appends the timer's Ref to the setting of the timer's
+// lane.
 type worker struct {
 	replica *postgres.Replica
 	store   *postgres.Store
@@ -200,7 +201,7 @@ func workOn(t *testing.T, s *postgres.Store, o postgres.ReplicaOptions, handle f
 	return w
 }
 
-// done records that a timer was handled.
+// done appends a timer's Ref to the setting of the timer's lane, and clears the timer.
 func done(ctx context.Context, s *postgres.Store, timer store.Timer) error {
 	return s.Update(ctx, func(tx store.Tx) error {
 		x, err := tx.Setting(timer.Lane)
@@ -224,9 +225,8 @@ func await(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// Three replicas handle timers of many lanes. One replica leaves. Another replica is suspended in the middle of its
-// work. A third replica then does this work. Every timer is handled once, and the timers of a lane are handled in
-// order.
+// Three replicas handle timers of many lanes. One replica leaves. A second replica is suspended during its work, and
+// the third replica takes over this work. Every timer is handled once, and the timers of a lane are handled in order.
 func TestReplicasShareWork(t *testing.T) {
 	t.Parallel()
 	const lanes, each = 40, 6
@@ -318,7 +318,7 @@ func TestReplicasShareWork(t *testing.T) {
 }
 
 // A notice reaches every other replica of the schema, but not its sender. A notice that is too long for PostgreSQL
-// arrives in parts. After the connection is lost, notices arrive again.
+// arrives in parts. After the loss of a connection, the replica reconnects and receives notices.
 func TestNotices(t *testing.T) {
 	t.Parallel()
 	url := at(empty(t))
@@ -348,7 +348,7 @@ func TestNotices(t *testing.T) {
 			receive(c)
 		}
 	}
-	// LISTEN may not have begun yet, so the first notice is repeated.
+	// The other replicas may begin LISTEN later, so the first notice is repeated.
 	hello := func(from *postgres.Replica) func() bool {
 		return func() bool { from.Tell(store.Notice{News: []string{"hello"}}); return true }
 	}
@@ -381,8 +381,8 @@ func TestNotices(t *testing.T) {
 	await("they hear again", hello(a), func() bool { return len(got[b].News) > 0 && len(got[c].News) > 0 })
 }
 
-// Suppose that another process sets a timer. A replica may get no notice of it, because LISTEN fails or notifications
-// are lost. The replica still begins the work within two seconds.
+// Another process sets a timer. The replica gets no notice of the timer, because LISTEN fails or the notification is
+// lost. The replica begins the work within two seconds, because every replica reads the due timers once a second.
 func TestLostNotices(t *testing.T) {
 	t.Parallel()
 	for name, lose := range map[string]func(*pgserver.Proxy){
@@ -407,7 +407,7 @@ func TestLostNotices(t *testing.T) {
 				return done(ctx, s, timer)
 			})
 			set, other := join(t, at(database), postgres.ReplicaOptions{Lease: time.Minute})
-			other.Leave() // the worker has all shares
+			other.Leave() // then the worker gets all shares
 			for changed := w.replica.Changed(); w.replica.Shares() != store.AllShares; changed = w.replica.Changed() {
 				<-changed
 			}
@@ -418,7 +418,8 @@ func TestLostNotices(t *testing.T) {
 				}
 				began := time.Now()
 				set.Visit().Tell(store.Notice{Timers: map[store.TimerKind]store.Shares{timer.Kind: store.AllShares}})
-				// Without polling, it would begin after a minute. A busy machine needs more than the two seconds.
+				// The test allows 20 seconds, because a busy machine needs more than two seconds. Without polling, the
+				// replica would begin after a minute.
 				if ref := <-begun; ref != timer.Ref || time.Since(began) > 20*time.Second {
 					t.Errorf("timer %s was begun after %s, want timer %s within two seconds", ref, time.Since(began), timer.Ref)
 				} else {
@@ -429,9 +430,9 @@ func TestLostNotices(t *testing.T) {
 	}
 }
 
-// The address has two hosts. The machine of the first host stops answering, but does not close its connections. The
-// replica continues its heartbeats, notices and reads over the second host. Each attempt to reach the first host takes
-// longer than the time for a heartbeat. Later connections don't wait for the first host again.
+// The address has two hosts. The first host stops answering, but does not close its connections. The replica continues
+// its heartbeats, notices and reads over the second host. An attempt to reach the first host takes longer than a
+// heartbeat may take. So later connections must try the second host first.
 func TestSilentAddress(t *testing.T) {
 	t.Parallel()
 	name := empty(t)
@@ -489,11 +490,11 @@ func TestSilentAddress(t *testing.T) {
 	if n := first.Accepted.Load() - before; n > 0 {
 		t.Errorf("three new connections tried the host that does not answer %d times", n)
 	}
-	first.Set(pgserver.Network{Refused: true}) // otherwise, closing the store waits for the connections to the first host
+	first.Set(pgserver.Network{Refused: true}) // without this refusal, Close would wait for the connections to the first host
 }
 
-// If the server never answers the first statement of a connection, the connection does not keep its place in the pool
-// forever.
+// The server never answers the first statement of a connection. The pool must close this connection after a while, and
+// use its place for another connection.
 func TestSilentFirstStatement(t *testing.T) {
 	t.Parallel()
 	name := empty(t)
@@ -519,9 +520,9 @@ func TestSilentFirstStatement(t *testing.T) {
 	}
 }
 
-// nextProgram returns the migrations of the next program, and the version of the tables today. The next program has the
-// migrations of today's program, and one more step. oldest returns the oldest program that can use the tables after
-// this step.
+// nextProgram returns the migrations of a "next program", and the version of the tables of the current program. The
+// next program has the migrations of the current program, and one more step. The function oldest returns the oldest
+// program version that can use the tables after this step.
 func nextProgram(t *testing.T, step string, oldest func(today int64) int64) (next fs.FS, today int64) {
 	t.Helper()
 	files := fstest.MapFS{}
@@ -543,7 +544,7 @@ func nextProgram(t *testing.T, step string, oldest func(today int64) int64) (nex
 	return files, today
 }
 
-// Until the end of the test, openAs opens a database as a program with other migrations does.
+// openAs opens a database like a program with other migrations. openAs closes the store at the end of the test.
 func openAs(t *testing.T, url string, program fs.FS) *postgres.Store {
 	t.Helper()
 	s, err := postgres.OpenAs(t.Context(), url, program, postgres.Options{})
@@ -558,8 +559,9 @@ func openAs(t *testing.T, url string, program fs.FS) *postgres.Store {
 	return s
 }
 
-// addsOnly is a step after which today's program still works. On the new table and the new function, the bot's role
-// ROLE gets fewer rights than on the others. On one table of today, ROLE gets one more right.
+// addsOnly is a step that only adds columns, tables and functions, so the current program can use the tables after the
+// step. The bot's role ROLE gets few rights on the new table and the new function. ROLE also gets one additional right
+// on an existing table.
 const addsOnly = `
 ALTER TABLE requests ADD COLUMN urgency text NOT NULL DEFAULT 'none';
 ALTER TABLE timers ADD COLUMN hint text;
@@ -572,8 +574,8 @@ GRANT INSERT (hint) ON audit_journal TO ROLE;`
 
 func same(today int64) int64 { return today }
 
-// Replicas of today's program and of the next program work side by side, during and after the change of the tables.
-// Each replica takes over work of the other, and no timer is handled twice.
+// Replicas of the current program and of a next program (see nextProgram) work at the same time, during and after the
+// migration. Each of the two replicas takes over work of the other replica, and no timer is handled twice.
 func TestVersionsSideBySide(t *testing.T) {
 	t.Parallel()
 	name := database(t, template)
@@ -613,7 +615,7 @@ func TestVersionsSideBySide(t *testing.T) {
 	}
 	a := work(t, asBot(name), o("a, today"), done)
 	add()
-	// A long reading transaction, such as a dump, does not stop the replicas.
+	// A long read transaction, such as a dump, does not stop the replicas.
 	dump, err := pgx.Connect(t.Context(), at(name))
 	if err != nil {
 		t.Fatal(err)
@@ -645,8 +647,8 @@ func TestVersionsSideBySide(t *testing.T) {
 	add()
 	await(t, "the next takes over from today's", hasAll(b))
 	a.stop()
-	// Today's program also starts on the newer tables. Today's program does not complain about unknown tables and
-	// functions.
+	// The current program also starts on the newer tables. The current program does not report unknown tables and
+	// functions as faults.
 	c := work(t, asBot(name), o("c, today"), done)
 	if r := c.store.Rights(); r.Missing() != nil || r.Excess() != "" {
 		t.Errorf("today's program on the newer tables: %v, %s", r.Missing(), r.Excess())
@@ -681,7 +683,7 @@ func TestVersionsSideBySide(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	// Only the next program knows all the tables and functions.
+	// Only the next program can check the store, because only this program has all migrations.
 	if err := openAs(t, at(name), next).Check(t.Context()); err != nil {
 		t.Errorf("the next program's check: %v", err)
 	}
@@ -698,13 +700,13 @@ func TestVersionsSideBySide(t *testing.T) {
 	}
 }
 
-// twoVersions passes the calls alternately to today's program and to the next program. Only the next program checks the
-// tables.
+// twoVersions passes calls alternately to a store of the current program and to a store of the next program. Only the
+// store of the next program checks the tables.
 type twoVersions struct{ pair }
 
 func (p *twoVersions) Check(ctx context.Context) error { return p.stores[1].Check(ctx) }
 
-// On the same tables, today's program and the next program both fulfil the contract.
+// The current program and a next program (see nextProgram) pass the conformance suite on the same tables.
 func TestConformanceTwoVersions(t *testing.T) {
 	storetest.RunConcurrent(t, func(t *testing.T) storetest.Opener {
 		name := database(t, template)
@@ -720,14 +722,15 @@ func TestConformanceTwoVersions(t *testing.T) {
 	})
 }
 
-// If today's program can't work after a step, the step fails while a replica of today's program works. If a replica of
-// today's program comes back after the step, it ends.
+// A step of a next program (see nextProgram) changes the tables so that the current program can't use them. While a
+// replica of the current program works, the step fails. The step succeeds while a replica of the current program is
+// suspended. When this replica continues, it stops.
 func TestBreakingStep(t *testing.T) {
 	t.Parallel()
 	name := database(t, template)
 	next, today := nextProgram(t, "ALTER TABLE absences RENAME COLUMN record TO stored;", func(today int64) int64 { return today + 1 })
 	s, r := join(t, asBot(name), postgres.ReplicaOptions{Name: "host/1", Version: "v1", Lease: time.Second})
-	late := open(t, asBot(name)) // joins later
+	late := open(t, asBot(name)) // this store joins later
 	refused := func(what string, err error) {
 		t.Helper()
 		if !errors.Is(err, postgres.ErrOldReplicas) || !strings.Contains(err.Error(), "host/1 v1. ") {
@@ -746,21 +749,22 @@ func TestBreakingStep(t *testing.T) {
 	}
 	_, err = postgres.OpenAs(t.Context(), at(name), next, postgres.Options{Migrate: true})
 	refused("serve with COUNTERSIGN_MIGRATE=auto", err)
-	// The step itself looks for replicas again, so it does not miss a replica that joins in the last moment.
+	// The step itself calls needs_program, which also checks the replicas. So a replica that joined after the first
+	// check is detected.
 	if err := execIn(name, fmt.Sprintf("SET search_path = countersign; SELECT needs_program(%d)", today)); err != nil {
 		t.Errorf("a step that only adds: %v", err)
 	}
 	if err := execIn(name, fmt.Sprintf("SET search_path = countersign; SELECT needs_program(%d)", today+1)); err == nil || !strings.Contains(err.Error(), "host/1 v1") {
 		t.Errorf("the step itself: got error %v, want that the replica is named", err)
 	}
-	open(t, asBot(name)) // nothing was changed
+	open(t, asBot(name)) // opens, because the step changed nothing
 
 	ctx, leave, ok := r.Enter(t.Context(), store.ShareClaim(0))
 	if !ok {
 		t.Fatal("the replica does not have the share")
 	}
 	defer leave()
-	r.Freeze() // it is taken for dead when its lease is over
+	r.Freeze() // the other replicas consider it dead after the end of its lease
 	await(t, "the step is applied", func() bool {
 		names, err := postgres.MigrateAs(t.Context(), at(name), next, false)
 		if err != nil {
@@ -793,8 +797,8 @@ func TestBreakingStep(t *testing.T) {
 	await(t, "the next program has everything", func() bool { return after.Shares() == store.AllShares })
 }
 
-// A replica that joins during a step waits for the end of the step. Then the replica sees that the tables need a newer
-// program.
+// A replica that joins during a step waits for the end of the step. After the wait, the replica detects that the tables
+// need a newer program.
 func TestJoinDuringStep(t *testing.T) {
 	t.Parallel()
 	name := database(t, template)

@@ -9,9 +9,9 @@ import (
 	"countersign/store"
 )
 
-// Relocated reports whether the tables were restored from a dump, or the database was copied. The later changes of the
-// original are then missing here. Relocated does not notice a restored base backup, because the place of the tables is
-// the same.
+// Relocated reports whether the tables were restored from a dump, or the database was copied. Changes that were made to
+// the original after the dump or the copy are missing in this database. Relocated does not detect a restored base
+// backup, because the tables then have the same place.
 func (s *Store) Relocated(ctx context.Context) (is bool, err error) {
 	err = s.inPlace(ctx, func(conn *pgx.Conn) error {
 		return conn.QueryRow(ctx, "SELECT NOT EXISTS (SELECT FROM origin WHERE place = current_place('origin'::regclass))").Scan(&is)
@@ -19,7 +19,7 @@ func (s *Store) Relocated(ctx context.Context) (is bool, err error) {
 	return is, err
 }
 
-// Settle accepts the current place of the database. From then on, Relocated returns false.
+// Settle records the current place of the database as the right place. After Settle, Relocated returns false.
 func (s *Store) Settle(ctx context.Context) error {
 	return s.inPlace(ctx, func(conn *pgx.Conn) error {
 		_, err := conn.Exec(ctx, settle)

@@ -10,13 +10,14 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Two roles work on a database. The owner of the tables makes and changes the tables. The bot's role only uses the
-// tables. The bot's role can append to the history, but can't change it: see docs/postgres.md, "Roles and grants".
+// Two database roles are used. The owner of the tables creates and migrates the tables. The bot's role only reads and
+// writes rows. The bot's role can append to the audit history, but can't change existing records: see docs/postgres.md,
+// "Roles and grants".
 
 // allowed holds the rights that the bot's role needs on a table. The role should have no other rights.
 type allowed struct {
 	rights  []string // on all columns
-	inserts []string // columns for which it has INSERT, if it does not have it for all
+	inserts []string // columns on which the role has INSERT, if it does not have INSERT on all columns
 }
 
 // restricted lists the tables on which the bot's role has fewer rights than SELECT, INSERT, UPDATE and DELETE.
@@ -38,10 +39,10 @@ func allowedOn(table string) allowed {
 // Rights compares the rights of a role in a database with the rights that the bot needs.
 type Rights struct {
 	role, at string
-	owner    string   // why the role can do everything: it is a superuser, or owns the tables; empty: it can't
-	blind    bool     // it can't even read the version of the tables
-	missing  []string // the statements that grant what is missing
-	excess   []string // the statements that take away what is too much
+	owner    string   // why the role has all rights: it is a superuser, or owns the tables; empty: it does not have all rights
+	blind    bool     // the role can't read the version of the tables
+	missing  []string // the statements that grant the missing rights
+	excess   []string // the statements that revoke the unnecessary rights
 }
 
 // Missing returns an error that lists the missing grants. If no grant is missing, Missing returns nil.
@@ -52,8 +53,8 @@ func (r Rights) Missing() error {
 	return fmt.Errorf(`%w: the role %s lacks rights in %s. As the owner of the tables, run: %s (docs/postgres.md, "Roles and grants")`, ErrAccess, r.role, r.at, strings.Join(r.missing, " "))
 }
 
-// If the role has more rights than the bot needs, Excess returns a text about these rights. Otherwise the text is
-// empty.
+// Excess returns a text about the rights that the role has and the bot does not need. If the role has no unnecessary
+// rights, the text is empty.
 func (r Rights) Excess() string {
 	switch {
 	case r.owner != "":
@@ -64,7 +65,7 @@ func (r Rights) Excess() string {
 	return ""
 }
 
-// Remedy says how to take away the rights that Excess names.
+// Remedy returns a text that says how to revoke the rights that Excess names.
 func (r Rights) Remedy() string {
 	if r.owner != "" {
 		return `give the bot a role of its own: docs/postgres.md, "Roles and grants"`
@@ -72,8 +73,8 @@ func (r Rights) Remedy() string {
 	return "as the owner of the tables, run: " + strings.Join(r.excess, " ")
 }
 
-// Rights compares the rights of the store's role with the rights that the bot needs. Rights uses the rights that the
-// role had when the store was opened.
+// Rights compares the rights of the store's role with the rights that the bot needs. Open has read the rights of the
+// role.
 func (s *Store) Rights() Rights { return s.rights }
 
 // ReadRights compares the rights of the role in the address with the rights that the bot needs.
@@ -96,8 +97,8 @@ func identifier(name string) string {
 
 var created = regexp.MustCompile(`(?m)^CREATE (?:TABLE|FUNCTION) (\w+)`)
 
-// known holds the names of the tables and functions that this program makes. A newer program may have made other tables
-// and functions.
+// known returns the names of the tables and functions that this program's migrations make. The database may have
+// further tables and functions of a newer program.
 func (c *config) known() ([]string, error) {
 	list, err := c.steps(0)
 	names := []string{versionTable}
@@ -109,7 +110,7 @@ func (c *config) known() ([]string, error) {
 	return names, err
 }
 
-// readRights reads the rights of the connection's role on the tables of the schema. Reading the rights needs no rights.
+// readRights reads the rights of the connection's role on the tables of the schema. Any role can read its rights.
 func (c *config) readRights(ctx context.Context, conn *pgx.Conn) (r Rights, err error) {
 	r.at = c.name()
 	known, err := c.known()
@@ -139,7 +140,7 @@ FROM pg_namespace n WHERE n.nspname = $1`, c.schema).Scan(&role, &superuser, &ow
 	if create {
 		r.excess = append(r.excess, fmt.Sprintf("REVOKE CREATE ON SCHEMA %s FROM %s;", c.schema, r.role))
 	}
-	// A role may have a right on some columns only.
+	// A role may have a right on only some columns of a table.
 	const tables = `
 SELECT c.relname::text,
        ARRAY(SELECT p FROM unnest($2::text[]) p WHERE has_table_privilege(c.oid, p)),
@@ -181,8 +182,8 @@ FROM pg_class c WHERE c.relnamespace = $1::regnamespace AND c.relkind IN ('r', '
 	return r, nil
 }
 
-// compare returns the missing rights on a table, and the unnecessary rights. whole lists the rights on all columns, and
-// part the rights on some columns. inserts lists the columns that the role may insert.
+// compare returns the missing rights on a table, and the unnecessary rights. whole lists the role's rights on all
+// columns, and part lists the role's rights on some columns. inserts lists the columns on which the role has INSERT.
 func (a allowed) compare(whole, part, inserts []string) (missing, excess []string) {
 	for _, right := range a.rights {
 		if !slices.Contains(whole, right) {
@@ -201,10 +202,11 @@ func (a allowed) compare(whole, part, inserts []string) (missing, excess []strin
 	return missing, excess
 }
 
-// insert is the right to insert some columns.
+// insert returns the SQL of the right INSERT on some columns.
 func (a allowed) insert() string { return "INSERT (" + strings.Join(a.inserts, ", ") + ")" }
 
-// statements maps lists of rights to lists of tables, in the order of their addition.
+// statements maps each list of rights to the tables for which it was added. The lists of rights keep the order in which
+// they were added.
 type statements struct {
 	rights []string
 	tables map[string][]string

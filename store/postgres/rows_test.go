@@ -9,15 +9,14 @@ import (
 	"countersign/store/postgres"
 )
 
-// The maximum number of rows that one whole job writes or deletes, and the maximum number of its commits. Both numbers
-// are the same as over bbolt (ADR 8).
+// A whole job may write or delete at most jobRows rows, and may make at most jobCommits commits: see ADR 8.
 const (
 	jobRows    = 52
 	jobCommits = 4
 )
 
-// TestRowsOfAJob counts the rows that one call writes while it waits, is decided and runs, and while its result is
-// recorded.
+// TestRowsOfAJob counts the rows that the workflow writes for one call, from the proposal of the call to the record of
+// its result.
 func TestRowsOfAJob(t *testing.T) {
 	t.Parallel()
 	record := &recorder{open: map[*pgx.Conn][]statement{}}

@@ -17,37 +17,35 @@ import (
 
 // run is one run of a closure on one connection. A run sends nothing before the first read, and collects writes until
 // the closure ends. If a read depends on collected writes, the run makes these writes in a savepoint, reads, and rolls
-// back the savepoint. All of this takes one round trip. So while a transaction waits for another transaction, it holds
-// no row for which the other could wait.
+// back the savepoint. These steps take one round trip. So two transactions do not wait for each other's row locks.
 type run struct {
 	ctx      context.Context
 	store    *Store
 	conn     *pgxpool.Conn
 	begin    string        // the statement that begins the transaction
-	claims   []store.Claim // that the transaction works under
-	begun    bool          // it was sent
-	answered bool          // and answered
-	expects  []any         // parameters of checks of the policy that were not sent yet
+	claims   []store.Claim // the claims under which the transaction works
+	begun    bool          // the statement begin was sent
+	answered bool          // the server has answered the statement begin
+	expects  []any         // parameters of policy checks that were not sent yet
 	pending  []*write
 	byKey    map[key]*write // the pending write of a row
-	hasty    bool           // it may have rows of others while it waits: see change
+	hasty    bool           // the transaction may have locked rows while it waits: see change
 	known    map[key]known  // rows as the closure sees them
-	lists    lists          // and lists of rows
+	lists    lists          // lists of rows as the closure sees them
 	journal  journalPlace   // where the last page of the journal ended
-	wrote    bool           // something was put
-	careful  bool           // look before a record is created
-	assumed  bool           // a record was assumed to be absent
-	failure  error          // the transaction can't continue: what the closure returns does not count
+	wrote    bool           // the closure has written something
+	careful  bool           // look for an existing record before a record is created
+	assumed  bool           // a record was assumed not to exist
+	failure  error          // the transaction can't continue, and the closure's own result is ignored
 	swapped  bool           // the connection was replaced
 	aside    []store.Damage // rows that were set aside
 	ended    bool           // the closure has returned
 }
 
-// journalPlace is the end of a page of entries that no head covers. It has the place of the page's last entry, and the
-// number of the next entry. The next page begins at this place. Without this place, the next page would have to skip
-// all entries before it.
+// journalPlace is the end of a page of journal entries that no head covers. The next page begins there. Without
+// journalPlace, the query for the next page would have to skip all earlier entries.
 type journalPlace struct {
-	next  uint64 // 0: it is not known
+	next  uint64 // the number of the next entry; 0: unknown
 	after int64
 }
 
@@ -55,23 +53,23 @@ type journalPlace struct {
 type key struct {
 	table string
 	id    string
-	n     int64 // of a row with a number
+	n     int64 // for a row whose key has a number
 }
 
 // write is a pending statement.
 type write struct {
 	key   key
-	fresh bool // it creates a record
-	moved bool // it changes columns by which lists find and order the record, or creates it
+	fresh bool // the write creates a record
+	moved bool // the write creates a record, or changes columns by which lists find and order the record
 	sql   string
 	args  []any
 }
 
-// known is the state of a row. If there is no row, value is nil.
+// known is the state of a row. If the row does not exist, value is nil.
 type known struct {
 	value   any
 	version uint64
-	damaged *store.DamagedError // it is there, and can't be read
+	damaged *store.DamagedError // the row exists, but can't be read
 }
 
 const (
@@ -79,8 +77,8 @@ const (
 	beginView   = "begin isolation level repeatable read, read only"
 )
 
-// patience is how long the client waits for an answer. The server gives up earlier, because statement_timeout is
-// shorter.
+// patience is how long the client waits for an answer. patience is longer than statement_timeout, so usually the server
+// gives up first.
 const patience = statementTimeout + 5*time.Second
 
 func newRun(ctx context.Context, s *Store, conn *pgxpool.Conn, begin string) *run {
@@ -94,29 +92,30 @@ func (r *run) forget() {
 	r.wrote = true
 }
 
-// queryable queues the statement of a read.
+// queryable adds the statement of a read to a batch.
 type queryable func(b *pgx.Batch)
 
-// depends reports whether a read needs a pending write on the server first. If depends is nil, the read needs no
-// pending write.
+// depends reports whether a read depends on a pending write, which must then be made before the read. A nil depends
+// means that the read depends on no pending write.
 type depends func(*write) bool
 
-// on returns the dependence on the writes to some tables.
+// on returns the dependence of a read on all pending writes to some tables.
 func on(tables ...string) depends {
 	return func(w *write) bool { return slices.Contains(tables, w.key.table) }
 }
 
-// onRows says that a read depends on the writes to a table's rows with an id.
+// onRows returns the dependence of a read on pending writes to the rows of a table with an id.
 func onRows(table, id string) depends {
 	return func(w *write) bool { return w.key.table == table && w.key.id == id }
 }
 
-// onPrefix is like onRows, for a table whose ids have several parts. prefix is the first part.
+// onPrefix is like onRows, for a table whose ids have several parts. prefix is the first part of the id.
 func onPrefix(table, prefix string) depends {
 	return func(w *write) bool { return w.key.table == table && strings.HasPrefix(w.key.id, prefix+"\x00") }
 }
 
-// batch returns the statements that precede the next one.
+// batch returns a batch for the next statements. The batch begins with the statements that must be sent first, such as
+// BEGIN and checks.
 func (r *run) batch() *pgx.Batch {
 	if r.ended {
 		panic("store: a transaction is used after its closure has returned")
@@ -137,7 +136,7 @@ func (r *run) batch() *pgx.Batch {
 	return b
 }
 
-// flush adds to a batch the pending writes that the function of selects.
+// flush adds pending writes to a batch. The last parameter returns true for the writes that flush must add.
 func (r *run) flush(b *pgx.Batch, of depends) {
 	slices.SortStableFunc(r.pending, inOrder)
 	for _, w := range r.pending {
@@ -149,13 +148,13 @@ func (r *run) flush(b *pgx.Batch, of depends) {
 
 func everything(*write) bool { return true }
 
-// inOrderOfCreation lists the tables with the order of creation of their records. The order is in the column born. The
-// ids in these tables are random.
+// inOrderOfCreation lists the tables with a column born, which gives the order of creation. The ids in these tables are
+// random.
 var inOrderOfCreation = []string{"conversations", "calls", "elicitations", "outbox_messages", "grants"}
 
-// inOrder is the order in which every transaction writes rows: by table and key. Otherwise two transactions that write
-// the same rows could wait for each other. After a second (deadlock_timeout), the server would end one of them. The
-// entries of the journal also keep their order. The entries of the journal come last.
+// inOrder is the order in which every transaction writes rows: by table and key. Without a common order, two
+// transactions that write the same rows could wait for each other. After a second (deadlock_timeout), the server would
+// end one of them. Journal entries come last, in the order in which they were added.
 func inOrder(a, b *write) int {
 	rank := func(w *write) int {
 		switch {
@@ -178,8 +177,8 @@ func inOrder(a, b *write) int {
 	return cmp.Or(cmp.Compare(a.key.id, b.key.id), cmp.Compare(a.key.n, b.key.n))
 }
 
-// query sends reads in one round trip. The reads see the pending writes on which they depend. An error ends the
-// transaction.
+// query sends reads in one round trip. The reads see the pending writes on which they depend. After an error, the
+// transaction can't continue.
 func (r *run) query(of depends, queries ...queryable) error {
 	return r.sendAll(func(b *pgx.Batch) {
 		own := of != nil && slices.ContainsFunc(r.pending, of)
@@ -197,9 +196,9 @@ func (r *run) query(of depends, queries ...queryable) error {
 	})
 }
 
-// change first sends the pending writes, and then a statement that changes rows. From here on, the transaction has
-// locked rows, and may wait for other transactions in any order. So the transaction waits only for a moment, and then
-// runs again.
+// change sends the pending writes, followed by a statement that changes rows. The statement locks rows, so the
+// transaction could deadlock with other transactions. Therefore the transaction waits for a lock for only 100 ms, and
+// then fails and runs again.
 func (r *run) change(statement queryable) error {
 	r.forget()
 	r.hasty = true
@@ -225,8 +224,8 @@ func (r *run) sendAll(statements queryable) error {
 			r.expects = nil
 			return nil
 		}
-		// A connection that was idle may be dead. If the transaction has not used the connection yet, another
-		// connection can replace it.
+		// An idle connection may be dead. If the server has not answered on this connection yet, another connection can
+		// replace this connection.
 		if isLost(err) && !r.answered && r.swap() {
 			continue
 		}
@@ -263,7 +262,7 @@ func (r *run) swap() bool {
 	return true
 }
 
-// rows returns a read of a list. scan is called for each row.
+// rows returns the query of a list. The query calls scan for each row.
 func rows(sql string, args []any, scan func(pgx.Rows) error) queryable {
 	return func(b *pgx.Batch) {
 		b.Queue(sql, args...).Query(func(found pgx.Rows) error {
@@ -277,7 +276,7 @@ func rows(sql string, args []any, scan func(pgx.Rows) error) queryable {
 	}
 }
 
-// row returns a read of one row, which may not exist.
+// row returns the query of one row. The row need not exist.
 func row(sql string, args []any, scan func(pgx.Row) error) queryable {
 	return func(b *pgx.Batch) {
 		b.Queue(sql, args...).QueryRow(func(found pgx.Row) error {
@@ -289,7 +288,7 @@ func row(sql string, args []any, scan func(pgx.Row) error) queryable {
 	}
 }
 
-// exec runs a statement that may change rows that the run knows. It returns the number of changed rows.
+// exec runs a statement that changes rows, and returns the number of changed rows.
 func (r *run) exec(sql string, args ...any) (n int, err error) {
 	err = r.change(func(b *pgx.Batch) {
 		b.Queue(sql, args...).Exec(func(tag pgconn.CommandTag) error {
@@ -300,7 +299,7 @@ func (r *run) exec(sql string, args ...any) (n int, err error) {
 	return n, err
 }
 
-// returning is like exec, for a statement that returns one text for each row. The function returns these texts.
+// returning is like exec, for a statement that returns one text for each row. returning returns these texts.
 func (r *run) returning(sql string, args ...any) (list []string, err error) {
 	err = r.change(rows(sql, args, func(found pgx.Rows) error {
 		var s string
@@ -311,8 +310,8 @@ func (r *run) returning(sql string, args ...any) (list []string, err error) {
 	return list, err
 }
 
-// put makes a write pending. If a write to the same row is already pending, put only replaces its values. So if the
-// pending write creates the row, it still does.
+// put adds a pending write. If a write to the same row is already pending, put only replaces its values. A pending
+// write that creates the row therefore remains a creation.
 func (r *run) put(k key, create, change string, exists, moved bool, args ...any) {
 	r.wrote = true
 	if w := r.byKey[k]; w != nil {
@@ -327,7 +326,7 @@ func (r *run) put(k key, create, change string, exists, moved bool, args ...any)
 	r.byKey[k] = w
 }
 
-// always makes a write pending. The write works whether the row exists or not.
+// always adds a pending write with a statement that works whether the row exists or not.
 func (r *run) always(k key, sql string, args ...any) {
 	r.wrote = true
 	w := r.byKey[k]

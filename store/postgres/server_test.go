@@ -21,17 +21,18 @@ import (
 	"countersign/store/storetest"
 )
 
-// The first test that needs the server starts it. COUNTERSIGN_TEST_POSTGRES can name another server.
+// The first test that needs the server starts the server. If COUNTERSIGN_TEST_POSTGRES names a server, the tests use
+// that server instead.
 var server struct {
 	once sync.Once
-	own  *pgserver.Server // nil: the tests use another one
-	base string           // address of a database that can make others
+	own  *pgserver.Server // nil: the tests use the server that COUNTERSIGN_TEST_POSTGRES names
+	base string           // address of a database over which other databases can be created
 	err  error
 }
 
 const template = "countersign_template"
 
-// role is the bot's role, with the rights that docs/postgres.md lists.
+// role is the name of the bot's role. The role has the rights that docs/postgres.md lists.
 var role = fmt.Sprintf("countersign_bot_%d", os.Getpid())
 
 // grants returns the statements of docs/postgres.md that give the bot's role its rights.
@@ -48,7 +49,7 @@ func grants(role string) (string, error) {
 	return strings.ReplaceAll(block, "countersign_bot", role), nil
 }
 
-// asBot returns the address of a database for the bot's role.
+// asBot returns the address of a database, with the bot's role as the user.
 func asBot(database string) string {
 	u, err := url.Parse(at(database))
 	if err != nil {
@@ -63,7 +64,7 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	testkit.RunAtOnce(6)
-	remove := testkit.TempInMemory() // a database has some 500 files; making them costs ten times more on a disk
+	remove := testkit.TempInMemory() // a database has about 500 files; creating them on a disk takes ten times longer
 	code := m.Run()
 	switch {
 	case server.own != nil:
@@ -141,7 +142,7 @@ func admin(statements ...string) error {
 
 var databases atomic.Int64
 
-// database makes an empty database from a template, with or without tables, and returns the database's name.
+// database makes a database from a template, and returns the database's name.
 func database(t testing.TB, from string) string {
 	t.Helper()
 	begin(t)
@@ -157,7 +158,7 @@ func database(t testing.TB, from string) string {
 	return name
 }
 
-// open opens a store that is closed with the test.
+// open opens a store, and closes the store at the end of the test.
 func open(t testing.TB, url string) *postgres.Store {
 	t.Helper()
 	s, err := postgres.Open(t.Context(), url, postgres.Options{})
@@ -172,7 +173,8 @@ func open(t testing.TB, url string) *postgres.Store {
 	return s
 }
 
-// spare holds databases with empty tables for later tests, because emptying a database is much faster than making one.
+// spare holds databases of finished tests, with empty tables, for later tests. Emptying the tables is much faster than
+// making a database.
 var spare struct {
 	sync.Mutex
 	names []string
@@ -219,7 +221,8 @@ END $$`)
 	return err
 }
 
-// through starts a proxy. The function returns the proxy, and the address of the database through the proxy.
+// through starts a proxy in front of a database. through returns the proxy, and an address that reaches the database
+// through the proxy.
 func through(t testing.TB, database string) (*pgserver.Proxy, string) {
 	t.Helper()
 	begin(t)
@@ -230,7 +233,7 @@ func through(t testing.TB, database string) (*pgserver.Proxy, string) {
 	return p, p.URL(database)
 }
 
-// fresh returns a function that opens an empty database as the bot's role.
+// fresh returns an Opener that opens an empty database with the bot's role.
 func fresh(t *testing.T) storetest.Opener {
 	name := empty(t)
 	return func() (store.Store, error) {
@@ -240,7 +243,7 @@ func fresh(t *testing.T) storetest.Opener {
 
 func TestConformance(t *testing.T) { storetest.Run(t, fresh) }
 
-// Every second call goes to a second store on the same database.
+// TestConformanceTwoStores checks that the suite passes if calls go alternately to two stores on the same database.
 func TestConformanceTwoStores(t *testing.T) {
 	storetest.RunConcurrent(t, func(t *testing.T) storetest.Opener {
 		open := fresh(t)

@@ -18,21 +18,21 @@ import (
 // Store is an open database. Store is safe for concurrent use.
 type Store struct {
 	config  *config
-	rights  Rights // of its role
+	rights  Rights // rights of the store's role
 	pool    *pgxpool.Pool
-	gate    sync.RWMutex // locked for writing by a transaction that was retried too often, so that no other one of this process conflicts with it
-	mu      sync.Mutex   // guards closed, updates, failure and renewed, and calls of running.Add
+	gate    sync.RWMutex // a transaction that was retried too often locks gate for writing, so that no other transaction of this process conflicts with it
+	mu      sync.Mutex   // guards closed, updates, failure, renewed, and calls of running.Add
 	closed  bool
-	updates map[*time.Time]bool // when each transaction under way began
-	failure error               // why the store has stopped; nil: it has not
+	updates map[*time.Time]bool // when each running transaction began
+	failure error               // the reason why the store has stopped; nil: the store has not stopped
 	renewed time.Time           // when the connections of the pool were last replaced
 	damage  store.Damages
 	broken  chan struct{} // closed when the store has stopped
 	closing chan struct{}
 	running sync.WaitGroup
 	once    sync.Once
-	hold    *hold                   // nil: nothing is held
-	replica atomic.Pointer[Replica] // nil: it has not joined
+	hold    *hold                   // nil: Hold was not called
+	replica atomic.Pointer[Replica] // nil: Join was not called
 }
 
 var _ store.Store = (*Store)(nil)
@@ -69,7 +69,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// acquire takes a connection.
+// acquire takes a connection from the pool.
 func (s *Store) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 	limited, cancel := context.WithTimeout(ctx, acquireTimeout)
 	defer cancel()
@@ -106,7 +106,7 @@ func (s *Store) View(ctx context.Context, fn func(store.Reader) error) error {
 	r := newRun(limited, s, conn, beginView)
 	defer func() {
 		r.ended = true
-		go func() { // nobody has to wait for the end of a snapshot
+		go func() { // the caller does not need to wait for the end of the snapshot
 			defer s.running.Done()
 			defer cancel()
 			r.rollback()
@@ -146,13 +146,13 @@ type outcome int
 
 const (
 	done      outcome = iota
-	contended         // others changed the same rows
-	mistaken          // a record that was taken to be absent is there
-	lost              // the connection was lost, and nothing is committed
+	contended         // the transaction conflicted with other transactions
+	mistaken          // a record exists that was assumed not to exist
+	lost              // the connection was lost, and nothing was committed
 )
 
-// The maximum number of runs of a closure for each of the reasons above, and the number of conflicts after which the
-// closure runs alone.
+// A closure runs at most maxContended times because of conflicts, and at most maxLost times because of lost
+// connections. After aloneFrom conflicts, the closure runs alone in its process.
 const (
 	maxContended = 50
 	maxLost      = 3
@@ -160,7 +160,7 @@ const (
 )
 
 // Update runs fn in a serializable transaction. If the transaction conflicts with other transactions, fn runs again. If
-// the context ends before fn starts, fn does not run. Once started, fn runs to its end.
+// the context ends before fn starts, fn does not run. After fn has started, Update waits for the outcome.
 func (s *Store) Update(ctx context.Context, fn func(store.Tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -197,8 +197,8 @@ func (s *Store) Update(ctx context.Context, fn func(store.Tx) error) error {
 	}
 }
 
-// pause waits for about the given time. The wait varies at random, so two conflicting transactions do not conflict
-// again.
+// pause waits for about the given time. The duration is random, so two conflicting transactions do not retry at the
+// same moment.
 func pause(about time.Duration) { time.Sleep(about/2 + rand.N(about)) }
 
 // attempt runs fn once, and commits the transaction.
@@ -218,7 +218,7 @@ func (s *Store) attempt(ctx context.Context, fn func(store.Tx) error, careful, a
 	r.careful, r.claims = careful, store.ClaimsOf(ctx)
 	committed := false
 	defer func() {
-		if !committed { // also if fn panicked or ended the goroutine
+		if !committed { // this is also the case if fn panicked or ended the goroutine
 			r.rollback()
 		}
 		r.conn.Release()
@@ -228,7 +228,7 @@ func (s *Store) attempt(ctx context.Context, fn func(store.Tx) error, careful, a
 	case r.failure != nil:
 		return r.judge(r.failure)
 	case err != nil && r.assumed:
-		return mistaken, err // the error may follow from the wrong assumption
+		return mistaken, err // the closure's error may be a result of the wrong assumption
 	case err != nil:
 		return done, err
 	}
@@ -242,7 +242,8 @@ func (s *Store) attempt(ctx context.Context, fn func(store.Tx) error, careful, a
 	return out, err
 }
 
-// judge returns the outcome for an error of a transaction that is not committed, and the error for the caller.
+// judge returns the outcome of a transaction that failed with err and was not committed. judge also returns the error
+// for the caller.
 func (r *run) judge(err error) (outcome, error) {
 	switch {
 	case code(err) == codeUnique && !r.careful:
@@ -295,9 +296,9 @@ func (r *run) commit() (outcome, error) {
 	return lost, errNotCommitted
 }
 
-// renew replaces the connections of the pool. The function is called after a lost connection, because other connections
-// may have been lost at the same moment. The lost connection was made at the given time. If the pool's connections were
-// replaced after that time, renew does nothing.
+// renew replaces the connections of the pool. The store calls renew after the loss of a connection, because other
+// connections may have been lost at the same moment. made is the time at which the lost connection was made. If the
+// pool's connections were replaced after that time, renew does nothing.
 func (s *Store) renew(made time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -309,7 +310,7 @@ func (s *Store) renew(made time.Time) {
 
 var errNotCommitted = errors.New("the connection was lost during a COMMIT, and the transaction was not committed")
 
-// Check verifies the columns against the records, and every audit chain.
+// Check compares the columns with the records, and verifies every audit chain.
 func (s *Store) Check(ctx context.Context) error {
 	return s.View(ctx, func(r store.Reader) error {
 		if err := r.(reader).run.knowsAll(); err != nil {

@@ -11,24 +11,24 @@ import (
 	"countersign/store/record"
 )
 
-// table describes how one kind of guarded record is stored. The columns are the id, the version, the record, and
-// columns for lookups, order and due times.
+// table describes how one kind of guarded record is stored. A guarded record is a record with a version: see package
+// store. The columns are the id, the version, the record, and columns for lookups, order and due times.
 type table[T any] struct {
 	in      string
 	name    string
 	id      func(*T) (id string, version *uint64)
 	columns []string
 	values  func(*T) []any
-	// also writes rows in other tables that follow from a change; old is nil for a new record. If also is nil, there
-	// are no such rows.
+	// The function in this field writes rows of other tables that are derived from the record. old is nil for a new
+	// record. If no rows are derived from the record, the field is nil.
 	also func(r *run, old, now *T)
-	// joined is a table that queries for lists join. If the queries join no table, the text is empty.
+	// joined is the name of a table that the queries for lists join. If the queries join no table, joined is empty.
 	joined string
 
 	selects, inserts, updates string
 }
 
-// define completes the description of a table.
+// define completes the description of a table with the table's SQL statements.
 func define[T any](t table[T]) *table[T] {
 	all := append([]string{"id", "version", "record", "checksum"}, t.columns...)
 	params := make([]string, len(all))
@@ -59,7 +59,7 @@ func (t *table[T]) decode(b []byte) (rec T, err error) {
 	return rec, nil
 }
 
-// learn remembers a record as it is stored.
+// learn stores the state of a record in run.known.
 func (t *table[T]) learn(r *run, rec *T, js []byte) {
 	id, version := t.id(rec)
 	r.known[t.key(id)] = known{value: js, version: *version}
@@ -76,7 +76,8 @@ func (t *table[T]) scan(found pgx.Row) (id string, rec T, js []byte, err error) 
 	return id, rec, js, err
 }
 
-// see reads a row and remembers the stored record. If a write to the row is pending, see returns the written record.
+// see reads a row, and stores the state of its record in run.known. If a write to the row is pending, the result is the
+// record of the pending write.
 func (t *table[T]) see(r *run, found pgx.Row) (rec T, damaged *store.DamagedError, err error) {
 	id, rec, js, err := t.scan(found)
 	if k := t.key(readText(id)); r.byKey[k] != nil {
@@ -93,7 +94,7 @@ func (t *table[T]) see(r *run, found pgx.Row) (rec T, damaged *store.DamagedErro
 	return rec, nil, err
 }
 
-// lookUp returns a read of a record by its id. The read puts the record into known.
+// lookUp returns the query of a record by its id. The query stores the record in run.known.
 func (t *table[T]) lookUp(r *run, id string) queryable {
 	r.known[t.key(id)] = known{}
 	return row(t.selects+" WHERE id = $1", []any{text(id)}, func(found pgx.Row) error {
@@ -102,7 +103,8 @@ func (t *table[T]) lookUp(r *run, id string) queryable {
 	})
 }
 
-// lookUpBy returns a read of the records that the rest of a SELECT finds. The read puts the records into known.
+// lookUpBy returns the query of the records that a SELECT finds. The text where is the end of this SELECT. The query
+// stores the records in run.known.
 func (t *table[T]) lookUpBy(r *run, where string, args ...any) queryable {
 	return rows(t.selects+" "+where, args, func(found pgx.Rows) error {
 		_, _, err := t.see(r, found)
@@ -110,8 +112,8 @@ func (t *table[T]) lookUpBy(r *run, where string, args ...any) queryable {
 	})
 }
 
-// find returns the known state of a record. If the state is unknown, find asks the server. For a damaged record it
-// returns an error.
+// find returns the state of a record from run.known. If the state is not in run.known, the record is read. The result
+// is an error if the record is damaged.
 func (t *table[T]) find(r *run, id string) (k known, err error) {
 	k, ok := r.known[t.key(id)]
 	if !ok && r.failure == nil {
@@ -139,7 +141,8 @@ func (t *table[T]) read(r *run, id string) (rec T, err error) {
 	return t.decode(k.value.([]byte))
 }
 
-// all reads the records that the rest of a SELECT finds. For a damaged record it returns an error.
+// all reads the records that a SELECT finds. The text where is the end of this SELECT. The result is an error if a
+// record is damaged.
 func (t *table[T]) all(r *run, where string, args ...any) ([]T, error) {
 	list, damaged, err := t.list(r, where, args...)
 	if err == nil && len(damaged) > 0 {
@@ -157,9 +160,10 @@ func (t *table[T]) readable(r *run, where string, args ...any) ([]T, error) {
 	return list, err
 }
 
-// limited completes a SELECT that finds rows in the order of an index. The limit is part of the statement's text. With
-// a parameter instead, the server would plan for a tenth of all rows, and might sort them all. Large limits are rounded
-// up, so the server has to prepare only a few different statements. The caller cuts the list to the real limit.
+// limited adds a LIMIT to a SELECT that reads rows in the order of an index. The limit is part of the statement's text.
+// If the limit were a parameter, the server would plan for a tenth of all rows, and might sort all rows. limited rounds
+// large limits up, so the server prepares only a few different statements. The caller must cut the list to the real
+// limit.
 func limited(sql string, limit int) string {
 	const step = 1024
 	if limit > step {
@@ -168,8 +172,8 @@ func limited(sql string, limit int) string {
 	return fmt.Sprintf("%s LIMIT %d", sql, limit)
 }
 
-// first is like readable, for up to limit records. If damaged records take up places in the list, the function reads a
-// longer list.
+// first is like readable, but returns at most limit records. A longer list is read if the list contains damaged
+// records.
 func (t *table[T]) first(r *run, limit int, where string, args ...any) ([]T, error) {
 	for extra := 0; ; {
 		list, damaged, err := t.list(r, limited(where, limit+extra), args...)
@@ -185,8 +189,8 @@ func (t *table[T]) first(r *run, limit int, where string, args ...any) ([]T, err
 	}
 }
 
-// moves is the dependence of a list on pending writes that change columns. A list ignores other pending writes, because
-// see returns the pending records.
+// moves is the dependence of a list on pending writes. A list depends only on writes that change columns by which lists
+// find and order records. For all other writes, the function see returns the record of the pending write.
 func (t *table[T]) moves(w *write) bool {
 	return w.key.table == t.in && w.moved || w.key.table == t.joined
 }
@@ -208,7 +212,7 @@ func (t *table[T]) list(r *run, where string, args ...any) (out []T, damaged []e
 	return out, damaged, nil
 }
 
-// one reads the first record that the rest of a SELECT finds.
+// one reads the first record that a SELECT finds. The text where is the end of this SELECT.
 func (t *table[T]) one(r *run, what, where string, args ...any) (rec T, err error) {
 	list, err := t.all(r, where, args...)
 	if err != nil {
@@ -231,7 +235,7 @@ func (t *table[T]) write(r *run, rec T) error {
 	case there && k.damaged != nil:
 		return k.damaged
 	case there:
-	case *version == 0 && !r.careful: // ids are random: most are new. If not, the insert fails, and the closure runs again
+	case *version == 0 && !r.careful: // ids are random, so the record is assumed to be new; if it exists, the insert fails, and the closure runs again
 		r.assumed = true
 	default:
 		var err error

@@ -8,14 +8,14 @@ import (
 	"unicode/utf8"
 )
 
-// PostgreSQL's text has no byte 00. In a column, a byte 00 is written as 01 01, and a byte 01 as 01 02. So columns sort
-// like the original texts.
+// PostgreSQL's type text can't store the byte 00. In a column, the byte 00 is stored as 01 01, and the byte 01 is
+// stored as 01 02. With this encoding, columns sort like the original texts.
 var (
 	escaper   = strings.NewReplacer("\x00", "\x01\x01", "\x01", "\x01\x02")
 	unescaper = strings.NewReplacer("\x01\x01", "\x00", "\x01\x02", "\x01")
 )
 
-// text returns a text in the form of a stored column. U+FFFD replaces invalid UTF-8, as in the record's JSON.
+// text returns a text in the form in which a column stores it. U+FFFD replaces invalid UTF-8, as in the record's JSON.
 func text[S ~string](s S) string {
 	t := string(s)
 	if !utf8.ValidString(t) {
@@ -35,8 +35,7 @@ func readText(s string) string {
 	return unescaper.Replace(s)
 }
 
-// maxKey is the largest number of bytes of an id. An index row holds at most two ids, and must fit in a third of a
-// page.
+// maxKey is the maximum length of an id in bytes. An index row has at most two ids, and must fit in a third of a page.
 const maxKey = 1200
 
 // keyable returns an error if a string can't be an id.
@@ -52,7 +51,7 @@ func keyable(what, s string) error {
 	return nil
 }
 
-// moment returns a time in the precision of every backend.
+// moment returns a time in UTC with the precision of every backend: microseconds.
 func moment(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
 
 // orNull returns nil for the zero time.
@@ -63,5 +62,5 @@ func orNull(t time.Time) any {
 	return moment(t)
 }
 
-// number returns a number in its stored form, because PostgreSQL has no unsigned integers.
+// number converts a number to a signed integer, because PostgreSQL has no unsigned integers.
 func number(n uint64) int64 { return int64(min(n, math.MaxInt64)) }

@@ -57,9 +57,10 @@ func (t reader) Timer(kind store.TimerKind, ref string) (timer store.Timer, err 
 	return found.value.(store.Timer), nil
 }
 
-// timers lists the first timers that the rest of a SELECT finds. These lists read the index timers_due, which is on
-// kind || ”. Every other statement reads the primary key. If a statement about one timer read timers_due, it would
-// conflict with every transaction that sets a timer of the kind.
+// timers lists the first timers that a SELECT finds. The text where is the end of this SELECT. Lists of timers use the
+// index timers_due. The index contains an expression on kind, so PostgreSQL does not use the index for statements about
+// a single timer. These statements use the primary key. A statement about a single timer that used timers_due would
+// conflict with every transaction that sets a timer of the same kind.
 func (t reader) timers(kind store.TimerKind, limit int, where string, args ...any) (out []store.Timer, err error) {
 	err = t.run.query(onPrefix("timers", string(kind)), rows(limited(selectTimers+where+" ORDER BY due, ref", limit), args, func(found pgx.Rows) error {
 		timer, err := scanTimer(found)
@@ -83,7 +84,7 @@ func (t reader) Timers(kind store.TimerKind, limit int) ([]store.Timer, error) {
 	if limit <= 0 {
 		return nil, nil
 	}
-	if kind == store.TimerHome { // read by every decision, so it has an index of its own: timers_home
+	if kind == store.TimerHome { // every decision reads these timers, so they have a separate index: timers_home
 		if own := onPrefix("timers", string(kind)); t.run.lists.unwatched && !slices.ContainsFunc(t.run.pending, own) {
 			return nil, t.run.failure
 		}
@@ -93,7 +94,7 @@ func (t reader) Timers(kind store.TimerKind, limit int) ([]store.Timer, error) {
 }
 
 func (t reader) TimersIn(shares store.Shares, kind store.TimerKind, until time.Time, limit int) ([]store.Timer, error) {
-	if limit <= 0 || shares == 0 { // without shares, the server would read all timers of the kind
+	if limit <= 0 || shares == 0 { // for an empty set of shares, the query would read all timers of the kind
 		return nil, nil
 	}
 	if until.IsZero() {

@@ -9,26 +9,28 @@ import (
 	"countersign/store"
 )
 
-// A transaction of a click reads a request, its history, its call, and the messages that show it. Each of these
-// messages has a timer. The same round trip also reads the records that are likely to be read next. These records are
-// kept until the closure asks for them.
+// The transaction of a click reads a request, and the request's audit chain and call. It also reads the outbox messages
+// that show the request, with the timers of these messages. When the closure reads the request, the store reads all
+// these records in the same round trip. The store keeps the records until the closure reads them.
 
-// lists holds lists that the closure has read or will probably read. The lists include the closure's own writes.
+// lists holds lists of records that the closure has read, or will probably read. The lists include the closure's own
+// writes.
 type lists struct {
 	outbox    map[string][]string                // ids of outbox messages by ref
-	timers    map[string]bool                    // refs whose timers are all known
-	unwatched bool                               // nobody watches a Home tab
+	timers    map[string]bool                    // refs whose timers are all in run.known
+	unwatched bool                               // no person has a Home tab open
 	chains    map[string][]approvers.AuditRecord // audit chains, without their damaged records
 	torn      map[string][]error                 // the damaged records of those chains
-	moved     bool                               // an outbox message has got another ref
+	moved     bool                               // the closure has changed the ref of an outbox message
 }
 
 func newLists() lists {
 	return lists{outbox: map[string][]string{}, timers: map[string]bool{}, chains: map[string][]approvers.AuditRecord{}, torn: map[string][]error{}}
 }
 
-// lookUpOutbox returns reads of the outbox messages of some refs. It also reads the timers of these messages and of id.
-// refs is the SQL of an array, whose parameter is id. The messages are appended to found: see listOutbox.
+// lookUpOutbox returns the queries of the outbox messages of some refs. The queries also read the timers of these
+// messages, and the timers with the ref id. refs is the SQL of an array, whose parameter is id. The queries append the
+// messages to found: see listOutbox.
 func (r *run) lookUpOutbox(refs, id string, found *[]store.OutboxMessage) queryable {
 	return func(b *pgx.Batch) {
 		rows(outboxTable.selects+" WHERE ref = ANY("+refs+") ORDER BY born", []any{text(id)}, func(row pgx.Rows) error {
@@ -40,7 +42,7 @@ func (r *run) lookUpOutbox(refs, id string, found *[]store.OutboxMessage) querya
 		})(b)
 		rows(selectTimers+"WHERE ref = ANY(ARRAY(SELECT id FROM outbox_messages WHERE ref = ANY("+refs+")) || ARRAY[$1])", []any{text(id)}, func(row pgx.Rows) error {
 			timer, err := scanTimer(row)
-			if k := timerKey(timer.Kind, timer.Ref); r.byKey[k] == nil { // otherwise it was set or cleared
+			if k := timerKey(timer.Kind, timer.Ref); r.byKey[k] == nil { // a timer with a pending write was set or cleared by the closure
 				r.known[k] = known{value: timer}
 			}
 			return err
@@ -48,7 +50,7 @@ func (r *run) lookUpOutbox(refs, id string, found *[]store.OutboxMessage) querya
 	}
 }
 
-// lookUpChain returns a read of a chain.
+// lookUpChain returns the query of an audit chain. The query stores the chain in run.lists.
 func (r *run) lookUpChain(chain string) queryable {
 	r.lists.chains[chain] = []approvers.AuditRecord{}
 	r.known[chainKey(chain)] = known{value: approvers.AuditRecord{}}
@@ -66,8 +68,8 @@ func (r *run) lookUpChain(chain string) queryable {
 	})
 }
 
-// lookUpRequest reads a request with its timers, its history, its call, and the messages that show the request or its
-// turn. lookUpRequest also reads whether anybody watches a Home tab.
+// lookUpRequest reads a request with its timers, its audit chain and its call. lookUpRequest also reads the outbox
+// messages that show the request or its turn. lookUpRequest also reads whether any person has a Home tab open.
 func (r *run) lookUpRequest(id string) error {
 	var messages []store.OutboxMessage
 	watched := false
@@ -83,7 +85,7 @@ func (r *run) lookUpRequest(id string) error {
 	}
 	r.lists.unwatched = !watched
 	refs := []string{id}
-	if k := r.known[requestTable.key(id)]; k.value != nil { // otherwise it is not there, or damaged
+	if k := r.known[requestTable.key(id)]; k.value != nil { // if the value is nil, the request does not exist or is damaged
 		q, err := requestTable.decode(k.value.([]byte))
 		if err != nil {
 			return err
@@ -95,8 +97,8 @@ func (r *run) lookUpRequest(id string) error {
 	return r.listOutbox(messages, id, refs...)
 }
 
-// lookUpExecution reads an execution with its messages and timers. It also reads whether everything is paused. Then
-// lookUpExecution reads the request of the execution.
+// lookUpExecution reads an execution with its messages and timers, and the setting that says whether everything is
+// paused. After that, lookUpExecution reads the request of the execution.
 func (r *run) lookUpExecution(id string) error {
 	var messages []store.OutboxMessage
 	reads := []queryable{executionTable.lookUp(r, id), r.lookUpOutbox("ARRAY[$1]", id, &messages)}
@@ -110,7 +112,7 @@ func (r *run) lookUpExecution(id string) error {
 		return err
 	}
 	k := r.known[executionTable.key(id)]
-	if k.value == nil { // it is not there, or damaged
+	if k.value == nil { // the execution does not exist or is damaged
 		return nil
 	}
 	e, err := executionTable.decode(k.value.([]byte))
@@ -120,12 +122,12 @@ func (r *run) lookUpExecution(id string) error {
 	return r.lookUpRequest(e.Request)
 }
 
-// onRefs reports whether lookUpOutbox depends on a write: see listOutbox.
+// onRefs is the dependence of lookUpOutbox on pending writes: see listOutbox.
 func (r *run) onRefs(w *write) bool { return w.key.table == outboxTable.in && r.lists.moved }
 
-// listOutbox remembers the lists of outbox messages that lookUpOutbox has read, for some refs. A list has the messages
-// that the server found, and the messages in the transaction's gathered writes. If the server made the gathered writes
-// for this read, the found messages already include them.
+// listOutbox stores lists of outbox messages that lookUpOutbox has read. refs are the refs of these messages. A list
+// has the messages that the server found, and the messages of pending writes. If the pending writes were made before
+// the read, the found messages already include the messages of pending writes.
 func (r *run) listOutbox(found []store.OutboxMessage, id string, refs ...string) error {
 	r.lists.timers[id] = true
 	for _, w := range r.pending {

@@ -16,14 +16,14 @@ import (
 	"countersign/store/postgres"
 )
 
-// TestRoundTrips counts on the network connection how often each part of a call waits for the database. TestRoundTrips
-// fails if a transaction needs another round trip.
+// TestRoundTrips counts the round trips to the database that each step of a call makes. The test fails if a step makes
+// more round trips than allowed.
 func TestRoundTrips(t *testing.T) {
 	name := empty(t)
 	p, url := through(t, name)
 	s := open(t, url+"&pool_max_conns=1") // each connection prepares statements of its own
 	_, replica := join(t, at(name), postgres.ReplicaOptions{Name: "another way", Lease: time.Minute})
-	ctx, leave, ok := replica.Enter(t.Context(), store.ShareClaim(0)) // checking a claim takes no round trip of its own
+	ctx, leave, ok := replica.Enter(t.Context(), store.ShareClaim(0)) // checking a claim must not take an additional round trip
 	if !ok {
 		t.Fatal("the replica lacks a claim")
 	}
@@ -42,7 +42,7 @@ func TestRoundTrips(t *testing.T) {
 		}
 		counted[name] = p.Trips.Load() - from
 	}
-	for round := range 2 { // in the first one statements are prepared
+	for round := range 2 { // the connection prepares the statements in the first round
 		ts := []string{"1780000000.000001", "1780000000.000002"}[round]
 		var turn string
 		inbox := "Ev" + ts
@@ -71,9 +71,9 @@ func TestRoundTrips(t *testing.T) {
 	t.Log(counted)
 }
 
-// In TestNoDeadlocks, two transactions write the same rows in opposite orders. Between its writes, each transaction
-// makes a read that depends on its first write. While a transaction waits for another one, it may hold no row. The last
-// case is an exception: it changes rows before its end, and may hold them.
+// TestNoDeadlocks runs two transactions that write the same rows in opposite orders. Between its writes, each
+// transaction makes a read that depends on its first write. There must be no deadlock. In the last case, the
+// transactions lock rows early, because EraseRenderings changes rows immediately.
 func TestNoDeadlocks(t *testing.T) {
 	t.Parallel()
 	name := empty(t)
@@ -137,7 +137,7 @@ func TestNoDeadlocks(t *testing.T) {
 				if err := c.read(tx, ids[0]); err != nil {
 					return err
 				}
-				if tries++; tries == 1 { // both have written and read
+				if tries++; tries == 1 { // both transactions have written and read
 					meet.Done()
 					meet.Wait()
 				}
@@ -150,7 +150,8 @@ func TestNoDeadlocks(t *testing.T) {
 	}
 }
 
-// In TestNoDeadlocksOfCalls, three processes do all parts of the same calls at the same moment.
+// TestNoDeadlocksOfCalls checks that there are no deadlocks if three stores do all steps of the same calls at the same
+// time.
 func TestNoDeadlocksOfCalls(t *testing.T) {
 	t.Parallel()
 	const calls, each = 40, 6
@@ -166,7 +167,8 @@ func TestNoDeadlocksOfCalls(t *testing.T) {
 	}
 	requests := make([]approvers.Request, calls)
 	crowd(t, 4, calls, func(i int) (err error) { requests[i], err = first.ask(t.Context()); return err })
-	// together does one action several times on each request, while Slack shows all messages of the request.
+	// together does an action several times on each request. At the same time, all messages of the request are marked
+	// as shown by Slack.
 	together := func(do func(f *callFixture, r approvers.Request, n int) error) {
 		t.Helper()
 		crowd(t, 4*each, calls*2*each, func(i int) error {
@@ -220,7 +222,7 @@ func TestNoDeadlocksOfCalls(t *testing.T) {
 	}
 }
 
-// showAll records that Slack shows every message of a request and its turn.
+// showAll marks every outbox message of a request and its turn as shown by Slack.
 func (f *callFixture) showAll(r approvers.Request) error {
 	var ids []string
 	err := f.store.View(f.Context(), func(x store.Reader) error {
@@ -243,8 +245,8 @@ func (f *callFixture) showAll(r approvers.Request) error {
 	return err
 }
 
-// deadlocks closes the stores and returns how many deadlocks the server has ended in their database. A server process
-// publishes its count when it ends, or earlier.
+// deadlocks returns how many deadlocks the server has resolved in the database of the stores. deadlocks first closes
+// the stores, because a server process may report its count only when it ends.
 func deadlocks(t testing.TB, database string, stores ...*postgres.Store) (n int) {
 	t.Helper()
 	for _, s := range stores {
@@ -272,8 +274,8 @@ func deadlocks(t testing.TB, database string, stores ...*postgres.Store) (n int)
 	}
 }
 
-// Two transactions write the same rows in opposite orders. The store sends these writes in the same order, so the
-// transactions do not wait for each other.
+// Two transactions write the same rows in opposite orders. The store sends the writes of both transactions in the same
+// order, so the transactions can't deadlock.
 func TestOneOrder(t *testing.T) {
 	record := &recorder{open: map[*pgx.Conn][]statement{}}
 	url := at(empty(t))

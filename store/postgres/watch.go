@@ -8,7 +8,7 @@ import (
 )
 
 // Stalled returns how long the oldest running transaction has been running. If there is no transaction, Stalled returns
-// 0. Stalled never blocks for long.
+// 0. Stalled returns quickly, even if the database does not answer.
 func (s *Store) Stalled() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -19,7 +19,8 @@ func (s *Store) Stalled() time.Duration {
 	return oldest
 }
 
-// under notes that a transaction is running, until the returned function is called.
+// under adds the running transaction to the list from which Stalled reads. The caller calls the returned function when
+// the transaction has ended.
 func (s *Store) under() func() {
 	began := time.Now()
 	s.mu.Lock()
@@ -43,7 +44,7 @@ func (s *Store) Failure() error {
 	return s.failure
 }
 
-// If the outcome of a commit is unknown, fail stops the store, because the process must no longer use it.
+// If err is ErrCommitUnknown, fail stops the store, because the process must not use the store any more.
 func (s *Store) fail(err error) error {
 	if errors.Is(err, store.ErrCommitUnknown) {
 		s.stopped(err)
@@ -61,5 +62,5 @@ func (s *Store) stopped(err error) {
 	}
 }
 
-// Holds reports whether the store is in the database with the given id.
+// Holds reports whether the id (see the function ID) is the id of the store's database.
 func (s *Store) Holds(id string) bool { return id == s.config.id() }

@@ -1,5 +1,5 @@
-// Package record reads and writes the JSON of stored records, which is the same in every backend. Times are in UTC to
-// the microsecond. Raw JSON is kept as the base64 of its exact bytes. U+FFFD replaces invalid UTF-8.
+// Package record reads and writes the JSON of stored records. The JSON is the same in every backend. Times are in UTC
+// to the microsecond. Raw JSON is stored as the base64 of its exact bytes. U+FFFD replaces invalid UTF-8.
 package record
 
 import (
@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// codec converts values of one type to JSON and back. codec is built once for each record type from the type's fields
-// and their json tags. A codec supports only the types that records need. So it is several times faster than a general
-// codec. Speed matters because storing a decision spends most of its time here. A codec for an unsupported type panics
-// when it is built, so every test would fail.
+// codec converts values of one type to JSON and back. A codec is built once for each record type, from the type's
+// fields and their json tags. A codec supports only the types that records need, so it is several times faster than a
+// general codec. The speed matters, because encoding and decoding take most of the time of storing a decision. Building
+// a codec for an unsupported type panics, so tests detect an unsupported type.
 type codec struct {
 	encode func(b []byte, v reflect.Value) ([]byte, error)
 	decode func(p *parser, v reflect.Value) error

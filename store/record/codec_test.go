@@ -17,7 +17,7 @@ import (
 	"countersign/store"
 )
 
-// someTime is any time.
+// someTime is an arbitrary time.
 var someTime = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 
 // draw returns a record with random values in all fields.
@@ -88,8 +88,8 @@ var reference = json.WithUnmarshalers(json.JoinUnmarshalers(json.UnmarshalFromFu
 	return json.UnmarshalDecode(d, (*int64)(duration))
 })))
 
-// same makes three checks: the codec reads back its own output, the independent codec reads the same record from this
-// output, and the codec refuses the text if it is truncated anywhere.
+// same checks that the codec reads its own output, and that the independent codec reads the same record from this
+// output. same also checks that the codec refuses each truncated form of the output.
 func same[T any](t *testing.T) {
 	t.Helper()
 	rapid.Check(t, func(t *rapid.T) {
@@ -137,7 +137,7 @@ func TestCodec(t *testing.T) {
 	t.Run("absence", same[approvers.Absence])
 }
 
-// A later version of the program may add fields, and may remove fields.
+// The codec reads records of a later version of the program, in which fields were added or removed.
 func TestCodecOfOtherVersions(t *testing.T) {
 	var got store.Timer
 	js := `{"new":{"a":[1,"}",{"b":null}],"c":1.5e3},"ref":"r","older":"x","kind":"run","more":[],"due":"2026-05-04T12:00:00Z","last":true}`
@@ -193,7 +193,7 @@ func TestCodecLimits(t *testing.T) {
 	}
 }
 
-// The codec does not panic, whatever the content of a file is.
+// The codec does not panic on any input.
 func FuzzDecode(f *testing.F) {
 	for _, r := range []approvers.Request{{}, {ID: "x", Args: []byte("{}"), Decisions: []approvers.Decision{{By: "\\\""}}, CreatedAt: someTime}} {
 		sow(f, &r)
@@ -221,7 +221,7 @@ func sow[T any](f *testing.F, rec *T) {
 	f.Add(b)
 }
 
-// stable checks that a record that can be read is the same after it is written and read again.
+// If the codec can read b, stable writes the record, reads it a second time, and checks that the record is the same.
 func stable[T any](t *testing.T, b []byte) {
 	t.Helper()
 	var read, again T
@@ -235,7 +235,7 @@ func stable[T any](t *testing.T, b []byte) {
 	if err := Decode(written, &again); err != nil {
 		t.Fatalf("%s was read and written as %s, which was not read: %v", b, written, err)
 	}
-	if rewritten, err := Append(nil, &again); err != nil || len(rewritten) != len(written) { // only the lengths, because maps are written in random order
+	if rewritten, err := Append(nil, &again); err != nil || len(rewritten) != len(written) { // compares only the lengths, because maps are written in random order
 		t.Fatalf("%s was read and written as %s, and then as %s (%v)", b, written, rewritten, err)
 	}
 }

@@ -15,7 +15,8 @@ import (
 	"countersign/store"
 )
 
-// Decode reads a record from JSON. The record shares no memory with b: its strings share one copy of b.
+// Decode reads a record from JSON. The record shares no memory with b, because the record's strings refer to one copy
+// of b.
 func Decode[T any](b []byte, rec *T) error {
 	p := parser{s: string(b)}
 	err := codecOf(reflect.TypeFor[T]()).decode(&p, reflect.ValueOf(rec).Elem())
@@ -37,7 +38,7 @@ type parser struct {
 	i int
 }
 
-// If the next text is the given text, take skips it.
+// If the given text comes next, take skips the text and returns true.
 func (p *parser) take(text string) bool {
 	if strings.HasPrefix(p.s[p.i:], text) {
 		p.i += len(text)

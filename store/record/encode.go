@@ -90,7 +90,7 @@ func pointerCodec(target *codec) *codec {
 func quote(b []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c >= 0x80 {
-			b, _ = jsontext.AppendQuote(b, s) // the error only reports replaced bytes
+			b, _ = jsontext.AppendQuote(b, s) // an error can only report replaced bytes
 			return b
 		}
 	}
@@ -124,8 +124,8 @@ func encodeTime(b []byte, v reflect.Value) ([]byte, error) {
 	return append(b, '"'), nil
 }
 
-// encodeBytes writes bytes as base64. Raw JSON is also written as base64. Raw JSON that is written as JSON would lose
-// its white space, and its digest would change.
+// encodeBytes writes bytes as base64. Raw JSON is also written as base64. If raw JSON were written as JSON, the white
+// space would be lost, and the digest would change.
 func encodeBytes(b []byte, v reflect.Value) ([]byte, error) {
 	if v.IsNil() {
 		return append(b, "null"...), nil

@@ -14,7 +14,7 @@ import (
 
 var errMine = errors.New("the closure's own error")
 
-// scribble writes to every kind of record: it changes the records of seed and adds others.
+// scribble changes the records that seed has written, and adds records of every kind.
 func scribble(tx store.Tx) error {
 	head, err := tx.AuditHead("x")
 	if err != nil {
@@ -66,7 +66,7 @@ func forgetOne(tx store.Tx, before time.Time) error {
 	return err
 }
 
-// eraseAll erases the only payload of a chain.
+// eraseAll erases all payloads of a chain, which must have one payload.
 func eraseAll(tx store.Tx, chain string) error {
 	seqs, err := tx.ErasePayloads(chain)
 	if err == nil && len(seqs) != 1 {
@@ -119,7 +119,7 @@ func seed(tx store.Tx) error {
 	)
 }
 
-// picture returns all data that scribble can change.
+// picture reads all data that scribble can change.
 func picture(h *harness) (p []any) {
 	h.Helper()
 	h.view(func(r store.Reader) error { p = look(r); return nil })
@@ -174,7 +174,7 @@ func undone(h *harness) {
 	before := picture(h)
 	h.refused(errMine, func(tx store.Tx) error { return errors.Join(scribble(tx), errMine) })
 	h.same("everything", picture(h), before)
-	if err := h.try(func(tx store.Tx) error { return errMine }); !reflectSame(err, errMine) { // unchanged, not wrapped
+	if err := h.try(func(tx store.Tx) error { return errMine }); !reflectSame(err, errMine) { // the error is unchanged and not wrapped
 		h.Errorf("the closure's error came back as %v", err)
 	}
 	h.update(scribble) // the same writes succeed without the error
@@ -204,7 +204,8 @@ func panicked(h *harness) {
 	h.update(scribble)
 }
 
-// goneExit checks that t.FailNow within a closure does not stop the store. t.FailNow ends the goroutine of the closure.
+// goneExit checks a closure that ends its goroutine, as t.FailNow does. The store undoes the closure's writes and
+// continues.
 func goneExit(h *harness) {
 	h.update(seed)
 	before := picture(h)
@@ -298,7 +299,7 @@ func contexts(h *harness) {
 	h.view(func(r store.Reader) error { _, err := r.Conversation("y"); return err })
 }
 
-// closing: calls after Close return ErrClosed, and Close may be called again.
+// closing checks that calls after Close return ErrClosed, and that Close may be called twice.
 func closing(h *harness) {
 	h.update(seed)
 	if err := h.store.Close(); err != nil {

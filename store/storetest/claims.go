@@ -14,21 +14,21 @@ import (
 // Joining holds the parameters with which a test's replica joins.
 type Joining struct {
 	Name  string
-	Lease time.Duration // how long after its last sign of life others may take over
-	Drain time.Duration // how long a replica begins no work under a claim that it gives up, if work under it goes on
+	Lease time.Duration // how long after its last heartbeat the other replicas wait before they may take over
+	Drain time.Duration // how long the replica begins no work under a claim that it wants to release while work under the claim is running
 }
 
 // Member is a replica with its own handle on the store.
 type Member struct {
 	store.Store
 	store.Replica
-	Freeze func() // stops its signs of life
-	Thaw   func() // starts them again
+	Freeze func() // stops its heartbeats
+	Thaw   func() // restarts its heartbeats
 	Leave  func()
 }
 
 // RunClaims runs the suite for stores on which several replicas work at the same time. fresh makes an empty store, and
-// returns a function with which replicas join it.
+// returns a function that joins a replica on the store.
 func RunClaims(t *testing.T, fresh func(t *testing.T) func(Joining) Member) {
 	for name, test := range map[string]func(*claimsHarness){
 		"one owner each, and fair portions":         oneOwner,
@@ -47,14 +47,14 @@ func RunClaims(t *testing.T, fresh func(t *testing.T) func(Joining) Member) {
 	}
 }
 
-// claimsHarness has the replicas of one test.
+// claimsHarness holds the replicas of one test.
 type claimsHarness struct {
 	*testing.T
 	join    func(Joining) Member
 	members []Member
 }
 
-// Leases of tests. A long lease does not pass during a test, so it causes no takeover.
+// These are the durations of leases in the tests. A long lease does not end during a test, so there is no takeover.
 const (
 	shortLease = 600 * time.Millisecond
 	longLease  = 10 * time.Minute
@@ -95,7 +95,7 @@ func (h *claimsHarness) await(what string, is func() bool) {
 	}
 }
 
-// awaitPortions waits until the replicas together have all shares, and each has the expected number of them.
+// awaitPortions waits until the replicas together have all shares, and each replica has the expected number of shares.
 func (h *claimsHarness) awaitPortions(members []Member, portions ...int) {
 	h.Helper()
 	h.await(fmt.Sprint("portions of ", portions), func() bool {
@@ -139,8 +139,7 @@ func (h *claimsHarness) owned(m Member, share int) store.Claim {
 	return store.ClaimsOf(inner)[0]
 }
 
-// watch checks continuously that two replicas never have the same share. The function stops when the returned function
-// is called.
+// watch checks continuously that two replicas never have the same share. The returned function ends the check.
 func (h *claimsHarness) watch(members ...Member) (end func()) {
 	ctx, stop := context.WithCancel(h.Context())
 	var wg sync.WaitGroup
@@ -152,8 +151,8 @@ func (h *claimsHarness) watch(members ...Member) (end func()) {
 					if i == j {
 						continue
 					}
-					// If replica a has a share before and after replica b also has it, the share was not handed over.
-					// Both replicas had it.
+					// The check reads the shares of replica a, then of replica b, then of replica a. A share in all
+					// three results belonged to both replicas at the same time.
 					before, between := a.Shares(), b.Shares()
 					if both := before & between & a.Shares(); both != 0 {
 						h.Errorf("the replicas %d and %d both have the shares %064b", i, j, both)
@@ -174,8 +173,8 @@ func (h *claimsHarness) watch(members ...Member) (end func()) {
 	}
 }
 
-// oneOwner: each share has at most one owner at any time, even while replicas join and leave. Each replica has a fair
-// portion of the shares.
+// oneOwner checks that each share has at most one owner at any time, even while replicas join and leave. Each replica
+// gets about the same number of shares.
 func oneOwner(h *claimsHarness) {
 	a := h.add(Joining{Lease: longLease})
 	h.awaitPortions(h.members, 64)
@@ -201,8 +200,8 @@ func oneOwner(h *claimsHarness) {
 	}
 }
 
-// takenOver: if a replica sends no sign of life, others take over its shares after the end of its lease, and not
-// before. When the replica comes back, it gets its portion again.
+// In takenOver, a replica sends no heartbeats. Other replicas take over its shares after the end of its lease. When the
+// replica resumes its heartbeats, it gets half of the shares.
 func takenOver(h *claimsHarness) {
 	a := h.add(Joining{Lease: shortLease})
 	b := h.add(Joining{Lease: shortLease})
@@ -225,7 +224,7 @@ func takenOver(h *claimsHarness) {
 	h.awaitPortions(h.members, 32, 32)
 }
 
-// released: if a replica stops cleanly, other replicas do not wait for the end of its lease.
+// In released, a replica stops cleanly. The other replicas get its shares immediately, long before its lease ends.
 func released(h *claimsHarness) {
 	a, b := h.add(Joining{Lease: longLease}), h.add(Joining{Lease: longLease})
 	h.awaitPortions(h.members, 32, 32)
@@ -248,7 +247,7 @@ func firstOf(m Member) int {
 	return 0
 }
 
-// fencedOut: if a replica's claim was taken over, the replica can't write under it in any transaction.
+// fencedOut checks that a replica whose claim was taken over can't write in any transaction under this claim.
 func fencedOut(h *claimsHarness) {
 	a, b := h.add(Joining{Lease: shortLease}), h.add(Joining{Lease: shortLease})
 	h.awaitPortions(h.members, 32, 32)
@@ -266,7 +265,7 @@ func fencedOut(h *claimsHarness) {
 	if !errors.Is(context.Cause(inner), store.ErrFenced) {
 		h.Errorf("the context of the work: got %v, want ErrFenced", context.Cause(inner))
 	}
-	late := context.WithoutCancel(inner) // a handler that does not notice
+	late := context.WithoutCancel(inner) // simulates a handler that ignores the end of its context
 	for name, fn := range map[string]func(store.Tx) error{
 		"that only writes": put("a"),
 		"that reads first": func(tx store.Tx) error {
@@ -297,8 +296,8 @@ func fencedOut(h *claimsHarness) {
 	}
 }
 
-// fencedMidway: another replica takes over a claim while a transaction under this claim runs. The transaction can't
-// change the rows that the new owner has read.
+// In fencedMidway, another replica takes over a claim while a transaction under this claim runs. The transaction can't
+// change rows that the new owner has read.
 func fencedMidway(h *claimsHarness) {
 	a, b := h.add(Joining{Lease: shortLease}), h.add(Joining{Lease: shortLease})
 	h.awaitPortions(h.members, 32, 32)
@@ -348,8 +347,8 @@ func fencedMidway(h *claimsHarness) {
 	}
 }
 
-// drained: a replica gives up a share only when the work that it began on the share is over. Until then no replica
-// begins work on the share.
+// drained checks that a replica releases a share only after its work on the share has ended. No replica begins work on
+// the share before the release.
 func drained(h *claimsHarness) {
 	a := h.add(Joining{Lease: longLease})
 	h.awaitPortions(h.members, 64)
@@ -379,8 +378,9 @@ func drained(h *claimsHarness) {
 	h.awaitPortions(h.members, 32, 32)
 }
 
-// goesOn: suppose that another replica should have a share. Long work on the share continues to its end. After a
-// moment, more work begins on the share. The share is given up when its work has ended.
+// In goesOn, a second replica joins while long work is running on every share. The second replica should get half of
+// the shares. The work is not cancelled. After Drain, the first replica may begin more work on the shares. The first
+// replica releases half of the shares when the work has ended.
 func goesOn(h *claimsHarness) {
 	a := h.add(Joining{Lease: longLease, Drain: 10 * time.Millisecond})
 	h.awaitPortions(h.members, 64)
@@ -410,8 +410,8 @@ func goesOn(h *claimsHarness) {
 	h.awaitPortions(h.members, 32, 32)
 }
 
-// lapsed: if a replica's lease ends without a sign of life, its work ends, even if no other replica takes over. With
-// the next sign of life, work begins again under the same claim.
+// lapsed checks that a replica's work is cancelled when its lease ends without a heartbeat, even if no other replica
+// takes over. After the next heartbeat, the replica can begin work under the same claim.
 func lapsed(h *claimsHarness) {
 	a := h.add(Joining{Lease: shortLease})
 	h.awaitPortions(h.members, 64)

@@ -15,8 +15,9 @@ import (
 	"countersign/store"
 )
 
-// Filler makes a new store with the rows that fill puts. It returns the store's opener. If fill fails, the store can't
-// be opened, and the next call continues the filling. With anew, the next call begins again.
+// Filler makes a new store with the rows that the function fill puts, and returns the store's opener. If fill fails,
+// the store can't be opened, and the next call of the Filler continues with the missing rows. If anew is true, the call
+// deletes the existing rows first.
 type Filler func(ctx context.Context, anew bool, fill func(store.Filling) error) (Opener, error)
 
 // Backend is a backend whose stores can be copied.
@@ -25,7 +26,7 @@ type Backend struct {
 	New   func(t *testing.T) Filler // returns the Filler of a store that does not exist yet
 }
 
-// RunCopies copies stores to another backend and back. RunCopies tests that the copy has all rows of the original.
+// RunCopies copies stores to another backend and back. RunCopies tests that each copy has all rows of its original.
 func RunCopies(t *testing.T, from, to Backend) {
 	runAll(t, from.Fresh, map[string]func(*harness){
 		"copies of random stores":    func(h *harness) { copiesOfModels(h, from, to) },
@@ -35,7 +36,8 @@ func RunCopies(t *testing.T, from, to Backend) {
 	})
 }
 
-// copied copies a store and returns the copy. All reads of the copy must return the same as reads of the original.
+// copied copies a store, and returns the copy. copied requires that reads of the copy return the same data as reads of
+// the original.
 func copied(h *harness, s store.Store, to Backend, see func(store.Reader) []string) *harness {
 	h.Helper()
 	open, err := to.New(h.T)(h.Context(), false, func(f store.Filling) error {
@@ -61,7 +63,7 @@ func copied(h *harness, s store.Store, to Backend, see func(store.Reader) []stri
 func sameRows(h *harness, original, copied store.Store) {
 	h.Helper()
 	want, got := allRows(h, original), allRows(h, copied)
-	if !reflect.DeepEqual(want, got) { // cmp.Diff compares megabytes for seconds
+	if !reflect.DeepEqual(want, got) { // cmp.Diff would need seconds for megabytes of rows
 		h.Fatalf("the rows of the copy differ (-original +copy):\n%s", cmp.Diff(want, got))
 	}
 }
@@ -79,7 +81,8 @@ func allRows(h *harness, s store.Store) (rows []store.Row) {
 	return rows
 }
 
-// copiesOfModels copies stores from random transactions. It then copies the copy.
+// copiesOfModels writes random transactions to a store, copies the store to the other backend, and copies this copy
+// back.
 func copiesOfModels(h *harness, from, to Backend) {
 	rapid.Check(h.T, func(t *rapid.T) {
 		h := newHarness(h.T, from.Fresh(h.T), false)
@@ -90,7 +93,7 @@ func copiesOfModels(h *harness, from, to Backend) {
 				steps := rapid.SliceOfN(rapid.Custom(drawStep), 1, 8).Draw(t, "steps")
 				run := func(tx store.Tx) error {
 					for _, s := range steps {
-						_, _ = s.run(tx) // a refused step changes nothing
+						_, _ = s.run(tx) // an error does not matter: a refused step changes nothing
 					}
 					return nil
 				}
@@ -107,8 +110,8 @@ func copiesOfModels(h *harness, from, to Backend) {
 	})
 }
 
-// copiesOfWhole copies records with every field set. If a kind of record is listed in the order of creation, the test
-// copies several records of this kind.
+// copiesOfWhole copies records with every field set. For kinds of records that are listed in the order of creation,
+// copiesOfWhole copies several records.
 func copiesOfWhole(h *harness, from, to Backend) {
 	h.update(func(tx store.Tx) error {
 		file, data := fill[store.File](false), []byte{0, 255, 1}
@@ -121,7 +124,7 @@ func copiesOfWhole(h *harness, from, to Backend) {
 			tx.PutPolicy(fill[store.Policy](false), data),
 			tx.AddCounter(fill[store.Counter](false)), tx.PutGrant(fill[approvers.Grant](false)), tx.PutAbsence(fill[approvers.Absence](false)),
 		}
-		for i := range 30 { // ids fall, so that the order of creation differs from the order of ids
+		for i := range 30 { // ids descend, so that the order of creation differs from the order of ids
 			id := fmt.Sprintf("%02d\x00\x01 ü", 30-i)
 			errs = append(errs,
 				tx.PutConversation(store.Conversation{ID: id, Place: "place", LastAt: at(i)}),
@@ -168,8 +171,8 @@ func copiesOfWhole(h *harness, from, to Backend) {
 	back.leave()
 }
 
-// interrupted: a store with an interrupted copy can't be opened. If the original is unchanged, the next copy continues
-// with the missing rows. The next copy can also begin again. A complete store is never filled.
+// interrupted checks that a store with an interrupted copy can't be opened. If the original is unchanged, the next copy
+// continues with the missing rows. If anew is true, the next copy writes all rows. A complete store is never filled.
 func interrupted(h *harness, to Backend) {
 	const n = 20
 	put := func(text string) {
@@ -185,7 +188,7 @@ func interrupted(h *harness, to Backend) {
 	}
 	put("first")
 	target := to.New(h.T)
-	var written int // before
+	var written int // number of rows that earlier attempts have written
 	attempt := func(stopAt int, anew bool) (Opener, error) {
 		h.Helper()
 		return target(h.Context(), anew, func(f store.Filling) error {
@@ -200,7 +203,7 @@ func interrupted(h *harness, to Backend) {
 		}
 	}
 	before := 0
-	for _, stopAt := range []int{8, 8, 12, 18} { // the second one does not come further
+	for _, stopAt := range []int{8, 8, 12, 18} { // the second attempt stops at the same row as the first
 		open, err := attempt(stopAt, false)
 		if !errors.Is(err, errStopped) {
 			h.Fatalf("the interrupted copy ended with %v", err)
@@ -214,7 +217,7 @@ func interrupted(h *harness, to Backend) {
 	if before == 0 {
 		h.Error("nothing was written before the third interruption")
 	}
-	for _, below := range []uint64{2, n + 1} { // without the first row, and without any
+	for _, below := range []uint64{2, n + 1} { // an original without the first row, and an original without any rows
 		h.update(func(tx store.Tx) error {
 			_, err := tx.EraseRenderings("m", below)
 			return err
@@ -245,7 +248,7 @@ func interrupted(h *harness, to Backend) {
 
 var errStopped = errors.New("stopped")
 
-// stopping is a store that returns an error after some of its rows.
+// stopping is a store whose EachRow returns an error after some rows.
 type stopping struct {
 	store.Contents
 	after int
@@ -261,7 +264,7 @@ func (s stopping) EachRow(ctx context.Context, fn func(store.Row) error) error {
 	})
 }
 
-// differing: CopyRows detects a copy in which a row is missing or different.
+// differing checks that CopyRows detects a copy in which a row is missing or different.
 func differing(h *harness, to Backend) {
 	h.update(func(tx store.Tx) error {
 		return errors.Join(tx.PutTurn(approvers.Turn{ID: "a"}), tx.PutTurn(approvers.Turn{ID: "b"}), tx.PutMessage(store.Message{Conversation: "c", Seq: 1}),
@@ -286,7 +289,7 @@ func differing(h *harness, to Backend) {
 	}
 }
 
-// changing changes rows before it puts them.
+// changing is a Filling that changes rows before Put.
 type changing struct {
 	store.Filling
 	change func(store.Row) (changed store.Row, keep bool)

@@ -43,7 +43,8 @@ func counted(h *harness, key string, after time.Time, want int) {
 	})
 }
 
-// forgotten: the oldest counters are deleted first, up to the limit. The keys of the counters make no difference.
+// forgotten checks that PruneCounters deletes the oldest counters first, up to the limit. The keys of the counters make
+// no difference.
 func forgotten(h *harness) {
 	add := func(key string, when, n int) func(store.Tx) error {
 		return func(tx store.Tx) error { return tx.AddCounter(store.Counter{Key: key, ID: "x", At: at(when), N: n}) }
@@ -66,7 +67,7 @@ func forgotten(h *harness) {
 	left(101, 11010)
 	forget(at(1000), 0, 0)
 	forget(at(1000), -1, 0)
-	forget(at(-70), 10, 0) // not the time itself
+	forget(at(-70), 10, 0) // a counter at exactly the given time is not deleted
 	forget(at(5), 1, 1)
 	left(101, 10010)
 	forget(at(5), 1, 1)

@@ -8,7 +8,7 @@ import (
 	"countersign/store"
 )
 
-// silent: the conversations whose last message is oldest come first.
+// silent checks that ConversationsBefore lists the conversation with the oldest last message first.
 func silent(h *harness) {
 	put := func(id string, version uint64, last int) func(store.Tx) error {
 		return func(tx store.Tx) error {
@@ -51,8 +51,8 @@ func silent(h *harness) {
 	before(6, 10, "c")
 }
 
-// talk writes a conversation with records of each kind that belongs to a conversation. The neighbor of the conversation
-// "a" is the conversation "a/". The two keys differ only by a slash.
+// talk writes a conversation with records of each kind that belongs to a conversation. The tests use the ids "a" and
+// "a/" for neighboring conversations, because these ids differ only by a slash.
 func talk(id string) func(store.Tx) error {
 	return func(tx store.Tx) error {
 		err := errors.Join(
@@ -86,10 +86,10 @@ func talk(id string) func(store.Tx) error {
 	}
 }
 
-// talkRecords is the number of deleted records of a talk, without timers and index rows.
+// talkRecords is the number of records of a talk, without timers and index rows.
 const talkRecords = 1 + 2 + 1 + 1 + 2 + 2 + 2 + 2 + 6 + 12
 
-// left counts the remaining records of a talk.
+// left counts the records of a talk that are in the store.
 func left(h *harness, id string) (n int) {
 	h.Helper()
 	h.view(func(r store.Reader) error {
@@ -145,7 +145,8 @@ func left(h *harness, id string) (n int) {
 	return n
 }
 
-// conversationsErased: an erased conversation is removed completely. The conversation's neighbors and the audit stay.
+// conversationsErased checks that EraseConversation removes a conversation completely. Neighboring conversations and
+// the audit stay.
 func conversationsErased(h *harness) {
 	h.write(talk("a"), talk("a/"), talk("b"))
 	h.refused(errMine, func(tx store.Tx) error {
@@ -196,7 +197,8 @@ func conversationsErased(h *harness) {
 	h.same("what is left of b", left(h, "b"), talkRecords)
 }
 
-// erasedInParts: each transaction deletes at most limit records, and only the last transaction reports done.
+// erasedInParts checks that each call of EraseConversation deletes at most limit records, and that only the last call
+// reports done.
 func erasedInParts(h *harness) {
 	id := func(limit int) string { return fmt.Sprint("limit", limit) }
 	before := map[int]int{} // records that are left, by limit

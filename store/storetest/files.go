@@ -9,7 +9,7 @@ import (
 	"countersign/store"
 )
 
-// elicitations: an execution's elicitations are listed in the order in which they were asked.
+// elicitations checks that an execution's elicitations are listed in the order of their creation.
 func elicitations(h *harness) {
 	put := func(id, execution string, version uint64) func(store.Tx) error {
 		return func(tx store.Tx) error {
@@ -27,7 +27,7 @@ func elicitations(h *harness) {
 	}
 }
 
-// files: each file keeps its exact bytes, and is never replaced.
+// files checks that each file keeps its exact bytes, and that no write replaces a file.
 func files(h *harness) {
 	large := bytes.Repeat([]byte{0, 0xFF, 1}, 1<<20)
 	put := func(execution string, index int, data []byte) func(store.Tx) error {
@@ -70,8 +70,8 @@ func files(h *harness) {
 	h.write(put("e", 0, []byte("anew")))
 }
 
-// policyInForce: if a transaction expects another policy than the policy in force, it writes no rows at all. The
-// content of the policy keeps its exact bytes, and always belongs to the Policy that is read.
+// policyInForce checks that a transaction writes nothing if the policy in force is not the expected policy. The content
+// of the policy keeps its exact bytes. In one transaction, Policy and PolicyContent always return the same policy.
 func policyInForce(h *harness) {
 	large := bytes.Repeat([]byte{0, 0xFF, 1}, 1<<20)
 	put := func(load string, version uint64, content []byte) func(store.Tx) error {

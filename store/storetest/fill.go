@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// fill sets every field of a record to a distinct value. The function uses reflection. So if a backend does not store a
-// new field, a test fails. If rough is set, times have nanoseconds and a zone. The store must not keep these.
+// fill sets every field of a record to a distinct value. fill uses reflection, so fill also sets new fields. A test
+// fails if a backend does not store a new field. If rough is set, times have nanoseconds and a time zone, which the
+// store must not keep.
 func fill[T any](rough bool) T {
 	var rec T
 	f := filler{rough: rough}

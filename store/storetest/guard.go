@@ -7,8 +7,8 @@ import (
 	"countersign/store"
 )
 
-// guarded lists the kinds of records with a version. Each kind has a function that puts a record, and a function that
-// reads the version.
+// guarded lists the kinds of records with a version. For each kind, put writes a record, and read returns the record's
+// version.
 var guarded = map[string]struct {
 	put  func(tx store.Tx, version uint64) error
 	read func(r store.Reader) (uint64, error)
@@ -72,7 +72,7 @@ var guarded = map[string]struct {
 }
 
 func versions(h *harness) {
-	put := func(want error, versions ...uint64) { // of each kind, in one transaction
+	put := func(want error, versions ...uint64) { // puts records of each kind in one transaction
 		h.Helper()
 		h.together(func() {
 			for name, kind := range guarded {
@@ -103,17 +103,17 @@ func versions(h *harness) {
 	put(store.ErrConflict, 1) // the record does not exist
 	put(nil, 0)
 	stands(1)
-	put(store.ErrConflict, 0) // it already exists
+	put(store.ErrConflict, 0) // the record already exists
 	put(store.ErrConflict, 2) // a version that does not exist yet
 	stands(1)
 	put(nil, 1)
 	stands(2)
-	put(store.ErrConflict, 1) // it was changed since
+	put(store.ErrConflict, 1) // the record has a newer version
 	put(nil, 2, 3)            // twice in one transaction
 	stands(4)
 }
 
-// usableAfterRefusal: after a refused write, a closure may continue.
+// usableAfterRefusal checks that a closure may continue after a refused write.
 func usableAfterRefusal(h *harness) {
 	h.together(func() {
 		for name, kind := range guarded {

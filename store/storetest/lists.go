@@ -37,7 +37,7 @@ func messages(h *harness) {
 	}
 }
 
-// places: the conversation that was created last at a place is the current conversation there, even if its time is
+// places checks that ConversationAt returns the conversation that was put last, even if the conversation's CreatedAt is
 // earlier.
 func places(h *harness) {
 	put := func(id, place string, version uint64, created int) func(store.Tx) error {

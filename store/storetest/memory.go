@@ -12,8 +12,8 @@ import (
 	"countersign/store"
 )
 
-// memory implements the contract in its simplest form: with maps, and lists that are sorted on each read. The model
-// test compares backends to this implementation.
+// memory is the simplest implementation of the contract. memory uses maps, and sorts a list at each read. The model
+// test compares backends with memory.
 type memory struct {
 	conversations  map[string]store.Conversation
 	places         []string // ids of conversations, in order of creation
@@ -79,7 +79,7 @@ func newMemory() *memory {
 	}
 }
 
-// clone returns an independent copy.
+// clone returns an independent copy of m.
 func (m *memory) clone() *memory {
 	c := *m
 	c.conversations, c.places = maps.Clone(m.conversations), slices.Clone(m.places)
@@ -111,7 +111,8 @@ func find[K comparable, T any](in map[K]T, key K) (T, error) {
 	return v, nil
 }
 
-// sorted lists the values for which pass returns true, in the given order.
+// sorted returns the values for which pass returns true. The function order sorts the list. The list has at most limit
+// values.
 func sorted[K comparable, T any](in map[K]T, pass func(T) bool, order func(a, b T) int, limit int) []T {
 	var out []T
 	for _, v := range in {

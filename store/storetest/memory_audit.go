@@ -142,7 +142,8 @@ func (m *memory) ConversationsSince(lastAt time.Time, limit int) ([]store.Conver
 	}, limit), nil
 }
 
-// EraseConversation erases everything in one call, in any order. Other tests of the suite check limits and order.
+// EraseConversation erases everything in one call and ignores the limit. Other tests of the suite check the limit and
+// the order.
 func (m *memory) EraseConversation(id string, _ int) (bool, error) {
 	c, ok := m.conversations[id]
 	if !ok {
@@ -185,7 +186,8 @@ func (m *memory) EraseConversation(id string, _ int) (bool, error) {
 	return true, nil
 }
 
-// eraseOutboxMessages deletes the outbox messages with a ref, the timers of each message, and the timers with that ref.
+// eraseOutboxMessages deletes the outbox messages whose Ref is ref, and the timers of these messages.
+// eraseOutboxMessages also deletes the timers whose Ref is ref.
 func (m *memory) eraseOutboxMessages(ref string) {
 	unset := func(ref string) {
 		maps.DeleteFunc(m.timers, func(k timerKey, _ store.Timer) bool { return k.ref == ref })

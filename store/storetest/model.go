@@ -12,7 +12,7 @@ import (
 	"countersign/store"
 )
 
-// The model test has few names and times, so it often uses the same ones again.
+// The model test uses few names and times, so its steps often use the same records.
 var (
 	names   = []string{"a", "a/", "b", "b\x01"}
 	moments = []int{-7, 0, 1, 300}
@@ -23,7 +23,8 @@ var (
 	grants     = []approvers.GrantState{approvers.GrantOffered, approvers.GrantLive, approvers.GrantUsed}
 )
 
-// step is one operation with its drawn arguments. step runs on the backend and on the model, and returns its results.
+// step is one operation with random arguments. run executes the operation on the backend or on the model, and returns
+// the results.
 type step struct {
 	name string
 	run  func(store.Tx) (any, error)
@@ -31,8 +32,8 @@ type step struct {
 
 func (s step) String() string { return s.name }
 
-// model runs random transactions on the backend and on a model in memory. The function compares the results of each
-// step, and all data after each transaction. From time to time it closes and reopens the store.
+// model runs random transactions on the backend and on a model in memory. The test compares the results of each step,
+// and all data after each transaction. Sometimes the test closes and reopens the store.
 func model(h *harness) {
 	rapid.Check(h.T, func(t *rapid.T) {
 		h := newHarness(h.T, h.fresh(h.T), false)
@@ -85,7 +86,7 @@ func differ(t *rapid.T, got, want []string) {
 	}
 }
 
-// told formats the result of a call. Of an error, told shows only the kind.
+// told formats the result of a call. For an error, told returns only the kind of the error.
 func told(name string, v any, err error) string {
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -102,7 +103,7 @@ func told(name string, v any, err error) string {
 	return fmt.Sprintf("%s: %s", name, strings.Replace(string(js), "null", "[]", 1)) // no list and an empty list are the same
 }
 
-// everything returns all rows that the model test can have written.
+// everything returns the results of all readings.
 func everything(r store.Reader) (out []string) {
 	for _, x := range readings() {
 		v, err := x.read(r)
@@ -111,13 +112,13 @@ func everything(r store.Reader) (out []string) {
 	return out
 }
 
-// reading is one read, of a list or of a record.
+// reading is one read of a record or a list.
 type reading struct {
 	name string
 	read func(store.Reader) (any, error)
 }
 
-// readings returns reads of all data that the model test can have written.
+// readings returns reads of all data that the model test may have written.
 func readings() (all []reading) {
 	see := func(name string, read func(store.Reader) (any, error)) { all = append(all, reading{name, read}) }
 	for _, n := range names {

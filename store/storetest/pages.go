@@ -11,9 +11,10 @@ import (
 	"countersign/store"
 )
 
-// manyRows deletes, reads and writes at random among enough rows to fill several pages of a backend. manyRows compares
-// every read in a transaction, after deletions in the same transaction, to the model. Several workers run concurrently,
-// and may share commits. Each worker uses only its own rows. These rows lie between the rows of the other workers.
+// manyRows deletes, reads and writes random rows. There are enough rows to fill several pages of a backend. manyRows
+// compares every read in a transaction with the model, also after deletions in the same transaction. Several workers
+// run concurrently, and may share commits. Each worker uses only its own rows. The rows of different workers are
+// interleaved.
 func manyRows(h *harness) {
 	for _, workers := range []int{1, 6} {
 		seed := uint64(time.Now().UnixNano())
@@ -155,7 +156,7 @@ func ignoreConflict(err error) error {
 	return err
 }
 
-// step draws an operation that writes. Most of these operations delete rows.
+// step returns a random operation that writes. Most of these operations delete rows.
 func (w *worker) step() step {
 	one := w.random.IntN(rowGroups)
 	last := min(one+w.random.IntN(mostGroups), rowGroups-1)
@@ -204,7 +205,7 @@ func (w *worker) step() step {
 	}}
 }
 
-// look draws a read.
+// look returns a random read.
 func (w *worker) look() step {
 	place, n := w.some(), w.random.IntN(rowsOfEach)
 	switch w.random.IntN(9) {

@@ -23,7 +23,7 @@ func openGrants(h *harness) {
 		})
 	}
 	open("")
-	// Lists are in the order of creation, even within one transaction. Ids and times do not change the order.
+	// Lists are in the order of creation, even for records of one transaction. Ids and times do not affect the order.
 	h.write(put("z", "t", approvers.GrantLive, 0, 9), put("m", "u", approvers.GrantOffered, 0, 5), put("b", "t", approvers.GrantOffered, 0, 9))
 	h.write(put("never", "t", approvers.GrantDeclined, 0, 0), put("a", "t", approvers.GrantLive, 0, 1), put("bare", "", approvers.GrantLive, 0, 0))
 	open("t", "z", "b", "a")
@@ -32,7 +32,7 @@ func openGrants(h *harness) {
 	open("t/")
 	h.write(put("z", "t", approvers.GrantLive, 1, 9), put("b", "t", approvers.GrantLive, 1, 20)) // one grant is used, the other accepted
 	open("t", "z", "b", "a")
-	// A grant can end in several ways. In two of the cases, the grant was accepted in the same transaction.
+	// A grant can end in several ways. In two of these cases, the grant is accepted in the transaction that ends it.
 	for i, state := range []approvers.GrantState{approvers.GrantUsed, approvers.GrantExpired, approvers.GrantRevoked, approvers.GrantDeclined} {
 		id := fmt.Sprint("ends", i)
 		h.write(put(id, "t", approvers.GrantOffered, 0, 0))

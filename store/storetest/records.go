@@ -11,7 +11,8 @@ import (
 	"countersign/store"
 )
 
-// keep writes a record, reads it back and compares it to want. In together, keep reads at the end.
+// keep writes a record, reads it back and compares it with want. Within together, the record is read after all
+// transactions.
 func keep[T any](h *harness, rec, want T, put func(store.Tx, T) error, get func(store.Reader) (T, error)) {
 	h.Helper()
 	h.update(func(tx store.Tx) error { return put(tx, rec) })
@@ -108,7 +109,8 @@ func keptWhole(h *harness) { h.together(func() { keepAll(h, false) }) }
 
 func times(h *harness) { h.together(func() { keepAll(h, true) }) }
 
-// nilAndEmpty: an empty list must not become nil, because hashes cover the data that is read back.
+// nilAndEmpty checks that a nil list stays nil and an empty list stays empty, because hashes cover the data that is
+// read back.
 func nilAndEmpty(h *harness) {
 	bare := approvers.Request{ID: "bare", State: approvers.Pending}
 	full := approvers.Request{ID: "full", State: approvers.Pending, Args: json.RawMessage{}}
@@ -126,7 +128,8 @@ func nilAndEmpty(h *harness) {
 	}
 }
 
-// exactBytes: signatures cover bytes, including white space and escapes.
+// exactBytes checks that raw JSON keeps its exact bytes, including white space and escapes, because signatures cover
+// these bytes.
 func exactBytes(h *harness) {
 	h.together(func() {
 		for i, args := range []string{
@@ -230,7 +233,7 @@ func lengths(r store.Reader) (n [16]int, err error) {
 	return n, errors.Join(errs[:]...)
 }
 
-// withoutID: a record without an id is refused, because no read could find it.
+// withoutID checks that a record without an id is refused, because no read could find it.
 func withoutID(h *harness) {
 	h.together(func() {
 		for name, put := range map[string]func(store.Tx) error{
@@ -263,12 +266,12 @@ func withoutID(h *harness) {
 	})
 }
 
-// texts holds ids. If the parts of keys were joined without escaping, the keys of these ids would collide.
+// texts holds ids whose keys would collide if the parts of keys were joined without escaping.
 var texts = []string{
 	"a", "a/", "a/b", "/", "a:b", "a|b", "a b", "a\x01", "a\x01b", "a\n", "%", "_", "'", "é", "e\u0301", "A", "\U0010ffff", "a\u00ff", strings.Repeat("long", 200),
 }
 
-// anyText: the lists of one id have no records of another id. The rule holds for ids with any characters.
+// anyText checks that the lists of one id have no records of another id. Ids may have any characters.
 func anyText(h *harness) {
 	h.update(func(tx store.Tx) error {
 		for _, id := range texts {

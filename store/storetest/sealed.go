@@ -21,14 +21,14 @@ func append1(chain, body string) func(store.Tx) error {
 	}
 }
 
-// entries returns the journal's entries from a leaf on, in short form.
+// entries returns the journal's entries from a leaf on. Each entry is a text with its leaf, chain and seq.
 func entries(r store.Reader, from uint64, limit int) ([]string, error) {
 	list, err := r.Journal(from, limit)
 	return ids(list, func(e approvers.JournalEntry) string { return fmt.Sprint(e.Leaf, " ", e.Chain, " ", e.Seq) }), err
 }
 
-// journal: the journal has one entry for each record, in the order of the appends. The journal has no entry for an
-// undone append.
+// journal checks that the journal has one entry for each record, in the order of the appends. The journal has no entry
+// for an append that was undone.
 func journal(h *harness) {
 	h.write(append1("b", "1"), append1("a", "2"), append1("b", "3"))
 	h.refused(errMine, func(tx store.Tx) error { return errors.Join(append1("c", "never")(tx), errMine) })
@@ -113,7 +113,7 @@ func heads(h *harness) {
 	})
 }
 
-// payloadsErased: erased payloads are deleted. The hashes that prove the content of the payloads stay.
+// payloadsErased checks that ErasePayloads deletes payloads. The records with the hashes of the payloads stay.
 func payloadsErased(h *harness) {
 	h.write(append1("a", "1"), append1("ab", "2"), append1("a", "3"))
 	h.write(func(tx store.Tx) error {
@@ -159,8 +159,8 @@ func payloadsErased(h *harness) {
 	erase("a", []uint64{5})
 }
 
-// chainsPruned: a pruned chain's records are deleted, but the journal entries of these records stay, because heads
-// cover the entries. The chain's name may be used again.
+// chainsPruned checks that PruneChain deletes a chain's records. The journal entries of these records stay, because
+// heads cover the entries. A new chain may use the name of the pruned chain.
 func chainsPruned(h *harness) {
 	h.write(append1("a", "1"), append1("ab", "2"), append1("a", "3"), append1("c", "4"))
 	h.write(func(tx store.Tx) error { return tx.PutHead(store.Head{Number: 1, Size: 3}) })

@@ -15,7 +15,7 @@ import (
 
 func reflectSame(a, b any) bool { return reflect.DeepEqual(a, b) }
 
-// crowd runs n goroutines that start together, and waits for them.
+// crowd starts n goroutines at the same moment, and waits for them.
 func crowd(n int, work func(i int)) {
 	var wg sync.WaitGroup
 	gate := make(chan struct{})
@@ -29,7 +29,7 @@ func crowd(n int, work func(i int)) {
 	wg.Wait()
 }
 
-// oneWinner: many writers read the same version of a record and write the record. One writer succeeds, and all other
+// In oneWinner, many writers read the same version of a record and write the record. One writer succeeds, and all other
 // writers get a conflict.
 func oneWinner(h *harness) {
 	const people = 16
@@ -69,8 +69,8 @@ func oneWinner(h *harness) {
 	}
 }
 
-// neighbours: closures that fail, panic or write nothing share commits with other closures. These closures do not
-// affect the other closures.
+// In neighbours, closures that fail or panic share commits with closures that succeed. The failed closures do not
+// affect the successful closures.
 func neighbours(h *harness) {
 	const crew, each = 32, 20
 	own := func(i, n int) string { return fmt.Sprintf("own/%d/%d", i, n) }
@@ -101,7 +101,7 @@ func neighbours(h *harness) {
 						return err
 					}
 					switch i % 4 {
-					case 1: // adds an existing counter again, which has no effect
+					case 1: // adds an existing counter a second time, which has no effect
 						return errors.Join(count(tx), errMine)
 					case 2:
 						panic(errMine)
@@ -143,7 +143,7 @@ func neighbours(h *harness) {
 	})
 }
 
-// counters: no change is lost if each transaction reads a value, changes it and writes it back.
+// counters checks that no change is lost if each transaction reads a value, changes it and writes it back.
 func counters(h *harness) {
 	const crew, each = 16, 25
 	crowd(crew, func(i int) {
@@ -168,7 +168,7 @@ func counters(h *harness) {
 	})
 }
 
-// seenWhenTold: after Update has returned, every view sees the writes of this Update.
+// seenWhenTold checks that every view that begins after Update has returned sees the writes of this Update.
 func seenWhenTold(h *harness) {
 	crowd(8, func(i int) {
 		for n := range 25 {

@@ -10,7 +10,8 @@ import (
 	"countersign/store"
 )
 
-// drawStep draws one operation. Writes of guarded records read the version first, and sometimes use a wrong version.
+// drawStep returns one random operation. A write of a guarded record reads the version first, and sometimes uses a
+// wrong version.
 func drawStep(t *rapid.T) step { //nolint:cyclop // one case for each operation of the contract
 	name := func(label string) string { return rapid.SampledFrom(names).Draw(t, label) }
 	id, other, third := name("id"), name("other"), name("third")

@@ -1,10 +1,10 @@
 // Package storetest is the conformance suite that every backend of package store passes. The suite depends only on the
 // contract.
 //
-// A backend that passes the suite keeps every record complete, and orders every list as the contract says. Such a
-// backend checks versions, and undoes only the writes of failed closures. This also applies if the store is closed and
-// reopened after each transaction, or after each group of independent transactions. The store's own check runs after
-// every test.
+// The suite tests that a backend stores every field of every record, and orders every list as the contract says. The
+// suite also tests that a backend checks versions, and undoes only the writes of failed closures. Most tests run twice.
+// In the second run, the store is closed and reopened after each transaction, or after each group of independent
+// transactions. The store's own check runs after every test.
 package storetest
 
 import (
@@ -19,10 +19,10 @@ import (
 	"countersign/store"
 )
 
-// Opener opens one store. After the store is closed, the Opener may be called again, and opens the same data.
+// Opener opens one store. After the store is closed, a second call of the Opener opens the store with the same data.
 type Opener func() (store.Store, error)
 
-// Run runs the suite. fresh returns an opener of an empty store.
+// Run runs the suite. fresh returns an Opener of an empty store.
 func Run(t *testing.T, fresh func(t *testing.T) Opener) {
 	for _, c := range []struct {
 		name string
@@ -107,14 +107,14 @@ func runAll(t *testing.T, fresh func(t *testing.T) Opener, tests map[string]func
 	}
 }
 
-// harness is a store under test. If restless is set, the store is closed and reopened after each transaction.
+// harness holds a store under test. If restless is set, the store is closed and reopened after each transaction.
 type harness struct {
 	*testing.T
 	store    store.Store
 	open     Opener
 	restless bool
-	grouped  bool                      // together runs
-	checks   []func()                  // run at the end of together
+	grouped  bool                      // the method together is running
+	checks   []func()                  // checks that run at the end of together
 	fresh    func(t *testing.T) Opener // makes another store, for a test that needs more than one
 }
 
@@ -161,8 +161,8 @@ func (h *harness) try(fn func(store.Tx) error) error {
 	return err
 }
 
-// together runs transactions that do not depend on each other. The store is reopened after the last one only, because
-// opening some stores takes long.
+// together runs transactions that do not depend on each other. The store is reopened only after the last transaction,
+// because opening some stores takes long.
 func (h *harness) together(transactions func()) {
 	h.Helper()
 	h.grouped = true
@@ -177,7 +177,7 @@ func (h *harness) together(transactions func()) {
 	h.checks = nil
 }
 
-// afterwards runs a check now or, in together, at the end.
+// afterwards runs a check. Within together, the check runs after all transactions.
 func (h *harness) afterwards(check func()) {
 	if !h.grouped {
 		check()
@@ -231,7 +231,7 @@ func (h *harness) same(what string, got, want any) {
 	}
 }
 
-// start is the time at which the tests begin.
+// start is the time to which the times of the tests are relative.
 var start = time.Date(2026, 3, 29, 0, 59, 59, 999_999_000, time.UTC)
 
 func at(micros int) time.Time { return start.Add(time.Duration(micros) * time.Microsecond) }

@@ -55,7 +55,7 @@ func timers(h *harness) {
 		h.same("all of a kind whose name another one begins with", timerRefs(shows), []string{"other"})
 		return errors.Join(err, err2, err3, err4, err5, err6)
 	})
-	// A list of the timers of some shares is complete, even if the limit is below the number of timers in other shares.
+	// A list of the timers of some shares is complete, even if other shares have more timers than the limit.
 	own := store.Timer{Ref: "late"}.Share()
 	h.view(func(r store.Reader) error {
 		var want []string
@@ -77,8 +77,8 @@ func timers(h *harness) {
 			in(store.AllShares, time.Time{}, 0), in(0, time.Time{}, 10),
 		)
 	})
-	// The lane, the affinity and the number of tries of a timer are stored. If the timer is set again without these
-	// three values, they are removed.
+	// The store keeps the lane, the affinity and the number of tries of a timer. Setting the timer without these three
+	// values removes them.
 	laned := store.Timer{Kind: store.TimerRun, Ref: "c", Due: at(5), Lane: "l", Affinity: "conversation:x", Tries: 3}
 	h.write(func(tx store.Tx) error { return tx.SetTimer(laned) })
 	h.view(func(r store.Reader) error {
@@ -137,7 +137,7 @@ func inbox(h *harness) {
 	unhandled(at(20), true)
 	h.write(put("b", 1, 20, 30))
 	unhandled(at(1000), false)
-	forget(7, 10, 0) // not before the time itself
+	forget(7, 10, 0) // a row that was handled at exactly the given time is not deleted
 	forget(8, 10, 1)
 	h.view(func(r store.Reader) error {
 		if _, err := r.Inbox("c"); !errors.Is(err, store.ErrNotFound) {
@@ -179,7 +179,7 @@ func outboxMessages(h *harness) {
 			return err
 		})
 	}
-	// Lists are in the order of creation, even if the times are equal and the ids are in another order.
+	// Lists are in the order of creation, even if the times are equal and the ids sort differently.
 	h.write(put(store.OutboxMessage{ID: "z", Ref: "r", CreatedAt: at(0)}), put(store.OutboxMessage{ID: "m", Ref: "r", CreatedAt: at(0)}), put(store.OutboxMessage{ID: "q", Ref: "r2"}))
 	h.write(put(store.OutboxMessage{ID: "a", Ref: "r", CreatedAt: at(0)}), put(store.OutboxMessage{ID: "none"}))
 	of("r", "z", "m", "a")
@@ -265,7 +265,7 @@ func auditChains(h *harness) {
 			}
 		}
 	}
-	// A record may have no payload and no facts.
+	// A record without a payload and without facts is allowed.
 	h.write(func(tx store.Tx) error {
 		return tx.AppendAudit(approvers.AuditRecord{Chain: "b", At: at(99), Kind: approvers.AuditClosed}.Link(heads["b"]), nil)
 	})
@@ -337,7 +337,7 @@ func auditRefusals(h *harness) {
 }
 
 // nothingBroken requires that the check finds no faults in a store with all kinds of data. The tests of each backend
-// check that faults are found.
+// test that the check finds faults.
 func nothingBroken(h *harness) {
 	h.update(seed)
 	h.update(scribble)

@@ -21,10 +21,10 @@ import (
 
 const untried = "the adapters for the OpenAI Agents SDK, the AI SDK and LangChain were"
 
-// mostLines is how many lines a user needs for a whole agent.
+// mostLines is the maximum length of a program in docs/sdks.md, in lines.
 const mostLines = 20
 
-// programs are the programs of the page, by the SDK's name.
+// programs returns the programs of docs/sdks.md, by the name of the SDK.
 func programs(t *testing.T) map[string]string {
 	t.Helper()
 	page, err := os.ReadFile("../../../docs/sdks.md")
@@ -45,7 +45,8 @@ func programs(t *testing.T) map[string]string {
 	return out
 }
 
-// compile compiles the client and the programs, and returns the folder with them.
+// compile compiles the client and the programs, and returns the path of Node.js and the folder with the compiled
+// programs.
 func compile(t *testing.T) (node, dir string) {
 	t.Helper()
 	node, tool := npm.Require(t, untried)
@@ -64,7 +65,7 @@ func compile(t *testing.T) (node, dir string) {
 	for _, e := range entries {
 		must(os.Symlink(filepath.Join(packages, e.Name()), filepath.Join(modules, e.Name())))
 	}
-	// The client is a separate folder beside the programs, as after an installation.
+	// The client is in a separate directory beside the programs, as it is after an installation.
 	lib := filepath.Join(dir, "client")
 	must(os.CopyFS(lib, os.DirFS("../typescript")))
 	must(os.Symlink(lib, filepath.Join(modules, "countersign-client")))
@@ -88,7 +89,7 @@ func compile(t *testing.T) (node, dir string) {
 	return node, dir
 }
 
-// agent is a program of the page, which runs against a gateway.
+// agent is a program of docs/sdks.md that uses a test gateway.
 type agent struct {
 	*testing.T
 	node, dir, sdk string
@@ -102,7 +103,7 @@ func (a agent) env() map[string]string {
 	return map[string]string{"SDK": a.sdk, "GATE": a.gate.URL, "TOKEN": fakegateway.Token, "BUILD": a.build, "CALLS": a.calls}
 }
 
-// killed starts the program in a process of its own, waits until the gateway is in some state, and kills the process.
+// killed starts the program in a process of its own, calls until, and kills the process.
 func (a agent) killed(until func()) {
 	a.Helper()
 	cmd := exec.CommandContext(a.Context(), a.node, a.sdk+".js")
@@ -118,10 +119,10 @@ func (a agent) killed(until func()) {
 	if err := cmd.Process.Kill(); err != nil {
 		a.Fatal(err)
 	}
-	_ = cmd.Wait() // it was killed
+	_ = cmd.Wait() // the error says that the process was killed
 }
 
-// start starts the program. The returned function waits for its end.
+// start starts the program. The returned function waits for the end of the program.
 func (a agent) start() (wait func() ended) {
 	a.Helper()
 	own := filepath.Join(a.dir, a.build) // the host loads a file once, so each program has its own files
@@ -159,13 +160,13 @@ func (a agent) run() string {
 	return strings.TrimSpace(e.Out)
 }
 
-// ended is how a program ended.
+// ended is the result of a program.
 type ended struct {
 	Out    string
 	Failed bool
 }
 
-// host is a process that runs programs of one SDK one after the other.
+// host is a process that runs the programs of one SDK in sequence.
 type host struct {
 	to     *json.Encoder
 	from   *json.Decoder
@@ -191,8 +192,8 @@ func newHost(t *testing.T, node, dir string) *host {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // it may have ended
-		_ = cmd.Wait()         // it was killed
+		_ = cmd.Process.Kill() // the process may have ended already
+		_ = cmd.Wait()         // the error says that the process was killed
 	})
 	return h
 }
@@ -206,7 +207,7 @@ func (a agent) ran() string {
 	return strings.TrimSpace(string(raw))
 }
 
-// asked are the bytes of the model's call. An encoder would change them.
+// asked has the bytes of the model's call. An encoder would change these bytes.
 const asked = `{ "service":"shop",  "version":"1.4.2" }`
 
 const plain = `{"service":"shop","version":"1.4.2"}`
@@ -220,11 +221,11 @@ func TestClient(t *testing.T) {
 	t.Run("core", func(t *testing.T) { core(t, node, dir) })
 }
 
-// sdks runs the programs of the page.
+// sdks tests the programs of docs/sdks.md.
 func sdks(t *testing.T, node, dir string) {
 	one := fmt.Sprintf("[%q]", asked)
 	list := programs(t)
-	delete(list, "without") // is only compiled
+	delete(list, "without") // this program is only compiled
 	for sdk, program := range list {
 		lines := 0
 		for line := range strings.Lines(program) {
@@ -243,8 +244,8 @@ func sdks(t *testing.T, node, dir string) {
 				test(t, agent{t, node, dir, sdk, g, sdk + "-" + strings.ReplaceAll(name, " ", "-"), calls, host})
 			})
 		}
-		// exchange is a call that is decided immediately. It has the text that the model reads, the arguments of the
-		// run, and the reported outcome.
+		// exchange adds a test case with a call that is decided immediately. heard is a part of the text that the
+		// model reads. ran has the arguments of the run, and outcome is the reported outcome.
 		exchange := func(name, calls string, decide func(*fakegateway.Request), heard, ran, outcome string) {
 			scenario(name, calls, decide, func(t *testing.T, a agent) {
 				if got := a.run(); !strings.Contains(got, heard) {
@@ -262,7 +263,7 @@ func sdks(t *testing.T, node, dir string) {
 		scenario("asked", one, func(r *fakegateway.Request) { r.Status = "rejected" }, func(t *testing.T, a agent) {
 			a.run()
 			got := a.gate.Requests()[0]
-			args := plain // the SDKs parse the model's bytes
+			args := plain // the SDKs parse and encode the model's bytes
 			if sdk == "openai" {
 				args = asked
 			}
@@ -285,7 +286,7 @@ func sdks(t *testing.T, node, dir string) {
 			"heard: The call was rejected by Team Lead, and did not run: not on a Friday", "", "")
 		scenario("failed", `["{\"service\":\"broken\",\"version\":\"1\"}"]`, approve, func(t *testing.T, a agent) {
 			end := a.start()()
-			if end.Failed != (sdk == "langchain") { // its agents end at a tool's error
+			if end.Failed != (sdk == "langchain") { // LangChain's agents end at the error of a tool
 				t.Errorf("it failed: %v\n%s", end.Failed, end.Out)
 			}
 			if got := a.gate.Requests()[0].Outcome; got != "failed the service is broken" || a.ran() != `{"service":"broken","version":"1"}` {
@@ -347,7 +348,7 @@ func sdks(t *testing.T, node, dir string) {
 			if strings.Contains(shop.Args, "blog") {
 				shop = list[1]
 			}
-			if sdk == "langchain" { // runs none of them
+			if sdk == "langchain" { // LangChain runs none of the calls
 				if shop.Withdrawn == "" || a.ran() != "" {
 					t.Errorf("the approved call is not withdrawn: %+v; the tool ran with %q", shop, a.ran())
 				}
@@ -358,7 +359,7 @@ func sdks(t *testing.T, node, dir string) {
 	}
 }
 
-// core uses the client without an SDK.
+// core tests the client without an SDK.
 func core(t *testing.T, node, dir string) {
 	g := fakegateway.New(t, "../../gateway/openapi.json")
 	g.OnAsk(func(r *fakegateway.Request) {

@@ -20,7 +20,8 @@ import (
 	"countersign/approvers/workflow/view"
 )
 
-// receive answers the MCP methods that this server handles itself. The SDK answers all other methods.
+// receive is middleware that answers the MCP methods that this server handles itself. The SDK answers all other
+// methods.
 func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		x := exchangeOf(ctx)
@@ -47,7 +48,8 @@ func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// served reports whether this server has a method. The SDK has more methods, such as those for prompts.
+// served reports whether this server has a method. The SDK has methods that this server does not have, for example
+// for prompts.
 func served(version, method string) bool {
 	switch method {
 	case "initialize", "ping", "server/discover", "subscriptions/listen", "tools/list", "tools/call", "tasks/get", "tasks/cancel":
@@ -90,8 +92,9 @@ func (s *Server) call(ctx context.Context, x *exchange, req mcp.Request) (mcp.Re
 	return s.hold(ctx, x, req, id, again)
 }
 
-// propose proposes a call. A repeated call is proposed twice, because the answer to the first call may be on its way to
-// the client at this moment. After that answer was sent, the repeated call is a new request.
+// propose proposes a call. If the workflow finds an earlier identical call, the answer to the earlier call may be on
+// its way to the client. propose then waits until the earlier answer is sent, and proposes the call a second time. If
+// the answer was delivered, the second proposal creates a new request.
 func (s *Server) propose(ctx context.Context, x *exchange, call workflow.CallerCall) (id string, again bool, err error) {
 	apart(func() { id, again, err = s.Callers.Propose(ctx, call) })
 	if err != nil || !again {
@@ -106,8 +109,9 @@ func (s *Server) propose(ctx context.Context, x *exchange, call workflow.CallerC
 	return id, again, err
 }
 
-// apart runs a function in a separate goroutine, and waits for it. Transactions need a deep stack. A held call waits
-// for a long time. Without the new goroutine, its goroutine would keep a deep stack.
+// apart runs a function in a separate goroutine, and waits for it. Transactions need a deep stack, and a goroutine
+// keeps the memory of its stack. A held call waits for a long time, so its goroutine must not run transactions
+// itself.
 func apart(f func()) {
 	done := make(chan struct{})
 	go func() {
@@ -127,11 +131,11 @@ const (
 	shortestHold  = 2 * time.Second
 )
 
-// errLeft is the answer to a call whose client no longer waits.
+// errLeft is the answer to a call whose client has stopped waiting.
 var errLeft = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the caller no longer waits"}
 
-// hold waits for a request's result and returns it. If the client's waiting time ends first, hold returns an answer
-// that explains how to get the result later.
+// hold waits for a request's result and returns it. If the result comes too late for the client, hold returns an
+// answer that explains how to get the result.
 func (s *Server) hold(ctx context.Context, x *exchange, req mcp.Request, id string, again bool) (mcp.Result, error) {
 	limit := x.client.Hold
 	var known time.Duration
@@ -163,19 +167,19 @@ func (s *Server) hold(ctx context.Context, x *exchange, req mcp.Request, id stri
 	return finished(state, rec, earlier), nil
 }
 
-// errHungUp means that the client no longer waits.
+// errHungUp means that the client has disconnected or has cancelled the call.
 var errHungUp = errors.New("the caller hung up")
 
-// The reasons for which a wait ended.
+// The reasons why a wait ended.
 const (
 	whyWanted   = "wanted"
 	whyLimit    = "limit"
 	whyStopping = "stopping"
 )
 
-// await waits until wanted returns true for a request, or until the time is over. why says which of the two happened.
-// If an approved call waits for its caller, await lets the call begin. progress is called immediately, and then from
-// time to time.
+// await waits until wanted returns true for a request, the time limit passes, or the process stops. why is the reason
+// why the wait ended. Some calls run only while their caller waits. When a call of this kind is approved, await
+// starts the call. progress is called immediately, and then from time to time.
 func (s *Server) await(ctx context.Context, x *exchange, id string, limit time.Duration, wanted func(gateway.State) bool, progress func(gateway.State)) (
 	state gateway.State, rec view.CallerRequest, why string, err error,
 ) {
@@ -195,10 +199,11 @@ func (s *Server) await(ctx context.Context, x *exchange, id string, limit time.D
 	beat := time.NewTicker(min(progressEvery, max(limit/3, time.Second)))
 	defer beat.Stop()
 	for told := false; ; {
-		if state, rec, err = s.now(ctx, x, id); err != nil || wanted(state) { // it may have changed before Watch
+		// The request may have changed before the call of Watch.
+		if state, rec, err = s.now(ctx, x, id); err != nil || wanted(state) {
 			return state, rec, whyWanted, err
 		}
-		rec = view.CallerRequest{} // it is large
+		rec = view.CallerRequest{} // free the record, which is large, during the wait
 		if !told {
 			apart(func() { progress(state) })
 			told = true
@@ -221,7 +226,8 @@ func (s *Server) await(ctx context.Context, x *exchange, id string, limit time.D
 	}
 }
 
-// now reads a request in the mode execute. If an approved call waits for its caller, now lets the call begin.
+// now reads a request in the mode execute. Some calls run only while their caller waits. When a call of this kind is
+// approved, now starts the call.
 func (s *Server) now(ctx context.Context, x *exchange, id string) (state gateway.State, rec view.CallerRequest, err error) {
 	apart(func() { state, rec, err = s.readOrStart(ctx, x, id) })
 	return state, rec, err
@@ -244,7 +250,7 @@ func asks(s gateway.State) bool {
 	return ok
 }
 
-// open returns the first unanswered question of a request that still waits.
+// open returns the first unanswered question of a request that waits for a decision.
 func open(s gateway.State) (q gateway.Question, ok bool) {
 	i := slices.IndexFunc(s.Questions, func(q gateway.Question) bool { return q.Answer == "" })
 	if len(s.WaitsFor) == 0 || i < 0 {
@@ -253,8 +259,8 @@ func open(s gateway.State) (q gateway.Question, ok bool) {
 	return s.Questions[i], true
 }
 
-// progress returns a function that tells the client that its call waits. If the client did not ask for progress
-// messages, the function does nothing.
+// progress returns a function that sends the client a progress message about the waiting call. If the client did not
+// request progress messages, the function does nothing.
 func (s *Server) progress(ctx context.Context, req mcp.Request, limit time.Duration) func(gateway.State) {
 	p, ok := req.GetParams().(interface{ GetProgressToken() any })
 	session, is := req.GetSession().(*mcp.ServerSession)

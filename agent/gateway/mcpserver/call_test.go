@@ -7,8 +7,8 @@ import (
 	"countersign/approvers/workflow"
 )
 
-// endsDuringPropose is a workflow for a repeated call. Between the two proposals, the answer to the identical call is
-// recorded as delivered.
+// endsDuringPropose is a workflow for a repeated call. Between the two proposals, the answer to the earlier,
+// identical call is recorded as delivered.
 type endsDuringPropose struct {
 	Callers
 	proposed int
@@ -22,8 +22,8 @@ func (c *endsDuringPropose) Propose(context.Context, workflow.CallerCall) (strin
 	return "req_new", false, nil
 }
 
-// If a client repeats its call immediately after the answer, this makes a new request. The client does not get the
-// earlier result again.
+// If a client repeats its call immediately after the answer, the repetition is a new request. The client does not get
+// the earlier result.
 func TestCallIsRepeatedWhileItsAnswerIsSent(t *testing.T) {
 	c := &endsDuringPropose{}
 	s := &Server{Config: Config{Callers: c}}

@@ -1,11 +1,12 @@
-// Package mcpserver is the gateway's entry point for clients of the Model Context Protocol. A client lists the tools
-// that the policy allows, and calls them. A call is a request of the gateway in the mode execute, so it is decided, run
-// and recorded by the workflow like any other.
+// Package mcpserver lets clients of the Model Context Protocol use the gateway. A client lists the tools that the
+// policy allows, and calls these tools. Each call is a request of the gateway in the mode execute, so the workflow
+// decides, runs and records the call like any other request.
 //
-// A client that declares support for tasks gets a task as the answer. Any other call is held. The answer comes with the
-// result, or shortly before the client would stop waiting. No request is lost if the connection breaks. If a request's
-// result was not delivered, an identical call continues that request. A result counts as delivered only after it was
-// written to an open connection.
+// A client that declares support for tasks gets a task as the answer. For any other client, a call is held. The
+// server sends the answer when the result is known. If this takes too long, the server sends an answer shortly before
+// the client would stop waiting. If the connection breaks, the request stays stored. If a request's result was not
+// delivered, an identical call continues this request. A result counts as delivered after it was written to an open
+// connection.
 //
-// Between HTTP requests, the package keeps only one kind of state: which calls are held.
+// The list of held calls is the only state that the package keeps between HTTP requests.
 package mcpserver

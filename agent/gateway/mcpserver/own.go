@@ -9,14 +9,14 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// ownTool is a tool of this server itself. ownTool lets a client ask about its requests.
+// ownTool is a tool that this server itself provides, for a client's questions about its requests.
 type ownTool struct {
 	title, description, schema string
 	call                       func(s *Server, ctx context.Context, x *exchange, req mcp.Request, args json.RawMessage) (mcp.Result, error)
 }
 
-// ownTools returns this server's own tools. If the policy has a tool with the same name, clients see only the server's
-// own tool.
+// ownTools returns the tools that this server itself provides. If the policy has a tool with the same name, clients
+// see only the server's tool.
 func ownTools() map[string]ownTool {
 	return map[string]ownTool{
 		"countersign.result": {
@@ -43,7 +43,8 @@ func ownTools() map[string]ownTool {
 	}
 }
 
-// read parses the arguments of an own tool. known lists the allowed names of arguments; the first one is required.
+// read parses the arguments of a tool of this server. known lists the allowed argument names. The argument "request"
+// is required, and read returns the value of this argument.
 func read(args json.RawMessage, known ...string) (map[string]jsontext.Value, string, error) {
 	of := object(args)
 	for name := range of {
@@ -58,7 +59,7 @@ func read(args json.RawMessage, known ...string) (map[string]jsontext.Value, str
 	return of, id, nil
 }
 
-// resultTool is countersign.result.
+// resultTool handles calls of the tool countersign.result.
 func (s *Server) resultTool(ctx context.Context, x *exchange, req mcp.Request, args json.RawMessage) (mcp.Result, error) {
 	_, id, err := read(args, "request")
 	if err != nil {
@@ -70,7 +71,7 @@ func (s *Server) resultTool(ctx context.Context, x *exchange, req mcp.Request, a
 // maxText limits texts for people, in characters.
 const maxText = 3000
 
-// answerTool is countersign.answer.
+// answerTool handles calls of the tool countersign.answer.
 func (s *Server) answerTool(ctx context.Context, x *exchange, _ mcp.Request, args json.RawMessage) (mcp.Result, error) {
 	of, id, err := read(args, "request", "question", "text")
 	if err != nil {
@@ -87,7 +88,7 @@ func (s *Server) answerTool(ctx context.Context, x *exchange, _ mcp.Request, arg
 	return &mcp.CallToolResult{Content: texts("The answer is shown to the approvers. Call countersign.result to go on waiting."), Meta: mcp.Meta{requestKey: id}}, nil
 }
 
-// withdrawTool is countersign.withdraw.
+// withdrawTool handles calls of the tool countersign.withdraw.
 func (s *Server) withdrawTool(ctx context.Context, x *exchange, _ mcp.Request, args json.RawMessage) (mcp.Result, error) {
 	of, id, err := read(args, "request", "reason")
 	if err != nil {

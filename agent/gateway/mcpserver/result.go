@@ -16,9 +16,9 @@ import (
 
 // Keys of _meta in results.
 const (
-	dispositionKey = "io.modelcontextprotocol/tool-approval-disposition" // of the draft SEP-2848
+	dispositionKey = "io.modelcontextprotocol/tool-approval-disposition" // defined in the draft SEP-2848
 	requestKey     = "countersign/request"
-	ranAtKey       = "countersign/ran_at" // set only if the result is returned by a later call
+	ranAtKey       = "countersign/ran_at" // set if a later call returns the result
 )
 
 // approvalExtension is the extension of the draft SEP-2848.
@@ -42,8 +42,8 @@ func (r *result) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// complete is the result of a tool call in the protocol since 2026-07-28. In this version, a result must say that it is
-// complete. The SDK's type can't say this.
+// complete is the result of a tool call in the protocol version 2026-07-28 and later. These versions require the
+// member resultType, which the SDK's type does not have.
 type complete struct{ *mcp.CallToolResult }
 
 // MarshalJSON adds the member resultType to the result.
@@ -64,8 +64,8 @@ func texts(parts ...string) (out []mcp.Content) {
 	return out
 }
 
-// refused answers a call that was refused before any decision. The answer is a tool result with an error, because the
-// client's model reads only results.
+// refused returns the answer to a call that was refused before a decision. The answer is a tool result with an error,
+// because the client's model reads only results.
 func (s *Server) refused(x *exchange, err error) (mcp.Result, error) {
 	text, again, known := gateway.Explain(err)
 	if !known {
@@ -83,7 +83,7 @@ func (s *Server) refused(x *exchange, err error) (mcp.Result, error) {
 
 func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
 
-// waits returns a sentence that says what a request waits for.
+// waits returns a sentence for the client's model about what a request waits for.
 func waits(s gateway.State) string {
 	switch s.Status {
 	case gateway.StatusRunning:
@@ -104,7 +104,7 @@ func waits(s gateway.State) string {
 
 func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
 
-// pending answers a call that has no result yet.
+// pending returns the answer to a call without a result. why is the reason why the wait ended.
 func pending(s gateway.State, why string) mcp.Result {
 	says := map[string]any{"request": s.ID, "status": s.Status, "retry_after": 0}
 	if len(s.WaitsFor) > 0 {
@@ -125,7 +125,7 @@ func pending(s gateway.State, why string) mcp.Result {
 	return &mcp.CallToolResult{IsError: true, Content: texts(text), StructuredContent: says, Meta: mcp.Meta{requestKey: s.ID}}
 }
 
-// finished answers a call that has a result. earlier means that the result is older than this call.
+// finished returns the answer to a call with a result. earlier says that the result is older than the call.
 func finished(s gateway.State, rec view.CallerRequest, earlier bool) *mcp.CallToolResult {
 	out := &mcp.CallToolResult{Meta: mcp.Meta{requestKey: s.ID}}
 	if s.Disposition != "" {
@@ -162,7 +162,7 @@ func finished(s gateway.State, rec view.CallerRequest, earlier bool) *mcp.CallTo
 	return out
 }
 
-// notRun returns a sentence that says why a call did not run.
+// notRun returns a sentence about the reason why a call did not run.
 func notRun(s gateway.State) string {
 	text := "The call did not run"
 	switch s.Status {

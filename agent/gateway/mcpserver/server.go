@@ -24,7 +24,7 @@ import (
 	"countersign/approvers/workflow/view"
 )
 
-// Callers has the use cases of callers. *workflow.Callers implements this interface.
+// Callers changes the requests of callers. *workflow.Callers implements this interface.
 type Callers interface {
 	Propose(ctx context.Context, p workflow.CallerCall) (id string, again bool, err error)
 	Start(ctx context.Context, client approvers.Client, id string) error
@@ -36,7 +36,7 @@ type Callers interface {
 	Watch(id string) (changed <-chan struct{}, stop func())
 }
 
-// Views reads the stored data about a client. *view.Reader implements this interface.
+// Views reads stored data about clients and requests. *view.Reader implements this interface.
 type Views interface {
 	Patience(ctx context.Context, client string) (time.Duration, error)
 	CallerPending(ctx context.Context, client string) ([]string, error)
@@ -90,33 +90,33 @@ func Attach(c Config) error {
 	}
 	s.http = mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{
 		Stateless: true, MaxRequestBodyBytes: maxBody,
-		DisableLocalhostProtection: true, // a page in a browser has no token, and a proxy in front may have any name
+		DisableLocalhostProtection: true, // a page in a browser has no token, and a proxy may use any host name
 	})
 	c.Gateway.Handle("/mcp", "mcp", s.serve)
 	return nil
 }
 
-// instructions are for the client's model.
+// instructions is a text for the client's model.
 const instructions = `Some of these tools wait until people have approved the call. A result with isError may say that a request still waits: ` +
 	`then call the same tool again with the same arguments, or countersign.result with the request's id. The call is not made twice by that. ` +
 	`Never say that a call has run unless its result says so.`
 
-// exchange is one HTTP request. An HTTP request carries one message. In old versions of the protocol, it may carry
-// several messages.
+// exchange is one HTTP request. An HTTP request carries one message, or several messages in old versions of the
+// protocol.
 type exchange struct {
 	client  approvers.Client
-	version string          // of the protocol, as the header says
-	task    bool            // the message asks for a task, in the way of 2025-11-25
+	version string          // version of the protocol, from the header
+	task    bool            // the message requests a task as in the protocol 2025-11-25
 	gone    <-chan struct{} // closed when the connection has ended
-	dropped chan struct{}   // closed when the client has said that it no longer waits
+	dropped chan struct{}   // closed when the client has cancelled the call
 
 	drop     sync.Once
 	mu       sync.Mutex
-	answered []string // the requests whose last state is in the answer
+	answered []string // requests whose last state is in the answer
 	ended    bool
 }
 
-// answers records that the answer to x reports the last state of a request.
+// answers records that the answer of exchange x contains the last state of a request.
 func (s *Server) answers(x *exchange, id string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -145,7 +145,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, client approvers.
 	x := &exchange{client: client, version: r.Header.Get(versionHeader), gone: r.Context().Done(), dropped: make(chan struct{})}
 	out := &answer{ResponseWriter: w, gone: x.gone}
 	if origin := r.Header.Get("Origin"); origin != "" && (!local(origin) || !local("http://"+r.Host)) {
-		http.Error(w, "pages of other machines can't call", http.StatusForbidden) // DNS rebinding would let them
+		// Without this check, a page of another machine could call by DNS rebinding.
+		http.Error(w, "pages of other machines can't call", http.StatusForbidden)
 		return nil
 	}
 	if r.Method == http.MethodPost {
@@ -167,7 +168,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, client approvers.
 		session := r.Header.Get(sessionHeader)
 		switch {
 		case m.method == "initialize":
-			// The server has no sessions. The session id only distinguishes the processes of one client. So a
+			// The server has no sessions. The session id distinguishes the processes of one client, so that a
 			// cancellation finds the right call.
 			out.Header().Set(sessionHeader, rand.Text())
 		case m.method == "notifications/cancelled":
@@ -178,13 +179,13 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, client approvers.
 		}
 		x.task = m.task && !modern(x.version)
 	}
-	out.Header().Set("X-Accel-Buffering", "no") // for proxies that collect answers
+	out.Header().Set("X-Accel-Buffering", "no") // for proxies that would buffer the answer
 	s.http.ServeHTTP(out, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x)))
 	s.delivered(r.Context(), x, out)
 	return nil
 }
 
-// local reports whether the host in an address is this machine.
+// local reports whether the host of a URL is this machine.
 func local(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -194,7 +195,7 @@ func local(address string) bool {
 	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// mismatch refuses a message if its header and its body name different tasks. The SDK makes this check only for tools.
+// mismatch refuses a message whose header and body name different tasks. For tools, the SDK makes this check.
 func mismatch(w http.ResponseWriter, m message) error {
 	id := jsontext.Value(m.id)
 	if id == nil {
@@ -206,8 +207,8 @@ func mismatch(w http.ResponseWriter, m message) error {
 	return nil
 }
 
-// delivered records which requests were answered with their last state. The function does this only if the answer was
-// written to the connection and the client still waited for it.
+// delivered is called after the answer of an exchange. If the answer was written to the connection, and the client
+// has not cancelled the call, delivered records the delivery of all last states in the answer.
 func (s *Server) delivered(ctx context.Context, x *exchange, out *answer) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -228,11 +229,11 @@ func (s *Server) delivered(ctx context.Context, x *exchange, out *answer) {
 	}
 }
 
-// answer writes an answer in parts. Each part of an answer has the same time as a whole answer without a wait.
+// answer writes an answer in parts. Sending a part has the same time limit as sending a whole answer.
 type answer struct {
 	http.ResponseWriter
-	gone   <-chan struct{} // closed when the connection has ended; a client may end it as soon as it has its answer
-	failed bool            // a part could not be sent
+	gone   <-chan struct{} // closed when the connection has ended; a client may disconnect as soon as it has the answer
+	failed bool            // a part was not sent
 }
 
 func (a *answer) Write(b []byte) (int, error) {
@@ -256,14 +257,13 @@ func (a *answer) FlushError() error {
 
 // message has the fields of an MCP message that the server reads before the SDK reads it.
 type message struct {
-	id, method string // id: as it is written
-	cancels    string // the id of the request that the message cancels
-	about      string // the id of the task that the message is about
-	task       bool   // it asks for a task, in the way of 2025-11-25
+	id, method string // id in the notation of the message
+	cancels    string // id of the request that the message cancels
+	about      string // id of the task that the message is about
+	task       bool   // the message requests a task as in the protocol 2025-11-25
 }
 
-// peek reads a body with a single message. If the body has several messages or is not a message, peek returns the zero
-// value.
+// peek reads a body with a single message. For any other body, peek returns the zero value.
 func peek(body []byte) (m message) {
 	of := object(body)
 	m.id, m.method = string(of["id"]), text(of["method"])
@@ -272,7 +272,7 @@ func peek(body []byte) (m message) {
 	return m
 }
 
-// object returns the members of an object with their exact bytes, or nil.
+// object returns the members of a JSON object with their exact bytes. For invalid JSON, object returns nil.
 func object(raw []byte) map[string]jsontext.Value {
 	dec := jsontext.NewDecoder(bytes.NewReader(raw), jsontext.AllowDuplicateNames(true))
 	if token, err := dec.ReadToken(); err != nil || token.Kind() != '{' {
@@ -306,7 +306,7 @@ func text(raw jsontext.Value) string {
 	return string(s)
 }
 
-// held has the current calls in sessions of clients, so that a client can cancel its call. (In the protocol since
+// held has the calls that are currently held, so that a client can cancel its call. (In the protocol since
 // 2026-07-28, a client cancels a call by ending the connection.)
 type held struct {
 	mu sync.Mutex
@@ -315,8 +315,8 @@ type held struct {
 
 type heldKey struct{ client, session, id string }
 
-// remember is how long a cancellation is accepted after the answer to its call, because the cancellation and the answer
-// may cross on the network.
+// remember is the time after an answer during which the server accepts a cancellation of the call. The client may
+// have sent the cancellation before it received the answer.
 const remember = time.Minute
 
 func (h *held) add(key heldKey, x *exchange) (end func()) {
@@ -341,7 +341,8 @@ func (h *held) add(key heldKey, x *exchange) (end func()) {
 	}
 }
 
-// dropped records that a client no longer waits for a call. If the answer was already sent, it counts as not delivered.
+// dropped handles the cancellation of a call by the client. If the answer was already sent, the workflow must treat
+// the answer as not delivered, so dropped records this.
 func (s *Server) dropped(ctx context.Context, key heldKey) {
 	s.held.mu.Lock()
 	x := s.held.by[key]
@@ -362,16 +363,17 @@ func (s *Server) dropped(ctx context.Context, key heldKey) {
 	}
 }
 
-// deliveries has the requests whose last state is being sent to their callers. A caller may repeat its call as soon as
-// it has the answer. The repetition is a new request only after the answer was recorded as delivered.
+// deliveries has the requests whose last state is being sent to their callers. A caller may repeat its call as soon
+// as it has the answer. The repetition waits until the answer is recorded as delivered, so that the workflow treats
+// the repetition as a new request.
 type deliveries struct {
 	mu sync.Mutex
 	by map[string]*delivery // by request
 }
 
 type delivery struct {
-	answers int           // that are under way
-	ended   chan struct{} // closed when none is
+	answers int           // number of answers that are being sent
+	ended   chan struct{} // closed when no answer is being sent
 }
 
 func (d *deliveries) begin(id string) {
@@ -396,7 +398,7 @@ func (d *deliveries) end(ids []string) {
 	}
 }
 
-// of returns a channel that is closed when no answer about a request is under way.
+// of returns a channel that is closed when no answer about the request is being sent.
 func (d *deliveries) of(id string) <-chan struct{} {
 	d.mu.Lock()
 	defer d.mu.Unlock()

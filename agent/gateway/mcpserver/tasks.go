@@ -15,8 +15,8 @@ import (
 	"countersign/approvers/workflow/view"
 )
 
-// MCP has two forms of tasks: a part of the protocol 2025-11-25, and an extension of the protocol 2026-07-28. Here, a
-// task is a request of the gateway, with the request's id.
+// MCP has two forms of tasks: a part of the protocol 2025-11-25, and an extension of the protocol 2026-07-28. In this
+// package, a task is a request of the gateway. The task has the id of the request.
 const (
 	tasksExtension = "io.modelcontextprotocol/tasks"
 	tasksVersion   = "2025-11-25"
@@ -26,15 +26,16 @@ const (
 
 // Times of tasks.
 const (
-	pollOften  = 250 * time.Millisecond // the interval of polls for a new task; it grows while the task waits
+	pollOften  = 250 * time.Millisecond // interval of polls for a new task; the interval grows while the task waits
 	pollSeldom = 15 * time.Second
-	quick      = 500 * time.Millisecond // a call that needs nobody is answered without a task if it ends within this time
-	longest    = time.Hour              // the limit of one wait for a task's result
+	// A call that needs no approval is answered without a task if it ends within this time.
+	quick   = 500 * time.Millisecond
+	longest = time.Hour // limit of one wait for a task's result
 )
 
 func modern(version string) bool { return version >= modernVersion }
 
-// declaresTasks reports whether a message declares that the client supports the extension.
+// declaresTasks reports whether a message declares that the client supports the extension for tasks.
 func declaresTasks(meta mcp.Meta) bool {
 	can, _ := meta[mcp.MetaKeyClientCapabilities].(map[string]any)
 	extensions, _ := can["extensions"].(map[string]any)
@@ -42,7 +43,7 @@ func declaresTasks(meta mcp.Meta) bool {
 	return ok
 }
 
-// withTasks adds the tasks of 2025-11-25 to the answer to initialize.
+// withTasks declares the tasks of the protocol 2025-11-25 in the answer to initialize.
 func withTasks(of *mcp.InitializeResult) (mcp.Result, error) {
 	raw, err := json.Marshal(of)
 	if err != nil {
@@ -64,7 +65,7 @@ type taskParams struct {
 	TaskID string `json:"taskId"`
 }
 
-// errUndeclared is the answer to a method of the extension, if the client does not declare the extension.
+// errUndeclared is the answer to a method of the extension from a client that does not declare the extension.
 var errUndeclared = &jsonrpc.Error{
 	Code: mcp.CodeMissingRequiredClientCapabilities, Message: "the request does not declare the extension " + tasksExtension,
 	Data: json.RawMessage(`{"requiredCapabilities":{"extensions":{"` + tasksExtension + `":{}}}}`),
@@ -115,7 +116,7 @@ func (s *Server) createTask(ctx context.Context, x *exchange, id string, again b
 	if x.task {
 		return &result{members: members{"task": task(x, state, rec, s.Now())}}, nil
 	}
-	if len(state.WaitsFor) == 0 { // nobody is asked, so the result may come soon
+	if len(state.WaitsFor) == 0 { // the call needs no approval, so the result may come soon
 		began := s.Now()
 		if state, rec, _, err = s.await(ctx, x, id, quick, gateway.State.Settled, func(gateway.State) {}); err != nil {
 			return s.refused(x, err)
@@ -139,7 +140,7 @@ const (
 	taskCancelled = "cancelled"
 )
 
-// task returns a request as a task, in the form that the client speaks.
+// task returns a request as a task, in the form of the client's protocol version.
 func task(x *exchange, s gateway.State, rec view.CallerRequest, now time.Time) members {
 	status, says := taskWorking, ""
 	switch {
@@ -172,7 +173,7 @@ func task(x *exchange, s gateway.State, rec view.CallerRequest, now time.Time) m
 	return out
 }
 
-// getTask is tasks/get. In the extension, getTask also returns the result.
+// getTask handles tasks/get. If the client uses the extension, getTask also returns the result.
 func (s *Server) getTask(ctx context.Context, x *exchange, id string) (mcp.Result, error) {
 	state, rec, err := s.now(ctx, x, id)
 	if err != nil {
@@ -191,7 +192,7 @@ func (s *Server) getTask(ctx context.Context, x *exchange, id string) (mcp.Resul
 	return &result{members: out}, nil
 }
 
-// taskResult is tasks/result of 2025-11-25. taskResult waits for the result.
+// taskResult handles tasks/result of the protocol 2025-11-25. taskResult waits for the result.
 func (s *Server) taskResult(ctx context.Context, x *exchange, id string) (mcp.Result, error) {
 	state, rec, _, err := s.await(ctx, x, id, longest, gateway.State.Settled, func(gateway.State) {})
 	switch {
@@ -209,7 +210,7 @@ func (s *Server) taskResult(ctx context.Context, x *exchange, id string) (mcp.Re
 	return out, nil
 }
 
-// listTasks is tasks/list of 2025-11-25. listTasks returns the tasks that wait for people.
+// listTasks handles tasks/list of the protocol 2025-11-25. listTasks returns the tasks that wait for people.
 func (s *Server) listTasks(ctx context.Context, x *exchange, _ string) (mcp.Result, error) {
 	ids, err := s.Views.CallerPending(ctx, x.client.Name)
 	if err != nil {
@@ -220,7 +221,7 @@ func (s *Server) listTasks(ctx context.Context, x *exchange, _ string) (mcp.Resu
 		state, rec, err := s.now(ctx, x, id)
 		var problem *workflow.CallerProblem
 		if errors.As(err, &problem) {
-			continue // a request in another mode, or one that was proposed again
+			continue // a request in another mode, or a request whose call was repeated later
 		}
 		if err != nil {
 			return nil, err
@@ -230,7 +231,8 @@ func (s *Server) listTasks(ctx context.Context, x *exchange, _ string) (mcp.Resu
 	return &result{members: members{"tasks": tasks}}, nil
 }
 
-// cancelTask is tasks/cancel. cancelTask withdraws the request unless the call has begun or ended.
+// cancelTask handles tasks/cancel. cancelTask withdraws the request. If the call has begun or ended, the task stays
+// unchanged.
 func (s *Server) cancelTask(ctx context.Context, x *exchange, id string) (mcp.Result, error) {
 	err := s.Callers.Withdraw(ctx, x.client, id, "")
 	var problem *workflow.CallerProblem
@@ -254,7 +256,8 @@ func (s *Server) cancelTask(ctx context.Context, x *exchange, id string) (mcp.Re
 	return &result{members: task(x, state, rec, s.Now())}, nil
 }
 
-// updateTask is tasks/update. updateTask changes nothing, because our tasks never ask the client for input.
+// updateTask handles tasks/update. updateTask changes nothing, because the tasks of this server need no input from
+// the client.
 func (s *Server) updateTask(ctx context.Context, x *exchange, id string) (mcp.Result, error) {
 	if _, _, err := s.now(ctx, x, id); err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-// Package npmtest verifies the gateway's webhooks with the library that receivers install from npm.
+// Package npmtest tests the gateway's webhooks with the library from npm that receivers use.
 package npmtest
 
 import (
@@ -23,14 +23,14 @@ import (
 	"countersign/store"
 )
 
-// Two secrets of the webhook, and a third secret that does not belong to it.
+// newSecret and oldSecret are the webhook's secrets. The third secret does not belong to the webhook.
 const (
 	newSecret   = "whsec_bmV3LXNlY3JldC1mb3ItdGhlLXJlY2VpdmVyLW9mLWNp"
 	oldSecret   = "whsec_b2xkLXNlY3JldC1mb3ItdGhlLXJlY2VpdmVyLW9mLWNp"
 	otherSecret = "whsec_b3RoZXItc2VjcmV0LWZvci1hbm90aGVyLXJlY2VpdmVy"
 )
 
-// rejected is a request that a person has rejected.
+// rejected implements the gateway's interfaces with one request, which a person has rejected.
 type rejected struct{ failure string }
 
 func (r *rejected) Caller(context.Context, string, string) (view.CallerRequest, error) {
@@ -64,8 +64,8 @@ for (const m of JSON.parse(require("fs").readFileSync(0, "utf8"))) {
 }
 `
 
-// While a secret is being replaced, the library accepts a message with the old or the new secret. The library refuses a
-// message if the secret, the body, the id or the time is wrong.
+// While a secret is being replaced, a receiver with the old or the new secret accepts the messages. The library
+// refuses a message if the secret, the body, the id or the time is wrong.
 func TestReceiverVerifies(t *testing.T) {
 	node, tool := npm.Require(t, "the library that receivers of webhooks use was")
 	folder := npm.Installed(t, tool, ".", "gateway")

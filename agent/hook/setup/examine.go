@@ -26,21 +26,21 @@ type Finding struct {
 // The states of findings.
 const (
 	OK   = "ok"
-	Warn = "warn" // it works, but somebody should look at it
-	Fail = "fail" // calls can run without being asked about, or none can
+	Warn = "warn" // the hooks work, but a person should look at the settings
+	Fail = "fail" // calls can run without a request, or no call can run
 )
 
 // Machine is the machine on which hooks are examined.
 type Machine struct {
 	Home, Folder string
 	Getenv       func(string) string
-	Managed      string // the folder of Claude Code's managed settings; empty: the usual one
+	Managed      string // the folder of Claude Code's managed settings; empty: the default folder
 }
 
 // Examine checks the hooks of one agent in both scopes. installed is false if no hooks are installed.
 func (m Machine) Examine(agent hook.Agent) (list []Finding, installed bool) {
 	profiles := map[Scope]hook.Profile{}
-	seen := map[string]bool{} // in the home folder, both scopes have the same file
+	seen := map[string]bool{} // in the home folder, both scopes use the same file
 	for _, scope := range []Scope{User, Project} {
 		t, err := NewTarget(agent, scope, m.Home, m.Folder, m.Getenv)
 		if err != nil || seen[t.Path] {
@@ -121,7 +121,7 @@ func (m Machine) examine(t Target) []Finding {
 	return list
 }
 
-// examineHook checks one hook that asks the gateway.
+// examineHook checks one hook for an event that needs a decision.
 func (m Machine) examineHook(t Target, h found, fail func(string, ...any)) {
 	control := !slices.Contains(forms[t.Agent.Name].comfort, h.event)
 	limit, ok := limitOf(t.Agent.Name, h.fields)
@@ -245,7 +245,7 @@ func (m Machine) switches(agent hook.Agent, control bool) []Finding {
 	return list
 }
 
-// managed returns a finding that says whether a person can remove the hooks of Claude Code.
+// managed checks whether managed settings prevent people from removing the hooks of Claude Code.
 func (m Machine) managed() Finding {
 	path := filepath.Join(m.Managed, "managed-settings.json")
 	if m.Managed == "" {
@@ -265,8 +265,8 @@ func (m Machine) managed() Finding {
 	return Finding{Warn, "whoever works on this machine can remove the hooks: they are not in the managed settings", "install them there, with \"allowManagedHooksOnly\": true: --file " + path}
 }
 
-// featureOff reports whether a configuration of Codex turns hooks off. featureOff reads the two forms in which people
-// write this setting.
+// featureOff reports whether a configuration of Codex turns hooks off. featureOff reads the two usual notations of
+// this setting.
 func featureOff(path string) (string, bool) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -289,7 +289,8 @@ func featureOff(path string) (string, bool) {
 	return "", false
 }
 
-// Reach asks the gateway, with the configured token, about a request that does not exist.
+// Reach checks the connection to the gateway and the configured token. To do so, it reads a request that does not
+// exist.
 func (m Machine) Reach(ctx context.Context) []Finding {
 	c, err := hook.ReadConfig(m.Getenv)
 	if err != nil {
@@ -314,7 +315,7 @@ func (m Machine) Reach(ctx context.Context) []Finding {
 	return append(list, Finding{Fail, fmt.Sprintf("the gateway does not answer: %v", err), "every call is denied until it does"})
 }
 
-// writable checks that files can be made in a folder.
+// writable checks that files can be created in a folder.
 func writable(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -330,7 +331,7 @@ func writable(dir string) error {
 	return nil
 }
 
-// ProfileMismatch compares the installed hooks with the configuration.
+// ProfileMismatch compares the profile of the installed hooks with the profile in the configuration.
 func (m Machine) ProfileMismatch(agent hook.Agent) (Finding, bool) {
 	c, err := hook.ReadConfig(m.Getenv)
 	if err != nil {

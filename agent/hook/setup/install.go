@@ -15,15 +15,15 @@ import (
 	"countersign/agent/hook"
 )
 
-// BackupSuffix is the suffix of the copy of a settings file that is made before the first change.
+// BackupSuffix is the file name suffix for backups. A settings file is backed up before the first change.
 const BackupSuffix = ".countersign-backup"
 
-// Change is a change of a settings file that is not made yet.
+// Change is a planned change of a settings file.
 type Change struct {
 	Path          string
 	Before, After string
 	Existed       bool
-	gone          bool // the file is removed
+	gone          bool // the file is deleted
 	backup        backupAction
 }
 
@@ -35,11 +35,11 @@ const (
 	dropBackup
 )
 
-// Empty reports whether nothing changes.
+// Empty reports whether the change has no effect.
 func (c Change) Empty() bool { return c.Before == c.After && !c.gone }
 
-// Install adds the hooks of the target's profile to the settings. Existing hooks of this program are replaced, so a
-// file never mixes the profiles.
+// Install adds the hooks of the target's profile to the settings. Existing hooks of this program are replaced, so all
+// hooks in a file have the same profile.
 func (t Target) Install() (Change, error) {
 	events, err := t.events()
 	if err != nil {
@@ -95,17 +95,17 @@ func (t Target) complete(list []found, events []string) bool {
 	return true
 }
 
-// encode writes an element.
+// encode returns an element as JSON.
 func encode(element any) []byte {
 	text, err := json.Marshal(element)
 	if err != nil {
-		panic(err) // maps of strings and numbers
+		panic(err) // the maps have only strings and numbers, so encoding can't fail
 	}
 	return text
 }
 
-// Uninstall removes this program's hooks. If nothing else has changed since the installation, the file is then exactly
-// the same as before.
+// Uninstall removes this program's hooks. If the file has no other changes since the installation, Uninstall restores
+// the original bytes.
 func (t Target) Uninstall() (Change, error) {
 	c, err := t.read()
 	if err != nil {
@@ -128,7 +128,7 @@ func (t Target) Uninstall() (Change, error) {
 	case err == nil && slices.Contains(versions, squeeze(string(backup))):
 		c.After, c.backup = string(backup), dropBackup
 	case errors.Is(err, fs.ErrNotExist) && (squeeze(c.After) == "{}" || squeeze(c.After) == `{"version":1}`):
-		c.After, c.gone = "", true // there was no file
+		c.After, c.gone = "", true // there was no file before the installation
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return c, err
 	}
@@ -151,7 +151,7 @@ func (t Target) unreadable(err error) error {
 	return fmt.Errorf("%s is not as %s's settings are, so it stays as it is: %w", t.Path, t.Agent.Title, err)
 }
 
-// found is a hook of this program in settings.
+// found is a hook of this program in a settings file.
 type found struct {
 	event   string
 	command string
@@ -203,7 +203,7 @@ func inner(group node) []node {
 	return list
 }
 
-// commandOf returns a hook's command. The agents have different names for this member.
+// commandOf returns a hook's command. The agents use different names for the member with the command.
 func commandOf(text string, h node) string {
 	for _, name := range []string{"command", "bash"} {
 		if c, ok := h.get(name); ok {
@@ -213,7 +213,7 @@ func commandOf(text string, h node) string {
 	return ""
 }
 
-// without removes this program's hooks, and lists and objects that are then empty.
+// without removes this program's hooks. It also removes lists and objects that become empty.
 func (t Target) without(text string) (string, error) {
 	for {
 		root, err := parse(text)
@@ -228,8 +228,8 @@ func (t Target) without(text string) (string, error) {
 	}
 }
 
-// withoutOne removes one hook. If the hook's group, its event or the object of all hooks becomes empty, it is removed
-// too.
+// withoutOne removes one hook. If the hook's group, its event or the object of all hooks becomes empty, withoutOne
+// removes the empty value too.
 func (t Target) withoutOne(text string, root node) (string, bool) {
 	at := slices.IndexFunc(root.members, func(e entry) bool { return e.name == "hooks" })
 	if at < 0 {
@@ -281,7 +281,8 @@ func squeeze(text string) string {
 	return strings.NewReplacer(",}", "}", ",]", "]").Replace(b.String())
 }
 
-// Apply makes a change. A copy of the original settings stays beside the file until the hooks are removed.
+// Apply writes a change to the file. A backup of the original settings stays beside the file until the hooks are
+// uninstalled.
 func (c Change) Apply() error {
 	path := c.Path
 	if real, err := filepath.EvalSymlinks(path); err == nil {
@@ -314,7 +315,7 @@ func (c Change) Apply() error {
 	return nil
 }
 
-// replace writes a file, which appears only when its content is complete.
+// replace writes a file atomically.
 func replace(path, text string, mode fs.FileMode) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
@@ -367,9 +368,9 @@ func lines(text string) []string {
 	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 }
 
-// compare lists the lines of two texts. Each line has the prefix " ", "-" or "+".
+// compare lists the common, removed and added lines of two texts. Each line has the prefix " ", "-" or "+".
 func compare(was, is []string) []string {
-	same := make([][]int, len(was)+1) // the most common lines from here on
+	same := make([][]int, len(was)+1) // same[i][j] is the maximum number of common lines in was[i:] and is[j:]
 	for i := range same {
 		same[i] = make([]int, len(is)+1)
 	}

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// node is a value in a JSON file, with its position. The file may have comments, and a comma after a last element,
-// because some agents allow both.
+// node is a value in a JSON file, with its position. The file may have comments, and a comma after the last element
+// of a list, because some agents allow both.
 type node struct {
 	from, to int
 	kind     byte // the first byte: {, [, ", or another
@@ -18,11 +18,11 @@ type node struct {
 // entry is a member of an object, or an element of an array.
 type entry struct {
 	name  string
-	from  int // of the name, or of the element
+	from  int // position of the name or of the element
 	value node
 }
 
-// get finds a member by its name. If the name occurs several times, the last member counts.
+// get finds a member by its name. If the name occurs several times, get returns the last member.
 func (n node) get(name string) (node, bool) {
 	for i := len(n.members) - 1; i >= 0; i-- {
 		if n.kind == '{' && n.members[i].name == name {
@@ -66,7 +66,7 @@ func (p *parser) fault(what string) error {
 	return fmt.Errorf("line %d: %s", strings.Count(p.src[:min(p.at, len(p.src))], "\n")+1, what)
 }
 
-// space skips white space and comments.
+// space moves the position past white space and comments.
 func (p *parser) space() {
 	for p.at < len(p.src) {
 		rest := p.src[p.at:]
@@ -82,7 +82,7 @@ func (p *parser) space() {
 		case strings.HasPrefix(rest, "/*"):
 			end := strings.Index(rest, "*/")
 			if end < 0 {
-				return // the next token is wrong
+				return // the parser reports the wrong token later
 			}
 			p.at += end + 2
 		default:
@@ -176,8 +176,8 @@ func (p *parser) list(n *node, end byte) error {
 	}
 }
 
-// add appends an element to the array at a path of names. The function makes missing objects and arrays of the path.
-// The new text has the same layout as the file.
+// add appends an element to the array at a path of names. add creates missing objects and arrays of the path. The new
+// text has the layout of the file.
 func add(src string, path []string, element any) (string, error) {
 	if strings.TrimSpace(src) == "" {
 		src = "{}\n"
@@ -203,7 +203,8 @@ func add(src string, path []string, element any) (string, error) {
 	return insert(src, n, "", element)
 }
 
-// nest returns the value of a missing member. The value has the rest of the path, and the list with its first element.
+// nest returns the value for a missing member: nested objects for the rest of the path, around a list with the
+// element.
 func nest(path []string, element any) any {
 	if len(path) == 0 {
 		return []any{element}
@@ -211,7 +212,7 @@ func nest(path []string, element any) any {
 	return map[string]any{path[0]: nest(path[1:], element)}
 }
 
-// set adds a member to the file's object, unless the object already has a member with this name.
+// set adds a member to the file's object, if the object has no member with this name.
 func set(src, name string, value any) (string, error) {
 	if strings.TrimSpace(src) == "" {
 		src = "{}\n"
@@ -252,7 +253,8 @@ func insert(src string, n node, name string, value any) (string, error) {
 	}
 	at := n.members[len(n.members)-1].value.to
 	after := parser{src: src, at: at}
-	if after.space(); src[after.at] == ',' { // a comma after the last element stays the last one
+	// If a comma follows the last element, a comma also follows the new last element.
+	if after.space(); src[after.at] == ',' {
 		return src[:after.at+1] + added + "," + src[after.at+1:], nil
 	}
 	return src[:at] + "," + added + src[at:], nil
@@ -280,7 +282,7 @@ func remove(src string, n node, index int) string {
 	after := parser{src: src, at: to}
 	if after.space(); src[after.at] == ',' {
 		to = after.at + 1
-	} else if index > 0 { // the last one: the comma before it goes
+	} else if index > 0 { // also remove the comma before the last entry
 		from = n.members[index-1].value.to
 		return src[:from] + src[to:]
 	}

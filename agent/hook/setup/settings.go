@@ -13,27 +13,27 @@ import (
 	"countersign/agent/hook"
 )
 
-// Scope says whose settings are changed.
+// Scope selects the settings file of a person or of a project.
 type Scope string
 
 // The scopes.
 const (
-	User    Scope = "user"    // of this person, in all projects
-	Project Scope = "project" // of everybody who works in this folder
+	User    Scope = "user"    // settings of this person, in all projects
+	Project Scope = "project" // settings of all people who work in this folder
 )
 
 // form describes the form of one agent's settings.
 type form struct {
 	path    func(scope Scope, home, folder string, getenv func(string) string) string
 	version bool // the file needs "version": 1
-	flat    bool // an event has a list of hooks, and not of groups of hooks
+	flat    bool // an event has a list of hooks, instead of a list of groups of hooks
 	control []string
 	comfort []string
-	asks    []string // the events that ask; the others report
+	asks    []string // the events that wait for a decision; the other events only report
 	// fields returns the members of a hook in addition to the command.
 	fields func(event string, asks bool, timeout time.Duration) map[string]any
-	match  string // the matcher for every tool; empty: none is needed
-	named  bool   // the command names the event
+	match  string // the matcher for all tools; empty: the agent needs no matcher
+	named  bool   // the command contains the event's name
 }
 
 var forms = map[string]form{
@@ -117,9 +117,9 @@ type Target struct {
 	Agent   hook.Agent
 	Scope   Scope
 	Path    string
-	Program []string // what the hooks run, such as /usr/local/bin/countersign hook
+	Program []string // the command line of the hooks, such as /usr/local/bin/countersign hook
 	Profile hook.Profile
-	Timeout time.Duration // the agent's limit for a hook that asks
+	Timeout time.Duration // the agent's time limit for a hook that waits for a decision
 }
 
 // Limits of the times in the settings.
@@ -130,7 +130,8 @@ const (
 	DefaultTimeout = time.Hour
 )
 
-// NewTarget finds the settings file. home and folder are those of the person and of the project.
+// NewTarget returns the target for a settings file. home is the person's home folder, and folder is the project's
+// folder.
 func NewTarget(agent hook.Agent, scope Scope, home, folder string, getenv func(string) string) (Target, error) {
 	f, ok := forms[agent.Name]
 	if !ok || scope != User && scope != Project {
@@ -156,8 +157,8 @@ func (t Target) events() ([]string, error) {
 	return f.control, nil
 }
 
-// command is the shell command of an event. If the process dies, the shell's exit code denies the call. In the profile
-// comfort, the agent's dialog then asks.
+// command returns the shell command for an event. If the process crashes in the profile control, the command's exit
+// code denies the call. If the process crashes in the profile comfort, the agent's dialog decides.
 func (t Target) command(event string) string {
 	f := forms[t.Agent.Name]
 	parts := []string{quote(t.Program[0])}
@@ -179,7 +180,7 @@ func (t Target) command(event string) string {
 // quote quotes a path for a POSIX shell.
 func quote(path string) string { return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'" }
 
-// element returns the element that is added to an event's list.
+// element returns the element for the list of an event's hooks.
 func (t Target) element(event string) any {
 	f := forms[t.Agent.Name]
 	asks := slices.Contains(f.asks, event)
@@ -203,7 +204,7 @@ func (t Target) element(event string) any {
 	return group
 }
 
-// ours reports whether a command in settings is one of this program's hooks for a given agent.
+// ours reports whether a command in a settings file runs this program's hook for the agent.
 func ours(command, agent string) bool {
 	words := strings.Fields(strings.ReplaceAll(command, "'", " "))
 	for i, word := range words[:max(len(words)-1, 0)] {

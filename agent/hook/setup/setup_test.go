@@ -28,7 +28,7 @@ func agents(t *testing.T, each func(t *testing.T, a hook.Agent, profile hook.Pro
 	}
 }
 
-// machine is a home folder and a project.
+// machine returns a machine with a home folder and a project.
 func machine(t *testing.T) Machine {
 	t.Helper()
 	root := t.TempDir()
@@ -46,7 +46,7 @@ func target(t *testing.T, m Machine, a hook.Agent, scope Scope, profile hook.Pro
 	return tg
 }
 
-// program is an executable called countersign.
+// program creates an executable with the name countersign, and returns its path.
 func program(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "it's here", "countersign")
@@ -108,7 +108,7 @@ func TestInstallGolden(t *testing.T) {
 	})
 }
 
-// foreign has settings of other programs, which must not change.
+// foreign has settings of other programs. An installation must not change them.
 var foreign = map[string]string{
 	"none":   "",
 	"empty":  "{}",
@@ -132,8 +132,8 @@ var foreign = map[string]string{
 	"our words":                   `{"note": "countersign hook claude-code", "hooks": {"PreToolUse": [{"hooks": [{"command": "echo countersign hook vim"}]}]}}`,
 }
 
-// TestRoundTrip shows that settings of other programs stay. After an uninstallation, the file is the same as before,
-// byte for byte.
+// TestRoundTrip checks that an installation keeps the settings of other programs. After an uninstallation, the file
+// is the same as before, byte for byte.
 func TestRoundTrip(t *testing.T) {
 	agents(t, func(t *testing.T, a hook.Agent, profile hook.Profile) {
 		for name, text := range foreign {
@@ -148,7 +148,7 @@ func TestRoundTrip(t *testing.T) {
 					t.Errorf("nothing changes")
 				}
 				rest := first.After
-				for line := range strings.Lines(text) { // every line of others is there still
+				for line := range strings.Lines(text) { // every line of other programs is still in the file
 					if line = strings.TrimRight(line, "], \n"); len(line) > 12 && !strings.Contains(rest, line) && name != "one line" && name != "our words" {
 						t.Errorf("%q is gone:\n%s", line, rest)
 					}
@@ -171,7 +171,8 @@ func TestRoundTrip(t *testing.T) {
 					return
 				}
 				got := read(t, tg.Path)
-				if got != text && !strings.Contains(text, `[]`) && !strings.Contains(text, `{}}`) { // an empty list of others is removed, too
+				// Uninstall also removes empty lists of other programs.
+				if got != text && !strings.Contains(text, `[]`) && !strings.Contains(text, `{}}`) {
 					t.Errorf("got\n%s\nwant\n%s", got, text)
 				}
 				if info, err := os.Stat(tg.Path); err != nil || info.Mode().Perm() != 0o640 {
@@ -191,7 +192,7 @@ func failed(list []Finding) bool {
 	return false
 }
 
-// TestUninstallAfterChanges shows that an uninstallation keeps changes that others have made after the installation.
+// TestUninstallAfterChanges checks that an uninstallation keeps all other changes since the installation.
 func TestUninstallAfterChanges(t *testing.T) {
 	m := machine(t)
 	a, _ := hook.Find("claude-code")
@@ -247,7 +248,8 @@ func TestChangedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestExamine breaks the settings in each way that would let calls run. Examine must find each fault.
+// TestExamine breaks the settings in each way that would let calls run without a decision. Examine must find each
+// fault.
 func TestExamine(t *testing.T) {
 	type harm struct{ agent, from, to, want string }
 	for _, h := range []harm{
@@ -369,7 +371,8 @@ func TestReach(t *testing.T) {
 	}
 }
 
-// FuzzSettings shows that any settings stay intact. The added hooks can be removed, and all other settings stay.
+// FuzzSettings checks that for any settings file, the hooks can be installed and removed, and all other settings stay
+// unchanged.
 func FuzzSettings(f *testing.F) {
 	for _, text := range foreign {
 		f.Add(text)

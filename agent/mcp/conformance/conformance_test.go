@@ -1,5 +1,5 @@
-// Package conformance tests the client with the conformance suite of the Model Context Protocol. For each scenario the
-// suite plays a server, and starts this test binary as the client.
+// Package conformance tests the client with the conformance suite of the Model Context Protocol. For each scenario,
+// the suite acts as a server, and starts this test binary as the client.
 package conformance
 
 import (
@@ -20,7 +20,7 @@ import (
 	"countersign/internal/testkit/npm"
 )
 
-// driverKey is an environment variable. If the variable is set, this test binary is the driver of a scenario.
+// driverKey is an environment variable. If the variable is set, this test binary runs as the client of a scenario.
 const driverKey = "MCP_CONFORMANCE_DRIVER"
 
 func TestMain(m *testing.M) {
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// drive connects to the scenario's server and calls each of its tools, as the bot would.
+// drive connects to the scenario's server and calls each of its tools, as the bot does.
 func drive(address string) error {
 	ctx, stop := context.WithTimeout(context.Background(), 25*time.Second)
 	defer stop()
@@ -80,7 +80,7 @@ func drive(address string) error {
 	return nil
 }
 
-// acceptAll accepts a form unchanged.
+// acceptAll accepts a form without values.
 func acceptAll(context.Context, agent.Form) (agent.Reply, error) {
 	return agent.Reply{Action: agent.ReplyAccepted, Values: []byte(`{}`)}, nil
 }
@@ -94,7 +94,8 @@ const tries = 3
 func TestScenarios(t *testing.T) {
 	node, tool := npm.Require(t, "the conformance suite was")
 	dir := npm.Installed(t, tool, ".", "mcp-conformance")
-	for _, machine := range []string{"x64", runtime.GOARCH} { // the suite needs a newer Node.js than other tests; its npm package brings one on some machines
+	// The suite needs a newer Node.js than other tests. The suite's npm package includes one for some machines.
+	for _, machine := range []string{"x64", runtime.GOARCH} {
 		if newer := filepath.Join(dir, "node_modules", "node-"+runtime.GOOS+"-"+machine, "bin", "node"); runs(newer) {
 			node = newer
 		}
@@ -104,7 +105,7 @@ func TestScenarios(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var n int
 			var problems []string
-			for range tries { // repeated because checks of times may fail on a busy machine
+			for range tries { // repeated, because checks of times may fail on a busy machine
 				n, problems = scenario(t, node, dir, name)
 				if len(problems) == 0 {
 					break
@@ -120,7 +121,7 @@ func TestScenarios(t *testing.T) {
 	t.Logf("%d scenarios, %d checks passed", len(scenarios), passed)
 }
 
-// scenario runs one scenario. The function returns the number of passed checks, and the failures.
+// scenario runs one scenario. It returns the number of passed checks and the list of failures.
 func scenario(t *testing.T, node, dir, name string) (int, []string) {
 	t.Helper()
 	self, err := os.Executable()

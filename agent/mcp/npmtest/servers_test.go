@@ -1,4 +1,4 @@
-// Package npmtest tests the client with MCP servers of other authors, which are published on npm.
+// Package npmtest tests the client with MCP servers that other authors have published on npm.
 package npmtest
 
 import (
@@ -22,17 +22,18 @@ import (
 	"countersign/internal/testkit/npm"
 )
 
-// patience is how long a step may take on a busy machine.
+// patience limits the time for one step of a test on a busy machine.
 const patience = testkit.Patience
 
-// folder is the directory with the servers and Node.js.
+// folder returns the path of Node.js, and the directory with the servers.
 func folder(t *testing.T) (node, dir string) {
 	t.Helper()
 	node, tool := npm.Require(t, "MCP servers from npm were")
 	return node, filepath.Join(npm.Installed(t, tool, ".", "mcp-servers"), "node_modules", "@modelcontextprotocol")
 }
 
-// started returns the configuration of a server that is in the folder. The server is started with the given arguments.
+// started returns the configuration of a server from the directory with the servers. The client starts the server
+// with the given arguments.
 func started(t *testing.T, name, pkg string, args ...string) config.Server {
 	t.Helper()
 	node, dir := folder(t)
@@ -41,7 +42,7 @@ func started(t *testing.T, name, pkg string, args ...string) config.Server {
 	}
 }
 
-// offered runs a client for one server until the test ends. The function returns the registered tools by name.
+// offered runs a client for one server until the test ends. It returns the registered tools by name.
 func offered(t *testing.T, s config.Server) map[string]agent.Tool {
 	t.Helper()
 	tools := make(chan []agent.Tool, 100)
@@ -85,7 +86,7 @@ func call(t *testing.T, tool agent.Tool, in agent.Invocation, args string) (stri
 	return tool.Run(ctx, in)
 }
 
-// must makes a call, and fails the test if the call fails.
+// must calls a tool. If the call fails, the test fails.
 func must(t *testing.T, tool agent.Tool, args string) string {
 	t.Helper()
 	text, err := call(t, tool, agent.Invocation{}, args)
@@ -125,7 +126,7 @@ func overHTTP(t *testing.T, command []string) string {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	return fmt.Sprintf("http://127.0.0.1:%d/mcp", port) // the client tries again until it is there
+	return fmt.Sprintf("http://127.0.0.1:%d/mcp", port) // the client retries until the server listens
 }
 
 func everything(t *testing.T, s config.Server) {
@@ -190,7 +191,7 @@ func everything(t *testing.T, s config.Server) {
 	}
 }
 
-// elicited answers the server's questions.
+// elicited tests an accepted form, a visit to an address, and a declined form.
 func elicited(t *testing.T, tools map[string]agent.Tool) {
 	t.Helper()
 	tool, ok := tools["every.trigger-elicitation-request"]
@@ -221,7 +222,7 @@ func elicited(t *testing.T, tools map[string]agent.Tool) {
 	}
 }
 
-// TestFilesystem checks that the claims of a server that reads and writes a folder don't lower a risk.
+// TestFilesystem tests the server that reads and writes a folder. The server's claims must not lower a risk.
 func TestFilesystem(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -251,7 +252,7 @@ func TestFilesystem(t *testing.T) {
 	}
 }
 
-// TestMemory checks the server that stores facts.
+// TestMemory tests the server that stores facts.
 func TestMemory(t *testing.T) {
 	s := started(t, "memory", "server-memory")
 	s.Env = map[string]string{"MEMORY_FILE_PATH": filepath.Join(t.TempDir(), "memory.jsonl")}

@@ -105,7 +105,7 @@ func (d *drawer) block(b block) {
 	}
 }
 
-// within writes elements between two tags.
+// The method writes elements between two tags.
 func (d *drawer) within(open string, elements []block, between, end string) {
 	d.WriteString(open)
 	for i, e := range elements {
@@ -170,7 +170,7 @@ func (d *drawer) inline(b block) {
 	}
 }
 
-// words returns the text of a block. This is the text of its text object, or the plain string.
+// words returns the text of a block. The text is in the block's text object, or is a plain string.
 func (b block) words() string {
 	var plain string
 	if json.Unmarshal(b.Text, &plain) == nil {

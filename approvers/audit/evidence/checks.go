@@ -37,7 +37,7 @@ func (p Page) Faults() (n int) {
 	return n
 }
 
-// If a check depends on unreadable records, unlessDamaged marks its outcome as open.
+// If a check depends on unreadable records, unlessDamaged marks the outcome of the check as open.
 func (s Story) unlessDamaged(c check, what string) check {
 	if len(s.Damaged) == 0 {
 		return c
@@ -184,7 +184,7 @@ func (s Story) sealChecks() []check {
 	return out
 }
 
-// at returns the time of the head's signature, to the second.
+// The method returns the time of the head's signature, to the second.
 func (s Seal) at() string { return s.At.UTC().Format("2006-01-02 15:04:05 UTC") }
 
 // lines returns the head's values, for comparison with other copies.

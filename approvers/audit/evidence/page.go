@@ -31,14 +31,14 @@ type step struct {
 	Text     string // the payload, if it is not a card
 	Note     string // shown in place of a missing payload
 	Card     *card
-	Key      bool // a record that is central to the story; the others are drawn smaller
+	Key      bool // a record that is central to the story; other records are displayed smaller
 }
 
 // card is a posted version of a card.
 type card struct {
 	Number  int
 	HTML    template.HTML
-	Same    int    // the number of an earlier card with the same look; this one is not drawn again
+	Same    int    // the number of an earlier card with the same look; the page does not show this card in full
 	Decided string // who decided on this version
 }
 
@@ -122,7 +122,7 @@ func (s Story) tell() (story, error) {
 	return out, nil
 }
 
-// outcome returns how the request ended, as a sentence, and when.
+// outcome returns a sentence about how the request ended, and the time of the end.
 func (s Story) outcome() (words, at string) {
 	words = "It has not ended yet."
 	for _, e := range s.Entries {
@@ -134,7 +134,7 @@ func (s Story) outcome() (words, at string) {
 	return visible.Text(words), at
 }
 
-// summary returns the request, who asked, who approved it, and when.
+// summary returns rows about the request, the requester, the approvers, and the times.
 func (s Story) summary(proposed Entry, ended string) [][2]string {
 	var allowed, fallen, refused []string
 	for _, e := range s.Entries {
@@ -198,7 +198,7 @@ func (s Story) headline() string {
 	return ""
 }
 
-// arguments returns the last decided arguments, one on each line.
+// arguments returns the arguments of the last decision, one on each line.
 func (s Story) arguments() string {
 	var args json.RawMessage
 	for _, e := range s.Entries {
@@ -226,8 +226,8 @@ func (s Story) arguments() string {
 	return strings.Join(lines, "\n")
 }
 
-// words returns the message of the person who asked. The chain contains this message only as a part of the cards.
-// Therefore the page marks a text that no card shows.
+// words returns the message of the requester. The chain contains this message only as a part of the cards. Therefore
+// the page marks a text that no card shows.
 func (s Story) words() string {
 	if s.Words == "" {
 		return ""

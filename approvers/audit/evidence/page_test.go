@@ -83,7 +83,7 @@ func TestPageTellsTheStory(t *testing.T) {
 	}
 }
 
-// The summary says what was asked for, in which words, and who approved it.
+// The summary has the requested call, the requester's message, and the people who approved the call.
 func TestSummary(t *testing.T) {
 	s := history()
 	s.Words = "refund it, please"
@@ -127,7 +127,8 @@ func TestPageSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// If a check can't be made, the page shows it as open. Such a check does not count as a fault, and is not left out.
+// If a check can't be made, the page shows the check as open. Such a check does not count as a fault, and is not left
+// out.
 func TestPageSaysWhatIsOpen(t *testing.T) {
 	s := history()
 	s.Seal = Seal{}
@@ -143,7 +144,8 @@ func TestPageSaysWhatIsOpen(t *testing.T) {
 	}
 }
 
-// If a version looks like an earlier version, it is not drawn again, unless somebody decided on it.
+// If a version looks like an earlier version, the page shows the later version in full only if somebody decided on
+// this version.
 func TestVersionsThatLookAlike(t *testing.T) {
 	s := Story{Chain: "req_1"}
 	body := func(n int) string {

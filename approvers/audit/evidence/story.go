@@ -31,9 +31,9 @@ type PayloadState int
 const (
 	NoPayload PayloadState = iota // the record has no payload
 	Whole                         // the payload matches the record's hash
-	Erased                        // a record of the chain says that it was erased
-	Missing                       // it is missing, and no record says why
-	Changed                       // it does not match the record's hash
+	Erased                        // a record of the chain says that the payload was erased
+	Missing                       // the payload is missing, and no record says why
+	Changed                       // the payload does not match the record's hash
 )
 
 // Seal is the signed head that covers the chain's records, and the result of its verification.
@@ -43,7 +43,7 @@ type Seal struct {
 	Size   uint64    // how many records of the whole history the head covers
 	At     time.Time // when it was signed, to the second
 	Root   string    // root of the tree over those records
-	Key    string    // the public key that signed it; empty: the signature was compared with no key
+	Key    string    // the public key that signed the head; empty: the signature was not verified with any key
 	Named  bool      // the operator named that key; otherwise it comes from the bot's key file
 	Note   string    // the signed note, which heads kept elsewhere also contain
 	Faults []string  // faults of the head or of the proofs, in sentences
@@ -56,7 +56,7 @@ type Page struct {
 	MadeBy  string // login of the person who made the page
 }
 
-// who returns a person's name with their Slack id.
+// The method returns a person's name and Slack id.
 func (s Story) who(id approvers.PersonID) string {
 	switch {
 	case id == "":
@@ -69,7 +69,7 @@ func (s Story) who(id approvers.PersonID) string {
 	return id.User()
 }
 
-// user returns the name of the person with the given Slack user id. If the name is unknown, it returns the id.
+// user returns the name of the person with the given Slack user id. If the name is unknown, user returns the id.
 func (s Story) user(id string) string {
 	for p, name := range s.Names {
 		if p.User() == id && name != "" {
@@ -79,7 +79,7 @@ func (s Story) user(id string) string {
 	return id
 }
 
-// first returns the chain's first record of a kind.
+// The method returns the chain's first record of a kind.
 func (s Story) first(kind approvers.AuditKind) (Entry, bool) {
 	for _, e := range s.Entries {
 		if e.Kind == kind {

@@ -136,7 +136,7 @@ func executing(f map[string]string) string {
 	return line + "."
 }
 
-// cardOf describes the message of a record.
+// cardOf describes the message that a record is about.
 func (s Story) cardOf(f map[string]string) string {
 	switch f[approvers.FactShownAs] {
 	case "bundle":
@@ -217,8 +217,9 @@ func previewed(f map[string]string) string {
 // Sentence describes one record in words.
 func (s Story) Sentence(a approvers.AuditRecord) string { return s.sentence(Entry{AuditRecord: a}) }
 
-// Decision returns the time of the request's last decision or its end. If there was no decision and no end, it returns
-// the time of the proposal. It also returns a few words: who decided the request, and how it ended.
+// Decision returns the time of the request's last decision, or of the request's end. If there was no decision and no
+// end, Decision returns the time of the proposal. Decision also returns a short text: who decided the request, and
+// how the request ended.
 func (s Story) Decision() (at time.Time, words string) {
 	if len(s.Entries) == 0 {
 		return at, ""
@@ -279,7 +280,7 @@ func (s Story) Decision() (at time.Time, words string) {
 	return at, who + " · " + how
 }
 
-// decider names a person with the role in which they decided.
+// decider returns a person's name, with the role under which the person decided.
 func (s Story) decider(e Entry) string {
 	as := e.Facts["role"]
 	if e.Facts["break_glass"] != "" {
@@ -294,7 +295,7 @@ func (s Story) decider(e Entry) string {
 	return s.name(e.Actor) + " (" + strings.TrimPrefix(as, ", ") + ")"
 }
 
-// name returns a person's name alone.
+// name returns a person's name without the id.
 func (s Story) name(id approvers.PersonID) string {
 	switch {
 	case id.Login() != "":

@@ -10,7 +10,8 @@ import (
 	"countersign/store"
 )
 
-// CardQueue is a stored card queue. The queue has the open cards at an address, and the requests that wait there.
+// CardQueue is a stored card queue of an address. Open has the cards that are open at the address. Held has the cards
+// that wait in the queue.
 type CardQueue struct {
 	Open, Held []struct {
 		Bundle   string
@@ -19,7 +20,7 @@ type CardQueue struct {
 	Round int
 }
 
-// IDs lists the requests with open cards, and the requests that wait.
+// IDs lists the requests with open cards, and the requests that wait in the queue.
 func (l CardQueue) IDs() (open, held []string) {
 	for _, c := range l.Open {
 		open = append(open, c.Requests...)
@@ -42,8 +43,8 @@ func CardQueueAt(r store.Reader, address string) (l CardQueue, err error) {
 	return l, json.Unmarshal(s.Value, &l)
 }
 
-// If a pending request is neither shown nor in a card queue, CardQueues returns an error. CardQueues also returns an
-// error if a request and a card queue contradict each other.
+// CardQueues returns an error if a pending request is neither shown nor in a card queue. CardQueues also compares the
+// addresses that a request stores with the card queues at these addresses.
 func CardQueues(r store.Reader) error {
 	open, err := r.OpenRequests(store.RequestCursor{}, most)
 	if err != nil {
@@ -97,7 +98,7 @@ func isShown(r store.Reader, req approvers.Request) (bool, error) {
 	}), err
 }
 
-// cardQueueAddsUp compares a card queue with the requests that name it.
+// cardQueueAddsUp compares a card queue with the requests that are counted at its address.
 func cardQueueAddsUp(r store.Reader, address string, ids []string) error {
 	l, err := CardQueueAt(r, address)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"countersign/store"
 )
 
-// grantsAddUp compares every grant with its chain and with the executions that ran under it. Each use must be one run,
-// and there must be no more uses than allowed.
+// grantsAddUp compares every grant with its audit chain, and with the executions that ran under the grant. Each use of
+// a grant must be one run. A grant must not have more uses than it allows.
 func grantsAddUp(r store.Reader) error {
 	chains, err := r.AuditChains("grant:", most)
 	if err != nil {

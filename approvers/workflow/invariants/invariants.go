@@ -1,5 +1,5 @@
-// Package invariants checks conditions that hold for a store between any two transactions. All pending work has a
-// timer, no timer remains for ended work, every audit chain is valid, and somebody can see every pending request. The
+// Package invariants checks conditions that a store must meet after each transaction. For example, all pending work has
+// a timer, work that has ended has no timer, every audit chain is valid, and people can see every pending request. The
 // package is only for tests, because it reads the whole store.
 package invariants
 
@@ -12,10 +12,11 @@ import (
 	"countersign/store"
 )
 
-// most limits the records of a kind that are read.
+// most is the maximum number of records of a kind that are read.
 const most = 10_000
 
-// Faults returns the violated invariants as an error, or nil. turns are the turns whose calls and messages are checked.
+// Faults checks all invariants. The error lists the violated invariants. turns are the turns whose calls and messages
+// are checked.
 func Faults(r store.Reader, turns []string) error {
 	faults := []error{chains(r), timersNameSomething(r), requestsHaveTimers(r), CardQueues(r), grantsAddUp(r), maskedValuesWereSeen(r)}
 	for _, id := range turns {
@@ -65,7 +66,8 @@ func chains(r store.Reader) error {
 	return errors.Join(faults...)
 }
 
-// erasedOf returns the records whose payloads, according to the chain, were erased.
+// erasedOf returns which records of an audit chain have erased payloads, according to the records about erasures in the
+// chain.
 func erasedOf(records []approvers.AuditRecord) (map[uint64]bool, error) {
 	erased := map[uint64]bool{}
 	for _, a := range records {
@@ -83,8 +85,8 @@ func erasedOf(records []approvers.AuditRecord) (map[uint64]bool, error) {
 	return erased, nil
 }
 
-// firstRecord returns the kind that a chain's first record must have. This rule does not apply to the installation's
-// chain.
+// firstRecord returns the kind that the first record of an audit chain must have. The installation's audit chain may
+// begin with any kind.
 func firstRecord(chain string) approvers.AuditKind {
 	switch {
 	case strings.HasPrefix(chain, "absence:"):

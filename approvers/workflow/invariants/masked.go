@@ -9,7 +9,7 @@ import (
 	"countersign/store"
 )
 
-// maskedValuesWereSeen finds open requests that somebody approved without having seen the masked values.
+// maskedValuesWereSeen finds open requests that a person approved without having seen the masked values.
 func maskedValuesWereSeen(r store.Reader) error {
 	requests, err := r.OpenRequests(store.RequestCursor{}, most)
 	if err != nil {

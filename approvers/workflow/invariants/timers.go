@@ -10,8 +10,8 @@ import (
 	"countersign/store"
 )
 
-// timersNameSomething finds timers whose subject no longer needs them. A run's timer may outlive its request; the next
-// claim clears such a timer.
+// timersNameSomething finds timers of work that has ended. The timer of a run may remain after the run's request has
+// ended, because the next claim of the run clears the timer.
 func timersNameSomething(r store.Reader) error {
 	wanted := func(ref string) (bool, error) {
 		s, err := r.OutboxMessage(ref)
@@ -137,8 +137,8 @@ func timersNameSomething(r store.Reader) error {
 	return errors.Join(faults...)
 }
 
-// inConversation returns an error if two replicas could do the work of a turn and show the messages of its
-// conversation.
+// inConversation returns an error if the timer of a turn or a run does not have the affinity of its conversation.
+// Because of the affinity, one replica does all work of a conversation.
 func inConversation(r store.Reader, t store.Timer) error {
 	conversation := ""
 	switch t.Kind {
@@ -163,7 +163,8 @@ func inConversation(r store.Reader, t store.Timer) error {
 	return nil
 }
 
-// requestsHaveTimers finds open requests without the timer that ends them, and open requests whose turn has ended.
+// requestsHaveTimers finds open requests that have no timer for their end. requestsHaveTimers also finds open requests
+// whose turn has ended.
 func requestsHaveTimers(r store.Reader) error {
 	requests, err := r.OpenRequests(store.RequestCursor{}, most)
 	if err != nil {

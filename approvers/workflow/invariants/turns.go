@@ -8,7 +8,8 @@ import (
 	"countersign/store"
 )
 
-// turnIsWhole checks that each call of a turn has exactly one result, or has a record that will lead to a result.
+// turnIsWhole checks that each call of a turn has exactly one result, or has a request or a timer that will lead to a
+// result.
 func turnIsWhole(r store.Reader, turn approvers.Turn) error {
 	var faults []error
 	fault := func(format string, args ...any) {
@@ -67,7 +68,8 @@ func turnIsWhole(r store.Reader, turn approvers.Turn) error {
 	return errors.Join(faults...)
 }
 
-// stuck returns the reason why a call will never get a result, or nil.
+// stuck returns an error if a call without a result has no open request and no timer. A call in this state never gets a
+// result.
 func stuck(r store.Reader, c store.Call) error {
 	if c.Request != "" {
 		req, err := r.Request(c.Request)
@@ -94,7 +96,8 @@ func stuck(r store.Reader, c store.Call) error {
 	return err
 }
 
-// returned counts the records of a call's result, in all chains that could contain one.
+// The function returned counts the audit records of a call's result. The record of a result can be in the audit chain
+// of the call, the execution or the request.
 func returned(r store.Reader, c store.Call) (int, error) {
 	n := 0
 	for i, chain := range []string{c.ID, c.Execution, c.Request} {

@@ -10,19 +10,21 @@ import (
 	"countersign/store"
 )
 
-// Caller is the setting with the stored facts about one caller.
+// Caller is the setting that stores data about one caller: another agent that calls tools through Countersign.
 type Caller struct {
 	Pending []string `json:"pending,omitempty"`  // the ids of its requests that wait for people
 	HangUps []HangUp `json:"hang_ups,omitempty"` // the latest ones, the oldest first
 }
 
-// HangUp is the end of a connection by a caller with a held call.
+// HangUp records that a caller closed its connection while the connection waited for a call. The bot delays the
+// response to a call until people have decided, so the connection was open.
 type HangUp struct {
 	At    time.Time     `json:"at"`
 	After time.Duration `json:"after"` // how long the call was held
 }
 
-// Parameters for learning a client's time limit from its hang-ups.
+// A client that waits too long for a response closes the connection. This is a hang-up. The bot estimates the client's
+// time limit from the client's hang-ups. These constants control the estimate.
 const (
 	shortestPatience = 3 * time.Second    // an earlier hang-up is an interruption, and not a client's time limit
 	hangUpsApart     = 5 * time.Second    // hang-ups at one moment have one cause, such as the end of the client's process
@@ -30,7 +32,8 @@ const (
 	mostHangUps      = 8
 )
 
-// WithHangUp returns the caller with one more hang-up. If nothing can be learned from this hang-up, changed is false.
+// WithHangUp returns the caller with one more hang-up. A hang-up that does not help to estimate the client's time limit
+// is ignored, and the second result is false.
 func (c Caller) WithHangUp(h HangUp) (after Caller, changed bool) {
 	if h.After < shortestPatience || len(c.HangUps) > 0 && h.At.Sub(c.HangUps[len(c.HangUps)-1].At) < hangUpsApart {
 		return c, false
@@ -40,9 +43,9 @@ func (c Caller) WithHangUp(h HangUp) (after Caller, changed bool) {
 	return c, true
 }
 
-// Patience returns how long a call can be held before the caller would hang up. If this is unknown, it returns 0. Two
-// hang-ups after the same time show a time limit. A person may have caused a single hang-up. The result is 80 % of the
-// shortest limit.
+// Patience returns how long the bot may delay the response to a caller before the caller hangs up. If the caller's time
+// limit is unknown, Patience returns 0. Two hang-ups after about the same time show a time limit. A single hang-up
+// shows no limit, because a person may have caused it. The result is 80 % of the shortest limit.
 func (c Caller) Patience(now time.Time) time.Duration {
 	shortest := time.Duration(0)
 	for i, a := range c.HangUps {
@@ -56,7 +59,8 @@ func (c Caller) Patience(now time.Time) time.Duration {
 	return shortest * 4 / 5
 }
 
-// ReadPatience reads only the knowledge from a caller's hang-ups. The list of its requests may be long.
+// ReadPatience reads only the hang-ups of a caller. The list of the caller's requests may be long, so ReadPatience does
+// not read the list.
 func ReadPatience(r store.Reader, name string) (c Caller, err error) {
 	var of struct {
 		HangUps []HangUp `json:"hang_ups"`
@@ -65,13 +69,15 @@ func ReadPatience(r store.Reader, name string) (c Caller, err error) {
 	return Caller{HangUps: of.HangUps}, err
 }
 
-// ReadCaller reads the stored data about a caller, or the zero value.
+// ReadCaller reads the stored data about a caller. If the store has no data about the caller, ReadCaller returns the
+// zero value.
 func ReadCaller(r store.Reader, name string) (c Caller, s store.Setting, err error) {
 	s, err = readJSON(r, store.SettingCaller+name, &c)
 	return c, s, err
 }
 
-// With returns the caller with a request added or removed. changed is false if the list of requests stays the same.
+// With adds a request to the list of pending requests, or removes the request. With also reports whether the list has
+// changed.
 func (c Caller) With(request string, pending bool) (after Caller, changed bool) {
 	i := slices.Index(c.Pending, request)
 	switch {
@@ -85,7 +91,7 @@ func (c Caller) With(request string, pending bool) (after Caller, changed bool) 
 	return c, true
 }
 
-// Webhook records how the deliveries to a caller's webhook went.
+// Webhook records the failures of deliveries to a caller's webhook.
 type Webhook struct {
 	Target   string    `json:"target"`             // the webhook that this is about; see approvers.Webhook
 	Failures int       `json:"failures,omitempty"` // since the last success
@@ -95,8 +101,8 @@ type Webhook struct {
 	Why      string    `json:"why,omitempty"`      // the last failure
 }
 
-// ReadWebhook reads how the deliveries to a caller's webhook went. If the record is about an earlier webhook of the
-// caller, ReadWebhook ignores it.
+// ReadWebhook reads the failures of deliveries to a caller's webhook. If the stored record is about an earlier webhook
+// of the caller, ReadWebhook returns an empty record.
 func ReadWebhook(r store.Reader, client, target string) (w Webhook, s store.Setting, err error) {
 	s, err = readJSON(r, store.SettingWebhook+client, &w)
 	if w.Target != target {
@@ -117,27 +123,28 @@ type ReceiptKey struct {
 	Since  time.Time `json:"since"` // when a process that signs with it last started
 }
 
-// ReadReceiptKeys reads the keys, or none.
+// ReadReceiptKeys reads the stored receipt keys.
 func ReadReceiptKeys(r store.Reader) (k ReceiptKeys, s store.Setting, err error) {
 	s, err = readJSON(r, store.SettingReceiptKeys, &k)
 	return k, s, err
 }
 
-// mostReceiptKeys is the maximum number of kept keys, and keepReceiptKeys is how long a key is kept. The latest key is
-// always kept.
+// mostReceiptKeys is the maximum number of receipt keys in the store. keepReceiptKeys is how long a key is kept. The
+// latest key is always kept.
 const (
 	mostReceiptKeys = 64
 	keepReceiptKeys = 90 * 24 * time.Hour
 )
 
-// With returns the keys and one more key. With drops keys that have been unused for a long time.
+// With adds a key, and drops keys that have been unused for longer than keepReceiptKeys.
 func (k ReceiptKeys) With(key ReceiptKey) ReceiptKeys {
 	kept := slices.DeleteFunc(slices.Clone(k.Keys), func(o ReceiptKey) bool { return o.ID == key.ID || key.Since.Sub(o.Since) > keepReceiptKeys })
 	kept = append(kept, key)
 	return ReceiptKeys{kept[max(0, len(kept)-mostReceiptKeys):]}
 }
 
-// readJSON reads a setting's value into to. If there is no such setting, to stays unchanged.
+// readJSON decodes the value of a setting into the variable to which the parameter to points. If the store has no
+// setting with this key, the variable stays unchanged.
 func readJSON(r store.Reader, key string, to any) (store.Setting, error) {
 	s, err := r.Setting(key)
 	if errors.Is(err, store.ErrNotFound) {

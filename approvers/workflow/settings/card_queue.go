@@ -13,11 +13,10 @@ import (
 	"countersign/store"
 )
 
-// CardQueue limits the undecided cards that are open at one address. store.SettingCardQueue holds a queue for each
-// address at which the policy's cap has ever been in force. When the cap is reached, more requests wait in Held without
-// a card. These requests are pending like any other request. The deadlines of these requests run, and an escalation
-// shows the requests to the lead. A request stores the addresses of all queues that count it. So it can leave these
-// queues when it ends.
+// CardQueue limits the undecided cards that are open at one address. The store has a queue for each address at which a
+// policy with a cap on open cards has been in force. When the cap is reached, further requests wait in Held without a
+// card. A waiting request is pending: its deadlines run, and an escalation shows the request to the lead. Each request
+// stores the addresses of the queues that count the request. When the request ends, it is removed from these queues.
 type CardQueue struct {
 	Open  []QueuedCard         `json:"open,omitempty"`
 	Held  []QueuedCard         `json:"held,omitempty"`
@@ -25,17 +24,17 @@ type CardQueue struct {
 	Turns []approvers.PersonID `json:"turns,omitempty"` // the requesters of the cards; the one whose card was opened last is at the end
 }
 
-// QueuedCard is one card of a queue: a request, or the requests of a bundle.
+// QueuedCard is one card of a queue. The card shows a request, or the requests of a bundle.
 type QueuedCard struct {
 	Bundle    string             `json:"bundle,omitempty"`
 	Requests  []string           `json:"requests"`
 	Requester approvers.PersonID `json:"requester,omitempty"` // a person or a client; empty: the program that queued the card did not store it
 }
 
-// CardQueueNotice returns the reference of a queue's notice: the address and the round.
+// CardQueueNotice returns the Ref of the notice about a queue. The Ref contains the address and the round.
 func CardQueueNotice(address string, round int) string { return address + " " + strconv.Itoa(round) }
 
-// ParseCardQueueNotice parses a reference of CardQueueNotice.
+// ParseCardQueueNotice returns the address and the round in a Ref from CardQueueNotice.
 func ParseCardQueueNotice(ref string) (address string, round int) {
 	if i := strings.LastIndexByte(ref, ' '); i >= 0 {
 		round, _ = strconv.Atoi(ref[i+1:]) // zero if the ref has no round
@@ -44,7 +43,7 @@ func ParseCardQueueNotice(ref string) (address string, round int) {
 	return address, round
 }
 
-// ReadCardQueue reads an address's queue, or an empty one.
+// ReadCardQueue reads the queue of an address. If the store has no queue for the address, the result is empty.
 func ReadCardQueue(r store.Reader, address string) (CardQueue, store.Setting, error) {
 	var l CardQueue
 	s, err := r.Setting(store.SettingCardQueue + address)
@@ -60,8 +59,8 @@ func ReadCardQueue(r store.Reader, address string) (CardQueue, store.Setting, er
 	return l, s, nil
 }
 
-// If a request must wait, Add puts it at the end of the queue. Otherwise Add puts it among the open cards. If the
-// request belongs to a bundle whose card is counted, Add joins that card.
+// Add adds a request. If waits is true, the request's card goes to the end of the queue. If waits is false, the card is
+// open. If the queue already has the card of the request's bundle, Add adds the request to the bundle's card.
 func (l *CardQueue) Add(r approvers.Request, waits bool) {
 	if r.Bundled() {
 		for _, cards := range [][]QueuedCard{l.Open, l.Held} {
@@ -89,8 +88,8 @@ func (l *CardQueue) open(c QueuedCard) {
 	l.Turns = append(slices.DeleteFunc(slices.Clone(l.Turns), func(who approvers.PersonID) bool { return who == c.Requester }), c.Requester)
 }
 
-// Admit moves cards from the queue to the open cards, until the number of open cards is most. Admit returns the moved
-// cards. If most is zero, Admit moves all cards.
+// Admit moves waiting cards to the open cards until most cards are open. If most is zero, Admit moves all waiting
+// cards. Admit returns the cards that it moved.
 func (l *CardQueue) Admit(most int) (turn []QueuedCard) {
 	for len(l.Held) > 0 && (most == 0 || len(l.Open) < most) {
 		i := 0
@@ -108,9 +107,10 @@ func (l *CardQueue) Admit(most int) (turn []QueuedCard) {
 	return turn
 }
 
-// next returns the place of the card that leaves the queue next, so that no requester's flood delays the cards of
-// others. The card is the oldest one of the requester with the fewest open cards. Of several such requesters, it is the
-// one whose last card was opened first.
+// l.next returns the index in Held of the card that leaves the queue first. The method chooses the requester with the
+// fewest open cards, so that a requester with many cards does not delay the cards of other people. If several
+// requesters have equally few open cards, the method chooses the requester whose last card was opened first. The result
+// is the oldest card of the chosen requester.
 func (l *CardQueue) next() (place int) {
 	open := map[approvers.PersonID]int{}
 	for _, c := range l.Open {
@@ -139,7 +139,7 @@ func (l CardQueue) Waiting() int {
 	return n
 }
 
-// Remove removes a request from its card. If the card then has no requests, it is removed, too.
+// Remove removes a request from its card. If the card then has no requests, Remove also removes the card.
 func (l *CardQueue) Remove(id string) {
 	l.Open, l.Held = without(l.Open, id), without(l.Held, id)
 }

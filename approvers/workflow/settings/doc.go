@@ -1,4 +1,5 @@
-// Package settings defines records in the store's settings that both the workflow and its views read: the pause, the
-// card queues, the ratings of answers, and others. A Read function returns the value and its row. The row is needed to
-// write back a changed value. If the row is missing, the value is zero.
+// Package settings defines records in the store's settings that package workflow and package view read. For example,
+// these are the pause, the card queues, and the ratings of answers. A Read function returns the value and the store's
+// row of the setting. To change a setting, a transaction writes the row with the new value. If the store does not have
+// the row, the value is zero.
 package settings

@@ -7,7 +7,8 @@ import (
 	"countersign/store"
 )
 
-// Feedback counts people's ratings of an agent's answers. For each answer, only a person's latest rating counts.
+// Feedback counts people's ratings of an agent's answers. If a person rates an answer several times, only the latest
+// rating counts.
 type Feedback struct {
 	Good int `json:"good"`
 	Poor int `json:"poor"`

@@ -10,9 +10,8 @@ import (
 	"countersign/store"
 )
 
-// Pause records whether everything is paused. During a pause, no tool runs and no model is called. The pause survives a
-// restart. People can still decide, and deadlines pass as usual. If nobody decides a request, it is rejected even
-// during a pause.
+// Pause records whether everything is paused. During a pause, the bot runs no tools and calls no model. The pause
+// survives a restart. During a pause, people can decide requests, and requests that nobody decides in time expire.
 type Pause struct {
 	On     bool               `json:"on"`
 	By     approvers.PersonID `json:"by"` // who paused or resumed last
@@ -21,11 +20,11 @@ type Pause struct {
 	Round  int                `json:"round,omitempty"` // increases with each change
 }
 
-// Ref returns the reference of the messages about a pause. The reference contains the round in which the pause began.
+// Ref returns the Ref of the outbox messages about a pause. The Ref contains the round in which the pause began.
 func (p Pause) Ref() string { return store.SettingPause + "/" + strconv.Itoa(p.Round) }
 
-// ReadPause reads the pause. If the record of the pause is damaged, everything counts as paused. So nothing runs until
-// a person decides.
+// ReadPause reads the pause. If the record of the pause is damaged, everything counts as paused. A person must then end
+// the pause.
 func ReadPause(r store.Reader) (p Pause, s store.Setting, err error) {
 	s, err = r.Setting(store.SettingPause)
 	if errors.Is(err, store.ErrNotFound) {
@@ -40,8 +39,8 @@ func ReadPause(r store.Reader) (p Pause, s store.Setting, err error) {
 	return p, s, json.Unmarshal(s.Value, &p)
 }
 
-// Damaged reports whether the record of the pause is unreadable.
+// Damaged reports whether the record of the pause can't be read.
 func (p Pause) Damaged() bool { return p.By == approvers.Operator(damagedPause) }
 
-// damagedPause is the operator's name in a pause whose record is damaged.
+// damagedPause is the operator's name in a Pause that ReadPause returns for a damaged record.
 const damagedPause = "nobody"

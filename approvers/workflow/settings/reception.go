@@ -9,16 +9,16 @@ import (
 	"countersign/store"
 )
 
-// Reception records two facts: the time up to which the bot received all messages, and the gap whose messages it is
-// reading.
+// Reception records up to which time the bot has received all messages. After a gap, in which Slack could not deliver
+// messages, Reception also records which messages of the gap the bot has read.
 type Reception struct {
 	Until time.Time `json:"until"`          // everything written before this time was received, or read after a gap
-	Open  time.Time `json:"open"`           // the last time at which Slack could deliver. Over HTTP it can be later than Until, because Until is then the time of Slack's last request
+	Open  time.Time `json:"open"`           // the last time at which Slack could deliver; over HTTP, Until is the time of Slack's last request, so Open can be later than Until
 	Gap   *Gap      `json:"gap,omitempty"`  // the gap whose messages are being read; nil: there is none
 	Since time.Time `json:"since,omitzero"` // the first start with this store, or the first after a restore; messages from before are never read; zero: unknown
 }
 
-// Gap is a gap whose messages are being read.
+// Gap is a gap whose messages the bot is reading.
 type Gap struct {
 	approvers.Gap
 	Received time.Time `json:"received"`        // everything written before this time was received; not later than From
@@ -26,15 +26,15 @@ type Gap struct {
 	Done     string    `json:"done,omitempty"`  // all channels with an id up to this one have been read
 }
 
-// RereadMargin is how long before a gap the reading begins. Slack may have dropped a delivery just before the gap, and
-// the clocks of Slack and this machine may differ.
+// RereadMargin is how much earlier than the gap the bot begins to read messages. Slack may have dropped a delivery just
+// before the gap, and the clocks of Slack and of this machine may differ.
 const RereadMargin = 10 * time.Minute
 
-// MostReread limits how far back messages are read.
+// MostReread is the maximum age of the messages that the bot reads after a gap.
 const MostReread = 24 * time.Hour
 
-// Oldest returns the time from which messages are read. This time is never before since. cut is true if a part of the
-// gap is not read because of MostReread.
+// Oldest returns the time of the first message that the bot must read after a gap. The result is never before the time
+// since. If a part of the gap is not read because of MostReread, the second result is true.
 func (g Gap) Oldest(since time.Time) (at time.Time, cut bool) {
 	if at = g.Received.Add(-RereadMargin); at.Before(since) {
 		at = since
@@ -45,13 +45,13 @@ func (g Gap) Oldest(since time.Time) (at time.Time, cut bool) {
 	return at, false
 }
 
-// Joined returns the gap to read in a channel that the bot has joined. The gap is as long as possible, because nobody
-// knows how long the bot was not a member.
+// Joined returns the gap to read in a channel that the bot has joined. The gap has the maximum length, because the time
+// since the bot was last a member is unknown.
 func (r Reception) Joined(now time.Time) Gap {
 	return Gap{Gap: approvers.Gap{From: now, To: now}, Received: now.Add(-MostReread)}
 }
 
-// ReadReception reads the reception.
+// ReadReception reads the stored Reception.
 func ReadReception(r store.Reader) (out Reception, s store.Setting, err error) {
 	s, err = r.Setting(store.SettingReception)
 	if errors.Is(err, store.ErrNotFound) {

@@ -10,7 +10,7 @@ import (
 	"countersign/store"
 )
 
-// CallerRequest is the state of a caller's request.
+// CallerRequest is the state of a caller's request. A caller is another agent that calls a tool through Countersign.
 type CallerRequest struct {
 	Conversation store.Conversation
 	Call         store.Call
@@ -20,8 +20,8 @@ type CallerRequest struct {
 	Policy       *approvers.Policy
 }
 
-// CallerCall reads a caller's request by the id that the caller knows. For any other caller, the request does not
-// exist.
+// CallerCall reads a caller's request by the id that the caller received. If the request belongs to another caller, the
+// error is store.ErrNotFound.
 func CallerCall(r store.Reader, client, id string) (conv store.Conversation, call store.Call, err error) {
 	if call, err = r.Call(id); err != nil {
 		return conv, call, err
@@ -54,7 +54,8 @@ func (v *Reader) Caller(ctx context.Context, client, id string) (c CallerRequest
 	return c, err
 }
 
-// Patience returns how long a client's call can be held before the client would hang up, if this is known.
+// Patience returns how long the bot may delay the response to a client before the client hangs up. If the client's time
+// limit is unknown, patience is 0.
 func (v *Reader) Patience(ctx context.Context, client string) (patience time.Duration, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		known, err := settings.ReadPatience(r, client)
@@ -74,7 +75,7 @@ func (v *Reader) CallerPending(ctx context.Context, client string) (ids []string
 	return ids, err
 }
 
-// ReadCaller reads the records that belong to a caller's call.
+// ReadCaller reads the approval request and the execution of a caller's call.
 func ReadCaller(r store.Reader, conv store.Conversation, call store.Call) (CallerRequest, error) {
 	c := CallerRequest{Conversation: conv, Call: call}
 	if call.Request != "" {
@@ -92,7 +93,7 @@ func ReadCaller(r store.Reader, conv store.Conversation, call store.Call) (Calle
 	return c, err
 }
 
-// The additional statuses of a caller's request. A stored request does not have these states.
+// A caller's request can have these statuses, which are not states of a stored request.
 const (
 	CallerRunning   = "running"
 	CallerSucceeded = "succeeded"
@@ -100,8 +101,8 @@ const (
 	CallerUnknown   = "unknown"
 )
 
-// Status returns the status of a request for its caller. The outcome of the run counts first, because people may report
-// it after the call has got its result.
+// Status returns the status of a request for its caller. Status prefers the outcome of the run to the call's result,
+// because people may report the outcome after the call got its result.
 func (c CallerRequest) Status() string {
 	if e := c.Execution; e != nil {
 		switch e.State {
@@ -128,7 +129,7 @@ func (c CallerRequest) Status() string {
 	return string(approvers.Approved)
 }
 
-// Change is a change of a request that is reported to the caller's webhook.
+// Change is a change of a caller's request. The caller's webhook is notified of the change.
 type Change struct {
 	Type   string    // such as "request.decided"
 	Status string    // of the request
@@ -136,8 +137,9 @@ type Change struct {
 	Key    string    // distinguishes it from the other changes of the request
 }
 
-// Change returns the latest change that is reported to the caller's webhook. If there is no such change, ok is false:
-// the request waits and nobody has asked a question, or the caller has just claimed a call that needed no approval.
+// Change returns the latest change for a notification of the caller's webhook. If the webhook needs no notification, ok
+// is false. For example, a waiting request to which nobody has asked a question has no change. A call that needs no
+// approval also has no change, because its caller got the answer immediately.
 func (c CallerRequest) Change() (change Change, ok bool) {
 	change = Change{Status: c.Status(), At: c.Call.ReturnedAt}
 	r := c.Request
@@ -175,7 +177,7 @@ func (c CallerRequest) Change() (change Change, ok bool) {
 	return change, true
 }
 
-// Webhook reads how the deliveries to a caller's webhook went.
+// Webhook reads the failures of deliveries to a caller's webhook.
 func (v *Reader) Webhook(ctx context.Context, client, target string) (w settings.Webhook, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		w, _, err = settings.ReadWebhook(r, client, target)
@@ -194,7 +196,7 @@ func (v *Reader) ReceiptKeys(ctx context.Context) (keys []settings.ReceiptKey, e
 	return keys, err
 }
 
-// BrokenWebhook is a webhook of a client whose deliveries fail.
+// BrokenWebhook is a client's webhook whose deliveries fail.
 type BrokenWebhook struct {
 	Client string
 	settings.Webhook

@@ -8,18 +8,19 @@ import (
 	"countersign/store"
 )
 
-// CardQueue is the card queue at an address, in the form that its notice shows.
+// CardQueue is the content of the notice about a card queue: the requests at an address that wait until other cards are
+// decided.
 type CardQueue struct {
 	Waiting int                 // requests that wait
 	Open    int                 // undecided cards that are open
 	First   []approvers.Request // the oldest few requests that wait
 }
 
-// firstQueued is how many waiting requests a notice names.
+// firstQueued is the number of waiting requests that the notice about a card queue names.
 const firstQueued = 3
 
-// readCardQueue reads the content of a queue's notice. If the queue is empty or has a newer notice, readCardQueue reads
-// nothing.
+// readCardQueue reads the content of a queue's notice. If the queue is empty or has a newer notice, m.CardQueue stays
+// nil.
 func (m *Model) readCardQueue(r store.Reader, ref string) error {
 	address, round := settings.ParseCardQueueNotice(ref)
 	l, _, err := settings.ReadCardQueue(r, address)
@@ -56,7 +57,7 @@ func (m *Model) isQueued(r store.Reader, req approvers.Request) (bool, error) {
 	return true, nil
 }
 
-// readCards lists the cards with which Slack shows a request: its own cards, and the cards of its bundle.
+// readCards lists the cards of a request that are in Slack: its own cards, and the cards of its bundle.
 func readCards(r store.Reader, req approvers.Request) (cards []store.OutboxMessage, err error) {
 	messages, err := r.OutboxMessagesOf(req.ID)
 	if err != nil {
@@ -77,8 +78,8 @@ func readCards(r store.Reader, req approvers.Request) (cards []store.OutboxMessa
 	return cards, nil
 }
 
-// Addresses returns, without repetition, the addresses at which the people of a request's stage read their cards. This
-// is the address of each role. If a user group defines the stage, these are the direct messages of the group's members.
+// Addresses returns the addresses at which the approvers of a request's stage read their cards. A role has one card
+// address. The members of a user group read their cards by direct message. Each address is listed once.
 func Addresses(p *approvers.Policy, r approvers.Request) []string {
 	if r.Stage >= len(r.Plan.Stages) {
 		return nil
@@ -96,7 +97,7 @@ func Addresses(p *approvers.Policy, r approvers.Request) []string {
 	return out
 }
 
-// CardAddress returns the address of a role's cards: the role's channel, or the direct messages of each member.
+// CardAddress returns the address of a role's cards: the role's channel, or the direct messages of the role's members.
 func CardAddress(p *approvers.Policy, name string) string {
 	if role, ok := p.Role(name); ok && role.Cards != "" && role.Cards != approvers.CardsDM {
 		return store.ToChannel + role.Cards
@@ -104,5 +105,5 @@ func CardAddress(p *approvers.Policy, name string) string {
 	return store.ToRole + name
 }
 
-// IsCard reports whether a kind shows a request's card: a card, or an escalation.
+// IsCard reports whether outbox messages of a kind show a request's card. A card and an escalation do.
 func IsCard(k store.OutboxKind) bool { return k == store.OutboxCard || k == store.OutboxEscalation }

@@ -1,7 +1,7 @@
 // Package view reads the stored state for people, the model and the commands. Each method of a Reader reads one
-// snapshot of the store and returns plain values. The package never changes the state. Package workflow uses some of
-// these functions inside of its transactions.
+// snapshot of the store and returns plain values. The package never changes the state. Package workflow also uses this
+// package in its transactions. For this purpose, some functions have a store.Reader parameter.
 //
-// A Model has all data from which one outbox message is rendered. A Reader masks the arguments that the policy masks. A
-// Reader does not mask an execution, because an execution has the exact bytes that run.
+// A Model has all data from which one outbox message is rendered. A Reader masks the arguments that the policy names. A
+// Reader does not mask an execution, because an execution must have the exact arguments that run.
 package view

@@ -5,8 +5,9 @@ import (
 	"countersign/store"
 )
 
-// Flow returns who caused an outbox message that asks people: a person, or a client of the gateway. The messages to an
-// address take turns by flow. For other messages, Flow returns "".
+// Flow returns the flow of an outbox message: the person or the client of the gateway that caused the message. The
+// delivery to an address alternates between flows, so that many messages of one flow do not delay the messages of
+// another flow. Only messages that ask people something have a flow. Flow returns "" for other messages.
 func Flow(r store.Reader, s store.OutboxMessage) (string, error) {
 	m := Model{Message: s}
 	switch s.Kind {
@@ -31,7 +32,7 @@ func Flow(r store.Reader, s store.OutboxMessage) (string, error) {
 	return m.Flow(), nil
 }
 
-// Flow returns the flow of the model's message: see the function Flow.
+// Flow returns the flow of m.Message; see the function Flow.
 func (m *Model) Flow() string {
 	var who approvers.PersonID
 	switch m.Message.Kind {

@@ -7,7 +7,7 @@ import (
 	"countersign/store"
 )
 
-// readGrant reads a grant, and the conversation in which it was given.
+// readGrant reads a grant, and the conversation in which a person gave the grant.
 func (m *Model) readGrant(hash func(tool string) string, r store.Reader, id string) error {
 	g, err := r.Grant(id)
 	if err != nil {
@@ -43,7 +43,8 @@ func GrantOwnerOf(r store.Reader, e approvers.Execution) (approvers.PersonID, er
 	return g.By, nil
 }
 
-// Grants lists the grants in force, oldest first, each with its conversation and the person's own message about it.
+// Grants lists the grants in force, oldest first. Each entry has the grant's conversation, and the direct message to
+// the person about the grant.
 func (v *Reader) Grants(ctx context.Context, who approvers.PersonID) (out []ListedGrant, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		out = nil
@@ -66,7 +67,7 @@ func (v *Reader) Grants(ctx context.Context, who approvers.PersonID) (out []List
 	return out, err
 }
 
-// ListedGrant is a grant in a list.
+// ListedGrant is an entry of the list that Grants returns.
 type ListedGrant struct {
 	Grant        approvers.Grant
 	Conversation store.Conversation   // zero: the grant holds in all of the agent's conversations

@@ -10,12 +10,13 @@ import (
 	"countersign/store"
 )
 
-// Message reads the data that an outbox message shows.
+// Message reads the data from which an outbox message is rendered.
 func (v *Reader) Message(ctx context.Context, message string) (Model, error) {
 	return v.read(ctx, message, func(store.Reader, *store.OutboxMessage) error { return nil })
 }
 
-// Answer reads the data that an answer shows. Answer includes the given steps that have no message of their own yet.
+// Answer reads the data from which an answer is rendered. The parameter steps lists the steps that the answer must
+// describe, because they have no message of their own.
 func (v *Reader) Answer(ctx context.Context, answer string, steps []int) (Model, error) {
 	return v.read(ctx, answer, func(r store.Reader, s *store.OutboxMessage) error {
 		messages, err := r.OutboxMessagesOf(s.Ref)
@@ -32,8 +33,8 @@ func (v *Reader) Answer(ctx context.Context, answer string, steps []int) (Model,
 	})
 }
 
-// read reads the data that an outbox message shows. The function as may change the message before the remaining data is
-// read.
+// read reads the data from which an outbox message is rendered. A callback can change the outbox message before read
+// reads the other data.
 func (v *Reader) read(ctx context.Context, message string, as func(store.Reader, *store.OutboxMessage) error) (Model, error) {
 	var m Model
 	err := v.store.View(ctx, func(r store.Reader) error {
@@ -101,7 +102,8 @@ func (v *Reader) Turn(ctx context.Context, turn string) (Model, error) {
 	return m, err
 }
 
-// AddNamed adds the request or the grant that a button of the message names to the model. Any other ref adds nothing.
+// AddNamed adds a request or a grant to the model. ref is the id in a button of the message. If ref is not the id of a
+// request or a grant, AddNamed adds nothing.
 func (v *Reader) AddNamed(ctx context.Context, m *Model, ref string) error {
 	err := v.store.View(ctx, func(r store.Reader) error {
 		out := *m
@@ -160,7 +162,7 @@ func (m *Model) readUnknown(r store.Reader, id string) error {
 	return m.readChannel(r, e.Turn)
 }
 
-// readChannel reads the turn and its conversation.
+// readChannel reads a turn and the turn's conversation.
 func (m *Model) readChannel(r store.Reader, turn string) (err error) {
 	if m.Turn, err = r.Turn(turn); err != nil {
 		return err
@@ -256,7 +258,7 @@ func (m *Model) readCall(r store.Reader, c store.Call) (Call, error) {
 	return vm, err
 }
 
-// readSteps reads the steps that an answer reports.
+// readSteps reads the steps that an answer describes.
 func (m *Model) readSteps(r store.Reader, said map[int]string) error {
 	for _, n := range m.Message.Steps {
 		step := Model{Policy: m.Policy, Now: m.Now, Message: store.OutboxMessage{Kind: store.OutboxStep}}
@@ -283,7 +285,7 @@ func (m *Model) readElicitation(r store.Reader, id string) error {
 	return m.readChannel(r, q.Turn)
 }
 
-// asks reports whether a run waits for a person's answer.
+// The function asks reports whether a run waits for a person's answer.
 func asks(r store.Reader, e approvers.Execution) (bool, error) {
 	if e.State != approvers.ExecutionExecuting {
 		return false, nil
@@ -348,8 +350,9 @@ func (m *Model) readReport(r store.Reader) error {
 	return err
 }
 
-// readRetry reads both directions of a retry. For a run with an unknown outcome, readRetry reads the request for the
-// retry, with its cards. For a retry's request, readRetry reads the messages that ask about the earlier run.
+// readRetry reads records about a retry, which is another run of a call whose outcome is unknown. If the model is about
+// a run with an unknown outcome, readRetry reads the request for the retry and the request's cards. If the model is
+// about the request for a retry, readRetry reads the messages that ask people about the earlier run.
 func (m *Model) readRetry(r store.Reader) error {
 	if e := m.Execution; e.State == approvers.ExecutionUnknown || e.Loss != "" {
 		if m.Call.Execution != e.ID {

@@ -8,7 +8,7 @@ import (
 	"countersign/store"
 )
 
-// Model has all data from which an outbox message is rendered, read in one snapshot.
+// Model has all data from which an outbox message is rendered. The data are from one snapshot of the store.
 type Model struct {
 	Message      store.OutboxMessage
 	Conversation store.Conversation
@@ -40,7 +40,7 @@ type Model struct {
 	Now          time.Time
 }
 
-// Call is one call of a step. Its data show for what the call waits.
+// Call is one call of a step. Its data show why the call waits.
 type Call struct {
 	Call      store.Call
 	Execution *approvers.Execution
@@ -51,12 +51,12 @@ type Call struct {
 	Asks      bool                  // its run waits for an answer from the person who asked
 }
 
-// Settled reports whether the line of the call in its step's message is final.
+// Settled reports whether the description of the call in the message about its step is final.
 func (c Call) Settled() bool {
 	return c.Call.Outcome != "" && c.Call.Outcome != approvers.OutcomeUnknown && (c.Execution == nil || c.Execution.State != approvers.ExecutionUnknown)
 }
 
-// Step is a step of the agent that is reported below the answer: the text and the calls of the model.
+// Step is a step of a turn. The message with the turn's answer describes the step below the answer.
 type Step struct {
 	Step  int
 	Text  string // the model's text in this step

@@ -9,7 +9,7 @@ import (
 	"countersign/store"
 )
 
-// Delivery finds the outbox message that a Slack message shows, and its last posted version.
+// Delivery returns the outbox message that a Slack message shows, and the last posted version of the outbox message.
 func (v *Reader) Delivery(ctx context.Context, channel, ts string) (s store.OutboxMessage, shown store.Rendering, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		if s, err = r.OutboxMessageAt(channel, ts); err != nil {
@@ -30,7 +30,8 @@ func (v *Reader) Rendering(ctx context.Context, message string, post uint64) (sh
 	return shown, err
 }
 
-// StepOf returns the outbox message of a call's step in the requester's thread, or "".
+// StepOf returns the id of the outbox message that shows a call's step in the requester's thread. If there is no such
+// message, StepOf returns "".
 func (v *Reader) StepOf(ctx context.Context, call string) (message string, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		message = ""
@@ -49,7 +50,7 @@ func (v *Reader) StepOf(ctx context.Context, call string) (message string, err e
 	return message, err
 }
 
-// Untold lists the steps of a turn whose message was postponed and not posted yet.
+// Untold lists the outbox messages about a turn's steps that Slack never showed.
 func (v *Reader) Untold(ctx context.Context, turn string) (steps []store.OutboxMessage, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		steps = nil
@@ -74,13 +75,13 @@ func (v *Reader) Untold(ctx context.Context, turn string) (steps []store.OutboxM
 	return steps, err
 }
 
-// IsUntold reports whether an outbox message is a step that Slack never showed.
+// IsUntold reports whether an outbox message shows a step and was never posted in Slack.
 func IsUntold(s store.OutboxMessage) bool {
 	return s.Kind == store.OutboxStep && s.State == store.OutboxWanted && s.TS == "" && s.Posts == 0 && !s.Drafted
 }
 
-// HasViewed reports whether the request's chain records that a person saw this body. HasViewed also returns the body's
-// hash.
+// HasViewed reports whether an audit record of the request says that a person saw this body. The result rendering is
+// the hash of the body.
 func (v *Reader) HasViewed(ctx context.Context, request string, who approvers.PersonID, body []byte) (rendering string, yes bool, err error) {
 	rendering = HashOf(body)
 	err = v.store.View(ctx, func(r store.Reader) error {
@@ -90,7 +91,7 @@ func (v *Reader) HasViewed(ctx context.Context, request string, who approvers.Pe
 	return rendering, yes, err
 }
 
-// WasShown reports whether a request's chain records that a person saw a rendering.
+// WasShown reports whether an audit record of a request says that a person saw a rendering.
 func WasShown(r store.Reader, request string, who approvers.PersonID, rendering string) (bool, error) {
 	records, err := r.Audit(request)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"countersign/store"
 )
 
-// Paused returns whether everything is paused.
+// Paused returns the pause. If p.On is false, nothing is paused.
 func (v *Reader) Paused(ctx context.Context) (p settings.Pause, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		p, _, err = settings.ReadPause(r)
@@ -17,17 +17,17 @@ func (v *Reader) Paused(ctx context.Context) (p settings.Pause, err error) {
 	return p, err
 }
 
-// maxTimers limits how many runs and model calls are counted.
+// maxTimers is the maximum number of timers of each kind that are read.
 const maxTimers = 10_000
 
-// PauseImpact counts the work that a pause would stop now.
+// PauseImpact counts the work that a pause stops if it begins now.
 type PauseImpact struct {
 	Runs     int // running tools
 	Thinking int // turns that wait for the model
 	Approved int // calls that are about to start
 }
 
-// PauseImpact counts the work that a pause would stop, and returns the pause in force.
+// PauseImpact counts the work that a pause stops if it begins now. PauseImpact also returns the current pause.
 func (v *Reader) PauseImpact(ctx context.Context) (s PauseImpact, p settings.Pause, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		s = PauseImpact{}

@@ -16,7 +16,7 @@ type PendingItem struct {
 	Turn      approvers.Turn       // the call's turn
 }
 
-// named returns the reference of the outbox messages that show the item, and the id of the item's call.
+// w.named returns the Ref of the outbox messages that show the item, and the id of the item's call.
 func (w PendingItem) named() (ref, call string) {
 	switch {
 	case w.Execution != nil:
@@ -27,7 +27,7 @@ func (w PendingItem) named() (ref, call string) {
 	return w.Request.ID, w.Request.Call
 }
 
-// maxPendingItems limits how many items of each kind are read.
+// maxPendingItems is the maximum number of items of each kind that are read.
 const maxPendingItems = 2000
 
 func readUnknownRun(r store.Reader, execution string) (w PendingItem, err error) {
@@ -54,14 +54,14 @@ func readModelQuestion(r store.Reader, id string) (w PendingItem, err error) {
 	return w, err
 }
 
-// showsCall reports whether an outbox message of a turn shows a call. Two messages show a call: the message of its
-// step, and the bundle that contains its request.
+// showsCall reports whether an outbox message of a turn shows a call. Two outbox messages show a call: the message
+// about the call's step, and the card of the bundle with the call's request.
 func showsCall(s store.OutboxMessage, c store.Call, r *approvers.Request) bool {
 	return s.Step == c.Step && (s.Kind == store.OutboxStep || s.Kind == store.OutboxBundle && r != nil && r.Bundled() && s.Bundle == r.Bundle)
 }
 
-// PendingItems lists the items that wait for people. The items are grouped by kind, with the oldest items of each kind
-// first. more is true if there may be more items.
+// PendingItems lists the items that wait for people. The items are grouped by kind, and the oldest item of each kind is
+// first. If the store may have more items, the second result is true.
 func (v *Reader) PendingItems(ctx context.Context) (list []PendingItem, more bool, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		list, more = nil, false
@@ -95,7 +95,8 @@ func (v *Reader) PendingItems(ctx context.Context) (list []PendingItem, more boo
 	return list, more, err
 }
 
-// Unreached lists the pending requests whose cards nobody can see in Slack, oldest first.
+// Unreached lists the pending requests that nobody can see in Slack, because Slack refuses all their cards. The oldest
+// request is first.
 func (v *Reader) Unreached(ctx context.Context) (requests []approvers.Request, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		requests, err = UnreachedRequests(r)
@@ -104,7 +105,7 @@ func (v *Reader) Unreached(ctx context.Context) (requests []approvers.Request, e
 	return requests, err
 }
 
-// UnreachedRequests is like Unreached, but reads within a transaction.
+// UnreachedRequests is like Unreached, but reads from r, which may be a transaction.
 func UnreachedRequests(r store.Reader) ([]approvers.Request, error) {
 	open, err := r.OpenRequests(store.RequestCursor{}, maxPendingItems)
 	return slices.DeleteFunc(open, func(r approvers.Request) bool { return !r.ReachesNobody() }), err

@@ -8,7 +8,7 @@ import (
 	"countersign/store"
 )
 
-// Absence returns a person's absence. If there was never one, it returns the zero value.
+// Absence returns a person's latest absence. If the person has had no absence, Absence returns the zero value.
 func (v *Reader) Absence(ctx context.Context, who approvers.PersonID) (a approvers.Absence, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		a, err = r.Absence(who)
@@ -17,7 +17,7 @@ func (v *Reader) Absence(ctx context.Context, who approvers.PersonID) (a approve
 	return a, err
 }
 
-// StandsInFor lists the current and future absences with the given person as the stand-in.
+// StandsInFor lists the current and future absences whose stand-in is the given person.
 func (v *Reader) StandsInFor(ctx context.Context, who approvers.PersonID) (list []approvers.Absence, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		list = nil
@@ -32,7 +32,7 @@ func (v *Reader) StandsInFor(ctx context.Context, who approvers.PersonID) (list 
 	return list, err
 }
 
-// Away returns the people who are away now, by Slack user id.
+// Away returns the absences of the people who are away now. The keys are Slack user ids.
 func (v *Reader) Away(ctx context.Context) (away map[string]approvers.Absence, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		away, err = AwayAt(r, v.now())
@@ -41,7 +41,7 @@ func (v *Reader) Away(ctx context.Context) (away map[string]approvers.Absence, e
 	return away, err
 }
 
-// AwayAt returns the people who are away at a time, by Slack user id.
+// AwayAt returns the absences of the people who are away at a given time. The keys are Slack user ids.
 func AwayAt(r store.Reader, now time.Time) (map[string]approvers.Absence, error) {
 	all, err := r.Absences()
 	if err != nil {
@@ -56,15 +56,15 @@ func AwayAt(r store.Reader, now time.Time) (map[string]approvers.Absence, error)
 	return away, nil
 }
 
-// StageSnapshot is a request and the people who are away now, by Slack user id. With this data, the bot can look up the
-// people of the request's stage.
+// StageSnapshot has the data with which the bot looks up the approvers of a request's stage. Away has the absences of
+// the people who are away, by Slack user id.
 type StageSnapshot struct {
 	Request approvers.Request
 	Away    map[string]approvers.Absence
 	Policy  *approvers.Policy
 }
 
-// StageSnapshot reads the data for looking up a stage's people. If the request is not pending, Away is nil.
+// StageSnapshot reads the StageSnapshot of a request. If the request is not pending, Away is nil.
 func (v *Reader) StageSnapshot(ctx context.Context, request string) (StageSnapshot, error) {
 	var out StageSnapshot
 	err := v.store.View(ctx, func(r store.Reader) error {

@@ -20,8 +20,8 @@ func (v *Reader) Request(ctx context.Context, id string) (req approvers.Request,
 	return req, err
 }
 
-// RequestsOf lists the requests that a person asked for or took part in, newest first. The list starts after the given
-// request.
+// RequestsOf lists the requests that a person asked for or took part in, newest first. The parameter before identifies
+// a request. The list starts after this request.
 func (v *Reader) RequestsOf(ctx context.Context, who approvers.PersonID, before store.RequestCursor, limit int) (list []approvers.Request, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		list, err = r.RequestsOf(who, before, limit)
@@ -33,7 +33,7 @@ func (v *Reader) RequestsOf(ctx context.Context, who approvers.PersonID, before 
 	return list, err
 }
 
-// Chain lists a request's records, oldest first.
+// Chain lists the audit records of a request, oldest first.
 func (v *Reader) Chain(ctx context.Context, request string) (records []approvers.AuditRecord, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		records, err = r.Audit(request)
@@ -51,11 +51,11 @@ func (v *Reader) Execution(ctx context.Context, id string) (e approvers.Executio
 	return e, err
 }
 
-// ErrNoResult means that the conversation has no run with this id and a readable result.
+// ErrNoResult means that the conversation has no run with this id, or that the run has no readable result.
 var ErrNoResult = errors.New("this conversation has no run of that id with a result; take the id from the note that says what was cut")
 
-// WholeResult returns the complete result of a run. The model may have received only the beginning of the result. Only
-// results of the conversation's own runs can be read.
+// WholeResult returns the complete result of a run. The model may have received only the beginning of the result. If
+// the run belongs to another conversation, the error is ErrNoResult.
 func (v *Reader) WholeResult(ctx context.Context, conversation, execution string) (result string, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		result = ""
@@ -92,7 +92,7 @@ func (v *Reader) Elicitation(ctx context.Context, id string) (q approvers.Elicit
 	return q, err
 }
 
-// Inbox reads a delivery that is due to be handled.
+// Inbox reads a stored delivery by its id.
 func (v *Reader) Inbox(ctx context.Context, id string) (row store.Inbox, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		row, err = r.Inbox(id)
@@ -101,8 +101,7 @@ func (v *Reader) Inbox(ctx context.Context, id string) (row store.Inbox, err err
 	return row, err
 }
 
-// Reception returns two facts: the time up to which the bot received all messages, and the gap whose messages it is
-// reading.
+// Reception reads up to which time the bot has received all messages, and which gap it is reading.
 func (v *Reader) Reception(ctx context.Context) (out settings.Reception, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		out, _, err = settings.ReadReception(r)
@@ -111,7 +110,8 @@ func (v *Reader) Reception(ctx context.Context) (out settings.Reception, err err
 	return out, err
 }
 
-// ConversationsSince lists the conversations with a message since a time, at most limit of them.
+// ConversationsSince lists the conversations that have messages from after a given time. The list has at most limit
+// conversations.
 func (v *Reader) ConversationsSince(ctx context.Context, at time.Time, limit int) (list []store.Conversation, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		list, err = r.ConversationsSince(at, limit)
@@ -120,7 +120,7 @@ func (v *Reader) ConversationsSince(ctx context.Context, at time.Time, limit int
 	return list, err
 }
 
-// Waiting reports whether any request is open.
+// Waiting reports whether the store has an open request.
 func (v *Reader) Waiting(ctx context.Context) (waiting bool, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		open, err := r.OpenRequests(store.RequestCursor{}, 1)
@@ -130,7 +130,7 @@ func (v *Reader) Waiting(ctx context.Context) (waiting bool, err error) {
 	return waiting, err
 }
 
-// TurnAt returns the id of the current turn in a thread, or "".
+// TurnAt returns the id of the current turn in a thread. If the thread has no current turn, TurnAt returns "".
 func (v *Reader) TurnAt(ctx context.Context, team, channel, thread string) (turn string, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		conv, err := r.ConversationAt(store.Place(team, channel, thread))
@@ -140,8 +140,8 @@ func (v *Reader) TurnAt(ctx context.Context, team, channel, thread string) (turn
 	return turn, err
 }
 
-// Unseen lists the runs whose outcome people must find out after a restore: interrupted runs, and runs whose outcome
-// was already unknown.
+// Unseen lists the runs whose outcome people must find out after a restoration from a backup. These are runs that were
+// in progress at the time of the backup, and runs whose outcome was unknown already.
 func (v *Reader) Unseen(ctx context.Context) (runs []approvers.Execution, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		runs = nil
@@ -165,7 +165,7 @@ func (v *Reader) Unseen(ctx context.Context) (runs []approvers.Execution, err er
 	return runs, err
 }
 
-// Feedback returns the ratings of the answers of each agent in the policy, by the agent's name.
+// Feedback returns the ratings of the answers of each agent in the policy. The keys are the names of the agents.
 func (v *Reader) Feedback(ctx context.Context) (map[string]settings.Feedback, error) {
 	out := map[string]settings.Feedback{}
 	err := v.store.View(ctx, func(r store.Reader) error {

@@ -9,9 +9,10 @@ import (
 	"countersign/store"
 )
 
-// Undelivered lists the work that Slack currently prevents, except for cards. There are three lists: messages that
-// Slack refuses at all addresses, messages that Slack refuses to delete, and deliveries whose sender Slack does not
-// name. Each list has a limited length, and begins with the item that is due first.
+// Undelivered lists work that the bot can't do because Slack refuses a call. Refused has answers and questions that
+// Slack refuses at all addresses. Leftovers has messages that Slack refuses to delete. Deferred counts deliveries whose
+// sender Slack does not name. Each list has a limited length, and begins with the item that is due first. See Unreached
+// for refused cards.
 type Undelivered struct {
 	Refused   []RefusedMessage
 	Leftovers []LeftoverMessage
@@ -32,18 +33,18 @@ type LeftoverMessage struct {
 	store.Leftover
 }
 
-// Deferred counts the deliveries that wait because Slack does not name their sender. Deferred also counts deliveries
-// behind such a delivery, because deliveries must be handled in order.
+// Deferred counts the deliveries that wait because the bot can't look up their senders in Slack. Deferred also counts
+// later deliveries that wait for these deliveries, because deliveries must be handled in order.
 type Deferred struct {
 	Count int
 	Since time.Time // of the oldest
 	Cause string    // of the oldest
 }
 
-// maxUndelivered limits how many timers of each kind are read.
+// maxUndelivered is the maximum number of timers of each kind that are read.
 const maxUndelivered = 1000
 
-// Undelivered reads the lists of the work that Slack currently prevents.
+// Undelivered reads the work that the bot can't do because Slack refuses a call.
 func (v *Reader) Undelivered(ctx context.Context) (u Undelivered, err error) {
 	err = v.store.View(ctx, func(r store.Reader) (err error) {
 		u = Undelivered{}
@@ -59,7 +60,8 @@ func (v *Reader) Undelivered(ctx context.Context) (u Undelivered, err error) {
 	return u, err
 }
 
-// timed calls do with each timer of a kind, and with the timer's outbox message.
+// The function timed runs a callback for each timer of a kind. The callback gets the timer and the timer's outbox
+// message.
 func timed(r store.Reader, kind store.TimerKind, do func(store.Timer, store.OutboxMessage) error) error {
 	timers, err := r.Timers(kind, maxUndelivered)
 	if err != nil {
@@ -131,7 +133,7 @@ func leftovers(r store.Reader) (list []LeftoverMessage, err error) {
 	return list, err
 }
 
-// Leftovers lists the Slack messages of an outbox message that Slack has refused to delete.
+// Leftovers lists the Slack messages of an outbox message that Slack refuses to delete.
 func (v *Reader) Leftovers(ctx context.Context, message string) (list []store.Leftover, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		s, err := r.OutboxMessage(message)

@@ -19,7 +19,7 @@ var inlineSyntax = regexp.MustCompile("(?s)" + strings.Join([]string{
 	`(https?://[^\s<>\[\]()"'⟨⟩]+)`, // 10: an address
 }, "|"))
 
-// inline parses the inline syntax of one paragraph.
+// The function inline parses the inline syntax of one paragraph.
 func inline(s string) []slack.RichTextSectionElement {
 	return inlineIn(s, nil, 0)
 }
@@ -66,7 +66,7 @@ func matched(group func(int) (string, bool), style *slack.RichTextSectionTextSty
 	return nil
 }
 
-// linked shows the target of a link beside its words. So the words can't imitate another address.
+// The function linked shows the target of a link beside its words. So the words can't imitate another address.
 func linked(words, url string, style *slack.RichTextSectionTextStyle) []slack.RichTextSectionElement {
 	if !strings.HasPrefix(url, "https://") && !strings.HasPrefix(url, "http://") || len(url) > 2000 {
 		if words == "" {

@@ -3,9 +3,9 @@
 //
 // The package parses headings, paragraphs, lists, quotations, fenced code, rules and tables (markdown.go, table.go).
 // Within these blocks, it parses code, links, bold, italic and struck-out text (inline.go). All other text is shown
-// unchanged. No word is dropped except the language of fenced code. Blocks other than fenced code end at a blank line.
-// So the bot can show a text while the model writes it: Settled returns the part that can no longer change. For any
-// text, the parsing time grows linearly with the text's length.
+// unchanged. The only word that is dropped is the language of fenced code. Blocks other than fenced code end at a blank
+// line. Therefore the bot can show a text while the model writes it. Settled returns the part of the text that can no
+// longer change. For any text, the parsing time grows linearly with the text's length.
 package markdown
 
 import (
@@ -21,7 +21,8 @@ import (
 	"github.com/slack-go/slack"
 )
 
-// Limits of an answer in Slack, in characters. Slack accepts 12,000 in a message.
+// These values limit an answer in Slack. The limits of texts are in characters. Slack accepts 12,000 characters in a
+// message.
 const (
 	MaxBlockText   = 3000 // text in one block
 	MaxMessageText = 9000 // text in one message; longer answers take several messages
@@ -203,7 +204,7 @@ func listPieces(lines []string) []Piece {
 func listItem(l string) (*slack.RichTextList, string) {
 	if m := numberLine.FindStringSubmatch(l); m != nil {
 		list := slack.NewRichTextList(slack.RTEListOrdered, min(len(m[1])/2, 8))
-		number, _ := strconv.Atoi(m[2]) // at most nine digits
+		number, _ := strconv.Atoi(m[2]) // numberLine allows at most nine digits
 		list.Offset = max(0, number-1)
 		return list, m[3]
 	}
@@ -211,8 +212,8 @@ func listItem(l string) (*slack.RichTextList, string) {
 	return slack.NewRichTextList(slack.RTEListBullet, min(len(m[1])/2, 8)), m[2]
 }
 
-// mergeLists joins consecutive items of one kind and depth. If a list continues after a deeper list, it continues its
-// numbers, even if every item is written as "1.".
+// mergeLists joins consecutive items of one kind and depth. If a list continues after a deeper list, mergeLists
+// continues the list's numbers, even if every item is written as "1.".
 func mergeLists(in []Piece) []Piece {
 	var out []Piece
 	last := map[int]int{} // the last number at each depth
@@ -248,7 +249,7 @@ func Settled(text string) (n int) {
 	return n
 }
 
-// settled yields the lengths of all settled parts of a text, the shortest first.
+// The function settled yields the lengths of all settled parts of a text, the shortest first.
 func settled(text string) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		fence, at := "", 0

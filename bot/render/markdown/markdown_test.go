@@ -82,7 +82,7 @@ func TestParse(t *testing.T) {
 		"    indented\n    twice":                  {"text: indented\ntwice"},
 		"see http://a.example/x, or not \u202etxt": {"text: see {link http://a.example/x}, or not ⟨U+202E⟩txt"},
 
-		// Numbers do not change, across blank lines and deeper lists.
+		// The numbers of a list continue after blank lines and deeper lists.
 		"1. a\n2. b\n   - x\n   - y\n3. c": {"1. a", "2. b", " - x", " - y", "3. c"},
 		"1. a\n   - x\n1. b\n   - y\n1. c": {"1. a", " - x", "2. b", " - y", "3. c"},
 		"1. a\n\n2. b\n\nbetween\n\n3. c":  {"1. a", "2. b", "text: between", "3. c"},
@@ -132,8 +132,8 @@ func TestSettled(t *testing.T) {
 	}
 }
 
-// The text may be hostile. Any 100,000 characters take a few hundredths of a second. A parser with quadratic time would
-// take many seconds.
+// The text may be hostile. The parser needs a few hundredths of a second for any 100,000 characters. A parser with
+// quadratic time would take many seconds.
 func TestParseTime(t *testing.T) {
 	const n = 100_000
 	for _, part := range []string{

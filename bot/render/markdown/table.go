@@ -7,10 +7,11 @@ import (
 	"github.com/slack-go/slack"
 )
 
-// This file turns a model's Markdown tables into Slack's tables. A message can have only one table. More tables, and
+// This file turns a model's Markdown tables into Slack's tables. A message can have only one table. Further tables, and
 // tables above Slack's limits, are drawn as text in columns.
 
-// Limits of a table. Slack accepts 100 rows of 20 cells. The limit on the size of the whole table is the bot's own.
+// These values are Slack's limits of a table: 100 rows of 20 cells. The limit on the size of the whole table is the
+// bot's own.
 const (
 	maxTableRows    = 100
 	maxTableColumns = 20

@@ -1,3 +1,4 @@
-// Package auditreport writes the figures of a time for people who answer for the approvals: as text, as CSV, and as an
-// HTML page that loads nothing, runs nothing, and can be printed. The figures are an [audit.Activity].
+// Package auditreport writes the activity figures of a period, for people who are responsible for the approvals. The
+// formats are text, CSV, and an HTML page. The page loads nothing, runs no scripts, and can be printed. The figures
+// come from an [audit.Activity].
 package auditreport

@@ -21,7 +21,7 @@ type Report struct {
 	Damaged int    // rows of the history that were left out
 }
 
-// table is one part of a report. The first columns, up to keys, say what a row is about.
+// table is one part of a report. The first columns identify what a row is about. The field keys counts these columns.
 type table struct {
 	id, title string
 	note      string // explains the columns
@@ -70,7 +70,7 @@ func moment(t time.Time) cell {
 	return cell{t.UTC().Format("2006-01-02 15:04"), t.UTC().Format(time.RFC3339)}
 }
 
-// oldest says for how long the oldest request waits.
+// oldest returns how long the oldest request has waited.
 func (r Report) oldest(w audit.Waiting) cell {
 	if w.N == 0 {
 		return cell{"–", ""}
@@ -145,7 +145,7 @@ func (r Report) summary() table {
 	return out
 }
 
-// decisionColumns are the columns of decisions, as "audit pace" has them.
+// decisionColumns are the columns about decisions. The command "audit pace" prints the same columns.
 var decisionColumns = []column{
 	{"ASKED", "asked", true}, {"DECISIONS", "decisions", true}, {"APPROVALS", "approvals", true}, {"QUICK", "quick_share", true},
 	{"MEDIAN", "median_seconds", true}, {"90 %", "p90_seconds", true}, {"CHANGED", "changed", true}, {"REJECTED", "rejected", true},

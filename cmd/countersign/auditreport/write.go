@@ -10,7 +10,7 @@ import (
 	"countersign/approvers/audit"
 )
 
-// writers has the writer of each format.
+// writers maps each format to the function that writes the format.
 var writers = map[string]func(io.Writer, Report) error{"text": writeText, "csv": writeCSV, "html": writePage}
 
 // Write writes a report in a format: text, csv or html.
@@ -81,7 +81,8 @@ func wrapped(text string) string {
 	return b.String()
 }
 
-// writeCSV writes RFC 4180. Each figure has a line of its own, so that all tables fit in one file.
+// writeCSV writes the report as CSV according to RFC 4180. Each figure has a line of its own, so that all tables fit in
+// one file.
 func writeCSV(out io.Writer, r Report) error {
 	w := csv.NewWriter(out)
 	w.UseCRLF = true

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// release is the version of a release that was built without the repository's tags, for example from a tarball. The
-// linker sets it: -ldflags "-X countersign/cmd/countersign/cli.release=v1.2.3".
+// release is the version of a release that is built without the repository's tags, for example from a tarball. The
+// linker sets this variable: -ldflags "-X countersign/cmd/countersign/cli.release=v1.2.3".
 var release string
 
 // unreleased is the version of a program that was built without the repository's history.

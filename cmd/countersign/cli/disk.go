@@ -1,4 +1,4 @@
 package cli
 
-// DiskFull is the minimum free space on the store's disk, in bytes. With less free space, nothing is recorded.
+// DiskFull is the minimum free space on the store's disk, in bytes. If less space is free, the bot records nothing.
 const DiskFull = 100 << 20

@@ -6,7 +6,8 @@ import (
 	"syscall"
 )
 
-// FreeSpace returns how many bytes can be written below a directory. If this is unknown, it returns false.
+// FreeSpace returns how many bytes can be written below a directory. If the free space is unknown, FreeSpace returns
+// false.
 func FreeSpace(dir string) (uint64, bool) {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(dir, &s); err != nil {

@@ -5,12 +5,12 @@ import (
 	"fmt"
 )
 
-// Exit codes. Operators' scripts depend on them, so they never change.
+// Operators' scripts depend on these exit codes, so the codes never change.
 const (
 	ExitDone   = 0
 	ExitNo     = 1 // the command ran, and its answer is no
 	ExitUsage  = 2 // wrong usage or configuration
-	ExitFailed = 3 // it could not run
+	ExitFailed = 3 // the command could not run
 )
 
 // Error is an error that sets the exit code of the process. The error's text tells the operator what to do.
@@ -38,8 +38,8 @@ func CouldNot(format string, args ...any) error {
 	return &Error{ExitFailed, fmt.Errorf(format, args...)}
 }
 
-// Code returns the exit code for an error. If an error has no code, it happened while the command ran, and the exit
-// code is ExitFailed.
+// Code returns the exit code for an error. If an error has no code, the command failed, and the exit code is
+// ExitFailed.
 func Code(err error) int {
 	var e *Error
 	switch {

@@ -18,7 +18,7 @@ func ProcessName() string {
 	return fmt.Sprintf("%s:%d", host, os.Getpid())
 }
 
-// Operator returns the id of the machine's user at the command line.
+// Operator returns the person id of the user who runs the command. uid is this user's id on the machine.
 func Operator(uid int) approvers.PersonID {
 	id := strconv.Itoa(uid)
 	if u, err := user.LookupId(id); err == nil {
@@ -27,7 +27,7 @@ func Operator(uid int) approvers.PersonID {
 	return approvers.Operator(id)
 }
 
-// IsTerminal reports whether a stream is a terminal, or another device that shows characters to people.
+// IsTerminal reports whether a stream is a character device, such as a terminal.
 func IsTerminal(stream any) bool {
 	f, ok := stream.(*os.File)
 	if !ok {

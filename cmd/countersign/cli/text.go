@@ -31,7 +31,7 @@ func Count(n int, noun string) string {
 	return strings.Join([]string{fmt.Sprint(n), noun}, " ")
 }
 
-// Percent formats a share without decimals.
+// Percent formats the percentage of part in of, without decimals.
 func Percent(part, of int) string { return fmt.Sprintf("%.0f %%", 100*float64(part)/float64(of)) }
 
 // Duration formats a duration as precisely as is useful: 2.4s, 48s, 1m2s, 2h5m.
@@ -62,8 +62,8 @@ func Problems(err error) []error {
 	return out
 }
 
-// WaitsFor names the approvers of a pending request: its roles, including later roles, and people who were added to the
-// stage.
+// WaitsFor names everybody who can decide the current stage of a request: the stage's roles, the roles that joined
+// later, and the people who were added.
 func WaitsFor(req approvers.Request) string {
 	stage := req.CurrentStage()
 	stage.Quorum = 1

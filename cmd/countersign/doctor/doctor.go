@@ -50,7 +50,8 @@ type Doctor struct {
 	// Excess lists the unnecessary rights of the database's role, and says how to revoke them. If there are no such
 	// rights, the list is empty.
 	Excess func(context.Context, config.Env) (what, do string, err error)
-	// AskBot asks the running bot whether it can read its store, and which features Slack refuses in its workspace.
+	// AskBot asks the running bot which features Slack refuses in its workspace. An error means that the bot does not
+	// answer, or can't read its store.
 	AskBot func(ctx context.Context, env config.Env) ([]settings.Refusal, error)
 
 	topic    string
@@ -80,7 +81,7 @@ func (d *Doctor) Examine(ctx context.Context) {
 	d.hooks()
 }
 
-// hooks examines the hooks of coding agents, if this machine has any.
+// hooks checks the hooks of the coding agents on this machine.
 func (d *Doctor) hooks() {
 	home, _ := os.UserHomeDir() // empty: there are no settings
 	folder, _ := os.Getwd()
@@ -104,7 +105,7 @@ func (d *Doctor) hooks() {
 	}
 }
 
-// environment checks the environment variables. The function returns the variables, with empty values in place of wrong
+// environment checks the environment variables. environment returns the variables, with empty values in place of wrong
 // values.
 func (d *Doctor) environment() config.Env {
 	d.begin("Environment")
@@ -127,7 +128,7 @@ func (d *Doctor) environment() config.Env {
 	return env
 }
 
-// policy checks the policy file. The function returns nil if the file can't be used.
+// policy checks the policy file. policy returns nil if the file can't be used.
 func (d *Doctor) policy(path string) *approvers.Policy {
 	d.begin("Policy")
 	file, err := check.Read(path)

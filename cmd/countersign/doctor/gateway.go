@@ -58,7 +58,7 @@ func onThisMachine(address string) bool {
 	return err == nil && ip.IsLoopback() || host == "localhost"
 }
 
-// guessable reports whether a client's token is a common word that people choose. The function compares hashes, because
+// guessable reports whether a client's token is a common word that people choose. guessable compares hashes, because
 // the policy has only the hash of the token.
 func guessable(c approvers.Client) bool {
 	words := []string{
@@ -85,10 +85,10 @@ func (d *Doctor) issuer(ctx context.Context, env config.Env, c approvers.Client)
 	d.ok("the keys of %s, the issuer of %s, can be read", c.OAuth.Issuer, c.Name)
 }
 
-// reachWithin limits the connection to a webhook's receiver.
+// reachWithin limits the time for a connection to a webhook's receiver.
 const reachWithin = 5 * time.Second
 
-// webhook checks whether a client's webhook can be called. The function connects to the receiver, but sends nothing.
+// webhook checks whether a client's webhook can be called. webhook connects to the receiver, but sends nothing.
 func (d *Doctor) webhook(ctx context.Context, c approvers.Client) {
 	name := "the webhook of " + c.Name
 	err := gateway.CheckWebhook(*c.Webhook, config.Lookup)

@@ -26,8 +26,8 @@ func (d deaf) Receive(_ context.Context, got transport.Delivery) (any, error) {
 	return nil, nil
 }
 
-// The doctor tries each of the three Request URLs. If a URL does not lead to the bot, it names the URL and the settings
-// page.
+// The doctor tries each of the three Request URLs. If a URL does not lead to the bot, the doctor names the URL and the
+// settings page.
 func TestEachRequestURLIsTried(t *testing.T) {
 	const secret = "c0de51c0de51c0de51c0de51c0de51c0"
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -12,8 +12,8 @@ import (
 	"countersign/config"
 )
 
-// slowModel is the response time above which the model counts as slow. After this time, people begin to wonder whether
-// the bot still works.
+// slowModel is the response time above which the model counts as slow. If an answer takes longer, people may think that
+// the bot does not work.
 const slowModel = 15 * time.Second
 
 // model sends one small request to each model that is used.

@@ -15,7 +15,7 @@ import (
 // slackRegister caches Slack's answers about the people of the policy.
 type slackRegister struct {
 	examiner *installation.Examiner
-	groups   map[string]string // user group ids, by id and by handle; nil: Slack was not asked yet
+	groups   map[string]string // user group ids, by id and by handle; nil: not read from Slack yet
 	members  map[string][]string
 	people   map[string]approvers.Identity
 }
@@ -50,7 +50,7 @@ func (d *Doctor) people(ctx context.Context, e *installation.Examiner, p *approv
 	}
 }
 
-// memberProblem has the reason why a member of a role can't decide, and the remedy.
+// memberProblem says why a member of a role can't decide, and what to do about it.
 type memberProblem struct{ what, do string }
 
 // role reports which people of a role can decide.
@@ -77,8 +77,9 @@ func (d *Doctor) role(role approvers.Role, able map[approvers.PersonID]string, m
 	}
 }
 
-// look looks up a member of a role: a person or a group. By id, the function returns the names of the people who can
-// decide, and the reasons why other people can't. more is true if a group has members that were not looked up.
+// The method look looks up a member of a role: a person or a group. The result able maps the id of each person who can
+// decide to the person's name. The result troubles has the reasons why other people can't decide. The result more is
+// true if a group has members that were not looked up.
 func (g *slackRegister) look(ctx context.Context, m approvers.Member) (able map[approvers.PersonID]string, more bool, troubles []memberProblem, err error) {
 	able = map[approvers.PersonID]string{}
 	switch m.Kind {
@@ -126,7 +127,7 @@ func (g *slackRegister) look(ctx context.Context, m approvers.Member) (able map[
 	return able, len(users) > maxGroupPeople, troubles, nil
 }
 
-// person looks up a user, unless an earlier call has done this.
+// person looks up a user. If an earlier call has looked up the same user, person uses the earlier result.
 func (g *slackRegister) person(ctx context.Context, user, of string, able map[approvers.PersonID]string) ([]memberProblem, error) {
 	who, asked := g.people[user]
 	if !asked {
@@ -162,7 +163,7 @@ func checkAuthority(who approvers.Identity, named string, able map[approvers.Per
 	return []memberProblem{{fmt.Sprintf("%s (%s) %s, and can't decide", who.Name, named, why), "remove the person from the role"}}
 }
 
-// For each role, quorums returns the largest quorum among the stages with only this role.
+// quorums returns the largest quorum of each role. Only stages with a single role count.
 func quorums(p *approvers.Policy) map[string]int {
 	out := map[string]int{}
 	ask := func(stages []approvers.Stage) {

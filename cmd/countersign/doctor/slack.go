@@ -15,8 +15,8 @@ import (
 	"countersign/config"
 )
 
-// Limits on the difference between this machine's clock and Slack's clock. The bot refuses HTTP requests that are older
-// than five minutes.
+// oddSkew and badSkew are limits on the difference between this machine's clock and Slack's clock. The bot refuses HTTP
+// requests that are older than five minutes.
 const (
 	oddSkew = time.Minute
 	badSkew = 4 * time.Minute
@@ -73,7 +73,7 @@ func settingsPage(app, name string) string {
 	return "https://api.slack.com/apps/" + app + "/" + name
 }
 
-// unanswered reports a call that Slack refused or did not answer. what names the token that was used.
+// unanswered reports a call that Slack refused or did not answer. The parameter what names the token that was used.
 func (d *Doctor) unanswered(err error, what, do string) {
 	code, scope := installation.SlackCode(err)
 	switch {
@@ -109,7 +109,7 @@ func (d *Doctor) clock(in installation.App, transport config.Transport, policy *
 }
 
 // scopes compares the token's scopes with the manifest's scopes. If no feature of the policy needs a missing scope,
-// there is only a warning.
+// scopes only prints a warning.
 func (d *Doctor) scopes(in installation.App, app string, policy *approvers.Policy) {
 	if len(in.Scopes) == 0 {
 		d.warn("Slack does not say which scopes the bot token has", "compare them with countersign manifest on "+settingsPage(app, "oauth"))
@@ -145,7 +145,7 @@ func (d *Doctor) scopes(in installation.App, app string, policy *approvers.Polic
 	}
 }
 
-// socket asks whether Socket Mode can be used. The function opens no socket.
+// socket checks whether Socket Mode can be used, without opening a socket.
 func (d *Doctor) socket(ctx context.Context, e *installation.Examiner, in installation.App) {
 	if of := e.TokenApp(); of != "" && in.ID != "" && of != in.ID {
 		d.fail(cli.ExitUsage, fmt.Sprintf("the app token belongs to another app (%s) than the bot token (%s)", of, in.ID), "set SLACK_APP_TOKEN to an app-level token of "+settingsPage(in.ID, "general"))

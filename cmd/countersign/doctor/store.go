@@ -17,7 +17,7 @@ import (
 	"countersign/store"
 )
 
-// If the store's disk has less free space than diskLow, there is a warning.
+// diskLow is in bytes. If the store's disk has less free space than diskLow, the doctor prints a warning.
 const diskLow = 1 << 30
 
 // Store is a store that can check itself.
@@ -26,8 +26,8 @@ type Store interface {
 	Check(ctx context.Context) error
 }
 
-// store checks whether the store can be used, and whether its disk has free space. If a bot holds the store, the doctor
-// does not check its contents, because writers would have to wait.
+// store checks whether the store can be used, and whether its disk has free space. If a running bot has locked the
+// store, the doctor does not check the store's contents, because the bot's writers would have to wait.
 func (d *Doctor) store(ctx context.Context, env config.Env) {
 	d.begin("Store")
 	path, put := named(env.Store), "put a backup in its place: countersign restore"
@@ -99,7 +99,7 @@ func missing(path string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// held asks the bot that holds the store.
+// held asks the running bot about the store, if a process has locked the store.
 func (d *Doctor) held(ctx context.Context, env config.Env) {
 	refused, err := d.AskBot(ctx, env)
 	switch {
@@ -123,7 +123,6 @@ func (d *Doctor) refused(list []settings.Refusal) {
 	}
 }
 
-// diskSpace checks the free space on the store's disk.
 func (d *Doctor) diskSpace(dir string) {
 	free, ok := cli.FreeSpace(dir)
 	switch {
@@ -137,7 +136,7 @@ func (d *Doctor) diskSpace(dir string) {
 	}
 }
 
-// writable tries to make a file in a directory.
+// writable tries to create a file in a directory.
 func writable(dir string) error {
 	f, err := os.CreateTemp(dir, ".countersign-*")
 	if err != nil {

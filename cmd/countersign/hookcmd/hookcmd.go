@@ -1,6 +1,5 @@
-// Package hookcmd has the commands of hooks. The commands of hooks are the commands "countersign hook …". The program
-// countersign-hook has only these commands, and so starts faster. The package imports little, because it is started for
-// each tool call of a coding agent.
+// Package hookcmd has the commands "countersign hook …". The program countersign-hook has only these commands, and
+// therefore starts faster. The package imports little, because a coding agent starts the program for each tool call.
 package hookcmd
 
 import (
@@ -24,8 +23,8 @@ import (
 	"countersign/cmd/countersign/cli"
 )
 
-// Command returns the command tree. program is the part of a hook's command after the path of this program: "hook", or
-// nothing.
+// Command returns the command tree. A hook's command line begins with the path of the program and the words in program.
+// program is "hook" for countersign, and empty for countersign-hook.
 func Command(program ...string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "hook",
@@ -50,7 +49,8 @@ COUNTERSIGN_HOOK_CONFIG names), and from COUNTERSIGN_HOOK_ADDRESS and COUNTERSIG
 // exit ends the process with a code that no error of the other commands has. Tests replace exit.
 var exit = os.Exit
 
-// agentCommand answers one event. The exit code is always 0 with an answer, or 2, which agents treat as a denial.
+// agentCommand answers one event. If there is an answer, the exit code is 0. Otherwise the exit code is 2, and agents
+// treat 2 as a denial.
 func agentCommand(a hook.Agent) *cobra.Command {
 	var timeout time.Duration
 	use, example, arguments := a.Name, "  countersign hook "+a.Name+" < event.json", cobra.PositionalArgs(cli.NoArgs)

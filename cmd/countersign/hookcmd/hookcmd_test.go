@@ -73,7 +73,6 @@ func (l *laptop) write(name, text string, mode os.FileMode) {
 	}
 }
 
-// result has the output and the exit code of a process.
 type result struct {
 	out, err string
 	code     int
@@ -100,7 +99,7 @@ func (l *laptop) run(input string, args ...string) result {
 	return l.start(input, append([]string{l.program}, args...)...)
 }
 
-// settings has the settings file of each agent, and the content of the file in the profile control.
+// settings has, for each agent, the settings file, and the file's content in the profile control.
 var settings = map[string]struct{ file, ask, report, input string }{
 	"claude-code": {".claude/settings.json", "PreToolUse", "PostToolUse", `{"session_id":"s","cwd":"/w","hook_event_name":"EVENT","tool_name":"Bash","tool_input":{"command":"ls"},"tool_use_id":"t1"}`},
 	"codex":       {".codex/hooks.json", "PreToolUse", "PostToolUse", `{"session_id":"s","turn_id":"t","cwd":"/w","hook_event_name":"EVENT","tool_name":"Bash","tool_input":{"command":"ls"},"tool_use_id":"t1"}`},
@@ -109,7 +108,7 @@ var settings = map[string]struct{ file, ask, report, input string }{
 	"cursor":      {".cursor/hooks.json", "preToolUse", "postToolUse", `{"conversation_id":"s","cwd":"/w","hook_event_name":"EVENT","tool_name":"Bash","tool_input":{"command":"ls"},"tool_use_id":"t1"}`},
 }
 
-// commands reads the commands of a settings file, as the agent does.
+// commands reads the commands in a settings file in the same way as the agent does.
 func (l *laptop) commands(file, event string) []string {
 	l.Helper()
 	text, err := os.ReadFile(filepath.Join(l.home, file))
@@ -184,7 +183,7 @@ func TestAsAgentsRunIt(t *testing.T) {
 	}
 }
 
-// TestKilled shows that the call is denied if the hook's process dies.
+// TestKilled shows that the agent denies the call if the hook's process dies.
 func TestKilled(t *testing.T) {
 	l := newLaptop(t, hook.Control)
 	l.run("", "install", "codex", "--yes")
@@ -196,7 +195,8 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestInstallAsks shows that the installation first shows the change. It makes the change only after the answer yes.
+// TestInstallAsks shows that the installation first prints the change. The installation makes the change only after the
+// answer yes.
 func TestInstallAsks(t *testing.T) {
 	l := newLaptop(t, hook.Control)
 	const before = "{\n  // mine\n  \"theme\": \"dark\"\n}\n"

@@ -1,5 +1,5 @@
-// Package metrics counts what the bot does, and reads from the store what waits, for /metrics of the admin address.
-// docs/metrics.md explains each metric. The package changes nothing.
+// Package metrics counts events of the bot, and reads the amount of waiting work from the store. The admin address
+// serves the metrics at /metrics. docs/metrics.md explains each metric. The package does not change the store.
 package metrics
 
 import (
@@ -28,7 +28,7 @@ import (
 
 // Metrics holds the metrics that /metrics of the admin address serves. docs/metrics.md explains each metric.
 type Metrics struct {
-	// Exemplar returns the trace of a turn; nil labels: the turn is not traced.
+	// Exemplar returns the labels that identify the trace of a turn. The labels are nil if the turn is not traced.
 	Exemplar func(turn string) prometheus.Labels
 
 	policy       func() *approvers.Policy
@@ -42,7 +42,7 @@ type Metrics struct {
 	calls        *prometheus.CounterVec   // calls of Slack's Web API
 	httpRequests *prometheus.CounterVec   // Slack's HTTP requests
 	callers      *prometheus.CounterVec   // requests of other agents
-	webhooks     *prometheus.CounterVec   // deliveries to their webhooks
+	webhooks     *prometheus.CounterVec   // deliveries to other agents' webhooks
 	ended        *prometheus.HistogramVec // time from the request until people allowed or ended it
 	unanswered   *prometheus.CounterVec   // requests that expired without a decision
 	starts       prometheus.Histogram     // time from the last click to the run
@@ -53,7 +53,7 @@ type Metrics struct {
 	retained     retained
 }
 
-// New returns the metrics of a bot with this store. policy returns the policy in force.
+// New returns the metrics of a bot with the store s. policy returns the policy in force.
 func New(s store.Store, policy func() *approvers.Policy) *Metrics {
 	m := &Metrics{
 		policy: policy, registry: prometheus.NewRegistry(), retained: newRetained(), Exemplar: func(string) prometheus.Labels { return nil },
@@ -125,7 +125,7 @@ func New(s store.Store, policy func() *approvers.Policy) *Metrics {
 	return m
 }
 
-// WatchBuild adds a metric whose labels say which program this is.
+// WatchBuild adds a metric whose labels identify the build of this program.
 func (m *Metrics) WatchBuild(b cli.Build) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "countersign_build_info", Help: "Always 1. The labels say from which source the program was built.",
@@ -173,7 +173,7 @@ func (m *Metrics) Count(e workflow.Event) {
 	}
 }
 
-// requestEnded counts the metrics that follow from the end of a request, about people and the run.
+// requestEnded updates the metrics about people and about the run when a request ends.
 func (m *Metrics) requestEnded(e workflow.Event, tool string, inc func(prometheus.Counter), observe func(prometheus.Observer, time.Duration)) {
 	r := e.Request
 	switch {
@@ -188,7 +188,7 @@ func (m *Metrics) requestEnded(e workflow.Event, tool string, inc func(prometheu
 		if !clicked.IsZero() {
 			observe(m.starts, max(0, e.At.Sub(clicked)))
 		}
-	case r.RunBy.IsZero(): // it was never approved
+	case r.RunBy.IsZero(): // the request was never approved
 		m.waited(e, string(e.Ended), observe)
 		if e.Ended == approvers.Expired && len(r.Decisions) == 0 {
 			inc(m.unanswered.WithLabelValues(r.CurrentStage().Approver, tool))
@@ -213,8 +213,8 @@ func (m *Metrics) CountModel(c agent.ModelCall) {
 	}
 }
 
-// tool returns the value of the label tool. A name that is not in the policy becomes "other", which limits the number
-// of values.
+// tool returns the value of the label "tool". If the policy does not name the tool, the value is "other". This limits
+// the number of label values.
 func (m *Metrics) tool(name string) string {
 	if _, known := m.policy().Tool(name, ""); !known {
 		return "other"
@@ -241,7 +241,8 @@ func timersSet(s store.Store, kind store.TimerKind) float64 {
 	return float64(len(timers))
 }
 
-// WatchSeal adds metrics of the records that are not sealed, and of the heads that have not reached their destination.
+// WatchSeal adds metrics of the audit records that no signed head covers, and of the signed heads that have not reached
+// their destination.
 func (m *Metrics) WatchSeal(s store.Store, sealer *audit.Sealer) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "countersign_audit_unsealed", Help: "Records of the history that no signed head covers. Not counted beyond 10000.",
@@ -260,7 +261,7 @@ func (m *Metrics) WatchSeal(s store.Store, sealer *audit.Sealer) {
 	}
 }
 
-// unsealed counts the records that no head covers.
+// unsealed counts the audit records that no signed head covers.
 func unsealed(s store.Store) float64 {
 	var entries []approvers.JournalEntry
 	err := s.View(context.Background(), func(r store.Reader) error {
@@ -287,7 +288,7 @@ func (m *Metrics) CountRequest(status int) {
 	m.httpRequests.WithLabelValues(strconv.Itoa(status)).Inc()
 }
 
-// WatchSlack adds metrics of Slack's availability, and of the work that waits for it.
+// WatchSlack adds metrics of Slack's availability, and of the work that waits for Slack.
 func (m *Metrics) WatchSlack(s store.Store, ready func(context.Context) error) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "countersign_slack_up", Help: "1 while Slack answers and a connection from it is up.",
@@ -356,14 +357,14 @@ func (c toolMetrics) Collect(to chan<- prometheus.Metric) {
 // WatchTools adds metrics of the MCP servers and of the tools.
 func (m *Metrics) WatchTools(c *catalog.Catalog) { m.registry.MustRegister(toolMetrics{c}) }
 
-// Policies knows which policy this process uses.
+// Policies reports which policy this process uses.
 type Policies interface {
 	Number() uint64           // of the stored change of the policy or the pins that this process uses
-	Usable() bool             // this process can use the policy in force
-	Differs() map[string]bool // for each file: it is not the one in force
+	Usable() bool             // whether this process can use the policy in force
+	Differs() map[string]bool // for each file: whether it differs from the content in force
 }
 
-// policyMetrics shows which policy this process uses, and whether the process's files are in force.
+// policyMetrics shows which policy this process uses, and whether the policy in the process's files is in force.
 type policyMetrics struct{ Policies }
 
 var (
@@ -531,7 +532,8 @@ func newRetained() retained {
 	}
 }
 
-// CountRetained adds the data that one round of retention erased. over means that the round was completed.
+// CountRetained adds the data that one round of retention erased. The parameter over means that the round was
+// completed.
 func (m *Metrics) CountRetained(done workflow.Retained, over bool) {
 	m.retained.conversations.Add(float64(done.Conversations))
 	m.retained.records.Add(float64(done.Records))

@@ -12,15 +12,16 @@ import (
 	"countersign/store"
 )
 
-// waitingMetrics show what waits now: for whom, since when, and what can't be shown. They read the store at each scrape,
-// so all replicas show the same.
+// waitingMetrics shows the amount of waiting work, who has to act, and how long the work has waited. It also shows
+// which messages Slack can't show. The metrics are read from the store at each scrape, so all replicas report the same
+// values.
 type waitingMetrics struct {
 	workflow *workflow.Workflow
 	store    store.Store
 	log      *slog.Logger
 }
 
-// mostPending limits the requests that one scrape reads, the oldest first.
+// mostPending limits how many requests one scrape reads. A scrape reads the oldest requests first.
 const mostPending = 2000
 
 var (
@@ -38,7 +39,7 @@ func (c waitingMetrics) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. If a figure can't be read, it is missing.
+// Collect implements prometheus.Collector. Collect leaves out a figure that it can't read.
 func (c waitingMetrics) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -98,7 +99,7 @@ func (m *Metrics) WatchWaiting(wf *workflow.Workflow, s store.Store, log *slog.L
 	m.registry.MustRegister(waitingMetrics{wf, s, log})
 }
 
-// sized is a store that knows its size.
+// sized is a store that reports its size.
 type sized interface {
 	Size(context.Context) (bytes int64, err error)
 }

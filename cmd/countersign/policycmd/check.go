@@ -19,7 +19,7 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// StoredCalls writes the calls of the store's history as fixtures, in JSON.
+// StoredCalls writes the calls in the history as JSON fixtures.
 type StoredCalls func(ctx context.Context, out io.Writer) error
 
 // Check returns the command "countersign check".
@@ -113,7 +113,7 @@ func runCheck(out io.Writer, args []string) error {
 	return nil
 }
 
-// missing lists the variables that serve requires and that were not reported yet.
+// missing lists the problems of the variables that serve requires, except the problems that are already in wrong.
 func missing(wrong yamldoc.Problems) (out yamldoc.Problems) {
 	_, err := config.ReadEnv(config.Serve)
 	var all yamldoc.Problems
@@ -128,7 +128,8 @@ func missing(wrong yamldoc.Problems) (out yamldoc.Problems) {
 	return out
 }
 
-// printReport lists the calls that wait, with the people who can approve them, and the tools that run automatically.
+// printReport lists the calls that wait for approval, with the people who can approve them. printReport also lists the
+// tools that run automatically.
 func printReport(out io.Writer, r check.Report) {
 	if len(r.Gates) > 0 {
 		fmt.Fprintln(out, "Calls that wait for a countersignature")
@@ -228,7 +229,7 @@ func gateStages(g check.Gate) string {
 	return strings.Join(parts, "; then ")
 }
 
-// stageTerms lists the special terms of single stages.
+// stageTerms lists the special conditions of single stages.
 func stageTerms(g check.Gate) []string {
 	var out []string
 	for i, s := range g.Stages {

@@ -5,6 +5,6 @@
 // start, so a plan is the plan that the bot would make.
 //
 // The package opens no store: main passes a function that writes the calls of the history. [StoredFixtures] reads these
-// calls from an open store. Only "tools" connects to the policy's servers, and never calls a tool. Only "tools pin"
-// writes a file, the lock file, after the operator has confirmed the definitions.
+// calls from an open store. Only "tools" connects to the policy's servers. It never calls a tool. Only "tools pin"
+// writes a file. It writes the lock file after the operator has confirmed the definitions.
 package policycmd

@@ -21,7 +21,6 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// explainOptions are the flags of countersign explain.
 type explainOptions struct {
 	policy    string
 	tool      string
@@ -39,7 +38,7 @@ type explainOptions struct {
 	since     time.Duration
 }
 
-// ObservedCalls writes a summary of the calls that the observe mode saw since a time.
+// ObservedCalls writes a summary of the calls that were observed in the mode observe since a time.
 type ObservedCalls func(ctx context.Context, since time.Duration, out io.Writer) error
 
 // Explain returns the command "countersign explain".
@@ -216,7 +215,7 @@ func callOfClient(p *approvers.Policy, tools *agent.Registry, x config.Fixture, 
 	return c, nil
 }
 
-// persons converts user ids to person ids without a workspace.
+// persons converts user ids to person ids. The person ids have no workspace.
 func persons(users []string) []approvers.PersonID {
 	out := make([]approvers.PersonID, len(users))
 	for i, u := range users {
@@ -225,7 +224,7 @@ func persons(users []string) []approvers.PersonID {
 	return out
 }
 
-// asProblems returns the problems in an error, if there are any.
+// asProblems returns the problems in an error, if the error contains problems.
 func asProblems(err error) (yamldoc.Problems, bool) {
 	var p yamldoc.Problems
 	return p, errors.As(err, &p)

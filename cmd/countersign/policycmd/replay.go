@@ -23,7 +23,7 @@ import (
 // stored is the value of --replay that uses the calls of the store's history as fixtures.
 const stored = "stored"
 
-// replay plans calls under a policy, and optionally under a second one. The function prints the differences.
+// replay plans calls under a policy, and optionally under a second one. replay prints the differences.
 func replay(ctx context.Context, out io.Writer, path, fixtures, against string, history StoredCalls) error {
 	r := replayed{out: out, now: time.Now(), fixtures: fixtures, heldTo: asExpected}
 	if fixtures == stored {
@@ -52,7 +52,7 @@ func replay(ctx context.Context, out io.Writer, path, fixtures, against string, 
 	return errors.Join(r.sum(), left)
 }
 
-// fixturesFrom reads the calls. left names the damaged records of the history that were skipped.
+// fixturesFrom reads the calls. The result left names the damaged records of the history that were skipped.
 func fixturesFrom(ctx context.Context, name string, history StoredCalls) (calls []config.Fixture, left, err error) {
 	if name != stored {
 		calls, err = config.ReadFixtures(name)
@@ -81,7 +81,7 @@ func fixturesFrom(ctx context.Context, name string, history StoredCalls) (calls 
 	return calls, left, nil
 }
 
-// heldTo formats the counts of the comparison: "3 as expected", "1 not as expected".
+// heldTo has the formats for the counts of a comparison: "3 as expected", "1 not as expected".
 type heldTo struct{ same, not string }
 
 var (
@@ -101,11 +101,11 @@ type replayed struct {
 	heldTo     heldTo
 	calls      int
 	differs    int
-	free       int // without an expectation
+	free       int // number of calls without an expectation
 	alike      []*alike
 }
 
-// alike groups stored calls with the same differences and reasons, because a history can have thousands.
+// alike groups stored calls with the same differences and reasons, because a history can have thousands of such calls.
 type alike struct {
 	tool        string
 	differences []string
@@ -143,7 +143,7 @@ func hasClient(p *approvers.Policy, name string) bool {
 	return ok
 }
 
-// names lists the agents that a fixture may name.
+// The method names lists the agents that a fixture may name.
 func (r *replayed) names() string {
 	names := make([]string, len(r.policy.Agents))
 	for i, a := range r.policy.Agents {
@@ -152,7 +152,6 @@ func (r *replayed) names() string {
 	return strings.Join(names, ", ")
 }
 
-// try plans one call under the policies.
 func (r *replayed) try(x config.Fixture) {
 	r.calls++
 	now := planOf(r.policy, r.tools, x, r.now)
@@ -210,7 +209,6 @@ func (r *replayed) because(differences, why []string) {
 	}
 }
 
-// sum prints the summary.
 func (r *replayed) sum() error {
 	for _, a := range r.alike {
 		fmt.Fprintf(r.out, "differs  %s of %s\n", cli.Count(a.n, "call"), a.tool)
@@ -239,7 +237,8 @@ func fixtureName(x config.Fixture) string {
 }
 
 // StoredFixtures returns a fixture for each call in the history, with the call's recorded plan. StoredFixtures skips
-// calls with damaged rows. In this case it returns the fixtures of all other calls, and an *audit.Unread as the error.
+// calls with damaged rows. If it skipped calls, StoredFixtures returns the fixtures of all other calls and an
+// *audit.Unread as the error.
 func StoredFixtures(ctx context.Context, s store.Store) ([]config.Fixture, error) {
 	firsts := map[string]approvers.AuditRecord{} // by call: a call over its automatic limit was proposed a second time, to people
 	var left audit.Unread
@@ -324,9 +323,9 @@ func storedFixture(ctx context.Context, s store.Store, proposed approvers.AuditR
 	return x, err
 }
 
-// spoke returns the requesters of a call, the most recent one last, and the authors of the model's input. For a call
-// without a request, the authors are not stored. Then everybody who wrote in the conversation before the turn counts as
-// an author.
+// spoke returns the requesters of a call, the most recent one last, and the authors of the model's input. If a call has
+// no request, the store does not have the authors. In this case, everybody who wrote in the conversation before the
+// turn counts as an author.
 func spoke(r store.Reader, call store.Call, turn approvers.Turn) (requesters, authors []string, err error) {
 	messages, err := r.Messages(call.Conversation, 0)
 	if err != nil {
@@ -364,7 +363,7 @@ func spoke(r store.Reader, call store.Call, turn approvers.Turn) (requesters, au
 	return requesters, authors, nil
 }
 
-// planned returns the plan in a proposed record.
+// planned parses the plan in the facts of an audit record about a proposed call.
 func planned(facts map[string]string) config.Expectation {
 	e := config.Expectation{Verdict: facts["verdict"]}
 	if risk, err := approvers.ParseRisk(facts["risk"]); err == nil {
@@ -378,7 +377,6 @@ func planned(facts map[string]string) config.Expectation {
 	return e
 }
 
-// short shortens a text for one line.
 func short(text string, most int) string {
 	text = strings.Join(strings.Fields(text), " ")
 	if r := []rune(text); len(r) > most {
@@ -456,7 +454,7 @@ func changes(before, now planSummary) []string {
 	return out
 }
 
-// riskName names a risk, or a call without one.
+// riskName returns the name of a risk, or "none" for a call without a risk.
 func riskName(r approvers.Risk) string {
 	if r == 0 {
 		return "none"

@@ -27,7 +27,7 @@ approvers:
 agents: {support: {channels: ["#support"], prompt: x, tools: ["*"]}}
 `
 
-// Stored calls that differ in the same way are grouped. Calls without a difference print no line.
+// The output groups stored calls that differ in the same way. For calls without a difference, it has no line.
 func TestReplayPutsTogetherWhatDiffersAlike(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "countersign.yaml")
 	write(t, path, []byte(refundPolicy))

@@ -25,7 +25,6 @@ import (
 	"countersign/internal/visible"
 )
 
-// toolsOptions are the flags of countersign tools.
 type toolsOptions struct {
 	policy  string
 	source  string
@@ -83,7 +82,7 @@ type listed struct {
 // toolReport prints the state of a policy's tools.
 type toolReport struct{ *catalog.Report }
 
-// examine reads a policy with its lock file. It asks the servers for their tools, unless alone is set.
+// examine reads a policy with its lock file. If alone is not set, examine asks the servers for their tools.
 func examine(ctx context.Context, path string, alone bool) (toolReport, error) {
 	path, err := policyfile.Path(path)
 	if err != nil {
@@ -102,7 +101,8 @@ func examine(ctx context.Context, path string, alone bool) (toolReport, error) {
 	return toolReport{r}, policyfile.Misconfigured(err)
 }
 
-// chosen returns the tools of the command's source.
+// chosen returns the tools of the source that the command names. If the command names no source, chosen returns all
+// tools.
 func (s toolReport) chosen(source string) ([]agent.Status, error) {
 	out := s.From(source)
 	if len(out) > 0 || source == "" || slices.Contains(s.Sources(), source) {

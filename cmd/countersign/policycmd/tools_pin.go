@@ -20,7 +20,6 @@ import (
 	"countersign/cmd/countersign/policyfile"
 )
 
-// pinOptions are the flags of countersign tools pin.
 type pinOptions struct {
 	all   bool
 	yes   bool
@@ -157,7 +156,7 @@ func (s toolReport) toPin(names []string, source string) ([]agent.Status, error)
 	return out, nil
 }
 
-// reached returns an error if a source of the command's tools is unreachable.
+// The method reached returns an error if the command needs a source that is unreachable.
 func (s toolReport) reached(tools []agent.Status, names []string, source string) error {
 	for _, name := range s.downNames() {
 		asked := len(names) == 0 && (source == "" || source == name) || slices.ContainsFunc(tools, func(t agent.Status) bool { return len(names) > 0 && t.Tool.Source == name })
@@ -211,7 +210,6 @@ func (s toolReport) printToPin(out io.Writer, tools []agent.Status, whole bool) 
 	}
 }
 
-// confirmPins asks for confirmation of the displayed changes.
 func confirmPins(cmd *cobra.Command, changes, pruned int, yes bool) error {
 	if yes {
 		return nil
@@ -222,7 +220,6 @@ func confirmPins(cmd *cobra.Command, changes, pruned int, yes bool) error {
 	return askToPin(cmd.InOrStdin(), cmd.OutOrStdout(), changes, pruned)
 }
 
-// askToPin prints the question and reads the answer.
 func askToPin(in io.Reader, out io.Writer, changes, pruned int) error {
 	what := "Pin " + cli.Count(changes, "definition") + " as shown"
 	if pruned > 0 {
@@ -239,7 +236,6 @@ func askToPin(in io.Reader, out io.Writer, changes, pruned int) error {
 	return nil
 }
 
-// write replaces the lock file.
 func (s toolReport) write(lock pins.Lock) error {
 	err := policyfile.Misconfigured(s.Write(lock))
 	if errors.Is(err, catalog.ErrLockChanged) {

@@ -29,13 +29,13 @@ func write(t *testing.T, path string, data []byte) {
 	}
 }
 
-// shifting is an MCP server over HTTP whose tools a test can change.
+// shifting is an MCP server over HTTP. A test can change the tools of this server.
 type shifting struct {
 	*httptest.Server
 	mcp *mcp.Server
 }
 
-// openShifting opens a server with tools, as NAME: DESCRIPTION.
+// openShifting opens a server with tools. The map has the description of each tool by name.
 func openShifting(t *testing.T, tools map[string]string) *shifting {
 	t.Helper()
 	s := &shifting{mcp: mcp.NewServer(&mcp.Implementation{Name: "shifting", Version: "1"}, nil)}
@@ -50,7 +50,7 @@ func openShifting(t *testing.T, tools map[string]string) *shifting {
 	return s
 }
 
-// says changes a tool's description, and notifies the clients.
+// The method says changes a tool's description, and notifies the clients.
 func (s *shifting) says(name, description string) {
 	s.mcp.AddTool(&mcp.Tool{
 		Name: name, Description: description, InputSchema: json.RawMessage(`{"type":"object","properties":{"order":{"type":"string"}}}`),
@@ -70,7 +70,7 @@ approvers: {boss: {title: Boss, members: [U0001], max_risk: critical, can_approv
 agents: {support: {channels: ["#support"], prompt: x, tools: ["*"]}}
 `
 
-// bench is a policy with a server whose tools change, with helpers that run the operator's commands.
+// bench is a test with a policy and a server whose tools change. Helpers of bench run the operator's commands.
 type bench struct {
 	*testing.T
 	*shifting
@@ -84,7 +84,7 @@ func openBench(t *testing.T, policy string) *bench {
 	return b
 }
 
-// tools runs countersign tools as if without a terminal.
+// tools runs the command "countersign tools" without a terminal.
 func (b *bench) tools(args ...string) (said string, code int) {
 	b.Helper()
 	cmd := Tools()
@@ -99,7 +99,7 @@ func (b *bench) tools(args ...string) (said string, code int) {
 	return out.String(), cli.Code(err)
 }
 
-// expect runs countersign tools, and checks the exit code and the output.
+// expect runs the command "countersign tools", and checks the exit code and the output.
 func (b *bench) expect(code int, args []string, says ...string) string {
 	b.Helper()
 	said, got := b.tools(args...)
@@ -116,7 +116,7 @@ func (b *bench) expect(code int, args []string, says ...string) string {
 
 func argsOf(s string) []string { return strings.Fields(s) }
 
-// The test does an operator's work. A server is new, and its tools are reviewed and pinned. One tool changes, the
+// The test runs an operator's commands. A server is new, and its tools are reviewed and pinned. One tool changes, the
 // command shows the changes, and the operator pins the tool again. One tool disappears, and its pin is removed.
 func TestToolsFromNewToPinned(t *testing.T) {
 	t.Parallel()
@@ -221,7 +221,7 @@ func TestToolsThatAreWrong(t *testing.T) {
 	}
 }
 
-// If the policy no longer names a source, the pins of this source are removed with the other obsolete pins.
+// If the policy no longer names a source, prune removes the pins of this source and all other obsolete pins.
 func TestPruneForgetsSources(t *testing.T) {
 	t.Parallel()
 	b := openBench(t, "")
@@ -239,8 +239,8 @@ func TestPruneForgetsSources(t *testing.T) {
 	}
 }
 
-// An unusable definition is not pinned. If somebody else changes the lock file in between, the command does not
-// overwrite these changes.
+// The command does not pin an unusable definition. If somebody else changes the lock file while the command runs, the
+// command does not overwrite these changes.
 func TestPinThatCanNotBe(t *testing.T) {
 	t.Parallel()
 	b := openBench(t, "")
@@ -265,7 +265,7 @@ func TestPinThatCanNotBe(t *testing.T) {
 	}
 }
 
-// The operator is asked for confirmation. Only one answer pins the tools.
+// The command asks the operator for confirmation. Only the answer "pin" pins the tools.
 func TestPinAsks(t *testing.T) {
 	for answer, code := range map[string]int{"pin\n": cli.ExitDone, " pin": cli.ExitDone, "yes\n": cli.ExitNo, "": cli.ExitNo} {
 		var out bytes.Buffer
@@ -281,7 +281,7 @@ func TestPinAsks(t *testing.T) {
 	}
 }
 
-// listing starts an MCP server whose list of tools a test can set to any text.
+// listing starts an MCP server. A test can replace the server's list of tools with any text.
 func listing(t *testing.T) (url string, list *atomic.Pointer[string]) {
 	t.Helper()
 	list = new(atomic.Pointer[string])
@@ -318,8 +318,8 @@ func listing(t *testing.T) (url string, list *atomic.Pointer[string]) {
 	return srv.URL, list
 }
 
-// If a source's definition can't become a tool, the list has the definition with the reason. If the definition was
-// pinned, it counts as refused, and not as gone or drifted.
+// If a source's definition can't become a tool, the list shows the definition with the reason. A pinned definition then
+// counts as refused, and not as gone or drifted.
 func TestToolsThatAreLeftOut(t *testing.T) {
 	t.Parallel()
 	url, list := listing(t)

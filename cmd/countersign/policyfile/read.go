@@ -17,7 +17,7 @@ import (
 	"countersign/store"
 )
 
-// Path returns the path of a command's policy file: the given path or, without one, the path in the environment.
+// Path returns the path of a command's policy file. This is the given path, or else the path in the environment.
 func Path(given string) (string, error) {
 	if given != "" {
 		return given, nil
@@ -29,8 +29,8 @@ func Path(given string) (string, error) {
 	return env.Policy, nil
 }
 
-// Read reads a policy file, and the tools of it that are known without contacting a server. Read accepts only a policy
-// with which the bot would start.
+// Read reads a policy file, and those of its tools that are known without contacting a server. Read accepts only a
+// policy with which the bot would start.
 func Read(path string) (*approvers.Policy, *agent.Registry, error) {
 	file, err := check.Read(path)
 	if err != nil {
@@ -73,7 +73,7 @@ func ReadStored(ctx context.Context, db store.Store) (*approvers.Policy, *agent.
 	return policy, tools, err
 }
 
-// ReadGiven reads the policy of a command, as Read does.
+// ReadGiven reads the policy of a command in the same way as Read.
 func ReadGiven(given string) (*approvers.Policy, *agent.Registry, error) {
 	path, err := Path(given)
 	if err != nil {

@@ -40,13 +40,13 @@ agents: {support: {channels: ["#support"], prompt: You help., tools: ["*"]}}
 `
 }
 
-// The policies of these tests, named after the person who may approve.
+// byTeo and byIngrid are policies, named after the person who may approve.
 var (
 	byTeo    = replicaPolicy("U0002")
 	byIngrid = replicaPolicy("U0003")
 )
 
-// The people who may approve by these policies.
+// Under these policies, Teo or Ingrid may approve.
 var teo, ingrid = approvers.Identity{ID: "T0001/U0002", Name: "Teo"}, approvers.Identity{ID: "T0001/U0003", Name: "Ingrid"}
 
 func write(t *testing.T, path string, data []byte) {
@@ -72,7 +72,6 @@ func emptyStore(t *testing.T) store.Store {
 	return db
 }
 
-// refunds returns a catalog with one tool, issue_refund.
 func refunds(t *testing.T) *catalog.Catalog {
 	t.Helper()
 	tools := &agent.Registry{}
@@ -117,7 +116,7 @@ func onStores(t *testing.T, test func(t *testing.T, open func() store.Store)) {
 	})
 }
 
-// policyReplica is one of several processes on a store, with files of its own.
+// policyReplica is one of several processes on a store. Each process has its own files.
 type policyReplica struct {
 	*testing.T
 	*Source
@@ -139,14 +138,14 @@ func (l *lineBuffer) Write(p []byte) (int, error) {
 	return l.b.Write(p)
 }
 
-// count returns how many lines have the words.
 func (l *lineBuffer) count(words string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return strings.Count(l.b.String(), words)
 }
 
-// startReplica starts a process with a policy file. change may change it before it joins the store.
+// startReplica starts a process with a policy file. The functions in change can modify the process before it joins the
+// store.
 func startReplica(t *testing.T, db store.Store, name, policy string, change ...func(*policyReplica)) *policyReplica {
 	t.Helper()
 	r := openReplica(t, db, name, policy, change...)
@@ -173,7 +172,8 @@ func openReplica(t *testing.T, db store.Store, name, policy string, change ...fu
 	return r
 }
 
-// gets changes the policy file, and makes the replica look at it twice, so that the file counts as complete.
+// The method gets changes the policy file, and makes the replica read the file twice. After the second read, the file
+// counts as complete.
 func (r *policyReplica) gets(policy string) {
 	r.Helper()
 	write(r.T, r.path, []byte(policy))
@@ -188,7 +188,7 @@ func (r *policyReplica) looks(whole bool) {
 	}
 }
 
-// uses checks which policy and change the replica uses.
+// The method uses checks which policy the replica uses, and the number of the policy's change.
 func (r *policyReplica) uses(policy string, number uint64) {
 	r.Helper()
 	approver := "U0002"
@@ -217,8 +217,8 @@ func (r *policyReplica) metric(name string) string {
 	return ""
 }
 
-// differsFrom checks that the replica reports two facts: its file differs from the policy in force, and which process
-// loaded that policy. If the name is empty, differsFrom checks that the file is in force.
+// differsFrom checks that the replica's file differs from the policy in force. differsFrom also checks that the replica
+// names the process that loaded this policy. If the name is empty, differsFrom checks that the file is in force.
 func (r *policyReplica) differsFrom(process string) {
 	r.Helper()
 	why, metric := r.State(r.Context()), r.metric(`countersign_policy_file_differs{file="policy"}`)
@@ -295,9 +295,9 @@ func (r *policyReplica) changes() string {
 	return strings.Join(out, ", ")
 }
 
-// Replicas get a policy file one after the other. The file comes into force with the first replica that has it. The
-// other replicas immediately use that policy, and report that their files differ until they also get the file. A file
-// that changes back comes into force again.
+// Replicas get a policy file one after the other. The file comes into force as soon as the first replica has it. The
+// other replicas immediately use that policy, and report that their files differ until they also get the file. If a
+// file is changed back to an earlier policy, this policy comes into force.
 func TestPolicyRollsOut(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, open func() store.Store) {
@@ -310,7 +310,7 @@ func TestPolicyRollsOut(t *testing.T) {
 
 		a.gets(byIngrid)
 		a.uses(byIngrid, 2)
-		b.uses(byTeo, 1) // nothing has told it
+		b.uses(byTeo, 1) // b was not notified of a change
 		var denied *approvers.Denied
 		if err := b.approve(teo, second); !errors.As(err, &denied) {
 			t.Errorf("by the earlier policy: got error %v, want a denial", err)
@@ -345,8 +345,8 @@ func TestPolicyRollsOut(t *testing.T) {
 	})
 }
 
-// A replica that starts with a file that was in force earlier uses the policy in force, until the operator asks for the
-// file. A file that was never in force comes into force.
+// A replica starts with a file that was in force earlier. The replica uses the policy in force, until the operator
+// requests the use of the file. A file that was never in force comes into force when a replica starts with it.
 func TestPolicyFileStaleAtStart(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, open func() store.Store) {
@@ -398,8 +398,8 @@ func TestPolicyFileOfTheOnlyProcess(t *testing.T) {
 }
 
 // A replica that can't use the policy in force decides no request and runs no call. The replica reports this state. The
-// replica still receives messages and clicks, and records the events that have happened. The work of the replica
-// continues with the next policy that the replica can use, which may come from its own file.
+// replica still receives messages and clicks, and records the events that have happened. When a policy that the replica
+// can use comes into force, the replica continues its work. This policy may come from the replica's own file.
 func TestPolicyThatCannotBeUsed(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, open func() store.Store) {
@@ -445,7 +445,7 @@ func TestPolicyThatCannotBeUsed(t *testing.T) {
 		startReplica(t, open(), "d", byTeo+"# new\n").uses(byTeo, 3)
 		a.ok(a.approve(teo, a.ask(4)))
 		put(byTeo + "a_later_key: true\n")
-		a.looks(false) // its file did not change
+		a.looks(false) // a's file did not change
 		if a.CatchUp(t.Context()) == nil {
 			t.Error("a uses what it can't use")
 		}
@@ -465,7 +465,7 @@ func TestPolicyThatCannotBeUsed(t *testing.T) {
 	})
 }
 
-// A policy that somebody wrote into the store is not used.
+// If somebody writes a policy directly into the store, the replicas do not use this policy.
 func TestPolicyForged(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, open func() store.Store) {
@@ -503,8 +503,8 @@ func TestPolicyForged(t *testing.T) {
 	})
 }
 
-// The files that the policy names are also in force for all replicas. Such files are an OpenAPI file that only one
-// replica has, and the pins. A replica without a lock file does not remove the pins.
+// The files that the policy names are also in force for all replicas. The test uses the pins, and an OpenAPI file that
+// only one replica has. A replica without a lock file does not remove the pins.
 func TestPolicyFilesInForce(t *testing.T) {
 	t.Parallel()
 	const api = "openapi: 3.1.0\ninfo: {title: x, version: '1'}\nservers: [{url: https://api.example.com}]\npaths:\n  /a: {get: {operationId: NAME, responses: {'200': {description: ok}}}}\n"
@@ -554,7 +554,7 @@ func TestPolicyFilesInForce(t *testing.T) {
 		if why := b.Pinned(t.Context()); why == nil || !strings.Contains(why.Error(), "the lock file of this process is not the one in force") {
 			t.Errorf("/readyz of b: %v", why)
 		}
-		c := startReplica(t, open(), "c", byTeo+text, has("look")) // it has no lock file
+		c := startReplica(t, open(), "c", byTeo+text, has("look")) // c has no lock file
 		tools(c, "shop.look same")
 
 		has("seek")(a) // only the file that the policy names changes
@@ -581,8 +581,8 @@ func TestPolicyFilesInForce(t *testing.T) {
 	})
 }
 
-// Replicas start at the same time, and then get another file at the same time. The file comes into force once. At the
-// same time, the replicas decide requests.
+// Replicas start at the same time, and then get another file at the same time. The file comes into force once. While
+// the file changes, the replicas decide requests.
 func TestPolicyRace(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, open func() store.Store) {
@@ -636,7 +636,7 @@ func TestPolicyRace(t *testing.T) {
 }
 
 // If the record of the policy in force is damaged, a process writes the policy that it uses. A process that starts
-// writes its files.
+// writes the policy from its own files.
 func TestPolicyRecordDamaged(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "countersign.db")
@@ -679,8 +679,8 @@ func TestPolicyRecordDamaged(t *testing.T) {
 	}
 }
 
-// After a change, a transaction does not decide by the earlier policy, even if it has read that policy before the
-// change.
+// A transaction may have read the policy in force before a change of the policy. After the change, this transaction
+// does not decide under the earlier policy.
 func TestPolicyChangesDuringADecision(t *testing.T) {
 	t.Parallel()
 	a := startReplica(t, emptyStore(t), "a", byTeo)
@@ -695,7 +695,7 @@ func TestPolicyChangesDuringADecision(t *testing.T) {
 	b.uses(byIngrid, 2)
 }
 
-// A transaction that read tools while another policy was adopted does not count.
+// If a process adopts another policy while a transaction reads tools, the transaction fails with ErrPolicyChanged.
 func TestPolicyAdoptedDuringADecision(t *testing.T) {
 	t.Parallel()
 	db := &meanwhile{Store: emptyStore(t)}
@@ -743,7 +743,8 @@ func (d doing) Request(id string) (approvers.Request, error) {
 	return d.Tx.Request(id)
 }
 
-// A watching replica notices a change when it is woken. Without a wake-up, it notices the change by itself.
+// A replica that watches the store notices a change when it is notified. Without a notification, it notices the change
+// by polling.
 func TestPolicyIsWatched(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, open func() store.Store) {

@@ -22,9 +22,9 @@ import (
 )
 
 // Source decides which policy and which pins this process uses. Normally, the process uses the policy and the pins in
-// force in the store. If the bot would accept a file at a start, the file comes into force in three cases: it was never
-// in force before, it changes while the process runs, or a SIGHUP asks for it. In any other case, the process uses the
-// policy and pins in force, and reports that its file differs. A file that can't be used changes nothing.
+// force in the store. A valid file comes into force in three cases: the file was never in force before, the file
+// changes while the process runs, or the process gets a SIGHUP. In any other case, the process uses the policy and pins
+// in force, and reports that its file differs. A file that can't be used changes nothing.
 type Source struct {
 	// These fields are set before Join is called.
 	Tools  *catalog.Catalog // holds the policy that this process uses
@@ -33,9 +33,9 @@ type Source struct {
 
 	log     *slog.Logger
 	process string        // names this process in the store, as in the list of replicas
-	wake    chan struct{} // makes Watch read the store now, because another process changed what is in force
+	wake    chan struct{} // makes Watch read the store immediately, because another process changed the policy in force
 
-	unusable atomic.Pointer[refusal] // the reason why this process can't use what is in force; nil: it can
+	unusable atomic.Pointer[refusal] // the reason why this process can't use the policy in force; nil: it can
 	number   atomic.Uint64           // number of the stored change that this process uses; 0: no policy is stored
 
 	turn     chan struct{}      // guards the fields below; a channel, because its holder waits for the store
@@ -43,7 +43,7 @@ type Source struct {
 	name     string             // the policy's name in problems
 	reader   catalog.Reader
 	builtin  []byte       // the content of a policy that is compiled in; nil: the policy is a file
-	row      store.Policy // what is in force, as last read; only the digests are set before anything is stored
+	row      store.Policy // the policy in force, as last read; before a policy is stored, only the digests are set
 	used     usedPolicy
 	policy   watchedFile // the policy file, with the OpenAPI files that it names
 	pins     watchedFile
@@ -57,7 +57,7 @@ type usedPolicy struct {
 	lock    pins.Lock
 }
 
-// storedContent is the content of the policy in force in the form in which it is stored.
+// storedContent is the stored form of the content of the policy in force.
 type storedContent struct {
 	catalog.Content
 	EarlierPolicies []string `json:"earlier_policies,omitempty"` // digests that were in force before
@@ -67,18 +67,18 @@ type storedContent struct {
 // mostEarlier limits how many earlier digests are kept.
 const mostEarlier = 100
 
-// watchedFile has this process's knowledge about a file.
+// watchedFile is the state of a file, as this process last read it.
 type watchedFile struct {
 	name    string
 	found   string // the digest that was last read, or the reason why the file can't be read
-	fault   error  // nil: it can be read
-	seen    string // the content found before
+	fault   error  // the reason why the file can't be used; nil: it can
+	seen    string // the digest found by the previous check
 	settled string // digest of content that does not come into force again: it was in force, or stale at the start
 	refused string // the last rejected content, so that it is logged once
 	told    string // the difference that was logged last
 
 	failure atomic.Pointer[refusal] // the reason why the file did not come into force
-	differs atomic.Pointer[string]  // the message that the file is not the one in force; nil: it is
+	differs atomic.Pointer[string]  // the message that the file differs from the content in force; nil: it does not differ
 }
 
 // refusal is the reason why a file did not come into force, or why the policy in force can't be used.
@@ -92,7 +92,7 @@ const (
 	storePoll  = time.Second     // the interval between checks of the store, if other processes work on it
 )
 
-// Reasons why a policy comes into force, for the audit.
+// The audit records one of these reasons when a policy comes into force.
 const (
 	whyStart   = "start"
 	whyChanged = "changed" // the file changed
@@ -100,7 +100,7 @@ const (
 	whyLost    = "lost"    // the store's record of the policy in force was lost
 )
 
-// inForceName is the name of the policy in force in problems.
+// inForceName stands for the name of the policy in force in reported problems.
 const inForceName = "policy in force"
 
 // Open reads the policy from a file.
@@ -113,7 +113,7 @@ func Open(path string, tools *catalog.Catalog, log *slog.Logger) (*Source, error
 	return s, nil
 }
 
-// New puts a policy without a file into force. name is the policy's name in problems.
+// New returns a source for a policy without a file. name is the policy's name in reported problems.
 func New(name string, data []byte, tools *catalog.Catalog, log *slog.Logger) (*Source, error) {
 	s := newSource(name, tools, log)
 	s.builtin = data
@@ -137,7 +137,7 @@ func (s *Source) begin() error {
 	return refused
 }
 
-// enter waits until no other goroutine uses the source.
+// enter locks the source for the calling goroutine. If another goroutine uses the source, enter waits.
 func (s *Source) enter(ctx context.Context) error {
 	select {
 	case s.turn <- struct{}{}:
@@ -171,7 +171,7 @@ func (s *Source) read() (own catalog.Content) {
 	return own
 }
 
-// check parses a policy and checks it against the callable tools. Warnings are logged.
+// check parses a policy and checks it against the callable tools. check logs the warnings.
 func (s *Source) check(c catalog.Content, name string) (*config.File, pins.Lock, error) {
 	file, lock, err := c.Parse(name)
 	if err != nil {
@@ -191,9 +191,9 @@ func (s *Source) check(c catalog.Content, name string) (*config.File, pins.Lock,
 	return file, lock, nil
 }
 
-// put makes this process use a policy and, if the process has joined the store, puts the policy into force. refused
-// says why the policy can't be used, and err says why it can't be stored. In both cases, the process keeps the previous
-// policy.
+// The method put makes this process use a policy. If the process has joined the store, put also puts the policy into
+// force. The result refused says why the policy can't be used, and err says why the policy can't be stored. In both
+// cases, the process keeps the previous policy.
 func (s *Source) put(ctx context.Context, c catalog.Content, name, why string) (refused, err error) {
 	file, lock, err := s.check(c, name)
 	if err != nil {
@@ -219,7 +219,6 @@ func (s *Source) put(ctx context.Context, c catalog.Content, name, why string) (
 	return nil, nil
 }
 
-// store stores a policy as the policy in force.
 func (s *Source) store(ctx context.Context, row store.Policy, p usedPolicy, why string) (store.Policy, error) {
 	content, err := json.Marshal(p.content)
 	if err != nil {
@@ -230,14 +229,14 @@ func (s *Source) store(ctx context.Context, row store.Policy, p usedPolicy, why 
 	})
 }
 
-// now records that this process uses the policy in force.
+// The method now records that this process uses the policy in force.
 func (s *Source) now(row store.Policy, p usedPolicy) {
 	s.row, s.used = row, p
 	s.number.Store(row.Version)
 	s.unusable.Store(nil)
 }
 
-// earlier returns the list of earlier digests after the digest in force changed from old to now.
+// earlier returns the new list of earlier digests, after the digest in force has changed from old to now.
 func earlier(before []string, old, now string) []string {
 	out := slices.DeleteFunc(slices.Clone(before), func(digest string) bool { return digest == old || digest == now })
 	if old != "" && old != now {
@@ -323,7 +322,7 @@ func (f *watchedFile) comesAtStart(inForce string, shared bool, before []string)
 // replace puts this process's files into force when the process starts.
 func (s *Source) replace(ctx context.Context, row store.Policy, own catalog.Content) error {
 	s.row = row
-	if s.policy.fault != nil { // it was readable before
+	if s.policy.fault != nil { // the file was readable earlier
 		own.Policy = s.used.content.Policy
 	}
 	if s.pins.fault != nil {
@@ -343,8 +342,8 @@ func passing(err error) bool {
 		func(target error) bool { return errors.Is(err, target) })
 }
 
-// load reads the policy and pins in force. If load returns an error, row is still set, provided that the row could be
-// read.
+// load reads the policy and pins in force. If load can read the row but not the policy in it, load sets row and returns
+// an error.
 func (s *Source) load(ctx context.Context) (row store.Policy, p usedPolicy, err error) {
 	row, content, err := s.workflow.Policies.Content(ctx)
 	if err == nil {
@@ -440,21 +439,21 @@ func (s *Source) Usable() bool { return s.unusable.Load() == nil }
 // Number returns the number of the stored change that this process uses.
 func (s *Source) Number() uint64 { return s.number.Load() }
 
-// Differs reports for each file of this process whether it is not the one in force.
+// Differs reports for each file of this process whether the file differs from the content in force.
 func (s *Source) Differs() map[string]bool {
 	differs := func(f *watchedFile) bool { return f.failure.Load() != nil || f.differs.Load() != nil }
 	return map[string]bool{"policy": differs(&s.policy), "pins": differs(&s.pins)}
 }
 
-// Wake makes Watch look at the store now.
+// Wake makes Watch check the store immediately.
 func (s *Source) Wake() {
 	select {
 	case s.wake <- struct{}{}:
-	default: // it will
+	default: // a wake-up is already pending
 	}
 }
 
-// Until ctx ends, Watch applies changes of the files and of the policy in force. Watch reports tools that differ from
+// Watch applies changes of the files and of the policy in force, until ctx ends. Watch reports tools that differ from
 // their pins, and checks the waiting requests against the new state.
 func (s *Source) Watch(ctx context.Context, wf *workflow.Workflow) error {
 	tick := time.NewTicker(policyPoll)
@@ -504,9 +503,10 @@ func (s *Source) Watch(ctx context.Context, wf *workflow.Workflow) error {
 	}
 }
 
-// look reads the files, and puts changed files into force if they are valid. whole means that the files are known to be
-// complete. If whole is false, two checks in a row must find the same content, because the first half of a file may
-// also be a valid policy. err says why the store can't be used. In that case, the files are read again soon.
+// The method look reads the files, and puts changed files into force if they are valid. The parameter whole means that
+// the files are known to be complete. If whole is false, two checks in a row must find the same content, because the
+// first half of a file may also be a valid policy. If the store can't be used, err says why, and Watch soon reads the
+// files again.
 func (s *Source) look(ctx context.Context, whole bool) (changed bool, err error) {
 	if err := s.enter(ctx); err != nil {
 		return false, err
@@ -518,7 +518,7 @@ func (s *Source) look(ctx context.Context, whole bool) (changed bool, err error)
 	if whole {
 		why = whyAsked
 	}
-	for range 3 { // another process may change what is in force meanwhile
+	for range 3 { // another process may change the policy in force at the same time
 		take := [2]bool{s.policyChanged(whole), s.pins.changed(s.row.Pins.Digest, whole)}
 		if take[1] && s.policy.found == s.policy.refused && s.policy.fault == nil {
 			take[0] = true // the policy may have been refused because it lacked the new pins
@@ -540,7 +540,7 @@ func (s *Source) look(ctx context.Context, whole bool) (changed bool, err error)
 }
 
 // policyChanged reports whether the policy file must be put into force. If the file is already in force, policyChanged
-// records this.
+// records that it is in force.
 func (s *Source) policyChanged(whole bool) bool {
 	failed := s.policy.failure.Load() != nil
 	changed := s.policy.changed(s.row.Policy.Digest, whole)
@@ -563,14 +563,14 @@ func (f *watchedFile) changed(inForce string, whole bool) bool {
 	return f.found == f.seen && f.found != f.refused
 }
 
-// settle records that the file is in force, or stale.
+// settle records that the file is in force, or that the file is stale.
 func (f *watchedFile) settle() {
 	f.settled, f.refused = f.found, ""
 	f.failure.Store(nil)
 }
 
-// take puts the policy file, the lock file, or both into force. The function refuses a file that can't be used. err
-// says why the change was not stored.
+// take puts the policy file, the lock file, or both into force. take refuses a file that can't be used. err says why
+// the change was not stored.
 func (s *Source) take(ctx context.Context, own catalog.Content, take [2]bool, why string) (changed bool, err error) {
 	for i, f := range s.files() {
 		if take[i] && f.fault != nil {
@@ -626,7 +626,7 @@ func (s *Source) refuse(f *watchedFile, why error) {
 	}
 }
 
-// tell records which files differ from the policy and pins in force. The function logs each difference once.
+// tell records which files differ from the policy and pins in force. tell logs each difference once.
 func (s *Source) tell() {
 	for i, part := range []store.PolicyPart{s.row.Policy, s.row.Pins} {
 		f := s.files()[i]
@@ -644,7 +644,7 @@ func (s *Source) tell() {
 	}
 }
 
-// Become switches to another policy file. If the other file can't be used, the function returns the reason.
+// Become switches to another policy file. If the other file can't be used, Become returns the reason.
 func (s *Source) Become(ctx context.Context, path string) error {
 	if err := s.enter(ctx); err != nil {
 		return err
@@ -683,7 +683,6 @@ func (s *Source) Pinned(ctx context.Context) error {
 	return cmp.Or(s.pins.difference(), s.Tools.Pinned(ctx))
 }
 
-// difference returns an error if the file is not in force.
 func (f *watchedFile) difference() error {
 	if text := f.differs.Load(); text != nil {
 		return errors.New(*text)

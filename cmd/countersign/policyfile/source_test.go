@@ -12,7 +12,7 @@ import (
 	"countersign/cmd/countersign/cli"
 )
 
-// A changed file is loaded when its content has stopped changing. An invalid file is reported once.
+// The source loads a changed file when its content has stopped changing. The log reports an invalid file once.
 func TestPolicyFileWatched(t *testing.T) {
 	one, other := []byte(replicaPolicy("U0002, U0003")), []byte(replicaPolicy("U0002, U0004")) // with two approvers, there is no warning
 	tools := refunds(t)

@@ -58,8 +58,8 @@ func (p *player) press(ctx context.Context, who workspaceclient.Client, message 
 	return p.settle(ctx)
 }
 
-// pressInDetails clicks a button in the modal that a card's Details… opens. If there is no such button, the returned
-// element has no action.
+// pressInDetails clicks a button in the modal that the button "Details…" of a card opens. If there is no such button,
+// the returned element has no action.
 func (p *player) pressInDetails(ctx context.Context, do click) (workspaceclient.Element, error) {
 	who, open := p.as(do.who), do
 	open.label = "Details"
@@ -88,7 +88,7 @@ func (p *player) pressInDetails(ctx context.Context, do click) (workspaceclient.
 }
 
 // button searches for a button in everything that a person can see: the bot's direct messages, the threads of
-// conversations, and the person's channels. It searches the newest message first. button prefers a button of the
+// conversations, and the person's channels. button searches the newest message first. button prefers a button of the
 // current conversation. If there is no such button, the returned element has no action.
 func (p *player) button(ctx context.Context, do click) (workspaceclient.Message, workspaceclient.Element, error) {
 	who := p.as(do.who)
@@ -126,7 +126,7 @@ func (p *player) button(ctx context.Context, do click) (workspaceclient.Message,
 	return elsewhere.message, elsewhere.button, nil
 }
 
-// foundButton is a found button. If here is true, it belongs to the current conversation.
+// foundButton is a found button. The field here is true if the button belongs to the current conversation.
 type foundButton struct {
 	message workspaceclient.Message
 	button  workspaceclient.Element
@@ -159,15 +159,15 @@ func (p *player) buttonOn(ctx context.Context, do click, m workspaceclient.Messa
 // buttonNumber matches the number that distinguishes similar buttons.
 var buttonNumber = regexp.MustCompile(` \d+$`)
 
-// names reports whether the label matches the action. The whole label must match. Only the dots of a button that opens
-// a form, and the button's number, may be missing.
+// The method names reports whether the label matches the action. The whole label must match. The action may leave out
+// two parts: the dots of a button that opens a form, and the button's number.
 func (do click) names(label string) bool {
 	label = strings.TrimSuffix(label, "…")
 	one := buttonNumber.ReplaceAllString(label, "")
 	return label == do.label || one == do.label || one != label && one == "Open" && do.label == "Details" // of a bundle's call
 }
 
-// subject is the call or turn to which a button belongs.
+// subject describes the call or turn to which a button belongs.
 type subject struct {
 	tool         string
 	words        string // the call's preview and arguments

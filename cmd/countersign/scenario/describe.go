@@ -11,7 +11,7 @@ import (
 	"countersign/store"
 )
 
-// describe returns the state of a call on one line. While there is nothing to report, the function returns "".
+// describe returns the state of a call on one line. If there is nothing to report, describe returns "".
 func describe(r store.Reader, c store.Call) (string, error) {
 	about := c.Tool
 	if c.Preview != "" {
@@ -64,7 +64,6 @@ func unasked(r store.Reader, c store.Call) (string, error) {
 	return fmt.Sprintf("under the grant of %s (%s)", g.Name, g.Role), err
 }
 
-// remarked describes a remark on a request.
 func remarked(tool string, m approvers.Remark) string {
 	who := m.Name
 	if m.Role != "" {
@@ -76,7 +75,7 @@ func remarked(tool string, m approvers.Remark) string {
 	return who + verb + tool + ": " + oneLine(m.Text)
 }
 
-// progress describes how many approvals a stage has. If the policy has changed since the request was made, the function
+// progress describes how many approvals a stage has. If the policy has changed since the request was made, progress
 // also describes the next stages.
 func progress(req approvers.Request) string {
 	var notes []string

@@ -12,7 +12,7 @@ import (
 )
 
 // fillIn fills in the form that a click opened, and submits it. If the form can't be submitted, or remains open
-// afterwards, its text is added to the transcript.
+// afterwards, fillIn adds the form's text to the transcript.
 func (p *player) fillIn(ctx context.Context, do click, views []workspaceclient.View) error {
 	who, form := p.as(do.who), views[len(views)-1]
 	if form.Submit == nil {
@@ -46,7 +46,7 @@ func (p *player) fillIn(ctx context.Context, do click, views []workspaceclient.V
 	return closeAll(ctx, who)
 }
 
-// stillOpen returns the form after the submission. The second result reports whether the form is still open.
+// stillOpen returns the form after its submission, and reports whether the form is open.
 func (p *player) stillOpen(ctx context.Context, who string, form workspaceclient.View) (workspaceclient.View, bool, error) {
 	views, err := p.as(who).Views(ctx)
 	i := slices.IndexFunc(views, func(v workspaceclient.View) bool { return v.ID == form.ID })
@@ -56,7 +56,7 @@ func (p *player) stillOpen(ctx context.Context, who string, form workspaceclient
 	return views[i], true, nil
 }
 
-// aloneTo returns the transcript's line for a message that only one person sees.
+// aloneTo returns the transcript line for a message that only one person sees.
 func (p *player) aloneTo(name, text string) string {
 	return "Countersign to " + name + ": " + oneLine(workspaceclient.Plain(text, p.called))
 }

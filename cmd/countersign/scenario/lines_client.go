@@ -24,14 +24,14 @@ var clientLines = []line{
 	}},
 }
 
-// asked is a call that a client has asked about.
+// asked is a call that a client has requested over the gateway.
 type asked struct {
 	client, tool string
 	args         json.RawMessage
 	request      *client.Request
 }
 
-// askAs asks about a call, and does not wait.
+// askAs requests a call as a client, and does not wait for the decision.
 func (p *player) askAs(ctx context.Context, name, tool, args string) error {
 	c, err := p.demo.Gateway(name)
 	if err != nil {
@@ -48,8 +48,8 @@ func (p *player) askAs(ctx context.Context, name, tool, args string) error {
 	return err
 }
 
-// goOnAs reads the decision about the client's newest call of a tool. If it was approved, the client claims it, runs
-// the tool and reports the result.
+// goOnAs reads the decision about the client's newest call of a tool. If the call was approved, the client claims the
+// call, runs the tool and reports the result.
 func (p *player) goOnAs(ctx context.Context, name, tool, result string) error {
 	c, err := p.demo.Gateway(name)
 	if err != nil {

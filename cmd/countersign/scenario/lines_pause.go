@@ -5,7 +5,8 @@ import (
 	"regexp"
 )
 
-// pauseLines has the lines that pause everything: the slash command, and then the button that the command shows.
+// pauseLines has the lines that pause everything. A person types the slash command, and then clicks the button that the
+// command shows.
 var pauseLines = []line{
 	{"NAME pauses: an incident", regexp.MustCompile(`^(\w+) (pauses|tries to pause): (.+)$`), func(m []string) (action, error) {
 		do := click{who: m[1], label: "Pause everything", tries: m[2] != "pauses"}

@@ -111,7 +111,7 @@ func (p *player) pass(ctx context.Context, until time.Time) error {
 	return fmt.Errorf("more than %d things fell due meanwhile", maxSteps)
 }
 
-// reload puts another policy file into force. If the file is refused, the transcript reports this.
+// reload puts another policy file into force. If the file is refused, the transcript has the reasons.
 func (p *player) reload(ctx context.Context, file string) error {
 	problems, err := p.demo.Reload(ctx, p.script.beside(file))
 	for _, problem := range problems {

@@ -13,9 +13,9 @@ import (
 // known holds the content that is already in the transcript.
 type known struct {
 	calls    map[string]string // last reported state of each call
-	remarks  map[string]int    // how many on each request
-	outbox   map[string]bool   // of what the agent said
-	messages map[string]bool   // by channel and ts
+	remarks  map[string]int    // number of reported remarks on each request
+	outbox   map[string]bool   // reported outbox messages of the agent
+	messages map[string]bool   // reported messages, by channel and ts
 }
 
 func newKnown() known {

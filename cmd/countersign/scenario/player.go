@@ -26,9 +26,9 @@ type Demo interface {
 	Store() store.Store
 	// WorkspaceURL is the address of the workspace's page.
 	WorkspaceURL() string
-	// Settled reports whether all messages are delivered and handled. If so, the state does not change until a timer
-	// becomes due or a person acts. paused is true if the bot is paused and work in progress waits for the end of the
-	// pause.
+	// Settled reports whether all messages are delivered and handled. If settled is true, the state does not change
+	// until a timer becomes due or a person acts. The result paused is true if the bot is paused and work in progress
+	// waits for the end of the pause.
 	Settled(ctx context.Context) (settled, paused bool, err error)
 
 	// Now is the time of the demo.
@@ -38,7 +38,7 @@ type Demo interface {
 	// Advance sets the clock forward to a time. The bot then does all work that becomes due.
 	Advance(to time.Time)
 
-	// Reload puts another policy file into force. If the file is refused, problems has the reasons.
+	// Reload puts another policy file into force. If the file is refused, the result problems has the reasons.
 	Reload(ctx context.Context, path string) (problems []error, err error)
 	// Restart stops the bot, lets time pass, and starts another bot on the same store.
 	Restart(ctx context.Context, down time.Duration) error
@@ -47,7 +47,7 @@ type Demo interface {
 	// Interrupted reports whether the bot has stopped for StopDuring. Resume then starts another bot.
 	Interrupted() bool
 	Resume(ctx context.Context) error
-	// Gateway returns the client by which another agent asks.
+	// Gateway returns a client with which another agent uses the gateway.
 	Gateway(client string) (*client.Client, error)
 	// Ended returns a channel that is closed when the bot has ended. Err then returns the reason.
 	Ended() <-chan struct{}
@@ -70,7 +70,7 @@ type player struct {
 
 // talk is a conversation with the bot.
 type talk struct {
-	who     string // began it
+	who     string // the person who began the conversation
 	place   string // team, channel, thread
 	channel string // as people name it
 	root    string // ts of the thread's root; empty in a DM
@@ -118,12 +118,11 @@ func (p *player) play(ctx context.Context) (differ int, err error) {
 	return differ, nil
 }
 
-// as returns the client of a person at the page.
 func (p *player) as(name string) workspaceclient.Client {
 	return workspaceclient.Client{Base: p.demo.WorkspaceURL(), User: strings.ToLower(name)}
 }
 
-// act plays an action, waits until all its effects are visible, and returns the new lines.
+// act plays an action, waits until all its effects are visible, and returns the new lines of the transcript.
 func (p *player) act(ctx context.Context, a action) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, actionTimeout)
 	defer cancel()
@@ -191,8 +190,8 @@ func (p *player) say(ctx context.Context, who, where, text string) error {
 	return nil
 }
 
-// command sends a slash command. Slack accepts no slash commands in threads. So a command without a place goes to the
-// thread's channel.
+// command sends a slash command. Slack accepts no slash commands in threads. Therefore a command without a channel goes
+// to the channel of the current thread.
 func (p *player) command(ctx context.Context, who, where, text string) error {
 	switch where {
 	case "":
@@ -208,8 +207,8 @@ func (p *player) command(ctx context.Context, who, where, text string) error {
 	return err
 }
 
-// settle waits until all messages are delivered and handled, and until every turn has ended, waits for people, or waits
-// for the end of a pause.
+// settle waits until all messages are delivered and handled. It also waits until every turn has ended, waits for
+// people, or waits for the end of a pause.
 func (p *player) settle(ctx context.Context) error {
 	for {
 		settled, err := p.settled(ctx)

@@ -14,9 +14,8 @@ import (
 )
 
 // A scenario reads like a Slack thread. Lines without indentation describe actions of people and events. The player
-// acts for the people through the API of the workspace's page. The indented lines below such a line list all messages
-// that people must then see, in order. In such a message, "…" stands for any text. A line that starts with # is a
-// comment.
+// acts for the people through the API of the workspace's page. Below such a line, indented lines show all messages that
+// people must then see, in order. In such a message, "…" stands for any text. A line that starts with # is a comment.
 //
 //	Policy: refunds.yaml
 //	It is Friday 2026-12-18 17:30 Europe/Berlin
@@ -36,7 +35,7 @@ import (
 //
 //	Sam in #support: TEXT           says something, and begins a thread; "in a DM" says it to the bot alone
 //	Sam: TEXT                       writes in the same thread
-//	Sam: /countersign TEXT          a slash command; "Sam in #channel: /…" and "Sam in a DM: /…" say where
+//	Sam: /countersign TEXT          a slash command; "Sam in #channel: /…" and "Sam in a DM: /…" name the conversation
 //	Teo approves issue_refund: 700  presses a button, and fills in the form that opens: verbs.go has all of them
 //	Sam tries to approve TOOL       the same, but a missing button is a line of the transcript instead of an error
 //	Sam pauses notifications for 2 hours
@@ -49,11 +48,11 @@ import (
 //
 // What happens:
 //
-//	12 minutes pass                 also: seconds, hours, days. Everything that is due meanwhile is done at its time, one after the other
-//	It is DAY DATE TIME ZONE        time passes until then: "It is Monday 2026-12-21 09:00 Europe/Berlin"
+//	12 minutes pass                 also: seconds, hours, days. Each timer that becomes due is handled at its time
+//	It is DAY DATE TIME ZONE        time passes until this time: "It is Monday 2026-12-21 09:00 Europe/Berlin"
 //	The bot restarts                a new process continues with the same store
 //	The bot will stop while TOOL runs   the next time that TOOL runs, with an unknown outcome for the next process; also: "…, after it acted"
-//	The bot is down for 2 hours     it is stopped meanwhile: everything that was due is done immediately when it is back
+//	The bot is down for 2 hours     afterwards, the bot immediately does all work that became due
 //	The policy becomes FILE         the bot reloads this file
 //
 // The indented lines show the state and the outcome of each call, then the agent's answers, and then other messages to
@@ -150,7 +149,8 @@ func (s *Scenario) head(text string) (taken bool, err error) {
 	return false, nil
 }
 
-// beside returns the path of a file. The scenario names the file by a path relative to the scenario.
+// The method beside returns the path of a file that the scenario names. A scenario names a file by a path relative to
+// the scenario.
 func (s *Scenario) beside(file string) string {
 	if filepath.IsAbs(file) {
 		return file

@@ -30,7 +30,7 @@ func TestScenarioErrors(t *testing.T) {
 	}
 }
 
-// If a line matches several forms, it is read as the intended form.
+// If a line matches several forms, the parser chooses the intended form.
 func TestPressLines(t *testing.T) {
 	for text, want := range map[string]click{
 		"Teo approves all":                                     {who: "Teo", label: "Approve all"},

@@ -15,7 +15,7 @@ type verb struct {
 	named  bool   // the text after the colon names fields (field=value, field=value); otherwise it goes into the form's text field
 }
 
-// verbs lists all verbs. If a line matches several verbs, the first one counts.
+// verbs lists all verbs. If a line matches several verbs, the first of them counts.
 var verbs = []verb{
 	{words: "approves all", button: "Approve all"},
 	{words: "rejects all", button: "Reject all", needs: "too much"},

@@ -19,7 +19,7 @@ var (
 	absorbing  = lazily(`(?i)^,?\s*(?:and\s+)?(?:then|also|after that|afterwards|finally)\b`)
 )
 
-// clauses splits a message into clauses. Text without a request belongs to the clause before it. Examples are a reason,
+// clauses splits a message into clauses. Text without a request belongs to the preceding clause. Examples are a reason,
 // or the rest of an address or e-mail.
 func clauses(text string) []clause {
 	var list []clause
@@ -67,8 +67,8 @@ func clauses(text string) []clause {
 	return list
 }
 
-// nextOne matches the start of a text that continues the previous clause: "refund $5 of ORD-123 and $7 of ORD-131",
-// "ship ORD-123 to … and ORD-133 to …".
+// nextOne matches the start of a text that continues the previous clause. Examples are the texts after "and" in "refund
+// $5 of ORD-123 and $7 of ORD-131" and in "ship ORD-123 to … and ORD-133 to …".
 var nextOne = lazily(`(?i)^(?:[$€£]\s?\d|\d+(?:\.\d+)? ?(?:%|percent|usd|eur|gbp|euros?|dollars?|bucks|pounds?|[€£])|half of|(?:order )?(?:ORD-?\d+|#\d{2,9}) to )`)
 
 func continues(c clause, segment string) bool {
@@ -82,8 +82,8 @@ var endMarks = lazily(`^[.!?;]+`)
 
 func quoteOpen(text string) bool { return strings.Count(text, `"`)%2 == 1 }
 
-// absorbs reports whether a segment belongs to an e-mail's text, although it could stand alone. An example is "saying
-// that we are sorry and send a new one".
+// absorbs reports whether a segment belongs to an e-mail's text, although the segment alone would be a request. An
+// example is "send a new one" in "saying that we are sorry and send a new one".
 func absorbs(c clause, separator, segment string) bool {
 	if c.kind != sendEmail || !bodyBegins.MatchString(c.text) {
 		return false

@@ -6,20 +6,21 @@ var (
 	slackLink   = lazily(`<(?:mailto:|tel:|https?://)?([^<>|\s]+)(?:\|([^<>]*))?>`)
 	mention     = lazily(`<[@!][^<>]*>`)
 	channelLink = lazily(`<#[A-Z0-9]+(?:\|([^<>]*))?>`)
-	// A speaker's name is written before the speaker's words: "Sam: hi", "<@U0100>: hi", "Sam Doe (U0100): hi".
+	// speaker matches the name of a speaker before the speaker's words: "Sam: hi", "<@U0100>: hi", "Sam Doe (U0100):
+	// hi".
 	speaker = lazily(`^\s*@?([\p{L}\p{N}][\p{L}\p{N}.'_-]*(?: \p{Lu}[\p{L}.'-]*){0,2})(?: ?[(\[][^)\]]{1,40}[)\]])?:\s+`)
-	// A mention that was written out: "@Countersign refund …".
+	// atFirst matches a mention that was typed as plain text: "@Countersign refund …".
 	atFirst = lazily(`^@[\p{L}\p{N}][\p{L}\p{N}._-]*[,:]?\s+`)
 	spaces  = lazily(`[ \t\x{00a0}\x{202f}]+`)
 )
 
-// notSpeakers lists words before a colon that are not the name of a speaker.
+// notSpeakers lists words that can stand before a colon, but are not names of speakers.
 var notSpeakers = wordSet(`address amount body customer email e-mail message name new note order phone please reason refund ship subject text to update search find
 	call run use saying says discount account user status`)
 
 var plain = strings.NewReplacer("’", "'", "‘", "'", "“", `"`, "”", `"`, "„", `"`, "‑", "-", "&lt;", "<", "&gt;", ">", "&amp;", "&")
 
-// longestMessage is the maximum number of bytes that are read of a message.
+// longestMessage is the maximum number of bytes that clean reads of a message.
 const longestMessage = 8000
 
 // clean converts a message to plain text. The function removes Slack's links and mentions, typographic quotes, and the
@@ -50,7 +51,7 @@ func clean(text string) string {
 	return strings.TrimSpace(strings.Join(lines, "\n"))
 }
 
-// unmarked removes mrkdwn's emphasis from text that is only interpreted.
+// unmarked removes mrkdwn's emphasis. Its result is only interpreted, and never shown to people.
 func unmarked(text string) string {
 	return strings.NewReplacer("*", "", "`", "", "~", "").Replace(text)
 }

@@ -22,8 +22,8 @@ var (
 	}
 )
 
-// readEmail extracts the subject and the text of an e-mail from a request. readEmail returns the rest of the request,
-// which has the recipient.
+// readEmail extracts the subject and the text of an e-mail from a request. readEmail returns the rest of the text,
+// which names the recipient.
 func (w *request) readEmail(text string) (rest string) {
 	rest = text
 	if m := subjectIs.FindStringSubmatchIndex(rest); m != nil {
@@ -101,7 +101,7 @@ func toReader(text string) string {
 	return text
 }
 
-// longestSubject is about the length of a subject that a list of messages shows.
+// longestSubject is about the number of characters that mail programs show of a subject.
 const longestSubject = 60
 
 // subjectOf returns a subject line for an e-mail.

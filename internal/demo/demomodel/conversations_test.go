@@ -54,7 +54,7 @@ func TestConversations(t *testing.T) {
 	}
 }
 
-// playConversation returns the conversation with the current calls and answers.
+// playConversation plays a conversation, and returns its text with the calls and answers of the current code.
 func playConversation(t *testing.T, scene string) (result string, messages int) {
 	t.Helper()
 	var without []string

@@ -81,7 +81,7 @@ var (
 	nameAfter  = lazily(`\b(?:[Cc]ustomer(?: named| called)?|[Oo]rders? (?:of|from|by|for|belonging to)|(?:[Aa]ccount|[Pp]rofile|[Dd]ata|[Pp]hone(?: number)?|[Nn]ame|[Ee]-?mail|[Ll]anguage) (?:of|for)|[Ff]or|[Ff]rom|[Tt]o|[Ee]-?mail|[Tt]ell|[Nn]otify|[Ii]nform|[Ll]et|[Ww]rite|[Cc]harge|[Bb]ill|[Rr]efund|[Rr]eimburse|[Cc]ompensate|[Oo]ffer|[Dd]eactivate|[Cc]ancel|[Cc]lose|[Dd]elete|[Gg]ive|[Dd]id|[Dd]oes|[Hh]as|[Ii]s|[Aa]bout|[Oo]n|[Ww]ith) (?:the customer |customer )?` + properName)
 )
 
-// nameFirst finds the subject of a statement: "Jane wants her account closed".
+// nameFirst matches a statement that begins with a customer's name: "Jane wants her account closed".
 var nameFirst = lazily(`(?:^|[.!?,:;]\s+|\b[Cc]ustomer )` + properName + ` (?:wants?|would|asks?|asked|says?|said|called|calls|wrote|needs?|complains?|complained|requests?|requested|reports?|reported|has|is|was|got|received|moved|lives|never|never got|does|did)\b`)
 
 // notNames lists words that can stand in the position of a name, but are not names.

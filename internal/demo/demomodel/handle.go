@@ -53,8 +53,8 @@ var infinitive = map[string]string{
 	takePayment: "take a payment", sendEmail: "send an e-mail", deleteAccount: "delete the account", cancelAccount: "cancel the account", exportData: "export any data",
 }
 
-// claim finds a call of this turn by its kind and one argument. Each call, except a search, belongs to one request
-// only.
+// claim finds a call of this turn by its kind and one argument, and returns its index. A later claim does not find the
+// same call.
 func (d *responder) claim(kind, name, want string) int {
 	for i, c := range d.t.done {
 		if d.claimed[i] || d.tools.kindOf(c.Name) != kind || !strings.EqualFold(value(c.args, name), want) {
@@ -66,7 +66,7 @@ func (d *responder) claim(kind, name, want string) int {
 	return -1
 }
 
-// queue adds a call to this step, unless the same call was already made.
+// queue adds a call to this step. If this step already has the same call, queue does nothing.
 func (d *responder) queue(call Call) {
 	for _, c := range d.calls {
 		if c == call {
@@ -76,7 +76,7 @@ func (d *responder) queue(call Call) {
 	d.calls = append(d.calls, call)
 }
 
-// act queues a call for a request and remembers the request.
+// act queues a call for a request, and stores the request in the memory.
 func (d *responder) act(w *request, call Call) {
 	d.queue(call)
 	d.remember(w)
@@ -87,7 +87,7 @@ func (d *responder) remember(w *request) {
 	d.m.wanted = &kept
 }
 
-// ask asks for a missing detail of a request. Only the first question is asked.
+// ask adds a question about a missing detail of a request. If the answer already has such a question, ask does nothing.
 func (d *responder) ask(w *request, what lack, question string) {
 	if d.open == nil {
 		kept := *w

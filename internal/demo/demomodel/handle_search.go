@@ -16,7 +16,7 @@ const (
 	failed              // the look-up was refused, or the tool for it is missing; a note says so
 )
 
-// lookup finds orders by these arguments. The function looks in the results of this turn, or makes a new call.
+// lookup finds orders by the given arguments. The function uses the results of this turn, or makes a new call.
 func (d *responder) lookup(args ...arg) ([]*order, found) {
 	if !d.tools.has(searchOrders) {
 		d.notes = append(d.notes, "I can't look orders up here, so please give me the order or account number.")
@@ -49,14 +49,14 @@ func (d *responder) ordersIn(c done) []*order {
 	return list
 }
 
-// lookedUp reports whether this turn has a search with this argument.
+// lookedUp reports whether this turn contains a search with this argument.
 func (d *responder) lookedUp(by arg) bool {
 	return slices.ContainsFunc(d.t.done, func(c done) bool {
 		return d.tools.kindOf(c.Name) == searchOrders && textArg("", value(c.args, by.name)).value == by.value
 	})
 }
 
-// customer returns the look-up for a person's orders.
+// customer returns the search argument that finds a person's orders.
 func (d *responder) customer(w *request) (arg, bool) {
 	switch {
 	case len(w.emails) > 0:
@@ -65,8 +65,8 @@ func (d *responder) customer(w *request) (arg, bool) {
 		return textArg("user_id", w.users[0]), true
 	case w.name != "":
 		by := textArg("customer_name", w.name)
-		// If this turn already searched by name, the next search is by name again, although the e-mail address is now
-		// known. Otherwise the same orders would be looked up twice.
+		// If this turn has a search by name, the next search also uses the name, although the e-mail address is known
+		// by now. A search by e-mail address would look up the same orders twice.
 		if p := d.m.find(w.name); p != nil && p.email != "" && !d.lookedUp(by) {
 			return textArg("customer_email", p.email), true
 		}

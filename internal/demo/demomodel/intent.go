@@ -115,8 +115,8 @@ func intent(segment string) (kind string, m mood) {
 // requestInDisguise matches questions that ask for an action.
 var requestInDisguise = re(`^(?:.{0,20}\b)?(?:is it possible to|would it be possible to|are you able to|how about|what about|why don't you|can't you|is there (?:a|any) way to)\b`)
 
-// firstRule finds the kind of a request. In a question about how something works, the kind may be in a side clause:
-// "what happens if I cancel an account?"
+// firstRule finds the kind of a request. In a question about how something works, the kind may be in a subordinate
+// clause: "what happens if I cancel an account?"
 func firstRule(text string, question bool) (kind string, m mood) {
 	first := len(text) + 1
 	for _, r := range rules {

@@ -124,8 +124,8 @@ func (m *memory) learnPerson(id, name, email string) {
 	m.people = append(m.people, &person{id, name, email})
 }
 
-// find returns the known person with an id, an e-mail address or a name. If there is no such person, or more than one
-// such person, the function returns nil.
+// find returns the known person with an id, an e-mail address or a name. If no known person fits, or several persons
+// fit, find returns nil.
 func (m *memory) find(what string) *person {
 	var found *person
 	for _, p := range m.people {
@@ -169,7 +169,7 @@ func (m *memory) all() []*order {
 	return slices.SortedFunc(maps.Values(m.orders), func(a, b *order) int { return strings.Compare(a.id, b.id) })
 }
 
-// look makes an order the meaning of "it".
+// look sets the order that "it" means.
 func (m *memory) look(id string) {
 	m.order = id
 	if o := m.orders[id]; o != nil {
@@ -177,7 +177,7 @@ func (m *memory) look(id string) {
 	}
 }
 
-// meet remembers a person. From then on, "her" refers to this person.
+// meet sets the person that "her" means.
 func (m *memory) meet(user, email, name string) {
 	m.user, m.email, m.name = user, email, name
 	for _, key := range []string{user, email, name} {

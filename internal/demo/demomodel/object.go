@@ -29,7 +29,7 @@ func parseJSON(text string) any {
 	return v
 }
 
-// text returns the value of the first of the given names whose value is a text or a number.
+// text looks up the given names in order. text returns the first value that is a text or a number.
 func (o object) text(names ...string) string {
 	for _, name := range names {
 		switch v := o[name].(type) {
@@ -68,11 +68,11 @@ func (o object) cents(names ...string) (n int, ok bool) { return parseCents(o.te
 // result is a tool's result, or the outcome of a call that did not run.
 type result struct {
 	status    string // empty when the tool ran
-	reported  bool   // a person reported whether it ran, because its outcome was unknown
+	reported  bool   // a person reported whether the call ran, because the outcome of the call was unknown
 	reason    string
 	decidedBy string // the role that decided
 	changedBy string // the role that changed the arguments
-	changed   object // the arguments it ran with, if they were changed
+	changed   object // the arguments with which the tool ran, if an approver changed them
 	data      any
 	raw       string
 }
@@ -127,5 +127,5 @@ func asObject(v any) object {
 	return o
 }
 
-// object returns the result as an object, or nil if the result is something else.
+// object returns the result as an object. If the result is not an object, object returns nil.
 func (r result) object() object { return asObject(r.data) }

@@ -11,7 +11,8 @@ import (
 // refunds.
 var unlisted = []string{"ask_people", "about_the_asker", "preview_refund"}
 
-// withoutRules returns the tools without rules, by name. Such a tool is called only if a person writes the call out.
+// withoutRules returns the tools for which this package has no rules, by name. The model calls a tool without rules
+// only if a person writes the call out, as in "call files.read_file path=a.txt".
 func (b toolbox) withoutRules() []Tool {
 	var out []Tool
 	for _, t := range b.offered {
@@ -23,8 +24,9 @@ func (b toolbox) withoutRules() []Tool {
 	return out
 }
 
-// meant returns the tool that a person names: by its offered name, by its name in the policy (files.read_file for
-// files_read_file), or by the end of its name, if that is unique.
+// meant returns the tool that a person names. The person can use the offered name, or the name in the policy
+// (files.read_file for files_read_file). The person can also use the end of the name, if no other tool's name has the
+// same end.
 func (b toolbox) meant(name string) (string, bool) {
 	if b.names[name] {
 		return name, true
@@ -85,8 +87,8 @@ var (
 	between = re(`^(?:\s|,|;|and\b|with\b)+`)
 )
 
-// written reads arguments written as name=value, with each value one word or in quotes. If some of the text is not an
-// argument, ok is false.
+// written parses arguments of the form name=value. Each value is one word, or a text in quotes. If some of the text is
+// not an argument, ok is false.
 func (in inputs) written(text string) (arguments string, ok bool) {
 	var parts []string
 	for rest := strings.TrimSpace(text); rest != ""; {
@@ -105,8 +107,8 @@ func (in inputs) written(text string) (arguments string, ok bool) {
 	return "{" + strings.Join(parts, ",") + "}", true
 }
 
-// value writes a value as JSON. The value becomes a string, unless the schema asks for another type and the value fits
-// that type.
+// value writes an argument's value as JSON. If the schema has another type than string and the value fits this type,
+// the JSON has this type. In all other cases, the JSON is a string.
 func (in inputs) value(name, word string) string {
 	if strings.HasPrefix(word, `"`) && json.Valid([]byte(word)) {
 		return word

@@ -16,7 +16,7 @@ var files = []demomodel.Tool{
 	{Name: "ask_people"},
 }
 
-// If a person writes out the call of a tool without rules, the tool is called, with any spelling of its name and
+// A tool without rules is called when a person writes out the call. The test uses several spellings of the name and the
 // arguments.
 func TestCallsWrittenOut(t *testing.T) {
 	for said, want := range map[string]string{

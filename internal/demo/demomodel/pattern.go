@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// pattern is a regular expression that is compiled at its first use. There are hundreds of patterns. Compiling all
-// patterns at the start would slow down every command of the program.
+// pattern is a regular expression that is compiled at its first use. The package has hundreds of patterns, and
+// compiling all of them at the start would slow down every command of the program.
 type pattern struct {
 	compile func() *regexp.Regexp
 }

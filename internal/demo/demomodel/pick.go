@@ -74,7 +74,7 @@ func (p pick) from(list []*order, focus string) []*order {
 				n = len(list) - 1
 			}
 			if n >= len(list) {
-				return nil // such as "the fifth" of three orders: the person is asked
+				return nil // the list has no such order (such as "the fifth" of three), so the person is asked
 			}
 			chosen = append(chosen, list[n])
 		}

@@ -18,7 +18,7 @@ var (
 	}
 )
 
-// readProfile reads the requested changes. An e-mail address that is a new value does not identify the customer.
+// readProfile reads the requested changes. If an e-mail address is a new value, it does not identify the customer.
 func (w *request) readProfile(text string) {
 	set := func(name, value string) {
 		if value = strings.TrimSpace(value); value != "" {

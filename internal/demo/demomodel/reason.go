@@ -53,7 +53,7 @@ func findReason(text, before string) string {
 	return ""
 }
 
-// withoutReason returns the part of a clause before its reason. Amounts are read from that part only.
+// withoutReason returns the part of a clause before its reason. Amounts are read only from this part.
 func withoutReason(text string) string {
 	if at := because.FindStringIndex(text); at != nil {
 		return text[:at[0]]
@@ -64,8 +64,8 @@ func withoutReason(text string) string {
 // longestReason is the maximum length of a reason in the tools' schemas.
 const longestReason = 280
 
-// tidy turns a fragment of a sentence into text for a form. The text begins with a capital letter and has no dangling
-// marks.
+// tidy turns a fragment of a sentence into text for a form. The text begins with a capital letter and has no
+// punctuation at its ends.
 func tidy(text string) string {
 	text = strings.Trim(strings.TrimSpace(text), " \t\n.,;:!?-–—()")
 	text = dangling.ReplaceAllString(text, "")

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// offer is a suggested alternative. The answer "yes" takes the first offer.
+// offer is a suggested alternative. The answer "yes" accepts the first offer.
 type offer struct {
 	text    string // completes "I can …"
 	request request

@@ -14,26 +14,26 @@ type Message struct {
 	CallID  string // of a tool's result
 }
 
-// Call is a tool call that was made or is to be made. Arguments is JSON, unless a model wrote something else.
+// Call is a tool call that was made or is to be made. Arguments is normally JSON, but a model can write any text.
 type Call struct {
 	ID        string
 	Name      string
 	Arguments string
 }
 
-// Tool is a tool that may be called.
+// Tool is a tool that the request offers.
 type Tool struct {
 	Name       string
 	Parameters json.RawMessage
 }
 
-// Answer is a text, or calls.
+// Answer is either a text or a list of calls.
 type Answer struct {
 	Text  string
 	Calls []Call
 }
 
-// Reply continues the conversation.
+// Reply returns the model's answer to a conversation.
 func Reply(history []Message, tools []Tool) Answer {
 	turns := split(history)
 	if len(turns) == 0 {
@@ -70,8 +70,8 @@ type responder struct {
 
 // work interprets the turn's message, prepares calls or an answer, and updates the memory for later turns.
 func (d *responder) work() {
-	// The results of searches are read first. Other calls of the same step may have waited for approval, so their
-	// results may be newer.
+	// The results of searches are read first, because the other calls of the same step may have waited for approval.
+	// The results of the other calls may therefore be newer.
 	for _, searches := range []bool{true, false} {
 		for _, c := range d.t.done {
 			if (d.tools.kindOf(c.Name) == searchOrders) == searches {

@@ -60,7 +60,8 @@ func (c *chat) say(text string) (steps []string, answer string) {
 	return nil, ""
 }
 
-// run runs a call as the agent does, or returns its prepared outcome.
+// run runs a call as the agent does. If the test prepared an outcome for the call, run returns this outcome and does
+// not run the call.
 func (c *chat) run(call demomodel.Call) string {
 	tool, ok := c.tools[call.Name]
 	if !ok {
@@ -71,7 +72,7 @@ func (c *chat) run(call demomodel.Call) string {
 		if !strings.HasPrefix(fate, "run ") {
 			return fate
 		}
-		// The approver changed the arguments.
+		// "run" with arguments means that the approver changed the arguments.
 		args := strings.TrimPrefix(fate, "run ")
 		result, err := tool.Run(c.t.Context(), call.ID, json.RawMessage(args))
 		if err != nil {

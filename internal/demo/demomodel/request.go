@@ -42,7 +42,7 @@ type request struct {
 // field is one property of a profile and its new value.
 type field struct{ name, value string }
 
-// lack is a detail that a request still needs.
+// lack is a detail that a request needs and does not have.
 type lack string
 
 // The details that the demo model asks for.
@@ -68,7 +68,7 @@ var (
 	byCard     = re(`\bcard\b`)
 )
 
-// withoutAddress matches the "to" that is left over when an address was removed.
+// withoutAddress matches "to" at the end of a text from which the address was removed.
 var withoutAddress = re(`\bto\s*$`)
 
 // newRequest extracts the details of a clause.
@@ -192,7 +192,7 @@ var (
 	plural       = re(`\borders\b`)
 )
 
-// unpaid is a filter that the shop's search does not have. So the model applies this filter to the results.
+// unpaid is a filter that the shop's search does not have. The model applies this filter to the results itself.
 const unpaid = "unpaid"
 
 func (w *request) readSearch(text string) {

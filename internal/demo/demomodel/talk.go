@@ -21,7 +21,7 @@ const (
 	notUnderstood = "I am the demo's scripted model and did not understand that. I know plain requests about orders, addresses, refunds, discounts, payments, e-mails, profiles and accounts, such as “Where is ORD-123?” or “Refund ORD-123, it arrived broken”. Say “help” for more."
 )
 
-// talkRules are checked before requests.
+// The model checks talkRules before it looks for requests in a message.
 var talkRules = []struct {
 	words *pattern
 	text  string
@@ -32,7 +32,7 @@ var talkRules = []struct {
 	{re(`\bwho (?:approves|decides|signs|countersigns)\b|\bhow (?:do|does) (?:the )?(?:approvals?|countersign\w*)\b|\bwhy (?:do|does|must|is|was) .{0,40}\b(?:approv\w*|countersign\w*|wait\w*)\b`), "I only propose. The operator's policy says which calls run at once and which wait for people; a waiting call goes as a card to the approver whose authority covers it, and the message here says to whom. When they have decided, I continue."},
 }
 
-// smallRules answer messages that want nothing from the shop.
+// smallRules answer messages that are not about the shop, such as greetings.
 var smallRules = []struct {
 	words *pattern
 	text  string

@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// For a call of this turn, report adds a sentence to the answer that says how the call ended. If the call failed,
-// report offers alternatives.
+// report describes in the answer how a call of this turn ended. If the call failed, report also offers alternatives.
 func (d *responder) report(w *request, i int) {
 	c := d.t.done[i]
 	d.told = append(d.told, d.outcome(w, c))

@@ -22,7 +22,7 @@ func (d *responder) tellOrders(w *request, list []*order, args []arg) string {
 	return fmt.Sprintf("I found %d orders%s:\n%s", len(list), who, lines(list))
 }
 
-// accountNote describes anything unusual about the customer's account.
+// accountNote describes unusual facts about the customer's account.
 func accountNote(o *order) string {
 	if o.accountState == "" || o.accountState == "active" {
 		return ""
@@ -130,7 +130,7 @@ var (
 	asksWho     = re(`\b(?:whose|who)\b`)
 )
 
-// asked returns the question that a search answers.
+// asked returns the text of a search request, without e-mail addresses.
 func asked(w *request) string {
 	if w == nil {
 		return ""

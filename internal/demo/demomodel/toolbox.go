@@ -116,7 +116,7 @@ func (t offeredTool) property(name string) string {
 	return ""
 }
 
-// value returns an argument of a call, which may have any of its names.
+// value returns an argument of a call. The argument may have the given name or one of its synonyms.
 func value(args object, name string) string {
 	return args.text(append([]string{name}, synonyms[name]...)...)
 }

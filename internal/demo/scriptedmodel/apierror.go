@@ -28,7 +28,7 @@ func fail(status int, kind, code, param, message string) *apiError {
 	return e
 }
 
-// invalid returns the error for a faulty request. A faulty request fails again each time it is repeated.
+// invalid returns the error for a faulty request. A faulty request fails each time it is sent.
 func invalid(param, code, format string, args ...any) *apiError {
 	return fail(http.StatusBadRequest, "invalid_request_error", code, param, fmt.Sprintf(format, args...))
 }

@@ -3,14 +3,15 @@
 // real model is configured. Tests use the scripted model in place of a real model.
 //
 //   - The scripted model is at least as strict as the real service. The model's errors have the status, type and code
-//     of the real service. The service answers with an error if a tool call in the history has no result, a tool's
-//     schema is invalid, a parameter or the model is unknown, the key is wrong, or the context is too long.
-//   - Streams are split into many small pieces, and so are the arguments of tools within a stream.
-//   - The scripted model calls only tools that the request offers, unless a test asks for another tool with Fault.Tool
-//     or a Script.
+//     of the real service. The model checks that each tool call in the history has a result, and that the schemas of
+//     the tools are valid. The model also checks the parameters, the model's name, the key and the length of the
+//     context.
+//   - Streams are split into many small pieces. The arguments of tool calls within a stream are split, too.
+//   - The scripted model calls only tools that the request offers. A test can make the model call another tool with
+//     Fault.Tool or a Script.
 //   - The scripted model stores no conversation. As with the real service, an answer depends only on the request.
 //
 // A Responder answers the requests. The default Responder uses package demomodel, which understands plain English about
 // a shop. Tests use a Script as the Responder: a queue of exact replies. A Fault simulates a failure of a real service.
-// A Fault is part of a reply, or is injected.
+// A test puts a Fault into a reply, or passes the Fault to Server.Inject.
 package scriptedmodel

@@ -53,7 +53,7 @@ func (f Fault) apply(r Reply) Reply {
 	return r
 }
 
-// or returns f, or other if f is the zero Fault.
+// or returns other if f is the zero Fault. If f is not the zero Fault, or returns f.
 func (f Fault) or(other Fault) Fault {
 	if f == (Fault{}) {
 		return other
@@ -61,7 +61,7 @@ func (f Fault) or(other Fault) Fault {
 	return f
 }
 
-// before applies the faults that come before the answer. If nothing more is to be sent, before returns true.
+// before applies the faults that come before the answer. If no answer may follow, before returns true.
 func (f Fault) before(ctx context.Context, w http.ResponseWriter) (done bool) {
 	if f.Hang {
 		<-ctx.Done()
@@ -99,7 +99,7 @@ func (f Fault) statusError() *apiError {
 	return fail(f.Status, kind, code, "", message)
 }
 
-// wait sleeps until the time is over or the client goes away.
+// wait sleeps until the time is over or the client disconnects.
 func wait(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil

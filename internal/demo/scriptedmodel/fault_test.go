@@ -137,8 +137,7 @@ func TestSlowAnswers(t *testing.T) {
 		if _, err := read(ctx, c, ask(user("x"))); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("hanging: %v, want the deadline", err)
 		}
-		// A client that gives up leaves no goroutine behind. With a goroutine left behind, the bubble of synctest would
-		// not end.
+		// A client that gives up must leave no goroutine behind. If a goroutine is left, synctest.Test does not end.
 		s.Inject(scriptedmodel.Fault{Pause: time.Hour})
 		ctx, cancel = context.WithTimeout(t.Context(), 90*time.Minute)
 		defer cancel()

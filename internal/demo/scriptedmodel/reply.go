@@ -19,8 +19,7 @@ type Reply struct {
 	Calls   []Call
 	Finish  string // if empty: tool_calls when there are calls, and stop otherwise
 	Fault   Fault
-	// When limits a reply of a Script to the requests for which When returns true. If When is nil, the reply fits all
-	// requests.
+	// The reply is used only for requests for which When returns true. If When is nil, the reply fits all requests.
 	When func(Request) bool
 }
 
@@ -58,7 +57,8 @@ func (r Reply) finished() Reply {
 	return r
 }
 
-// limited truncates the reply after max tokens. Like a real model, it may stop in the middle of a word or an argument.
+// limited truncates the reply after max tokens. Like a real model, limited may cut in the middle of a word or an
+// argument.
 func (r Reply) limited(max int) Reply {
 	if max <= 0 {
 		return r

@@ -36,7 +36,7 @@ type Call struct {
 	Arguments string
 }
 
-// NewCall returns a call with args encoded as JSON. NewCall panics if they can't be encoded.
+// NewCall returns a call with args encoded as JSON. NewCall panics if args can't be encoded.
 func NewCall(name string, args any) Call {
 	data, err := json.Marshal(args)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// DefaultModel is the model's name unless Config says otherwise.
+// DefaultModel is the model's name if Config.Models is empty.
 const DefaultModel = "countersign-scripted"
 
 // Config configures the service. The demo uses the zero Config.
@@ -23,7 +23,7 @@ type Config struct {
 	Responder     Responder        // Rules() when nil
 	Fault         Fault            // the fault of every answer that has no fault of its own
 	Record        bool             // keep the requests, so that Requests returns them
-	Now           func() time.Time // for the time stamps; time.Now when nil
+	Now           func() time.Time // empty: no key is required
 }
 
 const (
@@ -183,7 +183,7 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request) {
 	a.whole(w)
 }
 
-// read reads the request and makes all checks except those that depend on the configuration.
+// read reads the request and makes all checks that do not depend on the configuration.
 func (s *Server) read(w http.ResponseWriter, r *http.Request) (Request, *apiError) {
 	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, largestBody))
 	if err != nil {

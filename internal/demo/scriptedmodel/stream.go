@@ -116,8 +116,8 @@ func (a answer) events() []chunk {
 	return events
 }
 
-// callDeltas names each call once, and then returns the pieces of the arguments. The pieces come one call after the
-// other, or interleaved.
+// callDeltas returns the names of the calls first, and then the pieces of their arguments. The pieces come one call
+// after the other, or interleaved.
 func (a answer) callDeltas() []callDelta {
 	perCall := make([][]callDelta, len(a.reply.Calls))
 	longest := 0

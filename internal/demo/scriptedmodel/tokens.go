@@ -2,8 +2,8 @@ package scriptedmodel
 
 import "unicode/utf8"
 
-// bytesPerToken is the usual estimate for English. The count of tokens only needs to be deterministic, and to grow with
-// the text.
+// bytesPerToken is the usual estimate for English. The number of tokens only needs to be deterministic, and to grow
+// with the text.
 const bytesPerToken = 4
 
 // perMessage is the overhead of a message in tokens.

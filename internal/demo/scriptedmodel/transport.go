@@ -9,9 +9,10 @@ import (
 	"sync"
 )
 
-// Transport returns a RoundTripper that reaches the service without a network, for tests with testing/synctest. In such
-// a test, a real listener would stop the clock. Answers stream as they do over a network. The goroutine that serves a
-// request ends when the answer is complete, when the client closes the body, or when the request's context ends.
+// Transport returns a RoundTripper that reaches the service without a network. Tests with testing/synctest need this
+// RoundTripper, because a real listener would stop the clock of the test. Answers stream as they do over a network. The
+// goroutine that serves a request ends when the answer is complete, when the client closes the body, or when the
+// request's context ends.
 func (s *Server) Transport() http.RoundTripper { return transport{s} }
 
 type transport struct{ server *Server }
@@ -25,14 +26,14 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if inner.Body == nil {
 		inner.Body = http.NoBody
 	}
-	// When the context ends, reading and writing fail, as they do over a network.
+	// When the context ends, reads and writes fail, as they do over a network.
 	release := context.AfterFunc(r.Context(), func() {
 		_ = writer.CloseWithError(r.Context().Err()) // never fails
 	})
 	go func() {
 		defer func() {
 			release()
-			_ = inner.Body.Close() // a RoundTripper has to close it; nobody needs the error
+			_ = inner.Body.Close() // a RoundTripper must close the body; the error is ignored
 			err := r.Context().Err()
 			if cause := recover(); cause != nil {
 				err = errBrokenOff
@@ -77,5 +78,5 @@ func (w *pipeWriter) Write(data []byte) (int, error) {
 	return w.body.Write(data)
 }
 
-// Flush does nothing: writes are not buffered.
+// Flush does nothing, because writes are not buffered.
 func (w *pipeWriter) Flush() {}

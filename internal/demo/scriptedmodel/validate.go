@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// body is the request as received. Fields that can have several forms stay raw.
+// body is the request as received. Fields that can have several forms are kept as raw JSON.
 type body struct {
 	Model               string            `json:"model"`
 	Messages            []json.RawMessage `json:"messages"`
@@ -55,8 +55,8 @@ var (
 	toolName    = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 )
 
-// decodeStrictly reads one JSON value and converts Go's errors to the service's. param is the path of the value. param
-// is empty for the whole body.
+// decodeStrictly reads one JSON value and converts Go's errors to the service's errors. param is the path of the value,
+// or empty for the whole body.
 func decodeStrictly(data []byte, into any, param string) *apiError {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()

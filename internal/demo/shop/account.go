@@ -24,8 +24,8 @@ type AddressResult struct {
 	Message  string `json:"message"`
 }
 
-// UpdateShippingAddress changes the address of an order. A parcel in transit can't be redirected; after delivery, the
-// new address is used for a replacement or a return.
+// UpdateShippingAddress changes the address of an order. A parcel in transit can't be redirected. After delivery, the
+// shop uses the new address for a replacement or a return.
 func (s *Shop) UpdateShippingAddress(ctx context.Context, key string, a AddressArgs) (AddressResult, error) {
 	return once(ctx, s, key, "update_shipping_address", a, func(c *change) (AddressResult, error) {
 		o, err := c.order(a.OrderID)
@@ -166,8 +166,8 @@ func (s *Shop) CancelAccount(ctx context.Context, key string, a CloseArgs) (Clos
 	})
 }
 
-// DeleteAccount erases a customer's personal data. Orders stay for accounting, without name and address. An account
-// with open orders can't be deleted.
+// DeleteAccount erases a customer's personal data. The records of the orders stay for accounting, without name and
+// address. An account with open orders can't be deleted.
 func (s *Shop) DeleteAccount(ctx context.Context, key string, a CloseArgs) (CloseResult, error) {
 	return once(ctx, s, key, "delete_account", a, func(c *change) (CloseResult, error) {
 		customer, err := c.account(a.UserID)

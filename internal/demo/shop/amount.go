@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Amount is a sum of money in the smallest unit of its currency (cents). In JSON it is a plain decimal number with two
-// places, such as 49.90.
+// Amount is a sum of money in the smallest unit of its currency (cents). In JSON, an amount is a plain decimal number
+// with two places, such as 49.90.
 type Amount int64
 
 // plainDecimal excludes exponents: 1e300 is a valid JSON number but not a price.
@@ -55,7 +55,7 @@ func (a *Amount) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// In formats the amount with its currency for people: $49.99, €20.00.
+// In returns the amount with its currency as people write it: $49.99, €20.00.
 func (a Amount) In(currency string) string {
 	symbols := map[string]string{"USD": "$", "EUR": "€", "GBP": "£"}
 	symbol, ok := symbols[currency]

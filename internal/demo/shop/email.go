@@ -21,7 +21,7 @@ type EmailResult struct {
 	Message string `json:"message"`
 }
 
-// SendEmail sends a message. This shop only adds it to the log of sent messages.
+// SendEmail sends a message. The sample shop only adds the message to the log of sent messages.
 func (s *Shop) SendEmail(ctx context.Context, key string, a EmailArgs) (EmailResult, error) {
 	return once(ctx, s, key, "send_email", a, func(c *change) (EmailResult, error) {
 		switch {

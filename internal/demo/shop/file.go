@@ -67,7 +67,7 @@ func save(path string, data []byte) error {
 	if err := os.Rename(f.Name(), path); err != nil {
 		return err
 	}
-	// The new name must also survive a power failure.
+	// The directory is synced, so that the rename also survives a power failure.
 	d, err := os.Open(filepath.Dir(path))
 	if err != nil {
 		return err

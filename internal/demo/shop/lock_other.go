@@ -2,5 +2,5 @@
 
 package shop
 
-// lock does nothing: on this system only one process at a time may use the file.
+// lock does nothing, because this system has no file lock. Only one process at a time may use the file.
 func lock(string) (unlock func(), err error) { return func() {}, nil }

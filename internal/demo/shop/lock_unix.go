@@ -8,7 +8,8 @@ import (
 	"syscall"
 )
 
-// lock waits until no other process writes the file at path. The lock is on its directory, and ends with the process.
+// lock waits until no other process writes the file at path. The lock is on the file's directory, and ends with the
+// process.
 func lock(path string) (unlock func(), err error) {
 	d, err := os.Open(filepath.Dir(path))
 	if err != nil {

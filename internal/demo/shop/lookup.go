@@ -28,7 +28,7 @@ func (s *State) order(id string) (*Order, error) {
 	return nil, problem(ErrNotFound, "There is no order %s. Order numbers go from %s to %s; a search by customer e-mail or name finds them.", shown(id), first, last)
 }
 
-// account returns a customer whose account still exists.
+// account returns a customer. An unknown or deleted account is an error.
 func (s *State) account(id string) (*Customer, error) {
 	id = strings.TrimSpace(id)
 	c := s.customer(id)

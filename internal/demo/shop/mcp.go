@@ -14,7 +14,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// MetaKey is the key in a call's _meta that holds the idempotency key. A call that changes something needs one.
+// MetaKey is the key in a call's _meta that holds the idempotency key. A call that changes something needs an
+// idempotency key.
 const MetaKey = "countersign/execution"
 
 // idleSession is how long an HTTP session without a request is kept.
@@ -59,8 +60,8 @@ func (s *Shop) mcpServer() *mcp.Server {
 	return server
 }
 
-// annotations returns the shop's MCP annotations of a tool. For MCP, two calls with the same arguments are the same
-// call, even if their keys differ.
+// annotations returns the shop's MCP annotations of a tool. For the MCP annotations, two calls with the same arguments
+// are the same call, even if their idempotency keys differ.
 func (t Tool) annotations() *mcp.ToolAnnotations {
 	destroys, open := t.Destroys, t.Outside
 	a := &mcp.ToolAnnotations{Title: t.Title, ReadOnlyHint: t.Effect == EffectRead, IdempotentHint: t.Settles, OpenWorldHint: &open}
@@ -76,8 +77,8 @@ func keyOf(req *mcp.CallToolRequest) string {
 	return key
 }
 
-// answer converts a tool's result to MCP: structured, and the same bytes as text. An error becomes a result with the
-// error's text.
+// answer converts a tool's result to MCP. The MCP result has the tool's result in structured form, and the same bytes
+// as text. An error becomes a result with the error's text.
 func answer(result json.RawMessage, err error) *mcp.CallToolResult {
 	r := &mcp.CallToolResult{}
 	if err != nil {
@@ -132,8 +133,8 @@ func canAsk(session *mcp.ServerSession) bool {
 	return e.Form != nil || e.URL == nil // a client that names no mode supports forms
 }
 
-// sectionsForm returns a form that asks which sections to export. The form has a checkbox for each section, and
-// initially all are checked.
+// sectionsForm returns a form that asks which sections to export. The form has a checkbox for each section. Initially,
+// all checkboxes are checked.
 func sectionsForm(user string) *mcp.ElicitParams {
 	var boxes []string // not a map, which would lose their order
 	for _, section := range exportSections {
@@ -164,12 +165,13 @@ func chosen(reply *mcp.ElicitResult) ([]string, error) {
 	return sections, nil
 }
 
-// progress returns a function that reports the call's progress to the client, if the client asked for it.
+// progress returns a function that reports the call's progress to the client. If the client did not ask for progress,
+// the function does nothing.
 func progress(ctx context.Context, req *mcp.CallToolRequest, total float64) func(done float64, text string) {
 	token := req.Params.GetProgressToken()
 	return func(done float64, text string) {
 		if token != nil {
-			// The error is ignored: if the client is gone, sending the answer fails too.
+			// The error is ignored. If the client is gone, sending the answer fails, too.
 			_ = req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: done, Total: total, Message: text})
 		}
 	}

@@ -185,8 +185,8 @@ func TestMCPIdempotentHintsAreTrue(t *testing.T) {
 	}
 }
 
-// A result is returned both in structured form and as text. The key prevents a second effect. An error is a result that
-// says what to do.
+// A result is returned both in structured form and as text. A repeated key has no second effect. An error is a result
+// that says what to do.
 func TestMCPCalls(t *testing.T) {
 	s := New(clock)
 	c := served(t, s, `{}`)
@@ -230,8 +230,8 @@ func TestMCPProgress(t *testing.T) {
 	}
 }
 
-// If the arguments name no sections and the client can ask, the requester is asked. This works with the older and the
-// newer form of elicitation.
+// If the arguments name no sections and the client can show forms, the shop asks the requester for the sections. The
+// test uses the older and the newer form of elicitation.
 func TestMCPExportAsksForSections(t *testing.T) {
 	const call = `{"name":"export_customer_data","arguments":{"user_id":"USR-456"},"_meta":{"countersign/execution":"exec-1"}}`
 	for _, tt := range []struct {
@@ -292,8 +292,8 @@ func TestMCPExportAsksForSections(t *testing.T) {
 	})
 }
 
-// Over HTTP, the newest protocol has no sessions. So the answer to the call has the question, and the client repeats
-// the call with the requester's reply.
+// The newest version of MCP over HTTP has no sessions. Therefore the answer to the call contains the question, and the
+// client repeats the call with the requester's reply.
 func TestMCPOverHTTP(t *testing.T) {
 	s := New(clock)
 	web := httptest.NewServer(s.Handler())
@@ -325,7 +325,7 @@ func TestMCPOverHTTP(t *testing.T) {
 	}
 }
 
-// A page of another site can't call the tools through a browser, not even by a host name that points here.
+// A page of another site can't call the tools through a browser, not even by a host name that resolves to this server.
 func TestMCPRefusesOtherOrigins(t *testing.T) {
 	web := httptest.NewServer(New(clock).Handler())
 	defer web.Close()
@@ -360,7 +360,7 @@ func TestMCPRefusesOtherOrigins(t *testing.T) {
 	}
 }
 
-// The server ends when its context ends, even if no request comes.
+// The server ends when its context ends, even if no request arrives.
 func TestMCPEndsWithItsContext(t *testing.T) {
 	in, _ := io.Pipe()
 	ctx, stop := context.WithCancel(t.Context())

@@ -76,7 +76,7 @@ func (s *State) mayRefund(a RefundArgs) (*Order, error) {
 // RefundPreview describes what a refund would do.
 type RefundPreview struct {
 	Message  string `json:"message"`
-	Refused  string `json:"refused,omitempty"` // why it would be refused
+	Refused  string `json:"refused,omitempty"` // why the shop would refuse the refund
 	Customer string `json:"customer"`
 	Paid     Amount `json:"paid"`
 	Refunded Amount `json:"refunded"`
@@ -84,8 +84,8 @@ type RefundPreview struct {
 	After    Amount `json:"refundable_after"`
 }
 
-// PreviewRefund describes what a refund with these arguments would do, or why it would be refused. PreviewRefund
-// changes nothing.
+// PreviewRefund describes what a refund with these arguments would do, or why the shop would refuse the refund.
+// PreviewRefund changes nothing.
 func (s *Shop) PreviewRefund(ctx context.Context, a RefundArgs) (RefundPreview, error) {
 	return read(ctx, s, func(state *State) (RefundPreview, error) {
 		o, err := state.mayRefund(a)
@@ -99,7 +99,7 @@ func (s *Shop) PreviewRefund(ctx context.Context, a RefundArgs) (RefundPreview, 
 		p := RefundPreview{Customer: name, Paid: o.Paid, Refunded: o.Refunded, Now: o.Refundable(), After: o.Refundable() - a.Amount}
 		p.Message = fmt.Sprintf("%s paid %s for %s and got %s back so far; after this, %s could still be refunded.",
 			name, p.Paid.In(o.Currency), o.ID, p.Refunded.In(o.Currency), p.After.In(o.Currency))
-		if err != nil { // the refusal is the answer: it is what would happen
+		if err != nil { // the preview reports the refusal as its result
 			p.Refused, p.After = err.Error(), p.Now
 			p.Message = "It would be refused: " + p.Refused
 		}
@@ -115,7 +115,7 @@ type PaymentArgs struct {
 	Method   string `json:"method,omitempty"`
 }
 
-// PaymentResult is the amount taken and the amount still due.
+// PaymentResult is the amount taken and the remaining amount due.
 type PaymentResult struct {
 	PaymentID string `json:"payment_id"`
 	OrderID   string `json:"order_id"`
@@ -173,7 +173,7 @@ type DiscountArgs struct {
 	Reason  string `json:"reason,omitempty"`
 }
 
-// DiscountResult is the discount on this order, or the voucher for the next one.
+// DiscountResult is the discount on this order, or the voucher for the next order.
 type DiscountResult struct {
 	Code      string `json:"code"`
 	OrderID   string `json:"order_id"`
@@ -189,8 +189,8 @@ type DiscountResult struct {
 // mostPercent is the largest discount on one order.
 const mostPercent = 50
 
-// ApplyDiscount lowers the price of an order that is not paid yet. For a paid order it issues a voucher for the
-// customer's next order.
+// ApplyDiscount lowers the price of an order that is not paid yet. For a paid order, ApplyDiscount issues a voucher for
+// the customer's next order.
 func (s *Shop) ApplyDiscount(ctx context.Context, key string, a DiscountArgs) (DiscountResult, error) {
 	return once(ctx, s, key, "apply_discount", a, func(c *change) (DiscountResult, error) {
 		o, err := c.order(a.OrderID)

@@ -48,11 +48,11 @@ func (s *Shop) servePage(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
-	_, _ = w.Write(page.Bytes()) // the reader went away: nothing to tell it
+	_, _ = w.Write(page.Bytes()) // the client has disconnected, so the error is ignored
 }
 
-// serveState serves the state without the stored answers of keys. The stored answers may contain personal data that was
-// erased in the meantime.
+// serveState serves the state without the stored answers of earlier calls. The stored answers may contain personal data
+// that was erased later.
 func (s *Shop) serveState(w http.ResponseWriter, _ *http.Request) {
 	state := s.State()
 	data, err := json.MarshalIndent(struct {
@@ -64,17 +64,17 @@ func (s *Shop) serveState(w http.ResponseWriter, _ *http.Request) {
 		return
 	}
 	head(w, "application/json")
-	_, _ = w.Write(append(data, '\n')) // the reader went away: nothing to tell it
+	_, _ = w.Write(append(data, '\n')) // the client has disconnected, so the error is ignored
 }
 
 func serveFile(name, kind string) http.HandlerFunc {
 	data, err := pageFiles.ReadFile(name)
 	if err != nil {
-		panic("shop: " + err.Error()) // embedded
+		panic("shop: " + err.Error()) // the files are embedded, so this cannot happen
 	}
 	return func(w http.ResponseWriter, _ *http.Request) {
 		head(w, kind)
-		_, _ = w.Write(data) // the reader went away: nothing to tell it
+		_, _ = w.Write(data) // the client has disconnected, so the error is ignored
 	}
 }
 
@@ -84,7 +84,7 @@ func head(w http.ResponseWriter, kind string) {
 	h.Set("Cache-Control", "no-cache")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
-	// The texts on the page come from customers or a model, so the page must not run them.
+	// The page must not run any text, because the texts come from customers or a model.
 	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'")
 }
 

@@ -25,7 +25,7 @@ var (
 	ErrNotSaved    = errors.New("the change could not be saved and did not happen")
 )
 
-// Problem is an error that has one of these kinds, and its own sentence.
+// Problem is an error with one of the kinds above, and with its own text.
 type Problem struct {
 	Kind     error
 	Sentence string

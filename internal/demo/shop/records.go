@@ -23,7 +23,8 @@ type State struct {
 // AccountStatus is the state of a customer's account.
 type AccountStatus string
 
-// The states of an account. A deactivated account can be reactivated; a cancelled or deleted one can't.
+// The states of an account. A deactivated account can be reactivated. A cancelled or deleted account can't be
+// reactivated.
 const (
 	Active      AccountStatus = "active"
 	Deactivated AccountStatus = "deactivated"
@@ -54,7 +55,7 @@ type Card struct {
 // Progress is the progress of an order.
 type Progress string
 
-// The progress of an order. An order can be changed most easily while it is processing.
+// The progress of an order. Orders are easiest to change before they are shipped.
 const (
 	Processing Progress = "processing"
 	Shipped    Progress = "shipped"
@@ -82,7 +83,7 @@ type Order struct {
 // Refundable returns the amount that can still be refunded.
 func (o *Order) Refundable() Amount { return o.Paid - o.Refunded }
 
-// Due returns the amount still to be paid.
+// Due returns the remaining amount to be paid.
 func (o *Order) Due() Amount {
 	if o.Progress == CalledOff {
 		return 0
@@ -145,7 +146,7 @@ type Export struct {
 	At       time.Time `json:"at"`
 }
 
-// Entry is one effect in the ledger. Repeats counts the repeated calls with its key.
+// Entry is one effect in the ledger. Repeats counts the calls that repeated the key of the effect.
 type Entry struct {
 	Number  int       `json:"number"`
 	At      time.Time `json:"at"`
@@ -155,7 +156,7 @@ type Entry struct {
 	Repeats int       `json:"repeats"`
 }
 
-// Run is the first use of a key, and its answer.
+// Run is the first call with a key, and the answer of this call.
 type Run struct {
 	Tool   string          `json:"tool"`
 	Digest string          `json:"digest"` // of tool and arguments

@@ -13,7 +13,7 @@ func TestRules(t *testing.T) {
 	for _, row := range []struct {
 		name  string
 		calls []call
-		kind  error  // nil: it goes through
+		kind  error  // nil: the call succeeds
 		says  string // text within the result or the error
 	}{
 		{"the exercise's refund", []call{{"issue_refund", `{"order_id":"ORD-123","amount":49.99,"currency":"USD","reason":"arrived broken"}`}}, nil, "Refunded $49.99 for ORD-123 to Jane Doe."},

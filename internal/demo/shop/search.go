@@ -110,7 +110,7 @@ func (a SearchArgs) hasWords(o *Order, c *Customer) bool {
 	return true
 }
 
-// whyNone returns a sentence on the criterion that matched nothing.
+// whyNone returns a sentence on the criterion that no order matched.
 func (s *State) whyNone(a SearchArgs) string {
 	if a.OrderID != "" {
 		if _, err := s.order(a.OrderID); err != nil {

@@ -2,7 +2,7 @@ package shop
 
 import "time"
 
-// seed returns a new shop. All dates of its orders are relative to now.
+// seed returns a new shop. The dates of its orders are relative to the parameter now.
 func seed(now time.Time) State {
 	days := func(n int) time.Time { return now.AddDate(0, 0, n).Truncate(time.Minute) }
 	card := func(brand, last4 string, months int) Card {
@@ -45,7 +45,7 @@ func seed(now time.Time) State {
 		},
 		Runs: map[string]Run{},
 	}
-	// These orders were bought on account or with a card that failed, so they are unpaid.
+	// The orders in unpaid were bought on account or with a card that failed, so they are not paid.
 	unpaid := map[string]bool{"ORD-126": true, "ORD-130": true, "ORD-132": true}
 	for i := range state.Orders {
 		o := &state.Orders[i]

@@ -84,7 +84,7 @@ type change struct {
 	summary string // summary of the effect, for the ledger
 }
 
-// read runs a query on the current state. look must not keep the state.
+// read runs a query on the current state. The function look must not keep a reference to the state.
 func read[R any](ctx context.Context, s *Shop, look func(*State) (R, error)) (R, error) {
 	var none R
 	if err := ctx.Err(); err != nil {
@@ -96,7 +96,7 @@ func read[R any](ctx context.Context, s *Shop, look func(*State) (R, error)) (R,
 	return look(&s.state)
 }
 
-// once runs act under key, or repeats the stored answer if act already ran under that key.
+// once runs act under key. If act has already run under that key, once returns the stored answer and does not run act.
 func once[A, R any](ctx context.Context, s *Shop, key, tool string, args A, act func(*change) (R, error)) (R, error) {
 	var result R
 	if err := ctx.Err(); err != nil {
@@ -157,7 +157,7 @@ func (s *Shop) answered(key string) bool {
 	return ok
 }
 
-// commit makes the state next durable, and then makes it the current state.
+// commit first saves the given state, and then makes it the current state.
 func (s *Shop) commit(next State) error {
 	next.Revision++
 	data := encode(next)

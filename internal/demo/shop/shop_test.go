@@ -41,7 +41,7 @@ func TestTheSameKeyNeverActsTwice(t *testing.T) {
 	if diff := cmp.Diff(first, again); diff != "" {
 		t.Errorf("the repeated key answered differently (-first +again):\n%s", diff)
 	}
-	// A restart of the shop loses nothing.
+	// The test opens the same file with a new Shop, as after a restart. All data must be present.
 	s, err = Open(path, clock)
 	if err != nil {
 		t.Fatal(err)
@@ -157,7 +157,7 @@ func TestOpenRefusesWhatIsNotItsFile(t *testing.T) {
 
 func TestNothingIsLeftBesideTheFile(t *testing.T) {
 	dir := t.TempDir()
-	// The file looks as if a process was killed in the middle of a write.
+	// The file looks as if a process was killed during a write.
 	if err := os.WriteFile(filepath.Join(dir, "shop.json.new"), []byte(`{"format":1,"led`), 0o600); err != nil {
 		t.Fatal(err)
 	}

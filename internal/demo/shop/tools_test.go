@@ -43,8 +43,8 @@ func TestToolsAreWhole(t *testing.T) {
 	}
 }
 
-// TestSchemasAndArgumentsAgree compares the schema with the argument struct. Both must accept the same arguments, and
-// both must refuse the same arguments.
+// TestSchemasAndArgumentsAgree compares the schema with the argument struct. The schema and the struct must accept the
+// same arguments, and refuse the same arguments.
 func TestSchemasAndArgumentsAgree(t *testing.T) {
 	s := New(clock)
 	for _, tool := range s.Tools() {
@@ -83,7 +83,7 @@ func TestSchemasAndArgumentsAgree(t *testing.T) {
 			t.Errorf("%s: the full arguments do not fit the schema: %v", tool.Name, err)
 		}
 		data, _ := json.Marshal(args)
-		// A rule of the shop may refuse the made-up values, but the form of the values must be accepted.
+		// The shop's rules may refuse the made-up values, but the shop must accept the types and formats of the values.
 		if _, err := tool.Run(t.Context(), "key-"+tool.Name, data); errors.Is(err, ErrInvalid) {
 			t.Errorf("%s: the schema allows %s, the tool says: %v", tool.Name, data, err)
 		}

@@ -108,7 +108,8 @@ func (s *Server) choice(p *personCall, u *user, where acted, target blockkit.Pla
 	return state, nil
 }
 
-// choicesOf returns what a person can choose: all active accounts, and the channels that the person sees.
+// choicesOf returns the values that a person can choose: the options of an external select, all active accounts, and
+// the channels that the person sees.
 func (s *Server) choicesOf(u *user, where acted, target blockkit.Placed) blockkit.Choices {
 	return blockkit.Choices{Offered: s.offered[offerKey(u.ID, where, target)], Find: func(field, name string) (string, bool) {
 		if strings.HasPrefix(field, "selected_user") {
@@ -157,8 +158,8 @@ func (s *Server) actedOn(p *personCall, u *user) (acted, *apiError) {
 	return acted{blocks: m.allBlocks(), earlier: m.earlier, channel: ch, message: m}, nil
 }
 
-// find returns the element that an action names. If the action names the block, the element may be one of an earlier
-// version.
+// find returns the element that an action names. If the action names the block, the element may also come from an
+// earlier version of the message or App Home.
 func (a acted) find(actionID, blockID string) (blockkit.Placed, bool) {
 	target, ok := blockkit.Find(a.blocks, actionID, blockID)
 	if !ok && blockID != "" {
@@ -168,7 +169,7 @@ func (a acted) find(actionID, blockID string) (blockkit.Placed, bool) {
 }
 
 // earlier holds the blocks with elements from earlier versions of a message or an App Home, newest first. A page may
-// still show an earlier version when a person clicks, because the page reads changes a moment later.
+// show an earlier version when a person clicks, because the page gets changes with a short delay.
 type earlier []any
 
 const maxEarlier = 20
@@ -184,7 +185,7 @@ func shownTo(e object, user string) bool {
 	return !limited || len(list) == 0 || slices.Contains(list, any(user))
 }
 
-// Until the server ends, remember keeps a person's choices in the inputs of a message.
+// remember stores a person's choices in the inputs of a message. The choices are lost when the server ends.
 func (c *channel) remember(ts, user string, p blockkit.Placed, state object) {
 	if c.chosen == nil {
 		c.chosen = map[string]blockkit.State{}
@@ -223,7 +224,7 @@ func channelRef(ch *channel) object {
 }
 
 // onMessagePayload adds the fields of an interaction with a message: its place, the message, and a response URL. An
-// ephemeral message is left out, because Slack doesn't keep ephemeral messages.
+// ephemeral message itself is not in the payload, because Slack doesn't keep ephemeral messages.
 func (s *Server) onMessagePayload(r *http.Request, p object, u *user, ch *channel, m *message) {
 	container := object{"type": "message", "message_ts": m.TS, "channel_id": ch.ID, "is_ephemeral": m.EphemeralTo != ""}
 	if m.ThreadTS != "" {
@@ -246,7 +247,7 @@ func (s *Server) inViewPayload(p object, v *view) {
 	p["view"] = v.json(s)
 }
 
-// actionFields lists the fields of an element that its action repeats.
+// actionFields lists the fields of an element that the payload of an action repeats.
 var actionFields = []string{
 	"text", "value", "style", "placeholder", "confirm", "icon",
 	"initial_option", "initial_options", "initial_date", "initial_time", "initial_user", "initial_channel", "initial_conversation",
@@ -274,7 +275,8 @@ func offerKey(user string, where acted, target blockkit.Placed) string {
 	return user + "|" + where.channel.ID + "|" + where.message.TS + "|" + target.BlockID + "|" + target.ActionID()
 }
 
-// suggest is POST /people/{user}/options. It returns the app's options in an external select for a typed text.
+// suggest is POST /people/{user}/options. suggest returns the options that the app offers in an external select for a
+// typed text.
 func (s *Server) suggest(p *personCall) (object, *apiError) {
 	s.mu.Lock()
 	payload, key, failed := s.suggestionPayload(p)

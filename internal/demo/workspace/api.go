@@ -17,7 +17,7 @@ const (
 	special tier = 600
 )
 
-// method is one Web API method. The server's lock is held while run is called, unless the method is open.
+// method is one Web API method. The server's lock is held while run is called. An open method takes the lock itself.
 type method struct {
 	run   func(s *Server, c *call) (object, *apiError)
 	scope string // required scope; alternatives are separated by |
@@ -97,7 +97,7 @@ func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
 	}
 	body, failed := s.call(w, r, name, fault)
 	if faulty && fault.Fault == FaultLostResponse {
-		// With this fault, the method does its work, but the caller gets no answer.
+		// The fault breaks the connection. The method has run, but the caller gets no answer.
 		panic(http.ErrAbortHandler)
 	}
 	switch {
@@ -192,6 +192,6 @@ func writeJSON(w http.ResponseWriter, status int, body any) {
 	w.WriteHeader(status)
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
-	// An error means that the client has gone away.
+	// The error is ignored, because an error means that the client has disconnected.
 	_ = enc.Encode(body)
 }

@@ -218,7 +218,7 @@ func TestArgumentForms(t *testing.T) {
 	}
 }
 
-// The test calls each of the other methods once.
+// The test calls methods that have no test of their own.
 func TestFurtherMethods(t *testing.T) {
 	b := newHarness(t)
 	_, ts, err := b.api.PostMessage("C0001", text("x"))
@@ -326,8 +326,8 @@ func TestActionsInMessages(t *testing.T) {
 	}
 }
 
-// A click reaches the app with the message version that the person saw, even if the app has changed the message since.
-// As in Slack, the blocks of a changed message get new ids.
+// A click reaches the app with the message version that the person saw, even if the app changed the message in the
+// meantime. As in Slack, the blocks of a changed message get new ids.
 func TestClickOnEarlierVersion(t *testing.T) {
 	b := newHarness(t)
 	app := b.connect(nil)

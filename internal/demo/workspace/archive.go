@@ -17,8 +17,8 @@ func (s *Server) archiveAs(p *personCall) (object, *apiError) {
 	})
 }
 
-// unarchiveAs is POST /people/{user}/unarchive. As in Slack, a public channel has no members afterwards, so the app
-// must be invited again. A private channel keeps its members.
+// unarchiveAs is POST /people/{user}/unarchive. As in Slack, an unarchived public channel has no members, so people
+// must invite the app. A private channel keeps its members.
 func (s *Server) unarchiveAs(p *personCall) (object, *apiError) {
 	return s.changeChannel(p, func(u *user, ch *channel) *apiError {
 		if !ch.Archived {
@@ -62,8 +62,8 @@ func (s *Server) changeChannel(p *personCall, change func(*user, *channel) *apiE
 	return object{"channel": ch.ID}, nil
 }
 
-// inGroup returns the person and a channel that the person is in. Direct messages are refused. general is the error
-// code for the general channel; "" allows it.
+// inGroup returns the person and a channel that the person is in. inGroup refuses direct messages. general is the error
+// code for the general channel. If general is empty, the general channel is allowed.
 func (s *Server) inGroup(p *personCall, general string) (*user, *channel, *apiError) {
 	u, ch, failed := s.inChannel(p)
 	switch {

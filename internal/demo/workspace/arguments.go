@@ -21,8 +21,8 @@ type arguments struct {
 	token  string
 }
 
-// readArguments decodes a call. As in Slack, it reads the token from the Authorization header, a form body or the
-// query. It does not read the token from a JSON body.
+// readArguments decodes a call. As in Slack, readArguments reads the token from the Authorization header, a form body
+// or the query, and not from a JSON body.
 func readArguments(r *http.Request) (arguments, *apiError) {
 	args := arguments{values: object{}}
 	for key, vals := range r.URL.Query() {
@@ -143,8 +143,8 @@ func (a arguments) nested(name string) (any, bool) {
 	return decoded, true
 }
 
-// badJSON replaces a nested argument that cannot be parsed. Checks refuse it, because it is not an array and not an
-// object.
+// badJSON replaces a nested argument that cannot be parsed. The checks refuse badJSON, because it is neither an array
+// nor an object.
 type badJSON struct{}
 
 // words splits a comma-separated or JSON list of ids.

@@ -40,7 +40,7 @@ func (s *Server) assistantThread(c *call) (*channel, *threadInfo, *apiError) {
 }
 
 // setStatus is assistant.threads.setStatus. The status ends after StatusTTL, or when the app answers. An empty status
-// clears it.
+// clears the current status.
 func (s *Server) setStatus(c *call) (object, *apiError) {
 	if !c.has("status") {
 		return nil, refuse("invalid_arguments", "missing required field: status [json-pointer:/status]")
@@ -118,8 +118,8 @@ func (s *Server) setSuggestedPrompts(c *call) (object, *apiError) {
 	return object{}, nil
 }
 
-// startThread is POST /people/{user}/agent_threads: it starts a new thread with the app as an agent. "context" is the
-// channel that the person is viewing.
+// startThread is POST /people/{user}/agent_threads. startThread starts a new thread with the app as an agent. The
+// argument "context" names the channel that the person is viewing.
 func (s *Server) startThread(p *personCall) (object, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,8 +139,8 @@ func (s *Server) startThread(p *personCall) (object, *apiError) {
 	return object{"channel": ch.ID, "thread_ts": root.TS}, nil
 }
 
-// look is POST /people/{user}/looks. The person views another channel while the app is open beside it. thread_ts is a
-// thread with the app.
+// look is POST /people/{user}/looks. The person views another channel while the app's pane is open. The argument
+// thread_ts names a thread with the app.
 func (s *Server) look(p *personCall) (object, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -168,7 +168,8 @@ func (s *Server) look(p *personCall) (object, *apiError) {
 	return object{}, nil
 }
 
-// lookingAt returns the person, and the channel that they view, or nil.
+// lookingAt returns the person and the channel that the person views. If the person views no channel, the channel is
+// nil.
 func (s *Server) lookingAt(p *personCall) (*user, *channel, *apiError) {
 	u, failed := s.me(p)
 	if failed != nil || p.text("context") == "" {

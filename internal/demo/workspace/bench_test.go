@@ -3,7 +3,7 @@ package workspace
 import "testing"
 
 // BenchmarkMessageToEvent measures the time from a person's message to its event in the app, over real HTTP and a real
-// WebSocket. Every measurement through the workspace includes this time.
+// WebSocket. Measurements that use the workspace include this time.
 func BenchmarkMessageToEvent(b *testing.B) {
 	w := newHarness(b)
 	sock := w.dial()
@@ -13,7 +13,8 @@ func BenchmarkMessageToEvent(b *testing.B) {
 	}
 }
 
-// BenchmarkClickToAck measures the time from a click to the person's answer, with an app that acknowledges immediately.
+// BenchmarkClickToAck measures the time from a person's click to the workspace's answer, with an app that acknowledges
+// immediately.
 func BenchmarkClickToAck(b *testing.B) {
 	w := newHarness(b)
 	ts := w.postButton("C0001")

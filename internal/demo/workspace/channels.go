@@ -132,7 +132,8 @@ func (c *channel) json(viewer, team string) object {
 	return out
 }
 
-// visible returns a channel that the app can see. This is a public channel, or a channel with the app as a member.
+// visible returns a channel. The channel must be public, or the app must be a member. Otherwise the app can't see the
+// channel, and visible returns an error.
 func (s *Server) visible(id string) (*channel, *apiError) {
 	ch := s.channels[id]
 	if ch == nil || (ch.kind() != "channel" && !ch.has(s.botUser.ID)) {
@@ -141,7 +142,7 @@ func (s *Server) visible(id string) (*channel, *apiError) {
 	return ch, nil
 }
 
-// readable is like visible, for methods that read messages. Only members may call these methods.
+// readable is like visible, for methods that read messages. The app must be a member of the channel.
 func (s *Server) readable(id string) (*channel, *apiError) {
 	ch, failed := s.visible(id)
 	if failed == nil && !ch.has(s.botUser.ID) {
@@ -150,8 +151,8 @@ func (s *Server) readable(id string) (*channel, *apiError) {
 	return ch, failed
 }
 
-// targetChannel finds the channel for a post of the app. The target is the id or name of a channel of which the app is
-// a member, or the id of a person. For a person, targetChannel opens the DM.
+// targetChannel finds the channel for a post of the app. The target is the id or name of a channel, or the id of a
+// person. The app must be a member of the channel. For a person, targetChannel opens the DM.
 func (s *Server) targetChannel(target string) (*channel, *apiError) {
 	if target == "" {
 		return nil, refuse("channel_not_found")
@@ -170,8 +171,8 @@ func (s *Server) targetChannel(target string) (*channel, *apiError) {
 	return ch, s.mayPost(ch)
 }
 
-// mayPost returns an error if the app may not write to a channel. As in Slack, the DM of a deactivated person still
-// accepts messages.
+// mayPost returns an error if the app may not write to a channel. As in Slack, the app may write to the DM of a
+// deactivated person.
 func (s *Server) mayPost(ch *channel) *apiError {
 	switch {
 	case ch == nil, !ch.has(s.botUser.ID) && ch.kind() != "channel":

@@ -47,8 +47,8 @@ func (s *Server) profile() object {
 	return object{"id": s.app.BotID, "app_id": s.app.ID, "name": s.app.Name, "deleted": false, "team_id": s.team.ID, "icons": object{}, "updated": s.botUser.Updated}
 }
 
-// placeInThread makes a message a reply. As in Slack, if thread_ts names a reply, the message goes to the reply's
-// thread. If the parent was deleted, thread_ts names no message, and the message goes to the channel.
+// placeInThread makes the new message m a reply. As in Slack, if thread_ts names a reply, the new message goes to the
+// thread of this reply. If thread_ts names a deleted message, the new message goes to the channel.
 func (s *Server) placeInThread(ch *channel, m *message, threadTS string, broadcast bool) *apiError {
 	if threadTS == "" {
 		return nil
@@ -86,8 +86,8 @@ func (s *Server) publish(ch *channel, m *message) {
 	s.feed.send(change{Type: "message", Channel: ch.ID, TS: m.TS, ThreadTS: m.ThreadTS, only: s.audience(ch)})
 }
 
-// ownMessage returns a message that the app may change. As in Slack, update and delete accept only a channel's id. They
-// accept no names and open no DM.
+// ownMessage returns a message that the app may change. As in Slack, chat.update and chat.delete accept only the id of
+// a channel. These methods accept no names and open no DM.
 func (s *Server) ownMessage(c *call, otherwise string) (*channel, *message, *apiError) {
 	ch := s.channels[c.text("channel")]
 	if ch == nil || (!ch.has(s.botUser.ID) && ch.kind() != "channel") {
@@ -163,8 +163,8 @@ func (s *Server) deleteMessage(c *call) (object, *apiError) {
 	return object{"channel": ch.ID, "ts": m.TS}, nil
 }
 
-// erase removes a message. As in Slack, a parent with replies becomes a tombstone, and the app gets a change event. The
-// tombstone is removed together with its last reply.
+// erase removes a message. As in Slack, a parent with replies becomes a tombstone, a placeholder for the deleted
+// message. The app then gets a change event. When the last reply is deleted, the tombstone is removed, too.
 func (s *Server) erase(ch *channel, m *message) {
 	if !m.reply() && len(ch.replies(m.TS)) > 0 {
 		before := *m
@@ -265,7 +265,7 @@ func (s *Server) servePermalink(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "/#/"+reader+"/"+r.PathValue("channel")+"/"+ts, http.StatusFound)
 }
 
-// readerOf returns the first person who can read a message. The page always shows the view of one person.
+// readerOf returns the first person who can read a message. servePermalink shows the message as this person sees it.
 func (s *Server) readerOf(channelID, ts string) string {
 	ch := s.channels[channelID]
 	if ch == nil || ch.byTS[ts] == nil {

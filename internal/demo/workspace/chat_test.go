@@ -93,7 +93,7 @@ func TestScopes(t *testing.T) {
 	}
 }
 
-// A scope allows a method only for its own kind of channel.
+// A scope allows a method only for the kind of channel that the scope names.
 func TestScopesByKindOfChannel(t *testing.T) {
 	b := newHarness(t, func(c *Config) {
 		c.Seed.App.Scopes = []string{"channels:read", "channels:history", "im:history", "chat:write"}
@@ -133,7 +133,7 @@ func TestUpdatesAndDeletions(t *testing.T) {
 	}
 	for _, test := range []struct{ channel, ts, code string }{
 		{"U0100", ts, "channel_not_found"},        // this method does not accept a person's id as a channel
-		{"#support", theirs, "channel_not_found"}, // nor is a name
+		{"#support", theirs, "channel_not_found"}, // this method does not accept the name of a channel
 		{"C0001", theirs, "cant_update_message"},
 		{"C0001", ephemeral, "message_not_found"},
 		{"C0001", "1.000000", "message_not_found"},

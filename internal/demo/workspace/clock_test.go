@@ -12,8 +12,8 @@ import (
 	"countersign/internal/demo/workspace/wire"
 )
 
-// The workspace's clock jumps ahead by days. Then deadlines of a few seconds are not missed, deadlines of minutes have
-// passed, and messages keep their order.
+// The test moves the workspace's clock ahead by days. Deadlines of a few seconds are not missed, deadlines of minutes
+// have passed, and messages keep their order.
 func TestTheClockJumpsAhead(t *testing.T) {
 	b := newHarness(t)
 	app := b.connect(nil)
@@ -61,7 +61,7 @@ func TestTheClockJumpsAhead(t *testing.T) {
 	}
 }
 
-// Answers for the page have the workspace's time.
+// Answers for the page contain the workspace's time.
 func TestThePageLearnsTheTime(t *testing.T) {
 	b := newHarness(t)
 	b.clock.advance(72 * time.Hour)
@@ -75,7 +75,7 @@ func TestThePageLearnsTheTime(t *testing.T) {
 	}
 }
 
-// Without a configured clock, a workspace uses the machine's.
+// Without a configured clock, a workspace uses the machine's clock.
 func TestTheMachinesClock(t *testing.T) {
 	cfg := Config{}.withDefaults()
 	for _, now := range []time.Time{cfg.Now(), cfg.machine()} {

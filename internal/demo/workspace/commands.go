@@ -57,8 +57,8 @@ func (s *Server) commandPayload(p *personCall) (json.RawMessage, *user, *channel
 	}), u, ch, nil
 }
 
-// commandAnswer posts the message in the app's acknowledgement of a command. Only the person sees the message, unless
-// the response_type is in_channel.
+// commandAnswer posts the message in the app's acknowledgement of a command. If the response_type is in_channel, all
+// members see the message. In all other cases, only the person who sent the command sees it.
 func (s *Server) commandAnswer(u *user, ch *channel, answer json.RawMessage) (*message, *apiError) {
 	decoded, err := wire.Decode(answer)
 	body, ok := decoded.(object)

@@ -43,13 +43,13 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// The payload has the keys of Slack's form.
+// The payload of a command has the same keys as Slack's form.
 func TestACommandsPayload(t *testing.T) {
 	b := newHarness(t)
 	app := b.connect(nil)
 	for _, test := range []struct{ user, channel, name string }{
 		{"sam", "#support", "support"},
-		{"teo", "#finance", "privategroup"}, // a command works in channels without the bot, too
+		{"teo", "#finance", "privategroup"}, // a command also works in channels that the bot is not in
 		{"sam", "countersign", "directmessage"},
 	} {
 		b.must(b.post("/people/"+test.user+"/commands", obj{"channel": test.channel, "command": "/countersign", "text": "away"}))
@@ -69,7 +69,7 @@ func TestACommandsPayload(t *testing.T) {
 	}
 }
 
-// With should_escape, the app gets ids and names. Otherwise it gets the typed text.
+// With should_escape, the app gets ids and names. Without should_escape, the app gets the typed text.
 func TestACommandsText(t *testing.T) {
 	seed := OpenSeed()
 	seed.App.Commands = append(seed.App.Commands, SeedCommand{Command: "/raw", Description: "Takes text as it is"})
@@ -110,8 +110,8 @@ func TestWhereCommandsDontWork(t *testing.T) {
 	}
 }
 
-// If an app needs more than three seconds, it answers through the response_url. Only the person sees the answer, unless
-// it sets in_channel.
+// If an app needs more than three seconds, it answers through the response_url. If the answer sets in_channel, all
+// members see the answer. In all other cases, only the person who sent the command sees it.
 func TestACommandAnsweredLater(t *testing.T) {
 	b := newHarness(t)
 	app := b.connect(nil)

@@ -11,15 +11,15 @@ import (
 
 // Config configures a workspace. Every field except Seed has a default.
 type Config struct {
-	// Seed is the initial content of the workspace. Seed must be valid (ReadSeed and DemoSeed return valid ones).
+	// Seed is the initial content of the workspace. Seed must be valid. ReadSeed and DemoSeed return valid seeds.
 	Seed Seed
 
-	// DataFile is the file that keeps the state between runs. If DataFile is empty, no state is kept. An existing file
-	// takes precedence over Seed, except for tokens and the app's settings.
+	// DataFile is the file that keeps the state between runs. If DataFile is empty, no state is kept. If the file
+	// exists, its state replaces Seed. Only the tokens and the app's settings come from Seed.
 	DataFile string
 
-	// BaseURL is the URL of this server for clients ("http://127.0.0.1:8484"). If BaseURL is empty, each request's Host
-	// is used.
+	// BaseURL is the URL of this server for clients ("http://127.0.0.1:8484"). If BaseURL is empty, the workspace uses
+	// the Host of each request.
 	BaseURL string
 
 	// Now is the workspace's clock, for timestamps, do-not-disturb, response URLs, rate limits and the page. Now may
@@ -27,13 +27,13 @@ type Config struct {
 	// (acknowledgements, retries, triggers and tickets) always use the machine's clock.
 	Now func() time.Time
 
-	// Log receives messages for the operator; message text is never logged.
+	// Log receives messages for the operator. Message text is never logged.
 	Log *slog.Logger
 
 	// AckTimeout is how long the app may take to acknowledge (Slack: 3 s).
 	AckTimeout time.Duration
-	// RetryDelays are the pauses before an unacknowledged event is sent again (Slack: almost none, one minute, five
-	// minutes).
+	// RetryDelays are the delays before each repetition of an unacknowledged event (Slack: almost none, one minute,
+	// five minutes).
 	RetryDelays []time.Duration
 	// TriggerTTL is the lifetime of a trigger_id (Slack: 3 s).
 	TriggerTTL time.Duration
@@ -41,8 +41,8 @@ type Config struct {
 	PingInterval time.Duration
 	// StatusTTL is how long an assistant status is shown (Slack: 2 minutes).
 	StatusTTL time.Duration
-	// StreamIdle is how long a streamed message may go without an append. Slack ends such a stream, but does not
-	// document the time.
+	// StreamIdle is the maximum time between two appends to a streamed message. Slack ends a stream that is idle for
+	// longer, but does not document the time.
 	StreamIdle time.Duration
 
 	// Mishaps returns the fault of each delivery attempt. If Mishaps is nil, no attempt has a fault. The function must

@@ -31,7 +31,7 @@ func (s *Server) connectionsOpen(c *call) (object, *apiError) {
 	s.tickets[ticket] = now.Add(ticketLives)
 	query := url.Values{"ticket": {ticket}, "app_id": {s.app.ID}}
 	out := object{"url": "ws" + strings.TrimPrefix(c.base, "http") + "/link/?" + query.Encode()}
-	if s.hub.OverHTTP() { // as in Slack, the socket opens, but nothing is delivered through it
+	if s.hub.OverHTTP() { // as in Slack, the socket opens, but gets no deliveries
 		out["response_metadata"] = object{"messages": []string{"[WARN] Socket Mode is not turned on."}}
 	}
 	return out, nil
@@ -54,8 +54,9 @@ func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// SetRequestURLs switches the app to requests over HTTP, like its settings page in Slack. The zero value switches to
-// Socket Mode. A URL for events must first answer a challenge. If the challenge fails, nothing changes.
+// SetRequestURLs switches the app to requests over HTTP, like the app's settings page in Slack. The zero value switches
+// to Socket Mode. A URL for events must first answer a challenge. If the challenge fails, SetRequestURLs changes
+// nothing.
 func (s *Server) SetRequestURLs(ctx context.Context, urls delivery.RequestURLs) error {
 	if err := urls.Validate(); err != nil {
 		return err

@@ -102,7 +102,7 @@ func (a *httpApp) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Events are sent as signed JSON. A retry has its number and the reason. The app can stop the retries.
+// The workspace sends events as signed JSON. A retry has its number and the reason. The app can stop the retries.
 func TestEventsOverHTTP(t *testing.T) {
 	b := newHarness(t, func(c *Config) {
 		c.AckTimeout, c.RetryDelays = 500*time.Millisecond, []time.Duration{0, time.Millisecond, time.Millisecond}
@@ -168,7 +168,7 @@ func TestEventsOverHTTP(t *testing.T) {
 	}
 }
 
-// While an app is unreachable, people get an error immediately. An event arrives when the app is back.
+// While an app is unreachable, people get an error immediately. An event arrives when the app is reachable.
 func TestNobodyListens(t *testing.T) {
 	b := newHarness(t, func(c *Config) { c.RetryDelays = []time.Duration{0, 300 * time.Millisecond} })
 	app := b.serveApp(t)
@@ -253,8 +253,8 @@ func TestAnswersOverHTTP(t *testing.T) {
 	}
 }
 
-// A URL for events must repeat the challenge, in one of three ways, before it gets events. From then on, Socket Mode is
-// switched off, and sockets get no deliveries.
+// A URL for events must repeat the challenge, in one of three ways, before it gets events. After the challenge, Socket
+// Mode is switched off, and sockets get no deliveries.
 func TestURLVerification(t *testing.T) {
 	b := newHarness(t)
 	respond := map[string]func(http.ResponseWriter, string){

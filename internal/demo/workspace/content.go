@@ -17,8 +17,8 @@ type content struct {
 	hasText, hasBlocks, hasAttachments, hasMetadata bool
 }
 
-// readContent reads and checks the content of a call. A text longer than maxText characters is cut if cut is set.
-// Otherwise such a text is an error.
+// readContent reads and checks the content of a call. A text longer than maxText characters is cut if cut is true, and
+// is an error if cut is false.
 func (s *Server) readContent(a arguments, maxText int, cut bool) (content, *apiError) {
 	out := content{text: a.text("text"), hasText: a.has("text")}
 	if markdown := a.text("markdown_text"); markdown != "" {
@@ -62,7 +62,7 @@ func (s *Server) readContent(a arguments, maxText int, cut bool) (content, *apiE
 	return out, nil
 }
 
-// empty reports whether the content would show nothing.
+// empty reports whether the content has no text, no blocks and no attachments.
 func (c content) empty() bool {
 	return c.text == "" && len(c.blocks) == 0 && len(c.attachments) == 0
 }

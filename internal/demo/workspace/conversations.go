@@ -28,8 +28,8 @@ func (s *Server) conversationsList(c *call) (object, *apiError) {
 	return s.listChannels(c, func(ch *channel) bool { return ch.kind() == "channel" || ch.has(s.botUser.ID) })
 }
 
-// usersConversations is users.conversations: it returns the channels of a user that the app can see. The default user
-// is the app.
+// usersConversations is users.conversations. usersConversations returns the channels of a user that the app can see.
+// The default user is the app.
 func (s *Server) usersConversations(c *call) (object, *apiError) {
 	id := s.botUser.ID
 	if other := c.text("user"); other != "" {

@@ -31,8 +31,8 @@ type stored struct {
 
 const storedVersion = 1
 
-// snapshot encodes the data that survives a restart. Modals, ephemerals, triggers and response URLs don't survive. In
-// Slack, these also exist only for a short time. snapshot holds the lock only while it copies the state.
+// snapshot encodes the data that survives a restart. Modals, ephemerals, triggers and response URLs don't survive,
+// because they live only for a short time in Slack, too. snapshot holds the lock only while it copies the state.
 func (s *Server) snapshot() ([]byte, error) { return json.Marshal(s.copyState()) }
 
 func (s *Server) copyState() stored {

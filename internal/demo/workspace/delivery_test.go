@@ -22,7 +22,7 @@ import (
 	"countersign/internal/testkit"
 )
 
-// raw is a socket without slack-go. The socket shows the frames that other clients get.
+// raw is a socket that is read without slack-go. The test sees the frames as they arrive.
 type raw struct {
 	t     testing.TB
 	b     *harness
@@ -111,7 +111,7 @@ func quick(c *Config) {
 	c.RetryDelays = []time.Duration{0, 10 * time.Millisecond, 20 * time.Millisecond}
 }
 
-// An unacknowledged event is sent four times in total, each time in a new envelope with the same event_id.
+// An unacknowledged event is sent four times in total. Each time, it is sent in a new envelope with the same event_id.
 func TestUnacknowledgedEventsComeAgain(t *testing.T) {
 	b := newHarness(t, quick)
 	sock := b.dial()
@@ -156,7 +156,7 @@ func TestAcknowledgedEventsDontComeAgain(t *testing.T) {
 	}
 }
 
-// Events during the app's absence are delivered in order when it is back.
+// Events that occur while the app is disconnected are delivered in order when the app connects.
 func TestEventsWaitForAnApp(t *testing.T) {
 	b := newHarness(t)
 	b.say("sam", "#support", "one", "")
@@ -169,7 +169,7 @@ func TestEventsWaitForAnApp(t *testing.T) {
 	}
 }
 
-// When a socket breaks, its unacknowledged events are sent again.
+// When a socket breaks, its unacknowledged events are sent through the next socket.
 func TestEventsOfABrokenSocketComeAgain(t *testing.T) {
 	b := newHarness(t)
 	first := b.dial()
@@ -223,7 +223,7 @@ func TestClicksAreNotSentAgain(t *testing.T) {
 	}
 }
 
-// An acknowledgement of 20 KB is silently dropped; one byte less is accepted.
+// An acknowledgement of 20 KB is silently dropped. An acknowledgement that is one byte shorter is accepted.
 func TestBigAcknowledgementsAreDropped(t *testing.T) {
 	b := newHarness(t, func(c *Config) { c.AckTimeout = 500 * time.Millisecond })
 	sock := b.dial()
@@ -357,7 +357,7 @@ func TestDeliveryFaults(t *testing.T) {
 	}
 }
 
-// Each attempt to deliver an event may be lost, late or repeated. Or its acknowledgement may be lost. An event that is
+// Each attempt to deliver an event may be lost, late or repeated, or its acknowledgement may be lost. An event that is
 // lost four times never arrives.
 func TestMishaps(t *testing.T) {
 	fates := map[string][]delivery.Mishap{

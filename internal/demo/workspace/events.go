@@ -47,7 +47,7 @@ func subscription(ch *channel) string {
 	return "message.channels"
 }
 
-// sendMessageEvents notifies the app of a new message in a channel that it is in. The app is also notified of its own
+// sendMessageEvents notifies the app of a new message if the app is in the channel. The app is also notified of its own
 // messages. As in Slack, a mention outside of DMs causes a second event.
 func (s *Server) sendMessageEvents(ch *channel, m *message) {
 	if !ch.has(s.botUser.ID) {

@@ -14,7 +14,7 @@ import (
 	"countersign/internal/demo/workspace/wire"
 )
 
-// The faults that can be switched on. Each occurs as often as its field Times says.
+// The faults that can be switched on. Each fault occurs as often as its field Times says.
 const (
 	// FaultRateLimited answers with status 429 and Retry-After, without running the method.
 	FaultRateLimited = "rate_limited"
@@ -46,7 +46,7 @@ var (
 	deliveryFaults = []string{FaultDuplicateDelivery, FaultLateDelivery, FaultLostDelivery}
 )
 
-// Fault is a fault that occurs the next Times times.
+// Fault is a fault that occurs a number of times (see Times).
 type Fault struct {
 	Fault string `json:"fault"`
 	// Method is the Web API method to which a fault of calls applies. If Method is empty, the fault applies to any
@@ -220,7 +220,8 @@ func (s *Server) Disconnect(reason string) error {
 	return nil
 }
 
-// Refresh asks the app to reconnect its oldest socket. Slack reconnects one socket after the other in this way.
+// Refresh asks the app to reconnect its oldest socket. In Slack, too, an app's sockets are reconnected one after the
+// other.
 func (s *Server) Refresh() {
 	s.hub.Refresh()
 }

@@ -125,7 +125,8 @@ func TestRealRates(t *testing.T) {
 	}
 }
 
-// If a person is deactivated, the app gets an event, the user group loses a member, and nobody can act as this person.
+// If a person is deactivated, the app gets an event, the user group loses a member, and nobody can act as the
+// deactivated person.
 func TestPeopleChange(t *testing.T) {
 	b := newHarness(t)
 	app := b.connect(nil)

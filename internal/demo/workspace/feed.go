@@ -10,11 +10,11 @@ import (
 	"countersign/internal/demo/workspace/wire"
 )
 
-// feedQueue limits the changes that wait for one browser. A browser that is further behind is disconnected. The browser
-// then reconnects and reads the state again.
+// feedQueue limits the changes that wait for one browser. If more changes wait, the browser is disconnected. The
+// browser then reconnects and reads the complete state.
 const feedQueue = 512
 
-// change tells a browser what has changed. The browser reads the new state.
+// change tells a browser which part of the state has changed. The browser then reads this part.
 type change struct {
 	Type     string `json:"type"`
 	User     string `json:"user,omitempty"`
@@ -85,7 +85,7 @@ func (f *feed) close() {
 	}
 }
 
-// serveEvents is GET /events: server-sent events until the browser goes away.
+// serveEvents is GET /events. It sends server-sent events until the browser disconnects.
 func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
 	user := ""
 	if name := r.URL.Query().Get("user"); name != "" {

@@ -24,7 +24,7 @@ var noPictures = map[string]string{
 	"@user.profile.image_72": "as image_24",
 }
 
-// TestAnswersAreSlacks calls every method and compares the fields of the answer with Slack's.
+// TestAnswersAreSlacks calls every method and compares the fields of the answer with the fields of Slack's answer.
 func TestAnswersAreSlacks(t *testing.T) {
 	b, list := newHarness(t), readSlackFields(t)
 	root := b.say("sam", "#support", "<@U0BOT> hello", "")
@@ -167,8 +167,8 @@ func (r *recorder) Ask(kind string, payload json.RawMessage) (json.RawMessage, e
 	return nil, nil
 }
 
-// TestPayloadsAreSlacks makes people do all actions that cause a delivery. It compares the fields of each delivery with
-// Slack's fields.
+// TestPayloadsAreSlacks makes people do all actions that cause a delivery. The test compares the fields of each
+// delivery with Slack's fields.
 func TestPayloadsAreSlacks(t *testing.T) {
 	app, list := &recorder{told: map[string][]map[string]any{}}, readSlackFields(t)
 	b := newHarness(t, func(c *Config) { c.App = app })
@@ -369,7 +369,8 @@ func (p *fieldParser) readType() fieldType {
 	return fieldType{name: name}
 }
 
-// fieldReport lists the differences from Slack: it maps a place to the problem there.
+// fieldReport lists the differences from Slack. A key is the place of a difference, and its value describes the
+// difference.
 type fieldReport map[string]string
 
 // object compares an object of the workspace with the fields of the same object in Slack.
@@ -436,7 +437,7 @@ func jsonType(v any) string {
 	return "object"
 }
 
-// excepting fails the test for each difference without a reason. It also fails for each reason without a difference.
+// excepting fails the test for each difference without a reason, and for each reason without a difference.
 func (r fieldReport) excepting(t *testing.T, reasons map[string]string) {
 	t.Helper()
 	var lines []string

@@ -29,8 +29,8 @@ type file struct {
 	sent   bool
 }
 
-// maxUpload limits the size of a file. Slack accepts 1 GB. This workspace accepts less, because it keeps files in
-// memory.
+// maxUpload limits the size of a file. Slack accepts 1 GB. The workspace accepts less than Slack, because it keeps
+// files in memory.
 const maxUpload = 32 << 20
 
 // filesGetUploadURL is files.getUploadURLExternal.
@@ -199,8 +199,8 @@ func (s *Server) filesInfo(c *call) (object, *apiError) {
 	return object{"file": s.fileJSON(f, c.base), "comments": []object{}, "paging": object{"count": 0, "total": 0, "page": 1, "pages": 0}}, nil
 }
 
-// serveFile serves a file's url_private. No further protection is needed, because the id is unguessable and the
-// workspace serves only this machine.
+// serveFile serves a file's url_private. The id is unguessable and the workspace serves only this machine, so no
+// further protection is needed.
 func (s *Server) serveFile(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	f, ready := s.files[r.PathValue("id")], false
@@ -218,7 +218,7 @@ func (s *Server) serveFile(w http.ResponseWriter, r *http.Request) {
 	w.Write(f.Data)
 }
 
-// attach adds the files of a person's message: "files" is a list of {"name", "content"} with text, or {"name",
+// attach adds the files of a person's message. "files" is a list of {"name", "content"} with text, or {"name",
 // "base64"}.
 func (s *Server) attach(p *personCall, m *message) *apiError {
 	if !p.has("files") {

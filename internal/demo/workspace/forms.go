@@ -102,7 +102,8 @@ func (s *Server) enter(u *user, v *view, values object) *apiError {
 	return nil
 }
 
-// valueFor returns the value for one input. Under a block_id, the value may be an object with values by action_id.
+// valueFor returns the value for one input. If the key is a block_id, the value may be an object with values by
+// action_id.
 func valueFor(e blockkit.Placed, key string, value any) (any, bool) {
 	if !blockkit.Stateful(e.Kind()) || key != e.BlockID && key != e.ActionID() {
 		return nil, false
@@ -140,7 +141,7 @@ func (s *Server) viewResponseURLs(p *personCall, u *user, v *view) []object {
 }
 
 // submitted applies the app's answer. An empty answer closes the view, and errors keep the view open. "update" and
-// "push" show another view. "clear" closes the whole stack.
+// "push" show another view. "clear" closes all views of the stack.
 func (s *Server) submitted(v *view, answer json.RawMessage) (object, *apiError) {
 	decoded, _ := wire.Decode(answer)
 	body, isObject := decoded.(object)
@@ -182,8 +183,8 @@ func (s *Server) submitted(v *view, answer json.RawMessage) (object, *apiError) 
 	return object{"response_action": action}, nil
 }
 
-// refused stores the app's error texts for the inputs. Slack ignores an answer whose keys name no input block. The
-// person then only sees that something went wrong.
+// refused stores the app's error texts for the inputs. If the keys of the answer name no input block, Slack ignores the
+// answer and shows the person a general error.
 func (s *Server) refused(v *view, raw any) *apiError {
 	given, _ := raw.(object)
 	errors := map[string]string{}
@@ -219,8 +220,8 @@ func (s *Server) closeView(p *personCall) (object, *apiError) {
 	return object{}, nil
 }
 
-// closePayloads closes the view, or the whole stack. closePayloads returns a view_closed payload for each closed view
-// with notify_on_close.
+// closePayloads closes the view, or all views of the stack. closePayloads returns a view_closed payload for each closed
+// view with notify_on_close.
 func (s *Server) closePayloads(p *personCall) ([]json.RawMessage, *apiError) {
 	u, failed := s.me(p)
 	if failed != nil {

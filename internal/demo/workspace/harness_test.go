@@ -18,7 +18,7 @@ import (
 	"github.com/slack-go/slack/socketmode"
 )
 
-// clock is a clock that only advance moves.
+// clock is a clock whose time changes only when advance is called.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -77,8 +77,8 @@ type bot struct {
 	stop   func()
 }
 
-// connect runs a slack-go Socket Mode client. on is called for every request. on returns whether to acknowledge the
-// request, and the payload of the acknowledgement.
+// connect runs a slack-go Socket Mode client. For every request, the client calls the parameter on. The first result of
+// on says whether the client acknowledges the request. The second result is the payload of the acknowledgement.
 func (b *harness) connect(on func(socketmode.Event) (bool, any)) *bot {
 	b.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -123,7 +123,7 @@ func (b *harness) connect(on func(socketmode.Event) (bool, any)) *bot {
 	return out
 }
 
-// wait waits for a condition, and fails the test after a minute.
+// wait returns the next value of the channel. If no value arrives within a minute, wait fails the test.
 func wait[T any](t testing.TB, c <-chan T) T {
 	t.Helper()
 	select {
@@ -199,7 +199,7 @@ func (b *harness) do(method, path string, body any) reply {
 func (b *harness) get(path string) reply            { b.t.Helper(); return b.do("GET", path, nil) }
 func (b *harness) post(path string, body any) reply { b.t.Helper(); return b.do("POST", path, body) }
 
-// must fails the test unless the answer is ok.
+// must fails the test if the answer is not ok.
 func (b *harness) must(r reply) reply {
 	b.t.Helper()
 	if r.status != 200 || r.body["ok"] != true {
@@ -220,7 +220,7 @@ func (b *harness) messages(user, channel, thread string) []any {
 	return list
 }
 
-// form calls a Web API method as slack-go does, without slack-go's own checks.
+// form calls a Web API method as slack-go does, but without slack-go's own checks.
 func (b *harness) form(method string, args map[string]any) reply {
 	b.t.Helper()
 	values := url.Values{"token": {DemoBotToken}}

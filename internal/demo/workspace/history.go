@@ -8,7 +8,8 @@ import (
 	"countersign/internal/demo/workspace/wire"
 )
 
-// conversationsHistory is conversations.history: it returns the channel's top-level messages, newest first.
+// conversationsHistory is conversations.history. conversationsHistory returns the channel's top-level messages, newest
+// first.
 func (s *Server) conversationsHistory(c *call) (object, *apiError) {
 	ch, failed := s.readable(c.text("channel"))
 	if failed != nil {
@@ -37,7 +38,8 @@ func (s *Server) conversationsHistory(c *call) (object, *apiError) {
 	return out, nil
 }
 
-// conversationsReplies is conversations.replies: it returns the parent, and then its replies, oldest first.
+// conversationsReplies is conversations.replies. conversationsReplies returns the parent, and then its replies, oldest
+// first.
 func (s *Server) conversationsReplies(c *call) (object, *apiError) {
 	ch, failed := s.readable(c.text("channel"))
 	if failed != nil {
@@ -76,7 +78,7 @@ func (s *Server) conversationsReplies(c *call) (object, *apiError) {
 	return out, nil
 }
 
-// historyJSON returns a message, with its metadata only if the call asks for it.
+// historyJSON returns a message. The message has its metadata only if the call asks for metadata.
 func (s *Server) historyJSON(c *call, ch *channel, m *message) object {
 	out := ch.threadJSON(m)
 	if !c.flag("include_all_metadata") {
@@ -123,10 +125,10 @@ func readWindow(c *call, most int) (window, *apiError) {
 	return w, nil
 }
 
-// covers reports whether a newest-first page may contain the message.
+// covers reports whether a page that lists the newest message first may contain the message.
 func (w window) covers(ts string) bool { return w.inBounds(ts) && (w.before == "" || ts < w.before) }
 
-// coversReply reports whether an oldest-first page may contain the reply.
+// coversReply reports whether a page that lists the oldest reply first may contain the reply.
 func (w window) coversReply(ts string) bool {
 	return w.inBounds(ts) && (w.before == "" || ts > w.before)
 }
@@ -141,8 +143,8 @@ func (w window) inBounds(ts string) bool {
 	return true
 }
 
-// cutPage returns one page of a list of ids and the next cursor. A cursor names the first id of the next page. Clients
-// can't read the cursor, as in Slack. usual is the default size of a page.
+// cutPage returns one page of a list of ids and the next cursor. A cursor encodes the first id of the next page. As in
+// Slack, clients can't interpret the cursor. usual is the default size of a page.
 func cutPage(c *call, ids []string, usual, limitMax int) ([]string, string, *apiError) {
 	limit := c.number("limit", 0)
 	if limit < 0 || limit > limitMax {

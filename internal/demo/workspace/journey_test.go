@@ -19,7 +19,7 @@ func inner(t *testing.T, e socketmode.Event) any {
 }
 
 // A person mentions the bot, and the bot answers with a card in the thread. Another person presses a button, and a
-// modal opens. The submission of the modal is refused and then corrected, and the card changes.
+// modal opens. The app refuses the first submission of the modal and accepts a corrected one, and the card changes.
 func TestAConversationFromMentionToModal(t *testing.T) {
 	b := newHarness(t)
 	var cardTS string

@@ -1,8 +1,8 @@
 package workspace
 
-// Slack's limits, except for the limits of blocks and views (see blockkit). They are in characters, unless the comment
-// says otherwise. The limits come from Slack's reference pages. For each limit, a test must try the largest legal and
-// the smallest illegal case. Another test checks that each limit was tried.
+// Slack's limits, except for the limits of blocks and views (see blockkit). A limit is a number of characters unless
+// its comment names another unit. The limits come from Slack's reference pages. For each limit, a test must try the
+// largest legal and the smallest illegal case. Another test checks that each limit was tried.
 const (
 	maxViewStack     = 3
 	maxViewBytes     = 250 * 1024

@@ -44,7 +44,8 @@ func confirm(title, text, ok, deny int) obj {
 	return button(obj{"confirm": obj{"title": plain(chars(title)), "text": mrkdwn(chars(text)), "confirm": plain(chars(ok)), "deny": plain(chars(deny))}})
 }
 
-// Every limit is tried with its largest legal and its smallest illegal value. Text consists of characters of two bytes.
+// Every limit is tried with its largest legal and its smallest illegal value. The text in the test consists of
+// characters of two bytes.
 func TestBlockLimits(t *testing.T) {
 	b := newHarness(t)
 	divider := func(int) any { return obj{"type": "divider"} }
@@ -96,8 +97,8 @@ func TestBlockLimits(t *testing.T) {
 	})
 }
 
-// blockLimit is a limit of blocks. blockLimit has the largest legal case, the smallest illegal case, and the place that
-// Slack's error names.
+// blockLimit is a limit of blocks: the largest legal case, the smallest illegal case, and the place that Slack's error
+// names.
 type blockLimit struct {
 	name       string
 	legal, not arr
@@ -342,7 +343,7 @@ func TestCallLimits(t *testing.T) {
 	})
 }
 
-// Nobody can post in an archived channel, and its messages can't be changed.
+// Nobody can post in an archived channel or change the messages of an archived channel.
 func TestArchivedChannelsTakeNothing(t *testing.T) {
 	b := newHarness(t)
 	ts := b.must(b.form("chat.postMessage", obj{"channel": "C0001", "text": "x"})).text("ts")
@@ -410,8 +411,8 @@ var tried sync.Map
 
 func tested(name string) { tried.Store(name, true) }
 
-// triedLimits returns the constants in the three files named limits.go for which no case ran. TestMain calls it after all
-// tests.
+// triedLimits returns the constants in the three files named limits.go for which no case ran. TestMain calls
+// triedLimits after all tests.
 func triedLimits() (missing []string, err error) {
 	tests := map[string]bool{}
 	var constants []string
@@ -445,8 +446,8 @@ func triedLimits() (missing []string, err error) {
 	return missing, nil
 }
 
-// limitCases names the case that tries each constant. The constants are in three files named limits.go. A name that begins with
-// Test is a whole test.
+// limitCases names the case that tries each constant. The constants are in three files named limits.go. If the name
+// begins with Test, the case is a whole test.
 var limitCases = map[string]string{
 	"MaxMessageBlocks": "blocks of a message", "maxViewBlocks": "view blocks", "maxSectionText": "section text", "maxSectionFields": "fields", "maxFieldText": "field text",
 	"maxHeaderText": "header", "maxContextElements": "context elements", "maxActionElements": "actions elements", "maxButtonText": "button text", "maxButtonValue": "button value",

@@ -80,7 +80,7 @@ func (s *Server) removeAs(p *personCall) (object, *apiError) {
 	return object{"channel": s.channelSummary(u, ch)}, nil
 }
 
-// chosen returns the users of a call that pick accepts.
+// chosen returns the users that a call names and that the function pick accepts.
 func (s *Server) chosen(p *personCall, pick func(*user) (bool, *apiError)) (picked []*user, failed *apiError) {
 	for _, name := range p.words("users") {
 		other, failed := s.anyone(name)
@@ -98,8 +98,8 @@ func (s *Server) chosen(p *personCall, pick func(*user) (bool, *apiError)) (pick
 	return picked, nil
 }
 
-// part removes somebody from a channel and notifies the app. If the app itself was removed, the app gets a direct
-// message from Slackbot. The app also gets the event channel_left or group_left instead of member_left_channel.
+// part removes an account from a channel and notifies the app. If the app itself was removed, the app gets a direct
+// message from Slackbot. The app then gets the event channel_left or group_left instead of member_left_channel.
 func (s *Server) part(ch *channel, u *user, actor string) {
 	hears := append(s.audience(ch), u.ID)
 	ch.Members = slices.DeleteFunc(slices.Clone(ch.Members), func(id string) bool { return id == u.ID })
@@ -123,7 +123,7 @@ func (s *Server) part(ch *channel, u *user, actor string) {
 	s.emit("member_left_channel", object{"type": "member_left_channel", "user": u.ID, "channel": ch.ID, "channel_type": kind, "team": u.Team})
 }
 
-// join makes somebody a member of a channel, and notifies the app.
+// join makes an account a member of a channel, and notifies the app.
 func (s *Server) join(ch *channel, u *user, inviter string) {
 	ch.Members = append(ch.Members, u.ID)
 	s.feed.send(change{Type: "channel", Channel: ch.ID, only: s.audience(ch)})

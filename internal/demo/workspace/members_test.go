@@ -6,7 +6,7 @@ import (
 	"github.com/slack-go/slack/slackevents"
 )
 
-// next returns the type of the app's next event.
+// next returns the app's next event, and the type of this event.
 func (b *harness) next(app *bot) (slackevents.EventsAPIInnerEvent, string) {
 	b.t.Helper()
 	e := wait(b.t, app.events).Data.(slackevents.EventsAPIEvent).InnerEvent
@@ -50,7 +50,7 @@ func TestTheAppIsRemoved(t *testing.T) {
 	}
 }
 
-// A channel is archived, unarchived and deleted. A public channel that is unarchived has no members.
+// The test archives, unarchives and deletes a channel. An unarchived public channel has no members.
 func TestChannelsCloseAndGo(t *testing.T) {
 	b := newHarness(t)
 	app := b.connect(nil)
@@ -86,7 +86,7 @@ func TestChannelsCloseAndGo(t *testing.T) {
 	}
 }
 
-// An admin may delete everybody's messages, including the app's. Retention deletes without an event.
+// An admin may delete all messages, including the app's messages. Retention deletes messages without an event.
 func TestAnAdminDeletes(t *testing.T) {
 	b := newHarness(t)
 	app := b.connect(nil)
@@ -116,7 +116,7 @@ func TestAnAdminDeletes(t *testing.T) {
 	}
 }
 
-// A link's preview changes a message but not its text. An edit that mentions the app sends a new mention, which has the
+// A link's preview changes a message but not its text. An edit that mentions the app sends a new mention event with the
 // field "edited".
 func TestPreviewsAndEditedMentions(t *testing.T) {
 	b := newHarness(t)

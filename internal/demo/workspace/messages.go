@@ -3,7 +3,7 @@ package workspace
 import "slices"
 
 // message is a stored message. Nested values of a message (blocks, reactions, the stream) are replaced as a whole and
-// never changed. So a copy of the struct is a copy of the message.
+// never changed. Therefore a copy of the struct is a copy of the message.
 type message struct {
 	TS          string     `json:"ts"`
 	ThreadTS    string     `json:"thread_ts,omitempty"` // also set on parents that have replies
@@ -24,7 +24,7 @@ type message struct {
 	ClientMsgID string     `json:"client_msg_id,omitempty"`
 	Stream      *stream    `json:"stream,omitempty"`
 
-	// EphemeralTo is the person who sees the message. Such a message is not part of the channel's history.
+	// EphemeralTo is the only person who sees the message. An ephemeral message is not part of the channel's history.
 	EphemeralTo string `json:"-"`
 
 	profile object  // of the app that wrote it
@@ -49,7 +49,8 @@ func (m *message) reply() bool { return m.ThreadTS != "" && m.ThreadTS != m.TS }
 // topLevel reports whether the channel itself shows the message.
 func (m *message) topLevel() bool { return !m.reply() || m.Subtype == "thread_broadcast" }
 
-// json returns the message as Slack's methods and events do, without the counts of a thread's parent (see threadJSON).
+// json returns the message in the form of Slack's methods and events, without the counts of a thread's parent (see
+// threadJSON).
 func (m *message) json() object {
 	out := object{"type": "message", "ts": m.TS, "text": m.Text}
 	put := func(key, value string) {

@@ -54,16 +54,16 @@ func (s *Server) routePeople(mux *http.ServeMux) {
 	})
 }
 
-// personCall is a request by a person. The handler of such a request takes the lock itself, because some handlers must
+// personCall is a request by a person. The handler of a personCall takes the lock itself, because some handlers must
 // release the lock while they wait for the app.
 type personCall struct {
 	arguments
 	r *http.Request
 }
 
-// foreign reports whether another website's page makes the request. The workspace has no passwords, so such a page
-// could act as any person. A browser must use an IP address or localhost. Any other name could belong to another
-// website, and could resolve to this machine.
+// foreign reports whether another website's page makes the request. The workspace has no passwords, so another
+// website's page could act as any person. The browser must use an IP address or localhost. Any other host name could
+// belong to another website, and could resolve to this machine.
 func (s *Server) foreign(r *http.Request) bool {
 	origin, site := r.Header.Get("Origin"), r.Header.Get("Sec-Fetch-Site")
 	if origin == "" && site == "" {
@@ -145,7 +145,7 @@ func writePeople(w http.ResponseWriter, body object, failed *apiError) {
 	writeJSON(w, status, out)
 }
 
-// me returns the acting person. The account must be active, and not a bot's.
+// me returns the acting person. The account must be active, and must not be a bot's account.
 func (s *Server) me(p *personCall) (*user, *apiError) {
 	u, failed := s.anyone(p.r.PathValue("user"))
 	switch {

@@ -11,7 +11,7 @@ import (
 	"github.com/slack-go/slack/slackevents"
 )
 
-// Permissions of people.
+// TestWhoMayDoWhat checks the permissions of people.
 func TestWhoMayDoWhat(t *testing.T) {
 	b := newHarness(t)
 	ts := b.postButton("C0002")
@@ -27,9 +27,9 @@ func TestWhoMayDoWhat(t *testing.T) {
 		{"deploybot", "POST", "messages", obj{"channel": "C0000", "text": "x"}, 403, "user_is_bot"},
 		{"U0BOT", "POST", "messages", obj{"channel": "C0000", "text": "x"}, 403, "user_is_bot"},
 		{"sam", "GET", "channels/C0003/messages", nil, 404, "channel_not_found"},    // private
-		{"sam", "GET", "channels/C0002/messages", nil, 200, ""},                     // public: anybody may look
-		{"gus", "GET", "channels/C0002/messages", nil, 404, "channel_not_found"},    // but no guest
-		{"xavier", "GET", "channels/C0001/messages", nil, 404, "channel_not_found"}, // and no stranger
+		{"sam", "GET", "channels/C0002/messages", nil, 200, ""},                     // members may read public channels
+		{"gus", "GET", "channels/C0002/messages", nil, 404, "channel_not_found"},    // guests may not read the channel
+		{"xavier", "GET", "channels/C0001/messages", nil, 404, "channel_not_found"}, // people of other organizations may not read the channel
 		{"xavier", "GET", "channels/C0004/messages", nil, 200, ""},
 		{"teo", "GET", "channels/finance/messages", nil, 200, ""},
 		{"sam", "POST", "messages", obj{"channel": "C0002", "text": "x"}, 403, "not_in_channel"},
@@ -201,7 +201,7 @@ func TestForeignOriginsAreRefused(t *testing.T) {
 		{own, "https://evil.example.com", "cross-site", 403},
 		{own, "null", "", 403},
 		{own, "", "cross-site", 403},
-		{"evil.example.com:8484", "http://evil.example.com:8484", "same-origin", 403}, // a name that points here
+		{"evil.example.com:8484", "http://evil.example.com:8484", "same-origin", 403}, // a host name that resolves to this server
 		{"workspace:8484", "", "", 200},
 		{"localhost:8484", "http://localhost:8484", "same-origin", 200},
 	} {

@@ -17,8 +17,8 @@ type quiet struct {
 // snoozed reports whether the person has paused notifications.
 func (q quiet) snoozed(now time.Time) bool { return now.Unix() < q.SnoozeUntil }
 
-// window returns the current or next quiet time. Other people see a pause only as a quiet time. The snooze_* properties
-// are visible only to the person.
+// window returns the current or next quiet time. Other people see a pause only as a quiet time, because the snooze_*
+// properties are visible only to the person.
 func (q quiet) window(now time.Time, zone *time.Location) (enabled bool, start, end int64) {
 	if q.snoozed(now) {
 		return true, q.SnoozeFrom, q.SnoozeUntil
@@ -37,13 +37,13 @@ func (q quiet) window(now time.Time, zone *time.Location) (enabled bool, start, 
 	return true, from.Unix(), until.Unix()
 }
 
-// dndStatus returns a person's quiet time as shown to others.
+// dndStatus returns a person's quiet time as other people see it.
 func (s *Server) dndStatus(u *user) object {
 	enabled, start, end := u.DND.window(s.cfg.Now(), u.zone())
 	return object{"dnd_enabled": enabled, "next_dnd_start_ts": start, "next_dnd_end_ts": end}
 }
 
-// sendQuiet notifies the app and the page that somebody's quiet time has changed.
+// sendQuiet notifies the app and the page that a person's quiet time has changed.
 func (s *Server) sendQuiet(u *user) {
 	s.emit("dnd_updated_user", object{"type": "dnd_updated_user", "user": u.ID, "dnd_status": s.dndStatus(u)})
 	s.feed.send(change{Type: "people", User: u.ID})
@@ -58,8 +58,8 @@ func (s *Server) snooze(u *user, until int64) {
 	}
 }
 
-// dndInfo is dnd.info. The snooze_* properties exist only for the caller's own account, so here only for the bot's
-// account.
+// dndInfo is dnd.info. The snooze_* properties exist only for the caller's own account. The caller is the bot, so only
+// the bot's account has these properties.
 func (s *Server) dndInfo(c *call) (object, *apiError) {
 	id := c.text("user")
 	if id == "" || id == s.botUser.ID {
@@ -95,8 +95,8 @@ func (s *Server) dndTeamInfo(c *call) (object, *apiError) {
 // longestSnooze is the maximum length of a pause.
 const longestSnooze = 31 * 24 * time.Hour
 
-// snoozeAs is POST /people/{user}/snooze: it pauses notifications for some minutes, or until a time. A pause of 0
-// minutes ends the pause.
+// snoozeAs is POST /people/{user}/snooze. snoozeAs pauses notifications for some minutes, or until a time. If the
+// number of minutes is 0, snoozeAs ends the pause.
 func (s *Server) snoozeAs(p *personCall) (object, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/slack-go/slack/slackevents"
 )
 
-// keys returns the names in an answer, without ok.
+// keys returns the names of the fields of an answer, except "ok".
 func (r reply) keys() []string {
 	var out []string
 	for key := range r.body {
@@ -22,7 +22,7 @@ func (r reply) keys() []string {
 	return out
 }
 
-// To the app, a pause looks like any other quiet time. The snooze_* properties are visible to the person only.
+// To the app, a pause looks like any other quiet time. Only the person sees the snooze_* properties.
 func TestSnoozing(t *testing.T) {
 	b := newHarness(t)
 	app := b.connect(nil)
@@ -86,7 +86,7 @@ func TestSnoozing(t *testing.T) {
 	}
 }
 
-// An app gets events about quiet times only if it subscribed to them.
+// An app gets events about quiet times only if it subscribed to these events.
 func TestQuietTimesAreSubscribedTo(t *testing.T) {
 	for _, event := range []string{"dnd_updated_user", "user_change"} {
 		b := newHarness(t, func(c *Config) { c.Seed.App.Events = []string{event} })
@@ -135,7 +135,7 @@ func TestQuietTimesComeAgain(t *testing.T) {
 	q := quiet{Enabled: true, NextStart: at(2, 18).Unix(), NextEnd: at(3, 8).Unix()}
 	for _, test := range []struct{ now, start, end time.Time }{
 		{at(2, 9), at(2, 18), at(3, 8)},
-		{at(2, 20), at(2, 18), at(3, 8)}, // it is on
+		{at(2, 20), at(2, 18), at(3, 8)}, // during the quiet time
 		{at(3, 8), at(3, 18), at(4, 8)},
 		{at(20, 12), at(20, 18), at(21, 8)},
 		{at(28, 20), at(28, 18), at(29, 8)}, // the night in which clocks are put forward

@@ -6,15 +6,16 @@ import (
 )
 
 // Slack allows one post per second in a channel, with short bursts, and "several hundred" posts per minute in a
-// workspace. Slack does not document the length of a burst and the exact second limit, so these values are our own.
+// workspace. Slack does not document the length of a burst and the exact limit of the workspace, so these values are
+// our own.
 const (
 	postEvery   = time.Second
 	postBurst   = 5
 	postsMinute = 300
 )
 
-// If enabled, rates enforces Slack's published limits: a number of calls per minute for each method. For
-// chat.postMessage, it also enforces one call per second in each channel.
+// rates enforces Slack's published limits if it is enabled. Each method has a number of calls per minute. For
+// chat.postMessage, rates also enforces one call per second in each channel.
 type rates struct {
 	mu    sync.Mutex
 	on    bool

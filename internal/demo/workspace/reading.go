@@ -91,8 +91,8 @@ func lastRead(ch *channel, user string) string {
 	return "0000000000.000000"
 }
 
-// unread counts a person's unseen messages: top-level messages, and messages and replies that mention the person. In a
-// DM, both counts include every message.
+// unread counts a person's unseen messages. The result unread is the number of top-level messages. The result mentions
+// is the number of messages and replies that mention the person. In a DM, both results include every message.
 func (s *Server) unread(u *user, ch *channel) (unread, mentions int) {
 	if !ch.has(u.ID) {
 		return 0, 0

@@ -8,7 +8,7 @@ import (
 	"countersign/internal/demo/workspace/wire"
 )
 
-// responseURL lets the app answer one person's action a few times.
+// responseURL lets the app answer one person's action up to five times.
 type responseURL struct {
 	user, channel string
 	ts            string // ts of the message in which the person acted; "" for commands
@@ -51,7 +51,7 @@ func (s *Server) serveResponseURL(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// respond applies the answer. Only an accepted answer counts as a use.
+// respond applies the answer. Only an accepted answer counts as a use of the response URL.
 func (s *Server) respond(id string, args arguments) *apiError {
 	u := s.replyTo.byName[id]
 	switch {
@@ -122,7 +122,8 @@ func (s *Server) replaceOriginal(ch *channel, m *message, ephemeral bool, what c
 	s.changed(ch, &before, m)
 }
 
-// answerAct posts a new message. Only the person sees it, unless the response_type is in_channel.
+// answerAct posts a new message. If the response_type is in_channel, all members see the message. In all other cases,
+// only the person who acted sees it.
 func (s *Server) answerAct(ch *channel, u *responseURL, what content, args arguments) *apiError {
 	m := s.botMessage(what)
 	thread := args.text("thread_ts")

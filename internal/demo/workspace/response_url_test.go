@@ -56,7 +56,7 @@ func TestResponseURLsWorkFiveTimesAndForThirtyMinutes(t *testing.T) {
 	if r := b.respond(url, obj{"blocks": arr{obj{"type": "nonsense"}}}); r.status != 400 || r.code() != "invalid_blocks" {
 		t.Errorf("a bad answer: %v", r)
 	}
-	for range 5 { // the bad one didn't count
+	for range 5 { // the refused answer does not count as a use
 		b.must(b.respond(url, obj{"text": "for ada"}))
 	}
 	if r := b.respond(url, obj{"text": "once more"}); r.status != 404 || r.code() != "used_url" {

@@ -97,7 +97,7 @@ func (s *Server) deleteAs(p *personCall) (object, *apiError) {
 	return object{"channel": ch.ID, "ts": m.TS}, nil
 }
 
-// Unfurl adds a link's preview to a message. The app gets a change event in which the text is the same.
+// Unfurl adds a link's preview to a message. The app gets a change event with unchanged text.
 func (s *Server) Unfurl(channel, ts, url string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,7 +112,7 @@ func (s *Server) Unfurl(channel, ts, url string) error {
 	return nil
 }
 
-// Expire removes a message as the workspace's retention does: without an event.
+// Expire removes a message as the workspace's retention does. The app gets no event.
 func (s *Server) Expire(channel, ts string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// kindScope holds the scope family of each kind of channel, as in channels:read and groups:history.
+// kindScope maps each kind of channel to the prefix of its scopes, as in channels:read and groups:history.
 var kindScope = map[string]string{"channel": "channels", "group": "groups", "im": "im", "mpim": "mpim"}
 
-// Withhold takes scopes away from the app, as if the app had been installed without them. Each call replaces the scopes
-// of the previous call. So a call without scopes grants all scopes again. As in Slack, the app gets no event.
+// Withhold removes scopes from the app, as if the app had been installed without them. A call of Withhold replaces the
+// list of removed scopes. Therefore a call without arguments restores all scopes. As in Slack, the app gets no event.
 func (s *Server) Withhold(scopes ...string) {
 	granted := slices.DeleteFunc(slices.Clone(s.app.Scopes), func(scope string) bool { return slices.Contains(scopes, scope) })
 	s.granted.Store(&granted)
@@ -23,8 +23,8 @@ func (s *Server) scopes() []string {
 	return s.app.Scopes
 }
 
-// kindsMissing returns the scope that a call lacks for its kind of channel. If a method accepts several scopes, each of
-// them covers one kind of channel.
+// kindsMissing returns the scope that a call lacks for its kind of channel. If a method accepts several scopes, each
+// scope covers one kind of channel.
 func (s *Server) kindsMissing(m method, c *call) string {
 	if len(s.scopes()) == 0 || !strings.HasPrefix(m.scope, "channels:") || !strings.Contains(m.scope, "|") {
 		return ""
@@ -47,7 +47,7 @@ func (s *Server) kindsMissing(m method, c *call) string {
 }
 
 // eventScopes holds the scopes required for events, by prefix of the event's name. The sign | separates alternatives.
-// All other events require no scope.
+// Events that are not listed require no scope.
 var eventScopes = []struct{ name, scope string }{
 	{"message.channels", "channels:history"}, {"message.groups", "groups:history"}, {"message.im", "im:history"}, {"message.mpim", "mpim:history"},
 	{"app_mention", "app_mentions:read"}, {"channel_", "channels:read"}, {"group_", "groups:read"}, {"member_", "channels:read|groups:read"},
@@ -67,7 +67,8 @@ func (s *Server) mayReceive(event string) bool {
 	return true
 }
 
-// authorize checks that the token belongs to the app, has the kind that the method requires, and has the scope.
+// authorize checks that the token belongs to the app, is of the kind that the method requires, and has the method's
+// scope.
 func (s *Server) authorize(m method, token string) *apiError {
 	isBot, isApp := slices.Contains(s.app.BotTokens, token), slices.Contains(s.app.AppTokens, token)
 	switch {

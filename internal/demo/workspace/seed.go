@@ -13,8 +13,8 @@ import (
 	"countersign/internal/demo/workspace/delivery"
 )
 
-// Seed is the initial content of a workspace. A seed file is YAML (or JSON, which is valid YAML) with the names of
-// these fields. Unknown names are errors.
+// Seed is the initial content of a workspace. A seed file is YAML (or JSON, which is valid YAML). The keys in the file
+// are the names of the fields below. Unknown keys are errors.
 type Seed struct {
 	Team     SeedTeam      `yaml:"team" json:"team"`
 	App      SeedApp       `yaml:"app" json:"app"`
@@ -28,8 +28,8 @@ type Seed struct {
 type SeedHint struct {
 	Title   string   `yaml:"title" json:"title"`
 	Lines   []string `yaml:"lines" json:"lines"`     // mrkdwn; text in `code` can be put into the composer with a click
-	User    string   `yaml:"user" json:"user"`       // the person as whom a newcomer begins
-	Channel string   `yaml:"channel" json:"channel"` // the channel that a newcomer sees first
+	User    string   `yaml:"user" json:"user"`       // the person whose view a new user sees first
+	Channel string   `yaml:"channel" json:"channel"` // the channel that a new user sees first
 }
 
 // SeedTeam is the workspace itself.
@@ -39,7 +39,7 @@ type SeedTeam struct {
 	Domain string `yaml:"domain" json:"domain"`
 }
 
-// SeedApp is the app under test: its bot user, its tokens and its manifest's declarations.
+// SeedApp is the app under test: its bot user, its tokens and the declarations of its manifest.
 type SeedApp struct {
 	ID        string   `yaml:"id" json:"id"`
 	BotID     string   `yaml:"bot_id" json:"bot_id"`
@@ -47,8 +47,8 @@ type SeedApp struct {
 	Name      string   `yaml:"name" json:"name"`
 	BotTokens []string `yaml:"bot_tokens" json:"bot_tokens"` // xoxb-…
 	AppTokens []string `yaml:"app_tokens" json:"app_tokens"` // xapp-…
-	// SigningSecret signs requests over HTTP, and RequestURLs are the URLs of these requests. Without URLs, the app
-	// uses Socket Mode.
+	// SigningSecret signs requests over HTTP. RequestURLs are the URLs of these requests. If all URLs are empty, the
+	// app uses Socket Mode.
 	SigningSecret string               `yaml:"signing_secret" json:"signing_secret"`
 	RequestURLs   delivery.RequestURLs `yaml:"request_urls" json:"request_urls"`
 	// Scopes are the scopes of the bot token. If Scopes is empty, the token has all scopes.
@@ -66,7 +66,7 @@ type SeedCommand struct {
 	Description string `yaml:"description" json:"description"`
 	UsageHint   string `yaml:"usage_hint" json:"usage_hint"` // the arguments of the command, shown while a person types
 	// ShouldEscape is the manifest's "escape channels, users, and links". With ShouldEscape, @kenji reaches the app as
-	// <@U0004|kenji>. Without it, the text stays as the person typed it.
+	// <@U0004|kenji>. Without ShouldEscape, the app gets the text as the person typed it.
 	ShouldEscape bool `yaml:"should_escape" json:"should_escape"`
 }
 
@@ -117,7 +117,7 @@ type SeedChannel struct {
 	Members  []string `yaml:"members" json:"members"`
 }
 
-// ReadSeed reads a seed file. The errors of ReadSeed have the line and the problem.
+// ReadSeed reads a seed file. An error of ReadSeed has the line and the problem.
 func ReadSeed(path string) (Seed, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {

@@ -7,7 +7,7 @@ const (
 	DemoSigningSecret = "c0de51c0de51c0de51c0de51c0de51c0"
 )
 
-// OpenSeed returns the demo's workspace for a test of any app: it grants every scope and sends every event.
+// OpenSeed returns the demo's workspace for a test of any app. The app has every scope and gets every event.
 func OpenSeed() Seed {
 	s := DemoSeed()
 	s.App.Scopes, s.App.Events = nil, nil
@@ -16,8 +16,8 @@ func OpenSeed() Seed {
 	return s
 }
 
-// DemoSeed returns the workspace of the demo. The workspace has support colleagues who ask, and three levels of
-// approvers. The workspace also has one account of each kind that must never approve.
+// DemoSeed returns the workspace of the demo. The workspace has support colleagues who make requests, and three levels
+// of approvers. The workspace also has one account of each kind that must never approve.
 func DemoSeed() Seed {
 	everyone := []string{"U0001", "U0002", "U0003", "U0004", "U0100", "U0101"}
 	with := func(extra ...string) []string { return append(append([]string{}, everyone...), extra...) }

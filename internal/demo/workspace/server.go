@@ -18,7 +18,7 @@ import (
 // object is decoded JSON. A stored object is never changed in place. Instead, a changed copy replaces the object.
 type object = map[string]any
 
-// Server is one workspace. All of its state is in memory under one lock. No code holds the lock while it waits, for
+// Server is one workspace. All of its state is in memory under one lock. The lock is never held during a wait, for
 // example for an acknowledgement or a slow reader.
 type Server struct {
 	cfg Config
@@ -86,8 +86,8 @@ func New(cfg Config) (*Server, error) {
 }
 
 // Close stops every delivery, closes the sockets and the streams to browsers, and writes the data file. Close returns
-// when all goroutines of the server have ended. Call it before http.Server.Shutdown, which waits for the browsers'
-// streams.
+// when all goroutines of the server have ended. Call Close before http.Server.Shutdown, because Shutdown waits for the
+// browsers' streams.
 func (s *Server) Close() error {
 	s.hub.Close()
 	s.feed.close()
@@ -95,7 +95,7 @@ func (s *Server) Close() error {
 }
 
 // Delivered counts the deliveries to the app so far, and reports whether the app has acknowledged all of them.
-// Delivered ignores deliveries that wait for another try after a fault.
+// Delivered ignores deliveries that wait for another attempt after a fault.
 func (s *Server) Delivered() (sent int, all bool) {
 	sent, pending := s.hub.Delivered()
 	return sent, pending == 0
@@ -155,7 +155,8 @@ func (s *Server) index() {
 	}
 }
 
-// nextTS returns the next free timestamp: the current time, or just after the last timestamp.
+// nextTS returns an unused timestamp. If the current time is already used, nextTS returns the microsecond after the
+// last timestamp.
 func (s *Server) nextTS() string {
 	s.lastTS = max(s.lastTS+1, s.cfg.Now().UnixMicro())
 	return wire.FormatTS(s.lastTS)
@@ -174,7 +175,7 @@ func (s *Server) base(r *http.Request) string {
 }
 
 // appBase returns the URL at which the app last reached this server. If the app has not reached the server yet, appBase
-// returns the URL of the request r.
+// returns the URL at which the sender of the request r reaches this server.
 func (s *Server) appBase(r *http.Request) string {
 	if s.botHost != "" {
 		return s.botHost

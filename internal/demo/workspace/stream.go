@@ -8,20 +8,20 @@ import (
 	"countersign/internal/demo/workspace/blockkit"
 )
 
-// stream is the state of a streamed message, and the parts that it consists of. A part has one of three forms:
-// {"kind":"text","text":…}, {"kind":"task", and the task's fields}, or {"kind":"blocks","blocks":[…]}.
+// stream is the state of a streamed message and its parts. A part has one of three forms: {"kind":"text","text":…},
+// {"kind":"task", and the task's fields}, or {"kind":"blocks","blocks":[…]}.
 type stream struct {
 	Open  bool     `json:"open"`
 	Mode  string   `json:"mode"` // timeline or plan
 	Parts []object `json:"parts"`
 	Title string   `json:"title,omitempty"` // of the plan
 	Last  int64    `json:"last"`            // microseconds
-	// Stopped is true if a person ended the stream. In that case only chat.stopStream is still allowed.
+	// Stopped is true if a person ended the stream. For a stopped stream, only chat.stopStream is allowed.
 	Stopped bool `json:"stopped,omitempty"`
 }
 
-// with returns a copy of the stream with additional parts. If the last part is text, new text is appended to it. A task
-// replaces the task with the same id.
+// with returns a copy of the stream with additional parts. If the last part is text, new text is appended to this part.
+// A new task replaces the task with the same id.
 func (old *stream) with(parts []object) *stream {
 	st := *old
 	st.Parts = slices.Clone(old.Parts)
@@ -237,8 +237,8 @@ func (s *Server) startStream(c *call) (object, *apiError) {
 	return object{"channel": ch.ID, "ts": m.TS}, nil
 }
 
-// openStream returns a message that is being streamed. A stream without an append for StreamIdle has ended. A stream
-// that a person stopped can only be finished.
+// openStream returns a message that is being streamed. A stream without an append for StreamIdle has ended. If a person
+// stopped the stream, openStream returns the message only if finish is true.
 func (s *Server) openStream(c *call, finish bool) (*channel, *message, *apiError) {
 	ch := s.channels[c.text("channel")]
 	if ch == nil || (!ch.has(s.botUser.ID) && ch.kind() != "channel") {

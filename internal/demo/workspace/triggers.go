@@ -8,7 +8,7 @@ import (
 	"countersign/internal/demo/workspace/wire"
 )
 
-// trigger is one action of a person. The app may answer it with one modal within three seconds.
+// trigger is one action of a person. The app may answer a trigger with one modal within three seconds.
 type trigger struct {
 	user    string
 	viewID  string // the view in which the person acted; "" outside of views
@@ -46,8 +46,8 @@ func (s *Server) findTrigger(c *call) (*trigger, *apiError) {
 	return t, nil
 }
 
-// shortLived stores values under secret names. shortLived keeps a value for some time after its expiry. So the caller
-// can distinguish an expired name from an unknown name.
+// shortLived stores values under secret names. shortLived keeps a value for some time after its expiry, so that the
+// caller can distinguish an expired name from an unknown name.
 type shortLived[T any] struct {
 	byName map[string]T
 	order  []ending // oldest first, because all values live equally long

@@ -11,7 +11,7 @@ import (
 var (
 	codeSpan  = regexp.MustCompile("(?s)```.*?```|`[^`\n]+`")
 	reference = regexp.MustCompile(`<(?:@[UW][A-Z0-9]+|#[CG][A-Z0-9]+|!(?:here|channel|everyone|subteam\^S[A-Z0-9]+|date\^[^<>]+)|(?:https?|mailto):[^<>|\s]+)(?:\|[^<>]*)?>`)
-	// a mention, a channel, an address or a link, not after a letter or digit
+	// The patterns of a mention, a channel, a link and an address. A match directly after a letter or digit is ignored.
 	typedMention = regexp.MustCompile(`@[\p{L}\p{N}._-]+`)
 	typedChannel = regexp.MustCompile(`#[\p{L}\p{N}_-]+`)
 	typedLink    = regexp.MustCompile(`https?://[^\s<>|]+`)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Outside of mentions, channels and links, a typed text reaches the app without a raw < or >. So nobody can type other
-// text that an app would parse as Slack's notation.
+// FuzzTyped checks that a typed text reaches the app without a raw < or > outside of mentions, channels and links.
+// Therefore people can't type other notation that an app would parse.
 func FuzzTyped(f *testing.F) {
 	srv, err := New(Config{Seed: OpenSeed()})
 	if err != nil {

@@ -77,10 +77,10 @@ func (u *user) shown() string {
 	return u.RealName
 }
 
-// person reports whether the account belongs to a person, not to a bot.
+// person reports whether the account belongs to a person and not to a bot.
 func (u *user) person() bool { return !u.Bot }
 
-// json returns the user as users.info does at the time now.
+// json returns the user in the form of users.info. now is the current time, which decides the offset of the time zone.
 func (u *user) json(now time.Time) object {
 	_, offset := now.In(u.zone()).Zone()
 	profile := object{
@@ -119,8 +119,8 @@ func lastWord(s string) string {
 	return ""
 }
 
-// zoneNames holds Slack's names of time zones, by abbreviation. If several continents use the same abbreviation for
-// different zones, the continent comes before it.
+// zoneNames holds Slack's names of time zones, by abbreviation. If different continents use one abbreviation for
+// different zones, the key begins with the continent.
 var zoneNames = map[string]string{
 	"UTC": "Coordinated Universal Time", "GMT": "Greenwich Mean Time", "BST": "British Summer Time",
 	"WET": "Western European Time", "WEST": "Western European Summer Time", "CET": "Central European Time", "CEST": "Central European Summer Time",
@@ -169,7 +169,7 @@ func (s *Server) withLocale(c *call, u *user) object {
 	return out
 }
 
-// userForApp returns a user without the e-mail address if the app may not read it.
+// userForApp returns a user. If the app may not read e-mail addresses, the user has no e-mail address.
 func (s *Server) userForApp(u *user) object {
 	out := u.json(s.cfg.Now())
 	if len(s.scopes()) > 0 && !slices.Contains(s.scopes(), "users:read.email") {
@@ -233,7 +233,7 @@ func (s *Server) addUser(u *user) {
 	s.userIDs = append(s.userIDs, u.ID)
 }
 
-// UserChange is a change of a person. Fields that are nil do not change.
+// UserChange is a change of a person. A field that is nil changes nothing.
 type UserChange struct {
 	Deactivated *bool   `json:"deactivated,omitempty"`
 	Guest       *bool   `json:"guest,omitempty"`

@@ -30,7 +30,7 @@ type view struct {
 	earlier earlier           // of an App Home
 }
 
-// json returns the view as views.open does.
+// json returns the view in the form of views.open.
 func (v *view) json(s *Server) object {
 	out := object{
 		"id": v.ID, "team_id": s.team.ID, "type": v.Type, "blocks": v.Blocks, "private_metadata": v.PrivateMetadata,
@@ -83,7 +83,7 @@ func (s *Server) readView(raw any, given bool, kinds ...string) (*view, *apiErro
 	return v, nil
 }
 
-// viewsOpen is views.open. viewsOpen starts a new stack; an open modal is replaced.
+// viewsOpen is views.open. viewsOpen starts a new stack, and replaces an open modal.
 func (s *Server) viewsOpen(c *call) (object, *apiError) {
 	t, v, failed := s.triggeredView(c)
 	if failed != nil {
@@ -95,7 +95,7 @@ func (s *Server) viewsOpen(c *call) (object, *apiError) {
 	return object{"view": v.json(s)}, nil
 }
 
-// viewsPush is views.push. viewsPush adds to the stack in which the trigger was created.
+// viewsPush is views.push. viewsPush puts the view on the stack in which the trigger was created.
 func (s *Server) viewsPush(c *call) (object, *apiError) {
 	t, v, failed := s.triggeredView(c)
 	if failed != nil {
@@ -183,8 +183,8 @@ func (s *Server) viewsUpdate(c *call) (object, *apiError) {
 	return object{"view": old.json(s)}, nil
 }
 
-// replaceView replaces the content of an open view. Values that the person entered stay if the block and the action
-// still exist.
+// replaceView replaces the content of an open view. If the new view has an input with the same block_id and action_id,
+// the input keeps the value that the person entered.
 func (s *Server) replaceView(old, next *view) *apiError {
 	if next.ExternalID != "" {
 		if other := s.viewWithExternalID(next.ExternalID); other != nil && other != old {
@@ -262,8 +262,8 @@ func (s *Server) setStack(user string, stack []*view) {
 	s.feed.send(change{Type: "view", User: user, only: []string{user}})
 }
 
-// ownView returns one of the person's views. The id "home" stands for the App Home. If several modals are stacked, only
-// the top modal is accessible.
+// ownView returns one of the person's views. The id "home" stands for the App Home. In a stack of modals, only the top
+// modal is accessible.
 func (s *Server) ownView(u *user, id string) (*view, *apiError) {
 	if home := s.homes[u.ID]; home != nil && (id == "home" || id == home.ID) {
 		return home, nil

@@ -220,7 +220,7 @@ func TestViewClosed(t *testing.T) {
 	}
 }
 
-// For each kind of input, the table has the value from a script, and the value for the app.
+// For each kind of input, the table has the value that a script enters, and the value that the app gets.
 func TestInputValues(t *testing.T) {
 	options := arr{obj{"text": plain("Red"), "value": "r"}, obj{"text": plain("Green"), "value": "g"}}
 	for _, test := range []struct {
@@ -265,7 +265,8 @@ func TestInputValues(t *testing.T) {
 	}
 }
 
-// The workspace itself checks the inputs of a modal, as Slack's client does. The app takes no part.
+// The workspace itself checks the inputs of a modal, as Slack's client does. The app gets nothing before the inputs are
+// valid.
 func TestInputRules(t *testing.T) {
 	b := newHarness(t)
 	options := arr{obj{"text": plain("Red"), "value": "r"}}
@@ -291,10 +292,10 @@ func TestInputRules(t *testing.T) {
 		{obj{"type": "radio_buttons", "options": options}, "", "view_errors"},
 		{obj{"type": "users_select"}, "", "view_errors"},
 		{obj{"type": "users_select"}, "U9999", "invalid_value"},
-		{obj{"type": "users_select"}, "dora", "invalid_value"}, // has left
+		{obj{"type": "users_select"}, "dora", "invalid_value"}, // deactivated
 		{obj{"type": "multi_users_select", "max_selected_items": 1}, arr{"U0001", "U0002"}, "invalid_value"},
-		{obj{"type": "channels_select"}, "C0003", "invalid_value"},      // private
-		{obj{"type": "conversations_select"}, "C0003", "invalid_value"}, // private, too
+		{obj{"type": "channels_select"}, "C0003", "invalid_value"},      // a private channel
+		{obj{"type": "conversations_select"}, "C0003", "invalid_value"}, // a private channel
 	} {
 		test.element["action_id"] = "x"
 		r := b.must(b.form("views.open", obj{"trigger_id": b.trigger("U0001", ""), "view": modal(obj{"submit": plain("S"), "blocks": arr{obj{"type": "input", "block_id": "a", "label": plain("L"), "element": test.element}}})}))
@@ -456,7 +457,7 @@ func TestSelectRules(t *testing.T) {
 	}
 }
 
-// The test compares the state of untouched inputs, as the app gets it.
+// The test checks the state of untouched inputs that the app gets.
 func TestUntouchedInputs(t *testing.T) {
 	options := arr{obj{"text": plain("Red"), "value": "r"}}
 	red := `{"text":{"text":"Red","type":"plain_text"},"value":"r"}`

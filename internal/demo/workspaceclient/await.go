@@ -11,7 +11,7 @@ import (
 )
 
 // Await calls the function done after each change that the person can see, and at least every quarter of a second. When
-// done returns true, Await returns. When ctx ends, Await returns an error that names the awaited condition.
+// done returns true, Await returns. When ctx ends, Await returns an error that contains the text what.
 func (v Client) Await(ctx context.Context, what string, done func() (bool, error)) error {
 	changed, stop, err := v.listen(ctx)
 	if err != nil {

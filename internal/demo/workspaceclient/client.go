@@ -1,6 +1,6 @@
-// Package workspaceclient acts as a person in the local workspace: it reads and writes messages, clicks and fills in
-// forms through the same HTTP API as the page in the browser (docs/workspace.md). Scenarios and tests use this package.
-// The package does not depend on Countersign.
+// Package workspaceclient acts as a person in the local workspace. A Client reads and writes messages, clicks, and
+// fills in forms. A Client uses the same HTTP API as the page in the browser (docs/workspace.md). Scenarios and tests
+// use this package. The package does not depend on Countersign.
 package workspaceclient
 
 import (
@@ -119,7 +119,7 @@ type Message struct {
 	Channel string `json:"-"`
 }
 
-// Messages reads a channel's top level, or one thread of it.
+// Messages reads a channel's top-level messages, or one thread of the channel.
 func (v Client) Messages(ctx context.Context, channel, thread string) ([]Message, error) {
 	if thread == "" {
 		return v.messages(ctx, channel, "")
@@ -139,7 +139,7 @@ func (v Client) messages(ctx context.Context, channel, query string) ([]Message,
 	return out.Messages, err
 }
 
-// Latest reads the last messages of a channel's top level.
+// Latest reads the last n top-level messages of a channel.
 func (v Client) Latest(ctx context.Context, channel string, n int) ([]Message, error) {
 	return v.messages(ctx, channel, "limit="+strconv.Itoa(n))
 }
@@ -165,7 +165,7 @@ func (v Client) Delete(ctx context.Context, channel, ts string) error {
 	return v.call(ctx, http.MethodPost, v.path("delete"), map[string]string{"channel": channel, "ts": ts}, nil)
 }
 
-// Snooze pauses the person's notifications until a time by the workspace's clock; the zero time ends the pause.
+// Snooze pauses the person's notifications until a time by the workspace's clock. The zero time ends the pause.
 func (v Client) Snooze(ctx context.Context, until time.Time) error {
 	var seconds int64
 	if !until.IsZero() {
@@ -174,8 +174,8 @@ func (v Client) Snooze(ctx context.Context, until time.Time) error {
 	return v.call(ctx, http.MethodPost, v.path("snooze"), map[string]int64{"until": seconds}, nil)
 }
 
-// Press clicks an element of a message, or selects e.Value in it. Press returns when the app has acknowledged the
-// action.
+// Press clicks an element of a message, or selects e.Value in the element. Press returns when the app has acknowledged
+// the action.
 func (v Client) Press(ctx context.Context, m Message, e Element) error {
 	return v.call(ctx, http.MethodPost, v.path("actions"),
 		map[string]string{"channel": m.Channel, "ts": m.TS, "action_id": e.ActionID, "block_id": e.BlockID, "value": e.Value}, nil)

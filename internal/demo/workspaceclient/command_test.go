@@ -30,7 +30,7 @@ func TestCommand(t *testing.T) {
 	}
 }
 
-// An ephemeral message in a thread can be read there, and its button can be pressed.
+// The test reads an ephemeral message in a thread, and presses the message's button.
 func TestEphemeralsInThreads(t *testing.T) {
 	o := openOffice(t, nil)
 	sam := o.visitor("sam")

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Element is something that can be clicked or filled in.
+// Element is an element of a block that a person can click or fill in.
 type Element struct {
 	Type     string `json:"type"`
 	ActionID string `json:"action_id"`

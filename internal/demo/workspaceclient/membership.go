@@ -10,7 +10,7 @@ func (v Client) Invite(ctx context.Context, channel string, users ...string) err
 	return v.members(ctx, "invite", channel, users)
 }
 
-// Remove takes people and bots out of a channel that the person is in.
+// Remove removes people and bots from a channel that the person is in.
 func (v Client) Remove(ctx context.Context, channel string, users ...string) error {
 	return v.members(ctx, "remove", channel, users)
 }

@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-// Person is somebody in the workspace.
+// Person is a person or a bot in the workspace.
 type Person struct {
 	ID       string `json:"id"`
 	Name     string `json:"name"` // the handle, such as teo
@@ -25,7 +25,7 @@ func (p Person) Called() string {
 	return p.RealName
 }
 
-// People lists everybody in the workspace except the app's own bot.
+// People lists all people and bots in the workspace except the app's own bot.
 func (v Client) People(ctx context.Context) ([]Person, error) {
 	var out struct{ People []Person }
 	err := v.call(ctx, http.MethodGet, "/people", nil, &out)

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// shownKeys lists the keys of blocks whose values a person reads.
+// shownKeys has the keys of blocks whose values a person reads, with the form in which the value is shown. In a form, %
+// stands for the value.
 var shownKeys = map[string]string{"text": "%", "fallback": "%", "user_id": "<@%>", "usergroup_id": "<!subteam^%>", "channel_id": "<#%>"}
 
 // Text returns the readable text of blocks, in order, without labels of interactive elements.
@@ -49,7 +50,7 @@ func readText(d *json.Decoder, key string, out *strings.Builder) {
 			}
 			readText(d, key, out)
 		}
-		_, _ = d.Token() // the closing one
+		_, _ = d.Token() // the closing bracket or brace
 		if t == '{' && key == "" {
 			out.WriteByte('\n') // a block ends
 		}
@@ -58,8 +59,8 @@ func readText(d *json.Decoder, key string, out *strings.Builder) {
 
 var marked = regexp.MustCompile(`<([@#!]?)([^<>|]*)(?:\|([^<>]*))?>`)
 
-// Plain returns a message's text as displayed: mentions, dates and links appear as their text. named returns a
-// person's name.
+// Plain returns a message's text as people see it. Plain replaces mentions, dates and links by their visible text.
+// named returns a person's name.
 func Plain(text string, named func(id string) string) string {
 	text = marked.ReplaceAllStringFunc(text, func(s string) string {
 		m := marked.FindStringSubmatch(s)

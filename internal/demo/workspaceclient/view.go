@@ -24,8 +24,8 @@ func (v Client) Views(ctx context.Context) ([]View, error) {
 	return out.Views, err
 }
 
-// Submit sends a modal with the given values, by block id. A person is given by id or name, an option by its value or
-// its text, and a day as 2026-03-02. Commas separate several choices.
+// Submit sends a modal with the given values, by block id. A value for a person is the person's id or name. A value for
+// an option is its value or its text. A value for a day has the form 2026-03-02. Commas separate several choices.
 func (v Client) Submit(ctx context.Context, view string, values map[string]string) error {
 	views, err := v.Views(ctx)
 	if err != nil {

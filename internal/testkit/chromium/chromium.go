@@ -14,13 +14,13 @@ import (
 	"countersign/internal/testkit"
 )
 
-// Page is a tab of a Chromium of its own.
+// Page is a tab of a separate Chromium process.
 type Page struct {
 	testing.TB
 	ctx context.Context
 }
 
-// Open starts Chromium, which stops at the end of the test.
+// Open starts Chromium. Chromium stops at the end of the test.
 func Open(t testing.TB) *Page {
 	t.Helper()
 	path, err := exec.LookPath("chromium-headless-shell") // the same engine without the window: half the processor time
@@ -40,7 +40,7 @@ func Open(t testing.TB) *Page {
 	return &Page{TB: t, ctx: ctx}
 }
 
-// Do runs steps. Each step has a long timeout, which only a failed step reaches.
+// Do runs steps. The timeout of a step is long, so only a failed step reaches it.
 func (p *Page) Do(what string, steps ...chromedp.Action[chromedp.Void]) {
 	p.Helper()
 	for i, step := range steps {
@@ -64,7 +64,7 @@ func Eval[T any](p *Page, expression string) T {
 	return v
 }
 
-// Until waits for a JavaScript condition.
+// Until waits until a JavaScript condition is true.
 func (p *Page) Until(what, condition string) {
 	p.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, testkit.Patience)
@@ -81,14 +81,15 @@ func (p *Page) Until(what, condition string) {
 	}
 }
 
-// Load loads an address again, and waits until the page of the workspace is drawn.
+// Load loads an address. If the page already shows this address, Load loads it a second time. Load waits until the page
+// of the workspace is drawn.
 func (p *Page) Load(address string) {
 	p.Helper()
 	p.Do("load "+address, chromedp.Navigate("about:blank"), chromedp.Navigate(address))
 	p.Until(address+" is drawn", `document.body.dataset.ready === "true"`)
 }
 
-// Element returns a picture of an element, with so many points for each pixel of the page.
+// Element returns a picture of an element. scale is the number of points for each pixel of the page.
 func (p *Page) Element(selector string, scale float64) []byte {
 	p.Helper()
 	png, err := chromedp.Run(p.ctx, chromedp.ScreenshotScale(chromedp.CSS(selector), scale))

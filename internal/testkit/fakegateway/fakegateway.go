@@ -1,6 +1,6 @@
 // Package fakegateway is a fake gateway for tests of the gateway's callers. The fake gateway has no policy and no
-// people: the test itself decides requests. Each request and each answer is checked against the gateway's OpenAPI
-// description. Therefore both the tested caller and the fake follow the contract.
+// people, so the test itself decides requests. The fake gateway checks each request and each answer against the
+// gateway's OpenAPI description. Therefore both the tested caller and the fake gateway follow the contract.
 package fakegateway
 
 import (
@@ -59,13 +59,13 @@ type Request struct {
 	Args      string // the bytes that were sent
 	Accepts   []string
 	Summary   string
-	Fields    map[string]any // the answer, without what follows from the fields below
+	Fields    map[string]any // the answer, without the fields that the gateway derives from the fields below
 	Status    string
-	Edited    string // arguments that an approver put in their place
+	Edited    string // the arguments as an approver changed them
 	Reason    string
 	Automatic bool
 	Outcome   string // status and text of the report
-	Withdrawn string // the reason
+	Withdrawn string // the reason for the withdrawal
 	Questions []map[string]any
 
 	body string
@@ -97,21 +97,22 @@ func New(t testing.TB, description string) *Gateway {
 	return g
 }
 
-// OnAsk sets what happens to each new request, before it is answered. Without it, requests stay pending.
+// OnAsk sets the function that is called for each new request, before the request is answered. Without this function,
+// requests stay pending.
 func (g *Gateway) OnAsk(decide func(*Request)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.decide = decide
 }
 
-// Fault sets a function that can answer in place of the gateway. If the function returns true, it has answered.
+// Fault sets a function that can answer in place of the gateway. The function returns true if it has answered.
 func (g *Gateway) Fault(fault func(http.ResponseWriter, *http.Request) bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.fault = fault
 }
 
-// Change changes a request, and wakes everybody who waits for it.
+// Change changes a request, and notifies all callers that wait for the request.
 func (g *Gateway) Change(id string, change func(*Request)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -142,7 +143,7 @@ func (g *Gateway) Log() []string {
 	return append([]string(nil), g.log...)
 }
 
-// AwaitLog waits until a line has come the given number of times.
+// AwaitLog waits until the log contains a line the given number of times.
 func (g *Gateway) AwaitLog(what, line string, times int) {
 	g.t.Helper()
 	g.Await(what, func([]Request) bool {
@@ -383,12 +384,12 @@ func (g *Gateway) get(w *httptest.ResponseRecorder, req *http.Request, id string
 	}
 }
 
-// etag changes with the request.
+// etag returns a tag that is different after each change of the request.
 func (r *Request) etag() string {
 	return fmt.Sprintf("%q", Hash(fmt.Sprint(r.Status, r.Edited, r.Reason, r.Outcome, r.Questions)))
 }
 
-// current returns the arguments as an approver changed them, or as they were sent.
+// current returns the arguments as an approver changed them, or the original arguments.
 func (r *Request) current() string {
 	if r.Edited != "" {
 		return r.Edited
@@ -396,7 +397,7 @@ func (r *Request) current() string {
 	return r.Args
 }
 
-// send answers with a request. The status 0 stands for 200 or 202.
+// send answers with a request. If status is 0, send chooses 200 or 202.
 func (g *Gateway) send(w *httptest.ResponseRecorder, status int, r *Request) {
 	out := map[string]any{
 		"id": r.ID, "status": r.Status, "mode": cmp.Or(r.Mode, "decide"), "tool": r.Tool, "args_sha256": Hash(r.current()), "created_at": "2026-11-26T10:00:00Z",
@@ -443,7 +444,7 @@ func (g *Gateway) send(w *httptest.ResponseRecorder, status int, r *Request) {
 	send(w, status, out)
 }
 
-// Receipt signs a receipt.
+// Receipt returns a signed receipt.
 func (g *Gateway) Receipt(tool, args string, expires time.Time) string {
 	encode := func(v any) string {
 		b, _ := json.Marshal(v)
@@ -455,7 +456,7 @@ func (g *Gateway) Receipt(tool, args string, expires time.Time) string {
 	return head + "." + base64.RawURLEncoding.EncodeToString(ed25519.Sign(g.key, []byte(head)))
 }
 
-// Problem writes a problem.
+// Problem writes an error answer in the format of problem details (RFC 9457).
 func Problem(w http.ResponseWriter, status int, name, detail string) {
 	body, _ := json.Marshal(map[string]any{"type": "urn:countersign:problem:" + name, "title": http.StatusText(status), "status": status, "detail": detail})
 	w.Header().Set("Content-Type", "application/problem+json")

@@ -25,9 +25,9 @@ func Require(t testing.TB, untried string) (node, npm string) {
 	return testkit.RequireProgram(t, "node", untried, testkit.InstallNode), testkit.RequireProgram(t, "npm", untried, testkit.InstallNode)
 }
 
-// Installed returns a folder with the node_modules of the package.json in dir, as its package-lock.json pins them. The
-// folder is created once for each lock file. The folder is outside of the repository. Inside the repository, the go
-// command would search the folder for packages.
+// Installed returns a folder with the node_modules of the package.json in dir. Its package-lock.json pins the versions.
+// The folder is created once for each lock file. The folder is outside of the repository, because the go command would
+// search it for packages.
 func Installed(t testing.TB, npm, dir, name string) string {
 	t.Helper()
 	hash := sha256.New()
@@ -69,7 +69,7 @@ func Installed(t testing.TB, npm, dir, name string) string {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("npm ci: %v\n%s", err, out)
 	}
-	// If another run was faster, its folder is used, because it has the same packages.
+	// If another run has already created the folder, this folder is used, because it has the same packages.
 	if err := os.Rename(fresh, done); err != nil && !errors.Is(err, fs.ErrExist) {
 		if _, gone := os.Stat(done); gone != nil {
 			t.Fatal(err)

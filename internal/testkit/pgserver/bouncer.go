@@ -23,9 +23,9 @@ type Bouncer struct {
 	password string
 }
 
-// NewBouncer starts a PgBouncer with settings of the form name=value, until the test ends. The PgBouncer knows the
-// server's superuser, and the given users with their passwords. If there is no PgBouncer, NewBouncer fails the test in
-// CI, and skips it elsewhere.
+// NewBouncer starts a PgBouncer with settings of the form name=value, until the test ends. The PgBouncer accepts the
+// server's superuser, and the given users with their passwords. If PgBouncer is not installed, NewBouncer fails the
+// test in CI, and skips the test elsewhere.
 func NewBouncer(t testing.TB, s *Server, users map[string]string, settings ...string) *Bouncer {
 	t.Helper()
 	program := "/usr/sbin/pgbouncer" // Debian's, which is not in every user's PATH
@@ -85,7 +85,7 @@ func NewBouncer(t testing.TB, s *Server, users map[string]string, settings ...st
 	}
 }
 
-// URL returns the address of a database through the PgBouncer. If user is nil, this is the superuser's address.
+// URL returns the address of a database through the PgBouncer. If user is nil, the address is for the superuser.
 func (b *Bouncer) URL(database string, user *url.Userinfo) string {
 	if user == nil {
 		user = url.UserPassword("postgres", b.password)

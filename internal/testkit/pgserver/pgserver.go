@@ -65,8 +65,8 @@ func newServer(bin string, settings []string) (*Server, error) {
 	return s, nil
 }
 
-// Start makes a new database cluster and starts a server on it. Settings have the form name=value. The server ends when
-// this process ends.
+// Start makes a new database cluster and starts a server on the cluster. Settings have the form name=value. The server
+// ends when this process ends.
 func Start(bin string, settings ...string) (*Server, error) {
 	s, err := newServer(bin, settings)
 	if err != nil {
@@ -86,8 +86,8 @@ func Start(bin string, settings ...string) (*Server, error) {
 	return s, s.Run()
 }
 
-// Standby makes a synchronous standby of the server, at the given port. Port 0 means any free port. From then on, the
-// server's commits wait for the standby. The server needs the settings wal_level=replica and max_wal_senders.
+// Standby makes a synchronous standby of the server, at the given port. Port 0 means any free port. When the standby
+// runs, the server's commits wait for the standby. The server needs the settings wal_level=replica and max_wal_senders.
 func (s *Server) Standby(port int) (*Server, error) {
 	x, err := newServer(s.bin, s.settings)
 	if err != nil {
@@ -124,7 +124,7 @@ func (s *Server) command(program string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// Run starts the server again after Kill or Stop.
+// Run starts the server after Kill or Stop.
 func (s *Server) Run() error {
 	args := []string{"-D", s.data(), "-k", s.dir, "-p", strconv.Itoa(s.Port), "-c", "listen_addresses=127.0.0.1", "-c", "max_connections=300",
 		"-c", "shared_buffers=64MB", "-c", "wal_level=minimal", "-c", "max_wal_senders=0", "-c", "log_min_messages=fatal", "-c", "log_min_error_statement=panic"}
@@ -171,7 +171,7 @@ func start(cmd *exec.Cmd) (<-chan struct{}, error) {
 	return done, <-started
 }
 
-// Archive starts the server again with an archive of its WAL.
+// Archive restarts the server with an archive of its WAL.
 func (s *Server) Archive() error {
 	archive := filepath.Join(s.dir, "archive")
 	if out, err := s.command("mkdir", archive).CombinedOutput(); err != nil {
@@ -211,7 +211,7 @@ func (s *Server) RestoreTo(point string) error {
 	return s.awaitPrimary()
 }
 
-// awaitPrimary waits until the server takes writes.
+// awaitPrimary waits until the server accepts writes.
 func (s *Server) awaitPrimary() (err error) {
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		if err = s.SQL("postgres", "DO $$ BEGIN ASSERT NOT pg_is_in_recovery(); END $$"); err == nil {
@@ -221,7 +221,7 @@ func (s *Server) awaitPrimary() (err error) {
 	return err
 }
 
-// Demote starts the server again as a read-only standby. The server stays a standby until Promote is called. The server
+// Demote restarts the server as a read-only standby. The server stays a standby until Promote is called. The server
 // must have the setting wal_level=replica.
 func (s *Server) Demote() error {
 	s.Stop()
@@ -231,7 +231,7 @@ func (s *Server) Demote() error {
 	return s.Run()
 }
 
-// Give makes the server's user the owner of a directory of a test, and lets that user reach it.
+// Give makes the server's user the owner of a test's directory, and gives this user access to the directory.
 func (s *Server) Give(dir string) error {
 	if s.as == nil {
 		return nil
@@ -247,10 +247,10 @@ func (s *Server) Tool(program string, args ...string) *exec.Cmd {
 	return s.command(program, append([]string{"-h", s.dir, "-p", strconv.Itoa(s.Port), "-U", "postgres"}, args...)...)
 }
 
-// Kill ends the server like a crash: data that is not in the server's log on disk is lost.
+// Kill ends the server like a crash. Data that is not in the server's log on disk is lost.
 func (s *Server) Kill() { s.signal(syscall.SIGQUIT) }
 
-// KillHard ends the server with SIGKILL. The server's child processes end themselves a moment later.
+// KillHard ends the server with SIGKILL. The server's child processes end shortly afterwards.
 func (s *Server) KillHard() { s.signal(syscall.SIGKILL) }
 
 // Stop shuts the server down cleanly, and ends its connections.
@@ -292,7 +292,7 @@ func (s *Server) SQL(database, statements string) error {
 	return nil
 }
 
-// another returns a user other than root. The server can run as this user.
+// another returns a user other than root. The server runs as this user if the tests run as root.
 func another() (*syscall.Credential, error) {
 	for _, name := range []string{"postgres", "nobody"} {
 		u, err := user.Lookup(name)

@@ -14,7 +14,8 @@ import (
 	"time"
 )
 
-// Proxy stands between a client and a server. Proxy counts round trips, cuts connections, and disturbs the network.
+// Proxy forwards data between a client and a server. Proxy counts round trips, cuts connections, and disturbs the
+// network.
 type Proxy struct {
 	Accepted atomic.Int64 // number of connections of clients
 	Trips    atomic.Int64 // number of round trips: how often a client has sent a request and waited for the answer
@@ -30,10 +31,10 @@ type Proxy struct {
 	changed chan struct{} // closed when the network changes
 }
 
-// Cutting says what happens to a connection.
+// Cutting says whether and when a connection is cut.
 type Cutting int
 
-// What happens to a connection.
+// The values of Cutting.
 const (
 	Pass   Cutting = iota
 	Before         // cut before the server gets the round trip
@@ -42,8 +43,8 @@ const (
 	Hang           // the server does not get the round trip, and both sides stay open
 )
 
-// Network is the state of the network between the client and the server. As with TCP, held data is not lost: the data
-// arrives when the network passes data again.
+// Network is the state of the network between the client and the server. As with TCP, held data is not lost. The data
+// arrives when the network passes data.
 type Network struct {
 	Refused    bool          // connections are cut, and new ones are refused
 	FromClient bool          // nothing from the client arrives at the server
@@ -51,7 +52,7 @@ type Network struct {
 	Delay      time.Duration // of each round trip
 }
 
-// NewProxy starts a proxy to a server. NewProxy runs until the test ends.
+// NewProxy starts a proxy to a server. The proxy runs until the test ends.
 func NewProxy(t testing.TB, s *Server) *Proxy {
 	t.Helper()
 	direct, err := url.Parse(s.TCP(""))
@@ -109,7 +110,8 @@ func (p *Proxy) CutAll() {
 	}
 }
 
-// keep remembers a connection. If the network refuses connections, keep closes the connection.
+// keep stores a connection, so that it can be cut later. If the network refuses connections, keep closes the
+// connection.
 func (p *Proxy) keep(c net.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -174,7 +176,7 @@ func (p *Proxy) hang() {
 	}
 }
 
-// carry carries one connection.
+// carry forwards the data of one client's connection.
 func (p *Proxy) carry(client net.Conn) {
 	p.Accepted.Add(1)
 	p.keep(client)
@@ -199,7 +201,7 @@ func (p *Proxy) carry(client net.Conn) {
 		p.answer(client, upstream, &swallow, ready)
 	})
 	defer upstream.Close()
-	defer p.await(true) // while the network holds data, the server does not notice the end of the connection either
+	defer p.await(true) // while the network holds data, the server does not notice the end of the connection
 	if _, err := upstream.Write(first); err != nil {
 		return
 	}
@@ -245,7 +247,7 @@ func (p *Proxy) carry(client net.Conn) {
 			return
 		case Hold:
 			client.Close()
-			// The server's side stays open until all connections are cut.
+			// The connection to the server stays open until all connections are cut.
 			_, _ = io.Copy(io.Discard, upstream)
 			return
 		case Hang:
@@ -266,8 +268,8 @@ func (p *Proxy) carry(client net.Conn) {
 	}
 }
 
-// answer carries the data that the server sends. While the flag swallow is set, the client receives no data, and answer
-// sends a value to the channel ready at the end of each of the server's answers.
+// answer forwards the data that the server sends. While the flag swallow is set, the client receives no data. In this
+// case, answer sends a value to the channel ready at the end of each of the server's answers.
 func (p *Proxy) answer(client, upstream net.Conn, swallow *atomic.Bool, ready chan<- struct{}) {
 	for {
 		m, err := readMessage(upstream, true)
@@ -289,7 +291,7 @@ func (p *Proxy) answer(client, upstream net.Conn, swallow *atomic.Bool, ready ch
 	}
 }
 
-// readMessage reads one message of the protocol. The first message of a client has no type.
+// readMessage reads one message of PostgreSQL's protocol. The first message of a client has no type.
 func readMessage(r io.Reader, typed bool) ([]byte, error) {
 	head := make([]byte, 4, 512)
 	if typed {

@@ -26,7 +26,8 @@ func New(t testing.TB, o tracing.Options) (*tracing.Tracer, *Recorder) {
 	return tracer, r
 }
 
-// Within returns a context with work of a turn, and the traceparent of this context.
+// Within begins work of a turn. Within returns the context of the work, the traceparent of this context, and the
+// recorder of the spans.
 func Within(t testing.TB, o tracing.Options) (ctx context.Context, traceparent string, r *Recorder) {
 	t.Helper()
 	tracer, r := New(t, o)

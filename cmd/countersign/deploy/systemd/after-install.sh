@@ -1,5 +1,5 @@
 #!/bin/sh
-# The service is not started: it first needs a policy and tokens.
+# The package does not start the service, because the service first needs a policy and tokens.
 if [ -d /run/systemd/system ]; then
   systemctl daemon-reload || true
 fi

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// surface is where blocks are shown.
+// surface is a set of places where blocks are shown.
 type surface int
 
 const (
@@ -17,8 +17,9 @@ const (
 	anywhere = onMessage | onModal | onHome
 )
 
-// blockRule defines where a block is allowed, which fields it has and how they are checked. Without a check, any fields
-// are accepted. A kind without a rule is refused. An example is the kind file: only Slack itself posts such blocks.
+// blockRule defines where a block is allowed, which fields it has and how they are checked. If a rule has no check, the
+// block may have any fields. The checker refuses a kind of block without a rule, such as file, because only Slack
+// itself posts such blocks.
 type blockRule struct {
 	on     surface
 	fields []string
@@ -43,7 +44,7 @@ func init() { // set in init, because an initial value would be a cyclic referen
 		"task_card":       {onMessage, []string{"task_id", "title", "status", "details", "output", "sources", "hide_title"}, (*checker).taskCard},
 		"plan":            {onMessage, []string{"title", "tasks"}, (*checker).plan},
 
-		// Of these blocks, the page shows only the text.
+		// The page shows only the text of these blocks.
 		"alert":              {on: onModal},
 		"auth_provider":      {on: anywhere},
 		"call":               {on: onMessage},
@@ -170,7 +171,7 @@ func (c *checker) image(at string, o object) {
 	c.str(at+"/alt_text", o["alt_text"], maxAltText, true)
 }
 
-// markdownBlock checks a markdown block. The limit applies to all of a message's markdown blocks together.
+// markdownBlock checks a markdown block. The limit applies to the sum of all markdown blocks of a message.
 func (c *checker) markdownBlock(at string, b object) {
 	text := c.str(at+"/text", b["text"], MaxMarkdownText, true)
 	before := c.markdown
@@ -231,8 +232,8 @@ func (c *checker) plan(at string, b object) {
 	}
 }
 
-// TooMuchText reports whether a message's blocks show more text than Slack accepts. A data_table has a limit of its
-// own and does not count.
+// TooMuchText reports whether a message's blocks show more text than Slack accepts. A data_table does not count,
+// because it has its own limit.
 func TooMuchText(blocks []any) bool {
 	total := 0
 	for _, b := range objects(blocks) {

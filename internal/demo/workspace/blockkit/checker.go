@@ -57,7 +57,8 @@ func (c *checker) object(at string, v any) object {
 	return o
 }
 
-// list checks that v is an array of least to most items. If most is -1, the array may have any number of items.
+// list checks that v is an array. The number of items must be from least to most. If most is -1, the array may have any
+// number of items.
 func (c *checker) list(at string, v any, least, most int) []any {
 	items, ok := v.([]any)
 	switch {
@@ -107,7 +108,7 @@ func (c *checker) number(at string, v any) {
 	}
 }
 
-// whole checks an optional number without a fraction, from least to most.
+// whole checks an optional number without a fraction. The number must be from least to most.
 func (c *checker) whole(at string, v any, least, most int) {
 	if n, ok := wire.Whole(v); v != nil && (!ok || n < least || n > most) {
 		c.report(at, "must be from %d to %d", least, most)

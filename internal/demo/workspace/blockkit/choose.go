@@ -10,10 +10,10 @@ import (
 
 // Choices are the values that a person can choose in an element besides its own options.
 type Choices struct {
-	// Offered holds the options that an external select got last.
+	// Offered holds the options that the app sent last for an external select.
 	Offered []object
-	// Find returns the id of a person or a channel whose name somebody entered. field is the field of the state (see
-	// ValueField).
+	// Find returns the id of a person or a channel from the name that a person entered. field is the field of the state
+	// (see ValueField).
 	Find func(field, name string) (string, bool)
 }
 

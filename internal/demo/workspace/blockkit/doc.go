@@ -6,7 +6,7 @@
 // blocks, before they are stored.
 //
 // Some kinds of blocks (see blockRules) are accepted without checks of their fields, and the page shows only their
-// text. The bot may not use these kinds: otherwise a test of the page fails.
+// text. The bot may not use these kinds, and a test of the page enforces this rule.
 //
 // The tests of package workspace try every limit and every rule through Slack's methods.
 package blockkit

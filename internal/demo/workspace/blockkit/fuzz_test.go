@@ -6,7 +6,8 @@ import (
 	"countersign/internal/demo/workspace/wire"
 )
 
-// All blocks that an app can send are either refused, or can be shown, named, acted on and encoded. No code panics.
+// FuzzBlocks checks that any blocks from an app are either refused, or can be shown, named, acted on and encoded. No
+// input may cause a panic.
 func FuzzBlocks(f *testing.F) {
 	for _, seed := range []string{
 		`[{"type":"section","text":{"type":"mrkdwn","text":"x"},"accessory":{"type":"button","action_id":"a","text":{"type":"plain_text","text":"Go"}}}]`,

@@ -1,8 +1,8 @@
 package blockkit
 
-// Slack's limits, in characters unless said otherwise. The limits come from Slack's reference pages, except the limits
-// marked as undocumented. Undocumented limits were observed. For each limit, some test must try the largest legal and
-// the smallest illegal case. Another test checks that each limit was tried.
+// Slack's limits, in characters unless a comment names another unit. The limits come from Slack's reference pages.
+// Limits marked as undocumented were observed. For each limit, a test must try the largest legal and the smallest
+// illegal case. Another test checks that each limit was tried.
 const (
 	MaxMessageBlocks   = 50
 	maxViewBlocks      = 100

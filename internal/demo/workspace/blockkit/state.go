@@ -9,8 +9,8 @@ import (
 // State is the current value of each input, by block_id and action_id, as Slack writes it in state.values.
 type State map[string]map[string]object
 
-// NewState returns the state of all inputs of blocks. If an input still has the same kind, it keeps the value that a
-// person entered before. Otherwise the input has its initial value.
+// NewState returns the state of all inputs of blocks. If before has a value for an input of the same kind, the input
+// keeps this value. If before has no such value, the input has its initial value.
 func NewState(blocks []any, before State) State {
 	out := State{}
 	for _, p := range Interactive(blocks) {
@@ -43,13 +43,13 @@ func (s State) Clone() State {
 	return out
 }
 
-// Stateful reports whether a kind of element has a value. Elements without a value are only pressed.
+// Stateful reports whether a kind of element has a value. People can only press an element without a value.
 func Stateful(kind string) bool {
 	return !slices.Contains([]string{"button", "workflow_button", "overflow", "image", "feedback_buttons", "icon_button"}, kind)
 }
 
-// ValueField returns, for a kind of element, the field of the state that has the value, and whether the value is a
-// list.
+// ValueField returns the name of the state's field that has the value of this kind of element. list reports whether the
+// value is a list.
 func ValueField(kind string) (field string, list bool) {
 	switch kind {
 	case "static_select", "external_select", "radio_buttons", "overflow":

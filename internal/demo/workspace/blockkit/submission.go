@@ -11,7 +11,7 @@ import (
 	"countersign/internal/demo/workspace/wire"
 )
 
-// Incomplete checks the inputs of a form as Slack's client does before it submits the form: required values must be
+// Incomplete checks the inputs of a form as Slack's client does before it submits the form. Required values must be
 // present, and all values must be well-formed. Incomplete returns the messages for the person, by block_id.
 func Incomplete(blocks []any, state State) map[string]string {
 	out := map[string]string{}

@@ -27,14 +27,14 @@ const (
 	maxAnswer    = 1 << 20 // bytes of an answer; ours
 )
 
-// The reasons, other than a timeout, why a request is not acknowledged.
+// The reasons why a request is not acknowledged. A timeout is not in this list, because the ack timeout handles it.
 var (
 	errUnreachable = errors.New("there is no connection to the app")
 	errRedirects   = errors.New("the app redirects more than twice")
 	errStatus      = errors.New("the app answers with an error")
 )
 
-// retryReason returns Slack's code for the reason.
+// retryReason returns Slack's code for the reason of a retry.
 func retryReason(err error) string {
 	switch {
 	case errors.Is(err, errRedirects):

@@ -22,15 +22,15 @@ type object = map[string]any
 // connected.
 var ErrNoAnswer = errors.New("the app did not respond")
 
-// App receives deliveries in place of sockets and request URLs. A test can implement it to simulate the network between
-// Slack and the app, and decide which deliveries are late, lost or repeated.
+// App receives deliveries in place of sockets and request URLs. A test can implement App to simulate the network
+// between Slack and the app. The implementation decides which deliveries are late, lost or repeated.
 type App interface {
-	// Event receives an event. The workspace waits for Event, so Event must return immediately, and must not call the
-	// workspace.
+	// Event receives an event. The workspace waits until Event returns, so Event must return immediately, and must not
+	// call the workspace.
 	Event(payload json.RawMessage)
-	// Ask receives an interaction or a slash command (kind is "interactive" or "slash_commands"), and returns the
-	// content of the acknowledgement, or nil if it has no content. If Ask returns an error, the person sees that the
-	// app did not respond.
+	// Ask receives an interaction or a slash command. kind is "interactive" or "slash_commands". Ask returns the
+	// content of the acknowledgement, or nil if the acknowledgement has no content. If Ask returns an error, the person
+	// sees that the app did not respond.
 	Ask(kind string, payload json.RawMessage) (json.RawMessage, error)
 }
 
@@ -83,7 +83,7 @@ type envelope struct {
 	answered chan answer // nil for events
 }
 
-// answer is the acknowledgement of an interaction, or the reason why there is none.
+// answer is the acknowledgement of an interaction, or the reason why the acknowledgement is missing.
 type answer struct {
 	payload json.RawMessage
 	err     error
@@ -109,7 +109,7 @@ func (h *Hub) Event(payload json.RawMessage) {
 	}
 }
 
-// Ask sends an interaction and waits for its acknowledgement, up to the ack timeout. Interactions are not sent again.
+// Ask sends an interaction and waits for its acknowledgement, up to the ack timeout. An interaction is sent only once.
 // If Ask fails, the error is ErrNoAnswer.
 func (h *Hub) Ask(kind string, payload json.RawMessage) (json.RawMessage, error) {
 	if h.cfg.App != nil {
@@ -145,7 +145,8 @@ func (h *Hub) Delivered() (sent, pending int) {
 	return h.seq, len(h.waiting) + len(h.queue)
 }
 
-// Connected reports whether the app is reachable: the app has an open socket, or has answered the last request.
+// Connected reports whether the app is reachable. The app is reachable if it has an open socket, or if it answered the
+// last request.
 func (h *Hub) Connected() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -165,7 +166,7 @@ func (h *Hub) Use(urls RequestURLs) {
 	}
 }
 
-// Retry sets whether events are sent again, and whether they wait for a socket.
+// Retry sets whether events are repeated, and whether events wait for a socket.
 func (h *Hub) Retry(on bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -264,7 +265,7 @@ func (h *Hub) await(e *envelope) {
 	})
 }
 
-// locked runs a timer's function with the lock, unless the Hub is closed.
+// locked holds the lock while it calls the function work of a timer. If the Hub is closed, locked does nothing.
 func (h *Hub) locked(work func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -273,7 +274,7 @@ func (h *Hub) locked(work func()) {
 	}
 }
 
-// heard handles an envelope's acknowledgement, unless a fault loses it.
+// heard handles an envelope's acknowledgement. A fault may discard the acknowledgement.
 func (h *Hub) heard(e *envelope, payload json.RawMessage) {
 	if e.deaf || h.cfg.Faults.LostAck() {
 		return
@@ -287,7 +288,8 @@ func (h *Hub) heard(e *envelope, payload json.RawMessage) {
 	}
 }
 
-// failed ends one attempt. If the envelope is an interaction, the person gets an error. An event is sent again.
+// failed ends one attempt. If the envelope is an interaction, the person gets an error. If the envelope is an event,
+// the event is repeated.
 func (h *Hub) failed(e *envelope, reason string) {
 	h.settled(e)
 	if e.answered != nil {

@@ -1,6 +1,7 @@
 package delivery
 
-// Slack's limits on deliveries. Each limit must be tried by some test. Another test checks that each limit was tried.
+// Slack's limits on deliveries. For each limit, a test must try the largest legal and the smallest illegal case.
+// Another test checks that each limit was tried.
 const (
 	MaxSockets  = 10        // sockets that an app may have open
 	maxAckBytes = 20 * 1024 // size of a Socket Mode acknowledgement; larger ones are dropped

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Faults are the delivery faults that are switched on. Each call of a method uses up one fault.
+// Faults returns the delivery faults that are switched on. Each call of a method uses up one fault.
 type Faults interface {
-	// Delivery returns the fault for the first attempt of a delivery (kind is events_api, interactive or
-	// slash_commands).
+	// Delivery returns the fault for the first attempt of a delivery. kind is events_api, interactive or
+	// slash_commands.
 	Delivery(kind string) Fault
 	// LostAck reports whether the next acknowledgement is lost.
 	LostAck() bool
@@ -17,7 +17,7 @@ type Faults interface {
 // Fault is a fault of one delivery. The zero Fault changes nothing.
 type Fault struct {
 	Lost  bool          // the first attempt does not arrive
-	Twice bool          // it arrives twice
+	Twice bool          // the delivery arrives twice
 	Late  time.Duration // delay of its arrival
 }
 
@@ -30,13 +30,14 @@ type Attempt struct {
 
 // Mishap is a delivery fault of one attempt. The zero Mishap changes nothing.
 type Mishap struct {
-	Lost  bool          // it does not arrive
+	Lost  bool          // the attempt does not arrive
 	Late  time.Duration // delay of its arrival
-	Again time.Duration // delay after which the same delivery arrives a second time; zero: it arrives once
+	Again time.Duration // delay after which the same delivery arrives a second time; zero: no second arrival
 	Deaf  bool          // the acknowledgement is lost
 }
 
-// dispatch delivers an envelope for the first time, subject to a fault.
+// dispatch makes the first attempt to deliver an envelope. If a fault for deliveries is switched on, dispatch applies
+// the fault.
 func (h *Hub) dispatch(e *envelope) {
 	fault := h.cfg.Faults.Delivery(e.kind)
 	switch {
@@ -53,7 +54,7 @@ func (h *Hub) dispatch(e *envelope) {
 	}
 }
 
-// deliver makes one attempt, subject to a mishap.
+// deliver makes one attempt to deliver an envelope. If the attempt has a mishap, deliver applies the mishap.
 func (h *Hub) deliver(e *envelope) {
 	if h.cfg.Mishaps == nil {
 		h.send(e)
@@ -77,7 +78,7 @@ func (h *Hub) deliver(e *envelope) {
 	}
 }
 
-// repeated returns a copy of an envelope. If the copy is not acknowledged, it is not sent again.
+// repeated returns a copy of an envelope. The copy is sent only once, even if the app does not acknowledge it.
 func (h *Hub) repeated(e *envelope) *envelope {
 	return &envelope{kind: e.kind, payload: e.payload, attempt: len(h.cfg.RetryDelays), reason: h.timedOut()}
 }

@@ -12,14 +12,15 @@ import (
 	"countersign/internal/demo/workspace/wire"
 )
 
-// socketQueue is how many frames may wait for one socket. An app that is further behind is disconnected.
+// socketQueue is how many frames may wait for one socket. If more frames wait, the app is disconnected.
 const socketQueue = 4096
 
 var upgrader = websocket.Upgrader{
 	HandshakeTimeout: 10 * time.Second,
 	ReadBufferSize:   maxAckBytes * 2,
 	WriteBufferSize:  64 << 10,
-	// Slack's clients send "Origin: https://api.slack.com". The caller has checked the ticket.
+	// Slack's clients send "Origin: https://api.slack.com". ServeSocket needs no check of the origin, because its
+	// caller has checked the ticket.
 	CheckOrigin: func(*http.Request) bool { return true },
 }
 
@@ -54,8 +55,9 @@ func (h *Hub) Drop() {
 	}
 }
 
-// Disconnect asks every socket to close, with one of Slack's reasons, and closes it. If the reason is a warning,
-// Disconnect closes each socket ten seconds later. Otherwise Disconnect closes the sockets immediately.
+// Disconnect sends one of Slack's disconnect messages to every socket, and closes the sockets. If the reason is a
+// warning, Disconnect closes each socket ten seconds later. For other reasons, Disconnect closes the sockets
+// immediately.
 func (h *Hub) Disconnect(reason string) { h.disconnect(reason, h.snapshot()) }
 
 // Refresh asks the oldest socket to reconnect.
@@ -108,8 +110,8 @@ func (h *Hub) add(k *socket, hello object) bool {
 	return true
 }
 
-// remove unregisters a socket. The socket's unacknowledged envelopes fail immediately: events are sent again, and
-// waiting people get an error.
+// remove unregisters a socket. The socket's unacknowledged envelopes fail immediately. Their events are repeated, and
+// people who wait for an interaction get an error.
 func (h *Hub) remove(k *socket) {
 	defer h.running.Done()
 	k.close()
@@ -163,7 +165,7 @@ type socket struct {
 	done sync.WaitGroup // the writer
 }
 
-// send queues a frame. If the socket is closed or too far behind, send returns false.
+// send queues a frame. If the socket is closed, or too many frames are queued, send returns false.
 func (k *socket) send(frame []byte) bool {
 	select {
 	case <-k.stop:
@@ -220,7 +222,7 @@ func (k *socket) write(every time.Duration) {
 	}
 }
 
-// farewell sends a closing handshake and waits a moment for the answer.
+// farewell sends a closing handshake and waits for the answer for a short time.
 func (k *socket) farewell() {
 	goodbye := websocket.FormatCloseMessage(websocket.CloseNormalClosure, "")
 	if k.conn.WriteControl(websocket.CloseMessage, goodbye, time.Now().Add(2*time.Second)) != nil {

@@ -13,8 +13,8 @@ import (
 	"countersign/internal/demo/workspace/wire"
 )
 
-// RequestURLs are the app's URLs for Slack's requests over HTTP, as in its settings. If all are empty, the app uses
-// Socket Mode.
+// RequestURLs are the app's URLs for Slack's requests over HTTP, as on the app's settings page. If all URLs are empty,
+// the app uses Socket Mode.
 type RequestURLs struct {
 	Events        string `yaml:"events" json:"events"`               // event subscriptions
 	Interactivity string `yaml:"interactivity" json:"interactivity"` // clicks, shortcuts and forms
@@ -22,8 +22,8 @@ type RequestURLs struct {
 	Commands      string `yaml:"commands" json:"commands"`           // every slash command of the app
 }
 
-// URLsAt returns RequestURLs with the same URL for all kinds. If the URL ends in a slash, the name of each kind is
-// appended to it.
+// URLsAt returns RequestURLs with the same URL for all kinds. If the URL ends in a slash, URLsAt appends the name of
+// each kind to the URL.
 func URLsAt(to string) RequestURLs {
 	if strings.HasSuffix(to, "/") {
 		return RequestURLs{Events: to + "events", Interactivity: to + "interactions", Options: to + "options", Commands: to + "commands"}
@@ -65,8 +65,8 @@ func (u RequestURLs) of(e *envelope) string {
 	return u.Interactivity
 }
 
-// Challenge asks a URL to repeat a random value, as Slack does before it sends events there. The answer is the value as
-// text, or in the field "challenge" of JSON or a form.
+// Challenge sends a random value to a URL, as Slack does before it sends events to the URL. The URL must answer with
+// the same value, either as text, or in the field "challenge" of JSON or a form.
 func (h *Hub) Challenge(ctx context.Context, to string) error {
 	ctx, cancel := context.WithTimeout(ctx, h.cfg.AckTimeout)
 	defer cancel()
@@ -82,7 +82,7 @@ func (h *Hub) Challenge(ctx context.Context, to string) error {
 	return nil
 }
 
-// challenged returns the value repeated by an answer.
+// challenged returns the value that the answer to a challenge contains.
 func challenged(r answerOverHTTP) string {
 	switch kind, _, _ := mime.ParseMediaType(r.contentType); kind {
 	case typeJSON:

@@ -1,5 +1,5 @@
-// Package nodetest runs an app built with Slack's official Node.js client against the local workspace, and checks that
-// the actions of people reach the app's listeners and that people see the effects of its Web API client.
+// Package nodetest runs an app built with Slack's official Node.js client against the local workspace. The tests check
+// that the actions of people reach the app's listeners, and that people see the effects of the app's Web API calls.
 package nodetest
 
 import (
@@ -19,7 +19,7 @@ import (
 	"countersign/internal/testkit/npm"
 )
 
-// patience is the longest wait, for a busy machine.
+// patience is the longest time to wait for an expected event. This time is long, because the machine may be busy.
 const patience = testkit.Patience
 
 type (
@@ -130,7 +130,8 @@ func (a *app) read(stdout io.Reader) {
 	}
 }
 
-// see waits for the app's next line with this name. Other lines are skipped, unless they are errors.
+// see waits for the app's next line with this name. The function skips other lines, but fails the test if a line is an
+// error.
 func (a *app) see(name string) obj {
 	a.t.Helper()
 	return a.seeAll(name)[name]
@@ -162,7 +163,7 @@ func (a *app) seeAll(names ...string) map[string]obj {
 	return seen
 }
 
-// order makes the app's Web API client do something, and returns the outcome.
+// order makes the app call a method of its Web API client, and returns the outcome.
 func (a *app) order(name string, args obj) said {
 	a.t.Helper()
 	a.mu.Lock()
@@ -186,7 +187,7 @@ func (a *app) order(name string, args obj) said {
 	}
 }
 
-// done is like order, but the outcome must be a success. out receives the result.
+// done is like order, but fails the test if the outcome is an error. out receives the result.
 func (a *app) done(out any, name string, args obj) {
 	a.t.Helper()
 	line := a.order(name, args)
@@ -198,7 +199,7 @@ func (a *app) done(out any, name string, args obj) {
 	}
 }
 
-// call calls a method that must succeed.
+// call calls a method. The test fails if the method fails.
 func (a *app) call(method string, args obj) obj {
 	a.t.Helper()
 	if args == nil {
@@ -210,7 +211,7 @@ func (a *app) call(method string, args obj) obj {
 	return out
 }
 
-// refused calls a method that must fail, and returns Slack's code and the whole answer.
+// refused calls a method, and returns Slack's code and the whole answer. The test fails if the method succeeds.
 func (a *app) refused(method string, args obj) (string, obj) {
 	a.t.Helper()
 	args["method"] = method

@@ -7,7 +7,7 @@ import (
 	"countersign/internal/demo/workspace/delivery"
 )
 
-// For each of Slack's two ways of connecting, the test does all steps in order, with one app and one workspace.
+// For Socket Mode and for HTTP, the test does all steps in order, with one app and one workspace.
 func TestOfficialClient(t *testing.T) {
 	for name, newHarness := range map[string]func(*testing.T) *harness{"Socket Mode": overSockets, "HTTP": overHTTP} {
 		t.Run(name, func(t *testing.T) { steps(t, newHarness(t)) })

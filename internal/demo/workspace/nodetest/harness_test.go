@@ -90,7 +90,7 @@ func (d *harness) person(method, path string, body obj) (int, obj) {
 	return resp.StatusCode, out
 }
 
-// does calls the people's API. The call must succeed.
+// does calls the people's API. The test fails if the call fails.
 func (d *harness) does(path string, body obj) obj {
 	d.t.Helper()
 	status, out := d.person("POST", path, body)
@@ -115,7 +115,8 @@ func (d *harness) says(user, channel, text, thread string) string {
 	return text1(d.does(user+"/messages", obj{"channel": channel, "text": text, "thread_ts": thread}), "ts")
 }
 
-// sees waits until the person sees a wanted message in the channel or thread. wanted decides which message that is.
+// sees waits until wanted returns true for a message that the person sees in the channel or thread. sees returns this
+// message.
 func (d *harness) sees(user, channel, thread, what string, wanted func(m obj) bool) obj {
 	d.t.Helper()
 	var found obj
@@ -131,7 +132,7 @@ func (d *harness) sees(user, channel, thread, what string, wanted func(m obj) bo
 	return found
 }
 
-// until polls a condition.
+// until polls a condition until it is true.
 func (d *harness) until(otherwise string, so func() bool) {
 	d.t.Helper()
 	ticks := time.NewTicker(10 * time.Millisecond)
@@ -187,7 +188,7 @@ func text1(v any, keys ...string) string {
 	return s
 }
 
-// same fails the test unless the value under the keys (written a.b.0.c) is the wanted one.
+// same fails the test if the value at a path differs from the wanted value. keys is the path, such as a.b.0.c.
 func same(t *testing.T, v any, keys string, want any) {
 	t.Helper()
 	if got := dig(v, strings.Split(keys, ".")...); got != want {
@@ -195,7 +196,7 @@ func same(t *testing.T, v any, keys string, want any) {
 	}
 }
 
-// there fails the test if the value under any of the keys is empty.
+// there fails the test if the value at any of the paths is empty.
 func there(t *testing.T, v any, keys ...string) {
 	t.Helper()
 	for _, key := range keys {

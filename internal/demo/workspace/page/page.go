@@ -1,7 +1,7 @@
 // Package page is the workspace's web page for people: HTML, CSS and ES modules, served as they are.
 //
-//   - main.js puts the page together. app.js reads the workspace's state, and events.js tells app.js what to read
-//     again.
+//   - main.js creates the panes of the page. app.js reads the workspace's state. events.js tells app.js which parts of
+//     the state have changed.
 //   - panes are the parts of the page: the strip of people, the sidebar, a channel, a thread, a modal.
 //   - blockkit draws blocks and their elements. The files mrkdwn.js and markdown.js parse text, without a DOM.
 //   - widgets are elements that several panes use. Only widgets/dom.js makes elements. The script never parses HTML.
@@ -15,7 +15,7 @@ import (
 //go:embed index.html favicon.svg *.js blockkit panes widgets style
 var files embed.FS
 
-// Handler serves the page. The page's Content-Security-Policy allows only the page's own scripts: text from bots and
+// Handler serves the page. The page's Content-Security-Policy allows only the page's own scripts, so text from bots and
 // people cannot become code.
 func Handler() http.Handler {
 	server := http.FileServerFS(files)

@@ -17,9 +17,9 @@ import (
 	"github.com/slack-go/slack"
 )
 
-// TestEveryBlockIsDrawn sends one block and one element of every kind that slack-go knows. TestEveryBlockIsDrawn looks
-// for the text of each on the page. If a new version of slack-go adds a kind, the test fails until there is a sample of
-// that kind.
+// TestEveryBlockIsDrawn sends one block and one element of each kind that slack-go defines. The page must show the text
+// of each block and element. If a new version of slack-go adds a kind, the test fails until there is a sample of the
+// new kind.
 func TestEveryBlockIsDrawn(t *testing.T) {
 	b := openBrowser(newHarness(t))
 	whole := messageSamples()
@@ -60,8 +60,8 @@ func TestEveryBlockIsDrawn(t *testing.T) {
 	}
 }
 
-// received lists kinds that apps can't send. Some kinds are only in Slack's own messages. Other kinds are slack-go's
-// names for unknown kinds.
+// received lists the kinds of blocks and elements that apps can't send. Some of these kinds are only in Slack's own
+// messages. The other kinds are slack-go's names for unknown kinds.
 var received = map[string]string{
 	"rich_text_unknown": "slack-go's own", "unknown": "slack-go's own",
 	"attachment_mention": "Slack's clients", "canvas": "Slack's clients", "canvas_message_unfurl": "Slack's clients", "canvas_user_mention": "Slack's clients", "file": "Slack's clients",
@@ -69,7 +69,8 @@ var received = map[string]string{
 	"work_object_mention": "Slack's clients", "workflow_mention": "Slack's clients",
 }
 
-// drawn checks that the last message's block is drawn, either completely or only its text.
+// drawn checks that the page draws the last message's block. If whole is false, the page draws only the text of the
+// block.
 func (b *browser) drawn(s sample, whole bool) {
 	b.Helper()
 	kind := string(s.block.BlockType())
@@ -111,7 +112,8 @@ func (b *browser) inputs() {
 	}
 }
 
-// themes returns the themes to draw. The dark theme differs only in colours, so it is drawn only if pictures are kept.
+// themes returns the themes to draw. The dark theme differs only in colours, so it is drawn only if screenshots are
+// stored.
 func themes() []string {
 	if os.Getenv("COUNTERSIGN_SCREENSHOTS") == "" {
 		return []string{"light"}
@@ -119,7 +121,7 @@ func themes() []string {
 	return []string{"light", "dark"}
 }
 
-// kinds returns the types in the samples.
+// kinds is the set of types in the samples.
 type kinds map[string]bool
 
 func (k kinds) add(b *browser, v any) {

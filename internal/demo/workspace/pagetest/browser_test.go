@@ -24,8 +24,8 @@ func (b *browser) keys(text string) {
 	b.page.Do("type "+text, chromedp.KeyEvent(text))
 }
 
-// press presses a key that the page handles itself. Chromium's own Enter has two events, and the page can stop only the
-// first event. The Enter of a real keyboard has one event.
+// press presses a key that the page handles itself. Chromium's simulated Enter has two events, and the page can stop
+// only the first event. The Enter of a real keyboard has one event.
 func (b *browser) press(key string) {
 	b.Helper()
 	b.page.Until("the page takes "+key, `!document.activeElement.dispatchEvent(new KeyboardEvent("keydown", {key: "`+key+`", bubbles: true, cancelable: true}))`)
@@ -49,7 +49,7 @@ func (b *browser) sees(selector, text string) {
 	b.page.Until("they see "+text, `[...document.querySelectorAll(`+"`"+selector+"`"+`)].some(e => e.checkVisibility() && e.innerText.includes("`+text+`"))`)
 }
 
-// become opens a place of the page as a person.
+// become opens a place of the page (a channel, a DM or the Home) as a person.
 func (b *browser) become(user, place string) {
 	b.Helper()
 	b.page.Load(b.http.URL + "/#/" + user + "/" + place)

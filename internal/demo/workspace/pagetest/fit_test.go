@@ -9,8 +9,8 @@ import (
 	"countersign/internal/testkit/chromium"
 )
 
-// cards matches the names of the golden files of cards. decides matches the content of cards that wait for a decision:
-// such cards have certain buttons.
+// cards matches the names of the golden files of cards. decides matches the buttons of a card that waits for a
+// decision.
 var (
 	cards   = regexp.MustCompile(`^(card_|bundle_|again_card|tool_preview_|reader_|unknown)`)
 	decides = regexp.MustCompile(`"action_id": "(approve|reject|take_back|did_not)`)
@@ -25,9 +25,9 @@ var taller = map[string]string{
 	"unknown_cut_grant": "an argument of several thousand characters, cut",
 }
 
-// A person who has scrolled to the bottom of a waiting card sees its warnings, its headline and its buttons together,
-// on a laptop and on a phone. If a card is taller than the screen, at least the end of the first warning is visible
-// together with the buttons.
+// The test scrolls to the bottom of a waiting card, on a laptop and on a phone. The warnings, the headline and the
+// buttons of the card must be visible together. If a card is taller than the screen, at least the end of the first
+// warning must be visible together with the buttons.
 func TestCardsFit(t *testing.T) {
 	b := openBrowser(newHarness(t))
 	b.become("U0002", "U0BOT")
@@ -61,11 +61,11 @@ func TestCardsFit(t *testing.T) {
 	}
 }
 
-// extent has the positions of parts of a card, in pixels below the top of the visible messages: the beginning of the
-// first warning or the headline, the end of the first warning, and the end of the buttons.
+// extent has the positions of parts of a card, in pixels below the top of the visible messages. Begin is the beginning
+// of the first warning or the headline. Warned is the end of the first warning. Buttons is the end of the buttons.
 type extent struct{ Begin, Warned, Buttons, Pane float64 }
 
-// measure scrolls to the bottom of a card.
+// measure scrolls to the bottom of a card and returns the card's extent.
 func (b *browser) measure(selector string) extent {
 	b.Helper()
 	return chromium.Eval[extent](b.page, fmt.Sprintf(`(() => {

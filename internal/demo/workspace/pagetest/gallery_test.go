@@ -19,8 +19,9 @@ import (
 )
 
 // TestEverySurface sends every golden file of the bot (messages, forms and Homes) to the workspace. The workspace must
-// accept each file, and the page must draw all of the content. COUNTERSIGN_SCREENSHOTS keeps pictures of each file.
-// COUNTERSIGN_SURFACES limits the test to the golden files whose names match this regular expression.
+// accept each file, and the page must draw all of the content. If COUNTERSIGN_SCREENSHOTS is set, the test stores
+// screenshots of each file. If COUNTERSIGN_SURFACES is set, it is a regular expression for the names of the files to
+// test.
 func TestEverySurface(t *testing.T) {
 	b := openBrowser(newHarness(t))
 	pattern, err := regexp.Compile(os.Getenv("COUNTERSIGN_SURFACES"))
@@ -58,7 +59,7 @@ func TestEverySurface(t *testing.T) {
 	}
 }
 
-// dm is the address of the DM of Teo, a Team Lead, with the bot.
+// dm is the page's address of the DM between the bot and Teo, a Team Lead.
 const dm = "#/U0002/U0BOT"
 
 // windows holds the window sizes of a laptop and a phone. A phone draws several screen points for each pixel.
@@ -86,7 +87,7 @@ type surface struct {
 	messages bool
 }
 
-// surfaces reads the golden files of the bot that Slack shows.
+// surfaces reads the bot's golden files whose content is shown in Slack.
 func surfaces(t *testing.T) []surface {
 	t.Helper()
 	paths, err := filepath.Glob("../../../../bot/render/testdata/*.json")
@@ -102,7 +103,7 @@ func surfaces(t *testing.T) []surface {
 	return out
 }
 
-// readSurface reads a golden file. If Slack does not show such content, ok is false.
+// readSurface reads a golden file. If the file's content is not for Slack, ok is false.
 func readSurface(t *testing.T, path string) (s surface, ok bool) {
 	t.Helper()
 	raw, err := os.ReadFile(path)
@@ -133,8 +134,8 @@ func (b *browser) sends(s surface) (selector string, remove func()) {
 	}
 }
 
-// shows sends a message to Teo, as the only message in his DM with the bot. When the message is drawn, shows calls
-// look, and then deletes the message.
+// shows sends a message to Teo, as the only message in his DM with the bot. When the message is drawn, shows calls the
+// function look, and afterwards deletes the message.
 func (b *browser) shows(s surface, look func(selector string)) {
 	b.Helper()
 	selector, remove := b.sends(s)
@@ -211,11 +212,11 @@ func (b *browser) opensForm(s surface) {
 	}
 }
 
-// pictured reports whether pictures are stored.
+// pictured reports whether screenshots are stored.
 func pictured() bool { return os.Getenv("COUNTERSIGN_SCREENSHOTS") != "" }
 
-// pictures stores pictures of a surface on a laptop and a phone, light and dark. The window is high enough to show all
-// of a message or a Home.
+// pictures stores screenshots of a surface on a laptop and a phone, in the light and the dark theme. The window is high
+// enough to show all of a message or a Home.
 func (b *browser) pictures(name, selector string) {
 	b.Helper()
 	if !pictured() {

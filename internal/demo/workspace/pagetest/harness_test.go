@@ -23,7 +23,7 @@ type harness struct {
 	opens slack.ModalViewRequest // the form
 }
 
-// asked is the time of the requests in the bot's golden files, and the time at which the workspace's clock starts.
+// asked is the time of the requests in the bot's golden files. The workspace's clock starts at this time.
 var asked = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 
 func newHarness(t *testing.T) *harness {
@@ -60,7 +60,7 @@ func newHarness(t *testing.T) *harness {
 	return o
 }
 
-// serve acknowledges everything, and answers commands.
+// serve acknowledges all envelopes, and answers commands.
 func (o *harness) serve(ctx context.Context, client *socketmode.Client, ready func()) {
 	for {
 		var e socketmode.Event

@@ -1,5 +1,5 @@
-// Package pagetest checks the page of the local workspace: its pure modules in Node.js, its sources for the rules that
-// make it safe, and the whole page in headless Chromium.
+// Package pagetest checks the page of the local workspace. One test runs the pure modules in Node.js. Other tests check
+// the sources for the rules that make the page safe. The remaining tests run the whole page in headless Chromium.
 package pagetest
 
 import (
@@ -26,7 +26,7 @@ func TestNode(t *testing.T) {
 		t.Fatalf("no *.test.js found: %v", err)
 	}
 	for _, file := range files {
-		// Reading the file here tells go test that its cached result depends on the file.
+		// Because of this call, go test does not use a cached result after a change of the file.
 		if _, err := os.Stat(file); err != nil {
 			t.Fatal(err)
 		}
@@ -72,8 +72,8 @@ func TestNothingIsParsedAsHTML(t *testing.T) {
 // named matches a reference to another file.
 var named = regexp.MustCompile(`(?m)^(?:import|export) .*from '([^']+)';|(?:href|src)="([^"]+)"|url\(([^)]*)\)|@import ([^;]+);`)
 
-// The page works on a machine without a network, because the page refers only to its own files. index.html leads to
-// every file, so there are no unused files.
+// The page works on a machine without a network, because the page refers only to its own files. Every file is reachable
+// from index.html, so there are no unused files.
 func TestThePageIsComplete(t *testing.T) {
 	files, reached := sources(t), map[string]bool{"index.html": true}
 	for next := []string{"index.html"}; len(next) > 0; next = next[1:] {

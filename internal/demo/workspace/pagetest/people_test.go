@@ -11,8 +11,8 @@ const (
 	modal    = "[data-testid=modal][open]"
 )
 
-// The test uses a real browser for a slash command, for a form with a person picker and radio buttons, and for
-// somebody's quiet time.
+// The test uses a real browser. It tries a slash command, a form with a person picker and radio buttons, and a person's
+// quiet time.
 func TestBrowser(t *testing.T) {
 	b := openBrowser(newHarness(t))
 	b.quick()
@@ -23,7 +23,7 @@ func TestBrowser(t *testing.T) {
 	b.files()
 }
 
-// files attaches two files to a message, and removes one before sending.
+// files attaches two files to a message, and removes one of them before sending.
 func (b *browser) files() {
 	b.Helper()
 	b.become("U0100", "C0001")
@@ -53,7 +53,7 @@ func (b *browser) files() {
 	}
 }
 
-// stop presses Slack's own button on a streamed answer.
+// stop presses Slack's own button that stops a streamed answer.
 func (b *browser) stop() {
 	b.Helper()
 	_, root, err := b.api.PostMessage("C0001", slack.MsgOptionText("A question.", false))
@@ -76,7 +76,7 @@ func (b *browser) stop() {
 	}
 }
 
-// quick sends a message while the previous one is still being sent.
+// quick sends a message while the previous message is still being sent.
 func (b *browser) quick() {
 	b.become("U0100", "C0001")
 	b.page.Until("two are sent at once", `(() => {

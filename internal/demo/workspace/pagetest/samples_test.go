@@ -61,7 +61,7 @@ func messageSamples() []sample {
 	}
 }
 
-// plainSamples returns the blocks of which the page shows only the text.
+// plainSamples returns the blocks for which the page shows only the text.
 func plainSamples() []sample {
 	card := &slack.CardBlock{Type: slack.MBTCard, Title: mrkdwn("Card title"), Body: mrkdwn("The body of the card."), Actions: &slack.BlockElements{ElementSet: []slack.BlockElement{button("card_go", "Card button")}}}
 	inside := slack.NewSectionBlock(plain("Inside"), nil, nil)

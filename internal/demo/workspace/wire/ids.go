@@ -17,7 +17,7 @@ func NewID(prefix string) string {
 	return prefix + base32.StdEncoding.EncodeToString(raw[:])[:10]
 }
 
-// NewSecret returns an unguessable name, for URLs that work without any other key.
+// NewSecret returns an unguessable name for a URL. The URL works without any other authentication.
 func NewSecret() string {
 	var raw [16]byte
 	rand.Read(raw[:])

@@ -6,8 +6,8 @@ import (
 	"errors"
 )
 
-// Encode returns v as JSON without HTML escapes. v must consist of plain JSON values; anything else is a bug and
-// panics.
+// Encode returns v as JSON without HTML escapes. v must consist of plain JSON values. Encode panics if v contains any
+// other value, because such a value is a bug.
 func Encode(v any) []byte {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
@@ -32,7 +32,7 @@ func Decode(raw []byte) (any, error) {
 	return v, nil
 }
 
-// Whole returns a decoded JSON number as an int. Whole returns false if v is not a number, or has a fraction.
+// Whole returns a decoded JSON number as an int. Whole returns false if v is not a number, or if v has a fraction.
 func Whole(v any) (int, bool) {
 	n, ok := v.(json.Number)
 	if !ok {

@@ -14,7 +14,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end }}
 
-{{- /* The pod, the same with both kinds of store. */ -}}
+{{- /* The template of the pod is the same for both kinds of store. */ -}}
 {{- define "countersign.pod" -}}
 metadata:
   labels:
@@ -82,7 +82,7 @@ spec:
           value: /run/secrets/signing/audit-key
         - name: COUNTERSIGN_AUDIT_HEADS
           value: none
-        - name: COUNTERSIGN_CONTROL # beside the pod's other files, everybody could write
+        - name: COUNTERSIGN_CONTROL # in a folder of its own, because everybody can write to the pod's other folders
           value: /var/lib/countersign/control/bot.sock
         {{- with .Values.store.postgres.migrate }}
         - name: COUNTERSIGN_MIGRATE
