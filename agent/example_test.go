@@ -37,7 +37,7 @@ type Shipped struct {
 	Tracking string `json:"tracking"`
 }
 
-// ship returns the tool. The policy, and not the tool, says who must approve a call.
+// ship returns the tool. The tool does not say who must approve a call: the policy does.
 func ship(warehouse *shipping) agent.Tool {
 	tool := agent.Func("ship_order", "Ship an order that is paid. Returns the tracking number.", approvers.Idempotent,
 		func(ctx context.Context, in agent.Invocation, args ShipArgs) (Shipped, error) {
