@@ -106,7 +106,7 @@ func DescribeTool(tools workflow.Tools, s view.Model) ToolDescription {
 	return ToolDescription{description: Clip(OneLine(tool.Description), MaxNote), claims: tool.Claims.Words(), required: approvers.RequiredArguments(tool.Schema)}
 }
 
-func (v View) render() Rendered {
+func (v View) render() Rendered { //nolint:cyclop // one case for each kind of message
 	switch v.Message.Kind {
 	case store.OutboxCard, store.OutboxEscalation:
 		return v.card()
@@ -151,9 +151,7 @@ func (v View) render() Rendered {
 	case store.OutboxHead:
 		return Single(v.head())
 	case store.OutboxReport:
-		d := Single(v.weeklyReport())
-		d.Expired = v.reportIsLate()
-		return d
+		return v.weeklyReport()
 	case store.OutboxHome:
 		return v.home()
 	case store.OutboxStandstill:

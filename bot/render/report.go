@@ -8,14 +8,23 @@ import (
 )
 
 // weeklyReport shows the weekly report. Everybody in the channel can read it, so it has no names of people.
-func (v View) weeklyReport() *BlockBuilder {
-	p := new(BlockBuilder)
+func (v View) weeklyReport() Rendered {
 	r := v.Report
+	p := new(BlockBuilder)
 	if r.Quiet {
 		p.Para(Say("📊 ").Strong("Approvals, " + reportDays(r)).Say(": there were no calls."))
 		p.reportDamage(r)
-		return p
+	} else {
+		p.reportFigures(r, v.title)
 	}
+	d := Single(p)
+	over := v.Policy.Report.Channel == "" || !v.Now.Before(r.End)
+	d.Expired = over && v.Message.TS == "" // a posted report stays
+	return d
+}
+
+// reportFigures adds the figures of a report. title returns the title of a role.
+func (p *BlockBuilder) reportFigures(r *settings.Report, title func(role string) string) {
 	p.headline("Approvals, " + reportDays(r))
 	p.Para(
 		Say("Requests to people: ").Strong(fmt.Sprint(r.Asked)).Say(fmt.Sprintf(" · approved: %d · rejected: %d · expired: %d", r.Approved, r.Rejected, r.Expired)),
@@ -24,7 +33,7 @@ func (v View) weeklyReport() *BlockBuilder {
 	p.Para(reportPace(r)...)
 	p.reportList("Who lets requests wait", len(r.Waits), func(i int) *RichText {
 		x := r.Waits[i]
-		return Say(v.title(x.Role) + ": " + Plural(x.Open, "request") + ", the oldest for " + roughly(r.Until.Sub(x.Since)))
+		return Say(title(x.Role) + ": " + Plural(x.Open, "request") + ", the oldest for " + roughly(r.Until.Sub(x.Since)))
 	})
 	p.reportList("Rejected most often", len(r.Opposed), func(i int) *RichText {
 		return Say(Name(r.Opposed[i].Tool) + ": " + times(r.Opposed[i].N))
@@ -35,7 +44,6 @@ func (v View) weeklyReport() *BlockBuilder {
 	p.Para(reportRest(r)...)
 	p.reportDamage(r)
 	p.Small("The whole report: countersign audit report --since " + r.Since.Format(time.RFC3339) + " --until " + r.Until.Format(time.RFC3339))
-	return p
 }
 
 // reportPace says how fast people decided.
@@ -102,10 +110,4 @@ func reportDays(r *settings.Report) string {
 		return from.Format("2 January") + " – " + to.Format("2 January 2006")
 	}
 	return from.Format("2") + "–" + to.Format("2 January 2006")
-}
-
-// reportIsLate reports whether a report that was not posted must not be posted any more, because its time is over or
-// the policy asks for no report.
-func (v View) reportIsLate() bool {
-	return v.Message.TS == "" && (v.Policy.Report.Channel == "" || !v.Now.Before(v.Report.End))
 }
