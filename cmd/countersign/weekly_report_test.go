@@ -2,11 +2,14 @@ package main
 
 import (
 	"errors"
+	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"countersign/approvers/workflow/settings"
+	"countersign/cmd/countersign/policyfile"
 	"countersign/internal/demo/workspaceclient"
 	"countersign/store"
 )
@@ -15,7 +18,10 @@ import (
 var firstMonday = time.Date(2000, 1, 3, 8, 0, 0, 0, time.UTC)
 
 // weeks are some weeks of a bot that posts reports.
-type weeks struct{ *synctestHarness }
+type weeks struct {
+	*synctestHarness
+	channel string
+}
 
 // passesWeeks runs a test with a bot that posts reports, alone or among replicas.
 func passesWeeks(t *testing.T, fn func(weeks)) {
@@ -26,7 +32,7 @@ func passesWeeks(t *testing.T, fn func(weeks)) {
 			inFakedTime(t, func(b *synctestHarness) {
 				b.board = boardIf(several)
 				b.policy += "report: {channel: \"#support-approvals\", zone: Europe/Berlin}\n"
-			}, func(b *synctestHarness) { fn(weeks{b}) })
+			}, func(b *synctestHarness) { fn(weeks{b, "#support-approvals"}) })
 		})
 	}
 }
@@ -40,10 +46,18 @@ func (b weeks) sleepUntil(at time.Time, before time.Duration) {
 	b.pass(before)
 }
 
+// reader returns a person who is in the channel.
+func (b weeks) reader() string {
+	if b.channel == "#supplier-desk" {
+		return "ada"
+	}
+	return "teo"
+}
+
 // reports returns the reports in the channel, the oldest first.
 func (b weeks) reports() (texts []string) {
 	b.Helper()
-	messages, err := b.as("teo").Messages(b.ctx, "#support-approvals", "")
+	messages, err := b.as(b.reader()).Messages(b.ctx, b.channel, "")
 	b.ok(err)
 	for _, m := range messages {
 		if strings.Contains(m.Text, "Approvals, ") {
@@ -195,5 +209,58 @@ func TestWeeklyReports(t *testing.T) {
 
 		b.sleepUntil(firstMonday.Add(6*week+5*time.Minute), 10*time.Minute)
 		b.wants("after all that", 5, "Approvals, 7–13 February 2000: there were no calls.")
+	})
+}
+
+// A channel that is shared with another organisation gets the report only if the policy names the channel in
+// shared_channels.
+func TestWeeklyReportInASharedChannel(t *testing.T) {
+	t.Parallel()
+	for allowed, n := range map[string]int{"": 0, "shared_channels: [\"#supplier-desk\"]\n": 1} {
+		inFakedTime(t, func(b *synctestHarness) {
+			b.policy += allowed + "report: {channel: \"#supplier-desk\"}\n"
+		}, func(b *synctestHarness) {
+			w := weeks{b, "#supplier-desk"}
+			w.sleepUntil(firstMonday.Add(time.Hour+5*time.Minute), 10*time.Minute) // 09:00 in UTC is an hour later than in Berlin
+			w.wants("allowed by "+allowed, n)
+			want := store.OutboxUnreachable
+			if n > 0 {
+				want = store.OutboxShown
+			}
+			if _, state := w.reportState(); state != want {
+				b.Errorf("allowed by %q: the report is %s", allowed, state)
+			}
+			if told := strings.Count(strings.Join(b.log.all(), "\n"), "shared with another organisation, so it shows no cards"); told != 1-n {
+				b.Errorf("allowed by %q: the log says %d times that the channel is shared", allowed, told)
+			}
+		})
+	}
+}
+
+// If Slack refuses the kinds of blocks that the report has, the report is posted in a simpler form.
+func TestWeeklyReportInASimplerForm(t *testing.T) {
+	t.Parallel()
+	inRefusingSlack(t, func(b *synctestHarness, slack *refusingWhen) {
+		text := b.policy + "report: {channel: \"#support-approvals\"}\n"
+		policies, err := policyfile.New("policy.yaml", []byte(text), b.setup.tools, b.setup.log)
+		b.ok(err)
+		b.setup.policies = policies
+		var refused atomic.Int32
+		slack.refuses(func(method string, form url.Values) string {
+			if method == "chat.postMessage" && strings.Contains(form.Get("blocks"), `"rich_text"`) {
+				refused.Add(1)
+				return "invalid_blocks"
+			}
+			return ""
+		})
+		w := weeks{b, "#support-approvals"}
+		w.sleepUntil(firstMonday.Add(30*time.Minute), time.Minute)
+		b.says("patient 1")
+		b.asked("1")
+		w.sleepUntil(firstMonday.Add(7*24*time.Hour+time.Hour+5*time.Minute), 10*time.Minute)
+		w.wants("without rich text", 1, "Approvals, 3–9 January 2000", "Requests to people: 1")
+		if refused.Load() == 0 {
+			b.Error("Slack refused nothing")
+		}
 	})
 }
