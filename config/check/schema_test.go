@@ -165,6 +165,7 @@ func TestSchemaHasTheKeys(t *testing.T) {
 		"budgets":          {s.Properties["budgets"].Ref, "budgets: {qqqq: 1}"},
 		"retention":        {s.Properties["retention"], "retention: {qqqq: 1}"},
 		"audit":            {s.Properties["audit"], "audit: {qqqq: 1}"},
+		"report":           {s.Properties["report"], "report: {qqqq: 1}"},
 		"tools":            {tool, "tools: {x: {qqqq: 1}}"},
 		"tools preview":    {preview, "tools: {x: {preview: {qqqq: 1}}}"},
 		"tools rules":      {rule, "tools: {x: {rules: [{qqqq: 1}]}}"},
