@@ -195,6 +195,7 @@ func TestCardsLeaveSharedChannel(t *testing.T) {
 	if err := h.slack.ShareChannel("C0002", false); err != nil {
 		t.Fatal(err)
 	}
+	h.quiet()
 	h.says("sam", "#support", `@bot call issue_refund {"order_id":"ORD-77","amount":5}`)
 	h.finds("teo", "#support-approvals", "", "ORD-77", "Waits for Team Lead")
 }

@@ -228,6 +228,7 @@ type refusedWorld struct {
 // test uses.
 const refusedTools = `paused_by: [director]
 audit: {channel: "#support-approvals", every: 10m}
+report: {channel: "#support-approvals"}
 caps: {approver: 4}
 tools:
   fragile: {risk: high, confirm: true}
@@ -260,6 +261,7 @@ func inRefusal(t *testing.T, rule refusalRule, kinds []store.OutboxKind, sum *re
 	keyFile := filepath.Join(t.TempDir(), "key")
 	inFakedTime(t, func(b *synctestHarness) {
 		w.synctestHarness = b
+		time.Sleep(time.Until(time.Date(2000, 1, 3, 9, 0, 0, 0, time.UTC))) // on Monday at nine, the weekly report is due
 		b.instead = func(http.Handler) http.Handler {
 			return writesSlowly(scriptedmodel.New(scriptedmodel.Config{Responder: scriptedmodel.ResponderFunc(w.think)}))
 		}
