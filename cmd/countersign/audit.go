@@ -59,7 +59,7 @@ The flags select the requests that have a matching record. --long prints the rec
 			if o.Filter, err = flags.read(time.Now()); err != nil {
 				return err
 			}
-			return auditListTask.do(cmd.Context(), o, nil, cmd.OutOrStdout())
+			return auditListTask.Do(cmd.Context(), o, nil, cmd.OutOrStdout())
 		},
 	}
 	flags.add(cmd.Flags())
@@ -67,8 +67,8 @@ The flags select the requests that have a matching record. --long prints the rec
 	return cmd
 }
 
-var auditListTask = task[audit.ListOptions]{"audit list", true, func(ctx context.Context, w taskEnv, o audit.ListOptions) error {
-	return historyError(audit.List(ctx, w.out, w.store, o))
+var auditListTask = task[audit.ListOptions]{Name: "audit list", Long: true, WhileHeld: true, Run: func(ctx context.Context, w taskEnv, o audit.ListOptions) error {
+	return historyError(audit.List(ctx, w.Out, w.Store, o))
 }}
 
 func auditExportCommand() *cobra.Command {
@@ -94,7 +94,7 @@ unless --payloads asks for it. Damaged records are left out: all others are writ
 			var left error
 			err = toFile(cmd, file, func(out io.Writer) error {
 				written := &cli.Output{W: out}
-				err := auditExportTask.do(cmd.Context(), o, nil, written)
+				err := auditExportTask.Do(cmd.Context(), o, nil, written)
 				if cli.Code(err) == cli.ExitNo && (written.Written > 0 || o.Filter.Chain == "") { // all readable records
 					left, err = err, nil
 				}
@@ -110,8 +110,8 @@ unless --payloads asks for it. Damaged records are left out: all others are writ
 	return cmd
 }
 
-var auditExportTask = task[audit.ExportOptions]{"audit export", true, func(ctx context.Context, w taskEnv, o audit.ExportOptions) error {
-	return historyError(audit.Export(ctx, w.out, w.store, o))
+var auditExportTask = task[audit.ExportOptions]{Name: "audit export", Long: true, WhileHeld: true, Run: func(ctx context.Context, w taskEnv, o audit.ExportOptions) error {
+	return historyError(audit.Export(ctx, w.Out, w.Store, o))
 }}
 
 type filterFlags struct {
@@ -193,7 +193,7 @@ of requests. If a check fails, the page says which one, and the command exits wi
 			var fault error
 			err := toFile(cmd, file, func(out io.Writer) error {
 				page := &cli.Output{W: out}
-				err := auditEvidenceTask.do(cmd.Context(), o, nil, page)
+				err := auditEvidenceTask.Do(cmd.Context(), o, nil, page)
 				if page.Written > 0 && cli.Code(err) == cli.ExitNo { // the page is complete, but the history is not
 					fault, err = err, nil
 				}
@@ -207,8 +207,8 @@ of requests. If a check fails, the page says which one, and the command exits wi
 	return cmd
 }
 
-var auditEvidenceTask = task[audit.EvidenceOptions]{"audit evidence", true, func(ctx context.Context, w taskEnv, o audit.EvidenceOptions) error {
-	faults, err := audit.WriteEvidence(ctx, w.out, w.store, w.who, o)
+var auditEvidenceTask = task[audit.EvidenceOptions]{Name: "audit evidence", Long: true, WhileHeld: true, Run: func(ctx context.Context, w taskEnv, o audit.EvidenceOptions) error {
+	faults, err := audit.WriteEvidence(ctx, w.Out, w.Store, w.Who, o)
 	if err != nil {
 		return historyError(err)
 	}
@@ -228,15 +228,15 @@ shown, how long people took, and how many calls they changed or rejected. Those 
 		Example: `  countersign audit pace --since 720h`,
 		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return auditPaceTask.do(cmd.Context(), since, nil, cmd.OutOrStdout())
+			return auditPaceTask.Do(cmd.Context(), since, nil, cmd.OutOrStdout())
 		},
 	}
 	cmd.Flags().DurationVar(&since, "since", 0, "only decisions of this time until now, such as 720h; all without it")
 	return cmd
 }
 
-var auditPaceTask = task[time.Duration]{"audit pace", true, func(ctx context.Context, w taskEnv, since time.Duration) error {
-	return printDecisionReport(ctx, w.out, w.store, ago(since))
+var auditPaceTask = task[time.Duration]{Name: "audit pace", Long: true, WhileHeld: true, Run: func(ctx context.Context, w taskEnv, since time.Duration) error {
+	return printDecisionReport(ctx, w.Out, w.Store, ago(since))
 }}
 
 // ago returns the time d before now. If d is zero, ago returns the zero time, and the report begins at the start of the

@@ -46,13 +46,13 @@ func TestAuditErase(t *testing.T) {
 	alone := func() (*workflow.Workflow, error) {
 		return workflow.New(workflow.Config{Store: db, Policy: func() *approvers.Policy { return &approvers.Policy{} }}), nil
 	}
-	w := taskEnv{store: db, who: approvers.Operator("root"), out: &out, workflow: alone, bare: alone}
+	w := taskEnv{Store: db, Who: approvers.Operator("root"), Out: &out, Workflow: alone, Bare: alone}
 	before, err := policycmd.StoredFixtures(t.Context(), db)
 	if err != nil {
 		t.Fatal(err)
 	}
 	out.Reset()
-	if err := auditEraseTask.run(t.Context(), w, eraseOptions{rejected[0].Chain, "she asked us to"}); err != nil {
+	if err := auditEraseTask.Run(t.Context(), w, eraseOptions{rejected[0].Chain, "she asked us to"}); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(out.String(), "texts of 1 chain, and") {
@@ -62,7 +62,7 @@ func TestAuditErase(t *testing.T) {
 		t.Errorf("%d calls can be replayed, of %d: %v; the erased one can't", len(after), len(before), err)
 	}
 	out.Reset()
-	if err := pendingTask.run(t.Context(), w, rejected[0].Chain); err != nil {
+	if err := pendingTask.Run(t.Context(), w, rejected[0].Chain); err != nil {
 		t.Fatal(err)
 	}
 	var p pending
@@ -85,7 +85,7 @@ func TestAuditErase(t *testing.T) {
 	if err := verifyAudit(t.Context(), &out, db, verifyOptions{}, audit.KeptHeads{}); err != nil || !strings.Contains(out.String(), "more were erased, as the history records") {
 		t.Errorf("the history after it: %v\n%s", err, out.String())
 	}
-	if err := auditEraseTask.run(t.Context(), w, eraseOptions{"req_none", "x"}); cli.Code(err) != cli.ExitNo {
+	if err := auditEraseTask.Run(t.Context(), w, eraseOptions{"req_none", "x"}); cli.Code(err) != cli.ExitNo {
 		t.Errorf("what is not there: %v", err)
 	}
 	if err := errors.Join(db.Check(t.Context()), db.Close()); err != nil {

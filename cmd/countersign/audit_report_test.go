@@ -115,7 +115,7 @@ func reported(t *testing.T, s store.Store) (until time.Time) {
 
 // reportEnv is the environment of the task, with a policy or without one.
 func reportEnv(s store.Store, p *approvers.Policy, out *bytes.Buffer) taskEnv {
-	return taskEnv{store: s, out: out, who: approvers.Operator("ann"), bare: func() (*workflow.Workflow, error) {
+	return taskEnv{Store: s, Out: out, Who: approvers.Operator("ann"), Bare: func() (*workflow.Workflow, error) {
 		if p == nil {
 			return nil, cli.Misused("the policy is invalid")
 		}
@@ -127,7 +127,7 @@ func reportEnv(s store.Store, p *approvers.Policy, out *bytes.Buffer) taskEnv {
 func runReport(t *testing.T, s store.Store, p *approvers.Policy, o reportOptions) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := auditReportTask.run(t.Context(), reportEnv(s, p, &out), o); err != nil {
+	if err := auditReportTask.Run(t.Context(), reportEnv(s, p, &out), o); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()

@@ -473,7 +473,7 @@ func TestEvidenceUnderADamagedHead(t *testing.T) {
 	if strings.Contains(page, "has no signed heads") {
 		t.Error("the page says that the store has no heads")
 	}
-	err := auditEvidenceTask.run(t.Context(), taskEnv{store: headless{room}, out: io.Discard}, audit.EvidenceOptions{Requests: []string{room.chain}, Own: true})
+	err := auditEvidenceTask.Run(t.Context(), taskEnv{Store: headless{room}, Out: io.Discard}, audit.EvidenceOptions{Requests: []string{room.chain}, Own: true})
 	if cli.Code(err) != cli.ExitNo {
 		t.Errorf("it ends with %v", err)
 	}

@@ -61,7 +61,7 @@ Somebody who can write to the store and has the key can replace everything in it
 			if err != nil {
 				return err
 			}
-			return errors.Join(auditVerifyTask.do(cmd.Context(), o, in.Reader, cmd.OutOrStdout()), in.Close()) // read does not close in
+			return errors.Join(auditVerifyTask.Do(cmd.Context(), o, in.Reader, cmd.OutOrStdout()), in.Close()) // read does not close in
 		},
 	}
 	cmd.Flags().StringArrayVar(&keys, "key", nil, "the public key that you trust")
@@ -69,12 +69,12 @@ Somebody who can write to the store and has the key can replace everything in it
 	return cmd
 }
 
-var auditVerifyTask = task[verifyOptions]{"audit verify", true, func(ctx context.Context, w taskEnv, o verifyOptions) error {
-	kept, err := o.read(w.in)
+var auditVerifyTask = task[verifyOptions]{Name: "audit verify", Long: true, WhileHeld: true, Run: func(ctx context.Context, w taskEnv, o verifyOptions) error {
+	kept, err := o.read(w.In)
 	if err != nil {
 		return err
 	}
-	return verifyAudit(ctx, w.out, w.store, o, kept)
+	return verifyAudit(ctx, w.Out, w.Store, o, kept)
 }}
 
 // verifyAudit verifies the history, and prints the report.

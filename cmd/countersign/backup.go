@@ -50,13 +50,13 @@ type copier interface {
 const slowBackup = time.Minute
 
 // backupTask writes a copy of the store.
-var backupTask = task[none]{"backup", true, func(ctx context.Context, w taskEnv, _ none) error {
-	s, ok := w.store.(copier)
+var backupTask = task[none]{Name: "backup", Long: true, WhileHeld: true, Run: func(ctx context.Context, w taskEnv, _ none) error {
+	s, ok := w.Store.(copier)
 	if !ok {
 		return cli.Misused("the bot does not copy this kind of store: use the tools of its database")
 	}
-	w.hurry(slowBackup)
-	if _, err := s.Copy(ctx, w.out); err != nil {
+	w.Hurry(slowBackup)
+	if _, err := s.Copy(ctx, w.Out); err != nil {
 		return cli.CouldNot("the store can't be copied: %w", err)
 	}
 	return nil
@@ -70,7 +70,7 @@ func backup(cmd *cobra.Command, path string, force bool) error {
 		}
 	}
 	if path == "-" {
-		return backupTask.do(ctx, none{}, nil, cmd.OutOrStdout())
+		return backupTask.Do(ctx, none{}, nil, cmd.OutOrStdout())
 	}
 	switch info, err := os.Stat(path); {
 	case err == nil && info.IsDir():
@@ -85,7 +85,7 @@ func backup(cmd *cobra.Command, path string, force bool) error {
 	var c copied
 	err := cli.WholeFile(path, func(f *os.File) error {
 		sum := sha256.New()
-		if err := backupTask.do(ctx, none{}, nil, io.MultiWriter(f, sum)); err != nil {
+		if err := backupTask.Do(ctx, none{}, nil, io.MultiWriter(f, sum)); err != nil {
 			return err
 		}
 		info, err := f.Stat()

@@ -18,32 +18,32 @@ import (
 
 // storedCalls writes the calls in the history as JSON fixtures, for the command that checks a policy.
 func storedCalls(ctx context.Context, out io.Writer) error {
-	return storedTask.do(ctx, none{}, nil, out)
+	return storedTask.Do(ctx, none{}, nil, out)
 }
 
-var storedTask = task[none]{"check stored", true, func(ctx context.Context, w taskEnv, _ none) error {
-	calls, err := policycmd.StoredFixtures(ctx, w.store)
+var storedTask = task[none]{Name: "check stored", Long: true, WhileHeld: true, Run: func(ctx context.Context, w taskEnv, _ none) error {
+	calls, err := policycmd.StoredFixtures(ctx, w.Store)
 	if left := new(audit.Unread); err != nil && !errors.As(err, &left) {
 		return cli.CouldNot("the history can't be read: %w", err)
 	}
-	return errors.Join(json.NewEncoder(w.out).Encode(calls), historyError(err))
+	return errors.Join(json.NewEncoder(w.Out).Encode(calls), historyError(err))
 }}
 
 // observedCalls summarizes, for the command explain, the calls that the policy only observed.
 func observedCalls(ctx context.Context, since time.Duration, out io.Writer) error {
-	return observedTask.do(ctx, since, nil, out)
+	return observedTask.Do(ctx, since, nil, out)
 }
 
-var observedTask = task[time.Duration]{"explain observed", true, func(ctx context.Context, w taskEnv, since time.Duration) error {
-	all, err := audit.ReadObserved(ctx, w.store, ago(since))
+var observedTask = task[time.Duration]{Name: "explain observed", Long: true, WhileHeld: true, Run: func(ctx context.Context, w taskEnv, since time.Duration) error {
+	all, err := audit.ReadObserved(ctx, w.Store, ago(since))
 	if left := new(audit.Unread); err != nil && !errors.As(err, &left) {
 		return cli.CouldNot("the history can't be read: %w", err)
 	}
 	if len(all) == 0 {
-		fmt.Fprintln(w.out, "The observe mode has seen no call. It is switched on by mode: observe in the policy, for a tool or for the whole bot.")
+		fmt.Fprintln(w.Out, "The observe mode has seen no call. It is switched on by mode: observe in the policy, for a tool or for the whole bot.")
 		return historyError(err)
 	}
-	printObserved(w.out, all)
+	printObserved(w.Out, all)
 	return historyError(err)
 }}
 

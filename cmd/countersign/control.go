@@ -43,7 +43,7 @@ func (r *controlServer) serve(ctx context.Context, l *control.Listener) error {
 func (r *controlServer) do(ctx context.Context, uid int, c control.Call) *control.Failure {
 	err := r.attend(ctx, uid, c)
 	if err == nil {
-		if r.held != nil && c.Task == acceptLossTask.name {
+		if r.held != nil && c.Task == acceptLossTask.Name {
 			r.held.accepted()
 		}
 		return nil
@@ -56,19 +56,19 @@ func (r *controlServer) do(ctx context.Context, uid int, c control.Call) *contro
 
 func (r *controlServer) attend(ctx context.Context, uid int, c control.Call) error {
 	all := tasks()
-	i := slices.IndexFunc(all, func(t handler) bool { return t.named() == c.Task })
+	i := slices.IndexFunc(all, func(t handler) bool { return t.Named() == c.Task })
 	if i < 0 {
 		return errSkew
 	}
 	if !r.holds(c.Store) {
 		return cli.Misused("the bot that answers here holds another store, %s: set COUNTERSIGN_CONTROL to the socket of the bot that holds %s", r.path, c.Store)
 	}
-	if r.held != nil && !whileHeld[c.Task] {
+	if r.held != nil && !all[i].RunsWhileHeld() {
 		return cli.CouldNot("the bot is held: %w", r.held.why)
 	}
 	who := cli.Operator(uid)
 	r.log.Info("a task was received at the control socket", "task", c.Task, "operator", who.Login())
-	if all[i].isLong() {
+	if all[i].IsLong() {
 		select {
 		case r.long <- struct{}{}:
 			defer func() { <-r.long }()
@@ -77,8 +77,8 @@ func (r *controlServer) attend(ctx context.Context, uid int, c control.Call) err
 		}
 	}
 	running := func() (*workflow.Workflow, error) { return r.workflow, nil }
-	w := taskEnv{store: r.store, workflow: running, bare: running, who: who, in: c.In, out: c.Out, hurry: c.Hurry, path: r.path, audit: r.audit, rests: r.held != nil}
-	return all[i].handle(ctx, w, c.Options)
+	w := taskEnv{Store: r.store, Workflow: running, Bare: running, Who: who, In: c.In, Out: c.Out, Hurry: c.Hurry, Path: r.path, Audit: r.audit, Idle: r.held != nil}
+	return all[i].Handle(ctx, w, c.Options)
 }
 
 // The method holds reports whether a path names the bot's store. The result is true if the bot's open file is at this

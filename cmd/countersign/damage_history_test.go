@@ -109,7 +109,7 @@ func TestDamagedRecordOfTheHistory(t *testing.T) {
 			}
 
 			out.Reset()
-			err = storeCheckTask.run(t.Context(), taskEnv{store: db, out: &out}, none{})
+			err = storeCheckTask.Run(t.Context(), taskEnv{Store: db, Out: &out}, none{})
 			if cli.Code(err) != cli.ExitNo || strings.Count(out.String(), "audit, row ") != len(damaged) || !strings.Contains(out.String(), "repaired: file") {
 				t.Errorf("store check: %v\n%s", err, out.String())
 			}
@@ -226,8 +226,8 @@ func TestReportsGoPastADamagedRecord(t *testing.T) {
 	var out, page bytes.Buffer
 	for name, err := range map[string]error{
 		"audit pace":         printDecisionReport(t.Context(), &out, db, time.Time{}),
-		"audit report":       auditReportTask.run(t.Context(), reportEnv(db, nil, &page), reportOptions{ActivityOptions: audit.ActivityOptions{Until: time.Now()}, Format: "html"}),
-		"explain --observed": observedTask.run(t.Context(), taskEnv{store: db, out: &out}, 0),
+		"audit report":       auditReportTask.Run(t.Context(), reportEnv(db, nil, &page), reportOptions{ActivityOptions: audit.ActivityOptions{Until: time.Now()}, Format: "html"}),
+		"explain --observed": observedTask.Run(t.Context(), taskEnv{Store: db, Out: &out}, 0),
 	} {
 		if cli.Code(err) != cli.ExitNo || !strings.Contains(err.Error(), "chain req_B: record 2 is damaged") {
 			t.Errorf("%s: %v", name, err)

@@ -85,7 +85,7 @@ func decideAtTerminal(cmd *cobra.Command, o operatorDecision) error {
 	case o.Approve && len(o.Digest) < leastDigest:
 		return cli.Misused("--digest is too short: give at least its first %d characters", leastDigest)
 	}
-	return decideTask.do(cmd.Context(), o, nil, cmd.OutOrStdout())
+	return decideTask.Do(cmd.Context(), o, nil, cmd.OutOrStdout())
 }
 
 // checkReason rejects an empty or too long reason.
@@ -131,12 +131,12 @@ func confirmed(cmd *cobra.Command, request string) (digest string, err error) {
 }
 
 // decideTask records an operator's decision.
-var decideTask = task[operatorDecision]{"decide", false, func(ctx context.Context, w taskEnv, o operatorDecision) error {
-	wf, err := w.workflow()
+var decideTask = task[operatorDecision]{Name: "decide", Run: func(ctx context.Context, w taskEnv, o operatorDecision) error {
+	wf, err := w.Workflow()
 	if err != nil {
 		return err
 	}
-	c := workflow.Click{Who: approvers.Operates(w.who), Request: o.Request, Kind: approvers.Reject, Reason: o.Reason}
+	c := workflow.Click{Who: approvers.Operates(w.Who), Request: o.Request, Kind: approvers.Reject, Reason: o.Reason}
 	var r approvers.Request
 	if o.Approve {
 		c.Kind = approvers.Approve
@@ -152,11 +152,11 @@ var decideTask = task[operatorDecision]{"decide", false, func(ctx context.Contex
 	}
 	switch r.State {
 	case approvers.Approved:
-		fmt.Fprintf(w.out, "Approved as %s. It is to be run by %s. Its approvers and their leads are told.\n", w.who, cli.Moment(r.RunBy))
+		fmt.Fprintf(w.Out, "Approved as %s. It is to be run by %s. Its approvers and their leads are told.\n", w.Who, cli.Moment(r.RunBy))
 	case approvers.Revoked:
-		fmt.Fprintf(w.out, "Stopped as %s: it had been approved, and does not run. Its requester and approvers are told.\n", w.who)
+		fmt.Fprintf(w.Out, "Stopped as %s: it had been approved, and does not run. Its requester and approvers are told.\n", w.Who)
 	default:
-		fmt.Fprintf(w.out, "Rejected as %s. Its requester and approvers are told.\n", w.who)
+		fmt.Fprintf(w.Out, "Rejected as %s. Its requester and approvers are told.\n", w.Who)
 	}
 	return nil
 }}

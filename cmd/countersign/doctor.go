@@ -73,7 +73,7 @@ func openForCheck(ctx context.Context, env config.Env) (doctor.Store, error) {
 // askRefusals asks the running bot which features Slack refuses in its workspace.
 func askRefusals(ctx context.Context, env config.Env) (list []settings.Refusal, err error) {
 	var out bytes.Buffer
-	if err := doctorTask.ask(ctx, env, none{}, nil, &out); err != nil {
+	if err := doctorTask.Ask(ctx, env, none{}, nil, &out); err != nil {
 		return nil, err
 	}
 	if err := json.Unmarshal(out.Bytes(), &list); err != nil {
@@ -84,17 +84,17 @@ func askRefusals(ctx context.Context, env config.Env) (list []settings.Refusal, 
 
 // doctorTask confirms that the running bot can read its store. doctorTask writes, as JSON, the features that Slack
 // refuses in the bot's workspace.
-var doctorTask = task[none]{"doctor", false, func(ctx context.Context, w taskEnv, _ none) error {
+var doctorTask = task[none]{Name: "doctor", WhileHeld: true, Run: func(ctx context.Context, w taskEnv, _ none) error {
 	var list []settings.Refusal
-	err := w.store.View(ctx, func(r store.Reader) (err error) {
+	err := w.Store.View(ctx, func(r store.Reader) (err error) {
 		list, _, err = settings.ReadRefusals(r)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	if w.rests {
-		older, err := audit.FindOlder(ctx, w.path, w.audit.Heads, w.store)
+	if w.Idle {
+		older, err := audit.FindOlder(ctx, w.Path, w.Audit.Heads, w.Store)
 		if err != nil {
 			return err
 		}
@@ -102,5 +102,5 @@ var doctorTask = task[none]{"doctor", false, func(ctx context.Context, w taskEnv
 			return cli.CouldNot("the bot is held: %w", older)
 		}
 	}
-	return json.NewEncoder(w.out).Encode(list)
+	return json.NewEncoder(w.Out).Encode(list)
 }}

@@ -23,14 +23,6 @@ type held struct {
 	accepted func() // starts the bot
 }
 
-// whileHeld lists the tasks that a held bot runs: the tasks that only read, and the task that ends the hold.
-var whileHeld = map[string]bool{
-	auditListTask.name: true, auditVerifyTask.name: true, auditExportTask.name: true, auditEvidenceTask.name: true, auditPaceTask.name: true,
-	auditReportTask.name: true,
-	observedTask.name:    true, storedTask.name: true, pendingTask.name: true, backupTask.name: true, doctorTask.name: true,
-	movedTask.name: true, acceptLossTask.name: true,
-}
-
 // hold delays the start of a bot whose store is older than the signed heads. Until an operator has accepted the loss,
 // hold serves only the admin address and the control socket. Afterwards, the bot uses the returned listeners.
 func hold(ctx context.Context, env config.Env, policies *policyfile.Source, db openedStore, l listeners, log *slog.Logger) (listeners, error) {

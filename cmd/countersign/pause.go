@@ -30,7 +30,7 @@ func pausing(name, short, long string, t task[string]) *cobra.Command {
 			if err := checkReason(&reason); err != nil {
 				return err
 			}
-			return t.do(cmd.Context(), reason, nil, cmd.OutOrStdout())
+			return t.Do(cmd.Context(), reason, nil, cmd.OutOrStdout())
 		},
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why; people are told")
@@ -38,26 +38,26 @@ func pausing(name, short, long string, t task[string]) *cobra.Command {
 }
 
 var (
-	pauseTask = task[string]{"pause", false, func(ctx context.Context, w taskEnv, reason string) error {
-		wf, err := w.bare()
+	pauseTask = task[string]{Name: "pause", Run: func(ctx context.Context, w taskEnv, reason string) error {
+		wf, err := w.Bare()
 		if err != nil {
 			return err
 		}
-		if err := wf.Pauses.Pause(ctx, w.who, reason); err != nil {
+		if err := wf.Pauses.Pause(ctx, w.Who, reason); err != nil {
 			return notPaused(ctx, wf, err, "it is paused already")
 		}
-		fmt.Fprintf(w.out, "Paused as %s. Nothing runs and no model is called until `countersign resume`.\n", w.who)
+		fmt.Fprintf(w.Out, "Paused as %s. Nothing runs and no model is called until `countersign resume`.\n", w.Who)
 		return nil
 	}}
-	resumeTask = task[string]{"resume", false, func(ctx context.Context, w taskEnv, reason string) error {
-		wf, err := w.bare()
+	resumeTask = task[string]{Name: "resume", Run: func(ctx context.Context, w taskEnv, reason string) error {
+		wf, err := w.Bare()
 		if err != nil {
 			return err
 		}
-		if err := wf.Pauses.Resume(ctx, w.who, reason); err != nil {
+		if err := wf.Pauses.Resume(ctx, w.Who, reason); err != nil {
 			return notPaused(ctx, wf, err, "nothing is paused")
 		}
-		fmt.Fprintf(w.out, "Resumed as %s. Everything continues.\n", w.who)
+		fmt.Fprintf(w.Out, "Resumed as %s. Everything continues.\n", w.Who)
 		return nil
 	}}
 )

@@ -47,21 +47,21 @@ reads it, at a pace that does not slow it down. Without a bot, the command also 
 Exit codes: 0 nothing is damaged · 1 something is damaged.`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return storeCheckTask.do(cmd.Context(), none{}, nil, cmd.OutOrStdout())
+			return storeCheckTask.Do(cmd.Context(), none{}, nil, cmd.OutOrStdout())
 		},
 	}
 }
 
 // storeCheckTask lists the damaged records in the store.
-var storeCheckTask = task[none]{"store check", true, func(ctx context.Context, w taskEnv, _ none) error {
-	if in, ok := w.store.(store.Inspected); ok {
+var storeCheckTask = task[none]{Name: "store check", Long: true, Run: func(ctx context.Context, w taskEnv, _ none) error {
+	if in, ok := w.Store.(store.Inspected); ok {
 		if err := in.Inspect(ctx); err != nil {
 			return err
 		}
 	}
 	var check error
-	if w.rests {
-		check = w.store.Check(ctx)
+	if w.Idle {
+		check = w.Store.Check(ctx)
 	}
 	if ctx.Err() != nil || store.Refused(check) {
 		return cmp.Or(ctx.Err(), check)
@@ -70,7 +70,7 @@ var storeCheckTask = task[none]{"store check", true, func(ctx context.Context, w
 		return storeError(check)
 	}
 	var lines []string
-	damaged, mended := store.DamageOf(w.store)
+	damaged, mended := store.DamageOf(w.Store)
 	for _, x := range damaged {
 		lines = append(lines, visible.Line(x.String()))
 	}
@@ -82,15 +82,15 @@ var storeCheckTask = task[none]{"store check", true, func(ctx context.Context, w
 		}
 	}
 	for _, x := range mended {
-		fmt.Fprintf(w.out, "repaired: %s\n", visible.Line(x.String()))
+		fmt.Fprintf(w.Out, "repaired: %s\n", visible.Line(x.String()))
 	}
 	for _, line := range lines {
-		fmt.Fprintln(w.out, line)
+		fmt.Fprintln(w.Out, line)
 	}
 	if len(lines) > 0 {
 		return cli.AnswerNo("the store has %s: docs/operate.md says what to do", cli.Count(len(lines), "fault"))
 	}
-	fmt.Fprintln(w.out, "nothing is damaged")
+	fmt.Fprintln(w.Out, "nothing is damaged")
 	return nil
 }}
 
@@ -228,8 +228,8 @@ func (c compaction) compact(ctx context.Context, path string, log *slog.Logger) 
 // movedTask reports whether the store's file was moved away from the path where the bot opened it. In this case,
 // commands use the running bot, even if the path has no store or another store. The running bot has the data that must
 // be saved.
-var movedTask = task[none]{"moved", false, func(_ context.Context, w taskEnv, _ none) error {
-	wf, err := w.bare()
+var movedTask = task[none]{Name: "moved", WhileHeld: true, Run: func(_ context.Context, w taskEnv, _ none) error {
+	wf, err := w.Bare()
 	if err != nil {
 		return err
 	}
@@ -244,5 +244,5 @@ func isMoved(ctx context.Context, env config.Env) bool {
 	if _, err := os.Lstat(env.Control); err != nil {
 		return false
 	}
-	return movedTask.ask(ctx, env, none{}, nil, io.Discard) == nil
+	return movedTask.Ask(ctx, env, none{}, nil, io.Discard) == nil
 }

@@ -27,29 +27,30 @@ import (
 // Otherwise the running bot runs the task and sends the output (see control.go). Only the command opens files. A task
 // reads and writes only the given streams.
 type task[O any] struct {
-	name string
-	long bool // the task may take long; the number of concurrent long tasks is limited
-	run  func(ctx context.Context, w taskEnv, o O) error
+	Name      string
+	Long      bool // the task may take long; the number of concurrent long tasks is limited
+	WhileHeld bool // a held bot runs the task: the task only reads, or it ends the hold
+	Run       func(ctx context.Context, w taskEnv, o O) error
 }
 
 type none struct{}
 
 // taskEnv is the environment of a task.
 type taskEnv struct {
-	store    store.Store
-	workflow func() (*workflow.Workflow, error) // returns the running bot's workflow; without a bot, one that is created on demand
-	bare     func() (*workflow.Workflow, error) // the same, but without a policy: for use when the policy file is invalid
-	who      approvers.PersonID                 // the operator, as identified by the system
-	in       io.Reader                          // the command's input, if the task takes any
-	out      io.Writer
-	path     string              // of the store
-	audit    config.Audit        // location of the store's signing key and heads
-	rests    bool                // the store is idle: no bot runs, or the bot is held
-	hurry    func(time.Duration) // sets a time limit for reading each piece of output, for tasks that block others
+	Store    store.Store
+	Workflow func() (*workflow.Workflow, error) // returns the running bot's workflow; without a bot, one that is created on demand
+	Bare     func() (*workflow.Workflow, error) // the same, but without a policy: for use when the policy file is invalid
+	Who      approvers.PersonID                 // the operator, as identified by the system
+	In       io.Reader                          // the command's input, if the task takes any
+	Out      io.Writer
+	Path     string              // of the store
+	Audit    config.Audit        // location of the store's signing key and heads
+	Idle     bool                // no bot runs, or the bot is held
+	Hurry    func(time.Duration) // sets a time limit for reading each piece of output, for tasks that block others
 }
 
-// do runs the task for a command.
-func (t task[O]) do(ctx context.Context, o O, in io.Reader, out io.Writer) error {
+// Do runs the task for a command.
+func (t task[O]) Do(ctx context.Context, o O, in io.Reader, out io.Writer) error {
 	env, err := config.ReadEnv(config.Offline)
 	if err != nil {
 		return cli.Misused("the environment can't be used:\n%w", err)
@@ -62,20 +63,20 @@ func (t task[O]) do(ctx context.Context, o O, in io.Reader, out io.Writer) error
 					return err
 				}
 			}
-			return t.ask(ctx, env, o, in, out)
+			return t.Ask(ctx, env, o, in, out)
 		}
 		if err == nil {
 			w := taskEnv{
-				store: db, who: cli.Operator(os.Geteuid()), in: in, out: out, path: env.Store.Path, audit: env.Audit, rests: true, hurry: func(time.Duration) {},
-				workflow: func() (*workflow.Workflow, error) { return workflowAfter(ctx, env, db) },
-				bare:     func() (*workflow.Workflow, error) { return workflowWithoutPolicy(ctx, env, db, nil) },
+				Store: db, Who: cli.Operator(os.Geteuid()), In: in, Out: out, Path: env.Store.Path, Audit: env.Audit, Idle: true, Hurry: func(time.Duration) {},
+				Workflow: func() (*workflow.Workflow, error) { return workflowAfter(ctx, env, db) },
+				Bare:     func() (*workflow.Workflow, error) { return workflowWithoutPolicy(ctx, env, db, nil) },
 			}
-			return errors.Join(t.run(ctx, w, o), db.Close())
+			return errors.Join(t.Run(ctx, w, o), db.Close())
 		}
 		if !errors.Is(err, store.ErrLocked) {
 			return err
 		}
-		asked := t.ask(ctx, env, o, in, out)
+		asked := t.Ask(ctx, env, o, in, out)
 		if !errors.Is(asked, control.ErrNobody) {
 			return asked
 		}
@@ -101,10 +102,10 @@ func (t task[O]) beside(ctx context.Context, env config.Env, o O, in io.Reader, 
 	}
 	local := func() (*workflow.Workflow, error) { return localWorkflow(ctx, env, db, db.Visit()) }
 	w := taskEnv{
-		store: db, who: cli.Operator(os.Geteuid()), in: in, out: out, path: env.Store.Path, audit: env.Audit, hurry: func(time.Duration) {},
-		workflow: local, bare: func() (*workflow.Workflow, error) { return workflowWithoutPolicy(ctx, env, db, db.Visit()) },
+		Store: db, Who: cli.Operator(os.Geteuid()), In: in, Out: out, Path: env.Store.Path, Audit: env.Audit, Hurry: func(time.Duration) {},
+		Workflow: local, Bare: func() (*workflow.Workflow, error) { return workflowWithoutPolicy(ctx, env, db, db.Visit()) },
 	}
-	err = t.run(ctx, w, o)
+	err = t.Run(ctx, w, o)
 	if errors.Is(err, store.ErrPolicyChanged) {
 		err = cli.CouldNot("nothing was done, because another policy came into force meanwhile: run the command again: %w", err)
 	}
@@ -114,8 +115,8 @@ func (t task[O]) beside(ctx context.Context, env config.Env, o O, in io.Reader, 
 // heldFor is how long a command waits if another process has locked the store and does not answer.
 const heldFor = 2 * time.Second
 
-// ask sends the task to the running bot.
-func (t task[O]) ask(ctx context.Context, env config.Env, o O, in io.Reader, out io.Writer) error {
+// Ask sends the task to the running bot.
+func (t task[O]) Ask(ctx context.Context, env config.Env, o O, in io.Reader, out io.Writer) error {
 	options, err := json.Marshal(o)
 	if err != nil {
 		return err
@@ -125,7 +126,7 @@ func (t task[O]) ask(ctx context.Context, env config.Env, o O, in io.Reader, out
 		return cli.CouldNot("the store's path can't be determined: %w", err)
 	}
 	client := control.Client{Path: env.Control, Trust: owners(path)}
-	err = client.Do(ctx, control.Call{Task: t.name, Options: options, Store: storeID(env.Store, path), Version: version(), In: in, Out: out})
+	err = client.Do(ctx, control.Call{Task: t.Name, Options: options, Store: storeID(env.Store, path), Version: version(), In: in, Out: out})
 	var failed *control.Failure
 	switch {
 	case errors.As(err, &failed):
@@ -189,25 +190,28 @@ func localWorkflow(ctx context.Context, env config.Env, db store.Store, r store.
 
 // handler is a task that the running bot finds by its name.
 type handler interface {
-	named() string
-	isLong() bool
-	handle(ctx context.Context, w taskEnv, options json.RawMessage) error
+	Named() string
+	IsLong() bool
+	RunsWhileHeld() bool
+	Handle(ctx context.Context, w taskEnv, options json.RawMessage) error
 }
 
-func (t task[O]) named() string { return t.name }
+func (t task[O]) Named() string { return t.Name }
 
-func (t task[O]) isLong() bool { return t.long }
+func (t task[O]) IsLong() bool { return t.Long }
 
-// handle runs the task with received options. An unknown option is an error, because the task may not work correctly
+func (t task[O]) RunsWhileHeld() bool { return t.WhileHeld }
+
+// Handle runs the task with received options. An unknown option is an error, because the task may not work correctly
 // without it.
-func (t task[O]) handle(ctx context.Context, w taskEnv, options json.RawMessage) error {
+func (t task[O]) Handle(ctx context.Context, w taskEnv, options json.RawMessage) error {
 	var o O
 	d := json.NewDecoder(bytes.NewReader(options))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&o); err != nil {
 		return fmt.Errorf("%w: %w", errSkew, err)
 	}
-	return t.run(ctx, w, o)
+	return t.Run(ctx, w, o)
 }
 
 // errSkew means that the command and the bot have different versions.
