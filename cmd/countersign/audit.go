@@ -92,7 +92,7 @@ unless --payloads asks for it. Damaged records are left out: all others are writ
 				return err
 			}
 			var left error
-			err = toFile(cmd, file, func(out io.Writer) error {
+			err = cli.ToFile(cmd, file, func(out io.Writer) error {
 				written := &cli.Output{W: out}
 				err := auditExportTask.Do(cmd.Context(), o, nil, written)
 				if cli.Code(err) == cli.ExitNo && (written.Written > 0 || o.Filter.Chain == "") { // all readable records
@@ -106,7 +106,7 @@ unless --payloads asks for it. Damaged records are left out: all others are writ
 	flags.add(cmd.Flags())
 	cmd.Flags().StringVar(&o.Format, "format", "jsonl", "one of "+formatNames)
 	cmd.Flags().BoolVar(&o.Payloads, "payloads", false, "include the texts that people wrote and were shown")
-	fileFlag(cmd, &file)
+	cli.FileFlag(cmd, &file)
 	return cmd
 }
 
@@ -191,7 +191,7 @@ of requests. If a check fails, the page says which one, and the command exits wi
 			}
 			o := audit.EvidenceOptions{Requests: requests, Keys: trusted.Keys, Own: trusted.Own}
 			var fault error
-			err := toFile(cmd, file, func(out io.Writer) error {
+			err := cli.ToFile(cmd, file, func(out io.Writer) error {
 				page := &cli.Output{W: out}
 				err := auditEvidenceTask.Do(cmd.Context(), o, nil, page)
 				if page.Written > 0 && cli.Code(err) == cli.ExitNo { // the page is complete, but the history is not
@@ -203,7 +203,7 @@ of requests. If a check fails, the page says which one, and the command exits wi
 		},
 	}
 	cmd.Flags().StringArrayVar(&keys, "key", nil, "the public key that you trust (default: the keys in the key file)")
-	fileFlag(cmd, &file)
+	cli.FileFlag(cmd, &file)
 	return cmd
 }
 
@@ -236,17 +236,8 @@ shown, how long people took, and how many calls they changed or rejected. Those 
 }
 
 var auditPaceTask = task[time.Duration]{Name: "audit pace", Long: true, WhileHeld: true, Run: func(ctx context.Context, w taskEnv, since time.Duration) error {
-	return printDecisionReport(ctx, w.Out, w.Store, ago(since))
+	return printDecisionReport(ctx, w.Out, w.Store, cli.Ago(since))
 }}
-
-// ago returns the time d before now. If d is zero, ago returns the zero time, and the report begins at the start of the
-// history.
-func ago(d time.Duration) time.Time {
-	if d <= 0 {
-		return time.Time{}
-	}
-	return time.Now().Add(-d)
-}
 
 func printDecisionReport(ctx context.Context, out io.Writer, s store.Store, from time.Time) error {
 	all, err := audit.ReadDecisions(ctx, s, from)

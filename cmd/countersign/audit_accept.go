@@ -34,7 +34,7 @@ this command then continues by itself.`,
 			if o.Head == 0 {
 				return cli.Misused("name the newest head that the store lacks, as /readyz and the log of the bot do: --head NUMBER")
 			}
-			if err := checkReason(&o.Reason); err != nil {
+			if err := cli.CheckReason(&o.Reason); err != nil {
 				return err
 			}
 			return acceptLossTask.Do(cmd.Context(), o, nil, cmd.OutOrStdout())

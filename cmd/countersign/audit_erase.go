@@ -31,7 +31,7 @@ docs/audit.md has the details.`,
 		Example: `  countersign audit erase req_7ABCDEFGHIJK --reason "asked for by the customer"`,
 		Args:    cli.Args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkReason(&reason); err != nil {
+			if err := cli.CheckReason(&reason); err != nil {
 				return err
 			}
 			return auditEraseTask.Do(cmd.Context(), eraseOptions{args[0], reason}, nil, cmd.OutOrStdout())

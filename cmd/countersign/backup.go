@@ -117,7 +117,7 @@ func isTheBots(path string) string {
 		"the store itself": env.Store.Path, "the key that signs the history": env.Audit.Key, "the file of signed heads": env.Audit.Heads,
 		"the policy": env.Policy, "the control socket": env.Control,
 	} {
-		if own != "" && sameFile(path, own) {
+		if own != "" && cli.SameFile(path, own) {
 			return what
 		}
 	}

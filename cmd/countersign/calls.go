@@ -35,7 +35,7 @@ func observedCalls(ctx context.Context, since time.Duration, out io.Writer) erro
 }
 
 var observedTask = task[time.Duration]{Name: "explain observed", Long: true, WhileHeld: true, Run: func(ctx context.Context, w taskEnv, since time.Duration) error {
-	all, err := audit.ReadObserved(ctx, w.Store, ago(since))
+	all, err := audit.ReadObserved(ctx, w.Store, cli.Ago(since))
 	if left := new(audit.Unread); err != nil && !errors.As(err, &left) {
 		return cli.CouldNot("the history can't be read: %w", err)
 	}

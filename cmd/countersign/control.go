@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -86,7 +85,7 @@ func (r *controlServer) attend(ctx context.Context, uid int, c control.Call) err
 func (r *controlServer) holds(path string) bool {
 	s, ok := r.store.(interface{ Holds(path string) bool })
 	if !ok {
-		return sameFile(r.path, path)
+		return cli.SameFile(r.path, path)
 	}
 	if s.Holds(path) {
 		return true
@@ -101,16 +100,7 @@ func sameName(a, b string) bool {
 	if errA != nil || errB != nil {
 		return false
 	}
-	return a == b || filepath.Base(a) == filepath.Base(b) && sameFile(filepath.Dir(a), filepath.Dir(b))
-}
-
-func sameFile(a, b string) bool {
-	ai, err := os.Stat(a)
-	if err != nil {
-		return false
-	}
-	bi, err := os.Stat(b)
-	return err == nil && os.SameFile(ai, bi)
+	return a == b || filepath.Base(a) == filepath.Base(b) && cli.SameFile(filepath.Dir(a), filepath.Dir(b))
 }
 
 // openControl opens a bot's control socket. openControl returns nil on systems that don't identify the peer of a

@@ -25,8 +25,6 @@ const (
 	shownDigest = 16
 )
 
-const maxReason = 3000
-
 type operatorDecision struct {
 	Request string `json:"request"`
 	Approve bool   `json:"approve"`
@@ -67,7 +65,7 @@ Exit codes: 0 it is decided · 1 the request can't be decided like that · 2 wro
 }
 
 func decideAtTerminal(cmd *cobra.Command, o operatorDecision) error {
-	if err := checkReason(&o.Reason); err != nil {
+	if err := cli.CheckReason(&o.Reason); err != nil {
 		return err
 	}
 	o.Digest = strings.ToLower(strings.TrimSpace(o.Digest))
@@ -86,18 +84,6 @@ func decideAtTerminal(cmd *cobra.Command, o operatorDecision) error {
 		return cli.Misused("--digest is too short: give at least its first %d characters", leastDigest)
 	}
 	return decideTask.Do(cmd.Context(), o, nil, cmd.OutOrStdout())
-}
-
-// checkReason rejects an empty or too long reason.
-func checkReason(reason *string) error {
-	*reason = strings.TrimSpace(*reason)
-	switch n := len([]rune(*reason)); {
-	case n == 0:
-		return cli.Misused("say why: --reason \"…\"")
-	case n > maxReason:
-		return cli.Misused("the reason is %d characters long; write at most %d", n, maxReason)
-	}
-	return nil
 }
 
 // confirmed shows the whole request and asks for confirmation. confirmed returns the digest of the displayed arguments.

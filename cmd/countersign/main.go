@@ -41,7 +41,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log"
 	"log/slog"
 	"os"
@@ -70,18 +69,15 @@ func main() {
 	os.Exit(cli.Code(err))
 }
 
-// stderr is the destination of the log. Only tests set stderr.
-var stderr io.Writer = os.Stderr
-
 // logger returns the process's logger. In each line, the logger masks the secrets of the environment and everything
 // that looks like a secret. If no format is set, the logger writes text to a terminal and JSON to everything else.
 func logger(level slog.Leveler, format string) *slog.Logger {
 	o := &slog.HandlerOptions{Level: level}
 	if format == config.JSONLog || format == "" && !cli.IsTerminal(os.Stderr) {
 		o.ReplaceAttr = inSeconds
-		return slog.New(slog.NewJSONHandler(redact.Writer(stderr), o))
+		return slog.New(slog.NewJSONHandler(redact.Writer(cli.Stderr), o))
 	}
-	return slog.New(slog.NewTextHandler(redact.Writer(stderr), o))
+	return slog.New(slog.NewTextHandler(redact.Writer(cli.Stderr), o))
 }
 
 // loggedError is an error that is already in the last line of the log. loggedError must not be printed as text too,
@@ -116,5 +112,5 @@ func logEverything(log *slog.Logger) {
 // withoutSecrets masks the environment's secrets in all later output, including the libraries' output.
 func withoutSecrets() {
 	redact.Environ(os.Environ())
-	log.SetOutput(redact.Writer(stderr))
+	log.SetOutput(redact.Writer(cli.Stderr))
 }

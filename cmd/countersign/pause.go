@@ -27,7 +27,7 @@ func pausing(name, short, long string, t task[string]) *cobra.Command {
 		Use: name + " --reason …", Short: short, Long: long + "\n\nIt is recorded as operator:LOGIN, your account on this machine.",
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkReason(&reason); err != nil {
+			if err := cli.CheckReason(&reason); err != nil {
 				return err
 			}
 			return t.Do(cmd.Context(), reason, nil, cmd.OutOrStdout())

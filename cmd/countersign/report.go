@@ -33,7 +33,7 @@ unknown. "countersign pending" lists such runs. The report is recorded as operat
 			if f.What, ok = map[string]workflow.Report{"happened": workflow.Happened, "did-not": workflow.DidNot, "leave": workflow.Leave}[args[1]]; !ok {
 				return cli.Misused("%q is not a report: write happened, did-not or leave", args[1])
 			}
-			if err := checkReason(&f.Reason); err != nil {
+			if err := cli.CheckReason(&f.Reason); err != nil {
 				return err
 			}
 			return reportTask.Do(cmd.Context(), f, nil, cmd.OutOrStdout())

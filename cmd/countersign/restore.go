@@ -79,7 +79,7 @@ func restoreDatabase(ctx context.Context, out io.Writer, o databaseOptions) erro
 		return cli.Misused("%s is a file: restore a backup of it, with countersign restore FILE", env.Store)
 	}
 	if o.nothingLost {
-		if err := checkReason(&o.reason); err != nil {
+		if err := cli.CheckReason(&o.reason); err != nil {
 			return err
 		}
 	}
@@ -160,7 +160,7 @@ func restore(ctx context.Context, out io.Writer, path string) error {
 	if err := onlyFile(env.Store, "restore it with pg_restore, and then run countersign restore --database"); err != nil {
 		return err
 	}
-	if sameFile(path, env.Store.Path) {
+	if cli.SameFile(path, env.Store.Path) {
 		return cli.Misused("%s is the store itself; name a backup of it. If a backup was copied there by hand, use countersign audit accept-loss", path)
 	}
 	if isMoved(ctx, env) {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"io"
 	"os"
 	"strings"
 	"time"
@@ -62,18 +61,6 @@ func guided(cmd *cobra.Command) {
 	for _, c := range cmd.Commands() {
 		guided(c)
 	}
-}
-
-func fileFlag(cmd *cobra.Command, file *string) {
-	cmd.Flags().StringVarP(file, "out", "o", "-", "the file to write; - prints it")
-}
-
-// toFile writes a file. The file appears only when its content is complete. The path "-" means the command's output.
-func toFile(cmd *cobra.Command, path string, write func(io.Writer) error) error {
-	if path == "-" {
-		return write(cmd.OutOrStdout())
-	}
-	return cli.WholeFile(path, func(f *os.File) error { return write(f) })
 }
 
 func manCommand() *cobra.Command {

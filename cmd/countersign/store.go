@@ -143,7 +143,7 @@ func openStore(path string) (*bolt.Store, error) {
 		return nil, storeError(err)
 	}
 	for _, x := range db.Damage() { // each damage is reported by the first command that finds it
-		fmt.Fprintln(stderr, "the store is damaged: "+visible.Line(x.String()))
+		fmt.Fprintln(cli.Stderr, "the store is damaged: "+visible.Line(x.String()))
 	}
 	return db, nil
 }

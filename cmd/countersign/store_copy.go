@@ -71,7 +71,7 @@ func (c *storeCopy) parse(from, to string) (err error) {
 	if err := errors.Join(err, wrong); err != nil {
 		return cli.Misused("a store can't be used:\n%w", err)
 	}
-	if c.from.Backend == c.to.Backend && (storeID(c.from, c.from.Path) == storeID(c.to, c.to.Path) || c.from.Backend == config.Bolt && sameFile(c.from.Path, c.to.Path)) {
+	if c.from.Backend == c.to.Backend && (storeID(c.from, c.from.Path) == storeID(c.to, c.to.Path) || c.from.Backend == config.Bolt && cli.SameFile(c.from.Path, c.to.Path)) {
 		return cli.Misused("--from and --to name the same store")
 	}
 	return nil
