@@ -16,6 +16,7 @@ import (
 	"countersign/approvers/audit"
 	"countersign/approvers/workflow"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/openstore"
 	"countersign/cmd/countersign/policycmd"
 	"countersign/store/bolt"
 )
@@ -34,7 +35,7 @@ func TestAuditErase(t *testing.T) {
 	if in := rowsWith(t, path, word); in["audit_payloads"] < 2 || in["requests"] == 0 || in["renderings"] == 0 || in["calls"] == 0 {
 		t.Fatalf("the words are in %v: this test looks at the wrong thing", in)
 	}
-	db, err := openStore(path)
+	db, err := openstore.File(path)
 	if err != nil {
 		t.Fatal(err)
 	}

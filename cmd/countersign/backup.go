@@ -17,6 +17,7 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/audit"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/openstore"
 	"countersign/config"
 	"countersign/store"
 	"countersign/store/bolt"
@@ -65,7 +66,7 @@ var backupTask = task[none]{Name: "backup", Long: true, WhileHeld: true, Run: fu
 func backup(cmd *cobra.Command, path string, force bool) error {
 	ctx := cmd.Context()
 	if env, err := config.ReadEnv(config.Offline); err == nil { // if the environment is invalid, the task says what is wrong
-		if err := onlyFile(env.Store, "back it up with pg_dump"); err != nil {
+		if err := openstore.OnlyFile(env.Store, "back it up with pg_dump"); err != nil {
 			return err
 		}
 	}
@@ -145,10 +146,10 @@ func (c *copied) check(ctx context.Context, s store.Store) error {
 // checkWith does what check does, but with the keys of the caller instead of the keys in the environment.
 func (c *copied) checkWith(ctx context.Context, s store.Store, o verifyOptions) error {
 	if damaged, _ := store.DamageOf(s); len(damaged) > 0 {
-		return cli.AnswerNo("the store is damaged, and so is the copy: %s. docs/operate.md says what to do", theFirst(damaged))
+		return cli.AnswerNo("the store is damaged, and so is the copy: %s. docs/operate.md says what to do", openstore.FirstRows(damaged))
 	}
 	if err := s.Check(ctx); errors.Is(err, store.ErrNewer) {
-		return storeError(err)
+		return openstore.FileError(err)
 	} else if err != nil {
 		return cli.CouldNot("the copy has faults: %w", err)
 	}

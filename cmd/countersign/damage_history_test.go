@@ -15,6 +15,7 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/audit"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/openstore"
 	"countersign/store"
 	"countersign/store/bolt"
 )
@@ -23,7 +24,7 @@ import (
 func threeChains(t *testing.T) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "store.db")
-	db, err := openStore(path)
+	db, err := openstore.File(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +97,7 @@ func TestDamagedRecordOfTheHistory(t *testing.T) {
 				chain, seq, _ := strings.Cut(name, "/")
 				faults = append(faults, fmt.Sprintf("chain %s: record %s is damaged", chain, seq))
 			}
-			db, err := openStore(path)
+			db, err := openstore.File(path)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -218,7 +219,7 @@ func containsAll(text string, all []string) bool {
 func TestReportsGoPastADamagedRecord(t *testing.T) {
 	path := threeChains(t)
 	flip(t, path, "req_B/2")
-	db, err := openStore(path)
+	db, err := openstore.File(path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 
@@ -12,9 +13,11 @@ import (
 	"countersign/approvers/workflow/settings"
 	"countersign/cmd/countersign/cli"
 	"countersign/cmd/countersign/doctor"
+	"countersign/cmd/countersign/openstore"
 	"countersign/config"
 	"countersign/config/check"
 	"countersign/store"
+	"countersign/store/postgres"
 )
 
 func doctorCommand() *cobra.Command {
@@ -65,9 +68,19 @@ func offlineTools(file *config.File, path string) ([]check.Tool, error) {
 // openForCheck opens the store for the doctor.
 func openForCheck(ctx context.Context, env config.Env) (doctor.Store, error) {
 	if env.Store.Backend == config.Postgres {
-		return openExisting(ctx, env)
+		return openstore.Existing(ctx, env)
 	}
-	return opened(openStore(env.Store.Path)) // the doctor has already checked that the file exists
+	return openstore.Opened(openstore.File(env.Store.Path)) // the doctor has already checked that the file exists
+}
+
+// excessRights lists the rights that the role in the database's address has and the bot does not need. The result do
+// says how to revoke these rights.
+func excessRights(ctx context.Context, env config.Env) (what, do string, err error) {
+	r, err := postgres.ReadRights(ctx, env.Store.URL.Reveal())
+	if err := cmp.Or(err, r.Missing()); err != nil {
+		return "", "", openstore.DatabaseError(err)
+	}
+	return r.Excess(), r.Remedy(), nil
 }
 
 // askRefusals asks the running bot which features Slack refuses in its workspace.

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"countersign/approvers"
+	"countersign/cmd/countersign/openstore"
 	"countersign/store"
 )
 
@@ -39,7 +40,7 @@ func TestStoresOfEarlierPrograms(t *testing.T) {
 			if said, err := runCommand(t, "audit", "verify"); err != nil || !strings.Contains(said, "the history is whole") {
 				t.Errorf("%v\n%s", err, said)
 			}
-			db, err := openStore(path)
+			db, err := openstore.File(path)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/openstore"
 	"countersign/config"
 	"countersign/internal/testkit"
 	"countersign/internal/testkit/pgserver"
@@ -165,7 +166,7 @@ func played(t *testing.T, file string) store.Store {
 	if err := demo(t.Context(), demoOptions{addr: "127.0.0.1:0", data: dir, play: file, noBrowser: true}, &out); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
-	db, err := openStore(filepath.Join(dir, "countersign.db"))
+	db, err := openstore.File(filepath.Join(dir, "countersign.db"))
 	if err != nil {
 		t.Fatal(err)
 	}

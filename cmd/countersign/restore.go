@@ -19,6 +19,7 @@ import (
 	"countersign/approvers/audit"
 	"countersign/approvers/workflow"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/openstore"
 	"countersign/config"
 	"countersign/internal/visible"
 	"countersign/store"
@@ -83,7 +84,7 @@ func restoreDatabase(ctx context.Context, out io.Writer, o databaseOptions) erro
 			return err
 		}
 	}
-	db, err := openExisting(ctx, env)
+	db, err := openstore.Existing(ctx, env)
 	if err != nil {
 		return err
 	}
@@ -91,7 +92,7 @@ func restoreDatabase(ctx context.Context, out io.Writer, o databaseOptions) erro
 }
 
 func restoreIn(ctx context.Context, out io.Writer, env config.Env, db store.Store, o databaseOptions) error {
-	older, err := audit.FindOlder(ctx, shownStore(env.Store), env.Audit.Heads, db)
+	older, err := audit.FindOlder(ctx, openstore.Name(env.Store), env.Audit.Heads, db)
 	if err != nil {
 		return err
 	}
@@ -144,20 +145,12 @@ func settle(ctx context.Context, s store.Store) error {
 	return nil
 }
 
-// shownStore returns the name of a store for messages.
-func shownStore(s config.Store) string {
-	if s.Backend == config.Postgres {
-		return s.String()
-	}
-	return s.Path
-}
-
 func restore(ctx context.Context, out io.Writer, path string) error {
 	env, err := config.ReadEnv(config.Offline)
 	if err != nil {
 		return cli.Misused("the environment can't be used:\n%w", err)
 	}
-	if err := onlyFile(env.Store, "restore it with pg_restore, and then run countersign restore --database"); err != nil {
+	if err := openstore.OnlyFile(env.Store, "restore it with pg_restore, and then run countersign restore --database"); err != nil {
 		return err
 	}
 	if cli.SameFile(path, env.Store.Path) {

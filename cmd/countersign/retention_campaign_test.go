@@ -21,6 +21,7 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/audit"
 	"countersign/approvers/workflow"
+	"countersign/cmd/countersign/openstore"
 	"countersign/cmd/countersign/policyfile"
 	"countersign/config"
 	"countersign/internal/testkit"
@@ -118,7 +119,7 @@ func openArchive(t *testing.T) *archive {
 	path := filepath.Join(t.TempDir(), "countersign.db")
 	log := slog.New(slog.DiscardHandler)
 	var err error
-	a.db, err = openStore(path)
+	a.db, err = openstore.File(path)
 	a.ok(err)
 	t.Cleanup(func() { a.db.Close() })
 	r := &agent.Registry{}

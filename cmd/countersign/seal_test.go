@@ -18,6 +18,7 @@ import (
 	"countersign/approvers/audit"
 	"countersign/approvers/workflow"
 	"countersign/cmd/countersign/metrics"
+	"countersign/cmd/countersign/openstore"
 	"countersign/cmd/countersign/policyfile"
 	"countersign/config"
 	"countersign/internal/demo/workspaceclient"
@@ -34,7 +35,7 @@ func TestBotSeals(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
 	beside := config.AuditBeside(filepath.Join(dir, "countersign.db"))
-	db, err := openStore(filepath.Join(dir, "countersign.db"))
+	db, err := openstore.File(filepath.Join(dir, "countersign.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +225,7 @@ func (h *demoHarness) copyStore(path string) {
 // remake gives a store a different history, as a person with the key could do.
 func remake(t *testing.T, path string, keys []approvers.SealKey) {
 	t.Helper()
-	db, err := openStore(path)
+	db, err := openstore.File(path)
 	if err != nil {
 		t.Fatal(err)
 	}

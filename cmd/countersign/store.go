@@ -12,13 +12,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"countersign/approvers/audit"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/openstore"
 	"countersign/config"
 	"countersign/internal/visible"
 	"countersign/store"
@@ -67,7 +66,7 @@ var storeCheckTask = task[none]{Name: "store check", Long: true, Run: func(ctx c
 		return cmp.Or(ctx.Err(), check)
 	}
 	if errors.Is(check, store.ErrNewer) {
-		return storeError(check)
+		return openstore.FileError(check)
 	}
 	var lines []string
 	damaged, mended := store.DamageOf(w.Store)
@@ -109,11 +108,11 @@ serve does this by itself when it starts, where at least half of a large file is
 			if err != nil {
 				return cli.Misused("the environment can't be used:\n%w", err)
 			}
-			if err := onlyFile(env.Store, "PostgreSQL frees space by itself (autovacuum)"); err != nil {
+			if err := openstore.OnlyFile(env.Store, "PostgreSQL frees space by itself (autovacuum)"); err != nil {
 				return err
 			}
 			path := env.Store.Path
-			if err := mustExist(path, env.Audit.Heads); err != nil {
+			if err := openstore.MustExist(path, env.Audit.Heads); err != nil {
 				return err
 			}
 			before, after, err := bolt.Compact(cmd.Context(), path, nil)
@@ -121,7 +120,7 @@ serve does this by itself when it starts, where at least half of a large file is
 				return cli.CouldNot("%s is unchanged: this was stopped", path)
 			}
 			if err != nil {
-				return storeError(err)
+				return openstore.FileError(err)
 			}
 			if after == before {
 				fmt.Fprintf(cmd.OutOrStdout(), "%s: %s; there is nothing to gain, so it stays as it is\n", path, cli.Size(before))
@@ -131,48 +130,6 @@ serve does this by itself when it starts, where at least half of a large file is
 			return nil
 		},
 	}
-}
-
-// openStore opens the bolt file. The errors of openStore tell the operator what to do.
-func openStore(path string) (*bolt.Store, error) {
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return nil, cli.Misused("the store %s is a directory; name a file in it", path)
-	}
-	db, err := bolt.Open(path, bolt.Options{})
-	if err != nil {
-		return nil, storeError(err)
-	}
-	for _, x := range db.Damage() { // each damage is reported by the first command that finds it
-		fmt.Fprintln(cli.Stderr, "the store is damaged: "+visible.Line(x.String()))
-	}
-	return db, nil
-}
-
-// storeError adds exit codes to the errors of opening a store. A damaged store can't always be distinguished from a
-// file of another kind. Therefore storeError does not treat these two cases as a wrong configuration.
-func storeError(err error) error {
-	for _, configured := range []error{store.ErrNewer, store.ErrIncomplete, fs.ErrNotExist, syscall.ENOTDIR} {
-		if errors.Is(err, configured) {
-			return cli.Misused("%w", err)
-		}
-	}
-	return cli.CouldNot("%w", err)
-}
-
-// mustExist returns an error if the store does not exist. Therefore a command that only reads does not create an empty
-// store. If the store's signed heads exist, the error says that a store existed.
-func mustExist(path, heads string) error {
-	_, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		if err := audit.MayCreate(path, heads); err != nil {
-			return cli.Misused("%w", err)
-		}
-		return cli.Misused("there is no store at %s; set COUNTERSIGN_STORE to the one that serve uses, such as bolt:countersign.db", path)
-	}
-	if err != nil {
-		return cli.CouldNot("the store can't be read: %w", err)
-	}
-	return nil
 }
 
 // compaction has the conditions under which serve compacts the store at the start.

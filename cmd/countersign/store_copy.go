@@ -14,6 +14,7 @@ import (
 
 	"countersign/approvers/audit"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/openstore"
 	"countersign/config"
 	"countersign/store"
 	"countersign/store/bolt"
@@ -71,14 +72,14 @@ func (c *storeCopy) parse(from, to string) (err error) {
 	if err := errors.Join(err, wrong); err != nil {
 		return cli.Misused("a store can't be used:\n%w", err)
 	}
-	if c.from.Backend == c.to.Backend && (storeID(c.from, c.from.Path) == storeID(c.to, c.to.Path) || c.from.Backend == config.Bolt && cli.SameFile(c.from.Path, c.to.Path)) {
+	if c.from.Backend == c.to.Backend && (openstore.ID(c.from, c.from.Path) == openstore.ID(c.to, c.to.Path) || c.from.Backend == config.Bolt && cli.SameFile(c.from.Path, c.to.Path)) {
 		return cli.Misused("--from and --to name the same store")
 	}
 	return nil
 }
 
 func (c *storeCopy) run(ctx context.Context) error {
-	db, err := openExisting(ctx, config.Env{Store: c.from, Audit: c.fromAudit})
+	db, err := openstore.Existing(ctx, config.Env{Store: c.from, Audit: c.fromAudit})
 	if err != nil {
 		return fmt.Errorf("nothing was copied: %w", err)
 	}
@@ -110,7 +111,7 @@ func (c *storeCopy) fill(ctx context.Context, fill func(store.Filling) error) er
 	if c.to.Backend == config.Bolt {
 		return bolt.Fill(ctx, c.to.Path, c.anew, fill)
 	}
-	db, err := openDatabase(ctx, c.to, postgres.Options{Create: true, Fill: true}, false)
+	db, err := openstore.Database(ctx, c.to, postgres.Options{Create: true, Fill: true}, false)
 	if err != nil {
 		return err
 	}
@@ -121,7 +122,7 @@ func (c *storeCopy) fill(ctx context.Context, fill func(store.Filling) error) er
 // copied the rows, but ended before it could report success. Otherwise isComplete returns the reason why the new store
 // can't be filled.
 func (c *storeCopy) isComplete(ctx context.Context, db store.Store, what *copied, why error) error {
-	to, err := openExisting(ctx, config.Env{Store: c.to, Audit: c.toAudit})
+	to, err := openstore.Existing(ctx, config.Env{Store: c.to, Audit: c.toAudit})
 	if err != nil {
 		return why //nolint:nilerr // it is another store, or in use
 	}

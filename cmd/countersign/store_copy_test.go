@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/openstore"
 	"countersign/config"
 	"countersign/internal/testkit"
 	"countersign/internal/testkit/pgserver"
@@ -122,7 +123,7 @@ func (c *copying) fillOriginal(path string) {
 			c.Fatal(err)
 		}
 	}
-	db, err := openStore(path)
+	db, err := openstore.File(path)
 	if err != nil {
 		c.Fatal(err)
 	}
@@ -242,12 +243,12 @@ func (c *copying) move(from, to string, kills int) {
 }
 
 // The method opens opens a store in the same way as a command.
-func (c *copying) opens(name string) (openedStore, config.Audit, error) {
+func (c *copying) opens(name string) (openstore.Store, config.Audit, error) {
 	s, audit, err := config.ReadStore("the store", name)
 	if err != nil {
 		c.Fatal(err)
 	}
-	db, err := openExisting(c.Context(), config.Env{Store: s, Audit: config.Audit{}})
+	db, err := openstore.Existing(c.Context(), config.Env{Store: s, Audit: config.Audit{}})
 	return db, audit, err
 }
 
@@ -269,7 +270,7 @@ func (c *copying) unusable(to, from string) {
 func (c *copying) same(a, b string) {
 	c.Helper()
 	var heads [2]string
-	var stores [2]openedStore
+	var stores [2]openstore.Store
 	for i, name := range []string{a, b} {
 		db, audit, err := c.opens(name)
 		if err != nil {

@@ -16,6 +16,7 @@ import (
 	"countersign/approvers/audit"
 	"countersign/approvers/workflow"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/openstore"
 	"countersign/cmd/countersign/policyfile"
 	"countersign/config"
 	"countersign/internal/visible"
@@ -107,11 +108,11 @@ func (s *storeSalvage) gather(ctx context.Context, dir, path string) ([]store.Da
 	if s.from.Backend == config.Bolt {
 		lost, err := bolt.Salvage(ctx, s.from.Path, path, nil)
 		if err != nil {
-			return nil, storeError(err)
+			return nil, openstore.FileError(err)
 		}
 		return lost, nil
 	}
-	db, err := openDatabase(ctx, s.from, postgres.Options{}, false)
+	db, err := openstore.Database(ctx, s.from, postgres.Options{}, false)
 	if err != nil {
 		return nil, err
 	}

@@ -21,6 +21,7 @@ import (
 	"countersign/approvers/workflow"
 	"countersign/cmd/countersign/cli"
 	"countersign/cmd/countersign/metrics"
+	"countersign/cmd/countersign/openstore"
 	"countersign/store"
 	"countersign/store/bolt"
 )
@@ -30,7 +31,7 @@ import (
 func TestHungWriter(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	synctest.Test(t, func(t *testing.T) {
-		db, err := openStore(path)
+		db, err := openstore.File(path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,7 +104,7 @@ func TestStoreThatCannotBeClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mine := errors.New("mine")
 		for _, hangs := range []bool{false, true} {
-			db, err := openStore(filepath.Join(dir, "store.db"))
+			db, err := openstore.File(filepath.Join(dir, "store.db"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -223,7 +224,7 @@ func TestFailedCommitWithToolUnderWay(t *testing.T) {
 func oneRequest(t *testing.T, change func(*approvers.Request)) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "store.db")
-	db, err := openStore(path)
+	db, err := openstore.File(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -254,7 +255,7 @@ func oneRequest(t *testing.T, change func(*approvers.Request)) (path string) {
 // toldOf opens a store, and returns what /readyz and audit verify report about the store.
 func toldOf(t *testing.T, path string) (verified int, said string, ready error) {
 	t.Helper()
-	db, err := openStore(path)
+	db, err := openstore.File(path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"countersign/approvers/audit"
 	"countersign/approvers/workflow"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/openstore"
 	"countersign/config"
 	"countersign/store"
 	"countersign/store/bolt"
@@ -105,7 +106,7 @@ func appendRecord(tx store.Tx, chain string, kind approvers.AuditKind, facts map
 // writes the heads to their file.
 func (s *auditFixture) work(path string, change func(*bolt.Store, *workflow.Workflow) error) {
 	s.Helper()
-	db, err := openStore(path)
+	db, err := openstore.File(path)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -154,7 +155,7 @@ func (s *auditFixture) verifyAt(path string, heads ...string) (found bool, said 
 	if err != nil {
 		s.Fatal(err)
 	}
-	db, err := openStore(path)
+	db, err := openstore.File(path)
 	if err != nil {
 		s.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/workflow"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/openstore"
 	"countersign/cmd/countersign/policyfile"
 	"countersign/config"
 	"countersign/internal/control"
@@ -56,7 +57,7 @@ func (t task[O]) Do(ctx context.Context, o O, in io.Reader, out io.Writer) error
 		return cli.Misused("the environment can't be used:\n%w", err)
 	}
 	for end := time.Now().Add(heldFor); ; {
-		db, err := openExisting(ctx, env)
+		db, err := openstore.Existing(ctx, env)
 		if !errors.Is(err, store.ErrLocked) && isMoved(ctx, env) {
 			if db != nil { // the store appeared in the meantime
 				if err := db.Close(); err != nil {
@@ -96,7 +97,7 @@ func (t task[O]) Do(ctx context.Context, o O, in io.Reader, out io.Writer) error
 
 // The method beside runs the task on a database on which replicas are working.
 func (t task[O]) beside(ctx context.Context, env config.Env, o O, in io.Reader, out io.Writer) error {
-	db, err := openDatabase(ctx, env.Store, postgres.Options{}, true)
+	db, err := openstore.Database(ctx, env.Store, postgres.Options{}, true)
 	if err != nil {
 		return err
 	}
@@ -126,7 +127,7 @@ func (t task[O]) Ask(ctx context.Context, env config.Env, o O, in io.Reader, out
 		return cli.CouldNot("the store's path can't be determined: %w", err)
 	}
 	client := control.Client{Path: env.Control, Trust: owners(path)}
-	err = client.Do(ctx, control.Call{Task: t.Name, Options: options, Store: storeID(env.Store, path), Version: version(), In: in, Out: out})
+	err = client.Do(ctx, control.Call{Task: t.Name, Options: options, Store: openstore.ID(env.Store, path), Version: version(), In: in, Out: out})
 	var failed *control.Failure
 	switch {
 	case errors.As(err, &failed):
