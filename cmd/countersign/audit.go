@@ -18,6 +18,7 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/audit"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/task"
 	"countersign/config/yamldoc"
 	"countersign/store"
 )
@@ -67,7 +68,7 @@ The flags select the requests that have a matching record. --long prints the rec
 	return cmd
 }
 
-var auditListTask = task[audit.ListOptions]{Name: "audit list", Long: true, WhileHeld: true, Run: func(ctx context.Context, w taskEnv, o audit.ListOptions) error {
+var auditListTask = task.Task[audit.ListOptions]{Name: "audit list", Long: true, WhileHeld: true, Run: func(ctx context.Context, w task.Env, o audit.ListOptions) error {
 	return historyError(audit.List(ctx, w.Out, w.Store, o))
 }}
 
@@ -110,7 +111,7 @@ unless --payloads asks for it. Damaged records are left out: all others are writ
 	return cmd
 }
 
-var auditExportTask = task[audit.ExportOptions]{Name: "audit export", Long: true, WhileHeld: true, Run: func(ctx context.Context, w taskEnv, o audit.ExportOptions) error {
+var auditExportTask = task.Task[audit.ExportOptions]{Name: "audit export", Long: true, WhileHeld: true, Run: func(ctx context.Context, w task.Env, o audit.ExportOptions) error {
 	return historyError(audit.Export(ctx, w.Out, w.Store, o))
 }}
 
@@ -207,7 +208,7 @@ of requests. If a check fails, the page says which one, and the command exits wi
 	return cmd
 }
 
-var auditEvidenceTask = task[audit.EvidenceOptions]{Name: "audit evidence", Long: true, WhileHeld: true, Run: func(ctx context.Context, w taskEnv, o audit.EvidenceOptions) error {
+var auditEvidenceTask = task.Task[audit.EvidenceOptions]{Name: "audit evidence", Long: true, WhileHeld: true, Run: func(ctx context.Context, w task.Env, o audit.EvidenceOptions) error {
 	faults, err := audit.WriteEvidence(ctx, w.Out, w.Store, w.Who, o)
 	if err != nil {
 		return historyError(err)
@@ -235,7 +236,7 @@ shown, how long people took, and how many calls they changed or rejected. Those 
 	return cmd
 }
 
-var auditPaceTask = task[time.Duration]{Name: "audit pace", Long: true, WhileHeld: true, Run: func(ctx context.Context, w taskEnv, since time.Duration) error {
+var auditPaceTask = task.Task[time.Duration]{Name: "audit pace", Long: true, WhileHeld: true, Run: func(ctx context.Context, w task.Env, since time.Duration) error {
 	return printDecisionReport(ctx, w.Out, w.Store, cli.Ago(since))
 }}
 

@@ -10,6 +10,7 @@ import (
 	"countersign/approvers/audit"
 	"countersign/approvers/workflow"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/task"
 )
 
 type acceptOptions struct {
@@ -45,9 +46,9 @@ this command then continues by itself.`,
 	return cmd
 }
 
-var acceptLossTask = task[acceptOptions]{Name: "audit accept-loss", Long: true, WhileHeld: true, Run: acceptLoss}
+var acceptLossTask = task.Task[acceptOptions]{Name: "audit accept-loss", Long: true, WhileHeld: true, Run: acceptLoss}
 
-func acceptLoss(ctx context.Context, w taskEnv, o acceptOptions) error {
+func acceptLoss(ctx context.Context, w task.Env, o acceptOptions) error {
 	if !w.Idle {
 		return cli.AnswerNo("there is no loss to accept: the bot is at work on this store")
 	}

@@ -9,6 +9,7 @@ import (
 
 	"countersign/approvers/workflow"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/task"
 	"countersign/store"
 )
 
@@ -41,7 +42,7 @@ docs/audit.md has the details.`,
 	return cmd
 }
 
-var auditEraseTask = task[eraseOptions]{Name: "audit erase", Run: func(ctx context.Context, w taskEnv, o eraseOptions) error {
+var auditEraseTask = task.Task[eraseOptions]{Name: "audit erase", Run: func(ctx context.Context, w task.Env, o eraseOptions) error {
 	wf, err := w.Bare()
 	if err != nil {
 		return err

@@ -18,6 +18,7 @@ import (
 	"countersign/cmd/countersign/cli"
 	"countersign/cmd/countersign/openstore"
 	"countersign/cmd/countersign/policycmd"
+	"countersign/cmd/countersign/task"
 	"countersign/store/bolt"
 )
 
@@ -47,7 +48,7 @@ func TestAuditErase(t *testing.T) {
 	alone := func() (*workflow.Workflow, error) {
 		return workflow.New(workflow.Config{Store: db, Policy: func() *approvers.Policy { return &approvers.Policy{} }}), nil
 	}
-	w := taskEnv{Store: db, Who: approvers.Operator("root"), Out: &out, Workflow: alone, Bare: alone}
+	w := task.Env{Store: db, Who: approvers.Operator("root"), Out: &out, Workflow: alone, Bare: alone}
 	before, err := policycmd.StoredFixtures(t.Context(), db)
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"countersign/approvers/audit"
 	"countersign/cmd/countersign/auditreport"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/task"
 )
 
 type reportOptions struct {
@@ -73,7 +74,7 @@ matched, where calls wait, and what ran without anybody. It prints the report, o
 	return cmd
 }
 
-var auditReportTask = task[reportOptions]{Name: "audit report", Long: true, WhileHeld: true, Run: func(ctx context.Context, w taskEnv, o reportOptions) error {
+var auditReportTask = task.Task[reportOptions]{Name: "audit report", Long: true, WhileHeld: true, Run: func(ctx context.Context, w task.Env, o reportOptions) error {
 	policy := new(approvers.Policy)
 	if wf, err := w.Bare(); err == nil { // without a policy, the report says so
 		policy = wf.Policy()

@@ -15,6 +15,7 @@ import (
 	"countersign/approvers/workflow"
 	"countersign/cmd/countersign/auditreport"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/task"
 	"countersign/store"
 )
 
@@ -114,8 +115,8 @@ func reported(t *testing.T, s store.Store) (until time.Time) {
 }
 
 // reportEnv is the environment of the task, with a policy or without one.
-func reportEnv(s store.Store, p *approvers.Policy, out *bytes.Buffer) taskEnv {
-	return taskEnv{Store: s, Out: out, Who: approvers.Operator("ann"), Bare: func() (*workflow.Workflow, error) {
+func reportEnv(s store.Store, p *approvers.Policy, out *bytes.Buffer) task.Env {
+	return task.Env{Store: s, Out: out, Who: approvers.Operator("ann"), Bare: func() (*workflow.Workflow, error) {
 		if p == nil {
 			return nil, cli.Misused("the policy is invalid")
 		}

@@ -21,6 +21,7 @@ import (
 	"countersign/approvers/audit"
 	"countersign/cmd/countersign/cli"
 	"countersign/cmd/countersign/openstore"
+	"countersign/cmd/countersign/task"
 	"countersign/store"
 )
 
@@ -474,7 +475,7 @@ func TestEvidenceUnderADamagedHead(t *testing.T) {
 	if strings.Contains(page, "has no signed heads") {
 		t.Error("the page says that the store has no heads")
 	}
-	err := auditEvidenceTask.Run(t.Context(), taskEnv{Store: headless{room}, Out: io.Discard}, audit.EvidenceOptions{Requests: []string{room.chain}, Own: true})
+	err := auditEvidenceTask.Run(t.Context(), task.Env{Store: headless{room}, Out: io.Discard}, audit.EvidenceOptions{Requests: []string{room.chain}, Own: true})
 	if cli.Code(err) != cli.ExitNo {
 		t.Errorf("it ends with %v", err)
 	}

@@ -13,6 +13,7 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/audit"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/task"
 	"countersign/config"
 	"countersign/store"
 	"countersign/store/bolt"
@@ -69,7 +70,7 @@ Somebody who can write to the store and has the key can replace everything in it
 	return cmd
 }
 
-var auditVerifyTask = task[verifyOptions]{Name: "audit verify", Long: true, WhileHeld: true, Run: func(ctx context.Context, w taskEnv, o verifyOptions) error {
+var auditVerifyTask = task.Task[verifyOptions]{Name: "audit verify", Long: true, WhileHeld: true, Run: func(ctx context.Context, w task.Env, o verifyOptions) error {
 	kept, err := o.read(w.In)
 	if err != nil {
 		return err

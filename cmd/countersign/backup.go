@@ -18,6 +18,7 @@ import (
 	"countersign/approvers/audit"
 	"countersign/cmd/countersign/cli"
 	"countersign/cmd/countersign/openstore"
+	"countersign/cmd/countersign/task"
 	"countersign/config"
 	"countersign/store"
 	"countersign/store/bolt"
@@ -51,7 +52,7 @@ type copier interface {
 const slowBackup = time.Minute
 
 // backupTask writes a copy of the store.
-var backupTask = task[none]{Name: "backup", Long: true, WhileHeld: true, Run: func(ctx context.Context, w taskEnv, _ none) error {
+var backupTask = task.Task[task.None]{Name: "backup", Long: true, WhileHeld: true, Run: func(ctx context.Context, w task.Env, _ task.None) error {
 	s, ok := w.Store.(copier)
 	if !ok {
 		return cli.Misused("the bot does not copy this kind of store: use the tools of its database")
@@ -71,7 +72,7 @@ func backup(cmd *cobra.Command, path string, force bool) error {
 		}
 	}
 	if path == "-" {
-		return backupTask.Do(ctx, none{}, nil, cmd.OutOrStdout())
+		return backupTask.Do(ctx, task.None{}, nil, cmd.OutOrStdout())
 	}
 	switch info, err := os.Stat(path); {
 	case err == nil && info.IsDir():
@@ -86,7 +87,7 @@ func backup(cmd *cobra.Command, path string, force bool) error {
 	var c copied
 	err := cli.WholeFile(path, func(f *os.File) error {
 		sum := sha256.New()
-		if err := backupTask.Do(ctx, none{}, nil, io.MultiWriter(f, sum)); err != nil {
+		if err := backupTask.Do(ctx, task.None{}, nil, io.MultiWriter(f, sum)); err != nil {
 			return err
 		}
 		info, err := f.Stat()

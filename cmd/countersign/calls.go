@@ -14,14 +14,15 @@ import (
 	"countersign/approvers/audit"
 	"countersign/cmd/countersign/cli"
 	"countersign/cmd/countersign/policycmd"
+	"countersign/cmd/countersign/task"
 )
 
 // storedCalls writes the calls in the history as JSON fixtures, for the command that checks a policy.
 func storedCalls(ctx context.Context, out io.Writer) error {
-	return storedTask.Do(ctx, none{}, nil, out)
+	return storedTask.Do(ctx, task.None{}, nil, out)
 }
 
-var storedTask = task[none]{Name: "check stored", Long: true, WhileHeld: true, Run: func(ctx context.Context, w taskEnv, _ none) error {
+var storedTask = task.Task[task.None]{Name: "check stored", Long: true, WhileHeld: true, Run: func(ctx context.Context, w task.Env, _ task.None) error {
 	calls, err := policycmd.StoredFixtures(ctx, w.Store)
 	if left := new(audit.Unread); err != nil && !errors.As(err, &left) {
 		return cli.CouldNot("the history can't be read: %w", err)
@@ -34,7 +35,7 @@ func observedCalls(ctx context.Context, since time.Duration, out io.Writer) erro
 	return observedTask.Do(ctx, since, nil, out)
 }
 
-var observedTask = task[time.Duration]{Name: "explain observed", Long: true, WhileHeld: true, Run: func(ctx context.Context, w taskEnv, since time.Duration) error {
+var observedTask = task.Task[time.Duration]{Name: "explain observed", Long: true, WhileHeld: true, Run: func(ctx context.Context, w task.Env, since time.Duration) error {
 	all, err := audit.ReadObserved(ctx, w.Store, cli.Ago(since))
 	if left := new(audit.Unread); err != nil && !errors.As(err, &left) {
 		return cli.CouldNot("the history can't be read: %w", err)

@@ -15,6 +15,7 @@ import (
 
 	"countersign/approvers/workflow"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/task"
 )
 
 func clientCommand() *cobra.Command {
@@ -64,7 +65,7 @@ delivered for three days. If it only waits after failures, it is tried at once.`
 	}
 }
 
-var clientResumeTask = task[string]{Name: "client resume", Run: func(ctx context.Context, w taskEnv, name string) error {
+var clientResumeTask = task.Task[string]{Name: "client resume", Run: func(ctx context.Context, w task.Env, name string) error {
 	wf, err := w.Workflow()
 	if err != nil {
 		return err

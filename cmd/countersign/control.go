@@ -9,6 +9,7 @@ import (
 
 	"countersign/approvers/workflow"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/task"
 	"countersign/config"
 	"countersign/internal/control"
 	"countersign/internal/redact"
@@ -47,7 +48,7 @@ func (r *controlServer) do(ctx context.Context, uid int, c control.Call) *contro
 		}
 		return nil
 	}
-	if errors.Is(err, errSkew) {
+	if errors.Is(err, task.ErrSkew) {
 		err = cli.CouldNot("the bot (%s) and this program (%s) are of different versions: use the bot's own program, or restart the bot (%w)", version(), c.Version, err)
 	}
 	return &control.Failure{Code: cli.Code(err), Text: redact.Error(err)}
@@ -55,9 +56,9 @@ func (r *controlServer) do(ctx context.Context, uid int, c control.Call) *contro
 
 func (r *controlServer) attend(ctx context.Context, uid int, c control.Call) error {
 	all := tasks()
-	i := slices.IndexFunc(all, func(t handler) bool { return t.Named() == c.Task })
+	i := slices.IndexFunc(all, func(t task.Handler) bool { return t.Named() == c.Task })
 	if i < 0 {
-		return errSkew
+		return task.ErrSkew
 	}
 	if !r.holds(c.Store) {
 		return cli.Misused("the bot that answers here holds another store, %s: set COUNTERSIGN_CONTROL to the socket of the bot that holds %s", r.path, c.Store)
@@ -76,7 +77,7 @@ func (r *controlServer) attend(ctx context.Context, uid int, c control.Call) err
 		}
 	}
 	running := func() (*workflow.Workflow, error) { return r.workflow, nil }
-	w := taskEnv{Store: r.store, Workflow: running, Bare: running, Who: who, In: c.In, Out: c.Out, Hurry: c.Hurry, Path: r.path, Audit: r.audit, Idle: r.held != nil}
+	w := task.Env{Store: r.store, Workflow: running, Bare: running, Who: who, In: c.In, Out: c.Out, Hurry: c.Hurry, Path: r.path, Audit: r.audit, Idle: r.held != nil}
 	return all[i].Handle(ctx, w, c.Options)
 }
 
@@ -120,3 +121,11 @@ func openControl(path string, log *slog.Logger) (*control.Listener, error) {
 }
 
 func version() string { return cli.ThisBuild().Version }
+
+// tasks returns all tasks that a running bot accepts.
+func tasks() []task.Handler {
+	return []task.Handler{
+		auditListTask, auditVerifyTask, auditEraseTask, auditExportTask, auditEvidenceTask, auditPaceTask, auditReportTask, acceptLossTask,
+		observedTask, storedTask, pendingTask, decideTask, reportTask, pauseTask, resumeTask, backupTask, doctorTask, task.Moved, storeCheckTask, clientResumeTask,
+	}
+}

@@ -16,6 +16,7 @@ import (
 	"countersign/approvers/audit"
 	"countersign/cmd/countersign/cli"
 	"countersign/cmd/countersign/openstore"
+	"countersign/cmd/countersign/task"
 	"countersign/store"
 	"countersign/store/bolt"
 )
@@ -110,7 +111,7 @@ func TestDamagedRecordOfTheHistory(t *testing.T) {
 			}
 
 			out.Reset()
-			err = storeCheckTask.Run(t.Context(), taskEnv{Store: db, Out: &out}, none{})
+			err = storeCheckTask.Run(t.Context(), task.Env{Store: db, Out: &out}, task.None{})
 			if cli.Code(err) != cli.ExitNo || strings.Count(out.String(), "audit, row ") != len(damaged) || !strings.Contains(out.String(), "repaired: file") {
 				t.Errorf("store check: %v\n%s", err, out.String())
 			}
@@ -228,7 +229,7 @@ func TestReportsGoPastADamagedRecord(t *testing.T) {
 	for name, err := range map[string]error{
 		"audit pace":         printDecisionReport(t.Context(), &out, db, time.Time{}),
 		"audit report":       auditReportTask.Run(t.Context(), reportEnv(db, nil, &page), reportOptions{ActivityOptions: audit.ActivityOptions{Until: time.Now()}, Format: "html"}),
-		"explain --observed": observedTask.Run(t.Context(), taskEnv{Store: db, Out: &out}, 0),
+		"explain --observed": observedTask.Run(t.Context(), task.Env{Store: db, Out: &out}, 0),
 	} {
 		if cli.Code(err) != cli.ExitNo || !strings.Contains(err.Error(), "chain req_B: record 2 is damaged") {
 			t.Errorf("%s: %v", name, err)

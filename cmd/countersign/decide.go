@@ -14,6 +14,7 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/workflow"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/task"
 	"countersign/internal/visible"
 	"countersign/store"
 )
@@ -117,7 +118,7 @@ func confirmed(cmd *cobra.Command, request string) (digest string, err error) {
 }
 
 // decideTask records an operator's decision.
-var decideTask = task[operatorDecision]{Name: "decide", Run: func(ctx context.Context, w taskEnv, o operatorDecision) error {
+var decideTask = task.Task[operatorDecision]{Name: "decide", Run: func(ctx context.Context, w task.Env, o operatorDecision) error {
 	wf, err := w.Workflow()
 	if err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 	"countersign/cmd/countersign/cli"
 	"countersign/cmd/countersign/doctor"
 	"countersign/cmd/countersign/openstore"
+	"countersign/cmd/countersign/task"
 	"countersign/config"
 	"countersign/config/check"
 	"countersign/store"
@@ -86,7 +87,7 @@ func excessRights(ctx context.Context, env config.Env) (what, do string, err err
 // askRefusals asks the running bot which features Slack refuses in its workspace.
 func askRefusals(ctx context.Context, env config.Env) (list []settings.Refusal, err error) {
 	var out bytes.Buffer
-	if err := doctorTask.Ask(ctx, env, none{}, nil, &out); err != nil {
+	if err := doctorTask.Ask(ctx, env, task.None{}, nil, &out); err != nil {
 		return nil, err
 	}
 	if err := json.Unmarshal(out.Bytes(), &list); err != nil {
@@ -97,7 +98,7 @@ func askRefusals(ctx context.Context, env config.Env) (list []settings.Refusal, 
 
 // doctorTask confirms that the running bot can read its store. doctorTask writes, as JSON, the features that Slack
 // refuses in the bot's workspace.
-var doctorTask = task[none]{Name: "doctor", WhileHeld: true, Run: func(ctx context.Context, w taskEnv, _ none) error {
+var doctorTask = task.Task[task.None]{Name: "doctor", WhileHeld: true, Run: func(ctx context.Context, w task.Env, _ task.None) error {
 	var list []settings.Refusal
 	err := w.Store.View(ctx, func(r store.Reader) (err error) {
 		list, _, err = settings.ReadRefusals(r)

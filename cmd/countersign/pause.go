@@ -9,6 +9,7 @@ import (
 
 	"countersign/approvers/workflow"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/task"
 	"countersign/internal/visible"
 )
 
@@ -21,7 +22,7 @@ func resumeCommand() *cobra.Command {
 	return pausing("resume", "Ends a pause", `Calls that were approved meanwhile run now if their time is not over, and turns that wait for the model continue.`, resumeTask)
 }
 
-func pausing(name, short, long string, t task[string]) *cobra.Command {
+func pausing(name, short, long string, t task.Task[string]) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use: name + " --reason …", Short: short, Long: long + "\n\nIt is recorded as operator:LOGIN, your account on this machine.",
@@ -38,7 +39,7 @@ func pausing(name, short, long string, t task[string]) *cobra.Command {
 }
 
 var (
-	pauseTask = task[string]{Name: "pause", Run: func(ctx context.Context, w taskEnv, reason string) error {
+	pauseTask = task.Task[string]{Name: "pause", Run: func(ctx context.Context, w task.Env, reason string) error {
 		wf, err := w.Bare()
 		if err != nil {
 			return err
@@ -49,7 +50,7 @@ var (
 		fmt.Fprintf(w.Out, "Paused as %s. Nothing runs and no model is called until `countersign resume`.\n", w.Who)
 		return nil
 	}}
-	resumeTask = task[string]{Name: "resume", Run: func(ctx context.Context, w taskEnv, reason string) error {
+	resumeTask = task.Task[string]{Name: "resume", Run: func(ctx context.Context, w task.Env, reason string) error {
 		wf, err := w.Bare()
 		if err != nil {
 			return err

@@ -19,6 +19,7 @@ import (
 	"countersign/approvers/workflow/settings"
 	"countersign/bot/render"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/task"
 	"countersign/internal/visible"
 	"countersign/store"
 )
@@ -68,7 +69,7 @@ func askPending(ctx context.Context, id string) (found pending, raw []byte, err 
 }
 
 // pendingTask writes all waiting items, or one request or run by its id, as JSON.
-var pendingTask = task[string]{Name: "pending", WhileHeld: true, Run: func(ctx context.Context, w taskEnv, id string) error {
+var pendingTask = task.Task[string]{Name: "pending", WhileHeld: true, Run: func(ctx context.Context, w task.Env, id string) error {
 	wf, err := w.Workflow()
 	if err != nil {
 		return err

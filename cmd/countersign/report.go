@@ -9,6 +9,7 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/workflow"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/task"
 )
 
 // finding is the outcome of a run as reported by an operator.
@@ -43,7 +44,7 @@ unknown. "countersign pending" lists such runs. The report is recorded as operat
 	return cmd
 }
 
-var reportTask = task[finding]{Name: "report", Run: func(ctx context.Context, w taskEnv, f finding) error {
+var reportTask = task.Task[finding]{Name: "report", Run: func(ctx context.Context, w task.Env, f finding) error {
 	wf, err := w.Workflow()
 	if err != nil {
 		return err

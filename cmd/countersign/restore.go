@@ -20,6 +20,7 @@ import (
 	"countersign/approvers/workflow"
 	"countersign/cmd/countersign/cli"
 	"countersign/cmd/countersign/openstore"
+	"countersign/cmd/countersign/task"
 	"countersign/config"
 	"countersign/internal/visible"
 	"countersign/store"
@@ -107,7 +108,7 @@ func restoreIn(ctx context.Context, out io.Writer, env config.Env, db store.Stor
 	if err := c.check(ctx, db); err != nil {
 		return fmt.Errorf("nothing was changed: %w", err)
 	}
-	wf, err := localWorkflow(ctx, env, db, nil)
+	wf, err := task.LocalWorkflow(ctx, env, db, nil)
 	if err != nil {
 		return err
 	}
@@ -156,7 +157,7 @@ func restore(ctx context.Context, out io.Writer, path string) error {
 	if cli.SameFile(path, env.Store.Path) {
 		return cli.Misused("%s is the store itself; name a backup of it. If a backup was copied there by hand, use countersign audit accept-loss", path)
 	}
-	if isMoved(ctx, env) {
+	if task.IsMoved(ctx, env) {
 		return cli.CouldNot("nothing was restored: a bot is running that still holds the file which was at %s. Save that file first, with countersign backup FILE, and stop the bot", env.Store.Path)
 	}
 	switch info, err := os.Stat(path); { // before opening: opening a pipe would block
@@ -177,7 +178,7 @@ func restore(ctx context.Context, out io.Writer, path string) error {
 		if err := c.check(ctx, s); err != nil {
 			return err
 		}
-		wf, err := localWorkflow(ctx, env, s, nil)
+		wf, err := task.LocalWorkflow(ctx, env, s, nil)
 		if err != nil {
 			return err
 		}

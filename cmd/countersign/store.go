@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -18,6 +17,7 @@ import (
 
 	"countersign/cmd/countersign/cli"
 	"countersign/cmd/countersign/openstore"
+	"countersign/cmd/countersign/task"
 	"countersign/config"
 	"countersign/internal/visible"
 	"countersign/store"
@@ -46,13 +46,13 @@ reads it, at a pace that does not slow it down. Without a bot, the command also 
 Exit codes: 0 nothing is damaged · 1 something is damaged.`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return storeCheckTask.Do(cmd.Context(), none{}, nil, cmd.OutOrStdout())
+			return storeCheckTask.Do(cmd.Context(), task.None{}, nil, cmd.OutOrStdout())
 		},
 	}
 }
 
 // storeCheckTask lists the damaged records in the store.
-var storeCheckTask = task[none]{Name: "store check", Long: true, Run: func(ctx context.Context, w taskEnv, _ none) error {
+var storeCheckTask = task.Task[task.None]{Name: "store check", Long: true, Run: func(ctx context.Context, w task.Env, _ task.None) error {
 	if in, ok := w.Store.(store.Inspected); ok {
 		if err := in.Inspect(ctx); err != nil {
 			return err
@@ -180,26 +180,4 @@ func (c compaction) compact(ctx context.Context, path string, log *slog.Logger) 
 	default:
 		log.Warn("the store could not be compacted; it is unchanged", "cause", err)
 	}
-}
-
-// movedTask reports whether the store's file was moved away from the path where the bot opened it. In this case,
-// commands use the running bot, even if the path has no store or another store. The running bot has the data that must
-// be saved.
-var movedTask = task[none]{Name: "moved", WhileHeld: true, Run: func(_ context.Context, w taskEnv, _ none) error {
-	wf, err := w.Bare()
-	if err != nil {
-		return err
-	}
-	if !errors.Is(wf.InPlace(), store.ErrMoved) {
-		return cli.AnswerNo("the store's file is still at its path")
-	}
-	return nil
-}}
-
-// isMoved reports whether a running bot holds a file that was at the store's path and has been moved away.
-func isMoved(ctx context.Context, env config.Env) bool {
-	if _, err := os.Lstat(env.Control); err != nil {
-		return false
-	}
-	return movedTask.Ask(ctx, env, none{}, nil, io.Discard) == nil
 }

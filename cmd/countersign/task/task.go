@@ -1,4 +1,4 @@
-package main
+package task
 
 import (
 	"bytes"
@@ -7,37 +7,34 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
 
-	"countersign/agent"
 	"countersign/approvers"
 	"countersign/approvers/workflow"
 	"countersign/cmd/countersign/cli"
 	"countersign/cmd/countersign/openstore"
-	"countersign/cmd/countersign/policyfile"
 	"countersign/config"
 	"countersign/internal/control"
 	"countersign/store"
 	"countersign/store/postgres"
 )
 
-// task is an operation of a command on the store. If no process holds the store, the command runs the task itself.
-// Otherwise the running bot runs the task and sends the output (see control.go). Only the command opens files. A task
-// reads and writes only the given streams.
-type task[O any] struct {
+// Task is an operation of a command on the store, with the options O. Only the command opens files. A task reads and
+// writes only the given streams.
+type Task[O any] struct {
 	Name      string
 	Long      bool // the task may take long; the number of concurrent long tasks is limited
 	WhileHeld bool // a held bot runs the task: the task only reads, or it ends the hold
-	Run       func(ctx context.Context, w taskEnv, o O) error
+	Run       func(ctx context.Context, w Env, o O) error
 }
 
-type none struct{}
+// None is the type of the options of a task without options.
+type None struct{}
 
-// taskEnv is the environment of a task.
-type taskEnv struct {
+// Env is the environment of a task.
+type Env struct {
 	Store    store.Store
 	Workflow func() (*workflow.Workflow, error) // returns the running bot's workflow; without a bot, one that is created on demand
 	Bare     func() (*workflow.Workflow, error) // the same, but without a policy: for use when the policy file is invalid
@@ -51,14 +48,14 @@ type taskEnv struct {
 }
 
 // Do runs the task for a command.
-func (t task[O]) Do(ctx context.Context, o O, in io.Reader, out io.Writer) error {
+func (t Task[O]) Do(ctx context.Context, o O, in io.Reader, out io.Writer) error {
 	env, err := config.ReadEnv(config.Offline)
 	if err != nil {
 		return cli.Misused("the environment can't be used:\n%w", err)
 	}
 	for end := time.Now().Add(heldFor); ; {
 		db, err := openstore.Existing(ctx, env)
-		if !errors.Is(err, store.ErrLocked) && isMoved(ctx, env) {
+		if !errors.Is(err, store.ErrLocked) && IsMoved(ctx, env) {
 			if db != nil { // the store appeared in the meantime
 				if err := db.Close(); err != nil {
 					return err
@@ -67,7 +64,7 @@ func (t task[O]) Do(ctx context.Context, o O, in io.Reader, out io.Writer) error
 			return t.Ask(ctx, env, o, in, out)
 		}
 		if err == nil {
-			w := taskEnv{
+			w := Env{
 				Store: db, Who: cli.Operator(os.Geteuid()), In: in, Out: out, Path: env.Store.Path, Audit: env.Audit, Idle: true, Hurry: func(time.Duration) {},
 				Workflow: func() (*workflow.Workflow, error) { return workflowAfter(ctx, env, db) },
 				Bare:     func() (*workflow.Workflow, error) { return workflowWithoutPolicy(ctx, env, db, nil) },
@@ -96,13 +93,13 @@ func (t task[O]) Do(ctx context.Context, o O, in io.Reader, out io.Writer) error
 }
 
 // The method beside runs the task on a database on which replicas are working.
-func (t task[O]) beside(ctx context.Context, env config.Env, o O, in io.Reader, out io.Writer) error {
+func (t Task[O]) beside(ctx context.Context, env config.Env, o O, in io.Reader, out io.Writer) error {
 	db, err := openstore.Database(ctx, env.Store, postgres.Options{}, true)
 	if err != nil {
 		return err
 	}
-	local := func() (*workflow.Workflow, error) { return localWorkflow(ctx, env, db, db.Visit()) }
-	w := taskEnv{
+	local := func() (*workflow.Workflow, error) { return LocalWorkflow(ctx, env, db, db.Visit()) }
+	w := Env{
 		Store: db, Who: cli.Operator(os.Geteuid()), In: in, Out: out, Path: env.Store.Path, Audit: env.Audit, Hurry: func(time.Duration) {},
 		Workflow: local, Bare: func() (*workflow.Workflow, error) { return workflowWithoutPolicy(ctx, env, db, db.Visit()) },
 	}
@@ -117,7 +114,7 @@ func (t task[O]) beside(ctx context.Context, env config.Env, o O, in io.Reader, 
 const heldFor = 2 * time.Second
 
 // Ask sends the task to the running bot.
-func (t task[O]) Ask(ctx context.Context, env config.Env, o O, in io.Reader, out io.Writer) error {
+func (t Task[O]) Ask(ctx context.Context, env config.Env, o O, in io.Reader, out io.Writer) error {
 	options, err := json.Marshal(o)
 	if err != nil {
 		return err
@@ -127,7 +124,7 @@ func (t task[O]) Ask(ctx context.Context, env config.Env, o O, in io.Reader, out
 		return cli.CouldNot("the store's path can't be determined: %w", err)
 	}
 	client := control.Client{Path: env.Control, Trust: owners(path)}
-	err = client.Do(ctx, control.Call{Task: t.Name, Options: options, Store: openstore.ID(env.Store, path), Version: version(), In: in, Out: out})
+	err = client.Do(ctx, control.Call{Task: t.Name, Options: options, Store: openstore.ID(env.Store, path), Version: cli.ThisBuild().Version, In: in, Out: out})
 	var failed *control.Failure
 	switch {
 	case errors.As(err, &failed):
@@ -146,82 +143,34 @@ func (t task[O]) Ask(ctx context.Context, env config.Env, o O, in io.Reader, out
 	return nil
 }
 
-// workflowAfter returns a workflow on the store of a stopped bot. This workflow can list and report the store's
-// interrupted runs.
-func workflowAfter(ctx context.Context, env config.Env, db store.Store) (*workflow.Workflow, error) {
-	wf, err := localWorkflow(ctx, env, db, nil)
-	if err != nil {
-		return nil, err
-	}
-	if err := wf.Runs.MarkInterrupted(ctx); err != nil {
-		return nil, cli.CouldNot("the bot stopped while a tool ran, and that can't be recorded: %w", err)
-	}
-	return wf, nil
-}
-
-// workflowWithoutPolicy returns a workflow for use without a valid policy. In this workflow, nobody has a role.
-func workflowWithoutPolicy(ctx context.Context, env config.Env, db store.Store, r store.Replica) (*workflow.Workflow, error) {
-	wf, err := localWorkflow(ctx, env, db, r)
-	if cli.Code(err) != cli.ExitUsage {
-		return wf, err
-	}
-	noPolicy := func() *approvers.Policy { return new(approvers.Policy) }
-	return workflow.New(workflow.Config{Store: db, Replica: r, Policy: noPolicy, Tools: new(agent.Registry), Log: slog.New(slog.DiscardHandler)}), nil
-}
-
-// localWorkflow returns a workflow of this process. If r is nil, no other process may have the store open. If the store
-// is a database, the workflow uses the policy in force in the database. If the database has no policy in force, or the
-// store is a file, the workflow uses the policy file. The policy file comes into force when the bot starts.
-func localWorkflow(ctx context.Context, env config.Env, db store.Store, r store.Replica) (*workflow.Workflow, error) {
-	policy, tools, err := (*approvers.Policy)(nil), (*agent.Registry)(nil), store.ErrNotFound
-	if env.Store.Backend == config.Postgres {
-		policy, tools, err = policyfile.ReadStored(ctx, db)
-	}
-	if errors.Is(err, store.ErrNotFound) {
-		if r != nil { // the first replica is just starting
-			return nil, cli.CouldNot("no policy is in force in %s yet: run the command again when the bot is up", env.Store)
-		}
-		policy, tools, err = policyfile.Read(env.Policy)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return workflow.New(workflow.Config{Store: db, Replica: r, Policy: func() *approvers.Policy { return policy }, Tools: tools, Log: logger(slog.LevelError, config.TextLog)}), nil
-}
-
-// handler is a task that the running bot finds by its name.
-type handler interface {
+// Handler is a task that the running bot finds by its name.
+type Handler interface {
 	Named() string
 	IsLong() bool
 	RunsWhileHeld() bool
-	Handle(ctx context.Context, w taskEnv, options json.RawMessage) error
+	Handle(ctx context.Context, w Env, options json.RawMessage) error
 }
 
-func (t task[O]) Named() string { return t.Name }
+// Named returns the name of the task.
+func (t Task[O]) Named() string { return t.Name }
 
-func (t task[O]) IsLong() bool { return t.Long }
+// IsLong reports whether the task may take long.
+func (t Task[O]) IsLong() bool { return t.Long }
 
-func (t task[O]) RunsWhileHeld() bool { return t.WhileHeld }
+// RunsWhileHeld reports whether a held bot runs the task.
+func (t Task[O]) RunsWhileHeld() bool { return t.WhileHeld }
 
 // Handle runs the task with received options. An unknown option is an error, because the task may not work correctly
 // without it.
-func (t task[O]) Handle(ctx context.Context, w taskEnv, options json.RawMessage) error {
+func (t Task[O]) Handle(ctx context.Context, w Env, options json.RawMessage) error {
 	var o O
 	d := json.NewDecoder(bytes.NewReader(options))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&o); err != nil {
-		return fmt.Errorf("%w: %w", errSkew, err)
+		return fmt.Errorf("%w: %w", ErrSkew, err)
 	}
 	return t.Run(ctx, w, o)
 }
 
-// errSkew means that the command and the bot have different versions.
-var errSkew = errors.New("the bot does not know this")
-
-// tasks returns all tasks that a running bot accepts.
-func tasks() []handler {
-	return []handler{
-		auditListTask, auditVerifyTask, auditEraseTask, auditExportTask, auditEvidenceTask, auditPaceTask, auditReportTask, acceptLossTask,
-		observedTask, storedTask, pendingTask, decideTask, reportTask, pauseTask, resumeTask, backupTask, doctorTask, movedTask, storeCheckTask, clientResumeTask,
-	}
-}
+// ErrSkew means that the command and the bot have different versions.
+var ErrSkew = errors.New("the bot does not know this")
