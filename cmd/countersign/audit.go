@@ -186,7 +186,7 @@ of requests. If a check fails, the page says which one, and the command exits wi
 		Example: `  countersign audit evidence req_7ABCDEFGHIJK --out page.html`,
 		Args:    cli.Args(1, -1),
 		RunE: func(cmd *cobra.Command, requests []string) error {
-			trusted := verifyOptions{Keys: keys}
+			trusted := trustedKeys{Keys: keys}
 			if err := trusted.trust(); err != nil {
 				return err
 			}

@@ -84,7 +84,7 @@ func TestAuditErase(t *testing.T) {
 		t.Errorf("that says\n%s", out.String())
 	}
 	out.Reset()
-	if err := verifyAudit(t.Context(), &out, db, verifyOptions{}, audit.KeptHeads{}); err != nil || !strings.Contains(out.String(), "more were erased, as the history records") {
+	if err := verifyAudit(t.Context(), &out, db, audit.VerifyOptions{}); err != nil || !strings.Contains(out.String(), "more were erased, as the history records") {
 		t.Errorf("the history after it: %v\n%s", err, out.String())
 	}
 	if err := auditEraseTask.Run(t.Context(), w, eraseOptions{"req_none", "x"}); cli.Code(err) != cli.ExitNo {

@@ -19,10 +19,15 @@ import (
 	"countersign/store/bolt"
 )
 
+// trustedKeys has the public keys with which signed heads are verified.
+type trustedKeys struct {
+	Keys []string `json:"keys,omitempty"`
+	Own  bool     `json:"own,omitempty"` // the keys come from the key file, not from the operator
+}
+
 // verifyOptions has the keys and the heads with which the history is verified.
 type verifyOptions struct {
-	Keys   []string   `json:"keys,omitempty"`   // the trusted public keys
-	Own    bool       `json:"own,omitempty"`    // the keys come from the key file, not from the operator
+	trustedKeys
 	Heads  []headText `json:"heads,omitempty"`  // the files with heads, concatenated in the input
 	Beside bool       `json:"beside,omitempty"` // the heads come from the bot's own file, not from the operator
 }
@@ -51,7 +56,7 @@ Somebody who can write to the store and has the key can replace everything in it
   countersign audit verify --key countersign-… --heads /mnt/kept/heads`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o := verifyOptions{Keys: keys}
+			o := verifyOptions{trustedKeys: trustedKeys{Keys: keys}}
 			if err := o.trust(); err != nil {
 				return err
 			}
@@ -75,12 +80,13 @@ var auditVerifyTask = task.Task[verifyOptions]{Name: "audit verify", Long: true,
 	if err != nil {
 		return err
 	}
-	return verifyAudit(ctx, w.Out, w.Store, o, kept)
+	return verifyAudit(ctx, w.Out, w.Store, audit.VerifyOptions{Keys: o.Keys, Own: o.Own, Kept: kept, Beside: o.Beside})
 }}
 
 // verifyAudit verifies the history, and prints the report.
-func verifyAudit(ctx context.Context, out io.Writer, s store.Store, o verifyOptions, kept audit.KeptHeads) error {
-	report, err := audit.Verify(ctx, s, audit.VerifyOptions{Keys: o.Keys, Own: o.Own, Kept: kept, Beside: o.Beside, Guard: bolt.Guard})
+func verifyAudit(ctx context.Context, out io.Writer, s store.Store, o audit.VerifyOptions) error {
+	o.Guard = bolt.Guard
+	report, err := audit.Verify(ctx, s, o)
 	if err != nil {
 		return err
 	}
@@ -92,7 +98,7 @@ func verifyAudit(ctx context.Context, out io.Writer, s store.Store, o verifyOpti
 }
 
 // trust validates the keys that the operator gave. If the operator gave no keys, trust uses the keys of the key file.
-func (o *verifyOptions) trust() error {
+func (o *trustedKeys) trust() error {
 	for _, key := range o.Keys {
 		if err := approvers.CheckPublicKey(key); err != nil {
 			return cli.Misused("--key %s is not a public key: write it as \"countersign audit key\" prints it (%w)", key, err)
@@ -109,7 +115,7 @@ func (o *verifyOptions) trust() error {
 }
 
 // trustFile uses the keys of a key file, if the file exists.
-func (o *verifyOptions) trustFile(path string) error {
+func (o *trustedKeys) trustFile(path string) error {
 	keys, err := audit.ReadKeyFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -137,15 +137,15 @@ type copied struct {
 
 // check makes all checks of a copy that need no other files, and counts the copy's records.
 func (c *copied) check(ctx context.Context, s store.Store) error {
-	var o verifyOptions
-	if err := o.trust(); err != nil {
+	var keys trustedKeys
+	if err := keys.trust(); err != nil {
 		return err
 	}
-	return c.checkWith(ctx, s, o)
+	return c.checkWith(ctx, s, keys)
 }
 
 // checkWith does what check does, but with the keys of the caller instead of the keys in the environment.
-func (c *copied) checkWith(ctx context.Context, s store.Store, o verifyOptions) error {
+func (c *copied) checkWith(ctx context.Context, s store.Store, keys trustedKeys) error {
 	if damaged, _ := store.DamageOf(s); len(damaged) > 0 {
 		return cli.AnswerNo("the store is damaged, and so is the copy: %s. docs/operate.md says what to do", openstore.FirstRows(damaged))
 	}
@@ -154,7 +154,7 @@ func (c *copied) checkWith(ctx context.Context, s store.Store, o verifyOptions) 
 	} else if err != nil {
 		return cli.CouldNot("the copy has faults: %w", err)
 	}
-	if err := verifyAudit(ctx, io.Discard, s, o, audit.KeptHeads{}); err != nil {
+	if err := verifyAudit(ctx, io.Discard, s, audit.VerifyOptions{Keys: keys.Keys, Own: keys.Own}); err != nil {
 		return fmt.Errorf("the copy's history: %w", err)
 	}
 	err := audit.EachChain(ctx, s, func(chain []approvers.AuditRecord) error {

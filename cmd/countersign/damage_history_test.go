@@ -104,7 +104,7 @@ func TestDamagedRecordOfTheHistory(t *testing.T) {
 			}
 			defer db.Close()
 			var out bytes.Buffer
-			err = verifyAudit(t.Context(), &out, db, verifyOptions{}, audit.KeptHeads{})
+			err = verifyAudit(t.Context(), &out, db, audit.VerifyOptions{})
 			found, looked, _ := strings.Cut(out.String(), "\n\n")
 			if cli.Code(err) != cli.ExitNo || strings.Count(found, "\n")+1 != len(faults) || !containsAll(found, faults) || !strings.Contains(looked, "looked at 9 records in 3 chains") {
 				t.Errorf("audit verify: %v\n%s", err, out.String())

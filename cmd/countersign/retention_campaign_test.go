@@ -376,7 +376,7 @@ func (a *archive) verifies() {
 	for _, k := range a.keys {
 		public = append(public, k.Public)
 	}
-	if err := verifyAudit(a.Context(), &said, a.db, verifyOptions{Keys: public}, audit.KeptHeads{}); err != nil {
+	if err := verifyAudit(a.Context(), &said, a.db, audit.VerifyOptions{Keys: public}); err != nil {
 		a.Fatalf("%v\n%s", err, said.String())
 	}
 }

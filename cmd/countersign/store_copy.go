@@ -144,11 +144,11 @@ func (c *storeCopy) check(ctx context.Context, db store.Store, what *copied) err
 	if older != nil {
 		return cli.AnswerNo("%w", older)
 	}
-	var o verifyOptions
-	if err := o.trustFile(c.fromAudit.Key); err != nil {
+	var keys trustedKeys
+	if err := keys.trustFile(c.fromAudit.Key); err != nil {
 		return err
 	}
-	return what.checkWith(ctx, db, o)
+	return what.checkWith(ctx, db, keys)
 }
 
 // progressEvery is the usual value of storeCopy.every.

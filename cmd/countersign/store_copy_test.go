@@ -282,9 +282,9 @@ func (c *copying) same(a, b string) {
 		if !filepath.IsAbs(key) {
 			key = filepath.Join(c.dir, key)
 		}
-		var o verifyOptions
+		var keys trustedKeys
 		var what copied
-		if err := errors.Join(o.trustFile(key), what.checkWith(c.Context(), db, o)); err != nil {
+		if err := errors.Join(keys.trustFile(key), what.checkWith(c.Context(), db, keys)); err != nil {
 			c.Errorf("the history of %s: %v", name, err)
 		}
 		heads[i] = what.head

@@ -150,11 +150,11 @@ func (s *storeSalvage) finish(ctx context.Context, env config.Env, path string, 
 	if err != nil {
 		return err
 	}
-	var o verifyOptions
-	if err := o.trustFile(s.fromAudit.Key); err != nil {
+	var keys trustedKeys
+	if err := keys.trustFile(s.fromAudit.Key); err != nil {
 		return err
 	}
-	report, err := audit.Verify(ctx, db, audit.VerifyOptions{Keys: o.Keys, Own: o.Own, Guard: bolt.Guard})
+	report, err := audit.Verify(ctx, db, audit.VerifyOptions{Keys: keys.Keys, Own: keys.Own, Guard: bolt.Guard})
 	if err != nil {
 		return err
 	}

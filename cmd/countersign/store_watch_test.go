@@ -261,7 +261,7 @@ func toldOf(t *testing.T, path string) (verified int, said string, ready error) 
 	}
 	defer db.Close()
 	var out bytes.Buffer
-	err = verifyAudit(t.Context(), &out, db, verifyOptions{}, audit.KeptHeads{})
+	err = verifyAudit(t.Context(), &out, db, audit.VerifyOptions{})
 	return cli.Code(err), out.String(), undamaged(db)(t.Context())
 }
 
