@@ -15,6 +15,7 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/audit"
 	"countersign/approvers/workflow"
+	"countersign/cmd/countersign/auditcmd"
 	"countersign/cmd/countersign/cli"
 	"countersign/cmd/countersign/openstore"
 	"countersign/cmd/countersign/policycmd"
@@ -54,7 +55,7 @@ func TestAuditErase(t *testing.T) {
 		t.Fatal(err)
 	}
 	out.Reset()
-	if err := auditEraseTask.Run(t.Context(), w, eraseOptions{rejected[0].Chain, "she asked us to"}); err != nil {
+	if err := runTask(t.Context(), "audit erase", w, map[string]string{"chain": rejected[0].Chain, "reason": "she asked us to"}); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(out.String(), "texts of 1 chain, and") {
@@ -84,10 +85,10 @@ func TestAuditErase(t *testing.T) {
 		t.Errorf("that says\n%s", out.String())
 	}
 	out.Reset()
-	if err := verifyAudit(t.Context(), &out, db, audit.VerifyOptions{}); err != nil || !strings.Contains(out.String(), "more were erased, as the history records") {
+	if err := auditcmd.Verify(t.Context(), &out, db, audit.VerifyOptions{}); err != nil || !strings.Contains(out.String(), "more were erased, as the history records") {
 		t.Errorf("the history after it: %v\n%s", err, out.String())
 	}
-	if err := auditEraseTask.Run(t.Context(), w, eraseOptions{"req_none", "x"}); cli.Code(err) != cli.ExitNo {
+	if err := runTask(t.Context(), "audit erase", w, map[string]string{"chain": "req_none", "reason": "x"}); cli.Code(err) != cli.ExitNo {
 		t.Errorf("what is not there: %v", err)
 	}
 	if err := errors.Join(db.Check(t.Context()), db.Close()); err != nil {

@@ -16,6 +16,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/audit"
+	"countersign/cmd/countersign/auditcmd"
 	"countersign/cmd/countersign/cli"
 	"countersign/cmd/countersign/openstore"
 	"countersign/cmd/countersign/task"
@@ -137,15 +138,15 @@ type copied struct {
 
 // check makes all checks of a copy that need no other files, and counts the copy's records.
 func (c *copied) check(ctx context.Context, s store.Store) error {
-	var keys trustedKeys
-	if err := keys.trust(); err != nil {
+	var keys auditcmd.TrustedKeys
+	if err := keys.Trust(); err != nil {
 		return err
 	}
 	return c.checkWith(ctx, s, keys)
 }
 
 // checkWith does what check does, but with the keys of the caller instead of the keys in the environment.
-func (c *copied) checkWith(ctx context.Context, s store.Store, keys trustedKeys) error {
+func (c *copied) checkWith(ctx context.Context, s store.Store, keys auditcmd.TrustedKeys) error {
 	if damaged, _ := store.DamageOf(s); len(damaged) > 0 {
 		return cli.AnswerNo("the store is damaged, and so is the copy: %s. docs/operate.md says what to do", openstore.FirstRows(damaged))
 	}
@@ -154,7 +155,7 @@ func (c *copied) checkWith(ctx context.Context, s store.Store, keys trustedKeys)
 	} else if err != nil {
 		return cli.CouldNot("the copy has faults: %w", err)
 	}
-	if err := verifyAudit(ctx, io.Discard, s, audit.VerifyOptions{Keys: keys.Keys, Own: keys.Own}); err != nil {
+	if err := auditcmd.Verify(ctx, io.Discard, s, audit.VerifyOptions{Keys: keys.Keys, Own: keys.Own}); err != nil {
 		return fmt.Errorf("the copy's history: %w", err)
 	}
 	err := audit.EachChain(ctx, s, func(chain []approvers.AuditRecord) error {
@@ -168,7 +169,7 @@ func (c *copied) checkWith(ctx context.Context, s store.Store, keys trustedKeys)
 	})
 	var left audit.Unread
 	err = left.Take(err)
-	left.Rows = slices.DeleteFunc(left.Rows, func(x store.Damage) bool { return x.Why == store.WhyLost }) // verifyAudit has already reported these
+	left.Rows = slices.DeleteFunc(left.Rows, func(x store.Damage) bool { return x.Why == store.WhyLost }) // auditcmd.Verify has already reported these
 	if err := errors.Join(err, left.Err()); err != nil {
 		return cli.CouldNot("the copy's history can't be read: %w", err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/audit"
+	"countersign/cmd/countersign/auditcmd"
 	"countersign/cmd/countersign/cli"
 	"countersign/cmd/countersign/policycmd"
 	"countersign/cmd/countersign/task"
@@ -27,7 +28,7 @@ var storedTask = task.Task[task.None]{Name: "check stored", Long: true, WhileHel
 	if left := new(audit.Unread); err != nil && !errors.As(err, &left) {
 		return cli.CouldNot("the history can't be read: %w", err)
 	}
-	return errors.Join(json.NewEncoder(w.Out).Encode(calls), historyError(err))
+	return errors.Join(json.NewEncoder(w.Out).Encode(calls), auditcmd.HistoryError(err))
 }}
 
 // observedCalls summarizes, for the command explain, the calls that the policy only observed.
@@ -42,10 +43,10 @@ var observedTask = task.Task[time.Duration]{Name: "explain observed", Long: true
 	}
 	if len(all) == 0 {
 		fmt.Fprintln(w.Out, "The observe mode has seen no call. It is switched on by mode: observe in the policy, for a tool or for the whole bot.")
-		return historyError(err)
+		return auditcmd.HistoryError(err)
 	}
 	printObserved(w.Out, all)
-	return historyError(err)
+	return auditcmd.HistoryError(err)
 }}
 
 func printObserved(out io.Writer, all []audit.Observed) {

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"countersign/approvers/workflow"
+	"countersign/cmd/countersign/auditcmd"
 	"countersign/cmd/countersign/cli"
 	"countersign/cmd/countersign/task"
 	"countersign/config"
@@ -124,8 +125,7 @@ func version() string { return cli.ThisBuild().Version }
 
 // tasks returns all tasks that a running bot accepts.
 func tasks() []task.Handler {
-	return []task.Handler{
-		auditListTask, auditVerifyTask, auditEraseTask, auditExportTask, auditEvidenceTask, auditPaceTask, auditReportTask, acceptLossTask,
-		observedTask, storedTask, pendingTask, decideTask, reportTask, pauseTask, resumeTask, backupTask, doctorTask, task.Moved, storeCheckTask, clientResumeTask,
-	}
+	return append(auditcmd.Tasks(),
+		acceptLossTask, observedTask, storedTask, pendingTask, decideTask, reportTask, pauseTask, resumeTask, backupTask, doctorTask, task.Moved, storeCheckTask, clientResumeTask,
+	)
 }

@@ -21,6 +21,7 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/audit"
 	"countersign/approvers/workflow"
+	"countersign/cmd/countersign/auditcmd"
 	"countersign/cmd/countersign/openstore"
 	"countersign/cmd/countersign/policyfile"
 	"countersign/config"
@@ -376,7 +377,7 @@ func (a *archive) verifies() {
 	for _, k := range a.keys {
 		public = append(public, k.Public)
 	}
-	if err := verifyAudit(a.Context(), &said, a.db, audit.VerifyOptions{Keys: public}); err != nil {
+	if err := auditcmd.Verify(a.Context(), &said, a.db, audit.VerifyOptions{Keys: public}); err != nil {
 		a.Fatalf("%v\n%s", err, said.String())
 	}
 }

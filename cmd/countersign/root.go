@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 
+	"countersign/cmd/countersign/auditcmd"
 	"countersign/cmd/countersign/cli"
 	"countersign/cmd/countersign/hookcmd"
 	"countersign/cmd/countersign/policycmd"
@@ -29,7 +30,7 @@ countersign them. Try it on this machine with no account:
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(serveCommand(), demoCommand(), policycmd.Check(storedCalls), policycmd.Explain(observedCalls),
-		auditCommand(), workspaceCommand(), shopCommand(), manifestCommand(), doctorCommand(),
+		auditcmd.Command(auditAcceptLossCommand()), workspaceCommand(), shopCommand(), manifestCommand(), doctorCommand(),
 		pendingCommand(), decideCommand(), reportCommand(), pauseCommand(), resumeCommand(),
 		backupCommand(), restoreCommand(), storeCommand(), policycmd.Tools(), clientCommand(), gatewayCommand(), hookcmd.Command("hook"),
 		healthCommand(), versionCommand(), manCommand())

@@ -57,9 +57,8 @@ func TestBotSeals(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	out.Reset()
-	if err := printSealKeys(&out, beside.Key); err != nil || !strings.HasPrefix(out.String(), "countersign-") {
-		t.Errorf("%v: %s", err, out.String())
+	if keys, err := audit.ReadKeyFile(beside.Key); err != nil || len(keys.Public) != 1 || !strings.HasPrefix(keys.Public[0], "countersign-") {
+		t.Errorf("%v: %q", err, keys.Public)
 	}
 }
 

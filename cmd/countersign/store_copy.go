@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"countersign/approvers/audit"
+	"countersign/cmd/countersign/auditcmd"
 	"countersign/cmd/countersign/cli"
 	"countersign/cmd/countersign/openstore"
 	"countersign/config"
@@ -144,8 +145,8 @@ func (c *storeCopy) check(ctx context.Context, db store.Store, what *copied) err
 	if older != nil {
 		return cli.AnswerNo("%w", older)
 	}
-	var keys trustedKeys
-	if err := keys.trustFile(c.fromAudit.Key); err != nil {
+	var keys auditcmd.TrustedKeys
+	if err := keys.TrustFile(c.fromAudit.Key); err != nil {
 		return err
 	}
 	return what.checkWith(ctx, db, keys)

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"countersign/cmd/countersign/auditcmd"
 	"countersign/cmd/countersign/cli"
 	"countersign/cmd/countersign/openstore"
 	"countersign/config"
@@ -282,9 +283,9 @@ func (c *copying) same(a, b string) {
 		if !filepath.IsAbs(key) {
 			key = filepath.Join(c.dir, key)
 		}
-		var keys trustedKeys
+		var keys auditcmd.TrustedKeys
 		var what copied
-		if err := errors.Join(keys.trustFile(key), what.checkWith(c.Context(), db, keys)); err != nil {
+		if err := errors.Join(keys.TrustFile(key), what.checkWith(c.Context(), db, keys)); err != nil {
 			c.Errorf("the history of %s: %v", name, err)
 		}
 		heads[i] = what.head

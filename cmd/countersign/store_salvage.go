@@ -15,6 +15,7 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/audit"
 	"countersign/approvers/workflow"
+	"countersign/cmd/countersign/auditcmd"
 	"countersign/cmd/countersign/cli"
 	"countersign/cmd/countersign/openstore"
 	"countersign/cmd/countersign/policyfile"
@@ -150,8 +151,8 @@ func (s *storeSalvage) finish(ctx context.Context, env config.Env, path string, 
 	if err != nil {
 		return err
 	}
-	var keys trustedKeys
-	if err := keys.trustFile(s.fromAudit.Key); err != nil {
+	var keys auditcmd.TrustedKeys
+	if err := keys.TrustFile(s.fromAudit.Key); err != nil {
 		return err
 	}
 	report, err := audit.Verify(ctx, db, audit.VerifyOptions{Keys: keys.Keys, Own: keys.Own, Guard: bolt.Guard})

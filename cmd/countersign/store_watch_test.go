@@ -19,6 +19,7 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/audit"
 	"countersign/approvers/workflow"
+	"countersign/cmd/countersign/auditcmd"
 	"countersign/cmd/countersign/cli"
 	"countersign/cmd/countersign/metrics"
 	"countersign/cmd/countersign/openstore"
@@ -261,7 +262,7 @@ func toldOf(t *testing.T, path string) (verified int, said string, ready error) 
 	}
 	defer db.Close()
 	var out bytes.Buffer
-	err = verifyAudit(t.Context(), &out, db, audit.VerifyOptions{})
+	err = auditcmd.Verify(t.Context(), &out, db, audit.VerifyOptions{})
 	return cli.Code(err), out.String(), undamaged(db)(t.Context())
 }
 

@@ -16,6 +16,7 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/audit"
 	"countersign/approvers/workflow"
+	"countersign/cmd/countersign/auditcmd"
 	"countersign/cmd/countersign/cli"
 	"countersign/cmd/countersign/openstore"
 	"countersign/config"
@@ -156,7 +157,7 @@ func (s *auditFixture) verifyAt(path string, heads ...string) (found bool, said 
 		s.Fatal(err)
 	}
 	var out bytes.Buffer
-	err = verifyAudit(s.Context(), &out, db, o)
+	err = auditcmd.Verify(s.Context(), &out, db, o)
 	if err := db.Close(); err != nil {
 		s.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package main
+package auditcmd
 
 import (
 	"context"
@@ -20,7 +20,7 @@ type reportOptions struct {
 	Format string
 }
 
-func auditReportCommand() *cobra.Command {
+func reportCommand() *cobra.Command {
 	var since, until, page, table string
 	o := reportOptions{Format: "text"}
 	cmd := &cobra.Command{
@@ -56,7 +56,7 @@ matched, where calls wait, and what ran without anybody. It prints the report, o
 			var left error
 			err = cli.ToFile(cmd, file, func(out io.Writer) error {
 				written := &cli.Output{W: out}
-				err := auditReportTask.Do(cmd.Context(), o, nil, written)
+				err := reportTask.Do(cmd.Context(), o, nil, written)
 				if written.Written > 0 && cli.Code(err) == cli.ExitNo { // the report has all readable records
 					left, err = err, nil
 				}
@@ -74,7 +74,7 @@ matched, where calls wait, and what ran without anybody. It prints the report, o
 	return cmd
 }
 
-var auditReportTask = task.Task[reportOptions]{Name: "audit report", Long: true, WhileHeld: true, Run: func(ctx context.Context, w task.Env, o reportOptions) error {
+var reportTask = task.Task[reportOptions]{Name: "audit report", Long: true, WhileHeld: true, Run: func(ctx context.Context, w task.Env, o reportOptions) error {
 	policy := new(approvers.Policy)
 	if wf, err := w.Bare(); err == nil { // without a policy, the report says so
 		policy = wf.Policy()
@@ -85,5 +85,5 @@ var auditReportTask = task.Task[reportOptions]{Name: "audit report", Long: true,
 		return cli.CouldNot("the history can't be read: %w", err)
 	}
 	report := auditreport.Report{Figures: figures, Reasons: o.Reasons, MadeAt: time.Now(), MadeBy: w.Who.Login(), Damaged: len(left.Rows)}
-	return errors.Join(auditreport.Write(w.Out, o.Format, report), historyError(err))
+	return errors.Join(auditreport.Write(w.Out, o.Format, report), HistoryError(err))
 }}

@@ -1,4 +1,4 @@
-package main
+package auditcmd
 
 import (
 	"context"
@@ -18,7 +18,7 @@ type eraseOptions struct {
 	Reason string `json:"reason"`
 }
 
-func auditEraseCommand() *cobra.Command {
+func eraseCommand() *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use:   "erase REQUEST --reason WHY",
@@ -35,14 +35,14 @@ docs/audit.md has the details.`,
 			if err := cli.CheckReason(&reason); err != nil {
 				return err
 			}
-			return auditEraseTask.Do(cmd.Context(), eraseOptions{args[0], reason}, nil, cmd.OutOrStdout())
+			return eraseTask.Do(cmd.Context(), eraseOptions{args[0], reason}, nil, cmd.OutOrStdout())
 		},
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for the history")
 	return cmd
 }
 
-var auditEraseTask = task.Task[eraseOptions]{Name: "audit erase", Run: func(ctx context.Context, w task.Env, o eraseOptions) error {
+var eraseTask = task.Task[eraseOptions]{Name: "audit erase", Run: func(ctx context.Context, w task.Env, o eraseOptions) error {
 	wf, err := w.Bare()
 	if err != nil {
 		return err
