@@ -10,6 +10,7 @@ import (
 	"countersign/approvers/workflow"
 	"countersign/cmd/countersign/auditcmd"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/storecmd"
 	"countersign/cmd/countersign/task"
 	"countersign/config"
 	"countersign/internal/control"
@@ -44,7 +45,7 @@ func (r *controlServer) serve(ctx context.Context, l *control.Listener) error {
 func (r *controlServer) do(ctx context.Context, uid int, c control.Call) *control.Failure {
 	err := r.attend(ctx, uid, c)
 	if err == nil {
-		if r.held != nil && c.Task == acceptLossTask.Name {
+		if r.held != nil && c.Task == storecmd.AcceptLossTask {
 			r.held.accepted()
 		}
 		return nil
@@ -125,7 +126,7 @@ func version() string { return cli.ThisBuild().Version }
 
 // tasks returns all tasks that a running bot accepts.
 func tasks() []task.Handler {
-	return append(auditcmd.Tasks(),
-		acceptLossTask, observedTask, storedTask, pendingTask, decideTask, reportTask, pauseTask, resumeTask, backupTask, doctorTask, task.Moved, storeCheckTask, clientResumeTask,
-	)
+	return slices.Concat(auditcmd.Tasks(), storecmd.Tasks(), []task.Handler{
+		observedTask, storedTask, pendingTask, decideTask, reportTask, pauseTask, resumeTask, doctorTask, task.Moved, clientResumeTask,
+	})
 }

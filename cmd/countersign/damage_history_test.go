@@ -113,7 +113,7 @@ func TestDamagedRecordOfTheHistory(t *testing.T) {
 			}
 
 			out.Reset()
-			err = storeCheckTask.Run(t.Context(), task.Env{Store: db, Out: &out}, task.None{})
+			err = runTask(t.Context(), "store check", task.Env{Store: db, Out: &out}, task.None{})
 			if cli.Code(err) != cli.ExitNo || strings.Count(out.String(), "audit, row ") != len(damaged) || !strings.Contains(out.String(), "repaired: file") {
 				t.Errorf("store check: %v\n%s", err, out.String())
 			}

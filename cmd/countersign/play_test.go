@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -10,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"countersign/approvers/audit"
+	"countersign/cmd/countersign/auditcmd"
 	"countersign/cmd/countersign/cli"
 	"countersign/cmd/countersign/openstore"
 	"countersign/config"
@@ -137,9 +140,10 @@ func TestScenariosPostgres(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer db.Close()
-			var left copied
-			if err := left.check(t.Context(), db); err != nil || left.records == 0 {
-				t.Errorf("%d records, and the check says: %v", left.records, err)
+			records, _, err := audit.Filter{}.Records(t.Context(), db)
+			err = errors.Join(err, db.Check(t.Context()), auditcmd.Verify(t.Context(), io.Discard, db, audit.VerifyOptions{}))
+			if err != nil || len(records) == 0 {
+				t.Errorf("%d records, and the check says: %v", len(records), err)
 			}
 		})
 	}

@@ -12,6 +12,7 @@ import (
 	"countersign/cmd/countersign/cli"
 	"countersign/cmd/countersign/hookcmd"
 	"countersign/cmd/countersign/policycmd"
+	"countersign/cmd/countersign/storecmd"
 )
 
 func root() *cobra.Command {
@@ -30,9 +31,9 @@ countersign them. Try it on this machine with no account:
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(serveCommand(), demoCommand(), policycmd.Check(storedCalls), policycmd.Explain(observedCalls),
-		auditcmd.Command(auditAcceptLossCommand()), workspaceCommand(), shopCommand(), manifestCommand(), doctorCommand(),
+		auditcmd.Command(storecmd.AcceptLoss()), workspaceCommand(), shopCommand(), manifestCommand(), doctorCommand(),
 		pendingCommand(), decideCommand(), reportCommand(), pauseCommand(), resumeCommand(),
-		backupCommand(), restoreCommand(), storeCommand(), policycmd.Tools(), clientCommand(), gatewayCommand(), hookcmd.Command("hook"),
+		storecmd.Backup(), storecmd.Restore(), storecmd.Command(), policycmd.Tools(), clientCommand(), gatewayCommand(), hookcmd.Command("hook"),
 		healthCommand(), versionCommand(), manCommand())
 	guided(cmd)
 	return cmd

@@ -17,9 +17,11 @@ import (
 	"testing"
 	"time"
 
+	"countersign/approvers/audit"
 	"countersign/cmd/countersign/auditcmd"
 	"countersign/cmd/countersign/cli"
 	"countersign/cmd/countersign/openstore"
+	"countersign/cmd/countersign/storecmd"
 	"countersign/config"
 	"countersign/internal/testkit"
 	"countersign/internal/testkit/pgserver"
@@ -46,11 +48,8 @@ func copierMain(conf string) int {
 		panic(err)
 	}
 	out := &pausedOutput{line: x.Line, tell: os.Stdin}
-	c := storeCopy{anew: x.Anew, every: 1, out: out, progress: out}
-	err := c.parse(x.From, x.To)
-	if err == nil {
-		err = c.run(context.Background())
-	}
+	c := storecmd.Copy{Anew: x.Anew, Every: 1, Out: out, Progress: out}
+	err := c.Run(context.Background(), x.From, x.To)
 	if err != nil {
 		fmt.Println(err)
 	}
@@ -273,22 +272,27 @@ func (c *copying) same(a, b string) {
 	var heads [2]string
 	var stores [2]openstore.Store
 	for i, name := range []string{a, b} {
-		db, audit, err := c.opens(name)
+		db, files, err := c.opens(name)
 		if err != nil {
 			c.Fatal(err)
 		}
 		defer db.Close()
 		stores[i] = db
-		key := audit.Key
+		key := files.Key
 		if !filepath.IsAbs(key) {
 			key = filepath.Join(c.dir, key)
 		}
 		var keys auditcmd.TrustedKeys
-		var what copied
-		if err := errors.Join(keys.TrustFile(key), what.checkWith(c.Context(), db, keys)); err != nil {
+		err = errors.Join(keys.TrustFile(key), db.Check(c.Context()))
+		err = errors.Join(err, auditcmd.Verify(c.Context(), io.Discard, db, audit.VerifyOptions{Keys: keys.Keys, Own: keys.Own}))
+		err = errors.Join(err, db.View(c.Context(), func(r store.Reader) error {
+			head, err := r.LastHead()
+			heads[i] = head.Note
+			return err
+		}))
+		if err != nil {
 			c.Errorf("the history of %s: %v", name, err)
 		}
-		heads[i] = what.head
 	}
 	if heads[0] == "" || heads[0] != heads[1] {
 		c.Errorf("the heads are %q and %q", heads[0], heads[1])

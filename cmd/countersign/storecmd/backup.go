@@ -1,4 +1,4 @@
-package main
+package storecmd
 
 import (
 	"context"
@@ -25,7 +25,8 @@ import (
 	"countersign/store/bolt"
 )
 
-func backupCommand() *cobra.Command {
+// Backup returns the command backup.
+func Backup() *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
 		Use:   "backup FILE",

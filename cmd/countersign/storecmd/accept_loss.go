@@ -1,4 +1,4 @@
-package main
+package storecmd
 
 import (
 	"context"
@@ -18,7 +18,8 @@ type acceptOptions struct {
 	Reason string `json:"reason"`
 }
 
-func auditAcceptLossCommand() *cobra.Command {
+// AcceptLoss returns the command "audit accept-loss".
+func AcceptLoss() *cobra.Command {
 	var o acceptOptions
 	cmd := &cobra.Command{
 		Use:   "accept-loss --head NUMBER --reason WHY",
@@ -38,7 +39,7 @@ this command then continues by itself.`,
 			if err := cli.CheckReason(&o.Reason); err != nil {
 				return err
 			}
-			return acceptLossTask.Do(cmd.Context(), o, nil, cmd.OutOrStdout())
+			return acceptTask.Do(cmd.Context(), o, nil, cmd.OutOrStdout())
 		},
 	}
 	cmd.Flags().Uint64Var(&o.Head, "head", 0, "the number of the newest head that the store lacks")
@@ -46,7 +47,10 @@ this command then continues by itself.`,
 	return cmd
 }
 
-var acceptLossTask = task.Task[acceptOptions]{Name: "audit accept-loss", Long: true, WhileHeld: true, Run: acceptLoss}
+// AcceptLossTask is the name of the task that ends the hold of a bot.
+const AcceptLossTask = "audit accept-loss"
+
+var acceptTask = task.Task[acceptOptions]{Name: AcceptLossTask, Long: true, WhileHeld: true, Run: acceptLoss}
 
 func acceptLoss(ctx context.Context, w task.Env, o acceptOptions) error {
 	if !w.Idle {

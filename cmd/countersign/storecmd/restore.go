@@ -1,4 +1,4 @@
-package main
+package storecmd
 
 import (
 	"context"
@@ -27,7 +27,8 @@ import (
 	"countersign/store/bolt"
 )
 
-func restoreCommand() *cobra.Command {
+// Restore returns the command restore.
+func Restore() *cobra.Command {
 	var o databaseOptions
 	cmd := &cobra.Command{
 		Use:   "restore FILE | restore --database",

@@ -1,4 +1,4 @@
-package main
+package storecmd
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 	"countersign/store/postgres"
 )
 
-func storeMigrateCommand() *cobra.Command {
+func migrateCommand() *cobra.Command {
 	var dry bool
 	cmd := &cobra.Command{
 		Use:   "migrate",
