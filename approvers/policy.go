@@ -32,6 +32,7 @@ type Policy struct {
 	PausedBy       []string // roles whose people may pause and resume everything; the operator always may
 	Retention      Retention
 	Audit          AuditPost
+	Report         ReportPost
 	index          *index  // set by Indexed
 	overlay        Overlay // set by With
 }
@@ -51,10 +52,11 @@ func (p *Policy) CountsEmail(address string) bool {
 	return ok && slices.Contains(p.EmailDomains, domain)
 }
 
-// Names reports whether the policy names a channel for cards, for heads, or for an agent. The channel is given as #name
-// or id.
+// Names reports whether the policy names a channel for cards, for heads, for reports, or for an agent. The channel is
+// given as #name or id.
 func (p *Policy) Names(channel string) bool {
-	return p.Audit.Channel == channel || slices.ContainsFunc(p.Approvers, func(r Role) bool { return r.Cards == channel }) ||
+	return p.Audit.Channel == channel || p.Report.Channel == channel ||
+		slices.ContainsFunc(p.Approvers, func(r Role) bool { return r.Cards == channel }) ||
 		slices.ContainsFunc(p.Agents, func(a Agent) bool { return slices.Contains(a.Channels, channel) })
 }
 

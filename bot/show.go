@@ -393,6 +393,9 @@ func (b *Bot) expire(ctx context.Context, me directory.Self, vm view.Model, d re
 			return err
 		}
 		s.Channel, s.TS = at.channel, sent[0]
+		if s.TS != "" && s.Kind == store.OutboxReport { // it was posted in time, and only the record of the post is missing
+			return recordShown(ctx, b.Outbox, s, d)
+		}
 	}
 	if s.TS == "" {
 		return b.Outbox.Removed(ctx, s)

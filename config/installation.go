@@ -47,21 +47,40 @@ const (
 func readAuditPost(v yamldoc.Value) approvers.AuditPost {
 	p := approvers.AuditPost{Every: postsEvery}
 	f := v.Fields("channel", "every")
-	channel, ok := f["channel"]
-	if !ok {
-		if v.IsMapping() {
-			v.Wrong("channel is missing", `add channel: "#audit", where signed heads of the history are posted`)
-		}
+	if p.Channel = readPostChannel(v, f, "#audit", "signed heads of the history are posted"); !f.Has("channel") {
 		return p
-	}
-	p.Channel, ok = channel.Text(`a channel such as "#audit"`)
-	if ok && !isChannel(p.Channel) {
-		channel.Wrong(yamldoc.Quote(p.Channel)+" is not a channel", `write a channel such as "#audit" or C0123ABCD`)
 	}
 	if f.Duration("every", &p.Every) && (p.Every < leastPosted || p.Every > mostPosted) {
 		f["every"].Wrongf("write a time from 1m to 1d, such as 10m", "%s is not a time between two messages", f["every"].Shown())
 	}
 	return p
+}
+
+// readReportPost reads the channel in which the weekly report is posted.
+func readReportPost(v yamldoc.Value) approvers.ReportPost {
+	p := approvers.ReportPost{Zone: time.UTC}
+	f := v.Fields("channel", "zone")
+	p.Channel = readPostChannel(v, f, "#approvals", "a report is posted each Monday")
+	if z, ok := f["zone"]; ok {
+		p.Zone = readZone(z)
+	}
+	return p
+}
+
+// readPostChannel reads the channel in which something is posted.
+func readPostChannel(v yamldoc.Value, f yamldoc.Fields, like, what string) string {
+	channel, ok := f["channel"]
+	if !ok {
+		if v.IsMapping() {
+			v.Wrong("channel is missing", fmt.Sprintf("add channel: %q, where %s", like, what))
+		}
+		return ""
+	}
+	name, ok := channel.Text(fmt.Sprintf("a channel such as %q", like))
+	if ok && !isChannel(name) {
+		channel.Wrong(yamldoc.Quote(name)+" is not a channel", fmt.Sprintf("write a channel such as %q or C0123ABCD", like))
+	}
+	return name
 }
 
 // readAge reads a retention time.

@@ -23,6 +23,7 @@ budgets: {tokens: 200000, calls: 50}
 paused_by: [b, a]
 retention: {conversations: 1y30d, records: 7y}
 audit: {channel: "#audit", every: 10m}
+report: {channel: "#approvals", zone: Europe/Berlin}
 defaults: {remind_after: 5m, reminders: 2, repeat: 1, on_expiry: escalate}
 tools:
   pay:
@@ -61,6 +62,7 @@ agents:
 		Caps:    approvers.Caps{Requester: approvers.Limit{Count: 20, Per: time.Hour}, Approver: 10},
 		Budgets: approvers.Budgets{Tokens: 200_000, Calls: 50}, PausedBy: []string{"b", "a"},
 		Audit:     approvers.AuditPost{Channel: "#audit", Every: 10 * time.Minute},
+		Report:    approvers.ReportPost{Channel: "#approvals", Zone: berlin},
 		Retention: approvers.Retention{Conversations: 395 * 24 * time.Hour, Records: 7 * 365 * 24 * time.Hour},
 		Defaults: approvers.Defaults{
 			ExpiresAfter: 30 * time.Minute, EscalateAfter: 10 * time.Minute, RunWithin: 15 * time.Minute,

@@ -121,6 +121,7 @@ type Counter struct {
 const (
 	SettingPause        = "pause"    // who paused everything, when and why; the value is the workflow's settings.Pause
 	SettingSeal         = "seal"     // the state of the next head; only the workflow reads and writes it
+	SettingReport       = "report"   // the newest weekly report; its value is a settings.Report
 	SettingPolicy       = "policy"   // the policy and tools that waiting requests were last checked against
 	SettingDiskSpace    = "room"     // without content; written only to test whether the disk has space
 	SettingCardQueue    = "line/"    // followed by an address: its open cards and the requests queued behind them

@@ -27,6 +27,7 @@ const (
 	OutboxElicitation   OutboxKind = "elicit"     // a tool's question to the requester, during its run; Ref: an elicitation
 	OutboxAttachment    OutboxKind = "attachment" // a file from a run's result, in the requester's thread; Ref: an execution, with Step: the file's index, from 0
 	OutboxHead          OutboxKind = "head"       // the newest signed head of the audit, posted again each time; Ref: as named by the workflow, with Step: the last posted head
+	OutboxReport        OutboxKind = "report"     // a report about the past week, posted again each week; Ref: as named by the workflow
 	OutboxPause         OutboxKind = "pause"      // tells those who may resume that everything is paused; Ref: the pause, as named by the workflow
 	OutboxHome          OutboxKind = "home"       // a person's Home tab: requests that wait for them, their own requests, and more; Ref: as named by the workflow
 	OutboxStandstill    OutboxKind = "standstill" // tells a conversation that its messages wait for the end of a pause; Ref: a turn

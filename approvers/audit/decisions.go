@@ -75,6 +75,17 @@ func (d *Durations) add(took time.Duration) {
 	d.N++
 }
 
+// addAll adds the durations of another counter.
+func (d *Durations) addAll(o Durations) {
+	if d.at == nil {
+		d.at = map[time.Duration]int{}
+	}
+	for took, n := range o.at {
+		d.at[took] += n
+	}
+	d.N += o.N
+}
+
 // Within returns a percentile: at least the given percentage of the durations are less than or equal to the result.
 // Within returns false if there are no durations.
 func (d *Durations) Within(percent int) (time.Duration, bool) {

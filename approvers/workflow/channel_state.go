@@ -145,7 +145,7 @@ func (w *Intake) channelBack(ctx context.Context, inbox, channel string, also fu
 		if err := t.settle(inbox, ""); err != nil {
 			return err
 		}
-		return errors.Join(t.channels.channelRestored(channel), t.seals.headAgain(), also(t))
+		return errors.Join(t.channels.channelRestored(channel), t.seals.headAgain(), t.reports.again(0), also(t))
 	})
 	if errors.Is(err, ErrHandled) {
 		return nil

@@ -29,6 +29,10 @@
 //     about the whole installation are in approvers.InstallationChain.
 //   - A timer is identified by its kind and its Ref. The Ref is the id of the record that the timer is about. See
 //     store.TimerKind.
+//   - A timer may have a lane and an affinity. Timers of a kind with the same lane run one at a time, in order. Inside
+//     a lane, the messages that different people or clients caused take turns. The messages of one person or client are
+//     a flow (view.Flow). All timers with the same affinity are in one of the 64 shares of the pending work. A replica
+//     has a claim to each share that it works on.
 //   - An outbox message is addressed to a place: "conversation:", "channel:", "user:", "role:" or "group:" and a name
 //     (store.ToConversation and the like).
 //   - An inbox row has the id of Slack's delivery. If Slack repeats a delivery, the workflow finds the row and changes
@@ -51,8 +55,9 @@
 //
 // A transition of a request returns the new value and its events (approvers.Event). apply writes the request and passes
 // the events to functions in this order: the call (apply_conversation.go), timers (apply_timers.go), the audit
-// (apply_audit.go), counters (apply.go), messages and cards (apply_outbox.go), and finally the turn. To add a new
-// consequence, extend one of these functions. TestWhatFollowsFromAnEvent lists the consequences of each event.
+// (apply_audit.go), counters (apply.go), messages (apply_outbox.go), the caller (callers.go), cards (apply_outbox.go),
+// and finally the turn. To add a new consequence, extend one of these functions. TestWhatFollowsFromAnEvent lists the
+// consequences of each event.
 //
 // # Transactions
 //

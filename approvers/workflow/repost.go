@@ -92,6 +92,17 @@ func (t repostsTx) repostLost(s store.OutboxMessage) error {
 	return t.outbox.showNow(s)
 }
 
+// postNext schedules the next round of an outbox message, which is a new Slack message.
+func (t repostsTx) postNext(s store.OutboxMessage, to string) error {
+	if _, err := t.EraseRenderings(s.ID, 0); err != nil {
+		return err
+	}
+	s.To, s.Channel, s.LastError = to, "", ""
+	s.CreatedAt, s.Process, s.After = t.now, t.w.owner, t.w.slack.time()
+	s.Round++
+	return t.repostLost(s)
+}
+
 // repost posts lost messages again if they are relevant. If insist is set, repost also marks messages that wait for an
 // edit in Slack. If the edit of a marked message fails because the message was deleted, the bot posts the message again
 // immediately.

@@ -194,7 +194,7 @@ func (t sealsTx) postHead() error {
 			return err
 		}
 	}
-	return t.nextHead(s, at)
+	return t.reposts.postNext(s, at)
 }
 
 // headDue reports whether a head must be posted. While a post of a head waits for delivery, no other post is needed,
@@ -211,24 +211,13 @@ func (t sealsTx) headDue(s store.OutboxMessage, last store.Head, every time.Dura
 	return since.After(t.now) || !t.now.Before(since.Add(every)), store.IgnoreNotFound(err) // since is later than now if the clock was set back, which must not stop the posts
 }
 
-// nextHead schedules a post of the newest head as a new Slack message.
-func (t sealsTx) nextHead(s store.OutboxMessage, to string) error {
-	if _, err := t.EraseRenderings(s.ID, 0); err != nil {
-		return err
-	}
-	s.To, s.Channel, s.LastError = to, "", ""
-	s.CreatedAt, s.Process, s.After = t.now, t.w.owner, t.w.slack.time()
-	s.Round++
-	return t.reposts.repostLost(s)
-}
-
 // headAgain posts a head that Slack refused. headAgain is called after the bot has joined a channel.
 func (t sealsTx) headAgain() error {
 	posted, err := t.OutboxMessagesOf(headRef)
 	if err != nil || len(posted) == 0 || posted[0].State != store.OutboxUnreachable {
 		return err
 	}
-	return t.nextHead(posted[0], posted[0].To)
+	return t.reposts.postNext(posted[0], posted[0].To)
 }
 
 // Started records that a process begins to work on the store. facts describes the program and its version.

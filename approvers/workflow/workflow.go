@@ -176,7 +176,7 @@ type (
 	Pauses struct{ *core }
 	// Policies stores which policy is in force.
 	Policies struct{ *core }
-	// History seals the audit, and erases data whose retention time has ended.
+	// History seals the audit, posts the weekly report, and erases data whose retention time has ended.
 	History struct{ *core }
 )
 
@@ -514,6 +514,7 @@ type parts struct {
 	damage    damageTx    // closing that to which a damaged record belongs
 	restore   restoreTx   // closing everything in a restored store that could act
 	seals     sealsTx     // signed heads
+	reports   reportsTx   // weekly reports
 	reception receptionTx // gaps in which nothing was received
 	callers   callersTx   // requests of other agents
 }
@@ -540,6 +541,7 @@ type (
 	damageTx    struct{ *tx }
 	restoreTx   struct{ *tx }
 	sealsTx     struct{ *tx }
+	reportsTx   struct{ *tx }
 	receptionTx struct{ *tx }
 )
 
@@ -566,6 +568,7 @@ func newParts(t *tx) parts {
 		damage:    damageTx{t},
 		restore:   restoreTx{t},
 		seals:     sealsTx{t},
+		reports:   reportsTx{t},
 		reception: receptionTx{t},
 		callers:   callersTx{t},
 	}

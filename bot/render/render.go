@@ -106,7 +106,7 @@ func DescribeTool(tools workflow.Tools, s view.Model) ToolDescription {
 	return ToolDescription{description: Clip(OneLine(tool.Description), MaxNote), claims: tool.Claims.Words(), required: approvers.RequiredArguments(tool.Schema)}
 }
 
-func (v View) render() Rendered {
+func (v View) render() Rendered { //nolint:cyclop // one case for each kind of message
 	switch v.Message.Kind {
 	case store.OutboxCard, store.OutboxEscalation:
 		return v.card()
@@ -150,6 +150,8 @@ func (v View) render() Rendered {
 		return Single(v.pause())
 	case store.OutboxHead:
 		return Single(v.head())
+	case store.OutboxReport:
+		return v.weeklyReport()
 	case store.OutboxHome:
 		return v.home()
 	case store.OutboxStandstill:

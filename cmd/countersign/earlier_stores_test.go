@@ -6,13 +6,17 @@ import (
 	"compress/gzip"
 	"errors"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/settings"
 	"countersign/cmd/countersign/openstore"
 	"countersign/store"
 )
@@ -45,6 +49,7 @@ func TestStoresOfEarlierPrograms(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer db.Close()
+			postsReport(t, db)
 			var ended []string
 			err = db.View(t.Context(), func(r store.Reader) error {
 				chains, err := r.AuditChains("req_", 100)
@@ -76,6 +81,29 @@ func TestStoresOfEarlierPrograms(t *testing.T) {
 				t.Errorf("it ended as %q, want %q\n%s", ended, want, out.String())
 			}
 		})
+	}
+}
+
+// postsReport posts a weekly report, whose records no earlier program has written.
+func postsReport(t *testing.T, db store.Store) {
+	t.Helper()
+	monday := time.Date(2027, 3, 1, 9, 0, 0, 0, time.UTC)
+	policy := (&approvers.Policy{Report: approvers.ReportPost{Channel: "#support"}}).Indexed()
+	wf := workflow.New(workflow.Config{Store: db, Policy: func() *approvers.Policy { return policy }, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return monday }})
+	week, due, err := wf.History.ReportDue(t.Context())
+	if err != nil || !due {
+		t.Fatalf("due: %v, %v", due, err)
+	}
+	if err := wf.History.PostReport(t.Context(), settings.Report{Week: week.Name(), Asked: 7}); err != nil {
+		t.Fatal(err)
+	}
+	var messages []store.OutboxMessage
+	err = db.View(t.Context(), func(r store.Reader) (err error) { messages, err = r.OutboxMessagesOf("report"); return err })
+	if err != nil || len(messages) != 1 {
+		t.Fatalf("%d messages, %v", len(messages), err)
+	}
+	if vm, err := wf.Views.Message(t.Context(), messages[0].ID); err != nil || vm.Report.Asked != 7 {
+		t.Errorf("the report is %+v, %v", vm.Report, err)
 	}
 }
 

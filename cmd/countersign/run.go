@@ -82,6 +82,7 @@ type parts struct {
 	traces   traces
 	webhooks *gateway.Webhooks
 	sealer   *audit.Sealer // nil: no sealing
+	reporter *audit.Reporter
 }
 
 // assemble connects the layers. assemble makes no network calls.
@@ -137,7 +138,7 @@ func (s setup) assemble() parts {
 		s.secrets.renewBot = func(ctx context.Context, now bot.Secrets) error { return bot.Renew(ctx, b, now) }
 		s.secrets.renewKey = a.RenewKey
 	}
-	p := parts{workflow: wf, bot: b, agent: a, metrics: m, traces: t}
+	p := parts{workflow: wf, bot: b, agent: a, metrics: m, traces: t, reporter: audit.NewReporter(wf.History, s.store, s.tools.Policy, s.log)}
 	p.webhooks = gateway.NewWebhooks(gateway.WebhookConfig{
 		Callers: wf.Callers, Views: wf.Views, Policy: s.tools.Policy, Lookup: config.Lookup, Log: s.log, Now: s.now, Count: m.CountWebhook,
 	})
@@ -252,6 +253,7 @@ func (s setup) run(ctx context.Context, p parts) error {
 	g.Go(func() error {
 		return s.inOneReplica(ctx, upkeepJob, func(ctx context.Context) error { return forget(ctx, p.workflow, p.metrics, s.log) })
 	})
+	g.Go(func() error { return s.inOneReplica(ctx, upkeepJob, p.reporter.Run) })
 	if p.sealer != nil {
 		g.Go(func() error { return s.inOneReplica(ctx, sealingJob, p.sealer.Run) })
 	}
@@ -323,7 +325,7 @@ func (s setup) run(ctx context.Context, p parts) error {
 // Only one replica at a time does such a job. The replica also handles its shares of the timers.
 const (
 	sealingJob = "sealing" // seals the history
-	upkeepJob  = "upkeep"  // drops old deliveries, and erases data beyond the policy's retention
+	upkeepJob  = "upkeep"  // drops old deliveries, erases data beyond the policy's retention, and makes the weekly report
 )
 
 var oneReplicaJobs = []string{sealingJob, upkeepJob}

@@ -39,6 +39,7 @@ type synctestHarness struct {
 	board  *board        // divides the work among several bots; nil: there is one
 	others []replicaBot  // all bots, if there are several, in the order in which they started
 	death  chan struct{} // a call killed the bot
+	policy string
 
 	instead func(http.Handler) http.Handler // wraps the model's handler; nil: no wrapper
 	front   func(http.Handler) http.Handler // wraps Slack's handler; nil: no wrapper
@@ -79,7 +80,7 @@ func inFakedTime(t *testing.T, change func(*synctestHarness), fn func(*synctestH
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "store.db")
 	synctest.Test(t, func(t *testing.T) {
-		b := &synctestHarness{T: t, slack: newWire(), model: newWire(), log: new(lineLog), death: make(chan struct{}, 1), runs: map[string]int{}, http: usualTransport() == "http"}
+		b := &synctestHarness{T: t, policy: synctestPolicy, slack: newWire(), model: newWire(), log: new(lineLog), death: make(chan struct{}, 1), runs: map[string]int{}, http: usualTransport() == "http"}
 		ctx, stop := context.WithCancel(context.Background())
 		b.ctx = ctx
 		people := newWire()
@@ -94,17 +95,19 @@ func inFakedTime(t *testing.T, change func(*synctestHarness), fn func(*synctestH
 		b.db, err = openstore.File(path)
 		b.ok(err)
 		tools := catalogOf(b.tools())
-		policies, err := policyfile.New("policy.yaml", []byte(synctestPolicy), tools, log)
-		b.ok(err)
 		slack, model := &http.Transport{DialContext: b.slack.dial, MaxIdleConnsPerHost: 64}, &http.Transport{DialContext: b.model.dial}
 		b.setup = setup{
 			botToken: workspace.DemoBotToken, appToken: workspace.DemoAppToken, slackURL: "http://slack.test/api/", unlimited: true,
-			http:     &http.Client{Transport: slack, Timeout: 20 * time.Second},
-			model:    agent.Model{BaseURL: "http://model.test/v1", Key: "key", Name: scriptedmodel.DefaultModel, HTTP: &http.Client{Transport: model}},
-			policies: policies, store: b.db, tools: tools, log: log,
+			http:  &http.Client{Transport: slack, Timeout: 20 * time.Second},
+			model: agent.Model{BaseURL: "http://model.test/v1", Key: "key", Name: scriptedmodel.DefaultModel, HTTP: &http.Client{Transport: model}},
+			store: b.db, tools: tools, log: log,
 		}
 		if change != nil {
 			change(b)
+		}
+		if b.setup.policies == nil {
+			b.setup.policies, err = policyfile.New("policy.yaml", []byte(b.policy), tools, log)
+			b.ok(err)
 		}
 		if b.http {
 			b.setup.listen, b.setup.signingSecret = b.listen, workspace.DemoSigningSecret

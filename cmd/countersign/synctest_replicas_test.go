@@ -169,7 +169,7 @@ func (b *synctestHarness) startReplica() *running {
 	s := b.setup
 	s.tools = catalogOf(b.tools())
 	var err error
-	s.policies, err = policyfile.New("policy.yaml", []byte(synctestPolicy), s.tools, s.log)
+	s.policies, err = policyfile.New("policy.yaml", []byte(b.policy), s.tools, s.log)
 	b.ok(err)
 	s.policies.Shared = true
 	r := b.board.join()

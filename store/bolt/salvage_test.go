@@ -229,3 +229,14 @@ func TestSalvagedTimers(t *testing.T) {
 		}
 	}
 }
+
+// TestTimerOf checks that Salvage finds the record of each timer. Timers about a channel or the whole installation have
+// no record.
+func TestTimerOf(t *testing.T) {
+	without := []store.TimerKind{store.TimerPause, store.TimerChannel, store.TimerHomes, store.TimerCatchUp}
+	for _, kind := range store.TimerKinds {
+		if _, has := timerOf[kind]; has == slices.Contains(without, kind) {
+			t.Errorf("timers of kind %q: Salvage has a bucket for them: %t", kind, has)
+		}
+	}
+}

@@ -54,6 +54,8 @@ func (v *Reader) read(ctx context.Context, message string, as func(store.Reader,
 			return nil // the message shows nothing but the pause
 		case store.OutboxHead:
 			return m.readHead(r)
+		case store.OutboxReport:
+			return m.readReport(r)
 		case store.OutboxCard, store.OutboxEscalation:
 			return m.readRequest(r, m.Message.Ref)
 		case store.OutboxQuestion, store.OutboxNotice:
@@ -335,6 +337,16 @@ func (m *Model) readFile(r store.Reader, execution string, index int) error {
 func (m *Model) readHead(r store.Reader) error {
 	last, err := r.LastHead()
 	m.Head, m.Message.Step = &last, int(last.Number)
+	return err
+}
+
+// readReport reads the newest weekly report.
+func (m *Model) readReport(r store.Reader) error {
+	report, s, err := settings.ReadReport(r)
+	if err == nil && s.Version == 0 {
+		return store.ErrNotFound
+	}
+	m.Report = &report
 	return err
 }
 

@@ -34,6 +34,7 @@ type Model struct {
 	File         *store.File            // for a file that a run returned
 	Data         []byte                 // the file's bytes
 	Head         *store.Head            // for the signed heads in a channel: the newest
+	Report       *settings.Report       // for the weekly report
 	Pause        settings.Pause         // whether everything is paused
 	Policy       *approvers.Policy
 	Now          time.Time

@@ -10,8 +10,8 @@ import (
 	"countersign/store"
 )
 
-// TestAFlowFromTheMessageToTheAnswer checks the usual path of a call that needs approval.
-func TestAFlowFromTheMessageToTheAnswer(t *testing.T) {
+// TestFromTheMessageToTheAnswer checks the usual path of a call that needs approval.
+func TestFromTheMessageToTheAnswer(t *testing.T) {
 	h := newHarness(t)
 	heard := h.say(alice, "refund ORD-1")
 	if heard.Turn == "" || heard.Queued {

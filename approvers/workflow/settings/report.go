@@ -1,0 +1,57 @@
+package settings
+
+import (
+	"time"
+
+	"countersign/store"
+)
+
+// Report is the setting with the newest weekly report. The figures are stored, so that each attempt to post the report
+// shows the same figures. The report contains no people and no reasons.
+type Report struct {
+	Week       string    `json:"week"`  // approvers.Week.Name
+	Since      time.Time `json:"since"` // in the policy's time zone
+	Until      time.Time `json:"until"`
+	End        time.Time `json:"end"`             // the report is not posted from this time on
+	Quiet      bool      `json:"quiet,omitempty"` // there was no call, and none waited
+	Asked      int       `json:"asked,omitempty"`
+	Approved   int       `json:"approved,omitempty"`
+	Rejected   int       `json:"rejected,omitempty"`
+	Expired    int       `json:"expired,omitempty"`
+	Open       int       `json:"open,omitempty"` // requests that waited at the end of the week
+	Automatic  int       `json:"automatic,omitempty"`
+	Granted    int       `json:"granted,omitempty"` // of the automatic runs
+	Observed   int       `json:"observed,omitempty"`
+	Unknown    int       `json:"unknown,omitempty"`
+	BreakGlass int       `json:"break_glass,omitempty"`
+	Decided    int       `json:"decided,omitempty"` // decisions whose time is recorded
+	Half       int64     `json:"half,omitempty"`    // half of these were made within this time, in milliseconds
+	Most       int64     `json:"most,omitempty"`    // 95 % of these were made within this time, in milliseconds
+	Timed      int       `json:"timed,omitempty"`   // approvals whose time is recorded
+	Quick      int       `json:"quick,omitempty"`   // of these, approvals that came too soon to have read the card
+	Waits      []Wait    `json:"waits,omitempty"`
+	Opposed    []Count   `json:"opposed,omitempty"`   // the tools with the most rejected requests
+	Unopposed  []Count   `json:"unopposed,omitempty"` // the tools with the most approvals of those that nobody rejected
+	Rules      int       `json:"rules,omitempty"`     // rules of tools that were called
+	Unmatched  int       `json:"unmatched,omitempty"` // of these, rules that matched no call
+	Damaged    int       `json:"damaged,omitempty"`   // rows of the history that are not counted
+}
+
+// Wait says how many requests wait for a role.
+type Wait struct {
+	Role  string    `json:"role"`
+	Open  int       `json:"open"`
+	Since time.Time `json:"since"` // when the oldest request began to wait
+}
+
+// Count is a figure of a tool.
+type Count struct {
+	Tool string `json:"tool"`
+	N    int    `json:"n"`
+}
+
+// ReadReport reads the newest weekly report, or the zero value.
+func ReadReport(r store.Reader) (p Report, s store.Setting, err error) {
+	s, err = readJSON(r, store.SettingReport, &p)
+	return p, s, err
+}

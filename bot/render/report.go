@@ -1,0 +1,113 @@
+package render
+
+import (
+	"fmt"
+	"time"
+
+	"countersign/approvers/workflow/settings"
+)
+
+// weeklyReport shows the weekly report. Everybody in the channel can read it, so it has no names of people.
+func (v View) weeklyReport() Rendered {
+	r := v.Report
+	p := new(BlockBuilder)
+	if r.Quiet {
+		p.Para(Say("📊 ").Strong("Approvals, " + reportDays(r)).Say(": there were no calls."))
+		p.reportDamage(r)
+	} else {
+		p.reportFigures(r, v.title)
+	}
+	d := Single(p)
+	over := v.Policy.Report.Channel == "" || !v.Now.Before(r.End)
+	d.Expired = over && v.Message.TS == "" // a posted report stays
+	return d
+}
+
+// reportFigures adds the figures of a report. title returns the title of a role.
+func (p *BlockBuilder) reportFigures(r *settings.Report, title func(role string) string) {
+	p.headline("Approvals, " + reportDays(r))
+	p.Para(
+		Say("Requests to people: ").Strong(fmt.Sprint(r.Asked)).Say(fmt.Sprintf(" · approved: %d · rejected: %d · expired: %d", r.Approved, r.Rejected, r.Expired)),
+		Say(fmt.Sprintf("Waiting at the end of the week: %d", r.Open)),
+	)
+	p.Para(reportPace(r)...)
+	p.reportList("Who lets requests wait", len(r.Waits), func(i int) *RichText {
+		x := r.Waits[i]
+		return Say(title(x.Role) + ": " + Plural(x.Open, "request") + ", the oldest for " + roughly(r.Until.Sub(x.Since)))
+	})
+	p.reportList("Rejected most often", len(r.Opposed), func(i int) *RichText {
+		return Say(Name(r.Opposed[i].Tool) + ": " + times(r.Opposed[i].N))
+	})
+	p.reportList("Approved, and nobody rejected them: with many approvals, they could have a grant or a lower risk", len(r.Unopposed), func(i int) *RichText {
+		return Say(Name(r.Unopposed[i].Tool) + ": " + Plural(r.Unopposed[i].N, "approval"))
+	})
+	p.Para(reportRest(r)...)
+	p.reportDamage(r)
+	p.Small("The whole report: countersign audit report --since " + r.Since.Format(time.RFC3339) + " --until " + r.Until.Format(time.RFC3339))
+}
+
+// reportPace says how fast people decided.
+func reportPace(r *settings.Report) (lines []*RichText) {
+	if r.Decided > 0 {
+		lines = append(lines, Say(fmt.Sprintf("Decisions: %d · half of them within %s · 95 %% within %s",
+			r.Decided, roughly(time.Duration(r.Half)*time.Millisecond), roughly(time.Duration(r.Most)*time.Millisecond))))
+	}
+	if r.Quick > 0 {
+		lines = append(lines, Say(fmt.Sprintf("Approvals within 3 seconds, too soon to have read the card: %d of %d (%d %%)", r.Quick, r.Timed, 100*r.Quick/max(1, r.Timed))))
+	}
+	return lines
+}
+
+// reportRest has a line for each figure that is not zero.
+func reportRest(r *settings.Report) (lines []*RichText) {
+	if r.Unmatched > 0 {
+		lines = append(lines, Say(fmt.Sprintf("Rules of the called tools that matched no call: %d of %d", r.Unmatched, r.Rules)))
+	}
+	if r.Automatic > 0 {
+		line := Say("Automatic runs: " + fmt.Sprint(r.Automatic))
+		if r.Granted > 0 {
+			line.Say(fmt.Sprintf(", of these under a grant: %d", r.Granted))
+		}
+		lines = append(lines, line)
+	}
+	for _, x := range []struct {
+		what string
+		n    int
+	}{{"Calls that observe mode held back", r.Observed}, {"Runs with an unknown outcome", r.Unknown}, {"Approved by an operator in place of the approvers", r.BreakGlass}} {
+		if x.n > 0 {
+			lines = append(lines, Say(fmt.Sprintf("%s: %d", x.what, x.n)))
+		}
+	}
+	return lines
+}
+
+// reportList adds a paragraph with a bold title and n lines. Without lines, reportList adds nothing.
+func (p *BlockBuilder) reportList(title string, n int, line func(int) *RichText) {
+	if n == 0 {
+		return
+	}
+	lines := []*RichText{new(RichText).Strong(title)}
+	for i := range n {
+		lines = append(lines, Say("• ").also(line(i)))
+	}
+	p.Para(lines...)
+}
+
+// reportDamage says how many rows of the history are not counted.
+func (p *BlockBuilder) reportDamage(r *settings.Report) {
+	if r.Damaged > 0 {
+		p.Para(Say("⚠️ The history is damaged: " + Plural(r.Damaged, "row") + " can't be read, and the figures leave them out. The operator can run countersign audit verify."))
+	}
+}
+
+// reportDays names the days of a report, such as 16–22 November 2026.
+func reportDays(r *settings.Report) string {
+	from, to := r.Since, r.Until.AddDate(0, 0, -1)
+	switch {
+	case from.Year() != to.Year():
+		return from.Format("2 January 2006") + " – " + to.Format("2 January 2006")
+	case from.Month() != to.Month():
+		return from.Format("2 January") + " – " + to.Format("2 January 2006")
+	}
+	return from.Format("2") + "–" + to.Format("2 January 2006")
+}
