@@ -79,7 +79,8 @@ func (c *Copy) parse(from, to string) (err error) {
 	if err := errors.Join(err, wrong); err != nil {
 		return cli.Misused("a store can't be used:\n%w", err)
 	}
-	if c.from.Backend == c.to.Backend && (openstore.ID(c.from, c.from.Path) == openstore.ID(c.to, c.to.Path) || c.from.Backend == config.Bolt && cli.SameFile(c.from.Path, c.to.Path)) {
+	same := openstore.ID(c.from, c.from.Path) == openstore.ID(c.to, c.to.Path) || c.from.Backend == config.Bolt && cli.SameFile(c.from.Path, c.to.Path)
+	if c.from.Backend == c.to.Backend && same {
 		return cli.Misused("--from and --to name the same store")
 	}
 	return nil
