@@ -31,19 +31,19 @@ func (p *BlockBuilder) reportFigures(r *settings.Report, title func(role string)
 		Say(fmt.Sprintf("Waiting at the end of the week: %d", r.Open)),
 	)
 	p.Para(reportPace(r)...)
-	p.reportList("Who lets requests wait", len(r.Waits), func(i int) *RichText {
+	p.reportList("Where requests wait", len(r.Waits), func(i int) *RichText {
 		x := r.Waits[i]
 		return Say(title(x.Role) + ": " + Plural(x.Open, "request") + ", the oldest for " + roughly(r.Until.Sub(x.Since)))
 	})
 	p.reportList("Rejected most often", len(r.Opposed), func(i int) *RichText {
 		return Say(Name(r.Opposed[i].Tool) + ": " + times(r.Opposed[i].N))
 	})
-	p.reportList("Approved, and nobody rejected them: with many approvals, they could have a grant or a lower risk", len(r.Unopposed), func(i int) *RichText {
+	p.reportList("Approved and never rejected: perhaps a grant or a lower risk is enough", len(r.Unopposed), func(i int) *RichText {
 		return Say(Name(r.Unopposed[i].Tool) + ": " + Plural(r.Unopposed[i].N, "approval"))
 	})
 	p.Para(reportRest(r)...)
 	p.reportDamage(r)
-	p.Small("The whole report: countersign audit report --since " + r.Since.Format(time.RFC3339) + " --until " + r.Until.Format(time.RFC3339))
+	p.Para(Say("The whole report: ").Code("countersign audit report --since " + r.Since.Format(time.RFC3339) + " --until " + r.Until.Format(time.RFC3339)))
 }
 
 // reportPace says how fast people decided.
@@ -96,7 +96,7 @@ func (p *BlockBuilder) reportList(title string, n int, line func(int) *RichText)
 // reportDamage says how many rows of the history are not counted.
 func (p *BlockBuilder) reportDamage(r *settings.Report) {
 	if r.Damaged > 0 {
-		p.Para(Say("⚠️ The history is damaged: " + Plural(r.Damaged, "row") + " can't be read, and the figures leave them out. The operator can run countersign audit verify."))
+		p.Para(Say("⚠️ The history is damaged: " + Plural(r.Damaged, "row") + " can't be read, and the figures leave them out. The operator can run ").Code("countersign audit verify").Say("."))
 	}
 }
 

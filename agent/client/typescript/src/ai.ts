@@ -5,8 +5,8 @@ import type { ModelMessage, ToolApprovalResponse, ToolSet } from "ai";
 import { Countersign, read, Refusal, refusal, sentence } from "./client.ts";
 
 /**
- * Returns tools that run only if Countersign approves them, with the arguments that were approved. Their calls end the
- * generation with an approval request, so that the program need not run while people think.
+ * Returns tools that run only if Countersign approves the call, with the approved arguments. Each call ends the
+ * generation with an approval request. So the program need not run while people decide.
  */
 export function gated<T extends ToolSet>(gate: Countersign, tools: T): T {
   const out: ToolSet = {};
@@ -36,8 +36,8 @@ function isStream(v: unknown): v is AsyncIterable<unknown> {
 }
 
 /**
- * Waits until Countersign has decided about all approval requests for gated tools that have no answer in the messages,
- * and returns the answers: the content of a message of the role "tool".
+ * Waits until Countersign has decided about all open approval requests: requests for gated tools that have no answer
+ * in the messages. Returns the answers, as the content of a message of the role "tool".
  */
 export async function settle(gate: Countersign, messages: ModelMessage[], signal?: AbortSignal): Promise<ToolApprovalResponse[]> {
   const parts = messages.flatMap((m) => (typeof m.content === "string" ? [] : m.content as Part[]));

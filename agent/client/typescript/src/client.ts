@@ -1,24 +1,24 @@
 // A client of Countersign's gateway for programs that run their tools themselves. It has no dependencies.
 //
-// It promises what the Go client promises: arguments are sent byte for byte, and their hash is compared before a claim.
-// A claim is repeated only if it did not reach the gateway. The token never appears in an error, and is never sent to
-// another host.
+// The client makes the promises of the Go client. It sends arguments byte for byte, and compares their hash before a
+// claim. It repeats a claim only if the claim did not reach the gateway. The token never appears in an error. The
+// client sends the token only to the gateway's host.
 
-/** What a caller can take back from approvers. */
+/** A kind of decision that the caller can handle. */
 export type Accepts = "approve" | "edit" | "reject";
 
 export interface Options {
-  /** The gateway's base URL: HTTPS, or this machine. */
+  /** The gateway's base URL. Without HTTPS, the gateway must be on this machine. */
   address: string;
   token: string;
-  /** Distinguishes the runs of an agent whose calls have ids that come again, such as "call_1". */
+  /** Distinguishes the runs of an agent. It is needed if two runs use the same id for a call, such as "call_1". */
   run?: string;
   accepts?: Accepts[];
-  /** The Slack user for whom the caller acts. It only bars that person from deciding. */
+  /** The Slack user for whom the caller acts. This person then can't decide, and gets no rights. */
   onBehalfOf?: string;
-  /** Answers an approver's question. Without an answer, the call waits on. */
+  /** Answers an approver's question. Without an answer, the call continues to wait. */
   answer?: (question: string, call: Call) => string | undefined | Promise<string | undefined>;
-  /** How many milliseconds a request is repeated while the gateway can't be reached. */
+  /** For how many milliseconds the client repeats a request while the gateway can't be reached. */
   patience?: number;
 }
 
@@ -28,7 +28,7 @@ export interface Call {
   tool: string;
   /** A JSON object. */
   args: string;
-  /** Why, in words that approvers read. */
+  /** The reason for the call, which approvers read. */
   summary?: string;
 }
 
@@ -63,7 +63,7 @@ export class Refusal extends Error {
 
 /** The gateway's refusal of an HTTP request (RFC 9457). */
 export class Problem extends Error {
-  /** The last part of the problem's type, such as "key_reused"; "" if it is not one of the gateway's. */
+  /** The last part of the problem's type, such as "key_reused", or "" if the problem is not from the gateway. */
   readonly problem: string;
   readonly status: number;
   readonly retryAfter: number;
@@ -80,10 +80,10 @@ const longestWait = 55; // seconds; the gateway's limit of one long poll
 const longestText = 65536;
 const prefix = "urn:countersign:problem:";
 
-/** With these problems, the gateway says that it did nothing, and that the request may be repeated. */
+/** The problems with which the gateway says that it did nothing, and that the client may repeat the request. */
 const repeatable = new Set(["key_in_flight", "unavailable", "too_many_waiting", "too_many_requests"]);
 
-/** With these problems, the policy refuses the call. */
+/** The problems with which the policy refuses the call. */
 const refusals = new Set(["refused", "tool_not_allowed", "tool_blocked", "invalid_arguments", "budget_used_up", "too_many_pending"]);
 
 export class Countersign {
@@ -104,7 +104,7 @@ export class Countersign {
     this.#options = options;
   }
 
-  /** Waits until the call is decided, and returns the request. The program may be restarted meanwhile. */
+  /** Waits until the call is decided, and returns the request. A restarted program can wait for the same call. */
   async decided(call: Call, signal?: AbortSignal): Promise<Request> {
     const { run, accepts = ["approve", "edit", "reject"], onBehalfOf } = this.#options;
     const rest = JSON.stringify({ mode: "decide", tool: call.tool, accepts, on_behalf_of: onBehalfOf, summary: call.summary });
@@ -127,9 +127,9 @@ export class Countersign {
 
   /**
    * Waits until the call is approved, claims the approval, runs the tool with the approved arguments, and reports the
-   * outcome. If the tool must not run, it throws a Refusal. If the call ran before, in a program that was stopped, it
-   * returns the result of that run in a sentence. If approvers changed the arguments, the result begins with a note
-   * about that.
+   * outcome. Throws a Refusal if the tool must not run. If the call ran in an earlier process that was stopped, returns
+   * a sentence with the result of that run. If approvers changed the arguments, the result begins with a note about the
+   * change.
    */
   async run<T>(call: Call, tool: (args: string, edited: boolean) => T | Promise<T>, options: RunOptions<T> = {}): Promise<T | string> {
     let request: Request;
@@ -158,7 +158,7 @@ export class Countersign {
     return (options.noted ?? noted)(out, note) as T;
   }
 
-  /** Takes a request back. The tool must not run afterwards. */
+  /** Withdraws a request. The tool must not run afterwards. */
   async withdraw(request: string, reason: string): Promise<void> {
     await this.#act(request, "withdraw", { reason: cut(reason, 3000) }, true);
   }
@@ -174,12 +174,12 @@ export class Countersign {
     }
   }
 
-  /** A report that fails does not change the result of the call: people are asked what happened. */
+  /** Reports the outcome. If the report fails, the call keeps its result, and people are asked what happened. */
   async #report(id: string, status: "succeeded" | "failed", result: string): Promise<void> {
     try {
       await this.#act(id, "outcome", result ? { status, text: cut(result, longestText) } : { status }, true);
     } catch (err) {
-      if (err instanceof Problem && err.problem === "not_claimed") return; // the claim that was lost had not arrived
+      if (err instanceof Problem && err.problem === "not_claimed") return; // the gateway never received the claim
       console.warn(`countersign: the outcome of ${id} was not reported: ${text(err instanceof Error ? err.message : err)}`);
     }
   }
@@ -188,7 +188,7 @@ export class Countersign {
     return (await this.#send("POST", `/v1/requests/${id}/${action}`, { body: JSON.stringify(body), repeat, signal })).body;
   }
 
-  /** Sends a request, and repeats it if a repetition can't do anything twice. */
+  /** Sends a request. After a failure, repeats the request if the repetition can't have a second effect. */
   async #send(method: string, path: string, o: Exchange): Promise<Answer> {
     const end = Date.now() + (this.#options.patience ?? 60_000);
     for (let pause = 200; ; pause = Math.min(2 * pause, 10_000)) {
@@ -243,9 +243,9 @@ interface Exchange {
   body?: string;
   key?: string;
   etag?: string;
-  /** The answer that an unchanged request has. */
+  /** The answer to return if the gateway says that the request has not changed (304). */
   last?: Answer;
-  /** A repetition can't do anything twice. */
+  /** Whether the exchange can be repeated without a second effect. */
   repeat: boolean;
   signal?: AbortSignal;
 }
@@ -270,7 +270,7 @@ function notSent(err: unknown): boolean {
   return ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH"].includes(cause?.code ?? "");
 }
 
-/** Turns the problems by which the policy refuses a call into a Refusal. */
+/** Converts a Problem that means that the call must not run into a Refusal. Returns other errors unchanged. */
 export function refusal(err: unknown): unknown {
   if (!(err instanceof Problem)) return err;
   if (refusals.has(err.problem)) return new Refusal(`The call did not run: ${err.message}`, "refused");
@@ -281,7 +281,7 @@ export function refusal(err: unknown): unknown {
 
 const uncertain = "The call may have run: its outcome is not known. People are asked what happened. Don't try it in another way.";
 
-/** Says in a sentence for the model how a request ended. */
+/** Returns a sentence for the model that says how a request ended. */
 export function sentence(r: Request): string {
   const because = r.decision?.reason || r.reason;
   const why = because ? `: ${because}` : ".";
@@ -305,7 +305,7 @@ export function sentence(r: Request): string {
   return `The call did not run${why}`;
 }
 
-/** Reads changed arguments as the tool's schema reads those of the model. */
+/** Reads changed arguments with the tool's schema, as the SDK reads the model's arguments. */
 export async function read(schema: unknown, args: string): Promise<unknown> {
   const value: unknown = JSON.parse(args);
   const s = (typeof schema === "function" && !("~standard" in schema) ? schema() : schema) as Schema | undefined;
@@ -316,7 +316,7 @@ export async function read(schema: unknown, args: string): Promise<unknown> {
   return standard ? standard.value : own ? own.value : value;
 }
 
-/** A Standard Schema, such as one of Zod, or a schema of the AI SDK. */
+/** A Standard Schema, such as a schema of Zod, or a schema of the AI SDK. */
 interface Schema {
   "~standard"?: { validate(v: unknown): Validated | Promise<Validated> };
   validate?(v: unknown): OwnValidated | PromiseLike<OwnValidated>;
@@ -328,7 +328,7 @@ function noted(out: unknown, note: string): unknown {
   return typeof out === "string" ? `${note}\n${out}` : { note, result: out };
 }
 
-/** Returns arguments without white space around them. They must be a JSON object. */
+/** Removes white space around arguments. Throws if the arguments are not a JSON object. */
 function object(args: string): string {
   const trimmed = args.trim();
   if (!trimmed.startsWith("{")) throw new Error("the arguments are not a JSON object");

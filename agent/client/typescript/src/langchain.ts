@@ -1,5 +1,5 @@
-// For LangChain: middleware that lets tools run only if Countersign approves them, and the decisions that the
-// human-in-the-loop middleware waits for.
+// For LangChain: middleware that lets tools run only if Countersign approves the call, and the decisions for which the
+// human-in-the-loop middleware waits.
 
 import { createMiddleware, ToolMessage, type HITLRequest, type HITLResponse } from "langchain";
 
@@ -37,7 +37,8 @@ export function gated(gate: Countersign, tools: string[]) {
 
 /**
  * Waits until Countersign has decided about the calls that interrupted an agent, and returns the decisions. state is
- * the agent's result, or what its checkpointer has. The arguments that approvers changed are put in by the middleware.
+ * the agent's result, or the state that its checkpointer stored. If approvers change arguments, the middleware uses the
+ * changed arguments.
  */
 export async function settle(gate: Countersign, state: Interrupted, signal?: AbortSignal): Promise<HITLResponse> {
   const request = state.__interrupt__?.[0]?.value as HITLRequest | undefined;
@@ -45,7 +46,7 @@ export async function settle(gate: Countersign, state: Interrupted, signal?: Abo
   const calls = state.messages.map((m) => ("tool_calls" in m ? [...(m.tool_calls as ToolCall[])] : [])).findLast((list) => list.length) ?? [];
   const settled = await Promise.all(request.actionRequests.map(async (action): Promise<Request | Refusal> => {
     const args = JSON.stringify(action.args);
-    // The requests come in the order of the model's calls, of which some need no decision.
+    // The requests are in the order of the model's calls. Calls without a request need no decision, so skip them.
     while (calls.length && !(calls[0]!.name === action.name && JSON.stringify(calls[0]!.args) === args)) calls.shift();
     const call = calls.shift();
     if (!call) throw new Error(`the interrupted call of ${action.name} is not among the messages`);
@@ -58,7 +59,8 @@ export async function settle(gate: Countersign, state: Interrupted, signal?: Abo
       throw known;
     }
   }));
-  // If one call is rejected, the middleware runs none of them, and the model decides anew.
+  // If one call is rejected, the middleware runs none of the calls, and calls the model. So withdraw the approved
+  // calls.
   if (settled.some((s) => s instanceof Refusal)) {
     await Promise.all(settled.map((s) => !(s instanceof Refusal) && s.status === "approved" && gate.withdraw(s.id, "The agent makes none of these calls, because one of them was rejected.")));
   }

@@ -16,8 +16,8 @@ interface Details {
 }
 
 /**
- * Returns the options of a tool that runs only if Countersign approves it, with the arguments that were approved. Its
- * calls interrupt the run, so that the program need not run while people think.
+ * Returns the options of a tool that runs only if Countersign approves the call, with the approved arguments. Each call
+ * interrupts the run. So the program need not run while people decide.
  */
 export function gated<O extends ToolOptions>(gate: Countersign, options: O): O & { needsApproval: true } {
   const name = options.name ?? options.execute.name;

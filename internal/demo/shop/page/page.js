@@ -1,6 +1,6 @@
 "use strict";
-// Fetches the page again every two seconds and, when the shop has changed, puts
-// the new content in place, so that the reader's scroll position stays.
+// Fetches the page every two seconds. If the shop has changed, the new content
+// replaces the old content, and the reader's scroll position stays.
 const live = document.getElementById("live");
 
 function rows(root) {

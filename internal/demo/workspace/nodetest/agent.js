@@ -1,4 +1,4 @@
-// The agent's side: threads in its own direct messages, with status, title, prompts and streamed answers.
+// The app as an agent: threads in its own direct messages, with status, title, prompts and streamed answers.
 'use strict';
 
 const { Assistant } = require('@slack/bolt');

@@ -1,6 +1,6 @@
-// A Bolt app for the local workspace. It uses HTTP if it is given a signing secret, and otherwise Socket Mode. It reads
-// orders from standard input, and writes their outcomes and the events that it receives to standard output, one JSON
-// value a line. Its log goes to standard error.
+// A Bolt app for the local workspace. With a signing secret, the app uses HTTP, otherwise Socket Mode. The app reads
+// orders from standard input. It writes the outcome of each order, and each received event, to standard output, one
+// JSON value a line. The log goes to standard error.
 'use strict';
 
 const readline = require('node:readline');

@@ -1,4 +1,4 @@
-// A message with everything that can be pressed or chosen in a message.
+// A message with every interactive element that a message can have.
 'use strict';
 
 const plain = (text) => ({ type: 'plain_text', text });

@@ -1,4 +1,4 @@
-// The slash command and both kinds of shortcuts.
+// The app's handlers for the slash command and for both kinds of shortcuts.
 'use strict';
 
 const { report } = require('./report');

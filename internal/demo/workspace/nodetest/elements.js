@@ -1,4 +1,4 @@
-// Presses and choices in messages.
+// The app's handlers for the interactive elements of messages.
 'use strict';
 
 const { report } = require('./report');

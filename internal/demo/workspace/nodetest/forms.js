@@ -1,4 +1,4 @@
-// Modals: opened, pushed, updated, submitted with every kind of answer, closed.
+// Modals: the app opens, pushes and updates them, and answers a submission in every possible way.
 'use strict';
 
 const { report } = require('./report');

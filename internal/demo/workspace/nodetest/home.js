@@ -1,4 +1,4 @@
-// App Home.
+// The app's Home tab.
 'use strict';
 
 const { report } = require('./report');

@@ -1,4 +1,4 @@
-// Messages, mentions, reactions and what happens to channels.
+// The app's handlers for events of messages, mentions, reactions and channels.
 'use strict';
 
 const { report } = require('./report');

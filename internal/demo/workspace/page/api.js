@@ -49,7 +49,7 @@ export const api = {
   close: (user, view, all) => request('POST', of(user, `views/${seg(view)}/close`), all ? { all: true } : {}),
   command: (user, command) => request('POST', of(user, 'commands'), command),
   shortcut: (user, shortcut) => request('POST', of(user, 'shortcuts'), shortcut),
-  // quiet: read the Home tab without an app_home_opened event.
+  // With quiet, the app gets no app_home_opened event.
   home: (user, quiet) => request('GET', of(user, quiet ? 'home?quiet=true' : 'home')),
   options: (user, question) => request('POST', of(user, 'options'), question),
   react: (user, reaction) => request('POST', of(user, 'reactions'), reaction),
@@ -59,7 +59,7 @@ export const api = {
   join: (user, channel) => request('POST', of(user, 'join'), { channel }),
 };
 
-// inWords returns what went wrong and what to do, for the person at the page.
+// inWords returns a text for the person at the page that says what went wrong and what to do.
 export function inWords(error, app = 'The app') {
   const sentences = {
     app_did_not_respond: `${app} didn’t answer in time. Wait a moment and try again.`,

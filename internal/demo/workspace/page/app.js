@@ -1,4 +1,4 @@
-// The page's state, and how it is read from the workspace. It draws nothing: the panes do, after each load.
+// The page's state. The App reads the state from the workspace, and the panes draw it after each load.
 
 import { api, inWords } from './api.js';
 import { avatar, learnColours } from './widgets/avatar.js';
@@ -46,7 +46,7 @@ export class App {
     this.threadProblem = '';
   }
 
-  // persons are the people that the user of the page can be: no bots, no deactivated accounts.
+  // persons are the people as whom one can use the page: no bots, no deactivated accounts.
   persons() {
     return this.people.everyone.filter((user) => !user.is_bot && !user.deleted);
   }
@@ -59,12 +59,13 @@ export class App {
     return this.route.place === 'home';
   }
 
-  // doorOf returns the target of a click on a person: the place with something unread, else the last place.
+  // doorOf returns the target of a click on a person: a place with an unread message, otherwise the person's last
+  // place.
   doorOf(user) {
     return routeTo({ user, ...(this.unread.door(user) ?? { place: this.lastPlaces.get(user) ?? '' }) });
   }
 
-  // go opens an address. narrow: the list of channels is a screen of its own.
+  // go opens an address. With narrow, the list of channels is a screen of its own.
   async go(hash, { narrow }) {
     const before = this.route;
     const wanted = parseRoute(hash);
@@ -106,8 +107,8 @@ export class App {
     this.people = new Directory({ people: everyone, bot, groups, channels, me, team: this.team });
   }
 
-  // refresh reads parts of the state again: people, channels, others, messages, thread, views, home. Calls during a
-  // refresh are merged.
+  // refresh reads parts of the state from the workspace: people, channels, others, messages, thread, views, home. Calls
+  // during a refresh are merged.
   refresh(...parts) {
     for (const part of parts) this.dirty.add(part);
     this.queued ??= this.working.then(() => {
@@ -185,7 +186,7 @@ export class App {
     }));
   }
 
-  // nudge shows that something waits for another person: in the demo, the next step is often theirs.
+  // nudge shows that a message waits for another person. In the demo, this person often has to do the next step.
   nudge(user, channel) {
     if (quietUntil(user, now())) return;
     const title = titleOf(user);
@@ -197,7 +198,8 @@ export class App {
     });
   }
 
-  // hearReply counts a reply in a thread for the people whom it concerns. In a DM every message counts already.
+  // hearReply counts a reply in a thread as unread for the people whom the reply concerns. In a DM, the workspace
+  // already counts every message.
   async hearReply({ channel, thread_ts: thread, ts }) {
     const { route } = this;
     const answer = await api.messages(route.user, channel, { thread }).catch(() => null);
@@ -205,7 +207,7 @@ export class App {
     for (const id of concerned(answer.messages, ts)) {
       const user = this.people.user(id);
       const me = id === this.route.user;
-      // A person who looks at the channel sees the reply, or the new count.
+      // A person who looks at the channel sees the reply, or the new number of replies.
       const seen = me && channel === this.channel?.id && document.visibilityState === 'visible';
       if (!user || user.is_bot || user.deleted || seen) continue;
       this.unread.reply(id, { place: channel, thread, ts });
@@ -228,7 +230,7 @@ export class App {
     await this.refresh('messages', 'thread', 'channels');
   }
 
-  // act sends a click or a choice, after the unsent input of the form. where is the message or the view.
+  // act first sends the unsent input of the form, and then a click or a choice. where is the message or the view.
   async act(where, block, element, value, { form, blocks }) {
     const { user } = this.route;
     const action = (one) => ({ ...where, action_id: one.element.action_id, block_id: one.block.block_id, value: one.value });
@@ -243,7 +245,7 @@ export class App {
     }
   }
 
-  // Look for quiet times that have begun or ended: no event says so.
+  // tick detects quiet times that have begun or ended, because the workspace sends no event about this.
   tick() {
     const quiet = this.people.everyone.filter((user) => quietUntil(user, now())).map((user) => user.id).join();
     if (quiet === this.quiet) return;
@@ -256,7 +258,8 @@ export class App {
     return this.attempt(api.snooze(this.route.user, until), 'people');
   }
 
-  // attempt shows an error in a note, for actions that have no place of their own for it.
+  // attempt runs an action, and shows an error in a note. It is for actions that have no place for an error on the
+  // page.
   async attempt(work, ...parts) {
     try {
       await work;
@@ -270,7 +273,7 @@ export class App {
     return this.attempt(api.react(this.route.user, reaction), 'messages', 'thread');
   }
 
-  // stop is Slack's own button: it ends the app's work in a thread.
+  // stop does what Slack's own button does: it ends the app's work in a thread.
   stop(channel, thread) {
     return this.attempt(api.stop(this.route.user, { channel, thread_ts: thread }), 'messages', 'thread');
   }

@@ -46,7 +46,7 @@ export class Directory {
     return routeTo({ user: this.me?.id ?? '', place: id });
   }
 
-  // channelName returns the displayed name: #support, or the other person's name.
+  // channelName returns the displayed name: #support, or in a DM the other person's name.
   channelName(channel) {
     if (!channel) return '';
     if (channel.is_im) return this.user(channel.user) ? this.name(channel.user) : channel.name;
@@ -67,7 +67,7 @@ export function titleOf(user) {
   return user?.profile?.title ?? '';
 }
 
-// kindOf returns what excludes a person from approvals: guest, external, deactivated.
+// kindOf returns the reason why a person can't approve: guest, external or deactivated.
 export function kindOf(user) {
   if (!user) return '';
   if (user.deleted) return 'deactivated';

@@ -1,11 +1,11 @@
-// The live feed. An event only says what to read again; the page never takes state from it.
+// The live feed. An event only says which part of the state to read. The page never takes state from an event.
 
-// A browser opens at most six connections to one address. Hidden tabs therefore close theirs after a while, so that one
-// tab for each of seven people works.
+// A browser opens at most six connections to one address. A hidden tab therefore closes its connection after a while.
+// So a tester can open seven tabs, one for each person.
 const patience = 20_000;
 
 export class Events {
-  // onEvent gets each event; onBack is called after a reconnection; onState gets whether the feed is connected.
+  // onEvent gets each event. onBack is called after a reconnection. onState gets whether the feed is connected.
   constructor(handlers) {
     this.handlers = handlers;
     this.open();
@@ -14,7 +14,7 @@ export class Events {
       if (document.visibilityState === 'hidden') this.leaving = setTimeout(() => this.close(), patience);
       else if (!this.source) this.open();
     });
-    // The browser may keep a page that was left for the Back button, including its connection.
+    // When a person leaves the page, the browser may keep the page with its connection for the Back button.
     addEventListener('pagehide', () => this.close());
     addEventListener('pageshow', (event) => {
       if (event.persisted && !this.source) this.open();

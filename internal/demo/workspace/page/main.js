@@ -1,4 +1,4 @@
-// Puts the page together: the App reads, the panes draw, the events say what to read again.
+// Connects the parts of the page: the App reads the state, the panes draw it, and events say which part to read.
 
 import { App } from './app.js';
 import { Events } from './events.js';
@@ -40,7 +40,7 @@ function draw() {
   document.title = title();
 }
 
-// isReady returns whether everything that the address names has been read.
+// isReady returns whether the App has read everything that the address names.
 function isReady() {
   const { route } = app;
   if (app.problem) return true;
@@ -64,7 +64,7 @@ function setHint(open) {
   byId('sidebar').querySelector(open ? '.welcome' : '[data-testid="show-hint"]')?.scrollIntoView?.({ block: 'nearest' });
 }
 
-// offer puts a text from the introduction into the message field of the open channel, or of the first one.
+// offer puts a text from the introduction into the message field of the open channel, or of the first channel.
 async function offer(text) {
   const { route, people } = app;
   if (!route.place || app.atHome) {
@@ -113,7 +113,7 @@ function onEvent(event) {
   }
   if (event.type === 'message' && event.thread_ts && event.thread_ts !== event.ts) app.hearReply(event);
   if (ofOnePerson.has(event.type) && event.user && event.user !== app.people.me?.id) return;
-  // A message in another channel changes the list of channels only.
+  // A message in another channel only changes the list of channels.
   const elsewhere = event.channel && app.channel && event.channel !== app.channel.id;
   app.refresh(...parts.filter((part) => !(elsewhere && (part === 'messages' || part === 'thread'))));
 }
@@ -130,14 +130,14 @@ byId('skip').addEventListener('click', () => panes.place.focus());
 addEventListener('hashchange', follow);
 narrow.addEventListener('change', follow);
 document.addEventListener('visibilitychange', () => {
-  // Read what has changed while the tab was hidden.
+  // Read the changes that happened while the tab was hidden.
   if (document.visibilityState === 'visible') app.refresh('messages', 'thread', 'channels');
 });
 setInterval(() => {
   turnStatuses();
   app.tick();
 }, 1000);
-// No event says that the app has connected: the page asks again until it has.
+// The workspace sends no event when the app connects, so the page polls until the app is connected.
 setInterval(() => app.connected || document.visibilityState === 'hidden' || app.refresh('people'), 3000);
 
 document.addEventListener('keydown', (event) => {

@@ -20,7 +20,7 @@ export function inQuiet(user, tz, at = now()) {
   return `Notifications paused until ${when}${clock(until, tz)}`;
 }
 
-// drawQuiet returns the sign, or null.
+// drawQuiet returns the sign of a person's quiet time, or null.
 export function drawQuiet(user, people) {
   const text = inQuiet(user, people.tz);
   return text ? h('span', { class: 'quiet', role: 'img', 'aria-label': text, title: text, 'data-testid': 'quiet', 'data-user': user.id }, icon('quiet', 14)) : null;
@@ -42,7 +42,7 @@ export function pauses(at, tz) {
   return out.map((one) => ({ ...one, until: Math.round(one.until) }));
 }
 
-// createPause draws the menu's button. choose gets the end of the pause; 0: now.
+// createPause draws the menu's button. choose gets the end of the pause, or 0 to end the pause now.
 export function createPause(me, tz, choose) {
   const paused = inQuiet(me, tz);
   const items = () => [

@@ -1,4 +1,4 @@
-// What this browser keeps between visits. Without storage (a private window) nothing is kept.
+// Values that this browser keeps between visits. Without storage, as in a private window, no value is kept.
 
 function read(key) {
   try {
@@ -13,7 +13,7 @@ function write(key, value) {
     if (value) localStorage.setItem(key, value);
     else localStorage.removeItem(key);
   } catch {
-    // Nothing to do: the page works without.
+    // Nothing to do, because the page works without the stored value.
   }
 }
 

@@ -1,4 +1,4 @@
-// Light or dark: the system's preference, until the person chooses.
+// Sets the light or the dark theme. The system's preference applies until the person chooses a theme.
 
 import { rememberedTheme, rememberTheme } from './remember.js';
 

@@ -8,7 +8,8 @@ export function now() {
   return Date.now() / 1000 + ahead;
 }
 
-// hearTime reads the time of an answer of the workspace. Dates have whole seconds, and answers take a while.
+// hearTime reads the date of an answer of the workspace. It ignores a difference of less than five seconds, because
+// dates have whole seconds, and an answer takes time.
 export function hearTime(date) {
   const heard = Date.parse(date ?? '') / 1000;
   const difference = heard - Date.now() / 1000;
@@ -41,18 +42,18 @@ function formatter(tz) {
     try {
       parts.set(tz, new Intl.DateTimeFormat('en-US', { ...options, timeZone: tz || 'UTC' }));
     } catch {
-      // A time zone that this browser doesn't know: use UTC.
+      // The browser does not support this time zone, so use UTC.
       parts.set(tz, new Intl.DateTimeFormat('en-US', { ...options, timeZone: 'UTC' }));
     }
   }
   return parts.get(tz);
 }
 
-// fromZone is the inverse: it returns the seconds since 1970 of a local time in a time zone.
+// fromZone is the inverse of inZone. It returns the seconds since 1970 of a local time in a time zone.
 export function fromZone({ year, month, day, hour, minute }, tz) {
   const wanted = Date.UTC(year, month - 1, day, hour, minute) / 1000;
   let guess = wanted;
-  // Twice: the first correction may have crossed a change to summer time.
+  // Correct the guess twice, because the first correction may cross a change of summer time.
   for (let i = 0; i < 2; i += 1) {
     const z = inZone(guess, tz);
     guess += wanted - Date.UTC(z.year, z.month - 1, z.day, z.hour, z.minute) / 1000;
@@ -89,7 +90,7 @@ export function shortClock(seconds, tz) {
   return `${z.hour % 12 || 12}:${two(z.minute)}`;
 }
 
-// dayKey returns the same value for all times of a day.
+// dayKey returns the same value for all times of one day.
 export function dayKey(seconds, tz) {
   const z = inZone(seconds, tz);
   return `${z.year}-${two(z.month)}-${two(z.day)}`;
@@ -124,7 +125,7 @@ function capital(s) {
   return s.charAt(0).toUpperCase() + s.slice(1);
 }
 
-// formatDate replaces the tokens of Slack's <!date^…>. opening: the date begins a line.
+// formatDate replaces the tokens of Slack's <!date^…>. With opening, the date begins a line.
 export function formatDate(seconds, format, now, tz, opening) {
   const z = inZone(seconds, tz);
   const weekday = weekdays[(dayNumber(z) + 4) % 7];
@@ -151,6 +152,6 @@ export function formatDate(seconds, format, now, tz, opening) {
     ago: ago(seconds, now),
   };
   const text = format.replace(/\{(\w+)\}/g, (whole, name) => tokens[name] ?? whole);
-  // "today" has a capital at the beginning of a sentence only.
+  // "today" has a capital letter only at the beginning of a sentence.
   return opening && /^\{/.test(format) ? capital(text) : text;
 }

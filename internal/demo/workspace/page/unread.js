@@ -1,6 +1,8 @@
-// What each person has not read: the badges of the rail, and the note "the Team Lead has a new message".
+// The messages that each person has not read. They are the source of the badges of the rail, and of the note "the Team
+// Lead has a new message".
 
-// badgeOf returns the number beside a channel: mentions, or in a DM all messages, including replies in threads.
+// badgeOf returns the number beside a channel: the unread mentions. In a DM, the number counts all unread messages,
+// including replies in threads.
 export function badgeOf(channel) {
   const mentions = channel.mention_count ?? 0;
   return channel.is_im || channel.is_mpim ? Math.max(channel.unread_count ?? 0, mentions) : mentions;
@@ -9,11 +11,11 @@ export function badgeOf(channel) {
 export class Unread {
   constructor() {
     this.byUser = new Map();
-    // Replies in threads that a person takes part in: Slack shows these even without a mention.
+    // The unread replies in threads in which a person takes part. Slack shows these replies even without a mention.
     this.threads = new Map();
   }
 
-  // set stores a person's channels. It returns the channels with something new, the latest first.
+  // set stores a person's channels. It returns the channels with a new message or mention, the latest channel first.
   set(user, channels) {
     const before = this.byUser.get(user);
     const counts = new Map();
@@ -54,8 +56,8 @@ export class Unread {
   }
 }
 
-// concerned returns the people whom a reply concerns: those who wrote in the thread before, except its author and
-// except those whom it mentions. A mention is counted separately.
+// concerned returns the people whom a reply concerns: the people who wrote in the thread before. The reply's author is
+// left out. People whom the reply mentions are left out, too, because a mention is counted separately.
 export function concerned(messages, ts) {
   const reply = messages.find((message) => message.ts === ts);
   if (!reply) return [];

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseInline, parseMrkdwn } from '../page/blockkit/mrkdwn.js';
 
-// show writes a tree in short: *bold* becomes <bold>bold</bold>.
+// show writes a tree as short text: *bold* becomes <bold>bold</bold>.
 function show(nodes) {
   return nodes.map((node) => {
     const inside = node.children ? show(node.children) : node.text ?? '';
@@ -23,7 +23,7 @@ const inline = [
   ['nothing special', 'nothing special'],
   ['*bold* _italic_ ~strike~ `code`', '<bold>bold</bold> <italic>italic</italic> <strike>strike</strike> <code>code</code>'],
   ['*bold _and italic_*', '<bold>bold <italic>and italic</italic></bold>'],
-  // marks need the edge of a word
+  // a mark opens only at the beginning of a word, and closes only at the end of a word
   ['2*3*4 snake_case_name a~b~c', '2*3*4 snake_case_name a~b~c'],
   ['* not bold * and *not bold', '* not bold * and *not bold'],
   ['(*bold*), "_it_"!', '(<bold>bold</bold>), "<italic>it</italic>"!'],
@@ -32,14 +32,14 @@ const inline = [
   ['*`a*b`*', '<bold><code>a*b</code></bold>'],
   ['`*not bold* :tada: &lt;b&gt;`', '<code>*not bold* :tada: <b></code>'],
   ['``', '``'],
-  // escapes are taken back once
+  // escapes are reversed only once
   ['&lt;b&gt; &amp;lt; &quot;', '<b> &lt; &quot;'],
   ['<@U123> <@W1|ada> <#C1|general> <#C1>', '<user U123> <user W1 ada> <channel C1 general> <channel C1>'],
   ['<!here> <!channel> <!everyone> <!subteam^S1|@support>', '<here> <channel> <everyone> <group S1 @support>'],
   ['<!unknown|what it says>', 'what it says'],
   ['<https://a.example/?q=1&amp;r=2|a &amp; b>', '<link https://a.example/?q=1&r=2>a & b</link>'],
   ['<mailto:jo@x.example|Jo> <tel:+123>', '<link mailto:jo@x.example>Jo</link> <link tel:+123>+123</link>'],
-  // what isn't Slack's stays text
+  // syntax that Slack does not support stays text
   ['<script>alert(1)</script>', '<script>alert(1)</script>'],
   ['<javascript:alert(1)|click>', '<javascript:alert(1)|click>'],
   ['<data:text/html,x|click>', '<data:text/html,x|click>'],

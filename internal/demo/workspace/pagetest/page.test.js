@@ -33,7 +33,7 @@ test('the page goes by the workspace’s clock', () => {
   near(here + 3 * 86400);
   hearTime(null);
   near(here + 3 * 86400);
-  hearTime(new Date((here - 1) * 1000).toUTCString()); // an answer that took its time
+  hearTime(new Date((here - 1) * 1000).toUTCString()); // the date is a second old, because the answer took a second
   assert.ok(now() >= here);
 });
 
@@ -55,9 +55,9 @@ test('how long one can pause', () => {
   const texts = (from) => pauses(from, newYork).map((one) => one.text.replace('Pause ', ''));
   assert.deepEqual(pauses(noon, newYork).map(at), ['3/2 12:35', '3/2 13:5', '3/2 14:5', '3/3 9:0', '3/9 9:0']);
   assert.deepEqual(texts(noon), ['for 30 minutes', 'for 1 hour', 'for 2 hours', 'until tomorrow at 9:00 AM', 'until Monday at 9:00 AM']);
-  // On a Sunday tomorrow is Monday.
+  // On a Sunday, tomorrow is Monday, so the menu has no separate item for Monday.
   assert.deepEqual(texts(noon - 86400), ['for 30 minutes', 'for 1 hour', 'for 2 hours', 'until tomorrow at 9:00 AM']);
-  // The night in between is an hour shorter: clocks are put forward on 8 March.
+  // The night before 8 March is an hour shorter, because summer time begins.
   assert.equal(at(pauses(noon + 5 * 86400, newYork)[3]), '3/8 9:0');
 });
 
@@ -73,7 +73,7 @@ test('a moment goes to a wall clock and back, also around the change to summer t
     const seconds = Date.UTC(2026, 0, 1, hour, 30) / 1000;
     for (const tz of [newYork, 'Europe/Berlin', 'Asia/Kolkata', 'UTC']) {
       const back = fromZone(inZone(seconds, tz), tz);
-      // The hour that comes twice in autumn may be read as either.
+      // At the end of summer time, one hour occurs twice. Either reading of this hour is correct.
       assert.ok(back === seconds || Math.abs(back - seconds) === 3600, `${tz} ${seconds} ${back}`);
       assert.deepEqual(inZone(back, tz).hour, inZone(seconds, tz).hour);
     }
@@ -156,7 +156,7 @@ test('a form keeps what was typed, checks it and sends it', () => {
   form.set(currency, currency.element, null);
   form.set(tell, tell.element, []);
   assert.deepEqual(form.collect(blocks), { amount: { v: '12.5' }, reason: { v: 'héllo' }, tell: { v: [] }, currency: { v: '' } });
-  // The app has updated the view: typed values stay, and values of removed fields are not sent.
+  // The app has updated the view. Typed values stay, and values of removed fields are not sent.
   assert.deepEqual(form.collect([amount]), { amount: { v: '12.5' } });
 });
 
@@ -189,7 +189,7 @@ test('unread: what is new is told once, the latest first', () => {
   const unread = new Unread();
   const dm = { id: 'D1', is_im: true, unread_count: 1, mention_count: 1, latest_ts: '5' };
   const channel = { id: 'C1', unread_count: 9, mention_count: 0, latest_ts: '9' };
-  assert.deepEqual(unread.set('U1', [dm, channel]), []); // the first load is not news
+  assert.deepEqual(unread.set('U1', [dm, channel]), []); // the first load reports no new messages
   assert.equal(unread.waiting('U1'), 1);
   const mentioned = { ...channel, mention_count: 2 };
   assert.deepEqual(unread.set('U1', [dm, mentioned]).map((news) => news.channel.id), ['C1']);
@@ -204,7 +204,7 @@ test('replies wait for those who take part in the thread', () => {
     { ts: '1.0', user: 'U1' }, { ts: '2.0', user: 'UB' }, { ts: '3.0', user: 'U2' },
     { ts: '4.0', user: 'UB', blocks: [{ text: { text: 'done, <@U2>' } }] }, { ts: '5.0', user: 'U3' },
   ];
-  assert.deepEqual(concerned(messages, '4.0'), ['U1']); // U2 is mentioned, U3 came later
+  assert.deepEqual(concerned(messages, '4.0'), ['U1']); // U2 is mentioned, and U3 wrote after the reply
   assert.deepEqual(concerned(messages, '3.0'), ['U1', 'UB']);
   assert.deepEqual(concerned(messages, '9.0'), []);
   const unread = new Unread();

@@ -27,7 +27,7 @@ export function askConfirm(confirm, people) {
     });
     document.body.append(dialog);
     dialog.showModal();
-    // The Enter key must not trigger something that can't be undone.
+    // Before a dangerous action, focus the button that denies, so that the Enter key does not trigger the action.
     (danger ? deny : accept).focus();
   });
 }

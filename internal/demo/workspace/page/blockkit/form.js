@@ -1,8 +1,8 @@
-// The unsent values of a view. They survive a redraw: when the app updates the view, a field with the same block_id and
-// action_id keeps its value, as in Slack.
+// The unsent values of a view. When the app updates the view, a field with the same block_id and action_id keeps its
+// value, as in Slack.
 
 export class Form {
-  // mended gets the id of a block whose value has changed, so that its error can be removed.
+  // mended gets the id of a block whose value has changed, so that the caller can remove the block's error.
   constructor(mended = () => {}) {
     this.mended = mended;
     this.values = new Map();
@@ -11,7 +11,7 @@ export class Form {
     this.sent = new Map();
   }
 
-  // value returns the current value of an element: the person's, or the app's initial one.
+  // value returns the current value of an element: the person's value, or the app's initial value.
   value(block, element) {
     const key = fieldKey(block, element);
     return this.values.has(key) ? this.values.get(key) : initialValue(element);
@@ -27,7 +27,7 @@ export class Form {
     const out = {};
     for (const { block, element } of fields(blocks)) {
       let value = this.value(block, element);
-      // An emptied field is sent as empty; a field that was never set is left out.
+      // A field that the person emptied is sent as ''. A field that was never set is left out.
       if (value === null && this.values.has(fieldKey(block, element))) value = '';
       if (value === null || value === undefined) continue;
       out[block.block_id] ??= {};
@@ -36,8 +36,8 @@ export class Form {
     return out;
   }
 
-  // unsent returns the values of input blocks that the workspace does not have yet. A click comes with the state of all
-  // inputs, so the unsent values are sent before the click.
+  // unsent returns the values of input blocks that the workspace does not have yet. The page sends these values before
+  // a click, because the app gets a click together with the state of all inputs.
   unsent(blocks) {
     const out = [];
     for (const { block, element } of fields(blocks)) {
@@ -51,7 +51,7 @@ export class Form {
     return out;
   }
 
-  // check makes the checks that Slack makes before it asks the app. It returns whether the form may be sent.
+  // check makes the checks that Slack makes before it sends a form to the app. check returns whether the form is valid.
   check(blocks) {
     this.errors.clear();
     for (const { block, element } of fields(blocks)) {

@@ -5,14 +5,15 @@ import { emojiFor } from '../emoji.js';
 import { fromPermalink, routeTo } from '../route.js';
 import { formatDate, fullTime, now } from '../time.js';
 
-// Only these schemes become links; javascript: and others are shown as text.
+// Only these schemes become links. Addresses with other schemes, such as javascript:, are shown as text.
 const safeAddress = /^(?:https?:|mailto:|tel:)/i;
 
 export function safeUrl(url) {
   return safeAddress.test(String(url ?? '').trim()) ? String(url).trim() : null;
 }
 
-// renderInline draws nodes. people is the Directory of the person who looks; opening: the first node begins a line.
+// renderInline draws nodes. people is the Directory of the person who looks. With opening, the first node begins a
+// line.
 export function renderInline(nodes, people, opening = true) {
   return nodes.map((node, i) => draw(node, people, i === 0 ? opening : nodes[i - 1].type === 'br'));
 }
@@ -51,7 +52,7 @@ function mentionClass(me) {
 export function link(url, children, props, people) {
   const href = safeUrl(url);
   if (!href) return h('span', null, children);
-  // A link to a message of this workspace opens it here, as the same person.
+  // A link to a message of this workspace opens the message on this page, as the same person.
   const message = people?.me ? fromPermalink(href, location.origin) : null;
   if (message) return h('a', { class: 'link', href: routeTo({ user: people.me.id, ...message }), ...props }, children);
   return h('a', { class: 'link', href, target: '_blank', rel: 'noopener noreferrer', ...props }, children);
@@ -91,7 +92,7 @@ function swatch(value) {
   return box;
 }
 
-// isJumbo returns whether a message consists of a few emoji only, which are drawn large.
+// isJumbo returns whether a message consists only of a few emoji. The page draws these emoji large.
 export function isJumbo(blocks) {
   const nodes = blocks.flatMap((block) => block.children ?? [{ type: 'other' }]).filter((node) => !(node.type === 'text' && !node.text.trim()));
   return nodes.length > 0 && nodes.length <= 6 && nodes.every((node) => node.type === 'emoji');

@@ -1,5 +1,5 @@
-// The markdown block: the everyday part of Markdown, from text to a tree. Pure, like mrkdwn.js, and with the same
-// inline nodes.
+// The markdown block: parses the common part of Markdown into a tree. The module uses no DOM, like mrkdwn.js, and has
+// the same inline nodes.
 //
 // Block nodes: paragraph{children} · heading{level, children} · pre{text} · quote{blocks} · rule
 //              list{ordered, start, items: [{checked, children, blocks}]} · table{align, rows: [[children]]}
@@ -127,7 +127,7 @@ function inlineLines(lines) {
   return lines.flatMap((line, i) => (i ? [{ type: 'br' }] : []).concat(parseMarkdownInline(line)));
 }
 
-// Tried in order at each position. The rest is text.
+// The parser tries these in order at each position. If none matches, the character is text.
 const rules = [
   [/\\([\\`*_{}[\]()#+\-.!|~<>])/y, (m) => ({ type: 'text', text: m[1] })],
   [/(`+)(.+?)\1(?!`)/y, (m) => ({ type: 'code', children: [{ type: 'text', text: plain(m[2].trim() || m[2]) }] })],

@@ -1,4 +1,4 @@
-// Slack's mrkdwn, from text to a tree. Pure: no DOM, so that it is tested without a browser.
+// Parses Slack's mrkdwn into a tree. The module uses no DOM, so that tests need no browser.
 //
 // Block nodes:  {type: 'text-lines', children} · {type: 'quote', children} · {type: 'pre', text}
 // Inline nodes: text, br, bold, italic, strike, code, link{url, children}, user{id, label}, channel{id, label},
@@ -6,7 +6,7 @@
 
 import { emojiFor } from '../emoji.js';
 
-// parseMrkdwn parses a mrkdwn text. verbatim: bare addresses do not become links.
+// parseMrkdwn parses a mrkdwn text. With verbatim, bare addresses do not become links.
 export function parseMrkdwn(source, { verbatim = false } = {}) {
   const blocks = [];
   const text = String(source ?? '').replace(/\r\n?/g, '\n');
@@ -29,7 +29,7 @@ function pushLines(blocks, text, verbatim) {
   const lines = text.split('\n');
   for (let i = 0; i < lines.length;) {
     const quoted = quoteMark.test(lines[i]);
-    // Three marks quote everything that follows.
+    // ">>>" quotes this line and all later lines.
     const rest = /^(?:&gt;|>){3}/.test(lines[i]);
     const start = i;
     if (rest) i = lines.length;
@@ -61,8 +61,8 @@ function isWord(char) {
   return char !== undefined && wordChar.test(char);
 }
 
-// parseInline parses one line. As in Slack, marks open before a word and close after one: 2*3*4 and snake_case_name
-// stay as they are.
+// parseInline parses one line. As in Slack, a mark opens before a word and closes after a word. So 2*3*4 and
+// snake_case_name stay unchanged.
 export function parseInline(text, verbatim = false) {
   const out = [];
   let literal = '';
@@ -104,14 +104,14 @@ export function parseInline(text, verbatim = false) {
   return out;
 }
 
-// closing returns the end of the mark at index, or -1.
+// closing returns the index of the mark that closes the mark at index, or -1.
 function closing(text, index) {
   const mark = text[index];
   if (isWord(text[index - 1]) || text[index - 1] === mark) return -1;
   const next = text[index + 1];
   if (next === undefined || /\s/.test(next) || next === mark) return -1;
   for (let j = index + 1; j < text.length; j += 1) {
-    // Marks in code and in links don't count.
+    // Marks in code and in links don't close this mark.
     const skip = (text[j] === '`' && at(codeHere, text, j)) || (text[j] === '<' && at(angleHere, text, j));
     if (skip) j += skip[0].length - 1;
     else if (text[j] === mark && !/\s/.test(text[j - 1]) && !isWord(text[j + 1]) && text[j + 1] !== mark) return j;
@@ -134,7 +134,7 @@ function codeChildren(source) {
   return out;
 }
 
-// angle parses the text between < and >. It returns null for anything that Slack would show as typed.
+// angle parses the text between < and >. angle returns null if Slack would show the text as it was typed.
 function angle(inner) {
   const bar = inner.indexOf('|');
   const target = bar < 0 ? inner : inner.slice(0, bar);

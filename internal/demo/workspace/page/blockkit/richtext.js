@@ -6,7 +6,7 @@ import { isJumbo, renderInline } from './inline.js';
 import { parseMarkdown } from './markdown.js';
 import { parseMrkdwn } from './mrkdwn.js';
 
-// renderText draws a text object: plain_text as it is, mrkdwn parsed.
+// renderText draws a text object. plain_text stays unchanged, and mrkdwn is parsed.
 export function renderText(object, people) {
   if (!object) return [];
   if (object.type === 'plain_text') {
@@ -73,7 +73,7 @@ function richNode(element) {
 }
 
 function emojiNode(element) {
-  // unicode has the code points of emoji whose names are unknown here.
+  // unicode has the code points of an emoji. The page uses them if it does not have the emoji's name.
   const points = String(element.unicode ?? '').split('-').map((part) => Number.parseInt(part, 16));
   const known = withEmoji(`:${element.name}:`) !== `:${element.name}:`;
   if (!known && points.every((point) => point > 0 && point <= 0x10ffff)) return [{ type: 'text', text: String.fromCodePoint(...points) }];

@@ -1,11 +1,12 @@
-// The combobox for all select menus of Block Kit: one or several choices, a typed filter, options from the app.
+// The combobox for all select menus of Block Kit. A person can choose one or several options, and can type a filter.
+// The options may come from the app.
 
 import { h, uid } from '../widgets/dom.js';
 import { follow, place } from '../widgets/floating.js';
 import { icon } from '../widgets/icons.js';
 
-// createSelect draws a select. find(text) returns (a promise of) options {value, text, description, group, face};
-// textOf returns the text of an earlier choice; onchange gets the list of chosen values.
+// createSelect draws a select. find(text) returns options {value, text, description, group, face}, or a promise of
+// them. textOf returns the text of an earlier choice. onchange gets the list of chosen values.
 export function createSelect({ label, placeholder, multiple = false, max = 0, chosen, find, minQuery = 0, textOf, onchange, attributes = {}, clearable = false, describedBy }) {
   let values = [...chosen];
   let options = [];
@@ -30,7 +31,7 @@ export function createSelect({ label, placeholder, multiple = false, max = 0, ch
   const box = h('div', { class: multiple ? 'select select-multiple' : 'select', onclick: (event) => (event.target === box ? input.focus() : null) },
     chips, input, clear, icon('down', 16), list);
 
-  // Otherwise a click in the list would take the focus from the input and close the list.
+  // Without this handler, a click in the list would take the focus from the input, and the list would close.
   list.addEventListener('mousedown', (event) => event.preventDefault());
 
   function drawChosen() {

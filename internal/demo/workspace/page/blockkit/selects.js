@@ -1,4 +1,4 @@
-// Select menus: Block Kit's elements as the combobox of select.js.
+// Draws Block Kit's select menus with the combobox of select.js.
 
 import { changed, markers, plainOf } from './action.js';
 import { initialValue } from './form.js';
@@ -29,7 +29,7 @@ export function drawSelect(element, block, surface, labelling) {
     for (const option of options) labels.set(option.value, option.text);
     return options;
   };
-  // The texts of options in the element itself are known without a search.
+  // If the options come from the element itself or from the workspace, their texts are known without a search.
   if (source !== externalOptions) for (const option of source(element, block, surface, '')) labels.set(option.value, option.text);
 
   return createSelect({

@@ -1,4 +1,4 @@
-// table blocks.
+// Draws table blocks.
 
 import { drawTable, renderRichText } from './richtext.js';
 

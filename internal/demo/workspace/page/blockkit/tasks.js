@@ -1,4 +1,4 @@
-// plan and task_card blocks: the steps of an agent's work.
+// Draws plan and task_card blocks, which show the steps of an agent's work.
 
 import { h } from '../widgets/dom.js';
 import { icon } from '../widgets/icons.js';

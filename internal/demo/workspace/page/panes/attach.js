@@ -1,12 +1,12 @@
-// The files of a message that is being written.
+// The files of a message that a person is writing.
 
 import { h } from '../widgets/dom.js';
 import { icon } from '../widgets/icons.js';
 
-const most = 2_500_000; // bytes of all files together: what one request may hold
+const most = 2_500_000; // bytes of all files together, because one request carries all files
 
 export class Attachments {
-  // changed is called when the files have changed; failed gets a sentence when a file can't be added.
+  // changed is called when the files have changed. failed gets a sentence when a file can't be added.
   constructor({ changed, failed, key }) {
     this.changed = changed;
     this.failed = failed;

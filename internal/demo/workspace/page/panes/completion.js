@@ -65,13 +65,13 @@ export function createCompletion(field, people, { commands }) {
     field.removeAttribute('aria-activedescendant');
   }
 
-  // onKey returns whether it has handled the key.
+  // onKey returns whether the completion has handled the key.
   function onKey(event) {
     if (!found) return false;
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     const chosen = event.key === 'Tab' || (event.key === 'Enter' && !event.shiftKey);
     if (chosen && found.options[active].insert.trim() === field.value.slice(found.from, field.selectionStart)) {
-      // A complete name: Enter sends the message.
+      // If the name is complete, Enter sends the message.
       close();
       return false;
     }
@@ -109,7 +109,7 @@ function begins(word, ...names) {
 
 function mentionOptions(word, people) {
   const users = people.everyone.filter((user) => !user.deleted && begins(word, people.name(user.id), fullNameOf(user), user.name))
-    // The bot first: most messages here are for it.
+    // The bot comes first, because most messages in the workspace are for the bot.
     .sort((a, b) => Number(b.is_bot) - Number(a.is_bot))
     .map((user) => ({ insert: `@${people.name(user.id)} `, text: people.name(user.id), description: user.is_bot ? 'App' : titleOf(user), face: avatar(user, 'tiny') }));
   const groups = people.groups.filter((group) => begins(word, group.handle, group.name))

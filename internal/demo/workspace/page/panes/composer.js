@@ -102,7 +102,7 @@ export class Composer {
     const text = this.field.value;
     const { files } = this.attachments;
     if (!text.trim() && !files.length) return;
-    if (this.sending) { // this message is sent when the one before has arrived
+    if (this.sending) { // send this message when the previous message has arrived
       this.again = true;
       return;
     }
@@ -120,7 +120,7 @@ export class Composer {
     try {
       await this.send(encoded ? { ...order, files: encoded } : order);
     } catch (error) {
-      // Restore the typed text, even if the person is elsewhere now.
+      // Restore the typed text, even if the person has opened another place meanwhile.
       if (this.place === place && !this.field.value) {
         this.setText(text);
         this.attachments.set(files);

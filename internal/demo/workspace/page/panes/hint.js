@@ -1,5 +1,5 @@
 // The introduction for new users. Its text comes from the workspace's seed (GET /people, "hint": {title, lines, user,
-// channel}); code in it can be tried with a click. user and channel are where a new user begins.
+// channel}). A click on code in the text puts the code into the composer. A new user begins as user, in channel.
 
 import { h } from '../widgets/dom.js';
 import { icon } from '../widgets/icons.js';

@@ -27,7 +27,7 @@ export function authorName(message, people) {
 
 const notices = new Set(['channel_join', 'channel_leave', 'channel_topic', 'channel_purpose', 'channel_name', 'group_join', 'group_leave', 'bot_add', 'bot_remove']);
 
-// continues returns whether a message is shown under the name of the one before it.
+// continues returns whether a message is shown under the author's name of the previous message.
 export function continues(message, previous) {
   return Boolean(previous) && !message.subtype && !previous.subtype && message.user === previous.user && message.bot_id === previous.bot_id
     && message.username === previous.username && Boolean(message.is_ephemeral) === Boolean(previous.is_ephemeral) && !previous.reply_count
@@ -168,7 +168,7 @@ function stopButton(stop) {
   return h('button', { type: 'button', class: 'button button-quiet stop', 'data-testid': 'stop', onclick: stop }, 'Stop');
 }
 
-// turnStatuses shows the next of several loading messages. It is called every few seconds.
+// turnStatuses shows the next of several loading messages. The page calls turnStatuses every few seconds.
 export function turnStatuses() {
   for (const status of document.querySelectorAll('.status[data-lines]')) {
     const lines = JSON.parse(status.dataset.lines);

@@ -1,4 +1,4 @@
-// A list of messages: a channel's, a DM's or a thread's.
+// A list of the messages of a channel, a DM or a thread.
 
 import { inWords } from '../api.js';
 import { h, say } from '../widgets/dom.js';
@@ -9,7 +9,7 @@ import { routeTo } from '../route.js';
 import { dayKey, dayTitle, now } from '../time.js';
 
 export class MessageList {
-  // app is the page's App; inThread: this is the list of a thread.
+  // app is the page's App. With inThread, the list shows a thread.
   constructor(app, { inThread, label }) {
     this.app = app;
     this.inThread = inThread;
@@ -17,18 +17,18 @@ export class MessageList {
     this.element = h('div', { class: 'scroller' }, this.list);
     this.keyed = new KeyedList(this.list);
     this.problems = new Map();
-    // The choices in messages' menus, which the messages themselves don't have.
+    // The choices that a person made in the menus of messages. The messages themselves don't contain these choices.
     this.forms = new Map();
     this.place = '';
     this.list.addEventListener('keydown', (event) => this.onKey(event));
     this.element.addEventListener('scroll', () => this.measure(), { passive: true });
-    // A list that shows its end keeps showing it when pictures load or the composer grows.
+    // If the list shows its end, it also shows its end after pictures load or the composer grows.
     new ResizeObserver(() => this.stay()).observe(this.list);
     new ResizeObserver(() => this.stay()).observe(this.element);
   }
 
-  // end returns the position at which the list rests: its bottom, or the beginning of a last message that is taller
-  // than the screen, so that its headline is visible.
+  // end returns two scroll positions: the bottom of the list, and the position at which the list rests. The list rests
+  // at the bottom. If the last message is taller than the screen, the list rests at the message's headline.
   end() {
     const { element, list } = this;
     const bottom = Math.max(0, element.scrollHeight - element.clientHeight);
@@ -38,7 +38,7 @@ export class MessageList {
     return { bottom, rest: Math.min(bottom, Math.max(0, Math.floor(top) - 4)) };
   }
 
-  // measure stores the scroll position: at the end or not, and below the beginning of a tall last message or not.
+  // measure stores whether the list is at its end. below says that a tall last message is scrolled to its bottom.
   measure() {
     const { bottom, rest } = this.end();
     const here = this.element.scrollTop;
@@ -51,14 +51,14 @@ export class MessageList {
     this.element.scrollTop = this.end().rest;
   }
 
-  // stay keeps a list at its end. A person who has read to the bottom of a tall message stays there.
+  // stay keeps a list at its end. If a tall message is scrolled to its bottom, the list stays at the bottom.
   stay() {
     if (!this.atEnd) return;
     if (this.below) this.element.scrollTop = this.element.scrollHeight;
     else this.toEnd();
   }
 
-  // show updates the list. newSince is the ts after which messages are new to the person; '': none.
+  // show updates the list. newSince is the ts after which messages are new to the person, or '' if no message is new.
   show({ place, channel, messages, status, newSince = '', intro = null, wanted = '' }) {
     const entered = place !== this.place;
     if (entered) {
@@ -136,7 +136,7 @@ export class MessageList {
         previous = null;
         items.push({ key: 'new', signature: newSince, make: () => h('div', { class: 'new-line', role: 'separator', 'aria-label': 'New messages' }, h('span', null, 'New')) });
       }
-      // In a DM the status of a thread is shown under the message that it answers.
+      // In a DM, the status of a thread is shown under the first message of the thread.
       const own = this.inThread ? null : status?.[message.ts] ?? null;
       const grouped = !parent && continues(message, previous);
       items.push({
@@ -196,7 +196,7 @@ export class MessageList {
     return (message.blocks ?? []).map((block) => this.problems.get(problemKey(message, block)) ?? '').join('');
   }
 
-  // rove makes one message reachable with Tab; the arrow keys move from there.
+  // rove makes one message reachable with Tab. The arrow keys move the focus from this message.
   rove() {
     const all = this.articles();
     const stay = all.find((article) => article.tabIndex === 0 && article.isConnected);

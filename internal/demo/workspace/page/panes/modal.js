@@ -39,13 +39,13 @@ export class Modals {
     }
     const signature = JSON.stringify([view.id, view.hash, view.blocks, view.title, view.submit, view.close, view.errors]);
     const same = signature === this.signature && this.dialog.open;
-    // An open list is not redrawn, even if a person's name has changed.
+    // While a list in the dialog is open, a changed name of a person does not redraw the dialog.
     if (same && (this.names === this.app.namesVersion || this.dialog.querySelector(':popover-open'))) return;
     this.names = this.app.namesVersion;
     const other = this.shown !== view.id;
     this.signature = signature;
     this.shown = view.id;
-    if (other) this.problem = ''; // the problem was about the view before
+    if (other) this.problem = ''; // the problem was about the previous view
     if (!this.forms.has(view.id)) this.forms.set(view.id, new Form((block) => this.mended(block)));
     const form = this.forms.get(view.id);
     if (view.errors && JSON.stringify(view.errors) !== form.told) this.tell(form, view.errors);
@@ -72,7 +72,7 @@ export class Modals {
     const form = this.forms.get(view.id);
     const restore = rememberFocus(dialog);
     const scroll = dialog.querySelector('.modal-body')?.scrollTop ?? 0;
-    // A loading view has nothing to focus; its successor's fields get the focus.
+    // A loading view has nothing to focus. When the next view comes, its fields get the focus.
     const waiting = document.activeElement?.classList.contains('modal-title');
     const submit = view.submit ? h('button', { type: 'submit', class: 'button button-primary', 'data-testid': 'modal-submit', disabled: this.sending }, renderText(view.submit, this.app.people)) : null;
     const content = h('form', { class: 'modal-form', novalidate: true, onsubmit: (event) => { event.preventDefault(); this.submit(); } },
@@ -96,7 +96,7 @@ export class Modals {
     }
   }
 
-  // enter focuses the first field, as Slack does, or the title.
+  // enter focuses the first field, as Slack does. Without a field, it focuses the title.
   enter() {
     const { dialog } = this;
     const marked = this.view.blocks?.flatMap((block) => [block.element, block.accessory, ...(block.elements ?? [])]).find((element) => element?.focus_on_load);
@@ -163,7 +163,7 @@ export class Modals {
     control?.focus({ preventScroll: true });
   }
 
-  // close closes the top view; all: the whole stack.
+  // close closes the top view. With all, it closes the whole stack.
   async close(all) {
     const { view } = this;
     if (!view) return;

@@ -54,7 +54,7 @@ export class Place {
     this.drawStatus(channel);
   }
 
-  // Public channels can be read by everybody, but only members write in them.
+  // Everybody can read a public channel, but only members can write in the channel. drawJoin offers to join.
   drawJoin(channel) {
     const signature = `${channel.id}/${channel.name}`;
     if (this.join.hidden || signature === this.joinSignature) return;
@@ -63,7 +63,7 @@ export class Place {
       h('button', { type: 'button', class: 'button button-primary', 'data-testid': 'join', onclick: () => this.app.join(channel.id) }, 'Join the channel'));
   }
 
-  // In a DM the bot's status is above the composer, unless its thread is open.
+  // In a DM, the bot's status is above the composer. If the thread of the status is open, the thread shows the status.
   drawStatus(channel) {
     const { app } = this;
     const latest = channel.is_im ? Object.entries(app.status).filter(([ts]) => ts !== app.route.thread).pop() : null;

@@ -1,4 +1,4 @@
-// "You are": the people as whom one can use the workspace, each with a badge for unread messages.
+// The strip "You are": the people as whom one can use the workspace, each with a badge for unread messages.
 
 import { avatar } from '../widgets/avatar.js';
 import { fullNameOf, kindOf, nameOf, titleOf } from '../directory.js';
@@ -11,7 +11,7 @@ export function drawRail(container, app) {
   replace(container, h('h2', { class: 'rail-title', id: 'rail-title' }, 'You are'),
     h('ul', { class: 'rail-list', 'aria-labelledby': 'rail-title' }, people.map((user) => h('li', null, person(user, app)))));
   watchMore(container);
-  // Scroll to the current person, even if the strip is longer than the screen.
+  // The strip can be longer than the screen, so scroll to the current person.
   if (container.dataset.user === app.people.me?.id) return;
   container.dataset.user = app.people.me?.id ?? '';
   container.querySelector('.person-me')?.scrollIntoView({ block: 'nearest', inline: 'nearest' });

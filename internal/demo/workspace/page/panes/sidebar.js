@@ -1,4 +1,4 @@
-// Channels, direct messages and the app.
+// The sidebar: channels, direct messages and the app.
 
 import { avatar } from '../widgets/avatar.js';
 import { fullNameOf, titleOf } from '../directory.js';
@@ -68,7 +68,7 @@ function entry(channel, app) {
   return line(channel, people.channelName(channel), sign, app, channel.id, app.place()?.id === channel.id || app.route.place === channel.id, other ? drawQuiet(other, people) : null);
 }
 
-// The list has the app's DM even before its first message.
+// The list has the app's DM even before the DM has a message.
 function botEntry(app) {
   const { bot, me } = app.people;
   const dm = app.people.channels.find((channel) => channel.is_im && channel.user === bot.id);

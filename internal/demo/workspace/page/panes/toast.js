@@ -24,7 +24,7 @@ export function toast({ key, face, text, detail, action, href }) {
     if (!note.matches(':hover, :focus-within')) timer = setTimeout(close, seconds * 1000);
   };
   for (const event of ['pointerenter', 'pointerleave', 'focusin']) note.addEventListener(event, wait);
-  note.addEventListener('focusout', () => setTimeout(wait)); // the focus may only move to the next button in it
+  note.addEventListener('focusout', () => setTimeout(wait)); // wait until the focus has moved
   makeRoom(holder);
   holder.append(note);
   wait();

@@ -1,4 +1,4 @@
-// Pictures of people: initials on a colour that is the same everywhere.
+// Pictures of people: initials on a colour. A person has the same colour everywhere on the page.
 
 import { fullNameOf, nameOf } from '../directory.js';
 import { h } from './dom.js';
@@ -20,7 +20,7 @@ function mark(user) {
   return [...(nameOf(user) || '?')][0].toUpperCase();
 }
 
-// learnColours assigns different colours to the people of a workspace, as long as there are enough.
+// learnColours assigns different colours to the people of a workspace, as long as there are enough colours.
 export function learnColours(users) {
   learned = new Map(users.filter((user) => !user.is_bot).map((user, index) => [user.id, index % colours]));
 }

@@ -1,10 +1,10 @@
-// The only module that makes elements. Text always becomes a text node: nothing that a person, a model or an app wrote
-// is ever parsed as HTML.
+// The only module that makes elements. Text always becomes a text node. So the browser never parses a text of a person,
+// a model or an app as HTML.
 
 const properties = new Set(['value', 'checked', 'disabled', 'indeterminate', 'open', 'selected', 'readOnly']);
 
 // h makes an element: h('a', {class: 'x', onclick: f}, 'text', child).
-// A prop that is null, undefined or false is left out; children may be nested lists.
+// A prop that is null, undefined or false is left out. children may be nested lists.
 export function h(tag, props, ...children) {
   const el = document.createElement(tag);
   for (const [name, value] of Object.entries(props ?? {})) {
@@ -26,8 +26,8 @@ export function append(el, ...children) {
   return el;
 }
 
-// replace replaces an element's children and keeps the focus on the same control, identified by its data-key,
-// data-action-id or data-testid.
+// replace replaces an element's children, and keeps the focus on the same control. A control is identified by its
+// data-key, data-action-id or data-testid.
 export function replace(container, ...children) {
   const restore = rememberFocus(container);
   container.replaceChildren();
@@ -35,7 +35,7 @@ export function replace(container, ...children) {
   restore();
 }
 
-// rememberFocus returns a function that restores the focus after the content of container, or container itself, was
+// rememberFocus returns a function that restores the focus after container or its content was replaced.
 // replaced.
 export function rememberFocus(container) {
   const active = document.activeElement;

@@ -1,4 +1,4 @@
-// Lists and menus above everything else, including modals (the browser's popover layer).
+// Lists and menus above everything else, including modals. They use the browser's popover layer.
 
 // place puts a popover below its anchor, or above it if there is more room.
 export function place(popover, anchor, { matchWidth = false, alignEnd = false } = {}) {
@@ -21,7 +21,7 @@ export function place(popover, anchor, { matchWidth = false, alignEnd = false } 
   }
 }
 
-// follow keeps a popover at its anchor while the page scrolls. It returns a function that stops this.
+// follow keeps a popover at its anchor while the page scrolls. follow returns a function that ends this.
 export function follow(popover, anchor, options) {
   place(popover, anchor, options);
   const moved = (event) => {

@@ -1,4 +1,4 @@
-// The page's own icons: strokes on a 20 × 20 grid, in the colour of the text around them.
+// The page's own icons: strokes on a 20 × 20 grid, in the colour of the surrounding text.
 
 const svgNamespace = 'http://www.w3.org/2000/svg';
 

@@ -1,5 +1,5 @@
-// A list of elements that is updated in place: an unchanged element stays, and with it the focus, the selection and
-// what is unfolded or open in it.
+// A list of elements that is updated in place. An unchanged element stays, and keeps the focus, the selection, and its
+// unfolded texts and open menus.
 
 import { rememberFocus } from './dom.js';
 
@@ -9,7 +9,7 @@ export class KeyedList {
     this.shown = new Map();
   }
 
-  // update takes {key, signature, make} in order and returns the new keys.
+  // update takes the items {key, signature, make} in order, and returns the keys that were not shown before.
   update(items) {
     const before = this.shown;
     this.shown = new Map();
@@ -44,8 +44,8 @@ function exchange(old, made) {
   const inside = old.contains(document.activeElement);
   old.replaceWith(made);
   restore(made);
-  // If the focused element is gone (such as the buttons of a decided card), the message gets the focus; otherwise the
-  // focus would go back to the top of the page.
+  // If the focused element is gone, such as a button of a decided card, focus the message. Otherwise the browser would
+  // move the focus to the top of the page.
   if (inside && !made.contains(document.activeElement)) made.querySelector('[tabindex]')?.focus({ preventScroll: true });
   return made;
 }

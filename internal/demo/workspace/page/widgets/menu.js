@@ -1,10 +1,10 @@
-// A menu with its button: overflow menus, a message's actions, emoji.
+// A menu with its button, for overflow menus, the actions of a message, and emoji.
 
 import { h } from './dom.js';
 import { follow } from './floating.js';
 
-// createMenu draws the button and its menu. items are {text, description, value, url}, or a function that returns them;
-// onchoose gets the chosen one. grid: the items are side by side.
+// createMenu draws the button and its menu. items are {text, description, value, url}, or a function that returns them.
+// onchoose gets the chosen item. With grid, the items are side by side.
 export function createMenu({ label, trigger, attributes = {}, items, onchoose, grid = false }) {
   const menu = h('div', { class: grid ? 'menu menu-grid' : 'menu', role: 'menu', popover: 'auto', 'aria-label': label });
   const button = h('button', {
@@ -17,7 +17,7 @@ export function createMenu({ label, trigger, attributes = {}, items, onchoose, g
     },
   }, trigger);
 
-  // Created when it is first opened, because every message of a long list has such menus.
+  // Fill the menu when it is opened, because every message of a long list has menus.
   const fill = ({ newState }) => {
     if (newState !== 'open') return;
     if (typeof items === 'function') menu.replaceChildren(...items().map(draw));

@@ -1,6 +1,6 @@
-// A strip that continues below its edge is marked (data-more), because its scroll bar is thin or hidden.
+// Marks a strip that continues below its edge with data-more, because its scroll bar is thin or hidden.
 
-// watchMore keeps the mark of a strip whose size changes or that is scrolled.
+// watchMore updates the mark when the strip is scrolled or its size changes.
 export function watchMore(container) {
   if (!container.onscroll) {
     container.onscroll = () => markMore(container);
