@@ -15,8 +15,11 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/audit"
 	"countersign/approvers/workflow"
+	"countersign/cmd/countersign/auditcmd"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/openstore"
 	"countersign/cmd/countersign/policycmd"
+	"countersign/cmd/countersign/task"
 	"countersign/store/bolt"
 )
 
@@ -34,7 +37,7 @@ func TestAuditErase(t *testing.T) {
 	if in := rowsWith(t, path, word); in["audit_payloads"] < 2 || in["requests"] == 0 || in["renderings"] == 0 || in["calls"] == 0 {
 		t.Fatalf("the words are in %v: this test looks at the wrong thing", in)
 	}
-	db, err := openStore(path)
+	db, err := openstore.File(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,13 +49,13 @@ func TestAuditErase(t *testing.T) {
 	alone := func() (*workflow.Workflow, error) {
 		return workflow.New(workflow.Config{Store: db, Policy: func() *approvers.Policy { return &approvers.Policy{} }}), nil
 	}
-	w := taskEnv{store: db, who: approvers.Operator("root"), out: &out, workflow: alone, bare: alone}
+	w := task.Env{Store: db, Who: approvers.Operator("root"), Out: &out, Workflow: alone, Bare: alone}
 	before, err := policycmd.StoredFixtures(t.Context(), db)
 	if err != nil {
 		t.Fatal(err)
 	}
 	out.Reset()
-	if err := auditEraseTask.run(t.Context(), w, eraseOptions{rejected[0].Chain, "she asked us to"}); err != nil {
+	if err := runTask(t.Context(), "audit erase", w, map[string]string{"chain": rejected[0].Chain, "reason": "she asked us to"}); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(out.String(), "texts of 1 chain, and") {
@@ -62,7 +65,7 @@ func TestAuditErase(t *testing.T) {
 		t.Errorf("%d calls can be replayed, of %d: %v; the erased one can't", len(after), len(before), err)
 	}
 	out.Reset()
-	if err := pendingTask.run(t.Context(), w, rejected[0].Chain); err != nil {
+	if err := pendingTask.Run(t.Context(), w, rejected[0].Chain); err != nil {
 		t.Fatal(err)
 	}
 	var p pending
@@ -82,10 +85,10 @@ func TestAuditErase(t *testing.T) {
 		t.Errorf("that says\n%s", out.String())
 	}
 	out.Reset()
-	if err := verifyAudit(t.Context(), &out, db, verifyOptions{}, audit.KeptHeads{}); err != nil || !strings.Contains(out.String(), "more were erased, as the history records") {
+	if err := auditcmd.Verify(t.Context(), &out, db, audit.VerifyOptions{}); err != nil || !strings.Contains(out.String(), "more were erased, as the history records") {
 		t.Errorf("the history after it: %v\n%s", err, out.String())
 	}
-	if err := auditEraseTask.run(t.Context(), w, eraseOptions{"req_none", "x"}); cli.Code(err) != cli.ExitNo {
+	if err := runTask(t.Context(), "audit erase", w, map[string]string{"chain": "req_none", "reason": "x"}); cli.Code(err) != cli.ExitNo {
 		t.Errorf("what is not there: %v", err)
 	}
 	if err := errors.Join(db.Check(t.Context()), db.Close()); err != nil {

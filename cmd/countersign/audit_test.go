@@ -14,14 +14,30 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	"countersign/approvers"
 	"countersign/approvers/audit"
+	"countersign/cmd/countersign/auditcmd"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/openstore"
+	"countersign/cmd/countersign/task"
 	"countersign/store"
 )
+
+// runTask runs a task by its name, as the running bot does.
+func runTask(ctx context.Context, name string, w task.Env, options any) error {
+	text, err := json.Marshal(options)
+	if err != nil {
+		return err
+	}
+	for _, t := range tasks() {
+		if t.Named() == name {
+			return t.Handle(ctx, w, text)
+		}
+	}
+	return task.ErrSkew
+}
 
 // altered is a store whose rows are changed when they are read.
 type altered struct {
@@ -93,7 +109,7 @@ func TestAudit(t *testing.T) {
 	if err := demo(t.Context(), demoOptions{addr: "127.0.0.1:0", data: dir, play: builtIn, noBrowser: true}, &out); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
-	db, err := openStore(filepath.Join(dir, "countersign.db"))
+	db, err := openstore.File(filepath.Join(dir, "countersign.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +144,7 @@ func TestAudit(t *testing.T) {
 			t.Errorf("%d characters: %s", n, line)
 		}
 	}
-	if err := audit.List(t.Context(), &out, db, audit.ListOptions{Filter: audit.Filter{Chain: "req_none"}}); cli.Code(historyError(err)) != cli.ExitNo {
+	if err := audit.List(t.Context(), &out, db, audit.ListOptions{Filter: audit.Filter{Chain: "req_none"}}); cli.Code(auditcmd.HistoryError(err)) != cli.ExitNo {
 		t.Errorf("an unknown request: %v", err)
 	}
 }
@@ -168,21 +184,6 @@ func TestAuditFilter(t *testing.T) {
 		want := slices.DeleteFunc(slices.Clone(all), func(r approvers.AuditRecord) bool { return !tt.want(r) })
 		if len(want) == 0 || len(want) == len(all) || !slices.EqualFunc(got, want, func(a, b approvers.AuditRecord) bool { return a.Hash == b.Hash }) {
 			t.Errorf("%s: %d records of %d, want %d", name, len(got), len(all), len(want))
-		}
-	}
-}
-
-func TestFilterFlags(t *testing.T) {
-	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	got, err := filterFlags{since: "24h", until: "2026-11-21T11:00:00Z", kinds: []string{"decided"}}.read(now)
-	if err != nil || !got.Since.Equal(now.Add(-24*time.Hour)) || !got.Until.Equal(now.Add(-time.Hour)) {
-		t.Errorf("%+v, %v", got, err)
-	}
-	for name, f := range map[string]filterFlags{
-		"kind": {kinds: []string{"decide"}}, "since": {since: "yesterday"}, "a negative time": {until: "-3h"}, "nothing between": {since: "1h", until: "2h"},
-	} {
-		if _, err := f.read(now); cli.Code(err) != cli.ExitUsage {
-			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
@@ -324,7 +325,7 @@ func TestEvidence(t *testing.T) {
 	changed := altered{Store: room, payload: func(p *approvers.AuditPayload) { p.Body = append(p.Body, '!') }}
 	room.wants("a changed text", room.page(changed, room.key), true, "texts were changed")
 	_, err := audit.WriteEvidence(t.Context(), &bytes.Buffer{}, room, "", audit.EvidenceOptions{Requests: []string{"req_none"}})
-	if cli.Code(historyError(err)) != cli.ExitNo {
+	if cli.Code(auditcmd.HistoryError(err)) != cli.ExitNo {
 		t.Errorf("an unknown request: %v", err)
 	}
 }
@@ -473,7 +474,7 @@ func TestEvidenceUnderADamagedHead(t *testing.T) {
 	if strings.Contains(page, "has no signed heads") {
 		t.Error("the page says that the store has no heads")
 	}
-	err := auditEvidenceTask.run(t.Context(), taskEnv{store: headless{room}, out: io.Discard}, audit.EvidenceOptions{Requests: []string{room.chain}, Own: true})
+	err := runTask(t.Context(), "audit evidence", task.Env{Store: headless{room}, Out: io.Discard}, audit.EvidenceOptions{Requests: []string{room.chain}, Own: true})
 	if cli.Code(err) != cli.ExitNo {
 		t.Errorf("it ends with %v", err)
 	}

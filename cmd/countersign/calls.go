@@ -12,39 +12,41 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/audit"
+	"countersign/cmd/countersign/auditcmd"
 	"countersign/cmd/countersign/cli"
 	"countersign/cmd/countersign/policycmd"
+	"countersign/cmd/countersign/task"
 )
 
 // storedCalls writes the calls in the history as JSON fixtures, for the command that checks a policy.
 func storedCalls(ctx context.Context, out io.Writer) error {
-	return storedTask.do(ctx, none{}, nil, out)
+	return storedTask.Do(ctx, task.None{}, nil, out)
 }
 
-var storedTask = task[none]{"check stored", true, func(ctx context.Context, w taskEnv, _ none) error {
-	calls, err := policycmd.StoredFixtures(ctx, w.store)
+var storedTask = task.Task[task.None]{Name: "check stored", Long: true, WhileHeld: true, Run: func(ctx context.Context, w task.Env, _ task.None) error {
+	calls, err := policycmd.StoredFixtures(ctx, w.Store)
 	if left := new(audit.Unread); err != nil && !errors.As(err, &left) {
 		return cli.CouldNot("the history can't be read: %w", err)
 	}
-	return errors.Join(json.NewEncoder(w.out).Encode(calls), historyError(err))
+	return errors.Join(json.NewEncoder(w.Out).Encode(calls), auditcmd.HistoryError(err))
 }}
 
 // observedCalls summarizes, for the command explain, the calls that the policy only observed.
 func observedCalls(ctx context.Context, since time.Duration, out io.Writer) error {
-	return observedTask.do(ctx, since, nil, out)
+	return observedTask.Do(ctx, since, nil, out)
 }
 
-var observedTask = task[time.Duration]{"explain observed", true, func(ctx context.Context, w taskEnv, since time.Duration) error {
-	all, err := audit.ReadObserved(ctx, w.store, ago(since))
+var observedTask = task.Task[time.Duration]{Name: "explain observed", Long: true, WhileHeld: true, Run: func(ctx context.Context, w task.Env, since time.Duration) error {
+	all, err := audit.ReadObserved(ctx, w.Store, cli.Ago(since))
 	if left := new(audit.Unread); err != nil && !errors.As(err, &left) {
 		return cli.CouldNot("the history can't be read: %w", err)
 	}
 	if len(all) == 0 {
-		fmt.Fprintln(w.out, "The observe mode has seen no call. It is switched on by mode: observe in the policy, for a tool or for the whole bot.")
-		return historyError(err)
+		fmt.Fprintln(w.Out, "The observe mode has seen no call. It is switched on by mode: observe in the policy, for a tool or for the whole bot.")
+		return auditcmd.HistoryError(err)
 	}
-	printObserved(w.out, all)
-	return historyError(err)
+	printObserved(w.Out, all)
+	return auditcmd.HistoryError(err)
 }}
 
 func printObserved(out io.Writer, all []audit.Observed) {

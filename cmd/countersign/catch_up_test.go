@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"countersign/cmd/countersign/openstore"
 	"countersign/internal/demo/scriptedmodel"
 	"countersign/internal/demo/workspace/delivery"
 	"countersign/internal/demo/workspaceclient"
@@ -328,7 +329,7 @@ func TestCatchUpOfANewStore(t *testing.T) {
 		c.writes("sam", "#support", "", "@Countersign say early")
 		b.pass(time.Minute)
 		b.ok(b.db.Close())
-		db, err := openStore(path)
+		db, err := openstore.File(path)
 		b.ok(err)
 		b.db, b.setup.store = db, db
 		b.start()

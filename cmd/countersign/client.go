@@ -15,6 +15,7 @@ import (
 
 	"countersign/approvers/workflow"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/task"
 )
 
 func clientCommand() *cobra.Command {
@@ -59,13 +60,13 @@ delivered for three days. If it only waits after failures, it is tried at once.`
 		Example: "  countersign client resume ci",
 		Args:    cli.Args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return clientResumeTask.do(cmd.Context(), args[0], nil, cmd.OutOrStdout())
+			return clientResumeTask.Do(cmd.Context(), args[0], nil, cmd.OutOrStdout())
 		},
 	}
 }
 
-var clientResumeTask = task[string]{"client resume", false, func(ctx context.Context, w taskEnv, name string) error {
-	wf, err := w.workflow()
+var clientResumeTask = task.Task[string]{Name: "client resume", Run: func(ctx context.Context, w task.Env, name string) error {
+	wf, err := w.Workflow()
 	if err != nil {
 		return err
 	}
@@ -77,7 +78,7 @@ var clientResumeTask = task[string]{"client resume", false, func(ctx context.Con
 	case err != nil:
 		return cli.CouldNot("nothing can be changed now: %w", err)
 	}
-	fmt.Fprintf(w.out, "The webhook of %s is on. Deliveries that wait are tried now.\n", name)
+	fmt.Fprintf(w.Out, "The webhook of %s is on. Deliveries that wait are tried now.\n", name)
 	return nil
 }}
 

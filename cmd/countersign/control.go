@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"slices"
 
 	"countersign/approvers/workflow"
+	"countersign/cmd/countersign/auditcmd"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/storecmd"
+	"countersign/cmd/countersign/task"
 	"countersign/config"
 	"countersign/internal/control"
 	"countersign/internal/redact"
@@ -43,12 +45,12 @@ func (r *controlServer) serve(ctx context.Context, l *control.Listener) error {
 func (r *controlServer) do(ctx context.Context, uid int, c control.Call) *control.Failure {
 	err := r.attend(ctx, uid, c)
 	if err == nil {
-		if r.held != nil && c.Task == acceptLossTask.name {
+		if r.held != nil && c.Task == storecmd.AcceptLossTask {
 			r.held.accepted()
 		}
 		return nil
 	}
-	if errors.Is(err, errSkew) {
+	if errors.Is(err, task.ErrSkew) {
 		err = cli.CouldNot("the bot (%s) and this program (%s) are of different versions: use the bot's own program, or restart the bot (%w)", version(), c.Version, err)
 	}
 	return &control.Failure{Code: cli.Code(err), Text: redact.Error(err)}
@@ -56,19 +58,19 @@ func (r *controlServer) do(ctx context.Context, uid int, c control.Call) *contro
 
 func (r *controlServer) attend(ctx context.Context, uid int, c control.Call) error {
 	all := tasks()
-	i := slices.IndexFunc(all, func(t handler) bool { return t.named() == c.Task })
+	i := slices.IndexFunc(all, func(t task.Handler) bool { return t.Named() == c.Task })
 	if i < 0 {
-		return errSkew
+		return task.ErrSkew
 	}
 	if !r.holds(c.Store) {
 		return cli.Misused("the bot that answers here holds another store, %s: set COUNTERSIGN_CONTROL to the socket of the bot that holds %s", r.path, c.Store)
 	}
-	if r.held != nil && !whileHeld[c.Task] {
+	if r.held != nil && !all[i].RunsWhileHeld() {
 		return cli.CouldNot("the bot is held: %w", r.held.why)
 	}
 	who := cli.Operator(uid)
 	r.log.Info("a task was received at the control socket", "task", c.Task, "operator", who.Login())
-	if all[i].isLong() {
+	if all[i].IsLong() {
 		select {
 		case r.long <- struct{}{}:
 			defer func() { <-r.long }()
@@ -77,8 +79,8 @@ func (r *controlServer) attend(ctx context.Context, uid int, c control.Call) err
 		}
 	}
 	running := func() (*workflow.Workflow, error) { return r.workflow, nil }
-	w := taskEnv{store: r.store, workflow: running, bare: running, who: who, in: c.In, out: c.Out, hurry: c.Hurry, path: r.path, audit: r.audit, rests: r.held != nil}
-	return all[i].handle(ctx, w, c.Options)
+	w := task.Env{Store: r.store, Workflow: running, Bare: running, Who: who, In: c.In, Out: c.Out, Hurry: c.Hurry, Path: r.path, Audit: r.audit, Idle: r.held != nil}
+	return all[i].Handle(ctx, w, c.Options)
 }
 
 // The method holds reports whether a path names the bot's store. The result is true if the bot's open file is at this
@@ -86,7 +88,7 @@ func (r *controlServer) attend(ctx context.Context, uid int, c control.Call) err
 func (r *controlServer) holds(path string) bool {
 	s, ok := r.store.(interface{ Holds(path string) bool })
 	if !ok {
-		return sameFile(r.path, path)
+		return cli.SameFile(r.path, path)
 	}
 	if s.Holds(path) {
 		return true
@@ -101,16 +103,7 @@ func sameName(a, b string) bool {
 	if errA != nil || errB != nil {
 		return false
 	}
-	return a == b || filepath.Base(a) == filepath.Base(b) && sameFile(filepath.Dir(a), filepath.Dir(b))
-}
-
-func sameFile(a, b string) bool {
-	ai, err := os.Stat(a)
-	if err != nil {
-		return false
-	}
-	bi, err := os.Stat(b)
-	return err == nil && os.SameFile(ai, bi)
+	return a == b || filepath.Base(a) == filepath.Base(b) && cli.SameFile(filepath.Dir(a), filepath.Dir(b))
 }
 
 // openControl opens a bot's control socket. openControl returns nil on systems that don't identify the peer of a
@@ -130,3 +123,10 @@ func openControl(path string, log *slog.Logger) (*control.Listener, error) {
 }
 
 func version() string { return cli.ThisBuild().Version }
+
+// tasks returns all tasks that a running bot accepts.
+func tasks() []task.Handler {
+	return slices.Concat(auditcmd.Tasks(), storecmd.Tasks(), []task.Handler{
+		observedTask, storedTask, pendingTask, decideTask, reportTask, pauseTask, resumeTask, doctorTask, task.Moved, clientResumeTask,
+	})
+}

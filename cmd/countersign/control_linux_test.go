@@ -20,6 +20,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/task"
 	"countersign/internal/control"
 	"countersign/internal/demo/workspaceclient"
 	"countersign/store"
@@ -222,11 +223,11 @@ func TestManyOperators(t *testing.T) {
 					t.Errorf("pending: %v: %s", err, out.String())
 				}
 			case 1:
-				if err := ask("audit verify", none{}, &out); err != nil || !strings.Contains(out.String(), "the history is whole") {
+				if err := ask("audit verify", task.None{}, &out); err != nil || !strings.Contains(out.String(), "the history is whole") {
 					t.Errorf("verify: %v: %s", err, out.String())
 				}
 			case 2:
-				if err := ask("backup", none{}, &out); err != nil || out.Len() < 16<<10 {
+				if err := ask("backup", task.None{}, &out); err != nil || out.Len() < 16<<10 {
 					t.Errorf("backup: %v: %d bytes", err, out.Len())
 				}
 			case 3:
@@ -261,7 +262,7 @@ func TestManyOperators(t *testing.T) {
 func TestOtherVersions(t *testing.T) {
 	_, ask := withSocket(t)
 	for task, options := range map[string]any{
-		"teleport": none{}, "pause": 7, "decide": map[string]any{"request": "x", "reason": "y", "gently": true},
+		"teleport": task.None{}, "pause": 7, "decide": map[string]any{"request": "x", "reason": "y", "gently": true},
 	} {
 		var failed *control.Failure
 		err := ask(task, options, io.Discard)

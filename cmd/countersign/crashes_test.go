@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"countersign/approvers"
+	"countersign/cmd/countersign/openstore"
 	"countersign/internal/demo/workspaceclient"
 	"countersign/internal/testkit"
 	"countersign/store"
@@ -161,7 +162,7 @@ func TestClickThatKills(t *testing.T) {
 	if err := bot.end(syscall.SIGTERM); err != nil {
 		t.Errorf("%v\n%s", err, c.tail())
 	}
-	db, err := openStore(c.conf.Store)
+	db, err := openstore.File(c.conf.Store)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,11 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/audit"
+	"countersign/approvers/workflow"
+	"countersign/cmd/countersign/auditcmd"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/openstore"
+	"countersign/cmd/countersign/task"
 	"countersign/store"
 	"countersign/store/bolt"
 )
@@ -23,7 +27,7 @@ import (
 func threeChains(t *testing.T) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "store.db")
-	db, err := openStore(path)
+	db, err := openstore.File(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,20 +100,20 @@ func TestDamagedRecordOfTheHistory(t *testing.T) {
 				chain, seq, _ := strings.Cut(name, "/")
 				faults = append(faults, fmt.Sprintf("chain %s: record %s is damaged", chain, seq))
 			}
-			db, err := openStore(path)
+			db, err := openstore.File(path)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer db.Close()
 			var out bytes.Buffer
-			err = verifyAudit(t.Context(), &out, db, verifyOptions{}, audit.KeptHeads{})
+			err = auditcmd.Verify(t.Context(), &out, db, audit.VerifyOptions{})
 			found, looked, _ := strings.Cut(out.String(), "\n\n")
 			if cli.Code(err) != cli.ExitNo || strings.Count(found, "\n")+1 != len(faults) || !containsAll(found, faults) || !strings.Contains(looked, "looked at 9 records in 3 chains") {
 				t.Errorf("audit verify: %v\n%s", err, out.String())
 			}
 
 			out.Reset()
-			err = storeCheckTask.run(t.Context(), taskEnv{store: db, out: &out}, none{})
+			err = runTask(t.Context(), "store check", task.Env{Store: db, Out: &out}, task.None{})
 			if cli.Code(err) != cli.ExitNo || strings.Count(out.String(), "audit, row ") != len(damaged) || !strings.Contains(out.String(), "repaired: file") {
 				t.Errorf("store check: %v\n%s", err, out.String())
 			}
@@ -132,7 +136,7 @@ func TestDamagedRecordOfTheHistory(t *testing.T) {
 			for _, f := range []audit.Filter{{}, {Kinds: []string{"damaged"}}, {Since: time.Unix(5, 0)}} {
 				out.Reset()
 				for _, long := range []bool{false, true} {
-					err := historyError(audit.List(t.Context(), &out, db, audit.ListOptions{Filter: f, Long: long}))
+					err := auditcmd.HistoryError(audit.List(t.Context(), &out, db, audit.ListOptions{Filter: f, Long: long}))
 					if cli.Code(err) != cli.ExitNo || strings.Count(err.Error(), "\n") != len(damaged) || !containsAll(err.Error(), faults) {
 						t.Errorf("audit list: %v", err)
 					}
@@ -140,7 +144,7 @@ func TestDamagedRecordOfTheHistory(t *testing.T) {
 			}
 			for _, format := range audit.ExportFormats() {
 				out.Reset()
-				err := historyError(audit.Export(t.Context(), &out, db, audit.ExportOptions{Format: format, Payloads: true}))
+				err := auditcmd.HistoryError(audit.Export(t.Context(), &out, db, audit.ExportOptions{Format: format, Payloads: true}))
 				lines := strings.Count(out.String(), "\n")
 				if format == "csv" {
 					lines--
@@ -153,14 +157,14 @@ func TestDamagedRecordOfTheHistory(t *testing.T) {
 				hit := slices.ContainsFunc(damaged, func(name string) bool { return strings.HasPrefix(name, chain) })
 				out.Reset()
 				faults, err := audit.WriteEvidence(t.Context(), &out, db, "", audit.EvidenceOptions{Requests: []string{chain}})
-				if code := cli.Code(historyError(err)); hit && faults == 0 && code != cli.ExitNo || !hit && (faults > 0 || err != nil) {
+				if code := cli.Code(auditcmd.HistoryError(err)); hit && faults == 0 && code != cli.ExitNo || !hit && (faults > 0 || err != nil) {
 					t.Errorf("audit evidence %s: %v", chain, err)
 				}
 				if hit && !strings.Contains(out.String()+fmt.Sprint(err), "damaged") {
 					t.Errorf("audit evidence %s does not say what is damaged: %v", chain, err)
 				}
 				out.Reset()
-				if err := historyError(audit.List(t.Context(), &out, db, audit.ListOptions{Filter: audit.Filter{Chain: chain}})); hit != (cli.Code(err) == cli.ExitNo) || !hit && err != nil {
+				if err := auditcmd.HistoryError(audit.List(t.Context(), &out, db, audit.ListOptions{Filter: audit.Filter{Chain: chain}})); hit != (cli.Code(err) == cli.ExitNo) || !hit && err != nil {
 					t.Errorf("audit list --request %s: %v", chain, err)
 				}
 			}
@@ -218,16 +222,17 @@ func containsAll(text string, all []string) bool {
 func TestReportsGoPastADamagedRecord(t *testing.T) {
 	path := threeChains(t)
 	flip(t, path, "req_B/2")
-	db, err := openStore(path)
+	db, err := openstore.File(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
 	var out, page bytes.Buffer
+	noPolicy := task.Env{Store: db, Out: &page, Bare: func() (*workflow.Workflow, error) { return nil, errors.New("the policy is invalid") }}
 	for name, err := range map[string]error{
-		"audit pace":         printDecisionReport(t.Context(), &out, db, time.Time{}),
-		"audit report":       auditReportTask.run(t.Context(), reportEnv(db, nil, &page), reportOptions{ActivityOptions: audit.ActivityOptions{Until: time.Now()}, Format: "html"}),
-		"explain --observed": observedTask.run(t.Context(), taskEnv{store: db, out: &out}, 0),
+		"audit pace":         runTask(t.Context(), "audit pace", task.Env{Store: db, Out: &out}, 0),
+		"audit report":       runTask(t.Context(), "audit report", noPolicy, map[string]any{"Until": time.Now(), "Format": "html"}),
+		"explain --observed": observedTask.Run(t.Context(), task.Env{Store: db, Out: &out}, 0),
 	} {
 		if cli.Code(err) != cli.ExitNo || !strings.Contains(err.Error(), "chain req_B: record 2 is damaged") {
 			t.Errorf("%s: %v", name, err)

@@ -14,6 +14,7 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/workflow"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/task"
 	"countersign/internal/visible"
 	"countersign/store"
 )
@@ -24,8 +25,6 @@ const (
 	leastDigest = 12
 	shownDigest = 16
 )
-
-const maxReason = 3000
 
 type operatorDecision struct {
 	Request string `json:"request"`
@@ -67,7 +66,7 @@ Exit codes: 0 it is decided · 1 the request can't be decided like that · 2 wro
 }
 
 func decideAtTerminal(cmd *cobra.Command, o operatorDecision) error {
-	if err := checkReason(&o.Reason); err != nil {
+	if err := cli.CheckReason(&o.Reason); err != nil {
 		return err
 	}
 	o.Digest = strings.ToLower(strings.TrimSpace(o.Digest))
@@ -85,19 +84,7 @@ func decideAtTerminal(cmd *cobra.Command, o operatorDecision) error {
 	case o.Approve && len(o.Digest) < leastDigest:
 		return cli.Misused("--digest is too short: give at least its first %d characters", leastDigest)
 	}
-	return decideTask.do(cmd.Context(), o, nil, cmd.OutOrStdout())
-}
-
-// checkReason rejects an empty or too long reason.
-func checkReason(reason *string) error {
-	*reason = strings.TrimSpace(*reason)
-	switch n := len([]rune(*reason)); {
-	case n == 0:
-		return cli.Misused("say why: --reason \"…\"")
-	case n > maxReason:
-		return cli.Misused("the reason is %d characters long; write at most %d", n, maxReason)
-	}
-	return nil
+	return decideTask.Do(cmd.Context(), o, nil, cmd.OutOrStdout())
 }
 
 // confirmed shows the whole request and asks for confirmation. confirmed returns the digest of the displayed arguments.
@@ -131,12 +118,12 @@ func confirmed(cmd *cobra.Command, request string) (digest string, err error) {
 }
 
 // decideTask records an operator's decision.
-var decideTask = task[operatorDecision]{"decide", false, func(ctx context.Context, w taskEnv, o operatorDecision) error {
-	wf, err := w.workflow()
+var decideTask = task.Task[operatorDecision]{Name: "decide", Run: func(ctx context.Context, w task.Env, o operatorDecision) error {
+	wf, err := w.Workflow()
 	if err != nil {
 		return err
 	}
-	c := workflow.Click{Who: approvers.Operates(w.who), Request: o.Request, Kind: approvers.Reject, Reason: o.Reason}
+	c := workflow.Click{Who: approvers.Operates(w.Who), Request: o.Request, Kind: approvers.Reject, Reason: o.Reason}
 	var r approvers.Request
 	if o.Approve {
 		c.Kind = approvers.Approve
@@ -152,11 +139,11 @@ var decideTask = task[operatorDecision]{"decide", false, func(ctx context.Contex
 	}
 	switch r.State {
 	case approvers.Approved:
-		fmt.Fprintf(w.out, "Approved as %s. It is to be run by %s. Its approvers and their leads are told.\n", w.who, cli.Moment(r.RunBy))
+		fmt.Fprintf(w.Out, "Approved as %s. It is to be run by %s. Its approvers and their leads are told.\n", w.Who, cli.Moment(r.RunBy))
 	case approvers.Revoked:
-		fmt.Fprintf(w.out, "Stopped as %s: it had been approved, and does not run. Its requester and approvers are told.\n", w.who)
+		fmt.Fprintf(w.Out, "Stopped as %s: it had been approved, and does not run. Its requester and approvers are told.\n", w.Who)
 	default:
-		fmt.Fprintf(w.out, "Rejected as %s. Its requester and approvers are told.\n", w.who)
+		fmt.Fprintf(w.Out, "Rejected as %s. Its requester and approvers are told.\n", w.Who)
 	}
 	return nil
 }}

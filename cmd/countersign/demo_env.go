@@ -16,6 +16,7 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/audit"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/openstore"
 	"countersign/config"
 	"countersign/config/check"
 	"countersign/internal/demo/scriptedmodel"
@@ -32,7 +33,7 @@ type demoEnv struct {
 	now      func() time.Time
 	ws       *workspace.Server
 	shop     *shop.Shop
-	store    openedStore
+	store    openstore.Store
 	at       config.Store // where the store is; Path begins the paths of its files in the data directory
 	seal     sealing
 	l        net.Listener
@@ -63,7 +64,7 @@ func openDemoEnv(ctx context.Context, dir string, o demoOptions, env config.Env,
 	if st.store, err = openDemoStore(ctx, st.at, o.store != "", beside.Heads); err != nil {
 		return st, err
 	}
-	older, err := audit.FindOlder(ctx, shownStore(st.at), beside.Heads, st.store)
+	older, err := audit.FindOlder(ctx, openstore.Name(st.at), beside.Heads, st.store)
 	if err == nil && older != nil {
 		err = cli.CouldNot("%w", older)
 	}
@@ -116,13 +117,13 @@ func demoStoreAt(dir, address string) (config.Store, error) {
 // openDemoStore opens the demo's store, or creates the store if it does not exist. If the user chose the store, the
 // store must be empty or belong to a demo. openDemoStore then marks the store as a demo's store. Later demos and the
 // command serve check this mark.
-func openDemoStore(ctx context.Context, at config.Store, chosen bool, heads string) (openedStore, error) {
-	var db openedStore
+func openDemoStore(ctx context.Context, at config.Store, chosen bool, heads string) (openstore.Store, error) {
+	var db openstore.Store
 	var err error
 	if at.Backend == config.Postgres {
 		db, err = openDemoDatabase(ctx, at)
 	} else if err = audit.MayCreate(at.Path, heads); err == nil {
-		db, err = opened(openStore(at.Path))
+		db, err = openstore.Opened(openstore.File(at.Path))
 	}
 	if err != nil || !chosen {
 		return db, err
@@ -144,16 +145,16 @@ func openDemoStore(ctx context.Context, at config.Store, chosen bool, heads stri
 
 // openDemoDatabase opens a database and takes its exclusive lock. If the database belongs to a bot, openDemoDatabase
 // returns an error before it takes the lock. Therefore the bot is not disturbed.
-func openDemoDatabase(ctx context.Context, at config.Store) (openedStore, error) {
+func openDemoDatabase(ctx context.Context, at config.Store) (openstore.Store, error) {
 	db, err := postgres.Open(ctx, at.URL.Reveal(), postgres.Options{Create: true})
 	if err != nil {
-		return nil, databaseError(err)
+		return nil, openstore.DatabaseError(err)
 	}
 	if err := mayBeDemo(ctx, at, db); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
 	if err := db.Hold(ctx, false); err != nil {
-		return nil, errors.Join(databaseError(err), db.Close())
+		return nil, errors.Join(openstore.DatabaseError(err), db.Close())
 	}
 	return db, nil
 }

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "rewrite the outputs in docs/explain.md, the picture docs/card.png, or testdata/report.txt")
+var update = flag.Bool("update", false, "rewrite the outputs in docs/explain.md, or the picture docs/card.png")
 
 var (
 	block     = regexp.MustCompile("(?s)```(yaml|text|console)\n(.*?)```\n")

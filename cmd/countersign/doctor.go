@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 
@@ -12,9 +13,12 @@ import (
 	"countersign/approvers/workflow/settings"
 	"countersign/cmd/countersign/cli"
 	"countersign/cmd/countersign/doctor"
+	"countersign/cmd/countersign/openstore"
+	"countersign/cmd/countersign/task"
 	"countersign/config"
 	"countersign/config/check"
 	"countersign/store"
+	"countersign/store/postgres"
 )
 
 func doctorCommand() *cobra.Command {
@@ -65,15 +69,25 @@ func offlineTools(file *config.File, path string) ([]check.Tool, error) {
 // openForCheck opens the store for the doctor.
 func openForCheck(ctx context.Context, env config.Env) (doctor.Store, error) {
 	if env.Store.Backend == config.Postgres {
-		return openExisting(ctx, env)
+		return openstore.Existing(ctx, env)
 	}
-	return opened(openStore(env.Store.Path)) // the doctor has already checked that the file exists
+	return openstore.Opened(openstore.File(env.Store.Path)) // the doctor has already checked that the file exists
+}
+
+// excessRights lists the rights that the role in the database's address has and the bot does not need. The result do
+// says how to revoke these rights.
+func excessRights(ctx context.Context, env config.Env) (what, do string, err error) {
+	r, err := postgres.ReadRights(ctx, env.Store.URL.Reveal())
+	if err := cmp.Or(err, r.Missing()); err != nil {
+		return "", "", openstore.DatabaseError(err)
+	}
+	return r.Excess(), r.Remedy(), nil
 }
 
 // askRefusals asks the running bot which features Slack refuses in its workspace.
 func askRefusals(ctx context.Context, env config.Env) (list []settings.Refusal, err error) {
 	var out bytes.Buffer
-	if err := doctorTask.ask(ctx, env, none{}, nil, &out); err != nil {
+	if err := doctorTask.Ask(ctx, env, task.None{}, nil, &out); err != nil {
 		return nil, err
 	}
 	if err := json.Unmarshal(out.Bytes(), &list); err != nil {
@@ -84,17 +98,17 @@ func askRefusals(ctx context.Context, env config.Env) (list []settings.Refusal, 
 
 // doctorTask confirms that the running bot can read its store. doctorTask writes, as JSON, the features that Slack
 // refuses in the bot's workspace.
-var doctorTask = task[none]{"doctor", false, func(ctx context.Context, w taskEnv, _ none) error {
+var doctorTask = task.Task[task.None]{Name: "doctor", WhileHeld: true, Run: func(ctx context.Context, w task.Env, _ task.None) error {
 	var list []settings.Refusal
-	err := w.store.View(ctx, func(r store.Reader) (err error) {
+	err := w.Store.View(ctx, func(r store.Reader) (err error) {
 		list, _, err = settings.ReadRefusals(r)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	if w.rests {
-		older, err := audit.FindOlder(ctx, w.path, w.audit.Heads, w.store)
+	if w.Idle {
+		older, err := audit.FindOlder(ctx, w.Path, w.Audit.Heads, w.Store)
 		if err != nil {
 			return err
 		}
@@ -102,5 +116,5 @@ var doctorTask = task[none]{"doctor", false, func(ctx context.Context, w taskEnv
 			return cli.CouldNot("the bot is held: %w", older)
 		}
 	}
-	return json.NewEncoder(w.out).Encode(list)
+	return json.NewEncoder(w.Out).Encode(list)
 }}

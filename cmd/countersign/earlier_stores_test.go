@@ -17,6 +17,7 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/workflow"
 	"countersign/approvers/workflow/settings"
+	"countersign/cmd/countersign/openstore"
 	"countersign/store"
 )
 
@@ -43,7 +44,7 @@ func TestStoresOfEarlierPrograms(t *testing.T) {
 			if said, err := runCommand(t, "audit", "verify"); err != nil || !strings.Contains(said, "the history is whole") {
 				t.Errorf("%v\n%s", err, said)
 			}
-			db, err := openStore(path)
+			db, err := openstore.File(path)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/openstore"
 	"countersign/internal/testkit"
 )
 
@@ -103,7 +104,7 @@ func (c *killHarness) diskFails(ctx context.Context, strace string, f diskFault,
 	if said := c.tail(); !strings.Contains(said, "start again, and the bot continues from the stored state") && !strings.Contains(said, opening) {
 		c.Errorf("after %s %s the bot does not say what to do:\n%s", f.call, f.errno, said)
 	}
-	db, err := openStore(c.conf.Store)
+	db, err := openstore.File(c.conf.Store)
 	if err == nil {
 		err = errors.Join(db.Check(ctx), db.Close())
 	}

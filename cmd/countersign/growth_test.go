@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"countersign/approvers"
+	"countersign/cmd/countersign/openstore"
 	"countersign/internal/testkit"
 	"countersign/store"
 )
@@ -36,7 +37,7 @@ func TestGrowth(t *testing.T) {
 	const short = 500
 	most := testkit.Size(t, "COUNTERSIGN_WAITING", short)
 	p := openProcessHarness(t)
-	g := newGrowing(t, p.policy(), func() (store.Store, error) { return openStore(p.store()) })
+	g := newGrowing(t, p.policy(), func() (store.Store, error) { return openstore.File(p.store()) })
 	var all []grown
 	for _, n := range steps(most) {
 		g.to(n)

@@ -13,6 +13,7 @@ import (
 	"countersign/approvers/audit"
 	"countersign/approvers/workflow"
 	"countersign/cmd/countersign/metrics"
+	"countersign/cmd/countersign/openstore"
 	"countersign/cmd/countersign/policyfile"
 	"countersign/config"
 )
@@ -23,19 +24,11 @@ type held struct {
 	accepted func() // starts the bot
 }
 
-// whileHeld lists the tasks that a held bot runs: the tasks that only read, and the task that ends the hold.
-var whileHeld = map[string]bool{
-	auditListTask.name: true, auditVerifyTask.name: true, auditExportTask.name: true, auditEvidenceTask.name: true, auditPaceTask.name: true,
-	auditReportTask.name: true,
-	observedTask.name:    true, storedTask.name: true, pendingTask.name: true, backupTask.name: true, doctorTask.name: true,
-	movedTask.name: true, acceptLossTask.name: true,
-}
-
 // hold delays the start of a bot whose store is older than the signed heads. Until an operator has accepted the loss,
 // hold serves only the admin address and the control socket. Afterwards, the bot uses the returned listeners.
-func hold(ctx context.Context, env config.Env, policies *policyfile.Source, db openedStore, l listeners, log *slog.Logger) (listeners, error) {
+func hold(ctx context.Context, env config.Env, policies *policyfile.Source, db openstore.Store, l listeners, log *slog.Logger) (listeners, error) {
 	for {
-		older, err := audit.FindOlder(ctx, shownStore(env.Store), env.Audit.Heads, db)
+		older, err := audit.FindOlder(ctx, openstore.Name(env.Store), env.Audit.Heads, db)
 		if older == nil || err != nil {
 			return l, err
 		}
@@ -55,7 +48,7 @@ func hold(ctx context.Context, env config.Env, policies *policyfile.Source, db o
 }
 
 // holdOnce serves until ctx ends or an operator accepts the loss.
-func holdOnce(ctx context.Context, why *audit.OlderStore, env config.Env, policies *policyfile.Source, db openedStore, l listeners, log *slog.Logger) error {
+func holdOnce(ctx context.Context, why *audit.OlderStore, env config.Env, policies *policyfile.Source, db openstore.Store, l listeners, log *slog.Logger) error {
 	socket, err := openControl(env.Control, log)
 	if err != nil {
 		return err

@@ -21,6 +21,7 @@ import (
 	"countersign/agent/gateway"
 	"countersign/approvers"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/openstore"
 	"countersign/cmd/countersign/policyfile"
 	"countersign/internal/demo/shop"
 	"countersign/internal/demo/workspace"
@@ -180,9 +181,9 @@ func witnessRun(ctx context.Context, conf string) error {
 }
 
 // openWitnessed opens the store of the campaign: a file, or a database.
-func openWitnessed(ctx context.Context, at string, shared bool) (openedStore, error) {
+func openWitnessed(ctx context.Context, at string, shared bool) (openstore.Store, error) {
 	if !strings.HasPrefix(at, "postgres:") {
-		return opened(openStore(at))
+		return openstore.Opened(openstore.File(at))
 	}
 	db, err := postgres.Open(ctx, at, postgres.Options{Create: true})
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 
 	"countersign/agent"
 	"countersign/approvers"
+	"countersign/cmd/countersign/openstore"
 	"countersign/cmd/countersign/policyfile"
 	"countersign/internal/demo/scriptedmodel"
 	"countersign/internal/demo/workspace"
@@ -66,7 +67,7 @@ func openLoadHarness(tb testing.TB, c loadConfig) *loadHarness {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	db, err := openStore(filepath.Join(tb.TempDir(), "store.db"))
+	db, err := openstore.File(filepath.Join(tb.TempDir(), "store.db"))
 	if err != nil {
 		tb.Fatal(err)
 	}

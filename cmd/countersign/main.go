@@ -10,26 +10,26 @@
 //	pending, decide     pending.go, decide.go
 //	report              report.go: the outcome of a run
 //	pause, resume       pause.go
-//	audit               audit.go (list, export, evidence, pace), audit_verify.go, audit_erase.go, audit_accept.go;
-//	                    seal.go (audit key)
-//	backup, restore     backup.go, restore.go
-//	store               store.go (compact), store_copy.go, store_postgres.go (migrate)
+//	audit               package auditcmd; audit accept-loss: package storecmd
+//	backup, restore     package storecmd
+//	store               package storecmd
 //	hook                package hookcmd: hooks of coding agents
 //	health, version     health.go, version.go; man (hidden: manual pages) in root.go
 //	demo                demo.go; demo_env.go: the services around the bot; demo_play.go: --play
 //	workspace, shop     workspace.go, shop.go: parts of the demo, each alone
 //
-// Several commands share package policyfile, which reads and watches the policy file. They also share these files:
+// root.go has the command tree and the usage errors. Several commands share these packages:
 //
-//	root.go             the command tree, usage errors
-//	store.go            opens the store
-//	task.go             work on the store, by the command or by the running bot
-//	control.go          the running bot's part of this work
-//	seal.go             the keys of the history
+//	policyfile          reads and watches the policy file
+//	openstore           opens the store
+//	task                work on the store, by the command or by the running bot
 //
 // Only a running bot uses package metrics, and these files:
 //
 //	admin.go            /healthz, /readyz
+//	control.go          runs the tasks of commands
+//	seal.go             the key and the destinations of the signed heads
+//	compact.go          compacts the store at the start
 //	notify.go           reports to systemd
 //	secrets.go          reads new secrets
 //	store_watch.go      detects stalls and damage
@@ -41,7 +41,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log"
 	"log/slog"
 	"os"
@@ -70,18 +69,15 @@ func main() {
 	os.Exit(cli.Code(err))
 }
 
-// stderr is the destination of the log. Only tests set stderr.
-var stderr io.Writer = os.Stderr
-
 // logger returns the process's logger. In each line, the logger masks the secrets of the environment and everything
 // that looks like a secret. If no format is set, the logger writes text to a terminal and JSON to everything else.
 func logger(level slog.Leveler, format string) *slog.Logger {
 	o := &slog.HandlerOptions{Level: level}
 	if format == config.JSONLog || format == "" && !cli.IsTerminal(os.Stderr) {
 		o.ReplaceAttr = inSeconds
-		return slog.New(slog.NewJSONHandler(redact.Writer(stderr), o))
+		return slog.New(slog.NewJSONHandler(redact.Writer(cli.Stderr), o))
 	}
-	return slog.New(slog.NewTextHandler(redact.Writer(stderr), o))
+	return slog.New(slog.NewTextHandler(redact.Writer(cli.Stderr), o))
 }
 
 // loggedError is an error that is already in the last line of the log. loggedError must not be printed as text too,
@@ -116,5 +112,5 @@ func logEverything(log *slog.Logger) {
 // withoutSecrets masks the environment's secrets in all later output, including the libraries' output.
 func withoutSecrets() {
 	redact.Environ(os.Environ())
-	log.SetOutput(redact.Writer(stderr))
+	log.SetOutput(redact.Writer(cli.Stderr))
 }

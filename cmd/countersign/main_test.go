@@ -7,6 +7,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"countersign/cmd/countersign/cli"
 	"countersign/internal/testkit"
 )
 
@@ -38,7 +39,7 @@ func (t tests) Run() int {
 	scratch = dir
 	testkit.RunAtOnce(6)
 	if !testing.Verbose() {
-		stderr = io.Discard // discards the log; tests that check the log start their own process
+		cli.Stderr = io.Discard // discards the log; tests that check the log start their own process
 	}
 	return t.M.Run()
 }

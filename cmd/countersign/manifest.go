@@ -37,7 +37,7 @@ With --transport http it needs the public address at which Slack reaches the bot
 			if err != nil {
 				return err
 			}
-			return toFile(cmd, file, func(w io.Writer) error {
+			return cli.ToFile(cmd, file, func(w io.Writer) error {
 				_, err := w.Write(text)
 				return err
 			})
@@ -49,7 +49,7 @@ With --transport http it needs the public address at which Slack reaches the bot
 	f.StringVar(&o.name, "name", "Countersign", "what the app is called in Slack")
 	f.StringVar(&o.policy, "policy", "", "a policy file; people are offered its prompts in direct messages")
 	f.StringVar(&o.format, "format", "json", "json or yaml")
-	fileFlag(cmd, &file)
+	cli.FileFlag(cmd, &file)
 	return cmd
 }
 

@@ -26,6 +26,7 @@ import (
 	"countersign/approvers/workflow"
 	"countersign/bot/slackapi"
 	"countersign/cmd/countersign/metrics"
+	"countersign/cmd/countersign/openstore"
 	"countersign/cmd/countersign/policyfile"
 	"countersign/config"
 	"countersign/store"
@@ -108,7 +109,7 @@ func metricsPolicy() *approvers.Policy {
 
 func emptyStore(t *testing.T) store.Store {
 	t.Helper()
-	db, err := openStore(filepath.Join(t.TempDir(), "countersign.db"))
+	db, err := openstore.File(filepath.Join(t.TempDir(), "countersign.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -388,7 +389,7 @@ func TestMetricsOfTheEndOfARequest(t *testing.T) {
 
 // BenchmarkScrape measures one request to /metrics while 3,000 requests wait.
 func BenchmarkScrape(b *testing.B) {
-	db, err := openStore(filepath.Join(b.TempDir(), "countersign.db"))
+	db, err := openstore.File(filepath.Join(b.TempDir(), "countersign.db"))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"countersign/approvers/workflow"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/task"
 	"countersign/internal/visible"
 )
 
@@ -21,16 +22,16 @@ func resumeCommand() *cobra.Command {
 	return pausing("resume", "Ends a pause", `Calls that were approved meanwhile run now if their time is not over, and turns that wait for the model continue.`, resumeTask)
 }
 
-func pausing(name, short, long string, t task[string]) *cobra.Command {
+func pausing(name, short, long string, t task.Task[string]) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use: name + " --reason …", Short: short, Long: long + "\n\nIt is recorded as operator:LOGIN, your account on this machine.",
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkReason(&reason); err != nil {
+			if err := cli.CheckReason(&reason); err != nil {
 				return err
 			}
-			return t.do(cmd.Context(), reason, nil, cmd.OutOrStdout())
+			return t.Do(cmd.Context(), reason, nil, cmd.OutOrStdout())
 		},
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why; people are told")
@@ -38,26 +39,26 @@ func pausing(name, short, long string, t task[string]) *cobra.Command {
 }
 
 var (
-	pauseTask = task[string]{"pause", false, func(ctx context.Context, w taskEnv, reason string) error {
-		wf, err := w.bare()
+	pauseTask = task.Task[string]{Name: "pause", Run: func(ctx context.Context, w task.Env, reason string) error {
+		wf, err := w.Bare()
 		if err != nil {
 			return err
 		}
-		if err := wf.Pauses.Pause(ctx, w.who, reason); err != nil {
+		if err := wf.Pauses.Pause(ctx, w.Who, reason); err != nil {
 			return notPaused(ctx, wf, err, "it is paused already")
 		}
-		fmt.Fprintf(w.out, "Paused as %s. Nothing runs and no model is called until `countersign resume`.\n", w.who)
+		fmt.Fprintf(w.Out, "Paused as %s. Nothing runs and no model is called until `countersign resume`.\n", w.Who)
 		return nil
 	}}
-	resumeTask = task[string]{"resume", false, func(ctx context.Context, w taskEnv, reason string) error {
-		wf, err := w.bare()
+	resumeTask = task.Task[string]{Name: "resume", Run: func(ctx context.Context, w task.Env, reason string) error {
+		wf, err := w.Bare()
 		if err != nil {
 			return err
 		}
-		if err := wf.Pauses.Resume(ctx, w.who, reason); err != nil {
+		if err := wf.Pauses.Resume(ctx, w.Who, reason); err != nil {
 			return notPaused(ctx, wf, err, "nothing is paused")
 		}
-		fmt.Fprintf(w.out, "Resumed as %s. Everything continues.\n", w.who)
+		fmt.Fprintf(w.Out, "Resumed as %s. Everything continues.\n", w.Who)
 		return nil
 	}}
 )

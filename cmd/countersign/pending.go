@@ -19,6 +19,7 @@ import (
 	"countersign/approvers/workflow/settings"
 	"countersign/bot/render"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/task"
 	"countersign/internal/visible"
 	"countersign/store"
 )
@@ -58,7 +59,7 @@ It works while the bot runs, and on the store of a stopped bot. docs/operate.md 
 // askPending runs pendingTask and parses its output.
 func askPending(ctx context.Context, id string) (found pending, raw []byte, err error) {
 	var out bytes.Buffer
-	if err := pendingTask.do(ctx, id, nil, &out); err != nil {
+	if err := pendingTask.Do(ctx, id, nil, &out); err != nil {
 		return found, nil, err
 	}
 	if err := json.Unmarshal(out.Bytes(), &found); err != nil {
@@ -68,8 +69,8 @@ func askPending(ctx context.Context, id string) (found pending, raw []byte, err 
 }
 
 // pendingTask writes all waiting items, or one request or run by its id, as JSON.
-var pendingTask = task[string]{"pending", false, func(ctx context.Context, w taskEnv, id string) error {
-	wf, err := w.workflow()
+var pendingTask = task.Task[string]{Name: "pending", WhileHeld: true, Run: func(ctx context.Context, w task.Env, id string) error {
+	wf, err := w.Workflow()
 	if err != nil {
 		return err
 	}
@@ -92,7 +93,7 @@ var pendingTask = task[string]{"pending", false, func(ctx context.Context, w tas
 	if err != nil {
 		return err
 	}
-	return json.NewEncoder(w.out).Encode(p)
+	return json.NewEncoder(w.Out).Encode(p)
 }}
 
 // pending lists all items that wait for people.

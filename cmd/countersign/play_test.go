@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -10,7 +11,10 @@ import (
 	"strings"
 	"testing"
 
+	"countersign/approvers/audit"
+	"countersign/cmd/countersign/auditcmd"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/openstore"
 	"countersign/config"
 	"countersign/internal/testkit"
 	"countersign/internal/testkit/pgserver"
@@ -136,9 +140,10 @@ func TestScenariosPostgres(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer db.Close()
-			var left copied
-			if err := left.check(t.Context(), db); err != nil || left.records == 0 {
-				t.Errorf("%d records, and the check says: %v", left.records, err)
+			records, _, err := audit.Filter{}.Records(t.Context(), db)
+			err = errors.Join(err, db.Check(t.Context()), auditcmd.Verify(t.Context(), io.Discard, db, audit.VerifyOptions{}))
+			if err != nil || len(records) == 0 {
+				t.Errorf("%d records, and the check says: %v", len(records), err)
 			}
 		})
 	}
@@ -165,7 +170,7 @@ func played(t *testing.T, file string) store.Store {
 	if err := demo(t.Context(), demoOptions{addr: "127.0.0.1:0", data: dir, play: file, noBrowser: true}, &out); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
-	db, err := openStore(filepath.Join(dir, "countersign.db"))
+	db, err := openstore.File(filepath.Join(dir, "countersign.db"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ import (
 	"countersign/approvers/workflow"
 	"countersign/cmd/countersign/cli"
 	"countersign/cmd/countersign/policyfile"
+	"countersign/cmd/countersign/task"
 	"countersign/config"
 	"countersign/internal/demo/workspaceclient"
 	"countersign/internal/testkit/pgserver"
@@ -66,7 +67,7 @@ agents: {support: {channels: ["#support"], prompt: You help., tools: ["*"]}}
 	env := config.Env{Policy: filepath.Join(t.TempDir(), "countersign.yaml"), Store: config.Store{Backend: config.Postgres}}
 	write(t, env.Policy, []byte(strings.Replace(inForce, "U0002", "U0003", 1)))
 	if beside != nil {
-		if _, err := localWorkflow(t.Context(), env, command, beside); cli.Code(err) != cli.ExitFailed || !strings.Contains(err.Error(), "no policy is in force") {
+		if _, err := task.LocalWorkflow(t.Context(), env, command, beside); cli.Code(err) != cli.ExitFailed || !strings.Contains(err.Error(), "no policy is in force") {
 			t.Errorf("before the first replica is up: got error %v (code %d)", err, cli.Code(err))
 		}
 	}
@@ -85,7 +86,7 @@ agents: {support: {channels: ["#support"], prompt: You help., tools: ["*"]}}
 	if err != nil {
 		t.Fatal(err)
 	}
-	wf, err := localWorkflow(t.Context(), env, command, beside)
+	wf, err := task.LocalWorkflow(t.Context(), env, command, beside)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +101,7 @@ agents: {support: {channels: ["#support"], prompt: You help., tools: ["*"]}}
 		t.Errorf("after a change: got error %v, want ErrPolicyChanged", err)
 	}
 	env.Store.Backend = "bolt"
-	if wf, err = localWorkflow(t.Context(), env, bot, nil); err != nil || wf.Policy().Approvers[0].Members[0].Value != "U0003" {
+	if wf, err = task.LocalWorkflow(t.Context(), env, bot, nil); err != nil || wf.Policy().Approvers[0].Members[0].Value != "U0003" {
 		t.Errorf("with a store in a file, its own file does not count: %v", err)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/audit"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/openstore"
 	"countersign/cmd/countersign/policycmd"
 )
 
@@ -65,7 +66,7 @@ func replaysAsPlanned(t *testing.T, dir, played string) {
 	if policy == "" {
 		policy = "demo.yaml"
 	}
-	db, err := openStore(filepath.Join(dir, "countersign.db"))
+	db, err := openstore.File(filepath.Join(dir, "countersign.db"))
 	if err != nil {
 		t.Fatal(err)
 	}

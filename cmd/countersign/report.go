@@ -9,6 +9,7 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/workflow"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/task"
 )
 
 // finding is the outcome of a run as reported by an operator.
@@ -33,24 +34,24 @@ unknown. "countersign pending" lists such runs. The report is recorded as operat
 			if f.What, ok = map[string]workflow.Report{"happened": workflow.Happened, "did-not": workflow.DidNot, "leave": workflow.Leave}[args[1]]; !ok {
 				return cli.Misused("%q is not a report: write happened, did-not or leave", args[1])
 			}
-			if err := checkReason(&f.Reason); err != nil {
+			if err := cli.CheckReason(&f.Reason); err != nil {
 				return err
 			}
-			return reportTask.do(cmd.Context(), f, nil, cmd.OutOrStdout())
+			return reportTask.Do(cmd.Context(), f, nil, cmd.OutOrStdout())
 		},
 	}
 	cmd.Flags().StringVar(&f.Reason, "reason", "", "how you know, or the result if it happened; people and the agent are told")
 	return cmd
 }
 
-var reportTask = task[finding]{"report", false, func(ctx context.Context, w taskEnv, f finding) error {
-	wf, err := w.workflow()
+var reportTask = task.Task[finding]{Name: "report", Run: func(ctx context.Context, w task.Env, f finding) error {
+	wf, err := w.Workflow()
 	if err != nil {
 		return err
 	}
-	if err := wf.Runs.Report(ctx, workflow.Click{Who: approvers.Operates(w.who), Execution: f.Execution, Reason: f.Reason}, f.What); err != nil {
+	if err := wf.Runs.Report(ctx, workflow.Click{Who: approvers.Operates(w.Who), Execution: f.Execution, Reason: f.Reason}, f.What); err != nil {
 		return notDecided(err, f.Execution)
 	}
-	fmt.Fprintf(w.out, "Reported as %s. Those who were asked are told, and so is the agent.\n", w.who)
+	fmt.Fprintf(w.Out, "Reported as %s. Those who were asked are told, and so is the agent.\n", w.Who)
 	return nil
 }}

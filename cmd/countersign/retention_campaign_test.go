@@ -21,6 +21,8 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/audit"
 	"countersign/approvers/workflow"
+	"countersign/cmd/countersign/auditcmd"
+	"countersign/cmd/countersign/openstore"
 	"countersign/cmd/countersign/policyfile"
 	"countersign/config"
 	"countersign/internal/testkit"
@@ -118,7 +120,7 @@ func openArchive(t *testing.T) *archive {
 	path := filepath.Join(t.TempDir(), "countersign.db")
 	log := slog.New(slog.DiscardHandler)
 	var err error
-	a.db, err = openStore(path)
+	a.db, err = openstore.File(path)
 	a.ok(err)
 	t.Cleanup(func() { a.db.Close() })
 	r := &agent.Registry{}
@@ -375,7 +377,7 @@ func (a *archive) verifies() {
 	for _, k := range a.keys {
 		public = append(public, k.Public)
 	}
-	if err := verifyAudit(a.Context(), &said, a.db, verifyOptions{Keys: public}, audit.KeptHeads{}); err != nil {
+	if err := auditcmd.Verify(a.Context(), &said, a.db, audit.VerifyOptions{Keys: public}); err != nil {
 		a.Fatalf("%v\n%s", err, said.String())
 	}
 }

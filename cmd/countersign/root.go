@@ -1,7 +1,6 @@
 package main
 
 import (
-	"io"
 	"os"
 	"strings"
 	"time"
@@ -9,9 +8,11 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 
+	"countersign/cmd/countersign/auditcmd"
 	"countersign/cmd/countersign/cli"
 	"countersign/cmd/countersign/hookcmd"
 	"countersign/cmd/countersign/policycmd"
+	"countersign/cmd/countersign/storecmd"
 )
 
 func root() *cobra.Command {
@@ -30,9 +31,9 @@ countersign them. Try it on this machine with no account:
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(serveCommand(), demoCommand(), policycmd.Check(storedCalls), policycmd.Explain(observedCalls),
-		auditCommand(), workspaceCommand(), shopCommand(), manifestCommand(), doctorCommand(),
+		auditcmd.Command(storecmd.AcceptLoss()), workspaceCommand(), shopCommand(), manifestCommand(), doctorCommand(),
 		pendingCommand(), decideCommand(), reportCommand(), pauseCommand(), resumeCommand(),
-		backupCommand(), restoreCommand(), storeCommand(), policycmd.Tools(), clientCommand(), gatewayCommand(), hookcmd.Command("hook"),
+		storecmd.Backup(), storecmd.Restore(), storecmd.Command(), policycmd.Tools(), clientCommand(), gatewayCommand(), hookcmd.Command("hook"),
 		healthCommand(), versionCommand(), manCommand())
 	guided(cmd)
 	return cmd
@@ -62,18 +63,6 @@ func guided(cmd *cobra.Command) {
 	for _, c := range cmd.Commands() {
 		guided(c)
 	}
-}
-
-func fileFlag(cmd *cobra.Command, file *string) {
-	cmd.Flags().StringVarP(file, "out", "o", "-", "the file to write; - prints it")
-}
-
-// toFile writes a file. The file appears only when its content is complete. The path "-" means the command's output.
-func toFile(cmd *cobra.Command, path string, write func(io.Writer) error) error {
-	if path == "-" {
-		return write(cmd.OutOrStdout())
-	}
-	return cli.WholeFile(path, func(f *os.File) error { return write(f) })
 }
 
 func manCommand() *cobra.Command {

@@ -20,6 +20,7 @@ import (
 	"countersign/bot/slackapi"
 	"countersign/cmd/countersign/cli"
 	"countersign/cmd/countersign/metrics"
+	"countersign/cmd/countersign/openstore"
 	"countersign/cmd/countersign/policyfile"
 	"countersign/config"
 	"countersign/internal/control"
@@ -312,7 +313,7 @@ func (s setup) run(ctx context.Context, p parts) error {
 			leave()
 		}
 	}
-	if w, ok := s.store.(watchable); ok && err == nil && w.Failure() != nil { // the last head
+	if w, ok := s.store.(openstore.Watchable); ok && err == nil && w.Failure() != nil { // the last head
 		return s.unknown(w.Failure())
 	}
 	if errors.Is(err, store.ErrDamaged) {
@@ -418,7 +419,7 @@ func couldNotStart(err error) error {
 // unknown returns the error of a process that ends because the store's content is unknown. The process does not wait
 // for running tools, because it can't record their results. The next process asks people about the outcomes.
 func (s setup) unknown(err error) error {
-	if w, ok := s.store.(watchable); ok && w.Failure() != nil {
+	if w, ok := s.store.(openstore.Watchable); ok && w.Failure() != nil {
 		err = w.Failure()
 	}
 	if errors.Is(err, store.ErrDamaged) {

@@ -18,6 +18,7 @@ import (
 	"countersign/approvers/audit"
 	"countersign/approvers/workflow"
 	"countersign/cmd/countersign/metrics"
+	"countersign/cmd/countersign/openstore"
 	"countersign/cmd/countersign/policyfile"
 	"countersign/config"
 	"countersign/internal/demo/workspaceclient"
@@ -34,7 +35,7 @@ func TestBotSeals(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
 	beside := config.AuditBeside(filepath.Join(dir, "countersign.db"))
-	db, err := openStore(filepath.Join(dir, "countersign.db"))
+	db, err := openstore.File(filepath.Join(dir, "countersign.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,9 +57,8 @@ func TestBotSeals(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	out.Reset()
-	if err := printSealKeys(&out, beside.Key); err != nil || !strings.HasPrefix(out.String(), "countersign-") {
-		t.Errorf("%v: %s", err, out.String())
+	if keys, err := audit.ReadKeyFile(beside.Key); err != nil || len(keys.Public) != 1 || !strings.HasPrefix(keys.Public[0], "countersign-") {
+		t.Errorf("%v: %q", err, keys.Public)
 	}
 }
 
@@ -224,7 +224,7 @@ func (h *demoHarness) copyStore(path string) {
 // remake gives a store a different history, as a person with the key could do.
 func remake(t *testing.T, path string, keys []approvers.SealKey) {
 	t.Helper()
-	db, err := openStore(path)
+	db, err := openstore.File(path)
 	if err != nil {
 		t.Fatal(err)
 	}

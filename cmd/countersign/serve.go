@@ -20,6 +20,7 @@ import (
 	"countersign/approvers/audit"
 	"countersign/bot"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/openstore"
 	"countersign/cmd/countersign/policyfile"
 	"countersign/config"
 	"countersign/internal/redact"
@@ -128,9 +129,9 @@ func sendTraces(t *tracing.Tracer, log *slog.Logger) {
 }
 
 // openToServe opens the store for serve, and creates it if it does not exist.
-func openToServe(ctx context.Context, env config.Env, log *slog.Logger) (openedStore, error) {
+func openToServe(ctx context.Context, env config.Env, log *slog.Logger) (openstore.Store, error) {
 	if env.Store.Backend == config.Postgres {
-		db, err := openDatabase(ctx, env.Store, postgres.Options{Create: true, Migrate: env.Store.Migrate}, true)
+		db, err := openstore.Database(ctx, env.Store, postgres.Options{Create: true, Migrate: env.Store.Migrate}, true)
 		if err != nil {
 			return nil, err
 		}
@@ -143,7 +144,7 @@ func openToServe(ctx context.Context, env config.Env, log *slog.Logger) (openedS
 		return nil, err
 	}
 	atStart.compact(ctx, env.Store.Path, log)
-	return opened(openStore(env.Store.Path))
+	return openstore.Opened(openstore.File(env.Store.Path))
 }
 
 // refuseDemo returns an error if the store belongs to a demo, because later demos would write into it.
@@ -177,7 +178,7 @@ func (l listeners) close() {
 }
 
 // serveStore serves with an open store.
-func serveStore(ctx context.Context, env config.Env, policies *policyfile.Source, db openedStore, l listeners, tracer *tracing.Tracer, log *slog.Logger) error {
+func serveStore(ctx context.Context, env config.Env, policies *policyfile.Source, db openstore.Store, l listeners, tracer *tracing.Tracer, log *slog.Logger) error {
 	l, err := hold(ctx, env, policies, db, l, log)
 	if err != nil || ctx.Err() != nil {
 		return err
@@ -224,7 +225,7 @@ func serveStore(ctx context.Context, env config.Env, policies *policyfile.Source
 	}
 	if database, ok := db.(*postgres.Store); ok {
 		if s.replica, err = database.Join(ctx, postgres.ReplicaOptions{Name: cli.ProcessName(), Version: version(), Jobs: oneReplicaJobs, Log: log}); err != nil {
-			return databaseError(err)
+			return openstore.DatabaseError(err)
 		}
 	}
 	s.crashes = openCrashes(env.Store.Path+".crashes", log)

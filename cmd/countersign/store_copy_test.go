@@ -17,7 +17,11 @@ import (
 	"testing"
 	"time"
 
+	"countersign/approvers/audit"
+	"countersign/cmd/countersign/auditcmd"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/openstore"
+	"countersign/cmd/countersign/storecmd"
 	"countersign/config"
 	"countersign/internal/testkit"
 	"countersign/internal/testkit/pgserver"
@@ -44,11 +48,8 @@ func copierMain(conf string) int {
 		panic(err)
 	}
 	out := &pausedOutput{line: x.Line, tell: os.Stdin}
-	c := storeCopy{anew: x.Anew, every: 1, out: out, progress: out}
-	err := c.parse(x.From, x.To)
-	if err == nil {
-		err = c.run(context.Background())
-	}
+	c := storecmd.Copy{Anew: x.Anew, Every: 1, Out: out, Progress: out}
+	err := c.Run(context.Background(), x.From, x.To)
 	if err != nil {
 		fmt.Println(err)
 	}
@@ -122,7 +123,7 @@ func (c *copying) fillOriginal(path string) {
 			c.Fatal(err)
 		}
 	}
-	db, err := openStore(path)
+	db, err := openstore.File(path)
 	if err != nil {
 		c.Fatal(err)
 	}
@@ -242,12 +243,12 @@ func (c *copying) move(from, to string, kills int) {
 }
 
 // The method opens opens a store in the same way as a command.
-func (c *copying) opens(name string) (openedStore, config.Audit, error) {
+func (c *copying) opens(name string) (openstore.Store, config.Audit, error) {
 	s, audit, err := config.ReadStore("the store", name)
 	if err != nil {
 		c.Fatal(err)
 	}
-	db, err := openExisting(c.Context(), config.Env{Store: s, Audit: config.Audit{}})
+	db, err := openstore.Existing(c.Context(), config.Env{Store: s, Audit: config.Audit{}})
 	return db, audit, err
 }
 
@@ -269,24 +270,29 @@ func (c *copying) unusable(to, from string) {
 func (c *copying) same(a, b string) {
 	c.Helper()
 	var heads [2]string
-	var stores [2]openedStore
+	var stores [2]openstore.Store
 	for i, name := range []string{a, b} {
-		db, audit, err := c.opens(name)
+		db, files, err := c.opens(name)
 		if err != nil {
 			c.Fatal(err)
 		}
 		defer db.Close()
 		stores[i] = db
-		key := audit.Key
+		key := files.Key
 		if !filepath.IsAbs(key) {
 			key = filepath.Join(c.dir, key)
 		}
-		var o verifyOptions
-		var what copied
-		if err := errors.Join(o.trustFile(key), what.checkWith(c.Context(), db, o)); err != nil {
+		var keys auditcmd.TrustedKeys
+		err = errors.Join(keys.TrustFile(key), db.Check(c.Context()))
+		err = errors.Join(err, auditcmd.Verify(c.Context(), io.Discard, db, audit.VerifyOptions{Keys: keys.Keys, Own: keys.Own}))
+		err = errors.Join(err, db.View(c.Context(), func(r store.Reader) error {
+			head, err := r.LastHead()
+			heads[i] = head.Note
+			return err
+		}))
+		if err != nil {
 			c.Errorf("the history of %s: %v", name, err)
 		}
-		heads[i] = what.head
 	}
 	if heads[0] == "" || heads[0] != heads[1] {
 		c.Errorf("the heads are %q and %q", heads[0], heads[1])

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/openstore"
 	"countersign/store"
 )
 
@@ -21,7 +22,7 @@ import (
 func hollowStore(t *testing.T) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "countersign.db")
-	db, err := openStore(path)
+	db, err := openstore.File(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +76,7 @@ func TestStoreCompact(t *testing.T) {
 	path := hollowStore(t)
 	t.Setenv("COUNTERSIGN_STORE", "bolt:"+path)
 	before := sizeOf(t, path)
-	db, err := openStore(path)
+	db, err := openstore.File(path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,21 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"time"
 
 	"countersign/approvers/workflow"
 	"countersign/cmd/countersign/cli"
-	"countersign/internal/visible"
+	"countersign/cmd/countersign/openstore"
 	"countersign/store"
 )
-
-// watchable is a store that reports blocked writes. The store stops when the content of the disk is unknown.
-type watchable interface {
-	Stalled() time.Duration
-	Broken() <-chan struct{}
-	Failure() error
-}
 
 // stallShown and stallEnds limit the time of one transaction. The bot's transactions take milliseconds. A busy disk may
 // need seconds.
@@ -31,7 +23,7 @@ const (
 
 // stall returns an error if writes have been blocked for a while.
 func stall(s store.Store) error {
-	w, ok := s.(watchable)
+	w, ok := s.(openstore.Watchable)
 	if !ok {
 		return nil
 	}
@@ -61,7 +53,7 @@ func takesWrites(ctx context.Context, wf *workflow.Workflow) error {
 // storeBroken returns a channel that is closed when the store stops. If the store can't report this, storeBroken
 // returns nil.
 func storeBroken(s store.Store) <-chan struct{} {
-	if w, ok := s.(watchable); ok {
+	if w, ok := s.(openstore.Watchable); ok {
 		return w.Broken()
 	}
 	return nil
@@ -71,7 +63,7 @@ func storeBroken(s store.Store) <-chan struct{} {
 // transaction that does not end, or for a store that can't be closed. If the store has stopped, unlessHung waits for
 // nothing. Ending without a wait is safe, because acknowledged data is on the disk.
 func unlessHung(ctx context.Context, db interface {
-	watchable
+	openstore.Watchable
 	Close() error
 }, log *slog.Logger, work func() error,
 ) error {
@@ -110,9 +102,6 @@ func unlessHung(ctx context.Context, db interface {
 		}
 	}
 }
-
-// mostNamed is the maximum number of damaged rows in a line of /readyz.
-const mostNamed = 5
 
 // watchDamage logs damage that the store finds.
 func watchDamage(s store.Store, log *slog.Logger) {
@@ -161,7 +150,7 @@ func undamaged(s store.Store) func(context.Context) error {
 		if len(damaged) == 0 {
 			return nil
 		}
-		return fmt.Errorf("%s: %s. docs/operate.md says what to do", cli.Count(len(damaged), "damaged row"), theFirst(damaged))
+		return fmt.Errorf("%s: %s. docs/operate.md says what to do", cli.Count(len(damaged), "damaged row"), openstore.FirstRows(damaged))
 	}
 }
 
@@ -173,18 +162,6 @@ func repaired(s store.Store) func(context.Context) error {
 		if len(mended) == 0 {
 			return nil
 		}
-		return fmt.Errorf("the store was damaged, and was repaired: %s. Look at the disk below it", theFirst(mended))
+		return fmt.Errorf("the store was damaged, and was repaired: %s. Look at the disk below it", openstore.FirstRows(mended))
 	}
-}
-
-// theFirst describes the first damaged rows.
-func theFirst(list []store.Damage) string {
-	var parts []string
-	for _, x := range list[:min(len(list), mostNamed)] {
-		parts = append(parts, visible.Line(x.String()))
-	}
-	if more := len(list) - mostNamed; more > 0 {
-		parts = append(parts, fmt.Sprintf("and %d more", more))
-	}
-	return strings.Join(parts, "; ")
 }

@@ -19,8 +19,10 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/audit"
 	"countersign/approvers/workflow"
+	"countersign/cmd/countersign/auditcmd"
 	"countersign/cmd/countersign/cli"
 	"countersign/cmd/countersign/metrics"
+	"countersign/cmd/countersign/openstore"
 	"countersign/store"
 	"countersign/store/bolt"
 )
@@ -30,7 +32,7 @@ import (
 func TestHungWriter(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	synctest.Test(t, func(t *testing.T) {
-		db, err := openStore(path)
+		db, err := openstore.File(path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,7 +105,7 @@ func TestStoreThatCannotBeClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mine := errors.New("mine")
 		for _, hangs := range []bool{false, true} {
-			db, err := openStore(filepath.Join(dir, "store.db"))
+			db, err := openstore.File(filepath.Join(dir, "store.db"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -223,7 +225,7 @@ func TestFailedCommitWithToolUnderWay(t *testing.T) {
 func oneRequest(t *testing.T, change func(*approvers.Request)) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "store.db")
-	db, err := openStore(path)
+	db, err := openstore.File(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -254,13 +256,13 @@ func oneRequest(t *testing.T, change func(*approvers.Request)) (path string) {
 // toldOf opens a store, and returns what /readyz and audit verify report about the store.
 func toldOf(t *testing.T, path string) (verified int, said string, ready error) {
 	t.Helper()
-	db, err := openStore(path)
+	db, err := openstore.File(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
 	var out bytes.Buffer
-	err = verifyAudit(t.Context(), &out, db, verifyOptions{}, audit.KeptHeads{})
+	err = auditcmd.Verify(t.Context(), &out, db, audit.VerifyOptions{})
 	return cli.Code(err), out.String(), undamaged(db)(t.Context())
 }
 

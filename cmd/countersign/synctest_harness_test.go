@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"countersign/agent"
+	"countersign/cmd/countersign/openstore"
 	"countersign/cmd/countersign/policyfile"
 	"countersign/internal/demo/scriptedmodel"
 	"countersign/internal/demo/workspace"
@@ -91,7 +92,7 @@ func inFakedTime(t *testing.T, change func(*synctestHarness), fn func(*synctestH
 			Seed: workspace.DemoSeed(), BaseURL: "http://slack.test", Log: slog.New(slog.DiscardHandler), Mishaps: b.mishap, HTTP: &http.Client{Transport: requests},
 		})
 		b.ok(err)
-		b.db, err = openStore(path)
+		b.db, err = openstore.File(path)
 		b.ok(err)
 		tools := catalogOf(b.tools())
 		slack, model := &http.Transport{DialContext: b.slack.dial, MaxIdleConnsPerHost: 64}, &http.Transport{DialContext: b.model.dial}

@@ -15,6 +15,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
+	"countersign/cmd/countersign/openstore"
 	"countersign/internal/testkit"
 	"countersign/store"
 	"countersign/store/bolt"
@@ -282,7 +283,7 @@ func (s *auditFixture) whole(count *tried) {
 	thief := *s
 	thief.keys = []approvers.SealKey{forgedKey(s.T, s.keys[0].Origin())}
 	forge := func(path string, keys []approvers.SealKey) {
-		db, err := openStore(path)
+		db, err := openstore.File(path)
 		if err != nil {
 			s.Fatal(err)
 		}

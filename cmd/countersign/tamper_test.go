@@ -16,7 +16,9 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/audit"
 	"countersign/approvers/workflow"
+	"countersign/cmd/countersign/auditcmd"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/openstore"
 	"countersign/config"
 	"countersign/store"
 	"countersign/store/bolt"
@@ -105,7 +107,7 @@ func appendRecord(tx store.Tx, chain string, kind approvers.AuditKind, facts map
 // writes the heads to their file.
 func (s *auditFixture) work(path string, change func(*bolt.Store, *workflow.Workflow) error) {
 	s.Helper()
-	db, err := openStore(path)
+	db, err := openstore.File(path)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -141,25 +143,21 @@ func (s *auditFixture) verify(heads ...string) (found bool, said string) {
 
 func (s *auditFixture) verifyAt(path string, heads ...string) (found bool, said string) {
 	s.Helper()
-	o := verifyOptions{}
+	var o audit.VerifyOptions
 	for _, k := range s.keys {
 		o.Keys = append(o.Keys, k.Public)
 	}
-	in, err := o.open(heads)
-	if err != nil {
-		s.Fatal(err)
+	for _, path := range heads {
+		if err := o.Kept.Add(path, readText(s.T, path)); err != nil {
+			s.Fatal(err)
+		}
 	}
-	defer in.Close()
-	kept, err := o.read(in)
-	if err != nil {
-		s.Fatal(err)
-	}
-	db, err := openStore(path)
+	db, err := openstore.File(path)
 	if err != nil {
 		s.Fatal(err)
 	}
 	var out bytes.Buffer
-	err = verifyAudit(s.Context(), &out, db, o, kept)
+	err = auditcmd.Verify(s.Context(), &out, db, o)
 	if err := db.Close(); err != nil {
 		s.Fatal(err)
 	}

@@ -39,3 +39,23 @@ func Args(least, most int) cobra.PositionalArgs {
 		return Misused("%s, and was given %s; for example: %s", fmt.Sprint(c.CommandPath(), " ", needs, strings.TrimPrefix(usage, "[flags] ")), given, example)
 	}
 }
+
+// maxReason is the maximum length of a reason in characters.
+const maxReason = 3000
+
+// CheckReason rejects an empty or too long reason.
+func CheckReason(reason *string) error {
+	*reason = strings.TrimSpace(*reason)
+	switch n := len([]rune(*reason)); {
+	case n == 0:
+		return Misused("say why: --reason \"…\"")
+	case n > maxReason:
+		return Misused("the reason is %d characters long; write at most %d", n, maxReason)
+	}
+	return nil
+}
+
+// FileFlag adds the flag for the output file of a command.
+func FileFlag(cmd *cobra.Command, file *string) {
+	cmd.Flags().StringVarP(file, "out", "o", "-", "the file to write; - prints it")
+}

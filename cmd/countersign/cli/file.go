@@ -5,6 +5,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"github.com/spf13/cobra"
 )
 
 // WholeFile writes a file. The file appears under its name only when it is complete and synced. Only the owner can read
@@ -46,3 +48,24 @@ func (s *Output) Write(p []byte) (int, error) {
 	}
 	return n, err
 }
+
+// ToFile writes a file. The file appears only when its content is complete. The path "-" means the command's output.
+func ToFile(cmd *cobra.Command, path string, write func(io.Writer) error) error {
+	if path == "-" {
+		return write(cmd.OutOrStdout())
+	}
+	return WholeFile(path, func(f *os.File) error { return write(f) })
+}
+
+// SameFile reports whether two paths name the same existing file.
+func SameFile(a, b string) bool {
+	ai, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	bi, err := os.Stat(b)
+	return err == nil && os.SameFile(ai, bi)
+}
+
+// Stderr is the destination of the log. Only tests set Stderr.
+var Stderr io.Writer = os.Stderr

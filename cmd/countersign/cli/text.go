@@ -93,3 +93,12 @@ func StageWords(p *approvers.Policy, s approvers.Stage) string {
 	}
 	return words + " (" + strings.Join(members, ", ") + ")"
 }
+
+// Ago returns the time d before now. If d is zero, Ago returns the zero time, and the report begins at the start of the
+// history.
+func Ago(d time.Duration) time.Time {
+	if d <= 0 {
+		return time.Time{}
+	}
+	return time.Now().Add(-d)
+}

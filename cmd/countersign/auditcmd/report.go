@@ -1,4 +1,4 @@
-package main
+package auditcmd
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"countersign/approvers/audit"
 	"countersign/cmd/countersign/auditreport"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/task"
 )
 
 type reportOptions struct {
@@ -19,7 +20,7 @@ type reportOptions struct {
 	Format string
 }
 
-func auditReportCommand() *cobra.Command {
+func reportCommand() *cobra.Command {
 	var since, until, page, table string
 	o := reportOptions{Format: "text"}
 	cmd := &cobra.Command{
@@ -53,9 +54,9 @@ matched, where calls wait, and what ran without anybody. It prints the report, o
 				o.Format, file = "csv", table
 			}
 			var left error
-			err = toFile(cmd, file, func(out io.Writer) error {
+			err = cli.ToFile(cmd, file, func(out io.Writer) error {
 				written := &cli.Output{W: out}
-				err := auditReportTask.do(cmd.Context(), o, nil, written)
+				err := reportTask.Do(cmd.Context(), o, nil, written)
 				if written.Written > 0 && cli.Code(err) == cli.ExitNo { // the report has all readable records
 					left, err = err, nil
 				}
@@ -73,16 +74,16 @@ matched, where calls wait, and what ran without anybody. It prints the report, o
 	return cmd
 }
 
-var auditReportTask = task[reportOptions]{"audit report", true, func(ctx context.Context, w taskEnv, o reportOptions) error {
+var reportTask = task.Task[reportOptions]{Name: "audit report", Long: true, WhileHeld: true, Run: func(ctx context.Context, w task.Env, o reportOptions) error {
 	policy := new(approvers.Policy)
-	if wf, err := w.bare(); err == nil { // without a policy, the report says so
+	if wf, err := w.Bare(); err == nil { // without a policy, the report says so
 		policy = wf.Policy()
 	}
-	figures, err := audit.ReadActivity(ctx, w.store, policy, o.ActivityOptions)
+	figures, err := audit.ReadActivity(ctx, w.Store, policy, o.ActivityOptions)
 	left := new(audit.Unread)
 	if err != nil && !errors.As(err, &left) {
 		return cli.CouldNot("the history can't be read: %w", err)
 	}
-	report := auditreport.Report{Figures: figures, Reasons: o.Reasons, MadeAt: time.Now(), MadeBy: w.who.Login(), Damaged: len(left.Rows)}
-	return errors.Join(auditreport.Write(w.out, o.Format, report), historyError(err))
+	report := auditreport.Report{Figures: figures, Reasons: o.Reasons, MadeAt: time.Now(), MadeBy: w.Who.Login(), Damaged: len(left.Rows)}
+	return errors.Join(auditreport.Write(w.Out, o.Format, report), HistoryError(err))
 }}

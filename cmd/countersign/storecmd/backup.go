@@ -1,4 +1,4 @@
-package main
+package storecmd
 
 import (
 	"context"
@@ -16,13 +16,17 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/audit"
+	"countersign/cmd/countersign/auditcmd"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/openstore"
+	"countersign/cmd/countersign/task"
 	"countersign/config"
 	"countersign/store"
 	"countersign/store/bolt"
 )
 
-func backupCommand() *cobra.Command {
+// Backup returns the command backup.
+func Backup() *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
 		Use:   "backup FILE",
@@ -50,13 +54,13 @@ type copier interface {
 const slowBackup = time.Minute
 
 // backupTask writes a copy of the store.
-var backupTask = task[none]{"backup", true, func(ctx context.Context, w taskEnv, _ none) error {
-	s, ok := w.store.(copier)
+var backupTask = task.Task[task.None]{Name: "backup", Long: true, WhileHeld: true, Run: func(ctx context.Context, w task.Env, _ task.None) error {
+	s, ok := w.Store.(copier)
 	if !ok {
 		return cli.Misused("the bot does not copy this kind of store: use the tools of its database")
 	}
-	w.hurry(slowBackup)
-	if _, err := s.Copy(ctx, w.out); err != nil {
+	w.Hurry(slowBackup)
+	if _, err := s.Copy(ctx, w.Out); err != nil {
 		return cli.CouldNot("the store can't be copied: %w", err)
 	}
 	return nil
@@ -65,12 +69,12 @@ var backupTask = task[none]{"backup", true, func(ctx context.Context, w taskEnv,
 func backup(cmd *cobra.Command, path string, force bool) error {
 	ctx := cmd.Context()
 	if env, err := config.ReadEnv(config.Offline); err == nil { // if the environment is invalid, the task says what is wrong
-		if err := onlyFile(env.Store, "back it up with pg_dump"); err != nil {
+		if err := openstore.OnlyFile(env.Store, "back it up with pg_dump"); err != nil {
 			return err
 		}
 	}
 	if path == "-" {
-		return backupTask.do(ctx, none{}, nil, cmd.OutOrStdout())
+		return backupTask.Do(ctx, task.None{}, nil, cmd.OutOrStdout())
 	}
 	switch info, err := os.Stat(path); {
 	case err == nil && info.IsDir():
@@ -85,7 +89,7 @@ func backup(cmd *cobra.Command, path string, force bool) error {
 	var c copied
 	err := cli.WholeFile(path, func(f *os.File) error {
 		sum := sha256.New()
-		if err := backupTask.do(ctx, none{}, nil, io.MultiWriter(f, sum)); err != nil {
+		if err := backupTask.Do(ctx, task.None{}, nil, io.MultiWriter(f, sum)); err != nil {
 			return err
 		}
 		info, err := f.Stat()
@@ -117,7 +121,7 @@ func isTheBots(path string) string {
 		"the store itself": env.Store.Path, "the key that signs the history": env.Audit.Key, "the file of signed heads": env.Audit.Heads,
 		"the policy": env.Policy, "the control socket": env.Control,
 	} {
-		if own != "" && sameFile(path, own) {
+		if own != "" && cli.SameFile(path, own) {
 			return what
 		}
 	}
@@ -135,24 +139,24 @@ type copied struct {
 
 // check makes all checks of a copy that need no other files, and counts the copy's records.
 func (c *copied) check(ctx context.Context, s store.Store) error {
-	var o verifyOptions
-	if err := o.trust(); err != nil {
+	var keys auditcmd.TrustedKeys
+	if err := keys.Trust(); err != nil {
 		return err
 	}
-	return c.checkWith(ctx, s, o)
+	return c.checkWith(ctx, s, keys)
 }
 
 // checkWith does what check does, but with the keys of the caller instead of the keys in the environment.
-func (c *copied) checkWith(ctx context.Context, s store.Store, o verifyOptions) error {
+func (c *copied) checkWith(ctx context.Context, s store.Store, keys auditcmd.TrustedKeys) error {
 	if damaged, _ := store.DamageOf(s); len(damaged) > 0 {
-		return cli.AnswerNo("the store is damaged, and so is the copy: %s. docs/operate.md says what to do", theFirst(damaged))
+		return cli.AnswerNo("the store is damaged, and so is the copy: %s. docs/operate.md says what to do", openstore.FirstRows(damaged))
 	}
 	if err := s.Check(ctx); errors.Is(err, store.ErrNewer) {
-		return storeError(err)
+		return openstore.FileError(err)
 	} else if err != nil {
 		return cli.CouldNot("the copy has faults: %w", err)
 	}
-	if err := verifyAudit(ctx, io.Discard, s, o, audit.KeptHeads{}); err != nil {
+	if err := auditcmd.Verify(ctx, io.Discard, s, audit.VerifyOptions{Keys: keys.Keys, Own: keys.Own}); err != nil {
 		return fmt.Errorf("the copy's history: %w", err)
 	}
 	err := audit.EachChain(ctx, s, func(chain []approvers.AuditRecord) error {
@@ -166,7 +170,7 @@ func (c *copied) checkWith(ctx context.Context, s store.Store, o verifyOptions) 
 	})
 	var left audit.Unread
 	err = left.Take(err)
-	left.Rows = slices.DeleteFunc(left.Rows, func(x store.Damage) bool { return x.Why == store.WhyLost }) // verifyAudit has already reported these
+	left.Rows = slices.DeleteFunc(left.Rows, func(x store.Damage) bool { return x.Why == store.WhyLost }) // auditcmd.Verify has already reported these
 	if err := errors.Join(err, left.Err()); err != nil {
 		return cli.CouldNot("the copy's history can't be read: %w", err)
 	}

@@ -1,9 +1,11 @@
-package main
+package auditcmd
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/csv"
+	"flag"
 	"fmt"
 	"os"
 	"strings"
@@ -15,6 +17,7 @@ import (
 	"countersign/approvers/workflow"
 	"countersign/cmd/countersign/auditreport"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/task"
 	"countersign/store"
 )
 
@@ -114,8 +117,8 @@ func reported(t *testing.T, s store.Store) (until time.Time) {
 }
 
 // reportEnv is the environment of the task, with a policy or without one.
-func reportEnv(s store.Store, p *approvers.Policy, out *bytes.Buffer) taskEnv {
-	return taskEnv{store: s, out: out, who: approvers.Operator("ann"), bare: func() (*workflow.Workflow, error) {
+func reportEnv(s store.Store, p *approvers.Policy, out *bytes.Buffer) task.Env {
+	return task.Env{Store: s, Out: out, Who: approvers.Operator("ann"), Bare: func() (*workflow.Workflow, error) {
 		if p == nil {
 			return nil, cli.Misused("the policy is invalid")
 		}
@@ -127,24 +130,35 @@ func reportEnv(s store.Store, p *approvers.Policy, out *bytes.Buffer) taskEnv {
 func runReport(t *testing.T, s store.Store, p *approvers.Policy, o reportOptions) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := auditReportTask.run(t.Context(), reportEnv(s, p, &out), o); err != nil {
+	if err := reportTask.Run(t.Context(), reportEnv(s, p, &out), o); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()
 }
 
-// withoutPayloads is a store whose texts were erased.
-type withoutPayloads struct{ store.Store }
-
-func (s withoutPayloads) View(ctx context.Context, fn func(store.Reader) error) error {
-	return s.Store.View(ctx, func(r store.Reader) error { return fn(readerWithoutPayloads{r}) })
+// otherPayloads is a store with the given result for every text.
+type otherPayloads struct {
+	store.Store
+	text string
+	err  error
 }
 
-type readerWithoutPayloads struct{ store.Reader }
-
-func (readerWithoutPayloads) AuditPayload(string, uint64) (approvers.AuditPayload, error) {
-	return approvers.AuditPayload{}, store.ErrNotFound
+func (s otherPayloads) View(ctx context.Context, fn func(store.Reader) error) error {
+	return s.Store.View(ctx, func(r store.Reader) error { return fn(otherPayloadsReader{r, s}) })
 }
+
+type otherPayloadsReader struct {
+	store.Reader
+	from otherPayloads
+}
+
+func (r otherPayloadsReader) AuditPayload(chain string, seq uint64) (approvers.AuditPayload, error) {
+	p, err := r.Reader.AuditPayload(chain, seq)
+	p.Body = []byte(r.from.text)
+	return p, cmp.Or(err, r.from.err)
+}
+
+var update = flag.Bool("update", false, "rewrite testdata/report.txt")
 
 // The report has exactly the figures of testdata/report.txt.
 func TestAuditReport(t *testing.T) {
@@ -168,8 +182,8 @@ func TestAuditReport(t *testing.T) {
 	if got != string(want) {
 		t.Errorf("the report is\n%s\nwant\n%s", got, want)
 	}
-	changed := altered{Store: db, payload: func(p *approvers.AuditPayload) { p.Body = []byte(`{"reason":"forged"}`) }}
-	for what, s := range map[string]store.Store{"changed": changed, "erased": withoutPayloads{db}} {
+	changed, erased := otherPayloads{Store: db, text: `{"reason":"forged"}`}, otherPayloads{Store: db, err: store.ErrNotFound}
+	for what, s := range map[string]store.Store{"changed": changed, "erased": erased} {
 		if text := runReport(t, s, reportPolicy, o); strings.Contains(text, "forged") || !strings.Contains(text, "team-lead  ("+what+")") {
 			t.Errorf("with a reason that was %s it is\n%s", what, text)
 		}

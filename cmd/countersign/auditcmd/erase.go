@@ -1,4 +1,4 @@
-package main
+package auditcmd
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 
 	"countersign/approvers/workflow"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/task"
 	"countersign/store"
 )
 
@@ -17,7 +18,7 @@ type eraseOptions struct {
 	Reason string `json:"reason"`
 }
 
-func auditEraseCommand() *cobra.Command {
+func eraseCommand() *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use:   "erase REQUEST --reason WHY",
@@ -31,22 +32,22 @@ docs/audit.md has the details.`,
 		Example: `  countersign audit erase req_7ABCDEFGHIJK --reason "asked for by the customer"`,
 		Args:    cli.Args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkReason(&reason); err != nil {
+			if err := cli.CheckReason(&reason); err != nil {
 				return err
 			}
-			return auditEraseTask.do(cmd.Context(), eraseOptions{args[0], reason}, nil, cmd.OutOrStdout())
+			return eraseTask.Do(cmd.Context(), eraseOptions{args[0], reason}, nil, cmd.OutOrStdout())
 		},
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for the history")
 	return cmd
 }
 
-var auditEraseTask = task[eraseOptions]{"audit erase", false, func(ctx context.Context, w taskEnv, o eraseOptions) error {
-	wf, err := w.bare()
+var eraseTask = task.Task[eraseOptions]{Name: "audit erase", Run: func(ctx context.Context, w task.Env, o eraseOptions) error {
+	wf, err := w.Bare()
 	if err != nil {
 		return err
 	}
-	done, err := wf.History.Erase(ctx, o.Chain, w.who, o.Reason)
+	done, err := wf.History.Erase(ctx, o.Chain, w.Who, o.Reason)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return cli.AnswerNo("the history has no request %s; \"countersign audit list\" has the ids", o.Chain)
@@ -55,9 +56,9 @@ var auditEraseTask = task[eraseOptions]{"audit erase", false, func(ctx context.C
 	case err != nil:
 		return cli.CouldNot("nothing was erased: %w", err)
 	}
-	fmt.Fprintf(w.out, "erased %s of %s, and %s\n", cli.Count(done.Payloads, "text"), cli.Count(done.Chains, "chain"), cli.Count(done.Renderings, "posted card"))
+	fmt.Fprintf(w.Out, "erased %s of %s, and %s\n", cli.Count(done.Payloads, "text"), cli.Count(done.Chains, "chain"), cli.Count(done.Renderings, "posted card"))
 	if done.Files > 0 {
-		fmt.Fprintf(w.out, "erased %s of its runs; their copies in Slack stay there\n", cli.Count(done.Files, "file"))
+		fmt.Fprintf(w.Out, "erased %s of its runs; their copies in Slack stay there\n", cli.Count(done.Files, "file"))
 	}
 	return nil
 }}

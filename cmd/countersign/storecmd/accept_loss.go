@@ -1,4 +1,4 @@
-package main
+package storecmd
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"countersign/approvers/audit"
 	"countersign/approvers/workflow"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/task"
 )
 
 type acceptOptions struct {
@@ -17,7 +18,8 @@ type acceptOptions struct {
 	Reason string `json:"reason"`
 }
 
-func auditAcceptLossCommand() *cobra.Command {
+// AcceptLoss returns the command "audit accept-loss".
+func AcceptLoss() *cobra.Command {
 	var o acceptOptions
 	cmd := &cobra.Command{
 		Use:   "accept-loss --head NUMBER --reason WHY",
@@ -34,10 +36,10 @@ this command then continues by itself.`,
 			if o.Head == 0 {
 				return cli.Misused("name the newest head that the store lacks, as /readyz and the log of the bot do: --head NUMBER")
 			}
-			if err := checkReason(&o.Reason); err != nil {
+			if err := cli.CheckReason(&o.Reason); err != nil {
 				return err
 			}
-			return acceptLossTask.do(cmd.Context(), o, nil, cmd.OutOrStdout())
+			return acceptTask.Do(cmd.Context(), o, nil, cmd.OutOrStdout())
 		},
 	}
 	cmd.Flags().Uint64Var(&o.Head, "head", 0, "the number of the newest head that the store lacks")
@@ -45,13 +47,16 @@ this command then continues by itself.`,
 	return cmd
 }
 
-var acceptLossTask = task[acceptOptions]{"audit accept-loss", true, acceptLoss}
+// AcceptLossTask is the name of the task that ends the hold of a bot.
+const AcceptLossTask = "audit accept-loss"
 
-func acceptLoss(ctx context.Context, w taskEnv, o acceptOptions) error {
-	if !w.rests {
+var acceptTask = task.Task[acceptOptions]{Name: AcceptLossTask, Long: true, WhileHeld: true, Run: acceptLoss}
+
+func acceptLoss(ctx context.Context, w task.Env, o acceptOptions) error {
+	if !w.Idle {
 		return cli.AnswerNo("there is no loss to accept: the bot is at work on this store")
 	}
-	older, err := audit.FindOlder(ctx, w.path, w.audit.Heads, w.store)
+	older, err := audit.FindOlder(ctx, w.Path, w.Audit.Heads, w.Store)
 	switch {
 	case err != nil:
 		return err
@@ -63,30 +68,30 @@ func acceptLoss(ctx context.Context, w taskEnv, o acceptOptions) error {
 		return cli.AnswerNo("%s: name that head, not %d", older.What(), o.Head)
 	}
 	var c copied
-	if err := c.check(ctx, w.store); err != nil {
+	if err := c.check(ctx, w.Store); err != nil {
 		return fmt.Errorf("nothing was changed: %w", err)
 	}
-	wf, err := w.bare()
+	wf, err := w.Bare()
 	if err != nil {
 		return err
 	}
 	unseen, err := wf.Views.Unseen(ctx)
 	if err == nil {
-		err = wf.History.Restored(ctx, workflow.Restoration{Who: w.who, Taken: c.last, Loss: &workflow.Loss{
+		err = wf.History.Restored(ctx, workflow.Restoration{Who: w.Who, Taken: c.last, Loss: &workflow.Loss{
 			Head: older.Number, Records: older.Head.Size, At: older.Head.At, Hash: hex.EncodeToString(older.Hash[:]), Reason: o.Reason,
 		}})
 	}
 	if err != nil {
 		return cli.CouldNot("the open requests and runs in the store can't be closed; try again: %w", err)
 	}
-	if err := settle(ctx, w.store); err != nil {
+	if err := settle(ctx, w.Store); err != nil {
 		return err
 	}
-	fmt.Fprintf(w.out, "Accepted as %s: %s. The store has %s\n", w.who, older.What(), c.what())
-	if err := headsAside(w.out, w.audit.Heads, ""); err != nil {
+	fmt.Fprintf(w.Out, "Accepted as %s: %s. The store has %s\n", w.Who, older.What(), c.what())
+	if err := headsAside(w.Out, w.Audit.Heads, ""); err != nil {
 		return err
 	}
-	printUnseen(w.out, unseen)
-	fmt.Fprintln(w.out, "Everything open in it is closed. When the bot starts, people are told; have them check what happened since.")
+	printUnseen(w.Out, unseen)
+	fmt.Fprintln(w.Out, "Everything open in it is closed. When the bot starts, people are told; have them check what happened since.")
 	return nil
 }

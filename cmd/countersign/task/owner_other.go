@@ -1,6 +1,6 @@
 //go:build !linux
 
-package main
+package task
 
 // owners is not needed on systems on which a bot has no control socket.
 func owners(string) []int { return nil }

@@ -1,4 +1,4 @@
-package main
+package storecmd
 
 import (
 	"context"
@@ -15,7 +15,9 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/audit"
 	"countersign/approvers/workflow"
+	"countersign/cmd/countersign/auditcmd"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/openstore"
 	"countersign/cmd/countersign/policyfile"
 	"countersign/config"
 	"countersign/internal/visible"
@@ -24,7 +26,7 @@ import (
 	"countersign/store/postgres"
 )
 
-func storeSalvageCommand() *cobra.Command {
+func salvageCommand() *cobra.Command {
 	var to string
 	cmd := &cobra.Command{
 		Use:   "salvage FILE|ADDRESS --to STORE",
@@ -42,7 +44,7 @@ Exit codes: 0 nothing is missing · 1 the new store is there, and something is m
   countersign store salvage postgres://countersign@db.example.com/countersign --to bolt:salvaged.db`,
 		Args: cli.Args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s := storeSalvage{storeCopy{anew: true, every: progressEvery, out: cmd.OutOrStdout(), progress: cmd.ErrOrStderr()}}
+			s := salvage{Copy{Anew: true, Every: progressEvery, Out: cmd.OutOrStdout(), Progress: cmd.ErrOrStderr()}}
 			from := args[0]
 			if !strings.Contains(from, "://") && !strings.HasPrefix(from, "bolt:") {
 				from = "bolt:" + from
@@ -60,10 +62,10 @@ Exit codes: 0 nothing is missing · 1 the new store is there, and something is m
 	return cmd
 }
 
-// storeSalvage copies the readable rows of a damaged store.
-type storeSalvage struct{ storeCopy }
+// salvage copies the readable rows of a damaged store.
+type salvage struct{ Copy }
 
-func (s *storeSalvage) run(ctx context.Context) error {
+func (s *salvage) run(ctx context.Context) error {
 	env, err := config.ReadEnv(config.Offline)
 	if err != nil {
 		return cli.Misused("the environment can't be used:\n%w", err)
@@ -81,7 +83,7 @@ func (s *storeSalvage) run(ctx context.Context) error {
 	}
 	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, "store.db")
-	fmt.Fprintf(s.progress, "reading %s\n", s.from)
+	fmt.Fprintf(s.Progress, "reading %s\n", s.from)
 	lost, err := s.gather(ctx, dir, path)
 	if err == nil {
 		err = s.finish(ctx, env, path, lost)
@@ -103,15 +105,15 @@ func are(n int) string {
 }
 
 // gather writes the readable rows into a separate store, and marks the lost records in that store.
-func (s *storeSalvage) gather(ctx context.Context, dir, path string) ([]store.Damage, error) {
+func (s *salvage) gather(ctx context.Context, dir, path string) ([]store.Damage, error) {
 	if s.from.Backend == config.Bolt {
 		lost, err := bolt.Salvage(ctx, s.from.Path, path, nil)
 		if err != nil {
-			return nil, storeError(err)
+			return nil, openstore.FileError(err)
 		}
 		return lost, nil
 	}
-	db, err := openDatabase(ctx, s.from, postgres.Options{}, false)
+	db, err := openstore.Database(ctx, s.from, postgres.Options{}, false)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +132,7 @@ func (s *storeSalvage) gather(ctx context.Context, dir, path string) ([]store.Da
 }
 
 // finish closes all records that could cause an action, and copies the result into the new store.
-func (s *storeSalvage) finish(ctx context.Context, env config.Env, path string, lost []store.Damage) (err error) {
+func (s *salvage) finish(ctx context.Context, env config.Env, path string, lost []store.Damage) (err error) {
 	db, err := bolt.Open(path, bolt.Options{AsIs: true})
 	if err != nil {
 		return err
@@ -149,11 +151,11 @@ func (s *storeSalvage) finish(ctx context.Context, env config.Env, path string, 
 	if err != nil {
 		return err
 	}
-	var o verifyOptions
-	if err := o.trustFile(s.fromAudit.Key); err != nil {
+	var keys auditcmd.TrustedKeys
+	if err := keys.TrustFile(s.fromAudit.Key); err != nil {
 		return err
 	}
-	report, err := audit.Verify(ctx, db, audit.VerifyOptions{Keys: o.Keys, Own: o.Own, Guard: bolt.Guard})
+	report, err := audit.Verify(ctx, db, audit.VerifyOptions{Keys: keys.Keys, Own: keys.Own, Guard: bolt.Guard})
 	if err != nil {
 		return err
 	}
@@ -173,19 +175,19 @@ func (s *storeSalvage) finish(ctx context.Context, env config.Env, path string, 
 	case older == nil:
 		s.where("The signed heads are", s.fromAudit.Heads, s.toAudit.Heads)
 	case heads == s.fromAudit.Heads:
-		if err := headsAside(s.out, heads, ""); err != nil {
+		if err := headsAside(s.Out, heads, ""); err != nil {
 			return err
 		}
 	default:
-		fmt.Fprintf(s.out, "The new store lacks some of the signed heads in %s: keep that file, it proves what was there\n", s.fromAudit.Heads)
+		fmt.Fprintf(s.Out, "The new store lacks some of the signed heads in %s: keep that file, it proves what was there\n", s.fromAudit.Heads)
 	}
-	printUnseen(s.out, unseen)
-	fmt.Fprintf(s.out, "Everything open in it is closed. Start the bot with COUNTERSIGN_STORE set to %s; people are then told. Have them check what happened. Never start a bot on %s again.\n", s.to, s.from)
+	printUnseen(s.Out, unseen)
+	fmt.Fprintf(s.Out, "Everything open in it is closed. Start the bot with COUNTERSIGN_STORE set to %s; people are then told. Have them check what happened. Never start a bot on %s again.\n", s.to, s.from)
 	return nil
 }
 
 // close closes all records that could cause an action or that belong to lost records.
-func (s *storeSalvage) close(ctx context.Context, wf *workflow.Workflow, db *bolt.Store, lost []store.Damage) (unseen []approvers.Execution, err error) {
+func (s *salvage) close(ctx context.Context, wf *workflow.Workflow, db *bolt.Store, lost []store.Damage) (unseen []approvers.Execution, err error) {
 	x := workflow.Restoration{Who: cli.Operator(os.Geteuid()), Backup: filepath.Base(s.from.String())}
 	err = audit.EachChain(ctx, db, func(chain []approvers.AuditRecord) error {
 		for _, r := range chain {
@@ -217,16 +219,16 @@ var follows = map[string]string{
 }
 
 // tell lists the missing records.
-func (s *storeSalvage) tell(lost []store.Damage, faults int) {
+func (s *salvage) tell(lost []store.Damage, faults int) {
 	for _, x := range lost {
 		line := x.String()
 		if text := follows[x.Bucket]; text != "" && x.Key != "" {
 			line += ": " + text
 		}
-		fmt.Fprintln(s.out, visible.Line(line))
+		fmt.Fprintln(s.Out, visible.Line(line))
 	}
-	fmt.Fprintf(s.out, "%s has everything that can be read of %s. Missing: %s\n", s.to, s.from, cli.Count(len(lost), "thing"))
+	fmt.Fprintf(s.Out, "%s has everything that can be read of %s. Missing: %s\n", s.to, s.from, cli.Count(len(lost), "thing"))
 	if faults > 0 {
-		fmt.Fprintf(s.out, "The history has %s that are not from the damage alone: see countersign audit verify\n", cli.Count(faults, "fault"))
+		fmt.Fprintf(s.Out, "The history has %s that are not from the damage alone: see countersign audit verify\n", cli.Count(faults, "fault"))
 	}
 }

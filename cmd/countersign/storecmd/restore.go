@@ -1,4 +1,4 @@
-package main
+package storecmd
 
 import (
 	"context"
@@ -19,13 +19,16 @@ import (
 	"countersign/approvers/audit"
 	"countersign/approvers/workflow"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/openstore"
+	"countersign/cmd/countersign/task"
 	"countersign/config"
 	"countersign/internal/visible"
 	"countersign/store"
 	"countersign/store/bolt"
 )
 
-func restoreCommand() *cobra.Command {
+// Restore returns the command restore.
+func Restore() *cobra.Command {
 	var o databaseOptions
 	cmd := &cobra.Command{
 		Use:   "restore FILE | restore --database",
@@ -79,11 +82,11 @@ func restoreDatabase(ctx context.Context, out io.Writer, o databaseOptions) erro
 		return cli.Misused("%s is a file: restore a backup of it, with countersign restore FILE", env.Store)
 	}
 	if o.nothingLost {
-		if err := checkReason(&o.reason); err != nil {
+		if err := cli.CheckReason(&o.reason); err != nil {
 			return err
 		}
 	}
-	db, err := openExisting(ctx, env)
+	db, err := openstore.Existing(ctx, env)
 	if err != nil {
 		return err
 	}
@@ -91,7 +94,7 @@ func restoreDatabase(ctx context.Context, out io.Writer, o databaseOptions) erro
 }
 
 func restoreIn(ctx context.Context, out io.Writer, env config.Env, db store.Store, o databaseOptions) error {
-	older, err := audit.FindOlder(ctx, shownStore(env.Store), env.Audit.Heads, db)
+	older, err := audit.FindOlder(ctx, openstore.Name(env.Store), env.Audit.Heads, db)
 	if err != nil {
 		return err
 	}
@@ -106,7 +109,7 @@ func restoreIn(ctx context.Context, out io.Writer, env config.Env, db store.Stor
 	if err := c.check(ctx, db); err != nil {
 		return fmt.Errorf("nothing was changed: %w", err)
 	}
-	wf, err := localWorkflow(ctx, env, db, nil)
+	wf, err := task.LocalWorkflow(ctx, env, db, nil)
 	if err != nil {
 		return err
 	}
@@ -144,26 +147,18 @@ func settle(ctx context.Context, s store.Store) error {
 	return nil
 }
 
-// shownStore returns the name of a store for messages.
-func shownStore(s config.Store) string {
-	if s.Backend == config.Postgres {
-		return s.String()
-	}
-	return s.Path
-}
-
 func restore(ctx context.Context, out io.Writer, path string) error {
 	env, err := config.ReadEnv(config.Offline)
 	if err != nil {
 		return cli.Misused("the environment can't be used:\n%w", err)
 	}
-	if err := onlyFile(env.Store, "restore it with pg_restore, and then run countersign restore --database"); err != nil {
+	if err := openstore.OnlyFile(env.Store, "restore it with pg_restore, and then run countersign restore --database"); err != nil {
 		return err
 	}
-	if sameFile(path, env.Store.Path) {
+	if cli.SameFile(path, env.Store.Path) {
 		return cli.Misused("%s is the store itself; name a backup of it. If a backup was copied there by hand, use countersign audit accept-loss", path)
 	}
-	if isMoved(ctx, env) {
+	if task.IsMoved(ctx, env) {
 		return cli.CouldNot("nothing was restored: a bot is running that still holds the file which was at %s. Save that file first, with countersign backup FILE, and stop the bot", env.Store.Path)
 	}
 	switch info, err := os.Stat(path); { // before opening: opening a pipe would block
@@ -184,7 +179,7 @@ func restore(ctx context.Context, out io.Writer, path string) error {
 		if err := c.check(ctx, s); err != nil {
 			return err
 		}
-		wf, err := localWorkflow(ctx, env, s, nil)
+		wf, err := task.LocalWorkflow(ctx, env, s, nil)
 		if err != nil {
 			return err
 		}

@@ -1,14 +1,16 @@
-package main
+package auditcmd
 
 import (
 	"bytes"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"countersign/approvers"
+	"countersign/cmd/countersign/openstore"
 	"countersign/store"
 )
 
@@ -20,6 +22,16 @@ type aDecision struct {
 }
 
 var paceDay = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
+
+func emptyStore(t *testing.T) store.Store {
+	t.Helper()
+	db, err := openstore.File(filepath.Join(t.TempDir(), "countersign.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
 
 // recorded writes a history with the decisions. Each decision belongs to its own request. Consecutive decisions are one
 // day apart.
@@ -94,7 +106,7 @@ T0001/U0004         2          0          –      1h30m   1h30m  0 %      100 %
 	if table != want || !strings.Contains(words, "approved unread") {
 		t.Errorf("the table is\n%s\nwant\n%s", out.String(), want)
 	}
-	doc, err := os.ReadFile("../../docs/metrics.md")
+	doc, err := os.ReadFile("../../../docs/metrics.md")
 	if err != nil {
 		t.Fatal(err)
 	}

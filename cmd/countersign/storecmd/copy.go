@@ -1,4 +1,4 @@
-package main
+package storecmd
 
 import (
 	"bytes"
@@ -13,16 +13,18 @@ import (
 	"github.com/spf13/cobra"
 
 	"countersign/approvers/audit"
+	"countersign/cmd/countersign/auditcmd"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/openstore"
 	"countersign/config"
 	"countersign/store"
 	"countersign/store/bolt"
 	"countersign/store/postgres"
 )
 
-func storeCopyCommand() *cobra.Command {
+func copyCommand() *cobra.Command {
 	var from, to string
-	c := storeCopy{every: progressEvery}
+	c := Copy{Every: progressEvery}
 	cmd := &cobra.Command{
 		Use:   "copy --from STORE --to STORE",
 		Short: "Copies everything into another store, such as a database, while no bot runs",
@@ -38,30 +40,36 @@ The original stays as it is. Never let bots work on both: each would run what wa
   countersign store copy --from postgres://countersign@db.example.com/countersign --to bolt:countersign.db`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c.out, c.progress = cmd.OutOrStdout(), cmd.ErrOrStderr()
-			if err := c.parse(from, to); err != nil {
-				return err
-			}
-			return c.run(cmd.Context())
+			c.Out, c.Progress = cmd.OutOrStdout(), cmd.ErrOrStderr()
+			return c.Run(cmd.Context(), from, to)
 		},
 	}
 	cmd.Flags().StringVar(&from, "from", "", "the store to copy")
 	cmd.Flags().StringVar(&to, "to", "", "the new store")
-	cmd.Flags().BoolVar(&c.anew, "anew", false, "delete an incomplete copy, and begin again")
+	cmd.Flags().BoolVar(&c.Anew, "anew", false, "delete an incomplete copy, and begin again")
 	return cmd
 }
 
-// storeCopy copies a store.
-type storeCopy struct {
+// Copy copies a store.
+type Copy struct {
+	Anew          bool // an incomplete copy is deleted
+	Out, Progress io.Writer
+	Every         int // number of rows of a part between two lines of progress
+
 	from, to           config.Store
 	fromAudit, toAudit config.Audit
-	anew               bool // an incomplete copy is deleted
-	out, progress      io.Writer
-	every              int  // number of rows of a part between two lines of progress
 	begun              bool // rows were copied
 }
 
-func (c *storeCopy) parse(from, to string) (err error) {
+// Run copies everything from one store to the other. Both are written as in COUNTERSIGN_STORE.
+func (c *Copy) Run(ctx context.Context, from, to string) error {
+	if err := c.parse(from, to); err != nil {
+		return err
+	}
+	return c.run(ctx)
+}
+
+func (c *Copy) parse(from, to string) (err error) {
 	if from == "" || to == "" {
 		return cli.Misused("name both stores, such as --from bolt:countersign.db --to postgres://HOST/DATABASE")
 	}
@@ -71,14 +79,15 @@ func (c *storeCopy) parse(from, to string) (err error) {
 	if err := errors.Join(err, wrong); err != nil {
 		return cli.Misused("a store can't be used:\n%w", err)
 	}
-	if c.from.Backend == c.to.Backend && (storeID(c.from, c.from.Path) == storeID(c.to, c.to.Path) || c.from.Backend == config.Bolt && sameFile(c.from.Path, c.to.Path)) {
+	same := openstore.ID(c.from, c.from.Path) == openstore.ID(c.to, c.to.Path) || c.from.Backend == config.Bolt && cli.SameFile(c.from.Path, c.to.Path)
+	if c.from.Backend == c.to.Backend && same {
 		return cli.Misused("--from and --to name the same store")
 	}
 	return nil
 }
 
-func (c *storeCopy) run(ctx context.Context) error {
-	db, err := openExisting(ctx, config.Env{Store: c.from, Audit: c.fromAudit})
+func (c *Copy) run(ctx context.Context) error {
+	db, err := openstore.Existing(ctx, config.Env{Store: c.from, Audit: c.fromAudit})
 	if err != nil {
 		return fmt.Errorf("nothing was copied: %w", err)
 	}
@@ -98,34 +107,34 @@ func (c *storeCopy) run(ctx context.Context) error {
 	if err := errors.Join(err, db.Close()); err != nil {
 		return c.failed(ctx, err)
 	}
-	fmt.Fprintf(c.out, "%s is copied to %s, and compared row by row: %s\n", c.from, c.to, what.what())
+	fmt.Fprintf(c.Out, "%s is copied to %s, and compared row by row: %s\n", c.from, c.to, what.what())
 	c.where("The key that signs the history is", c.fromAudit.Key, c.toAudit.Key)
 	c.where("The signed heads are", c.fromAudit.Heads, c.toAudit.Heads)
-	fmt.Fprintf(c.out, "Start the bot with COUNTERSIGN_STORE set to the new store. Never start it on %s again after that: it would run what the other bot has run.\n", c.from)
+	fmt.Fprintf(c.Out, "Start the bot with COUNTERSIGN_STORE set to the new store. Never start it on %s again after that: it would run what the other bot has run.\n", c.from)
 	return nil
 }
 
 // fill creates the new store. No other process uses the new store during the copy.
-func (c *storeCopy) fill(ctx context.Context, fill func(store.Filling) error) error {
+func (c *Copy) fill(ctx context.Context, fill func(store.Filling) error) error {
 	if c.to.Backend == config.Bolt {
-		return bolt.Fill(ctx, c.to.Path, c.anew, fill)
+		return bolt.Fill(ctx, c.to.Path, c.Anew, fill)
 	}
-	db, err := openDatabase(ctx, c.to, postgres.Options{Create: true, Fill: true}, false)
+	db, err := openstore.Database(ctx, c.to, postgres.Options{Create: true, Fill: true}, false)
 	if err != nil {
 		return err
 	}
-	return errors.Join(db.Fill(ctx, c.anew, fill), db.Close())
+	return errors.Join(db.Fill(ctx, c.Anew, fill), db.Close())
 }
 
 // isComplete returns nil if the new store has exactly the rows of the original. An earlier run of the command has then
 // copied the rows, but ended before it could report success. Otherwise isComplete returns the reason why the new store
 // can't be filled.
-func (c *storeCopy) isComplete(ctx context.Context, db store.Store, what *copied, why error) error {
-	to, err := openExisting(ctx, config.Env{Store: c.to, Audit: c.toAudit})
+func (c *Copy) isComplete(ctx context.Context, db store.Store, what *copied, why error) error {
+	to, err := openstore.Existing(ctx, config.Env{Store: c.to, Audit: c.toAudit})
 	if err != nil {
 		return why //nolint:nilerr // it is another store, or in use
 	}
-	fmt.Fprintf(c.progress, "%s is there already; comparing it\n", c.to)
+	fmt.Fprintf(c.Progress, "%s is there already; comparing it\n", c.to)
 	same := store.Equal(ctx, db.(store.Contents), to.(store.Contents))
 	if err := to.Close(); err != nil || same != nil {
 		return cmp.Or(ctx.Err(), why)
@@ -134,8 +143,8 @@ func (c *storeCopy) isComplete(ctx context.Context, db store.Store, what *copied
 }
 
 // check verifies the original, so that the command copies no fault.
-func (c *storeCopy) check(ctx context.Context, db store.Store, what *copied) error {
-	fmt.Fprintf(c.progress, "checking %s\n", c.from)
+func (c *Copy) check(ctx context.Context, db store.Store, what *copied) error {
+	fmt.Fprintf(c.Progress, "checking %s\n", c.from)
 	older, err := audit.FindOlder(ctx, c.from.String(), c.fromAudit.Heads, db)
 	if err != nil {
 		return err
@@ -143,42 +152,42 @@ func (c *storeCopy) check(ctx context.Context, db store.Store, what *copied) err
 	if older != nil {
 		return cli.AnswerNo("%w", older)
 	}
-	var o verifyOptions
-	if err := o.trustFile(c.fromAudit.Key); err != nil {
+	var keys auditcmd.TrustedKeys
+	if err := keys.TrustFile(c.fromAudit.Key); err != nil {
 		return err
 	}
-	return what.checkWith(ctx, db, o)
+	return what.checkWith(ctx, db, keys)
 }
 
-// progressEvery is the usual value of storeCopy.every.
+// progressEvery is the usual value of Copy.Every.
 const progressEvery = 20000
 
-func (c *storeCopy) copyRows(ctx context.Context, db store.Store, to store.Filling) error {
+func (c *Copy) copyRows(ctx context.Context, db store.Store, to store.Filling) error {
 	c.begun = true
 	if n := to.Written(); n > 0 {
-		fmt.Fprintf(c.progress, "continuing an interrupted copy: %s\n", cli.Count(n, "row")+" there already")
+		fmt.Fprintf(c.Progress, "continuing an interrupted copy: %s\n", cli.Count(n, "row")+" there already")
 	}
 	var last store.Copied
 	told := func() {
 		if last.Rows > 0 {
-			fmt.Fprintf(c.progress, "copied %d %s\n", last.Rows, last.Part)
+			fmt.Fprintf(c.Progress, "copied %d %s\n", last.Rows, last.Part)
 		}
 	}
 	return store.CopyRows(ctx, db.(store.Contents), to, func(now store.Copied) {
-		if last.Part != now.Part || last.Rows%c.every == 0 {
+		if last.Part != now.Part || last.Rows%c.Every == 0 {
 			told()
 		}
 		last = now
 	}, func() {
 		told()
-		fmt.Fprintln(c.progress, "comparing the copy")
+		fmt.Fprintln(c.Progress, "comparing the copy")
 	})
 }
 
 // carry copies the key and the file of signed heads to the paths that a bot on the new store uses. The command calls
 // this method before it copies rows. If the heads exist, a bot does not start on the new store while the store is
 // empty.
-func (c *storeCopy) carry() error {
+func (c *Copy) carry() error {
 	for _, file := range []struct {
 		what, from, to string
 		longer         bool // true for a file that only grows: one that equals the beginning of the other is an earlier version
@@ -217,21 +226,21 @@ func (c *storeCopy) carry() error {
 }
 
 // The method where prints the path of a file that belongs to the new store.
-func (c *storeCopy) where(what, from, to string) {
+func (c *Copy) where(what, from, to string) {
 	if from != to && to != "" {
 		if _, err := os.Stat(to); err == nil {
-			fmt.Fprintf(c.out, "%s %s\n", what, to)
+			fmt.Fprintf(c.Out, "%s %s\n", what, to)
 		}
 	}
 }
 
 // failed adds an exit code to an error, and describes the current state of both stores.
-func (c *storeCopy) failed(ctx context.Context, err error) error {
+func (c *Copy) failed(ctx context.Context, err error) error {
 	was, again := "nothing was copied", "Run it again"
 	if c.begun {
 		was, again = "the copy is not complete", "Run the same command again, and it continues"
 	}
-	if c.anew {
+	if c.Anew {
 		again = "Run it again; it begins again"
 	}
 	var coded *cli.Error

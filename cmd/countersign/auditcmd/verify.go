@@ -1,4 +1,4 @@
-package main
+package auditcmd
 
 import (
 	"bytes"
@@ -13,15 +13,21 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/audit"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/task"
 	"countersign/config"
 	"countersign/store"
 	"countersign/store/bolt"
 )
 
+// TrustedKeys has the public keys with which signed heads are verified.
+type TrustedKeys struct {
+	Keys []string `json:"keys,omitempty"`
+	Own  bool     `json:"own,omitempty"` // the keys come from the key file, not from the operator
+}
+
 // verifyOptions has the keys and the heads with which the history is verified.
 type verifyOptions struct {
-	Keys   []string   `json:"keys,omitempty"`   // the trusted public keys
-	Own    bool       `json:"own,omitempty"`    // the keys come from the key file, not from the operator
+	TrustedKeys
 	Heads  []headText `json:"heads,omitempty"`  // the files with heads, concatenated in the input
 	Beside bool       `json:"beside,omitempty"` // the heads come from the bot's own file, not from the operator
 }
@@ -32,7 +38,7 @@ type headText struct {
 	Size int64  `json:"size"`
 }
 
-func auditVerifyCommand() *cobra.Command {
+func verifyCommand() *cobra.Command {
 	var keys, files []string
 	cmd := &cobra.Command{
 		Use:   "verify",
@@ -50,8 +56,8 @@ Somebody who can write to the store and has the key can replace everything in it
   countersign audit verify --key countersign-… --heads /mnt/kept/heads`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o := verifyOptions{Keys: keys}
-			if err := o.trust(); err != nil {
+			o := verifyOptions{TrustedKeys: TrustedKeys{Keys: keys}}
+			if err := o.Trust(); err != nil {
 				return err
 			}
 			if len(files) == 0 {
@@ -61,7 +67,7 @@ Somebody who can write to the store and has the key can replace everything in it
 			if err != nil {
 				return err
 			}
-			return errors.Join(auditVerifyTask.do(cmd.Context(), o, in.Reader, cmd.OutOrStdout()), in.Close()) // read does not close in
+			return errors.Join(verifyTask.Do(cmd.Context(), o, in.Reader, cmd.OutOrStdout()), in.Close()) // read does not close in
 		},
 	}
 	cmd.Flags().StringArrayVar(&keys, "key", nil, "the public key that you trust")
@@ -69,17 +75,18 @@ Somebody who can write to the store and has the key can replace everything in it
 	return cmd
 }
 
-var auditVerifyTask = task[verifyOptions]{"audit verify", true, func(ctx context.Context, w taskEnv, o verifyOptions) error {
-	kept, err := o.read(w.in)
+var verifyTask = task.Task[verifyOptions]{Name: "audit verify", Long: true, WhileHeld: true, Run: func(ctx context.Context, w task.Env, o verifyOptions) error {
+	kept, err := o.read(w.In)
 	if err != nil {
 		return err
 	}
-	return verifyAudit(ctx, w.out, w.store, o, kept)
+	return Verify(ctx, w.Out, w.Store, audit.VerifyOptions{Keys: o.Keys, Own: o.Own, Kept: kept, Beside: o.Beside})
 }}
 
-// verifyAudit verifies the history, and prints the report.
-func verifyAudit(ctx context.Context, out io.Writer, s store.Store, o verifyOptions, kept audit.KeptHeads) error {
-	report, err := audit.Verify(ctx, s, audit.VerifyOptions{Keys: o.Keys, Own: o.Own, Kept: kept, Beside: o.Beside, Guard: bolt.Guard})
+// Verify verifies the history, and prints the report.
+func Verify(ctx context.Context, out io.Writer, s store.Store, o audit.VerifyOptions) error {
+	o.Guard = bolt.Guard
+	report, err := audit.Verify(ctx, s, o)
 	if err != nil {
 		return err
 	}
@@ -90,8 +97,8 @@ func verifyAudit(ctx context.Context, out io.Writer, s store.Store, o verifyOpti
 	return nil
 }
 
-// trust validates the keys that the operator gave. If the operator gave no keys, trust uses the keys of the key file.
-func (o *verifyOptions) trust() error {
+// Trust validates the keys that the operator gave. If the operator gave no keys, Trust uses the keys of the key file.
+func (o *TrustedKeys) Trust() error {
 	for _, key := range o.Keys {
 		if err := approvers.CheckPublicKey(key); err != nil {
 			return cli.Misused("--key %s is not a public key: write it as \"countersign audit key\" prints it (%w)", key, err)
@@ -104,17 +111,17 @@ func (o *verifyOptions) trust() error {
 	if err != nil {
 		return cli.Misused("the environment can't be used:\n%w", err)
 	}
-	return o.trustFile(env.Audit.Key)
+	return o.TrustFile(env.Audit.Key)
 }
 
-// trustFile uses the keys of a key file, if the file exists.
-func (o *verifyOptions) trustFile(path string) error {
+// TrustFile uses the keys of a key file, if the file exists.
+func (o *TrustedKeys) TrustFile(path string) error {
 	keys, err := audit.ReadKeyFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	o.Keys, o.Own = keys.Public, true
-	return sealKeyError(err)
+	return KeyError(err)
 }
 
 // The method beside returns the path of the bot's own file of signed heads, if the file exists. Verification against
@@ -122,7 +129,7 @@ func (o *verifyOptions) trustFile(path string) error {
 func (o *verifyOptions) beside() []string {
 	env, err := config.ReadEnv(config.Offline)
 	if err != nil {
-		return nil // trust reported it
+		return nil // Trust reported it
 	}
 	if info, err := os.Stat(env.Audit.Heads); err != nil || info.Size() == 0 {
 		return nil

@@ -1,15 +1,11 @@
-package main
+package auditcmd
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,11 +14,13 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/audit"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/task"
 	"countersign/config/yamldoc"
-	"countersign/store"
 )
 
-func auditCommand() *cobra.Command {
+// Command returns the command audit. The command accept-loss closes everything that could act, as restore does.
+// Therefore the caller passes this command.
+func Command(acceptLoss *cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit",
 		Short: "The history: who allowed what, and when",
@@ -31,14 +29,19 @@ and what verification can find.`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(auditListCommand(), auditVerifyCommand(), auditExportCommand(), auditEvidenceCommand(),
-		auditKeyCommand(), auditEraseCommand(), auditAcceptLossCommand(), paceCommand(), auditReportCommand())
+	cmd.AddCommand(listCommand(), verifyCommand(), exportCommand(), evidenceCommand(),
+		keyCommand(), eraseCommand(), acceptLoss, paceCommand(), reportCommand())
 	return cmd
 }
 
-// historyError adds exit codes to the errors that reading the history can return. If the request does not exist, or if
+// Tasks returns the tasks that a running bot accepts for the audit commands.
+func Tasks() []task.Handler {
+	return []task.Handler{listTask, verifyTask, eraseTask, exportTask, evidenceTask, paceTask, reportTask}
+}
+
+// HistoryError adds exit codes to the errors that reading the history can return. If the request does not exist, or if
 // damaged records were left out, the exit code is ExitNo.
-func historyError(err error) error {
+func HistoryError(err error) error {
 	var left *audit.Unread
 	if errors.As(err, &left) || errors.Is(err, audit.ErrUnknownChain) {
 		return cli.AnswerNo("%w", err)
@@ -46,7 +49,7 @@ func historyError(err error) error {
 	return err
 }
 
-func auditListCommand() *cobra.Command {
+func listCommand() *cobra.Command {
 	var flags filterFlags
 	var o audit.ListOptions
 	cmd := &cobra.Command{
@@ -59,7 +62,7 @@ The flags select the requests that have a matching record. --long prints the rec
 			if o.Filter, err = flags.read(time.Now()); err != nil {
 				return err
 			}
-			return auditListTask.do(cmd.Context(), o, nil, cmd.OutOrStdout())
+			return listTask.Do(cmd.Context(), o, nil, cmd.OutOrStdout())
 		},
 	}
 	flags.add(cmd.Flags())
@@ -67,11 +70,11 @@ The flags select the requests that have a matching record. --long prints the rec
 	return cmd
 }
 
-var auditListTask = task[audit.ListOptions]{"audit list", true, func(ctx context.Context, w taskEnv, o audit.ListOptions) error {
-	return historyError(audit.List(ctx, w.out, w.store, o))
+var listTask = task.Task[audit.ListOptions]{Name: "audit list", Long: true, WhileHeld: true, Run: func(ctx context.Context, w task.Env, o audit.ListOptions) error {
+	return HistoryError(audit.List(ctx, w.Out, w.Store, o))
 }}
 
-func auditExportCommand() *cobra.Command {
+func exportCommand() *cobra.Command {
 	formatNames := strings.Join(audit.ExportFormats(), ", ")
 	var (
 		flags filterFlags
@@ -92,9 +95,9 @@ unless --payloads asks for it. Damaged records are left out: all others are writ
 				return err
 			}
 			var left error
-			err = toFile(cmd, file, func(out io.Writer) error {
+			err = cli.ToFile(cmd, file, func(out io.Writer) error {
 				written := &cli.Output{W: out}
-				err := auditExportTask.do(cmd.Context(), o, nil, written)
+				err := exportTask.Do(cmd.Context(), o, nil, written)
 				if cli.Code(err) == cli.ExitNo && (written.Written > 0 || o.Filter.Chain == "") { // all readable records
 					left, err = err, nil
 				}
@@ -106,12 +109,12 @@ unless --payloads asks for it. Damaged records are left out: all others are writ
 	flags.add(cmd.Flags())
 	cmd.Flags().StringVar(&o.Format, "format", "jsonl", "one of "+formatNames)
 	cmd.Flags().BoolVar(&o.Payloads, "payloads", false, "include the texts that people wrote and were shown")
-	fileFlag(cmd, &file)
+	cli.FileFlag(cmd, &file)
 	return cmd
 }
 
-var auditExportTask = task[audit.ExportOptions]{"audit export", true, func(ctx context.Context, w taskEnv, o audit.ExportOptions) error {
-	return historyError(audit.Export(ctx, w.out, w.store, o))
+var exportTask = task.Task[audit.ExportOptions]{Name: "audit export", Long: true, WhileHeld: true, Run: func(ctx context.Context, w task.Env, o audit.ExportOptions) error {
+	return HistoryError(audit.Export(ctx, w.Out, w.Store, o))
 }}
 
 type filterFlags struct {
@@ -173,7 +176,7 @@ func timeFlag(name, text string, now time.Time) (time.Time, error) {
 	return time.Time{}, cli.Misused("--%s %s: write a day (2026-11-01), a moment (2026-11-01T08:00:00Z), or how long ago (24h, 30d)", name, text)
 }
 
-func auditEvidenceCommand() *cobra.Command {
+func evidenceCommand() *cobra.Command {
 	var file string
 	var keys []string
 	cmd := &cobra.Command{
@@ -185,15 +188,15 @@ of requests. If a check fails, the page says which one, and the command exits wi
 		Example: `  countersign audit evidence req_7ABCDEFGHIJK --out page.html`,
 		Args:    cli.Args(1, -1),
 		RunE: func(cmd *cobra.Command, requests []string) error {
-			trusted := verifyOptions{Keys: keys}
-			if err := trusted.trust(); err != nil {
+			trusted := TrustedKeys{Keys: keys}
+			if err := trusted.Trust(); err != nil {
 				return err
 			}
 			o := audit.EvidenceOptions{Requests: requests, Keys: trusted.Keys, Own: trusted.Own}
 			var fault error
-			err := toFile(cmd, file, func(out io.Writer) error {
+			err := cli.ToFile(cmd, file, func(out io.Writer) error {
 				page := &cli.Output{W: out}
-				err := auditEvidenceTask.do(cmd.Context(), o, nil, page)
+				err := evidenceTask.Do(cmd.Context(), o, nil, page)
 				if page.Written > 0 && cli.Code(err) == cli.ExitNo { // the page is complete, but the history is not
 					fault, err = err, nil
 				}
@@ -203,89 +206,17 @@ of requests. If a check fails, the page says which one, and the command exits wi
 		},
 	}
 	cmd.Flags().StringArrayVar(&keys, "key", nil, "the public key that you trust (default: the keys in the key file)")
-	fileFlag(cmd, &file)
+	cli.FileFlag(cmd, &file)
 	return cmd
 }
 
-var auditEvidenceTask = task[audit.EvidenceOptions]{"audit evidence", true, func(ctx context.Context, w taskEnv, o audit.EvidenceOptions) error {
-	faults, err := audit.WriteEvidence(ctx, w.out, w.store, w.who, o)
+var evidenceTask = task.Task[audit.EvidenceOptions]{Name: "audit evidence", Long: true, WhileHeld: true, Run: func(ctx context.Context, w task.Env, o audit.EvidenceOptions) error {
+	faults, err := audit.WriteEvidence(ctx, w.Out, w.Store, w.Who, o)
 	if err != nil {
-		return historyError(err)
+		return HistoryError(err)
 	}
 	if faults > 0 {
 		return cli.AnswerNo("the page is written, but the history has changed: %s, marked on the page", cli.Count(faults, "fault"))
 	}
 	return nil
 }}
-
-func paceCommand() *cobra.Command {
-	var since time.Duration
-	cmd := &cobra.Command{
-		Use:   "pace",
-		Short: "How fast people decide, by role and by person, to find who approves without reading",
-		Long: `Sums up the decisions of the history, by role and by person: how many, how many of the approvals came less than 3 seconds after the card was
-shown, how long people took, and how many calls they changed or rejected. Those with the largest share of quick approvals come first.`,
-		Example: `  countersign audit pace --since 720h`,
-		Args:    cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return auditPaceTask.do(cmd.Context(), since, nil, cmd.OutOrStdout())
-		},
-	}
-	cmd.Flags().DurationVar(&since, "since", 0, "only decisions of this time until now, such as 720h; all without it")
-	return cmd
-}
-
-var auditPaceTask = task[time.Duration]{"audit pace", true, func(ctx context.Context, w taskEnv, since time.Duration) error {
-	return printDecisionReport(ctx, w.out, w.store, ago(since))
-}}
-
-// ago returns the time d before now. If d is zero, ago returns the zero time, and the report begins at the start of the
-// history.
-func ago(d time.Duration) time.Time {
-	if d <= 0 {
-		return time.Time{}
-	}
-	return time.Now().Add(-d)
-}
-
-func printDecisionReport(ctx context.Context, out io.Writer, s store.Store, from time.Time) error {
-	all, err := audit.ReadDecisions(ctx, s, from)
-	if left := new(audit.Unread); err != nil && !errors.As(err, &left) {
-		return cli.CouldNot("the history can't be read: %w", err)
-	}
-	if len(all.People) == 0 {
-		fmt.Fprintln(out, "Nobody has decided anything in this time.")
-		return historyError(err)
-	}
-	printDecisionStats(out, "ROLE", all.Roles)
-	fmt.Fprintln(out)
-	printDecisionStats(out, "PERSON", all.People)
-	fmt.Fprint(out, `
-QUICK is the share of the approvals that came less than 3 s after the card was shown: too soon to
-have read it. Half of the decisions were made within MEDIAN, nine tenths within 90 %. If many
-approvals are quick, and few calls are changed or rejected, cards are probably approved unread. Let
-the policy ask less about what is always allowed, so that what it does ask about is read.
-`)
-	return historyError(err)
-}
-
-func printDecisionStats(out io.Writer, of string, all map[string]*audit.DecisionStats) {
-	sorted := slices.SortedFunc(maps.Values(all), func(a, b *audit.DecisionStats) int {
-		return cmp.Or(cmp.Compare(b.QuickShare(), a.QuickShare()), cmp.Compare(b.Approvals, a.Approvals), cmp.Compare(a.Name, b.Name))
-	})
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "%s\tDECISIONS\tAPPROVALS\tQUICK\tMEDIAN\t90 %%\tCHANGED\tREJECTED\n", of)
-	for _, p := range sorted {
-		quick, median, most := "–", "–", "–"
-		if p.Timed > 0 {
-			quick = cli.Percent(p.Quick, p.Timed)
-		}
-		if half, ok := p.Within(50); ok {
-			nine, _ := p.Within(90)
-			median, most = cli.Duration(half), cli.Duration(nine)
-		}
-		fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\n",
-			p.Name, p.Decisions, p.Approvals, quick, median, most, cli.Percent(p.Changed, p.Decisions), cli.Percent(p.Rejected, p.Decisions))
-	}
-	w.Flush()
-}

@@ -1,0 +1,9 @@
+// Package openstore opens the store that an address names: a file or a PostgreSQL database. The commands, serve and the
+// demo open their stores with this package.
+//
+// The package owns the choice of the backend, and the errors of opening. Each error has an exit code and tells the
+// operator what to do. [Existing] opens the store for a command, and never creates a store.
+//
+// The package never decides whether a bot runs, and never repairs or changes a store. Package task asks the running bot
+// if the bot holds the store.
+package openstore
