@@ -34,7 +34,7 @@ const (
 // requests per minute (60 with CI=true).
 func TestLoad(t *testing.T) {
 	t.Parallel()
-	minutes, rate := testkit.Size(t, "COUNTERSIGN_LOAD_MINUTES", 1), testkit.Size(t, "COUNTERSIGN_LOAD_RATE", testkit.Scale(60))
+	minutes, rate := testkit.Size(t, "COUNTERSIGN_LOAD_MINUTES", 1), testkit.Size(t, "COUNTERSIGN_LOAD_RATE", 60)
 	seed := testkit.Seed(t)
 	inFakedTime(t, func(b *synctestHarness) { b.setup.unlimited = false }, func(b *synctestHarness) {
 		b.ws.SetRealRates(true)

@@ -18,7 +18,7 @@ import (
 // COUNTERSIGN_POSTS sets the number of conversations (15 with CI=true).
 func TestLostPosts(t *testing.T) {
 	t.Parallel()
-	n, seed := testkit.Size(t, "COUNTERSIGN_POSTS", testkit.Scale(15)), testkit.Seed(t)
+	n, seed := testkit.Size(t, "COUNTERSIGN_POSTS", 15), testkit.Seed(t)
 	inFakedTime(t, nil, func(b *synctestHarness) {
 		random, pace := testkit.Chance(seed, 2), testkit.Chance(seed, 3)
 		lost, killed := 0, 0
@@ -146,7 +146,7 @@ func TestLostPostsWhileTheClockJumps(t *testing.T) {
 // COUNTERSIGN_POSTS sets the number of conversations (15 with CI=true).
 func TestLostPostsAtRandomClocks(t *testing.T) {
 	t.Parallel()
-	n, seed := testkit.Size(t, "COUNTERSIGN_POSTS", testkit.Scale(15)), testkit.Seed(t)
+	n, seed := testkit.Size(t, "COUNTERSIGN_POSTS", 15), testkit.Seed(t)
 	inJumps(t, func(j *jumps) {
 		random, pace := testkit.Chance(seed, 3), testkit.Chance(seed, 4)
 		times, lost := 0, 0

@@ -21,7 +21,7 @@ import (
 // COUNTERSIGN_REFRESHES sets the number of replacements.
 func TestRefreshedSockets(t *testing.T) {
 	t.Parallel()
-	refreshes, seed := testkit.Size(t, "COUNTERSIGN_REFRESHES", testkit.Scale(4)), testkit.Seed(t)
+	refreshes, seed := testkit.Size(t, "COUNTERSIGN_REFRESHES", 4), testkit.Seed(t)
 	inFakedTime(t, func(b *synctestHarness) { b.http = false }, func(b *synctestHarness) {
 		c := &refreshed{synctestHarness: b, rnd: testkit.Chance(seed, 1), threads: map[int]string{}}
 		c.talk(refreshes, func(n int) {

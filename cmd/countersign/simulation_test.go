@@ -34,7 +34,7 @@ const episodeSteps = 4000
 // repeats a run. A run without these variables always uses the seed 1. The test prints a violation with the seed of its
 // history. With this seed, the test replays only this history.
 func TestSimulation(t *testing.T) {
-	steps, seed := testkit.Size(t, "COUNTERSIGN_STEPS", testkit.Scale(2500)), uint64(1)
+	steps, seed := testkit.Size(t, "COUNTERSIGN_STEPS", 2500), uint64(1)
 	if os.Getenv("COUNTERSIGN_STEPS") != "" || os.Getenv(testkit.SeedVariable) != "" {
 		seed = testkit.Seed(t)
 	}

@@ -23,7 +23,7 @@ import (
 // COUNTERSIGN_POSTS sets the number of answers (40 with CI=true).
 func TestStorm(t *testing.T) {
 	t.Parallel()
-	posts, seed := testkit.Size(t, "COUNTERSIGN_POSTS", testkit.Scale(40)), testkit.Seed(t)
+	posts, seed := testkit.Size(t, "COUNTERSIGN_POSTS", 40), testkit.Seed(t)
 	for _, kind := range []struct {
 		name  string
 		begin func(*storm)
