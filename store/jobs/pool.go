@@ -27,10 +27,13 @@ type workerPool struct {
 	lanes  map[string]bool
 	flows  *flows
 	held   map[string]heldLane // the held lanes: see heldLane
+	kept   map[string]bool     // lanes whose timers wait for the next read: see handle
 	reads  int                 // number of reads of due timers that have begun
 
 	blocked int          // number of due timers that wait in held lanes; the next read returns this many timers more, so that it also returns timers of other lanes
 	shares  store.Shares // the shares that takeUp has already examined
+	doubted store.Shares // of these, the shares that another replica may have had in the meantime; takeUp examines them at the next read
+	again   store.Shares // the doubted shares that takeUp examines at this read
 }
 
 // heldLane is a lane whose first timer failed or asked for a delay. The other timers of a held lane wait for the first
@@ -46,9 +49,10 @@ type heldLane struct {
 const holds = 7
 
 // takeUp reads the timers of the shares that this process got after the last call of takeUp. If another process put off
-// the first timer of a lane, takeUp holds the lane. So the lane's other timers wait for the first timer.
+// the first timer of a lane, takeUp holds the lane. So the lane's other timers wait for the first timer. takeUp also
+// reads the timers of doubted shares.
 func (p *workerPool) takeUp(r store.Reader, shares store.Shares, kind store.TimerKind) error {
-	gained := shares &^ p.shares
+	gained := shares &^ (p.shares &^ p.again)
 	if p.shares &= shares; gained == 0 || p.worker.Yields {
 		return nil
 	}
@@ -56,7 +60,7 @@ func (p *workerPool) takeUp(r store.Reader, shares store.Shares, kind store.Time
 	if err != nil && !errors.Is(err, store.ErrDamaged) { // damaged rows can't hold a lane
 		return err
 	}
-	p.shares = shares
+	p.shares, p.again = shares, 0
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, t := range timers {
@@ -75,6 +79,9 @@ func (p *workerPool) begin() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.reads++
+	p.again |= p.doubted
+	p.doubted = 0
+	clear(p.kept)
 }
 
 // If the first timer of a held lane was cleared or set to another time, letGo releases the lane. If the first timer was
@@ -155,7 +162,7 @@ func (p *workerPool) takeAll(ctx context.Context, due []store.Timer) (left []sto
 // starts no handler while the pool or the disk is full, the store is not ready, or Worth is false. The handler is also
 // not started if another replica has the timer's share. The caller holds p.mu.
 func (p *workerPool) take(ctx context.Context, t store.Timer) bool {
-	if p.runner.diskSpace.isFull() || !p.runner.Ready() || len(p.refs) >= p.worker.Concurrency || p.refs[t.Ref] || (t.Lane != "" && p.lanes[t.Lane]) || !p.worker.isWorth() {
+	if p.runner.diskSpace.isFull() || !p.runner.Ready() || len(p.refs) >= p.worker.Concurrency || p.refs[t.Ref] || (t.Lane != "" && (p.lanes[t.Lane] || p.kept[t.Lane])) || !p.worker.isWorth() {
 		return false
 	}
 	if first, held := p.held[t.Lane]; held && first.Ref != t.Ref {
@@ -173,10 +180,17 @@ func (p *workerPool) take(ctx context.Context, t store.Timer) bool {
 	p.wg.Go(func() {
 		defer p.runner.handling.Add(-1)
 		defer leave()
-		pprof.Do(inner, pprof.Labels("ref", t.Ref), func(ctx context.Context) { p.handle(ctx, t) })
+		var kept bool
+		pprof.Do(inner, pprof.Labels("ref", t.Ref), func(ctx context.Context) { kept = p.handle(ctx, t) })
 		p.mu.Lock()
 		delete(p.refs, t.Ref)
 		delete(p.lanes, t.Lane)
+		if kept && t.Lane != "" {
+			p.kept[t.Lane] = true
+			if !store.IsAlone(p.runner.Replica) {
+				p.doubted = p.doubted.With(t.Share())
+			}
+		}
 		p.mu.Unlock()
 		select {
 		case p.free <- struct{}{}:
@@ -186,18 +200,20 @@ func (p *workerPool) take(ctx context.Context, t store.Timer) bool {
 	return true
 }
 
-func (p *workerPool) handle(ctx context.Context, t store.Timer) {
+// handle handles a timer, and reports whether the timer was left as it was, or another process changed the timer. Then
+// the lane's other timers wait until the timers are read again: this timer may still be the first one of the lane.
+func (p *workerPool) handle(ctx context.Context, t store.Timer) (kept bool) {
 	stale, err := p.stale(ctx, t)
 	if errors.Is(err, store.ErrDamaged) {
 		p.mend(ctx, t)
 		unhurried(ctx)
 	}
 	if stale || err != nil {
-		return // the timer was handled or put off after it was read; after an error, the runner soon reads the timer a second time
+		return true // the timer was handled or put off after it was read; after an error, the runner soon reads the timer a second time
 	}
 	cause := p.runner.Around(ctx, t, p.guarded)
 	if errors.Is(cause, ErrKeep) || store.Refused(cause) || errors.Is(cause, store.ErrFenced) {
-		return // the work was interrupted, the store refused a write, or another replica has the timer: the timer is retried later
+		return true // the work was interrupted, the store refused a write, or another replica has the timer: the timer is retried later
 	}
 	err = cause
 	switch {
@@ -209,12 +225,13 @@ func (p *workerPool) handle(ctx context.Context, t store.Timer) {
 	}
 	if errors.Is(err, store.ErrCommitUnknown) {
 		p.stop(err)
-		return
+		return true
 	}
 	if err != nil && ctx.Err() == nil && !store.Refused(err) {
 		p.runner.Log.Error("a timer could not be put off", "kind", string(t.Kind), "ref", t.Ref, "error", err)
 		unhurried(ctx)
 	}
+	return err != nil
 }
 
 // unhurried waits for a while. If a handler's failure can't be stored, the timer stays due. Without the wait, the

@@ -159,7 +159,7 @@ func (r *Runner) Run(ctx context.Context, workers map[store.TimerKind]Worker, be
 // attend runs the timers of one kind. If an error must stop the whole process, attend calls stop.
 func (r *Runner) attend(ctx context.Context, kind store.TimerKind, worker Worker, stop context.CancelCauseFunc) error {
 	pool := workerPool{
-		runner: r, worker: worker, refs: map[string]bool{}, lanes: map[string]bool{}, held: map[string]heldLane{}, flows: newFlows(worker.Flow),
+		runner: r, worker: worker, refs: map[string]bool{}, lanes: map[string]bool{}, held: map[string]heldLane{}, kept: map[string]bool{}, flows: newFlows(worker.Flow),
 		free: make(chan struct{}, 1), stop: stop,
 	}
 	defer pool.wg.Wait()

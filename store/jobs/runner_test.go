@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -80,6 +81,15 @@ func (f *fixture) note(ref string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.handled = append(f.handled, fmt.Sprintf("%s@%.1f", ref, time.Since(f.start).Seconds()))
+}
+
+// refs returns the timers that were handled, in order.
+func (f *fixture) refs() (refs []string) {
+	for _, h := range f.handled {
+		ref, _, _ := strings.Cut(h, "@")
+		refs = append(refs, ref)
+	}
+	return refs
 }
 
 // set sets timers. The Due of a timer is relative: the zero time is the start.
@@ -164,6 +174,40 @@ func TestReadDuringAFailure(t *testing.T) {
 		return errors.New("not yet")
 	}, time.Minute, at("a", "lane", 0), at("b", "lane", time.Millisecond))
 	f.want("a@0.0", "a@0.1", "b@0.1")
+}
+
+// TestInterruptedLaneKeepsItsOrder checks lanes whose first timer was left as it was. Both timers of the lane were read
+// before. The second timer must wait until the timers are read again, because the first one is still due.
+func TestInterruptedLaneKeepsItsOrder(t *testing.T) {
+	for _, why := range []error{jobs.ErrKeep, store.ErrUnavailable, store.ErrFenced} {
+		var tries atomic.Int64
+		f := run(t, jobs.Options{}, func(timer store.Timer) error {
+			if timer.Ref == "a" && tries.Add(1) == 1 {
+				return why
+			}
+			return nil
+		}, time.Minute, at("a", "lane", 0), at("b", "lane", 0))
+		if got := fmt.Sprint(f.refs()); got != "[a a b]" {
+			t.Errorf("%v: handled %s", why, got)
+		}
+	}
+}
+
+// TestShareThatCameBack checks a replica that lost a share and got it back between two reads. In the meantime, another
+// replica put off the first timer of a lane.
+func TestShareThatCameBack(t *testing.T) {
+	f := &fixture{}
+	var tries atomic.Int64
+	f.run(t, jobs.Options{Replica: gaining{began: sync.OnceValue(func() time.Time { return time.Now().Add(-time.Hour) })}}, func(timer store.Timer) error {
+		if timer.Ref != "a" || tries.Add(1) > 1 {
+			return nil
+		}
+		put := at("a", "lane", 5*time.Second)
+		put.Tries, put.PutOff = 1, f.start
+		f.set(put)
+		return store.ErrFenced
+	}, time.Minute, at("a", "lane", 0), at("b", "lane", 0))
+	f.want("a@0.0", "a@5.0", "b@5.0")
 }
 
 // later is an error that asks for a delay.
