@@ -78,6 +78,7 @@ func (r *Reporter) report(ctx context.Context) error {
 		return err
 	}
 	out := figures.weekly(week)
+	left.Rows = slices.DeleteFunc(left.Rows, func(x store.Damage) bool { return x.Why == store.WhyLost }) // the salvage has reported these rows
 	out.Damaged = len(left.Rows)
 	return r.workflow.PostReport(ctx, out)
 }

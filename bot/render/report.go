@@ -102,7 +102,7 @@ func (p *BlockBuilder) reportDamage(r *settings.Report) {
 
 // reportDays names the days of a report, such as 16–22 November 2026.
 func reportDays(r *settings.Report) string {
-	from, to := r.Since, r.Until.AddDate(0, 0, -1)
+	from, to := r.Since, r.Until.Add(-12*time.Hour)
 	switch {
 	case from.Year() != to.Year():
 		return from.Format("2 January 2006") + " – " + to.Format("2 January 2006")
