@@ -162,7 +162,7 @@ func (p *workerPool) takeAll(ctx context.Context, due []store.Timer) (left []sto
 // starts no handler while the pool or the disk is full, the store is not ready, or Worth is false. The handler is also
 // not started if another replica has the timer's share. The caller holds p.mu.
 func (p *workerPool) take(ctx context.Context, t store.Timer) bool {
-	if p.runner.diskSpace.isFull() || !p.runner.Ready() || len(p.refs) >= p.worker.Concurrency || p.refs[t.Ref] || (t.Lane != "" && (p.lanes[t.Lane] || p.kept[t.Lane])) || !p.worker.isWorth() {
+	if p.runner.diskSpace.isFull() || !p.runner.Ready() || len(p.refs) >= p.worker.Concurrency || p.refs[t.Ref] || p.lanes[t.Lane] || p.kept[t.Lane] || !p.worker.isWorth() {
 		return false
 	}
 	if first, held := p.held[t.Lane]; held && first.Ref != t.Ref {
