@@ -158,9 +158,9 @@ func (p *workerPool) takeAll(ctx context.Context, due []store.Timer) (left []sto
 }
 
 // take tries to start a timer's handler, and reports whether the handler was started. take does not start the handler
-// if the timer or another timer of its lane is being handled, or if the lane is held for another timer. take also
-// starts no handler while the pool or the disk is full, the store is not ready, or Worth is false. The handler is also
-// not started if another replica has the timer's share. The caller holds p.mu.
+// if the timer or another timer of its lane is being handled, or if the lane is held or waits for the next read. take
+// also starts no handler while the pool or the disk is full, the store is not ready, or Worth is false. The handler is
+// also not started if another replica has the timer's share. The caller holds p.mu.
 func (p *workerPool) take(ctx context.Context, t store.Timer) bool {
 	if p.runner.diskSpace.isFull() || !p.runner.Ready() || len(p.refs) >= p.worker.Concurrency || p.refs[t.Ref] || p.lanes[t.Lane] || p.kept[t.Lane] || !p.worker.isWorth() {
 		return false
@@ -200,8 +200,8 @@ func (p *workerPool) take(ctx context.Context, t store.Timer) bool {
 	return true
 }
 
-// handle handles a timer, and reports whether the timer was left as it was, or another process changed the timer. Then
-// the lane's other timers wait until the timers are read again: this timer may still be the first one of the lane.
+// handle handles a timer. handle returns true if the work was not done, and this pool did not put the timer off. In this
+// case the timer may still be the first of its lane, so the lane's other timers wait until the timers are read again.
 func (p *workerPool) handle(ctx context.Context, t store.Timer) (kept bool) {
 	stale, err := p.stale(ctx, t)
 	if errors.Is(err, store.ErrDamaged) {
