@@ -77,9 +77,8 @@
 //
 // Begin with workflow.go: the groups, the transaction and its parts. The next files follow a call: receive_message,
 // think, propose (automatic, budget, tool_preview, grant), decide (denials, withdraw, absence), apply, claim, stop,
-// finish, unknown. The files callers and webhooks handle the calls of other agents. The files jobs, deadlines and
-// reevaluate handle timers. The files outbox, delivery, repost, refused, bundle, card_queue, channel_state and home are
-// about the messages that Slack shows. The file questions handles the questions of the model and of running tools to
-// people. The remaining files concern the whole installation: pause, interrupt, seal, retain, erase, restore, damage,
-// moved.
+// finish, unknown. The files callers and webhooks handle the calls of other agents. The files jobs and deadlines handle
+// timers. The files outbox, delivery, repost, refused, bundle, card_queue, channel_state and home are about the messages
+// that Slack shows. The file questions handles the questions of the model and of running tools to people. The remaining
+// files concern the whole installation: policy, pause, interrupt, seal, report, retain, erase, restore, damage, moved.
 package workflow

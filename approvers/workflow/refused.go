@@ -7,9 +7,12 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
+	"countersign/approvers"
 	"countersign/approvers/workflow/settings"
+	"countersign/approvers/workflow/view"
 	"countersign/store"
 )
 
@@ -119,6 +122,208 @@ func (t cardsTx) retryAnswers() error {
 		s.Refusals = max(0, s.Refusals-1)
 		if err := t.retryAnswer(s); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// Slack may refuse every card of a request, for example because the bot was not invited to the channel. The request is
+// then unreached: no person who may decide the request can see it. In this case, the bot notifies the requesters and
+// the operator, and asks the next lead immediately. The bot tries the cards again after growing delays, and when
+// RetryUnreached is called.
+
+// firstRetry is the delay before refused cards are tried again. The delay doubles with each try.
+const firstRetry = time.Minute
+
+// updateUnreached checks whether people can see a card's requests. updateUnreached is called after Slack has shown or
+// refused the card.
+func (t cardsTx) updateUnreached(s store.OutboxMessage) error {
+	var requests []approvers.Request
+	var err error
+	switch {
+	case view.IsCard(s.Kind):
+		requests = make([]approvers.Request, 1)
+		requests[0], err = t.Request(s.Ref)
+	case s.Kind == store.OutboxBundle:
+		requests, err = t.bundled(s)
+	}
+	if err != nil {
+		return err
+	}
+	for _, r := range requests {
+		if r.State != approvers.Pending {
+			continue
+		}
+		if err := t.updateUnreachedOf(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t cardsTx) updateUnreachedOf(r approvers.Request) error {
+	messages, err := t.cardsOfStage(r)
+	if err != nil {
+		return err
+	}
+	var refused *store.OutboxMessage
+	before := false
+	for i, s := range messages {
+		switch {
+		case s.State == store.OutboxExpanded, s.State == store.OutboxRemoved:
+		case s.State == store.OutboxUnreachable:
+			refused = &messages[i]
+			before = before || s.Posts > 0
+		case s.State == store.OutboxWanted && s.TS == "":
+			return nil // Slack has not answered yet
+		default:
+			if !r.ReachesNobody() {
+				return nil
+			}
+			t.note(slog.LevelInfo, "people can see the card of a request again", "request", r.ID, "since", r.Unreached.Since)
+			return t.apply(approvers.CardShown(t.deciding(), r), nil)
+		}
+	}
+	if refused == nil {
+		return nil
+	}
+	first := !r.ReachesNobody()
+	if first {
+		t.note(slog.LevelError, "nobody can see the card of a request: Slack refuses it everywhere. Correct the cause; countersign pending lists the request", "request", r.ID, "cause", refused.LastError)
+	}
+	before = before || !first && r.Unreached.Before
+	was := r
+	r = approvers.CardsRefused(t.deciding(), r, refused.LastError, before)
+	if first || *was.Unreached != *r.Unreached || !was.EscalateAt.Equal(r.EscalateAt) {
+		if err := t.apply(r, nil); err != nil {
+			return err
+		}
+	}
+	pause := firstRetry
+	for waited := t.now.Sub(r.Unreached.Since); pause <= waited; {
+		pause *= 2
+	}
+	for _, s := range t.roots(r, messages) {
+		if err := t.SetTimer(store.Timer{Kind: store.TimerRepost, Ref: s.ID, Due: t.now.Add(pause)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cardsOfStage returns the cards that were addressed to the approvers of a request's current stage.
+func (t cardsTx) cardsOfStage(r approvers.Request) ([]store.OutboxMessage, error) {
+	messages, err := t.reposts.cardsOf(r)
+	places := t.places(r)
+	return slices.DeleteFunc(messages, func(s store.OutboxMessage) bool {
+		return s.CreatedAt.Before(r.StageAt) && !slices.Contains(places, s.To)
+	}), err
+}
+
+// t.roots returns the refused cards at the addresses that the policy names. t.roots leaves out the copies that went to
+// the members of a role or a group.
+func (t cardsTx) roots(r approvers.Request, messages []store.OutboxMessage) (roots []store.OutboxMessage) {
+	places := t.places(r)
+	for _, s := range messages {
+		if slices.Contains(places, s.To) && (s.State == store.OutboxUnreachable || s.State == store.OutboxExpanded) {
+			roots = append(roots, s)
+		}
+	}
+	return roots
+}
+
+// tryAgain shows a refused card, answer or question again. A card for a role or a group goes to the current members of
+// the role or group.
+func (t cardsTx) tryAgain(s store.OutboxMessage) error {
+	s.State = store.OutboxWanted
+	s.Revision++
+	if err := t.PutOutboxMessage(s); err != nil {
+		return err
+	}
+	if err := t.ClearTimer(store.TimerRepost, s.ID); err != nil {
+		return err
+	}
+	return t.outbox.showNow(s)
+}
+
+// retryCard tries a refused message again when the message's timer is due. The message is an answer, a question, or a
+// card of an unreached request.
+func (t cardsTx) retryCard(s store.OutboxMessage) error {
+	if isAnswer(s) || isQuestion(s) {
+		return t.retryAnswer(s)
+	}
+	unreached, err := t.isUnreached(s)
+	if err != nil || !unreached {
+		return errors.Join(err, t.ClearTimer(store.TimerRepost, s.ID))
+	}
+	return t.tryAgain(s)
+}
+
+// isUnreached reports whether a card belongs to an unreached request.
+func (t cardsTx) isUnreached(s store.OutboxMessage) (bool, error) {
+	if s.Kind == store.OutboxBundle {
+		requests, err := t.bundled(s)
+		return slices.ContainsFunc(requests, approvers.Request.ReachesNobody), err
+	}
+	if !view.IsCard(s.Kind) {
+		return false, nil
+	}
+	r, err := t.Request(s.Ref)
+	return r.ReachesNobody(), err
+}
+
+// RetryUnreached tries all refused answers and questions again, and the cards of unreached requests. RetryUnreached
+// also retries deferred deliveries. The bot calls RetryUnreached when the cause of a refusal may have been corrected,
+// for example when the bot starts.
+func (w *Outbox) RetryUnreached(ctx context.Context) error {
+	var unreached []approvers.Request
+	err := w.Store.View(ctx, func(r store.Reader) (err error) {
+		unreached, err = view.UnreachedRequests(r)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, r := range unreached {
+		if err := w.update(ctx, "retry unreached", func(t *tx) error { return t.cards.retryRequest(r.ID) }); err != nil {
+			return err
+		}
+	}
+	return w.update(ctx, "retry answers", func(t *tx) error { return errors.Join(t.cards.retryAnswers(), t.reception.retryDeferred()) })
+}
+
+func (t cardsTx) retryRequest(request string) error {
+	r, err := t.Request(request)
+	if err != nil || !r.ReachesNobody() {
+		return store.IgnoreNotFound(err)
+	}
+	messages, err := t.cardsOfStage(r)
+	if err != nil {
+		return err
+	}
+	for _, s := range t.roots(r, messages) {
+		if err := t.tryAgain(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// expandAgain tries the card of a role again after Slack refused a member's copy. The card goes to the role's current
+// members.
+func (t cardsTx) expandAgain(s store.OutboxMessage, role string) error {
+	if unreached, err := t.isUnreached(s); err != nil || !unreached {
+		return err
+	}
+	messages, err := t.OutboxMessagesOf(s.Ref)
+	if err != nil {
+		return err
+	}
+	for _, o := range messages {
+		if o.To == role && o.State == store.OutboxExpanded && alike(o.Kind, s.Kind) && o.Bundle == s.Bundle && strings.HasPrefix(role, store.ToRole) {
+			if err := t.tryAgain(o); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

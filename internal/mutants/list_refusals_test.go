@@ -32,12 +32,12 @@ var refusalMutants = []mutant{
 	},
 	{
 		name:  "a request whose card nobody can see says nothing",
-		edits: []edit{{"approvers/workflow/unreached.go", "	if refused == nil {\n		return nil\n", "	if refused == nil || refused != nil {\n		return nil\n"}},
+		edits: []edit{{"approvers/workflow/refused.go", "	if refused == nil {\n		return nil\n", "	if refused == nil || refused != nil {\n		return nil\n"}},
 		by:    []campaign{inWorkflow("^TestNobodyCanSeeTheCard$"), edge("^TestCardThatReachedNobody$")},
 	},
 	{
 		name:  "a card that reached nobody is not tried again",
-		edits: []edit{{"approvers/workflow/unreached.go", "	for _, s := range t.roots(r, messages) {\n		if err := t.tryAgain(s); err != nil {\n", "	for _, s := range t.roots(r, messages)[:0] {\n		if err := t.tryAgain(s); err != nil {\n"}},
+		edits: []edit{{"approvers/workflow/refused.go", "	for _, s := range t.roots(r, messages) {\n		if err := t.tryAgain(s); err != nil {\n", "	for _, s := range t.roots(r, messages)[:0] {\n		if err := t.tryAgain(s); err != nil {\n"}},
 		by:    []campaign{inWorkflow("^TestACardThatIsShownAgain$"), edge("^TestCardThatReachedNobody$")},
 	},
 	{
