@@ -137,6 +137,10 @@ func (w *Workflow) Full() time.Time { return w.jobs.Full() }
 // turnCrashes processes, the bot stops the turn, and shows the button Try again. If a delivery has crashed
 // deliveryCrashes processes, the bot does not handle the delivery. In both cases, the bot notifies the people
 // concerned.
+//
+// The bot can't know what crashed a process. If processes crash soon after their start for another reason, a delivery
+// that is handled at the start would reach deliveryCrashes within seconds. Therefore, from the second crash on, a new
+// process waits before it tries the delivery again (untilRetry).
 const (
 	turnCrashes     = 2
 	deliveryCrashes = 5 // higher, because an acknowledged decision must not be given up after a few crashes
@@ -153,8 +157,31 @@ func (noCrashes) End(string, string)       {}
 func (noCrashes) Count(string, string) int { return 0 }
 func (noCrashes) Forget(string, string)    {}
 
+// afterCrashesError is the error of a delivery that is not tried yet, because it was being handled when processes crashed.
+type afterCrashesError struct{ wait time.Duration }
+
+func (e afterCrashesError) Error() string {
+	return "processes crashed during this work, so this process first does other work"
+}
+
+// After returns the delay before the next try. The scheduler calls After.
+func (e afterCrashesError) After() time.Duration { return e.wait }
+
+// untilRetry returns how long a delivery must wait. After two crashes, a delivery is handled when the process has run
+// for one second. The time doubles with each further crash. A delivery that the bot will not handle does not wait.
+func (w *core) untilRetry(t store.Timer) time.Duration {
+	n := w.Crashes.Count(string(t.Kind), t.Ref)
+	if t.Kind != store.TimerInbox || n < 2 || n >= deliveryCrashes {
+		return 0
+	}
+	return time.Second<<(n-2) - time.Since(w.began)
+}
+
 // survive calls a handler. While the handler runs, survive records that the work is in progress.
 func (w *core) survive(ctx context.Context, t store.Timer, handle jobs.Handler) error {
+	if wait := w.untilRetry(t); wait > 0 {
+		return afterCrashesError{wait}
+	}
 	if crashable[t.Kind] {
 		w.Crashes.Begin(string(t.Kind), t.Ref)
 		defer w.Crashes.End(string(t.Kind), t.Ref)

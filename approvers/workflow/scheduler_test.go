@@ -245,6 +245,39 @@ func TestFailuresAreTriedAgainLater(t *testing.T) {
 	})
 }
 
+// deaths is how many processes died while they handled each delivery.
+type deaths map[string]int
+
+func (deaths) Begin(string, string)      {}
+func (deaths) End(string, string)        {}
+func (deaths) Forget(string, string)     {}
+func (d deaths) Count(_, ref string) int { return d[ref] }
+
+// TestDeliveryWaitsAfterCrashes checks deliveries that were being handled when earlier processes died. The new process
+// waits before it handles them, so that a process that dies soon after its start does not count. Later deliveries of
+// the same thread keep their order, and other threads do not wait. A delivery that will be set aside does not wait.
+func TestDeliveryWaitsAfterCrashes(t *testing.T) {
+	inFakedTime(t, func(t *testing.T, w *workingHarness) {
+		w.Crashes = deaths{"b": 1, "c": 2, "d": 3, "e": 4, "f": 5, "g": 4}
+		var l log
+		began := time.Now()
+		w.put("a", "b", "c@thread", "c2@thread", "d", "e", "f")
+		w.work(map[store.TimerKind]jobs.Worker{store.TimerInbox: {Concurrency: 1, Handle: func(ctx context.Context, timer store.Timer) error {
+			l.add("%s:%s", timer.Ref, time.Since(began))
+			return w.Intake.Done(ctx, timer.Ref, "")
+		}}})
+		w.pass(time.Minute)
+		if got, want := l.String(), "a:0s b:0s f:0s c:1s c2:1s d:2s e:4s"; got != want {
+			t.Errorf("handled at %s; want %s", got, want)
+		}
+		w.put("g") // the process has run for long
+		w.pass(0)
+		if got := l.String(); !strings.HasSuffix(got, " g:1m0s") {
+			t.Errorf("handled at %s; want g without a wait", got)
+		}
+	})
+}
+
 func TestBackoffEndsAtHalfAMinute(t *testing.T) {
 	inFakedTime(t, func(t *testing.T, w *workingHarness) {
 		var n atomic.Int64

@@ -183,7 +183,8 @@ type (
 // core has the fields that all groups share.
 type core struct {
 	Config
-	owner        string // the name of this process in executions and outbox messages
+	owner        string    // the name of this process in executions and outbox messages
+	began        time.Time // when this process created the workflow; not Config.Now, because that clock may be set
 	jobs         *jobs.Runner
 	running      runningHandlers
 	elicitations elicitationsUnderWay
@@ -218,7 +219,7 @@ func New(c Config) *Workflow {
 	if c.Trace == nil {
 		c.Trace = func(string) string { return "" }
 	}
-	w := &core{Config: c, owner: newID("proc", c.Now()), running: runningHandlers{under: map[int]underWay{}}}
+	w := &core{Config: c, owner: newID("proc", c.Now()), began: time.Now(), running: runningHandlers{under: map[int]underWay{}}}
 	w.jobs = w.newRunner()
 	return &Workflow{
 		core: w, Views: view.New(c.Store, c.Policy, w.hash, w.now),
