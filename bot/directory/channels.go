@@ -31,8 +31,8 @@ func NewChannels(api *slack.Client, now func() time.Time) *Channels {
 	}
 }
 
-// missingScope is Slack's error code if the bot token lacks a permission. With this code, the bot learns nothing about
-// the channel.
+// missingScope is Slack's error code if the bot token lacks a permission. This code says nothing about the channel,
+// which may well exist.
 const missingScope = "missing_scope"
 
 // Name returns the name of a channel, or "" for a channel that Slack does not show to the bot.

@@ -12,8 +12,8 @@ import (
 	"countersign/bot/slackapi"
 )
 
-// IdentityRisk returns the risk that determines how old Slack's answer about a clicking person may be. The result is
-// critical if the policy has changed since the request was planned.
+// IdentityRisk returns the risk for the look-up of a person who clicks. At a high or critical risk, the look-up uses no
+// cached answer of Slack. The result is critical if the policy has changed since the request was planned.
 func IdentityRisk(p *approvers.Policy, r *approvers.Request) approvers.Risk {
 	if r.Plan.PolicyHash != p.Hash {
 		return approvers.Critical
