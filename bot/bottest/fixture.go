@@ -107,7 +107,7 @@ func ApprovedBy(r approvers.Request, user, name, role string, stage int) approve
 	return r
 }
 
-// Golden compares the data that is sent to Slack with the golden file of a name.
+// Golden compares v, which is data for Slack, with the golden file of the given name.
 func Golden(t *testing.T, name string, v any) {
 	t.Helper()
 	got, err := json.MarshalIndent(v, "", "  ")
@@ -178,7 +178,7 @@ func WalkBlocks(v any, fn func(map[string]any)) {
 	}
 }
 
-// EveryClaim returns claims of a source with every field set.
+// EveryClaim returns everything that a tool's source can claim about the tool, such as that the tool only reads.
 func EveryClaim() workflow.Claims {
 	yes, no := true, false
 	return workflow.Claims{Title: "Look something up", ReadOnly: &no, Destructive: &yes, Idempotent: &no, OpenWorld: &yes}
