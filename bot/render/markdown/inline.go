@@ -7,7 +7,8 @@ import (
 	"github.com/slack-go/slack"
 )
 
-// inlineSyntax matches Markdown's inline syntax. At each position the alternatives are tried in this order.
+// inlineSyntax matches Markdown's inline syntax. At each position the alternatives are tried in this order. The
+// comments give the numbers of the groups.
 var inlineSyntax = regexp.MustCompile("(?s)" + strings.Join([]string{
 	"(`+)([^`\n]+?)`+",              // 1, 2: code
 	`!?\[([^\]\n]*)\]\(([^)\s]+)\)`, // 3, 4: a link or an image
@@ -66,7 +67,7 @@ func matched(group func(int) (string, bool), style *slack.RichTextSectionTextSty
 	return nil
 }
 
-// The function linked shows the target of a link beside its words. So the words can't imitate another address.
+// The function called linked shows the target of a link beside its words. So the words can't imitate another address.
 func linked(words, url string, style *slack.RichTextSectionTextStyle) []slack.RichTextSectionElement {
 	if !strings.HasPrefix(url, "https://") && !strings.HasPrefix(url, "http://") || len(url) > 2000 {
 		if words == "" {

@@ -107,8 +107,8 @@ func ordinary(l string) bool {
 		!quoteLine.MatchString(l) && !fenceLine.MatchString(l) && !ruleLine.MatchString(l)
 }
 
-// fenced returns the number of lines of the fenced block at the start of lines. Without a closing fence the block
-// extends to the end.
+// If lines begins with a fenced block, fenced returns the number of the block's lines. Without a closing fence the
+// block extends to the end.
 func fenced(lines []string) int {
 	open := fenceLine.FindStringSubmatch(lines[0])
 	if open == nil {
@@ -122,7 +122,7 @@ func fenced(lines []string) int {
 	return len(lines)
 }
 
-// tabular returns the number of lines of the table at the start of lines.
+// If lines begins with a table, tabular returns the number of the table's lines.
 func tabular(lines []string) int {
 	if len(lines) < 2 || !strings.Contains(lines[0], "|") || strings.Trim(lines[1], " |:-") != "" || !strings.Contains(lines[1], "-") {
 		return 0
@@ -249,7 +249,7 @@ func Settled(text string) (n int) {
 	return n
 }
 
-// The function settled yields the lengths of all settled parts of a text, the shortest first.
+// The function called settled yields the lengths of all settled parts of a text, the shortest first.
 func settled(text string) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		fence, at := "", 0
