@@ -205,7 +205,8 @@ func (l *layout) members() (list []member, err error) {
 	return list, err
 }
 
-// changedTo separates the earlier value of an argument from the current one. Texts that contain an arrow are quoted.
+// changedTo separates the earlier value of an argument from the current one. A text that contains an arrow is quoted,
+// so it can't look like a changed value.
 const changedTo = " → "
 
 var simpleName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
@@ -337,8 +338,8 @@ func head(text string, n, lines int) (string, int) {
 	return strings.TrimSuffix(kept, "\n"), total - utf8.RuneCountInString(kept)
 }
 
-// The function changes shows the effect of an edit, argument by argument, before and after. ok is false if the text is
-// too long to show.
+// The function called changes shows the effect of an edit, argument by argument, before and after. ok is false if the
+// text is too long to show.
 func changes(before, after []byte, secrets []string) (text string, ok bool) {
 	return changesOf(before, after, secrets, nil)
 }
@@ -373,7 +374,8 @@ func changesOf(before, after []byte, secrets []string, except map[string]string)
 // noValue is shown as the earlier value of an argument that was added. No text argument can look like noValue.
 const noValue = "⟨none⟩"
 
-// changedFrom lays out the earlier values of arguments that changed, if both values take one short line.
+// For each changed argument, changedFrom lays out the earlier value, if the earlier and the current value each take one
+// short line.
 func changedFrom(before, after []byte, secrets []string) map[string]string {
 	_, was := membersOf(before)
 	now, is := membersOf(after)
@@ -393,7 +395,7 @@ func changedFrom(before, after []byte, secrets []string) map[string]string {
 	return out
 }
 
-// maxChanged limits the length of both values if an earlier value is shown beside the current one.
+// The earlier value of an argument is shown beside the current one only if neither is longer than maxChanged.
 const maxChanged = 60
 
 // shortValue lays out a top-level value, and reports whether it takes one short line.
@@ -403,7 +405,7 @@ func shortValue(name string, raw []byte, secrets []string) (string, bool) {
 	return line, err == nil && len(below) == 0 && Width(line) <= maxChanged
 }
 
-// The function signed writes one argument with a sign before each of its lines.
+// The function called signed writes one argument, with a sign such as + before each of its lines.
 func signed(b *strings.Builder, sign, member string, raw []byte, secrets []string) {
 	one := maskedText(fmt.Appendf(nil, "{%s:%s}", mustQuote(member), raw), secrets)
 	for line := range strings.SplitSeq(one, "\n") {
@@ -429,8 +431,8 @@ func membersOf(raw []byte) (names []string, values map[string][]byte) {
 	return names, values
 }
 
-// wordsIn returns every text in arguments, including names, with JSON escapes decoded. Therefore a check of these texts
-// includes escaped characters.
+// wordsIn returns every text in arguments, including names, with JSON escapes decoded. So a check of these texts also
+// finds characters that are escaped in the JSON.
 func wordsIn(raw []byte) string {
 	dec := jsontext.NewDecoder(bytes.NewReader(raw), jsontext.AllowDuplicateNames(true))
 	var b strings.Builder

@@ -72,7 +72,8 @@ func taken(raw string) bool {
 	return err == nil
 }
 
-// sameButOrder compares numbers that EqualArgs considers different because float64 can't represent them.
+// sameButOrder reports whether two argument objects are equal if their numbers are read as float64. EqualArgs considers
+// some of these numbers different, because float64 can't represent them.
 func sameButOrder(a, b string) bool {
 	var x, y any
 	return json.Unmarshal([]byte(a), &x) == nil && json.Unmarshal([]byte(b), &y) == nil && cmp.Equal(x, y)

@@ -6,8 +6,8 @@ import (
 	"countersign/approvers"
 )
 
-// head shows a signed audit head. Anybody who keeps a copy of the head can later check whether earlier records were
-// changed.
+// head shows an audit head, which is a signed checkpoint of the history. Anybody who keeps a copy of the head can later
+// check whether earlier records were changed.
 func (v View) head() *BlockBuilder {
 	p := new(BlockBuilder)
 	line := Say("🔏 ").Strong(fmt.Sprintf("Audit head %d", v.Head.Number)).Say(" seals everything that was recorded so far: " + Plural(int(v.Head.Size), "record"))

@@ -80,7 +80,7 @@ func (p *BlockBuilder) quiet(runs ...*RichText) {
 	}
 }
 
-// The method quoted adds text that a person wrote, as a quotation.
+// The method called quoted adds text that a person wrote, as a quotation.
 func (p *BlockBuilder) quoted(s string) {
 	if s == "" {
 		return
@@ -91,7 +91,7 @@ func (p *BlockBuilder) quoted(s string) {
 	p.lines = append(p.lines, "“"+Escape(s)+"”")
 }
 
-// The method exact adds preformatted text, in which every character counts.
+// The method exact adds preformatted text, so that people see each character, also spaces, as it is.
 func (p *BlockBuilder) exact(s string) {
 	if s == "" {
 		return

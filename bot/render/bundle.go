@@ -118,7 +118,7 @@ func (v View) Undecided() (open []approvers.Request) {
 // These are the forms of a bundle, from the tallest to the shortest.
 const (
 	roomy  = iota // each call has its own buttons
-	terse         // as roomy, with less text about the calls as a whole
+	terse         // like roomy, but with less text about all calls together
 	listed        // one row of buttons opens the calls, if there are several
 	brief         // decided calls take one line
 )
@@ -206,7 +206,7 @@ func without(args []byte, names []string) []byte {
 }
 
 // bundledArguments lays out the calls' arguments. It leaves out arguments that are shown once for all calls. The calls
-// share one limit on the length of arguments, and the first calls use this limit first.
+// share one limit on the length of their arguments: each call gets what the calls before it have left.
 func bundledArguments(open []approvers.Request, hidden, same []string) map[string]bundledArgs {
 	out, room := map[string]bundledArgs{}, maxBundleArgs
 	for _, r := range open {
@@ -232,8 +232,8 @@ func bundledArguments(open []approvers.Request, hidden, same []string) map[strin
 	return out
 }
 
-// newBundleLook returns the look of a bundle in a form. For the requests in hidden, only the sentence about the effect
-// is shown.
+// newBundleLook returns the look of a bundle in the given form, such as roomy. For the requests in hidden, only the
+// sentence about the effect is shown.
 func newBundleLook(v View, form int, hidden []string) bundleLook {
 	open := v.Undecided()
 	look := bundleLook{open: open, form: form, heights: map[string]int{}, risk: new(RichText), agreed: new(RichText)}
@@ -307,8 +307,8 @@ func (v View) untilWhen(look bundleLook) *RichText {
 	return Say("⏳ The first deadline: ").also(v.deadline(first))
 }
 
-// The method bundled draws one call that can be decided on the bundle. The parameter opens is the button to the call's
-// details.
+// The method called bundled draws one call that can be decided on the bundle. The parameter opens is the button to the
+// call's details.
 func (v View) bundled(p *BlockBuilder, r approvers.Request, number string, opens *slack.ButtonBlockElement, look bundleLook) {
 	what, notes, args := whatHappens(r.Preview, r.Tool), v.bundleNotes(r, look), look.args[r.ID]
 	lines := []*RichText{Say(number).Strong(Clip(what, maxBundleText))}
@@ -456,7 +456,7 @@ func (v View) settled(c view.Call) (sign string, state *RichText) {
 	return v.state(c)
 }
 
-// The method together adds the buttons that act on all waiting calls, and the notes about these buttons.
+// The method called together adds the buttons that act on all waiting calls, and the notes about these buttons.
 func (v View) together(p *BlockBuilder, look bundleLook, offered int) {
 	if offered < 2 {
 		return

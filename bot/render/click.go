@@ -62,7 +62,7 @@ func TokensIn(body []byte) (tokens []ButtonToken) {
 	return tokens
 }
 
-// The variable printed matches a valid Print.
+// The regular expression printed matches a valid Print.
 var printed = regexp.MustCompile(`^[0-9a-f]{16}$`)
 
 // ClickTarget is the subject of a click: the version of the outbox message that the person saw, and the current state.

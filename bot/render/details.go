@@ -50,7 +50,8 @@ func DetailsForm(s ClickTarget, f FormToken, who approvers.Identity) slack.Modal
 	return m
 }
 
-// mayApprove reports whether a person can approve a request. The person has seen all arguments that are not masked.
+// mayApprove reports whether a person can approve a request. It assumes that the person has seen all arguments that are
+// not masked.
 func mayApprove(r approvers.Request, p *approvers.Policy, who approvers.Identity) bool {
 	_, denied := r.Authority(p, who)
 	agreed := slices.ContainsFunc(r.ValidApprovals(), func(d approvers.Decision) bool { return d.By == who.ID })
@@ -68,7 +69,7 @@ func detailsTop(wrong []*RichText, buttons []slack.BlockElement, first *BlockBui
 	return p
 }
 
-// otherButtons returns the person's buttons that the card does not offer.
+// otherButtons returns the buttons that the person can use, and that the card does not offer.
 func otherButtons(s ClickTarget, who approvers.Identity) (row []slack.BlockElement) {
 	r := *s.Request
 	if r.Bundled() && r.State == approvers.Pending { // a card of its own has room for the other buttons
@@ -115,8 +116,8 @@ func turnPages(p *BlockBuilder, page, pages int) {
 	}
 }
 
-// The method about draws who has to decide a request and why, the remarks and the history of the request, and what the
-// buttons do.
+// The method called about draws who has to decide a request and why. It also draws the request's remarks and history,
+// and what the buttons do.
 func (v View) about(p *BlockBuilder, r approvers.Request, records []approvers.AuditRecord) {
 	p.Blocks = append(p.Blocks, slack.NewDividerBlock())
 	v.explain(p, r, records)

@@ -96,7 +96,7 @@ func TestElicitationForm(t *testing.T) {
 	}
 }
 
-// The test compares the JSON values that result from the input byte for byte. Empty fields are omitted, and unchanged
+// The test fills in the form, and compares the resulting JSON byte for byte. Empty fields are omitted, and unchanged
 // defaults keep their bytes.
 func TestFilledIn(t *testing.T) {
 	admits := workflow.New(workflow.Config{}).Admits

@@ -61,7 +61,7 @@ var effectWords = map[approvers.Effect]string{
 	approvers.Unprotected: "(if it is interrupted, people are asked whether it happened)",
 }
 
-// The method claimed lists what the tool's source declares about the tool.
+// The method called claimed lists what the tool's source declares about the tool.
 func (t ToolDescription) claimed() *RichText {
 	if len(t.claims) == 0 {
 		return new(RichText)
@@ -93,8 +93,8 @@ func (v View) decisionLines(r approvers.Request) (out []*RichText) {
 }
 
 // toldByEnding reports whether the line about a request's end already says everything about decision i. The result is
-// true for the rejection that ended the request, for the only necessary approval, and for an approval that replaced all
-// others.
+// true for the rejection that ended the request, for the only approval if no other decision was made, and for an
+// operator's approval in place of the approvers (break glass).
 func toldByEnding(r approvers.Request, i int) bool {
 	d := r.Decisions[i]
 	if r.State == approvers.Pending || d.Fallen || d.By != r.ClosedBy {
@@ -170,7 +170,8 @@ func (v View) PlanOutlook(p *BlockBuilder, plan approvers.Plan) {
 }
 
 // Timeline describes a request's history from its audit records, oldest first. A message that was sent to Slack several
-// times is mentioned once. The facts of records contain no secrets or reasons.
+// times is mentioned once. The lines contain no secrets and no reasons, because the facts of audit records contain
+// none.
 func (v View) Timeline(records []approvers.AuditRecord) (lines []*RichText) {
 	shown := false
 	for _, a := range records {
@@ -266,10 +267,10 @@ func (v View) event(a approvers.AuditRecord) *RichText { //nolint:cyclop // one 
 	return new(RichText)
 }
 
-// The map did describes kinds of decisions.
+// The map called did has the words for each kind of decision.
 var did = map[approvers.DecisionKind]string{approvers.Approve: "approved it", approvers.Reject: "was against it", approvers.Modify: "changed its arguments"}
 
-// The function tried describes an action that was denied.
+// The function called tried describes an action that was denied.
 func tried(kind string) string {
 	if words := map[string]string{"approve": "approve it", "reject": "reject it", "modify": "change it", "withdraw": "withdraw it"}[kind]; words != "" {
 		return words

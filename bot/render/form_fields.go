@@ -163,7 +163,7 @@ func (f field) bytes() int {
 	}
 	raw, err := json.Marshal(shown)
 	if err != nil {
-		return slackapi.MaxViewBytes // it can't be shown at all
+		return slackapi.MaxViewBytes // the block can't be encoded, so it counts as too large
 	}
 	return len(raw)
 }

@@ -6,8 +6,8 @@ import (
 	"countersign/bot/slackapi"
 )
 
-// editEffect is the effect of changed arguments. The bot determines the effect before the person sends the changed
-// arguments. The form's button names the effect.
+// editEffect says what happens to the request if the person sends the changed arguments. The bot finds this out before
+// the person sends them. The form's button names the effect.
 type editEffect struct {
 	submit string      // the label of the button
 	typed  bool        // the form asks for the tool's name
@@ -19,7 +19,7 @@ const (
 	submitApprove = "Change and approve"
 	submitEither  = "Change" // counts as an approval only if the tool's name is typed
 	submitOnly    = "Change without approving"
-	submitSend    = "Change and send on" // used if the recipient's name is too long for the label
+	submitSend    = "Change and send on" // does not name the recipient, because the name is too long for the label
 )
 
 // SendsOnly reports whether the label of a form's button says that the change is not an approval.
@@ -38,8 +38,8 @@ func (s ClickTarget) SeenWhole(tool workflow.Tool) bool {
 	return s.ShownRequest().Whole || !hasLockedFields(tool.Schema, *s.Request)
 }
 
-// editEffect determines the effect of a change. editEffect makes the change on a copy of the request, in the same way
-// as the workflow when the form is sent.
+// editEffect determines the effect of a change. It makes the change on a copy of the request, as the workflow will make
+// it when the form is sent.
 func (s ClickTarget) editEffect(who approvers.Identity, tool workflow.Tool, args []byte) editEffect {
 	partly := !s.SeenWhole(tool)
 	alone, approves, denied := s.edited(who, args, partly, false)

@@ -83,7 +83,7 @@ func commentForm(s ClickTarget, who approvers.Identity) slack.ModalViewRequest {
 func handOnForm(s ClickTarget, who approvers.Identity) slack.ModalViewRequest {
 	r := *s.Request
 	in, m := trial(s, who)
-	if _, _, d := r.HandOn(in, m, approvers.Identity{}); d != nil && d.Code != approvers.DeniedNotPeer { // no colleague was chosen yet
+	if _, _, d := r.HandOn(in, m, approvers.Identity{}); d != nil && d.Code != approvers.DeniedNotPeer { // DeniedNotPeer only says that no colleague was chosen yet
 		return Refusal(ActHandOn, Denied(d, &r, s.Policy))
 	}
 	p := new(BlockBuilder)
@@ -108,7 +108,7 @@ func takeBackForm(s ClickTarget, who approvers.Identity) slack.ModalViewRequest 
 	return s.sendable(p, ActTakeBack, "Take back")
 }
 
-// sendable returns a form about the clicked request.
+// sendable returns a form with a submit button, about the clicked request.
 func (s ClickTarget) sendable(p *BlockBuilder, action, submit string) slack.ModalViewRequest {
 	return submittable(Modal(FormTitles[action], p), action, submit, FormToken{ButtonToken: s.Token, Execution: s.Request.Execution})
 }
@@ -141,7 +141,7 @@ func RejectForm(r approvers.Request, f FormToken, s ClickTarget) slack.ModalView
 	return submittable(Modal("Reject", p), ActReject, "Reject", f)
 }
 
-// ReportForm asks for the result of a run. The person reports that the run took effect.
+// ReportForm is the form with which a person reports that a run took effect. It asks for the result of the run.
 func ReportForm(s ClickTarget) slack.ModalViewRequest {
 	p := new(BlockBuilder)
 	if s.Execution == nil || s.Execution.State != approvers.ExecutionUnknown {

@@ -79,8 +79,8 @@ func copyFor(r approvers.Request, to approvers.PersonID) view.Model {
 	return s
 }
 
-// The function as returns an outbox message of another kind about the same request. The request's card is already in a
-// channel.
+// The function called as returns an outbox message of another kind about the same request. The request's card is
+// already in a channel.
 func as(s view.Model, kind store.OutboxKind, note store.Note, step int) view.Model {
 	s.Message.Kind, s.Message.Note, s.Message.Step = kind, note, step
 	s.Cards = []store.OutboxMessage{{Kind: store.OutboxCard, To: "channel:#support-approvals", Channel: "C0002", TS: "1772452801.000200"},

@@ -267,7 +267,7 @@ const (
 	PartAsked   = "asked"
 	PartRecent  = "recent"
 	PartGrants  = "grants"
-	PartAll     = "all" // the first page of every section, as the tab opens
+	PartAll     = "all" // the first page of every section, as when the tab is opened
 )
 
 // HomeTab is the content of a person's Home tab, read from the state.

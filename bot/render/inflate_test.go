@@ -113,8 +113,9 @@ func (f inflater) value(name string, v reflect.Value) reflect.Value {
 	return v
 }
 
-// The function legal repairs states that can't occur. Only the bot writes heads, and each call has its own request.
-// Calls with long arguments have their own cards instead of a bundle.
+// An inflater also makes states that can't occur. The function legal repairs them. It keeps the message and the head,
+// because only the bot writes heads. It gives each call a request of its own. In a bundle, it takes back arguments and
+// previews that are too long, because calls with long arguments have their own cards.
 func legal(s *view.Model, before view.Model) {
 	s.Message, s.Head = before.Message, before.Head
 	s.Steps = slices.DeleteFunc(s.Steps, func(step view.Step) bool { return !IsBrief(step) }) // other steps have messages of their own
@@ -133,7 +134,8 @@ func legal(s *view.Model, before view.Model) {
 	}
 }
 
-// inflated draws the state several more times with other texts and longer lists. Each drawing is within Slack's limits.
+// inflated draws the state several more times with other texts and longer lists. It checks that each drawing is within
+// Slack's limits.
 func inflated(t *testing.T, s view.Model) {
 	t.Helper()
 	f := inflater{testkit.Chance(testkit.Seed(t), 1)}

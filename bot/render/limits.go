@@ -42,7 +42,7 @@ const (
 	maxPlanTasks     = 50      // Slack's limit for one plan
 	maxTasksTold     = 6       // number of calls that are shown in full, if a step has many calls
 	maxTaskTitle     = 80      // title of a task, if there are many
-	maxPlanText      = 8000    // all tasks together; the rest is counted
+	maxPlanText      = 8000    // all tasks together; of further tasks, only the number is shown
 	maxElicited      = 1200    // a tool's question to a person during its run
 	maxCallText      = 200     // what one of several calls would do, or why it failed
 	maxCallAsk       = 150     // what one call would do, in its confirmation dialog
@@ -50,8 +50,8 @@ const (
 	maxFormFields    = 40      // a call with more arguments is edited as JSON
 	maxFormBytes     = 200_000 // all fields together, in bytes; fields beyond this size are locked
 	MaxNameShown     = 60      // the name of a person, a tool or a role
-	maxBoundsTold    = 6       // arguments that a grant bounds or leaves free
-	maxBoundShown    = 80      // a value that a grant fixes
+	maxBoundsTold    = 6       // arguments that are named in the list of what a grant bounds or leaves free
+	maxBoundShown    = 80      // a value that an argument must have under a grant
 	MaxGrantsListed  = 10
 	MaxWaitingListed = 10
 	maxSaidText      = 7000 // the text of an unfinished answer

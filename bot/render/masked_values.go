@@ -143,7 +143,8 @@ func RevealForm(r approvers.Request, f FormToken) slack.ModalViewRequest {
 	return v
 }
 
-// revealPages lays out the secret values. The pages depend only on the request.
+// revealPages lays out the secret values. The pages depend only on the request, so they are the same whenever they are
+// drawn.
 func revealPages(r approvers.Request) []*BlockBuilder {
 	var pages []*BlockBuilder
 	var p *BlockBuilder
@@ -191,7 +192,7 @@ func valueText(raw []byte) string {
 	return Visible(string(raw))
 }
 
-// reveal returns the button that reveals masked values to approvers, if there are any.
+// If the request has masked values, reveal returns the button that shows them to approvers.
 func (v View) reveal(r approvers.Request) []slack.BlockElement {
 	if len(SecretsIn(r.Args, r.Secrets)) == 0 {
 		return nil

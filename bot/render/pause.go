@@ -31,7 +31,7 @@ func (v View) pausedHere() *RichText {
 	return v.paused().Say(" You can still decide, but nothing runs until the pause ends. Deadlines do not change: an approved call that can't start in time expires.")
 }
 
-// held returns the note about a call that needs no decision: a pause delays the call.
+// If a call needs no decision but a pause delays it, held returns a note that says so.
 func (v View) held(c view.Call) *RichText {
 	switch e := c.Execution; {
 	case e != nil && e.State == approvers.ExecutionExecuting && e.Effect == approvers.Unprotected:
@@ -50,8 +50,8 @@ func (v View) startsLater(r approvers.Request) *RichText {
 	return Say("It starts when the pause ends. If that is after ").At(r.RunBy, DayTime).Say(", it expires and will not run.")
 }
 
-// standstill draws the notice in a conversation. The notice says that a pause delays the messages, or that the pause is
-// over.
+// standstill draws the notice that a conversation gets because of a pause. The notice says that a pause delays the
+// messages, or that the pause is over.
 func (v View) standstill() *BlockBuilder {
 	p := new(BlockBuilder)
 	if !v.Pause.On {

@@ -45,8 +45,8 @@ func (r Reader) moment(t time.Time) string {
 	return t.In(r.Zone).Format(r.day("2 Jan 2006", "Jan 2, 2006")+" "+r.clock()) + " " + r.zoneName(t)
 }
 
-// Spoken formats a time with its weekday and zone. It shows the person who wrote the time how the bot understood the
-// time.
+// Spoken formats a time with its weekday and zone. With this text, a person who typed a time sees how the bot
+// understood it.
 func (r Reader) Spoken(t time.Time) string {
 	if !r.known() {
 		r.Zone = time.UTC
@@ -54,7 +54,7 @@ func (r Reader) Spoken(t time.Time) string {
 	return t.In(r.Zone).Format("Monday, "+r.day("2 January 2006", "January 2, 2006")+", "+r.clock()) + " (" + r.Zone.String() + ")"
 }
 
-// day returns usual or american. The result depends on the order of day and month in the reader's locale.
+// day returns american if the reader's locale puts the month before the day. Otherwise it returns usual.
 func (r Reader) day(usual, american string) string {
 	if r.Locale == "en-US" {
 		return american

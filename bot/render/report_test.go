@@ -111,7 +111,7 @@ func TestDaysOfTheWeeklyReport(t *testing.T) {
 	}
 }
 
-// A report that was not posted in time, or that the policy no longer wants, is not posted. A posted report stays.
+// A report is not posted after its time is over, or if the policy no longer wants it. A posted report stays.
 func TestWeeklyReportIsLate(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -56,8 +56,8 @@ func TestTextTellsTheStory(t *testing.T) {
 	}
 }
 
-// A card's text says what the call does, how much, who asked, and who decides. It also says until when, what happens if
-// nobody decides, and what to do.
+// A card's text says what the call does, how much, who asked, and who decides. It also names the deadline, and says
+// what happens if nobody decides, and what to do.
 func TestCardTellsTheStory(t *testing.T) {
 	text := drawn(t, bottest.ViewModel(bottest.Request(bottest.RefundArgs))).Messages[0].Text
 	for question, answer := range map[string]string{

@@ -8,13 +8,13 @@ import (
 	"countersign/approvers"
 )
 
-// The method otherwise describes what happens if nobody acts, with the times.
+// The method called otherwise describes what happens if nobody acts, with the times.
 func (v View) otherwise(r approvers.Request) []*RichText {
 	return []*RichText{v.ifNobody(r, ""), v.standsStill(r)}
 }
 
 // ifNobody describes what happens if nobody decides, in chronological order. On a card with several calls, the sentence
-// about the deadline begins with the value of the parameter which.
+// about the deadline begins with the words in the parameter which.
 func (v View) ifNobody(r approvers.Request, which string) *RichText {
 	line := Say("⏳ ")
 	if !r.EscalateAt.IsZero() && r.EscalateAt.Before(r.ExpiresAt) {
@@ -62,8 +62,8 @@ func unless(r approvers.Request) string {
 	return " unless one more agrees"
 }
 
-// The function roughly formats a duration in one unit, rounded. The unit is the largest unit that fits at least three
-// times into the duration, or that divides the duration without a remainder.
+// The function called roughly formats a duration in one unit, rounded. The unit is the largest unit that fits at least
+// three times into the duration, or that divides the duration without a remainder.
 func roughly(d time.Duration) string {
 	for _, unit := range []struct {
 		long time.Duration

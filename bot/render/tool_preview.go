@@ -72,8 +72,8 @@ func previewSaysNo(r approvers.Request) string {
 // currentMembers lists the possible names of this member.
 var currentMembers = []string{"current", "before", "previous", "old"}
 
-// currentValues lays out the values that a call would replace. The values are from the preview of the companion tool.
-// currentValues leaves out the values of masked arguments.
+// currentValues lays out the values that a call would replace. The values are from the preview of the companion, a
+// second tool that makes the preview. currentValues leaves out the values of masked arguments.
 func currentValues(r approvers.Request) map[string]string {
 	out := map[string]string{}
 	f := r.ToolPreview
