@@ -39,7 +39,7 @@ const (
 	probeTime    = 10 * time.Second // less than the timeout of the call that may have started the probe
 )
 
-// errDown says that a call was not made because Slack does not answer.
+// errDown says that a call was not made, because Slack does not answer.
 var errDown = errors.New("Slack does not answer")
 
 // made returns nil if a call may be made now. Otherwise made returns an error with the time of the next try.
@@ -82,7 +82,7 @@ func (c *circuitBreaker) look(ctx context.Context) error {
 	return putOffError{fmt.Errorf("%w: %w", errDown, err), c.pause}
 }
 
-// The method answered records that a call got an answer, successful or not.
+// The method called answered records that a call got an answer, successful or not.
 func (c *circuitBreaker) answered() {
 	c.mu.Lock()
 	wasDown, since := c.down, c.since
@@ -94,7 +94,7 @@ func (c *circuitBreaker) answered() {
 	}
 }
 
-// The method failed records that a call got no answer.
+// The method called failed records that a call got no answer.
 func (c *circuitBreaker) failed(cause error) {
 	c.mu.Lock()
 	now := time.Now()

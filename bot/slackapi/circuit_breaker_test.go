@@ -138,7 +138,7 @@ func TestEndedCallsAreNoOutage(t *testing.T) {
 	t.Parallel()
 	begun := make(chan struct{})
 	slack := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // or the server does not notice a disconnected client
+		_, _ = io.Copy(io.Discard, r.Body) // otherwise the server does not notice a disconnected client
 		begun <- struct{}{}
 		<-r.Context().Done()
 	}))

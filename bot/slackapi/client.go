@@ -16,9 +16,9 @@ type Options struct {
 	AppToken string       // xapp-…, for Socket Mode
 	URL      string       // base of the Web API; empty: Slack's
 	HTTP     *http.Client // nil: a client with a timeout
-	// Share returns the number of processes that share Slack's limits. hears is the time since which this process
-	// receives the messages of the other processes (Tell). If this process does not receive these messages, hears is
-	// zero. If Share is nil, this process is the only one.
+	// Share returns the number of processes that share Slack's limits. The result hears is the time at which this process
+	// began to receive the messages of the other processes (Tell). If this process does not receive them, hears is zero.
+	// If Share is nil, this process is the only one.
 	Share     func() (processes int, hears time.Time)
 	Tell      func(Told)                  // sends a message to the other processes; may be nil
 	Unlimited bool                        // do not apply Slack's published limits; a limit applies only after Slack has refused a call because of it

@@ -16,11 +16,11 @@ type quota interface {
 	take(at time.Time)
 	// spacing returns the time between two consecutive waiting calls.
 	spacing(p Priority) time.Duration
-	// The method share sets which processes share the limit.
+	// The method share sets how many processes share the limit.
 	share(now time.Time, by sharing)
 }
 
-// sharing says which processes share Slack's limits.
+// sharing says how many processes share Slack's limits, and whether this process learns of the others' calls.
 type sharing struct {
 	processes int
 	// told is set if this process receives and counts the calls of the other processes. If told is not set, the process
@@ -56,7 +56,7 @@ func (b *bucket) spacing(Priority) time.Duration { return b.every }
 // The method share divides the burst among the processes, because several of them may begin a burst at the same time. A
 // process keeps at least two calls; the second of these is for PriorityFirst. The method share also converts the
 // waiting times of already counted calls to the new rate. Without this conversion, urgent calls of one process could
-// wait behind answers of another process after a late change.
+// wait behind answers of another process when the number of processes changes.
 func (b *bucket) share(now time.Time, by sharing) {
 	before := b.every
 	b.every, b.burst = postEvery, max(postBurst/by.processes, 2)
@@ -211,7 +211,7 @@ func (p *callLimit) take(at time.Time) {
 	}
 }
 
-// The method over reports whether the callLimit can be dropped, because its state has no effect on later calls.
+// The method called over reports whether the callLimit can be dropped, because its state has no effect on later calls.
 func (p *callLimit) over(now time.Time) bool {
 	if b, ok := p.meter.(*bucket); ok && b.full().After(now) {
 		return false

@@ -148,7 +148,7 @@ func (g *limiterHarness) made(method string) (out []passed) {
 	return out
 }
 
-// The method heard returns the number of calls so far.
+// The method called heard returns the number of calls so far.
 func (g *limiterHarness) heard() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -195,7 +195,7 @@ func TestOrderOfPosts(t *testing.T) {
 		var all sync.WaitGroup
 		for i := range 1000 {
 			all.Go(func() { g.insistOnPost(PriorityLast, "C1", fmt.Sprint("answer ", i)) })
-			synctest.Wait() // the answers arrive in this order
+			synctest.Wait() // so that the answers arrive in this order
 		}
 		if at := time.Since(g.began); at != 0 {
 			t.Errorf("the post was delayed by %s", at)
@@ -240,7 +240,7 @@ func TestOrderOfPosts(t *testing.T) {
 }
 
 // Cards for one channel were put off, because many came at once. A card of another flow does not wait behind these
-// cards. A line whose time is over is dropped.
+// cards. A line, which is the queue of one flow's calls, is dropped when its time is over.
 func TestFlowsOfPosts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newLimiterHarness(t, false)

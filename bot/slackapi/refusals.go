@@ -169,7 +169,7 @@ func notJSON(resp *http.Response) error {
 	return nil
 }
 
-// limitedIn matches Slack's rate limits in an answer with status 200.
+// limitedIn matches Slack's error codes for rate limits, in an answer with status 200.
 var limitedIn = regexp.MustCompile(`"error": ?"(ratelimited|rate_limited|message_limit_exceeded)"`)
 
 // asksToWait reports whether a response with status 200 is a refusal because of a rate limit. After the check, the

@@ -22,7 +22,7 @@ type sizeGuard struct {
 	log  *slog.Logger
 }
 
-// errTooLarge says that a call was not sent because Slack would refuse it. errTooLarge is wrapped together with the
+// errTooLarge says that a call was not sent, because Slack would refuse it. errTooLarge is wrapped together with the
 // error that Slack would return.
 var errTooLarge = errors.New("this exceeds Slack's limits")
 

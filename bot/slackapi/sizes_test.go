@@ -61,7 +61,7 @@ func feedback(side, key string, v any) arr {
 }
 
 // messageCases has functions that make messages. In each message, a part that Slack limits has the size n. The key of a
-// case names the entry of the limit in the tables of sizes.go.
+// case is the name of the limit in the tables of sizes.go.
 var messageCases = map[string]struct {
 	most int
 	make func(n int) arr
@@ -245,7 +245,7 @@ func (o *sizeHarness) call(client *http.Client, method string, fields obj) strin
 	return answer.Error
 }
 
-// The method both makes a call through the size guard and directly. The refusals must be the same.
+// The method called both makes a call through the size guard and directly. The refusals must be the same.
 func (o *sizeHarness) both(method string, fields obj) string {
 	o.t.Helper()
 	before, slack := o.call(o.fitted, method, fields), o.call(http.DefaultClient, method, fields)
