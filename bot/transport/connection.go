@@ -14,7 +14,8 @@ import (
 
 const (
 	ackWait = 10 * time.Second
-	// silence is the longest time without a frame or a ping. Slack pings several times within this time.
+	// If no frame and no ping arrives for the time silence, the bot gives up the connection. Slack pings several times
+	// within this time.
 	silence = 45 * time.Second
 	// farewell is how long the bot reads a connection after Slack asked for a replacement. Slack closes such a
 	// connection ten seconds after a warning.
@@ -72,7 +73,7 @@ func connect(ctx context.Context, address string, client *http.Client) (*connect
 
 func (c *connection) age() time.Duration { return time.Since(c.began) }
 
-// The method heard extends the deadline for reading, because Slack has sent something.
+// The method called heard extends the deadline for reading, because Slack has sent something.
 func (c *connection) heard() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -108,7 +109,7 @@ func (c *connection) stop() {
 	_ = c.conn.SetReadDeadline(time.Unix(1, 0))
 }
 
-// The method next reads the next frame.
+// The method called next reads the next frame.
 func (c *connection) next() (f frame, err error) {
 	for {
 		kind, raw, err := c.conn.ReadMessage()

@@ -84,7 +84,7 @@ func (h *HTTP) Ready() error {
 }
 
 // Arriving returns an error if no request from Slack has come, or if requests were refused after the last request from
-// Slack. If no request has come, perhaps nothing happened in Slack.
+// Slack. If no request has come, it may also be that nothing happened in Slack.
 func (h *HTTP) Arriving() error { return h.senders.arriving() }
 
 // Listening returns the time up to which requests were accepted. If no request came, there are two possible reasons:

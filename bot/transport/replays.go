@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// signatureLives is how long a signed request may be accepted after its first arrival. At first, the timestamp of a
-// request may be up to five minutes in the future. A request is accepted until its timestamp is five minutes old.
+// signatureLives is how long a signed request may be accepted after its first arrival. When the request first arrives,
+// its timestamp may be up to five minutes in the future. A request is accepted until its timestamp is five minutes old.
 const signatureLives = 10 * time.Minute
 
 // requestName identifies a request by all data that its signature covers. requestName does not include the signature
@@ -23,8 +23,8 @@ func nameOf(r *http.Request, body []byte) requestName {
 	return requestName(h.Sum(nil))
 }
 
-// replays keeps the requests of at least the last ten minutes. A new process begins without kept requests. The handler
-// recognises deliveries that an earlier process acknowledged.
+// replays keeps the requests of at least the last ten minutes. A new process begins without kept requests, but the
+// handler recognises deliveries that an earlier process acknowledged.
 type replays struct {
 	mu    sync.Mutex
 	seen  [2]map[requestName]bool // newer half first

@@ -14,7 +14,8 @@ import (
 
 const (
 	sockets = 2 // number of connections: one stays up while the other is replaced
-	// steady is the minimum lifetime of a connection. A connection that ends earlier counts as broken from the start.
+	// A connection that lasts at least steady counts as one that worked. A connection that ends earlier counts as broken
+	// from the start.
 	steady            = time.Second
 	firstWait         = 100 * time.Millisecond // before the first retry; each wait is twice the previous one
 	longestRetryPause = 30 * time.Second
@@ -26,8 +27,8 @@ var errNotConnected = errors.New("no connection to Slack is up")
 // SocketModeOptions configure Socket Mode. All fields are required.
 type SocketModeOptions struct {
 	Options
-	// Address asks Slack for the address of a new socket. If the error of Address has a method After, the next try
-	// waits at least for the returned duration.
+	// Address asks Slack for the address of a new socket. If the error of Address has a method After, the next try waits
+	// at least as long as After returns.
 	Address func(context.Context) (string, error)
 	// Final reports whether an error of Address ends Run. Other errors are retried.
 	Final func(error) bool
@@ -181,7 +182,7 @@ func (r *reader) missing(n int, cause error) {
 	r.Log.Debug("no connection to Slack; trying again", "socket", n, "error", cause)
 }
 
-// The method read reads a connection in the background until it ends.
+// The method called read reads a connection in the background until it ends.
 func (r *reader) read(ctx context.Context, n int, c *connection) {
 	r.ending.Add(1)
 	unwatched := context.AfterFunc(ctx, c.stop)
