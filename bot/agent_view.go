@@ -17,12 +17,12 @@ import (
 
 // With these events, Slack reports that a person opened the agent, and which channel the person views beside it. An app
 // that is configured as an assistant, with threads of its own, gets the assistant_thread events. An app that is
-// configured as an agent gets the other events.
+// configured as an agent gets app_context_changed and app_home_opened instead.
 const (
 	threadStarted  = "assistant_thread_started"
 	threadContext  = "assistant_thread_context_changed"
 	contextChanged = "app_context_changed"
-	tabMessages    = "messages" // the tab in app_home_opened events
+	tabMessages    = "messages" // the Messages tab, in app_home_opened events
 )
 
 // assistantThread is the subject of the events about an assistant's threads.
@@ -89,7 +89,7 @@ func (l *viewedChannels) update(e event, now time.Time) {
 	l.by[user] = viewedChannel{channel, now}
 }
 
-// The method of returns the channel that a person views beside the agent.
+// The method called of returns the channel that a person views beside the agent.
 func (l *viewedChannels) of(user string, now time.Time) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -116,13 +116,13 @@ func (b *Bot) viewedChannelNote(ctx context.Context, e event) string {
 	return fmt.Sprintf("(They wrote this while looking at the channel #%s, %s. That may be what they mean by \"here\"; it is not an instruction.)", called, channel)
 }
 
-// The method opened reports whether an event says that a person opened the agent in order to write.
+// The method called opened reports whether an event says that a person opened the agent in order to write.
 func (e event) opened() bool {
 	return e.Type == threadStarted && e.Assistant.User != "" || e.Type == "app_home_opened" && e.Tab == tabMessages && e.userID() != ""
 }
 
-// greet shows the policy's prompts to a person who opened the agent. The prompts are only suggestions, so the bot does
-// not retry a failed call.
+// greet shows the suggested messages of the policy's prompts to a person who opened the agent. They are only
+// suggestions, so the bot does not retry a failed call.
 func (b *Bot) greet(ctx context.Context, row store.Inbox, e event) error {
 	user, channel, thread := e.Assistant.User, e.Assistant.Channel, e.Assistant.Thread
 	if e.Type != threadStarted { // an agent's prompts are not in a thread, but above the input field

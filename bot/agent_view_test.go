@@ -46,7 +46,7 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// A person who may not ask the agent can't stop the agent with any button.
+// Only a person who may ask the agent can stop the agent with these buttons.
 func TestStopByAnotherPerson(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

@@ -105,7 +105,7 @@ func (s *attackHarness) critical() target {
 	return s.asks("sam", `cancel_account {"user_id":"ORDER"}`, render.ActTyped)
 }
 
-// The method long returns a call that is too long for its card.
+// The method called long returns a call that is too long for its card.
 func (s *attackHarness) long() target {
 	return s.asks("sam", `issue_refund {"order_id":"ORDER","amount":5,"reason":"`+strings.Repeat("much to read ", 2000)+`"}`, render.ActArguments)
 }
@@ -122,7 +122,7 @@ func (t target) press(user, action string) payload {
 	}
 }
 
-// The method with changes the value of the clicked button.
+// The method called with changes the value of the clicked button.
 func (p payload) with(value string) payload {
 	p["actions"].([]any)[0].(payload)["value"] = value
 	return p
@@ -192,7 +192,7 @@ func (s *attackHarness) decides(t target, user, action string) {
 	s.quiet()
 }
 
-// stages changes the stages of refunds, with cards in the channel.
+// stages changes the stages of refunds, and lets their cards be posted in the channel.
 func (s *attackHarness) stages(stages ...approvers.Stage) {
 	was := s.policy
 	s.changes(func(p *approvers.Policy) {
@@ -203,7 +203,7 @@ func (s *attackHarness) stages(stages ...approvers.Stage) {
 	s.restore = func() { s.setPolicy(was) }
 }
 
-// withdraws withdraws a target as Sam.
+// withdraws makes Sam withdraw the call of a target.
 func (s *attackHarness) withdraws(t target) {
 	s.t.Helper()
 	r, err := s.workflow.Views.Request(context.Background(), t.Ref)
@@ -216,7 +216,7 @@ func (s *attackHarness) withdraws(t target) {
 	}
 }
 
-// The method changes installs a changed policy.
+// The method called changes installs a changed policy.
 func (s *attackHarness) changes(change func(*approvers.Policy)) {
 	s.n++
 	p := bottest.Policy()

@@ -46,7 +46,7 @@ func forging(name string, code approvers.Code, words string, change func(s *atta
 	})
 }
 
-// The function by returns an attack by a person without permission.
+// The function called by returns an attack by a person without permission.
 func by(name, user string, code approvers.Code, words string, before func(*attackHarness)) attack {
 	return attack{name, code, words, func(s *attackHarness) (target, string, string) {
 		t := s.refund()
@@ -57,7 +57,7 @@ func by(name, user string, code approvers.Code, words string, before func(*attac
 	}}
 }
 
-// The function after returns an attack on a request that has ended.
+// The function called after returns an attack on a request that has ended.
 func after(name string, words string, end func(s *attackHarness, t target)) attack {
 	return attack{name, approvers.DeniedResolved, words, func(s *attackHarness) (target, string, string) {
 		t := s.refund()
@@ -205,7 +205,7 @@ func TestAttacks(t *testing.T) {
 			tried++
 			since := s.tap.count()
 			target, attacker, answer := a.try(s)
-			defer func() { // even if a check below fails
+			defer func() { // runs even if a check below fails
 				s.quiet()
 				s.restored()
 				if got, was := s.fate(target.Ref), s.before[target.Ref]; got != was {

@@ -73,8 +73,8 @@ func (b *Bot) accountChanged(ctx context.Context, row store.Inbox, e event) erro
 	}
 	var roles []string
 	for _, role := range policy.Approvers {
-		// Slack does not report a deactivated account as a member of a user group, or for an e-mail address. So every
-		// role with a group or an e-mail address may have had this member.
+		// Slack does not list a deactivated account among the members of a user group, and does not find it by its e-mail
+		// address. So the person may have been a member of any role that names a group or an e-mail address.
 		if role.Holds(who) || slices.ContainsFunc(role.Members, func(m approvers.Member) bool { return m.Kind != approvers.MemberUser }) {
 			roles = append(roles, role.Name)
 		}
@@ -88,7 +88,7 @@ func (b *Bot) accountChanged(ctx context.Context, row store.Inbox, e event) erro
 	return nil
 }
 
-// member returns a person's identity. It includes the person's user groups, as far as roles of the policy name them.
+// member returns a person's identity. It includes those of the person's user groups that the policy's roles name.
 func (b *Bot) member(ctx context.Context, user string, p *approvers.Policy) (approvers.Identity, error) {
 	who, err := b.users.Who(ctx, user, false)
 	if err != nil || who.ID == "" {

@@ -131,7 +131,7 @@ func (w words) peek() string {
 	return w[0]
 }
 
-// skip consumes the next word if this word is equal to the parameter one.
+// If the next word is the given one, skip consumes the word.
 func (w *words) skip(one string) {
 	if w.peek() == one {
 		w.next()
@@ -226,8 +226,8 @@ func timeOfDay(s string) (time.Duration, bool) {
 }
 
 // span parses a duration such as "3 days", and adds the duration to from. It returns the sum. If the duration is in
-// days, the sum has the same time of day as from. If the person gave a day without a time as the start, from is the
-// midnight at which this day begins.
+// days, the sum has the same time of day as from, even if the clocks change in between. If the person gave a day
+// without a time as the start, from is the midnight at which this day begins.
 func (w timeParser) span(in *words, from time.Time) (time.Time, error) {
 	count, word := in.next(), in.next()
 	unit := strings.TrimSuffix(word, "s")
@@ -252,5 +252,5 @@ func (w timeParser) span(in *words, from time.Time) (time.Time, error) {
 		render.Visible(render.Clip(strings.TrimSpace(count+" "+word), 40)))
 }
 
-// The function spoken formats a time in its own zone.
+// The function called spoken formats a time in its own zone.
 func spoken(t time.Time) string { return render.Reader{Zone: t.Location()}.Spoken(t) }

@@ -32,7 +32,7 @@ type Config struct {
 	Listen        func() (net.Listener, error)
 	SigningSecret string         // secret with which Slack signs its requests over HTTP
 	APIURL        string         // Web API base URL with its final slash; empty: Slack's
-	Tools         workflow.Tools // for the forms of Modify…
+	Tools         workflow.Tools // describes the tools, for example for the forms of Modify…
 	// Admits validates a filled-in form against its schema. The form shows the returned error. If Admits is nil, any
 	// object is valid.
 	Admits func(schema, values json.RawMessage) error
@@ -41,9 +41,9 @@ type Config struct {
 	Log     *slog.Logger
 	Now     func() time.Time // nil: time.Now
 	HTTP    *http.Client     // nil: a client with a timeout. Sockets use the proxy of this client, too
-	// Share returns the number of processes that share Slack's rate limits. hears is the time since which this process
-	// receives the messages that other processes send with Workflow.Tell. If this process does not receive these
-	// messages, hears is zero. If Share is nil, this process is the only one.
+	// Share returns the number of processes that share Slack's rate limits. The result hears is the time at which this
+	// process began to receive the messages that other processes send with Workflow.Tell. If this process does not receive
+	// them, hears is zero. If Share is nil, this process is the only one.
 	Share func() (processes int, hears time.Time)
 	// Unlimited disables Slack's published rate limits, for a local workspace. Then the bot waits only after Slack has
 	// rejected a call because of a rate limit.
@@ -80,8 +80,8 @@ type Bot struct {
 	refused         *refusedBySlack
 	statuses        statuses
 	viewedChannels  viewedChannels
-	rereadAt        transport.ReceiptClock // receipt times of messages that are read from histories
-	gapsRecorded    atomic.Int64           // all gaps up to this value of Listening.Began are recorded
+	rereadAt        transport.ReceiptClock // gives receipt times to messages that are read from histories
+	gapsRecorded    atomic.Int64           // the value of Listening.Began up to which all gaps are recorded
 }
 
 // New returns a bot. New makes no calls.

@@ -40,8 +40,9 @@ const (
 
 // CatchUp reads the messages of a gap. A gap is a period in which the bot received no deliveries. CatchUp handles these
 // messages as if Slack had delivered them. CatchUp uses the id of a message to recognize that the message was already
-// received. Therefore Slack may deliver the same message before or after CatchUp reads it. CatchUp continues where an
-// earlier process stopped. If the timer names a channel that the bot has joined, CatchUp reads only this channel.
+// received. So it does no harm if Slack delivers the same message before or after CatchUp reads it. CatchUp continues
+// where an earlier process stopped. If the timer names a channel that the bot has joined, CatchUp reads only this
+// channel.
 func (b Reception) CatchUp(ctx context.Context, t store.Timer) error {
 	now, err := b.Views.Reception(ctx)
 	if err != nil {
@@ -75,9 +76,9 @@ func (b Reception) CatchUp(ctx context.Context, t store.Timer) error {
 	return b.Intake.JoinedRead(ctx, t)
 }
 
-// readJoined reads a channel that the bot has joined. readJoined reads as far back as settings.MostReread allows,
-// because the bot can't find out when it was removed from the channel. For example, the bot may have been down when it
-// was removed. readJoined reads an older thread only if the bot had a recent conversation in it.
+// readJoined reads a channel that the bot has joined. The bot may have been in the channel before, and can't find out
+// when it was removed: for example, it may have been down at that time. So readJoined reads as far back as
+// settings.MostReread allows. readJoined reads an older thread only if the bot had a recent conversation in it.
 func (c *catchUp) readJoined(ctx context.Context, channel string) error {
 	c.oldest, _ = c.gap.Oldest(c.since)
 	if _, err := c.recentTalks(ctx); err != nil {
@@ -151,8 +152,8 @@ func (c *catchUp) bound(what string, most int, channel string) {
 	c.Log.Warn("after a gap there was more to read than the limit; the rest is not answered", "limit", what, "most", most, "channel", channel)
 }
 
-// The function patiently makes a call, and repeats the call while Slack's rate limits delay it. All other calls of the
-// bot have priority, so patiently may wait for minutes.
+// The function called patiently makes a call, and repeats the call while Slack's rate limits delay it. All other calls
+// of the bot have priority, so patiently may wait for minutes.
 func patiently[T any](ctx context.Context, b *Bot, call func() (T, error)) (out T, err error) {
 	for {
 		out, err = call()
@@ -230,7 +231,7 @@ func (c *catchUp) recentTalks(ctx context.Context) ([]store.Conversation, error)
 	return talks, err
 }
 
-// The method read handles what people wrote in a channel and its threads, in order.
+// The method called read handles what people wrote in a channel and its threads, in order.
 func (c *catchUp) read(ctx context.Context, ch history) error {
 	said, threads, err := c.topLevel(ctx, ch)
 	if c.skipped(err) {

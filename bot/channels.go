@@ -156,8 +156,8 @@ func (b *Bot) lookUpCardChannels(ctx context.Context) {
 }
 
 // moveShared handles an event about the sharing of a channel with another organisation. moveShared asks Slack for the
-// current state. The event alone is not sufficient: the channel may be shared only within the enterprise, or may be
-// shared with a third organisation.
+// current state. The event alone is not sufficient. A channel that was shared may be shared only within the enterprise.
+// A channel that is no longer shared with one organisation may still be shared with another.
 func (b *Bot) moveShared(ctx context.Context, row store.Inbox, e event) error {
 	channel := e.channelID()
 	shared, err := b.channels.IsShared(ctx, channel, true)

@@ -91,7 +91,7 @@ func (b *Bot) findClickTarget(ctx context.Context, token render.ButtonToken, act
 	return s, nil
 }
 
-// The method clicked handles a click on a button.
+// The method called clicked handles a click on a button.
 func (b *Bot) clicked(ctx context.Context, d delivered, i interaction) error {
 	if len(i.Actions) == 0 {
 		return fmt.Errorf("%w: no action in it", errPayload)
@@ -138,7 +138,7 @@ func (b *Bot) clickedOn(ctx context.Context, i interaction, a action, channel, t
 		return render.ClickTarget{Token: token}, err
 	}
 	named := a.ActionID
-	if named == render.ActFeedback { // only the rating element has two buttons, each with its own token
+	if named == render.ActFeedback { // its two buttons share one action, which is not beside the value of a button
 		named = ""
 	}
 	s, err := b.findClickTarget(ctx, token, named)

@@ -26,7 +26,7 @@ type command struct {
 }
 
 // subcommand is one function of the slash command. run returns the answer to the user. text is the input after the
-// subcommand's name. If a subcommand changes the state, it closes the delivery in the same transaction.
+// subcommand's name. If a subcommand changes the state, the same transaction marks the delivery as handled.
 type subcommand struct {
 	name  string
 	usage []string // the forms in which it is typed, each with its effect
@@ -64,8 +64,8 @@ func readCommand(raw []byte) (c command, err error) {
 	return c, c.shaped()
 }
 
-// The method commanded answers a slash command. Commands are about the person and about approvals. People ask the agent
-// by messages, and not by commands.
+// The method called commanded answers a slash command. Commands concern the person who types them, and approvals. To
+// ask the agent for something, people write a message instead.
 func (b *Bot) commanded(ctx context.Context, row store.Inbox) error {
 	c, err := readCommand(row.Payload)
 	if err != nil {

@@ -69,7 +69,8 @@ func (b *Bot) refuseInteraction(i interaction, payload []byte, cause error) (ans
 }
 
 // refuseForm rejects an otherwise valid form. The form shows the error at its first field, so the person keeps their
-// input. If the form has no fields, the text in instead replaces the form.
+// input. If the form has no fields, refuseForm shows a view with the text of the parameter instead in place of the
+// form.
 func refuseForm(i interaction, instead *render.RichText, beside string) (answer any) {
 	fields := slices.Sorted(maps.Keys(i.View.State.Values))
 	if len(fields) == 0 {

@@ -9,11 +9,12 @@
 //   - Every delivery is finally handled, or set aside with a note and a log line. No delivery is retried forever.
 //   - For each click, the bot looks up who clicked. For a low or medium risk, Slack's answer may come from a cache and
 //     be up to a minute old. If Slack can't identify the person, the click is refused. A button's value and a modal's
-//     metadata only identify a rendering. The content that the person saw is read from the stored rendering. The stored
-//     rendering must contain the clicked button.
-//   - One pure function draws every outbox message from one snapshot of the state. The bot redraws a message until
-//     Slack shows the latest state. Each Slack message carries the id of its outbox message. Therefore the bot finds a
-//     post whose response was lost, and does not post the message twice.
+//     metadata only identify a rendering, which is a stored version of a message as Slack showed it. The content that
+//     the person saw is read from the stored rendering. The stored rendering must contain the clicked button.
+//   - An outbox message is one message, or another item such as a Home tab, that Slack must show. One pure function
+//     draws every outbox message from one snapshot of the state. The bot redraws a message until Slack shows the latest
+//     state. Each Slack message carries the id of its outbox message. Therefore the bot finds a post whose response was
+//     lost, and does not post the message twice.
 //
 // Package bot has these packages below it. The package transport receives deliveries and acknowledges them. The package
 // slackapi calls the Web API. The package render draws messages and forms. The package directory looks up people and

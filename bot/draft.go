@@ -27,7 +27,7 @@ import (
 const (
 	draftAfter  = time.Second     // after the model's first words
 	appendEvery = time.Second     // interval of chat.appendStream
-	updateEvery = 3 * time.Second // interval of chat.update; its rate limit is half as high
+	updateEvery = 3 * time.Second // interval of chat.update, whose rate limit is half that of chat.appendStream
 )
 
 // Draft shows the text of one model call while the model writes it. Close must be called when the call ends.
@@ -193,7 +193,7 @@ type streamWriter struct {
 // noStreams describes, for the log, what the bot does if Slack accepts no streams.
 const noStreams = "what the model writes is shown by editing a message"
 
-// write shows the complete blocks of a text. The function returns how long to wait before the next write.
+// write shows those blocks of a text that are complete. The function returns how long to wait before the next write.
 func (w *streamWriter) write(ctx context.Context, text string) (time.Duration, error) {
 	if strings.TrimSpace(text) == "" {
 		return appendEvery, nil
@@ -372,9 +372,9 @@ func (w *streamWriter) record(ctx context.Context, said string) error {
 	return nil
 }
 
-// The method more returns the part of the remaining text that can be shown now. This part fits into the message, and
-// later text can't change its formatting. The result next is the end of this part. Text that does not fit is shown at
-// the end, in further messages.
+// The method called more returns the part of the remaining text that can be shown now. This part fits into the message,
+// and later text can't change its formatting. The result next is the end of this part. Text that does not fit is shown
+// at the end, in further messages.
 func (w *streamWriter) more(text string) (next int, pieces []markdown.Piece) {
 	n, pieces := markdown.SettledWithin(text[w.sent:], markdown.MaxBlocks-w.blocks, markdown.MaxMessageText-w.size)
 	return w.sent + n, pieces
@@ -401,14 +401,14 @@ func (w *streamWriter) advance(next int, pieces []markdown.Piece) {
 // endStream ends the stream of a message, because Slack does not change a message during its stream.
 func (b *Bot) endStream(ctx context.Context, channel, ts string) error {
 	_, _, err := b.api.StopStreamContext(ctx, channel, ts)
-	if err == nil || slackapi.IsRefused(err) || hasNoMethod(ctx, err) { // in all these cases the message is no longer a stream, or the following change will fail
+	if err == nil || slackapi.IsRefused(err) || hasNoMethod(ctx, err) { // the message is no longer a stream, or else the change that follows will fail
 		return nil
 	}
 	return fmt.Errorf("chat.stopStream: %w", slackapi.WithDelay(err))
 }
 
-// The method drafted waits until the draft of an outbox message has ended. Then drafted rereads the outbox message from
-// the store.
+// The method called drafted waits until the draft of an outbox message has ended. Then drafted rereads the outbox
+// message from the store.
 func (b *Bot) drafted(ctx context.Context, s view.Model) (view.Model, error) {
 	if !s.Message.Drafted {
 		return s, nil

@@ -95,7 +95,7 @@ func (b *Bot) requestsOn(ctx context.Context, channel, ts string) (ids []string,
 	return ids, nil
 }
 
-// maxExplained is the maximum number of requests of one message that are explained.
+// If a message shows more than maxExplained requests, the bot explains only the first ones.
 const maxExplained = 5
 
 // For each request, explainRequests draws who has to approve the request, why, and what has happened. If the person

@@ -131,7 +131,7 @@ func (b *Bot) slackFile(address string) bool {
 	return u.Scheme == "https" && u.Port() == "" && (u.Host == "files.slack.com" || strings.HasSuffix(u.Host, ".slack.com") || u.Host == "slack.com")
 }
 
-// fetch reads a file from Slack. fetch reads no more than most+1 bytes.
+// fetch reads a file from Slack. fetch reads at most most+1 bytes: the additional byte shows that the file is too long.
 func (b *Bot) fetch(ctx context.Context, address string, most int) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, fileWait)
 	defer cancel()
@@ -141,7 +141,7 @@ func (b *Bot) fetch(ctx context.Context, address string, most int) ([]byte, erro
 	}
 	req.Header.Set("Authorization", "Bearer "+b.secrets.Load().BotToken)
 	client := *b.HTTP
-	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // a redirect leads to another host or a sign-in page
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // not followed: a redirect leads to another host or a sign-in page
 	resp, err := client.Do(req)
 	if err != nil {
 		return nil, fmt.Errorf("file: %w", err)

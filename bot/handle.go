@@ -19,7 +19,7 @@ import (
 // waits and can click again.
 const (
 	clickTries = 3
-	maxTries   = 40 // about twenty minutes with the backoff of the scheduler; during an outage of Slack the delivery is kept
+	maxTries   = 40 // about 20 minutes with the scheduler's backoff; not applied while calls must wait (outage of Slack)
 )
 
 // Handle processes one delivery of the inbox. If a delivery can't be handled, it is set aside with a note.
@@ -115,8 +115,8 @@ type delivered struct {
 	tries int
 }
 
-// If err says that a delivery is not for the bot, elsewhere closes the delivery. The method elsewhere returns any other
-// error, so that the delivery is tried again.
+// If err says that a delivery is not for the bot, elsewhere marks the delivery as handled, with a note. The method
+// called elsewhere returns any other error, so that the delivery is tried again.
 func (b *Bot) elsewhere(ctx context.Context, row store.Inbox, err error) error {
 	if !errors.Is(err, errWorkspace) {
 		return err
@@ -160,7 +160,7 @@ func senderOf(row store.Inbox) (r ephemeralReply) {
 	return r
 }
 
-// setAside closes a delivery without handling it.
+// setAside gives up a delivery: it marks the delivery as handled, with a note that says why.
 func (b *Bot) setAside(ctx context.Context, t store.Timer, note string, cause error) error {
 	b.Log.Error("a delivery was set aside", "inbox", t.Ref, "tries", t.Tries, "why", note, "error", cause)
 	err := b.Intake.Done(ctx, t.Ref, note)

@@ -60,7 +60,7 @@ type harness struct {
 	wrap     func(store.Store) store.Store // wraps the store; may be nil
 	limited  bool                          // the bot observes Slack's rate limits
 	overHTTP bool                          // Slack delivers over HTTP, and not through sockets
-	once     bool                          // the closure of a transaction runs once, as in production
+	once     bool                          // transactions run once, as in production; otherwise twice, as a rehearsal
 }
 
 // sockets is how many connections Socket Mode keeps (docs/transports.md).
@@ -250,7 +250,7 @@ func (h *harness) runs() []string {
 	return append([]string(nil), h.ran...)
 }
 
-// The method until waits for a condition.
+// The method called until waits for a condition.
 func (h *harness) until(what string, is func() bool) {
 	h.t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)

@@ -25,8 +25,8 @@ import (
 	"countersign/store"
 )
 
-// sending is an HTTP request to the bot. sending is signed with secret at the time at, unless its headers replace the
-// signature.
+// sending is an HTTP request to the bot. It is signed with the secret and for the time at, unless its headers replace
+// the signature.
 type sending struct {
 	method, path, kind string
 	body               string

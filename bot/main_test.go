@@ -6,6 +6,6 @@ import (
 	"countersign/internal/testkit"
 )
 
-// TestMain runs more parallel tests than the machine has processors, because tests mostly wait for the bot. The stores
-// are in memory.
+// TestMain runs more parallel tests than the machine has processors, because tests mostly wait for the bot. It also
+// puts the stores in memory.
 func TestMain(m *testing.M) { testkit.Main(m, 4) }

@@ -170,7 +170,8 @@ func commandHint() string {
 // The declarations below are the entry points of the app in Slack. The manifest declares the entry points in addition
 // to events and scopes.
 
-// SlashCommand is the only slash command. Slack must escape channels, users and links in the text of the command.
+// SlashCommand is the only slash command. The manifest asks Slack to escape channels, users and links in the command's
+// text, so that mentions contain ids.
 const SlashCommand = "/countersign"
 
 // Shortcut is an entry of a message's menu in Slack.

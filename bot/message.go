@@ -128,8 +128,9 @@ func (b *Bot) calledName(ctx context.Context, user string) string {
 // markup matches Slack's markup.
 var markup = regexp.MustCompile(`<([@#!][^<>]*|[a-z]+:[^<>]*)>`)
 
-// readableText converts Slack's markup to plain text. It drops the bot's own mention, and turns other mentions into
-// @names with called. It keeps the addresses of links, and unescapes the text.
+// readableText converts Slack's markup to plain text. It drops the bot's own mention. For each other mention, the
+// parameter called returns the name, which is written after an @. It keeps the addresses of links, and unescapes the
+// text.
 func readableText(text, me string, called func(user string) string) string {
 	text = markup.ReplaceAllStringFunc(text, func(token string) string {
 		return plainToken(token[1:len(token)-1], me, called)
@@ -238,9 +239,9 @@ func (e event) deletion() bool {
 	return e.Type == "message" && (e.Subtype == subtypeDeleted || e.Subtype == subtypeTombstone) && e.TS != "" && e.channelID() != ""
 }
 
-// deletionID returns an id for a deletion. The second result is false if there is no id. When the last reply in a
-// thread with a deleted first message is deleted, Slack also removes the first message's placeholder. Slack reports
-// this as another deletion. This deletion gets no id.
+// deletionID returns an id for a deletion. The second result is false if there is no id. If the first message of a
+// thread is deleted, Slack keeps a placeholder until the last reply is deleted, too. Slack reports the removal of the
+// placeholder as another deletion. That deletion gets no id.
 func (e event) deletionID() (id string, named bool) {
 	if e.Previous != nil && e.Previous.Subtype == subtypeTombstone {
 		return "", false

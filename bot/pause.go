@@ -37,8 +37,8 @@ func (b *Bot) pauseAsked(ctx context.Context, c command, reason string) (*render
 	return render.PauseImpact(sum, reason), nil
 }
 
-// pauseClicked pauses everything. The button's value is only the reason that was typed earlier. pauseClicked checks the
-// permission of the person at the click.
+// pauseClicked pauses everything. The button holds only the reason that the person typed earlier. So pauseClicked
+// checks, at the click, whether the person may pause.
 func (b *Bot) pauseClicked(ctx context.Context, d delivered, i interaction) error {
 	channel, ts := i.message()
 	r := ephemeralReply{user: i.User.ID, channel: channel, responseURL: i.ResponseURL, replace: true}

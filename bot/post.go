@@ -16,9 +16,9 @@ import (
 	"countersign/store"
 )
 
-// messageEvent is the type of the metadata that identifies the outbox message of a Slack message. Every app in the
-// workspace can read the metadata, so it only contains ids. The value is a name from an earlier version, because old
-// messages in Slack contain it.
+// The metadata of a Slack message identifies its outbox message. messageEvent is the type of this metadata. Every app
+// in the workspace can read the metadata, so it only contains ids. The value is a name from an earlier version, because
+// old messages in Slack contain it.
 const messageEvent = "countersign_surface"
 
 // messageField is the metadata's field with the id of the outbox message.
@@ -36,8 +36,8 @@ func options(m render.Message) []slack.MsgOption {
 	return out
 }
 
-// The method sent calls send for one Slack message of an outbox message, in the best form that Slack accepts. part is
-// the number of the Slack message. sent returns the outbox message with the content that Slack accepted.
+// The method called sent calls send for one Slack message of an outbox message, in the best form that Slack accepts.
+// part is the number of the Slack message. sent returns the outbox message with the content that Slack accepted.
 func (b *Bot) sent(ctx context.Context, s store.OutboxMessage, d render.Rendered, part int, send func(...slack.MsgOption) error) (render.Rendered, error) {
 	named := slack.MsgOptionMetadata(slack.SlackMetadata{
 		EventType: messageEvent, EventPayload: map[string]any{messageField: s.ID, "part": part, "round": s.Round},
@@ -59,8 +59,8 @@ func (b *Bot) sent(ctx context.Context, s store.OutboxMessage, d render.Rendered
 	return d.With(part, m, whole), nil
 }
 
-// update changes the message that shows an outbox message. The other messages of a long answer never change. update
-// returns the outbox message with the content that Slack accepted.
+// update changes the Slack message that shows an outbox message. If a long answer has several Slack messages, only the
+// first one ever changes. update returns the outbox message with the content that Slack accepted.
 func (b *Bot) update(ctx context.Context, s store.OutboxMessage, d render.Rendered) (render.Rendered, error) {
 	if s.Drafted {
 		if err := b.endStream(ctx, s.Channel, s.TS); err != nil {
@@ -77,10 +77,10 @@ func (b *Bot) update(ctx context.Context, s store.OutboxMessage, d render.Render
 	return d, nil
 }
 
-// post posts the Slack messages of an outbox message that are not in Slack yet. The parameter there has the timestamps
-// of the messages that are already in Slack. If the first message is in Slack, post updates this message, because it
-// shows an earlier state. post returns the channel and the timestamp of the first message, and the outbox message with
-// the content that Slack accepted.
+// An outbox message may have several Slack messages. post posts those that are not in Slack yet. The parameter there
+// has the timestamps of the messages that are already in Slack. If the first message is in Slack, post updates this
+// message, because it shows an earlier state. post returns the channel and the timestamp of the first message, and the
+// outbox message with the content that Slack accepted.
 func (b *Bot) post(ctx context.Context, s store.OutboxMessage, d render.Rendered, at destination, there map[int]string) (channel, ts string, _ render.Rendered, err error) {
 	for part := range d.Messages {
 		if found, ok := there[part]; ok {
@@ -126,11 +126,11 @@ func (b *Bot) post(ctx context.Context, s store.OutboxMessage, d render.Rendered
 	return channel, ts, d, nil
 }
 
-// takeBack deletes an outbox message's reply to a deleted thread. Slack does not refuse such a reply, but posts it to
-// the whole channel. Only the response shows that the message is in no thread. After the deletion, takeBack returns
-// errNoThread. takeBack also returns errNoThread if Slack refuses the deletion. In this case, the bot repeats the
-// deletion later (Leftovers). If the call fails for another reason, takeBack returns an error that causes a retry. In
-// the retry, findUnnamed finds the message.
+// takeBack deletes a Slack message that the bot posted as a reply in a deleted thread. Slack does not refuse such a
+// reply, but posts it to the whole channel. Only the response shows that the message is in no thread. After the
+// deletion, takeBack returns errNoThread. takeBack also returns errNoThread if Slack refuses the deletion. In this
+// case, the bot repeats the deletion later (Leftovers). If the call fails for another reason, takeBack returns an error
+// that causes a retry. In the retry, findUnnamed finds the message.
 func (b *Bot) takeBack(ctx context.Context, message, channel, ts string) error {
 	_, _, err := b.api.DeleteMessageContext(ctx, channel, ts)
 	switch code := slackapi.ErrorCode(err); {
@@ -173,7 +173,7 @@ type replaceAt struct {
 	left  int
 }
 
-// The method clicked records the response URL of a click on an outbox message.
+// The method called clicked records the response URL of a click on an outbox message.
 func (r *replacing) clicked(message, url string, at time.Time) {
 	if url == "" {
 		return
@@ -231,7 +231,7 @@ func (b *Bot) change(ctx context.Context, vm view.Model, d render.Rendered) (ren
 	return b.update(ctx, s, d)
 }
 
-// The function decided reports whether an outbox message is a card without open decisions. A pending card needs
+// The function called decided reports whether an outbox message is a card without open decisions. A pending card needs
 // chat.update, because the response of chat.update shows whether the message exists.
 func decided(s view.Model) bool {
 	switch s.Message.Kind {

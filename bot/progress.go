@@ -103,7 +103,7 @@ func (p *Progress) rest(wait time.Duration) bool {
 	return true
 }
 
-// The method again schedules another attempt to show the progress.
+// The method called again schedules another attempt to show the progress.
 func (p *Progress) again() {
 	select {
 	case p.news <- struct{}{}:
@@ -209,7 +209,8 @@ func (k *keyed) noted(id string) (time.Time, bool) {
 	return at, there
 }
 
-// The method over records that an outbox message no longer shows progress, because a recorded version replaced it.
+// The method called over records that an outbox message no longer shows progress, because a recorded version replaced
+// it.
 func (k *keyed) over(id string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -237,7 +238,7 @@ func (rs *runProgresses) forget(execution string) {
 	delete(rs.by, execution)
 }
 
-// The method of returns the progress of the running calls of a step.
+// The method called of returns the progress of the running calls of a step.
 func (rs *runProgresses) of(calls []view.Call) map[string]render.RunProgress {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()

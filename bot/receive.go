@@ -11,9 +11,9 @@ import (
 	"countersign/store"
 )
 
-// Receive makes a delivery durable. If err is nil, the delivery may be acknowledged with answer. Then the delivery is
-// stored, or needs no storage, or answer says that it was refused. If err is not nil, the delivery must not be
-// acknowledged. If the delivery is an event, Slack then sends it again.
+// Receive makes a delivery durable. If err is nil, the delivery may be acknowledged with answer. In this case, the
+// delivery is stored, or needs no storage, or answer says that it was refused. If err is not nil, the delivery must not
+// be acknowledged. If the delivery is an event, Slack then sends it again.
 func (b *Bot) Receive(ctx context.Context, d transport.Delivery) (answer any, err error) {
 	answer, err = b.store(ctx, d)
 	if store.Refused(err) {

@@ -6,9 +6,10 @@ import (
 )
 
 // These intervals determine how often the bot records that it has received everything, and when the bot suspects a gap.
-// After a process is killed, the next process can read only the last recorded time.
+// After a process is killed, the next process knows only the last recorded time, and reads the messages since that
+// time.
 const (
-	lookFirst    = 100 * time.Millisecond // interval of checks until Slack can deliver for the first time
+	lookFirst    = 100 * time.Millisecond // how often the bot checks whether Slack can deliver, until it first can
 	lookEvery    = 2 * time.Second
 	receivedNote = time.Minute      // how often it is recorded that everything was received
 	quietHTTP    = 30 * time.Minute // over HTTP: after this time without a request the histories are read, because requests may be lost

@@ -112,8 +112,8 @@ func (r *refusedBySlack) remember(ctx context.Context, what string, cause error,
 	return true
 }
 
-// The method lacks records that Slack lacks an optional method, or does not let the app use the method. The parameter
-// instead is a text for the log. It says what the bot does without the method.
+// The method called lacks records that Slack does not have an optional method of its API, or does not let the app use
+// it. The parameter instead is a text for the log. It says what the bot does without the method.
 func (r *refusedBySlack) lacks(ctx context.Context, method, instead string, cause error) {
 	lasts := methodRefused
 	if slackapi.IsUnusable(cause) {
@@ -185,13 +185,13 @@ func (r *refusedBySlack) inSimplerForms(
 	return sent, whole, nil
 }
 
-// The method message passes the content of a message to send, in the form that Slack accepts.
+// The method message calls send with the content of a message, in a form that Slack accepts.
 func (r *refusedBySlack) message(ctx context.Context, m render.Message, send func(...slack.MsgOption) error) error {
 	_, _, err := r.inSimplerForms(ctx, m, render.TextOnly, func(m render.Message) error { return send(options(m)...) })
 	return err
 }
 
-// simplerThan returns the next form that differs from the refused form.
+// simplerThan returns the next simpler form in which the sent message would look different.
 func simplerThan(form render.Simplicity, sent render.Message) render.Simplicity {
 	if form == render.AsDrawn && !slices.ContainsFunc(sent.Kinds(), func(kind string) bool { return !render.IsUsualKind(kind) }) {
 		return render.SectionsOnly

@@ -96,7 +96,8 @@ func (p *Permissions) missing() []Scope {
 	return MissingScopes(granted, p.views.Policy())
 }
 
-// Complete returns nil, or an error that names the missing scopes of the bot token and the features without a scope.
+// Complete returns nil, or an error that names the missing scopes of the bot token and what the bot can't do without
+// them.
 func (p *Permissions) Complete(context.Context) error {
 	var lacks []string
 	for _, s := range p.missing() {
@@ -172,8 +173,8 @@ func (p *Permissions) retry(ctx context.Context) {
 // isUnpermitted reports whether Slack refused a call because of a missing scope.
 func isUnpermitted(err error) bool { return slackapi.ErrorCode(err) == "missing_scope" }
 
-// If a missing scope prevents the handling of a delivery, unpermitted ends the delivery, and tells the sender about the
-// missing scope immediately.
+// If a missing scope prevents the handling of a delivery, unpermitted marks the delivery as handled, and tells the
+// sender about the missing scope immediately.
 func (b *Bot) unpermitted(ctx context.Context, row store.Inbox, cause error) error {
 	b.Log.Error("a delivery was set aside, because the bot token lacks a scope; add it on the app's page OAuth & Permissions, and reinstall the app",
 		"inbox", row.ID, "kind", string(row.Kind), "cause", slackapi.Explain(cause))

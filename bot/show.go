@@ -21,7 +21,7 @@ import (
 
 // Show makes Slack show the current state of an outbox message. After a temporary failure, Show returns an error, and
 // the scheduler retries. If Slack refuses permanently, the message is marked unreachable. If the message can be shown
-// at another address, it is shown at that address.
+// in another place, such as direct messages, the bot shows it there.
 func (b *Bot) Show(ctx context.Context, t store.Timer) error {
 	retries := b.Permissions.retries.Load()
 	vm, err := b.Views.Message(ctx, t.Ref)
@@ -93,7 +93,7 @@ func (b *Bot) expand(ctx context.Context, s view.Model) error {
 
 var errNoRole = errors.New("the policy has no such approver any more")
 
-// usersAt returns the users that a role's or group's address stands for.
+// usersAt returns the users who get a message that is addressed to a role or a group.
 func (b *Bot) usersAt(ctx context.Context, s view.Model) ([]string, error) {
 	if group, ok := strings.CutPrefix(s.Message.To, store.ToGroup); ok {
 		return b.users.GroupUsers(ctx, group, groupFor(s), s.Policy)

@@ -108,8 +108,8 @@ func examineEdit(ctx context.Context, b *Bot, r approvers.Request, f render.Form
 // acknowledgements of 20 KB or more.
 const maxFormAnswer = 16 << 10
 
-// The function quickly identifies a person while Slack waits for an acknowledgement. The result is used only for early
-// feedback.
+// The function called quickly identifies a person while Slack waits for an acknowledgement. The result is used only for
+// early feedback.
 func quickly(ctx context.Context, b *Bot, user string, r approvers.Request) (approvers.Identity, bool) {
 	ctx, cancel := context.WithTimeout(ctx, lookUpWait)
 	defer cancel()
@@ -229,9 +229,9 @@ func (b *Bot) submitEdit(ctx context.Context, w ephemeralReply, s render.ClickTa
 }
 
 // approveWhole approves a call from the modal that showed all arguments. The form token names the execution whose
-// arguments the modal showed. The token is safe, because an execution's arguments never change. The workflow also
-// compares the execution's digest with the request's digest. A separate record states that the person saw the last
-// page.
+// arguments the modal showed. The bot can rely on the token, because an execution's arguments never change. The
+// workflow also compares the execution's digest with the request's digest. A separate record states that the person saw
+// the last page.
 func (b *Bot) approveWhole(ctx context.Context, d delivered, w ephemeralReply, s render.ClickTarget, f render.FormToken, c workflow.Click) error {
 	shown, err := b.Views.Execution(ctx, f.Execution)
 	if errors.Is(err, store.ErrNotFound) {
@@ -344,7 +344,7 @@ func (b *Bot) examineElicitation(ctx context.Context, i interaction, f render.Fo
 func (b *Bot) submitElicitation(ctx context.Context, r ephemeralReply, s render.ClickTarget, i interaction, c workflow.Click) error {
 	c.Request, c.Elicitation = "", s.Elicitation.ID
 	values, faults := render.ElicitationValues(*s.Elicitation, i.View.answers, b.Admits)
-	if len(faults) > 0 { // not one of the bot's forms: those were validated against the same schema on submission
+	if len(faults) > 0 { // not a form of the bot: the bot's forms were validated against the same schema on submission
 		values = []byte("{}")
 	}
 	return b.answerClick(ctx, r, nil, s.Policy, b.Questions.Respond(ctx, c, values))

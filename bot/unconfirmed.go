@@ -28,18 +28,19 @@ type unconfirmedPosts struct {
 }
 
 // historyScan is the result of one search of a channel or thread. It has the Slack messages that show outbox messages
-// and were posted after since.
+// and were posted after the time since.
 type historyScan struct {
 	since   time.Time // zero: no lower limit
-	at      uint64    // the count at the begin of the search
+	at      uint64    // the count when the search began
 	began   time.Time
 	parts   map[round]map[int]string // for each round: the timestamps of the Slack messages, by part
 	unnamed string                   // the bot's newest message without metadata, such as a stream that has not ended
 	bare    []bareMessage            // the bot's unrecorded messages without metadata
 }
 
-// bareMessage is a message of the bot without metadata, because Slack may drop metadata. Such a message is recognised
-// by its buttons, which name the outbox message. If the message has no buttons, it is recognised by its text.
+// bareMessage is a message of the bot without metadata: Slack may have dropped the metadata. Such a message is
+// recognised by its buttons, which name the outbox message. If the message has no buttons, it is recognised by its
+// text.
 type bareMessage struct {
 	ts     string
 	text   string
@@ -59,8 +60,8 @@ func (m bareMessage) shows(s store.OutboxMessage) bool {
 	return slices.ContainsFunc(m.tokens, func(t render.ButtonToken) bool { return t.Message == s.ID && t.Post == s.Posts+1 })
 }
 
-// round identifies an outbox message between two losses of its Slack message. Slack messages of earlier rounds do not
-// belong to the outbox message.
+// Each time the Slack message of an outbox message is lost, a new round begins. round identifies an outbox message in
+// one of its rounds. Slack messages of earlier rounds do not belong to the outbox message.
 type round struct {
 	message string
 	n       uint64
@@ -68,7 +69,7 @@ type round struct {
 
 func roundOf(s store.OutboxMessage) round { return round{s.ID, s.Round} }
 
-// The method now increments and returns the counter. The caller holds p.mu.
+// The method called now increments and returns the counter. The caller holds p.mu.
 func (p *unconfirmedPosts) now() uint64 {
 	p.count++
 	return p.count
@@ -103,8 +104,8 @@ func (p *unconfirmedPosts) recorded(message string) {
 	delete(p.begun, message)
 }
 
-// doubt says that Slack may have an unrecorded message of an outbox message. A search finds this message if the search
-// began after the counter value count and after the time until.
+// doubt says that Slack may have an unrecorded message of an outbox message. A search finds this message if it began
+// later than the counter value count and the time until.
 type doubt struct {
 	count uint64
 	until time.Time
@@ -128,7 +129,7 @@ func (p *unconfirmedPosts) doubt(s store.OutboxMessage, made bool, until time.Ti
 	return d, doubtful
 }
 
-// If an earlier search settles the doubt, known returns the messages of an outbox message from this search.
+// If an earlier search settles the doubt, known returns the outbox message's Slack messages that this search found.
 func (p *unconfirmedPosts) known(s store.OutboxMessage, texts []string, at destination, d doubt) (parts map[int]string, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -139,9 +140,9 @@ func (p *unconfirmedPosts) known(s store.OutboxMessage, texts []string, at desti
 	return f.of(s, texts), true
 }
 
-// The method of returns the Slack messages that show an outbox message. texts are the texts of the outbox message's
-// parts. The texts are needed, because a draft's message may not have the id yet, and Slack may have dropped other
-// messages' metadata.
+// The method called of returns the Slack messages that show an outbox message. texts are the texts of the outbox
+// message's parts. The texts are needed, because a draft's message may not have the id yet, and Slack may have dropped
+// other messages' metadata.
 func (f historyScan) of(s store.OutboxMessage, texts []string) map[int]string {
 	parts := maps.Clone(f.parts[roundOf(s)])
 	if parts == nil {
@@ -182,8 +183,9 @@ const (
 	scanMargin = time.Minute // allowed difference between the clocks of Slack's machines
 )
 
-// findPosted returns the unrecorded messages of an outbox message, by part. drawn is the outbox message in its current
-// drawing. For a draft, drawn is empty. All outbox messages in a channel or thread share the result of one search.
+// findPosted returns the unrecorded Slack messages of an outbox message, by part. drawn is the outbox message in its
+// current drawing. For a draft, drawn is empty. All outbox messages in a channel or thread share the result of one
+// search.
 func (b *Bot) findPosted(ctx context.Context, me directory.Self, s store.OutboxMessage, drawn render.Rendered, at destination) (map[int]string, error) {
 	var texts []string
 	for _, m := range drawn.Messages {

@@ -12,7 +12,7 @@ import (
 	"countersign/bot/render"
 )
 
-// leadsByDM sends the team lead's cards by direct message. The team lead has no lead.
+// leadsByDM lets the team lead get cards by direct message, and leaves the team lead without a lead.
 func leadsByDM(h *harness) {
 	h.policy.Approvers[1].Cards, h.policy.Approvers[1].Lead = approvers.CardsDM, ""
 }
@@ -195,9 +195,9 @@ func TestMissingScopesAreThoseInUse(t *testing.T) {
 	}
 }
 
-// Slack refuses one message because the bot is not in the channel. If Slack also says that the bot is a member, only
-// this message is sent to another address. If the bot is not a member, or Slack does not answer this, all open messages
-// of the channel are sent to other addresses.
+// Slack refuses one message because the bot is not in the channel. If Slack says, when the bot asks, that the bot is a
+// member, only this message is sent to another address. If the bot is not a member, or Slack does not answer this, all
+// open messages of the channel are sent to other addresses.
 func TestOneMessageIsRefusedInAChannel(t *testing.T) {
 	for name, c := range map[string]struct {
 		info  string // Slack's answer to conversations.info, if it refuses

@@ -38,7 +38,7 @@ func Use(w *workflow.Workflow) Workflow {
 }
 
 // Intake receives deliveries from Slack. Each delivery is stored before it is acknowledged. The transaction that
-// handles the delivery closes it.
+// handles the delivery also marks it as handled.
 type Intake interface {
 	Receive(ctx context.Context, row store.Inbox, lane string) (fresh bool, err error)
 	Remember(ctx context.Context, row store.Inbox) error
