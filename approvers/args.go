@@ -182,7 +182,7 @@ func appendDecimal(out []byte, text string) []byte {
 	if i := strings.IndexAny(number, "eE"); i >= 0 {
 		var err error
 		if power, err = strconv.ParseInt(number[i+1:], 10, 32); err != nil {
-			return append(out, text...) // StrictArgs refuses the number, or float64 can't tell it from zero
+			return append(out, text...) // the exponent is out of range: StrictArgs refuses such a number, or reads it as zero
 		}
 		mantissa = number[:i]
 	}

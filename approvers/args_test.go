@@ -164,7 +164,8 @@ func TestCanonicalArgs(t *testing.T) {
 	}
 }
 
-// FuzzStrictArgs compares StrictArgs with encoding/json: accepted input must be one valid object with the same meaning.
+// FuzzStrictArgs compares StrictArgs with encoding/json. If StrictArgs accepts an input, encoding/json must accept the
+// input as one object, and must read the same values from it.
 func FuzzStrictArgs(f *testing.F) {
 	for _, s := range []string{
 		`{}`, `{"a":1,"b":[true,null,"x"]}`, `{"amount":1,"Amount":2}`, "{\"k\":1,\"\u212a\":2}", `{"a":1e400}`, `{"a":9007199254740993}`,

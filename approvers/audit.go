@@ -44,8 +44,8 @@ const (
 	AuditReplied       AuditKind = "replied"  // the tool's question ended: accepted, declined, cancelled or expired
 	AuditAttached      AuditKind = "attached" // a run returned a file
 	AuditRemarked      AuditKind = "remarked" // a question, an answer or a comment
-	AuditAway          AuditKind = "away"     // a person set an absence, in a chain of the person's own
-	AuditGranted       AuditKind = "granted"  // a grant was offered, given, used, or ended, in the grant's own chain
+	AuditAway          AuditKind = "away"     // a person set an absence (in the person's own chain)
+	AuditGranted       AuditKind = "granted"  // a grant was offered, given, used, or ended (in the grant's own chain)
 	AuditMessageEdited AuditKind = "reworded" // the message that led to the request, or that answered a question about it, was edited or deleted afterwards
 	AuditPaused        AuditKind = "paused"   // somebody stopped every run and model call (in the installation's chain)
 	AuditResumed       AuditKind = "resumed"  // somebody resumed the runs and model calls
@@ -344,7 +344,7 @@ func parseFacts(s string) (facts map[string]string, err error) {
 var errFacts = errors.New("its facts are not in the JSON form in which records are written")
 
 // Erasure lists the records whose payloads were erased. Erasure is stored as the facts of an AuditErased record, in the
-// same chain.
+// chain of the erased payloads.
 type Erasure struct {
 	Seqs []uint64 // the sequence numbers of these records
 }
@@ -478,7 +478,7 @@ func (g HistoryLoss) Facts() map[string]string {
 	return facts
 }
 
-// Sequence numbers in a loss must be below mostInLoss.
+// HistoryLossOf accepts only sequence numbers below mostInLoss, because it expands each range to all its numbers.
 const mostInLoss = 1 << 22
 
 // HistoryLossOf parses an AuditDamaged record. If the record is not about a lost part of the history, HistoryLossOf
@@ -509,7 +509,7 @@ type JournalEntry struct {
 type Checked struct {
 	Kind    AuditKind
 	Missing bool // the record's payload is no longer stored
-	Lost    bool // see AuditRow.Lost: the caller looks for a record that names the loss
+	Lost    bool // see AuditRow.Lost; the caller checks that another record reports the loss
 }
 
 // Check verifies a row's hash, position, payload, and link to the previous row prev. If there is no previous row,

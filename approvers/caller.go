@@ -36,7 +36,7 @@ type Client struct {
 // OAuth says which tokens of an authorization server belong to a client.
 type OAuth struct {
 	Issuer    string
-	Subject   string   // sub of the client's own tokens, and of act in the tokens of people for whom it acts
+	Subject   string   // the claim sub in the client's own tokens; in the token of a person for whom the client acts, sub in the claim act
 	Person    string   // the claim with the Slack user id of such a person; empty: the client acts for nobody
 	Algorithm string   // the algorithm with which all of the client's tokens are signed
 	Allow     []string // permitted private networks and hosts of the issuer
@@ -186,15 +186,16 @@ func (c *Caller) claimed() []PersonID {
 	return []PersonID{c.For}
 }
 
-// bars reports whether the requesters in the request's plan include a person. A caller names people by their user ids
-// in this workspace, so bars also compares these user ids.
+// The function reports whether the requesters in the request's plan include a person. A caller names people by their
+// user ids in this workspace, so the function also compares these user ids.
 func bars(r Request, who Identity) bool {
 	return slices.ContainsFunc(r.Plan.Requesters, func(p PersonID) bool {
 		return p == who.ID || r.Facts.Caller != nil && p.Caller() == "" && (p.User() == who.ID.User() || who.Local != "" && p.User() == who.Local)
 	})
 }
 
-// UndeclaredHash returns the hash for a tool whose definition only its caller has.
+// UndeclaredHash returns the hash for a tool that has no definition in Countersign. Only the tool's caller has the
+// definition.
 func UndeclaredHash(tool string) string {
 	return SumOf(appendPart(appendPart(nil, "countersign/undeclared-tool/v1"), tool)).String()
 }

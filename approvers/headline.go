@@ -61,7 +61,7 @@ var tellingWords = map[Telling][]string{
 
 var nameParts = regexp.MustCompile(`[A-Z]?[a-z]+|[A-Z]+`)
 
-// Tells reports whether an argument's name contains one of the words of a kind.
+// Tells reports whether an argument's name contains one of the words that stand for a kind.
 func Tells(member string, kind Telling) bool {
 	return slices.ContainsFunc(nameParts.FindAllString(member, -1), func(part string) bool { return slices.Contains(tellingWords[kind], strings.ToLower(part)) })
 }

@@ -6,7 +6,8 @@ import "strings"
 // "operator:LOGIN".
 type PersonID string
 
-// Who returns the id of a Slack user. team is the enterprise's id if the workspace belongs to one.
+// Who returns the id of a Slack user. team is the workspace's id, or the enterprise's id if the workspace belongs to an
+// enterprise.
 func Who(team, user string) PersonID { return PersonID(team + "/" + user) }
 
 // operatorPrefix is the beginning of the id of a person who acts at the command line.

@@ -12,7 +12,7 @@ import (
 // A reload makes a new Policy.
 type Policy struct {
 	Hash        string // identifies the version in plans and in the audit: the SHA-256, in hex, of the file's bytes and of the overlay, if there is one
-	Load        string // the change that put the policy into force (store.Policy); empty: it is not stored
+	Load        string // the id of the change that put the policy into force (store.Policy); empty: the policy is not stored
 	Mode        Mode   // if Observe, no tool with effects runs
 	Defaults    Defaults
 	Tools       []ToolPolicy // in file order
@@ -103,7 +103,7 @@ type ToolPolicy struct {
 	Risk          Risk
 	Confirm       bool    // wait for a countersignature
 	WithPreview   bool    // show a preview even if the policy has no template for it
-	NoPreview     bool    // show no preview, and not the tool's own preview either
+	NoPreview     bool    // show no preview at all, not even the tool's own preview
 	Preview       Preview // zero: none
 	MaxAuto       Limit   // automatic runs allowed per conversation; further calls wait for approval. Zero: no limit
 	Rules         []Rule
@@ -277,9 +277,9 @@ type Override struct {
 	Glass   *bool // whether break glass is allowed for the tool
 }
 
-// Tool returns the tool's policy for an agent. If the policy does not name the tool, and the tool is not built in, ok
-// is false. If ok is false, t is the policy of unknown tools, or the policy that is presumed from the tool's source.
-// A distrusted tool always gets the stricter values of two policies: its own policy, and the policy of unknown tools.
+// Tool returns the tool's policy for an agent. ok reports whether the policy names the tool, or the tool is built in.
+// If ok is false, t is the policy of unknown tools, or the policy that is presumed from the tool's source. A distrusted
+// tool always gets the stricter values of two policies: its own policy, and the policy of unknown tools.
 func (p *Policy) Tool(name, agent string) (t ToolPolicy, ok bool) {
 	t = p.Defaults.UnknownTool
 	t.Name = name

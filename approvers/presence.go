@@ -120,8 +120,8 @@ type Deactivated struct {
 	Name string   `json:"name"`
 }
 
-// callOf returns the request's list of lead calls, with a new entry for this lead. If there is no reason to record
-// for this lead, the result has no entry for this lead.
+// callOf returns the request's list of lead calls, with a new entry for this lead. If the lead was notified for none of
+// the reasons that a LeadCall can have, the result has no entry for this lead.
 func callOf(r Request, p *Policy, lead Role, people []Presence) []LeadCall {
 	call := LeadCall{Lead: lead.Name, Others: AwaitsAnybody(r, p, people)}
 	for _, one := range people {

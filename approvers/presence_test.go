@@ -142,7 +142,7 @@ func TestAvailabilityOutsideOfWorkingHours(t *testing.T) {
 }
 
 // TestAvailabilityWithoutALead checks a stage without a lead. If nobody can be reached, nobody is notified early, and
-// the number of possible repetitions of the escalation chain stays the same.
+// this does not use up a repetition of the escalation chain.
 func TestAvailabilityWithoutALead(t *testing.T) {
 	p := policyWith(repeats(1))
 	r := open(t, p, "cancel_account", `{}`)

@@ -178,7 +178,7 @@ func above(p *approvers.Policy, s approvers.Stage) (out []string) {
 	return out
 }
 
-// For each of the stage's roles, up lists the nearest lead who was not notified and could decide the stage.
+// The method lists, for each of the stage's roles, the nearest lead who was not notified and could decide the stage.
 func (a *decisionOracle) up(p *approvers.Policy) (out []string) {
 	s, found := a.current(), false
 	for _, name := range above(p, s) {
@@ -217,8 +217,8 @@ func (a *decisionOracle) policyIs(p *approvers.Policy) {
 	}
 }
 
-// stands reports whether an approval counts under a later policy. An approval counts if the person may still decide,
-// according to data that is known without a call to Slack.
+// The method reports whether an approval counts under a later policy. An approval counts if the person may still
+// decide, according to data that is known without a call to Slack.
 func (a *decisionOracle) stands(p *approvers.Policy, w word) bool {
 	if w.glass {
 		return settings(p, a.call.Tool, a.call.Facts.Agent).BreakGlass

@@ -27,7 +27,7 @@ func (w *propertyFixture) drawAction(t *rapid.T) (who approvers.Identity, m appr
 // typing reports whether an approval needs a typed value.
 func (w *propertyFixture) typing() bool { return w.need.risk == approvers.Critical || w.r.StepUp != "" }
 
-// If the code under test and the model differ on whether an action is allowed, agree fails the test.
+// The function fails the test if the code under test and the model differ on whether an action is allowed.
 func agree(t *rapid.T, what string, who approvers.Identity, denied *approvers.Denied, want bool) {
 	if want != (denied == nil) {
 		t.Fatalf("%s by %+v: %v; the oracle says allowed: %t", what, who, denied, want)

@@ -11,19 +11,19 @@ import (
 	"countersign/approvers"
 )
 
-// TestAStricterPolicyLetsNothingMoreThrough makes random policies stricter, one setting at a time. The test makes one
-// of these changes: a higher risk, one more rule or stage, a larger quorum, fewer rejections that end a request, or a
-// lower ceiling. Other changes are a shorter list of tools, one member or role less, confirmation, no self-approval,
-// masked values, or no blind approvals. The remaining changes are never_loosen, observe mode, and a tool that differs
-// from its pin. Suppose that a call runs under the stricter policy with the approvals of some people, or without
-// approvals. The call must then also run under the earlier policy, with the approvals of the same people in some
-// order.
+// TestAStricterPolicyLetsNothingMoreThrough makes random policies stricter, by one to three changes. Some changes are a
+// higher risk, one more rule or stage, a larger quorum, fewer rejections that end a request, and a lower ceiling. Other
+// changes are a shorter list of tools, one member or role less, confirmation, no self-approval, masked values, no blind
+// approvals, and no break glass. The remaining changes are never_loosen, observe mode, and a tool that differs from its
+// pin. Suppose that a call runs under the stricter policy with the approvals of some people, or without approvals. The
+// call must then also run under the earlier policy, with the approvals of the same people in some order.
 //
-// There is one exception, because the ceiling applies only to the last stage. If a ceiling is lowered, routing
-// selects other roles. So the people who approved may not fit into the stages of the earlier policy. This exception
-// applies if the policies have different last stages or another order of stages, or if only the stricter policy names
-// stages. Under the exception, these people must be able to fill all places of the earlier stages, each person once.
-// One of these people must have the authority for the call's risk. With -rapid.checks=N, the test runs 20·N cases.
+// There is one exception, because the ceiling applies only to the last stage. If a ceiling is lowered, routing selects
+// other roles. Then the people who approved under the stricter policy may not fit into the stages of the earlier
+// policy. The exception applies if the two policies have different last stages or another order of stages, or if only
+// the stricter policy names stages. Under the exception, there must be one of these people for each place in the
+// earlier policy's stages, and each person may take only one place. One of these people must have the authority for the
+// call's risk. With -rapid.checks=N, the test runs 20·N cases.
 func TestAStricterPolicyLetsNothingMoreThrough(t *testing.T) {
 	seen := &census{}
 	often(t, func(t *rapid.T) {
@@ -143,8 +143,8 @@ func (c *trial) fresh(t *rapid.T, p, q *approvers.Policy) string {
 	return "by the same people"
 }
 
-// sameLast reports whether the last stage names the same roles under both plans. The last stage may also name fewer
-// roles under the plan now, if each earlier stage names the same roles or fewer.
+// sameLast reports whether the last stages of two plans name the same roles. The last stage of the plan named now may
+// also name only some of these roles, if each earlier stage of this plan also names no further roles.
 func sameLast(before, now approvers.Plan) bool {
 	for back := 1; back <= len(before.Stages) && back <= len(now.Stages); back++ {
 		a, b := before.Stages[len(before.Stages)-back], now.Stages[len(now.Stages)-back]
@@ -171,9 +171,9 @@ func (c *trial) someOrder(p *approvers.Policy, r approvers.Request, people []app
 	return false
 }
 
-// The method checks the people who approved a call. The method fails the test if these people are too few for
-// a stage, or if one of them is a requester. The method also fails the test if none of these people has the authority
-// for the stage's risk. It uses only the model, and not the code under test.
+// The method checks the people who approved a call. The method fails the test if these people are too few for a stage,
+// or if one of them is a requester. The method also fails the test if none of these people has the authority for the
+// call's risk. It uses only the model, and not the code under test.
 func (c *trial) enough(t *rapid.T, p *approvers.Policy, people []approvers.Identity) {
 	need, waits, named := gather(p, c.call)
 	if !waits {

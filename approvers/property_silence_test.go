@@ -95,7 +95,7 @@ func (w *propertyFixture) longest() time.Duration {
 	d := w.times().ExpiresAfter
 	slowest := d
 	for _, r := range w.policy.Approvers {
-		if h := r.Hours; h != nil { // at least one working day a week, but fewer with holidays
+		if h := r.Hours; h != nil { // the role works on at least one day a week, and each holiday may take one of these days
 			days := int(d/(h.To-h.From)) + 1 + len(h.Holidays)
 			slowest = max(slowest, time.Duration(days+1)*7*24*time.Hour)
 		}
@@ -103,9 +103,9 @@ func (w *propertyFixture) longest() time.Duration {
 	return time.Duration(1+len(w.policy.Approvers))*slowest + max(0, w.r.ExpiresAt.Sub(w.now))
 }
 
-// steps limits how many timers can be due while the request waits. There is one timer for each lead, each round and
-// each reminder. For each of these, there may be one more timer for each person in do-not-disturb. There is also one
-// timer for each role that starts work.
+// steps limits how many timers can be due while the request waits. There is one timer for each lead, each repetition of
+// the escalation chain and each reminder. For each of these timers, there may be one more timer for each person in
+// do-not-disturb. There is also one timer for each role that starts work.
 func (w *propertyFixture) steps() int {
 	times := w.times()
 	told := len(w.policy.Approvers) + max(0, times.Repeat) + max(0, times.Reminders)

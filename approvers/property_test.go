@@ -63,7 +63,8 @@ func TestEveryOrderOfEvents(t *testing.T) {
 	}
 }
 
-// The function checks a property in twenty times as many cases as rapid, on all processors.
+// The function calls rapid.Check for a property twenty times, so rapid tries twenty times as many cases. The calls use
+// all processors.
 func often(t *testing.T, property func(*rapid.T)) {
 	t.Helper()
 	t.Run("all", func(t *testing.T) {

@@ -149,8 +149,8 @@ func (w *propertyFixture) escalate(t *rapid.T) {
 	w.checkEscalation(t)
 }
 
-// expire handles a deadline. If the policy escalates on expiry, the next lead gets the stage's full time, until there
-// are no more leads.
+// expire handles a deadline. If the policy escalates on expiry, the request goes to the next lead, who gets the stage's
+// full time. When there are no more leads, the request expires.
 func (w *propertyFixture) expire(t *rapid.T) {
 	pending := w.state == approvers.Pending && !w.now.Before(w.r.ExpiresAt)
 	due := pending || w.state == approvers.Approved && !w.now.Before(w.runBy)

@@ -8,8 +8,8 @@ type ReportPost struct {
 	Zone    *time.Location // its weeks begin on Monday at midnight; nil: UTC
 }
 
-// The report is posted on Monday from reportFrom on. If the bot could not post it, it tries until the same time of day
-// on Wednesday. Both are times on the clock of the zone.
+// The bot posts the report on Monday from reportFrom on. After a failure, the bot tries again until the same time of
+// day on Wednesday. These times are in the zone of the ReportPost.
 const (
 	reportFrom = 9 // o'clock
 	reportDays = 2

@@ -105,7 +105,7 @@ type Request struct {
 	QueuedAt          []string           `json:"lines,omitempty"`   // addresses whose card queue counts this request, as an open card or as a waiting request
 	CreatedAt         time.Time          `json:"created_at"`
 	StageAt           time.Time          `json:"stage_at,omitzero"`    // when the current stage began
-	ExpiresAt         time.Time          `json:"expires_at"`           // of the current stage
+	ExpiresAt         time.Time          `json:"expires_at"`           // the deadline of the current stage
 	EscalateAt        time.Time          `json:"escalate_at,omitzero"` // zero: nobody is left to notify
 	RemindAt          time.Time          `json:"remind_at,omitzero"`   // when people are reminded next; zero: never
 	Reminded          int                `json:"reminded,omitempty"`   // reminders of the current stage

@@ -6,7 +6,7 @@ import "time"
 // backup may have been decided and run after the backup. So all these calls end. They are not decided or run a second
 // time. People are told to check the outcome.
 
-// LostTrack returns the reason that ends all records which were open in the backup.
+// LostTrack returns the reason that is stored when a restore ends a record that was open in the backup.
 func LostTrack(taken time.Time) string {
 	return "the bot's data was put back from a backup of " + taken.UTC().Format("2006-01-02 15:04:05 UTC") +
 		"; what happened after that is not known here, so it may have been decided, and run: check before it is asked for again"

@@ -172,7 +172,7 @@ func (p *Policy) distinct(stages []Stage, barred []PersonID) bool {
 		}
 		return false
 	}
-	places := 0 // number of places; a place with as many candidates can always be filled
+	places := 0 // number of places; a place with at least this number of candidates can always be filled
 	for _, s := range stages {
 		places += s.Quorum
 	}

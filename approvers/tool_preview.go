@@ -76,7 +76,7 @@ func (f *ToolPreview) unseen(at time.Time) bool {
 // PreviewAnswer is the answer to a request for a tool preview.
 type PreviewAnswer struct {
 	Text  string // the tool's text
-	No    string // why the call would not succeed, if the caller knows; empty: looked for in Text
+	No    string // why the call would not succeed, if the caller knows; empty: RecordToolPreview looks for a reason in Text
 	Fault string // why the tool gave no preview
 }
 
@@ -259,7 +259,7 @@ func secretTexts(args json.RawMessage, secrets []string) (found []string) {
 		}
 		return err
 	}
-	_ = walk(jsontext.NewDecoder(bytes.NewReader(args)), "", false) // no error: StrictArgs has parsed them
+	_ = walk(jsontext.NewDecoder(bytes.NewReader(args)), "", false) // no error: StrictArgs has parsed the arguments
 	slices.Sort(found)
 	return slices.Compact(found)
 }

@@ -93,7 +93,7 @@ func (r Request) restart() (Request, []Event) {
 	return r, []Event{DecisionsFell{Of: fell}}
 }
 
-// If the request does not wait for people's actions, waits returns the reason. If the request waits, the result is
+// The method returns the reason why the request does not wait for people's actions. If the request waits, the result is
 // nil.
 func (r Request) waits(m Action) *Denied {
 	switch {

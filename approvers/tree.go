@@ -21,7 +21,7 @@ func LeafHash(sum Sum) tlog.Hash { return tlog.RecordHash(sum[:]) }
 
 // Add appends a leaf.
 func (t *Tree) Add(leaf tlog.Hash) {
-	for n := t.Size; n&1 == 1; n >>= 1 { // each trailing 1 bit is a subtree that the new leaf merges with another of the same size
+	for n := t.Size; n&1 == 1; n >>= 1 { // each trailing 1 bit of the size stands for a complete subtree, which merges with the new subtree of the same size
 		last := len(t.Roots) - 1
 		leaf = tlog.NodeHash(t.Roots[last], leaf)
 		t.Roots = t.Roots[:last]

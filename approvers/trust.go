@@ -24,8 +24,9 @@ const OfferHolds = 24 * time.Hour
 const maxSigners = 20
 
 // Grow counts an approved and successful call. When the count reaches the policy's number, Grow returns the grant to
-// offer, and resets the count. A call for which no grant is possible leaves the count unchanged. A call that differs
-// from the counted calls starts a new count.
+// offer, and resets the count. The count goes back to zero if the policy proposes no grants for the tool, if somebody
+// edited or rejected the call, or if an operator approved the call. A call whose plan or arguments no grant can cover
+// leaves the count unchanged. A call that differs from the counted calls starts a new count.
 func (t Trust) Grow(in DecisionContext, r Request) (Trust, Grant, bool) {
 	p, known := in.Policy.Tool(r.Tool, r.Agent)
 	values, ok := members(r.Args)

@@ -22,8 +22,8 @@ const (
 // tokenHash matches the hash of a client's token, in the form that the policy file uses.
 var tokenHash = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
-// readClient reads one client. tokens has the names of the clients that were read before. The key is the hash of a
-// client's token, or the issuer with the subject.
+// readClient reads one client. The map tokens has the names of the clients that were read before. Its keys are the
+// hashes of the clients' tokens, and the issuers with the subjects.
 func readClient(e yamldoc.Entry, tokens map[string]string) approvers.Client {
 	c := approvers.Client{
 		Name: e.Key, Title: e.Key, Audience: e.Key, MaxPending: clientPending, RejectionHolds: clientRejectionHolds, OutcomeWithin: clientOutcomeWithin, Hold: clientHold,

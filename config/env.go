@@ -33,8 +33,8 @@ type Env struct {
 	Store         Store
 	HTTPAddr      string
 	AdminAddr     string
-	GatewayAddr   string // empty: other agents can't ask
-	GatewayURL    string // the gateway's public address, for which access tokens are issued; empty: none are accepted
+	GatewayAddr   string // empty: other agents can't ask for tool calls
+	GatewayURL    string // the gateway's public address, for which access tokens are issued; empty: the gateway accepts no access tokens
 	GatewayKey    string // path of the file with the key that signs receipts
 	Control       string // path of the Unix socket
 	Audit         Audit

@@ -157,8 +157,8 @@ func (r *envReader) store(name, text string) Store {
 	return Store{}
 }
 
-// ReadStore reads the store that a command's flag names, in the syntax of COUNTERSIGN_STORE. ReadStore also returns
-// the paths of the files that seal the store's history.
+// ReadStore reads the store that a command's flag names, in the syntax of COUNTERSIGN_STORE. ReadStore also returns the
+// settings for sealing the store's history: the key file, the file of heads, and syslog.
 func ReadStore(flag, text string) (Store, Audit, error) {
 	v, _, err := readVariables()
 	if err != nil {

@@ -89,7 +89,8 @@ func plainCause(err error) string {
 }
 
 // ParsePolicy parses a policy file's content. name is the file's name in problems. If values have errors, ParsePolicy
-// also returns a File with the readable values. Only the names in this File are useful.
+// also returns a File with the readable values. This File is only for looking up names of tools, approvers and agents,
+// because other values may be wrong.
 func ParsePolicy(name string, data []byte) (*File, error) {
 	doc, root, ok := yamldoc.Parse(name, data)
 	file := &File{Name: name, Document: doc, Conditions: map[string]*condition.Compiled{}}

@@ -31,8 +31,8 @@ func (a Address) Arguments() []string {
 
 const likeAddress = `an address such as "https://api.example.com/v1/places/{place}"`
 
-// readAddress reads a URL template. readAddress accepts a template only if its URL can be parsed and has the same host
-// for all values.
+// readAddress reads a URL template. readAddress accepts a template only if its URL can be parsed, and if no argument of
+// a call can change the host.
 func readAddress(v yamldoc.Value) (Address, bool) {
 	t, ok := readTemplate(v, likeAddress)
 	if !ok {
@@ -79,9 +79,9 @@ func splitAddress(t Template) (a Address, message, hint string) {
 	return a, "", ""
 }
 
-// cutTemplate splits a template at the first character of its text that is in chars. If after is not zero,
-// cutTemplate skips a scheme such as https:// at the beginning. The parameter named after is the length of the
-// longest scheme.
+// cutTemplate splits a template at the first character of its text that is in chars. The parameter named after is the
+// length of the longest scheme, or zero. If it is not zero, cutTemplate skips a scheme such as https:// at the
+// beginning.
 func cutTemplate(t Template, chars string, after int) (before, rest Template) {
 	for i, p := range t {
 		if p.Text == "" {
@@ -150,7 +150,7 @@ func (a Address) fault() (message, hint string) {
 		}
 	}
 	if len(a.Base.Variables()) > 0 {
-		return "", "" // unknown until it is used
+		return "", "" // the values of the variables are unknown until the address is used
 	}
 	u, err := url.Parse(filled(a.Base) + filled(a.Path))
 	if err != nil || u.Host == "" {

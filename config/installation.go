@@ -10,8 +10,8 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// Limits on retention. There is a minimum, because data younger than a day may be in use. There is a maximum, because
-// Slack's calendar ends within a hundred years.
+// Limits on retention. There is a minimum, because data younger than a day may be in use. There is also a maximum of a
+// hundred years.
 const (
 	oneDay     = 24 * time.Hour
 	oneYear    = 365 * oneDay

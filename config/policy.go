@@ -116,7 +116,7 @@ func readDefaults(v yamldoc.Value) approvers.Defaults {
 	return d
 }
 
-// unpinnedBlock is the word in the policy file that stands for the default.
+// unpinnedBlock is the word in the policy file for approvers.UnpinnedBlocked, which is the default.
 const unpinnedBlock = "block"
 
 // readUnknownTool reads the settings for tools that the policy does not name. The arguments of such tools are unknown,

@@ -115,7 +115,7 @@ func TestRoutingDoesNotGrow(t *testing.T) {
 	little, big := sizedPolicy(t, small), sizedPolicy(t, large)
 	for _, one := range []struct {
 		call approvers.Call
-		most float64 // times the small policy's
+		most float64 // how many times as long the call may take in the large policy as in the small one
 	}{
 		{sizedCall("plain", 10), 3},
 		{sizedCall("unheard_of", 10), 3},
@@ -132,8 +132,8 @@ func TestRoutingDoesNotGrow(t *testing.T) {
 	}
 }
 
-// TestRoutingTakesLittleMoreThanItsRules measures two times, in alternating rounds. The test compares the time to
-// plan a call with many rules with the time to evaluate only the rules.
+// TestRoutingTakesLittleMoreThanItsRules compares two durations: the duration of planning a call with many rules, and
+// the duration of evaluating only these rules. The test measures them in alternating rounds.
 func TestRoutingTakesLittleMoreThanItsRules(t *testing.T) {
 	p := sizedPolicy(t, large)
 	c := sizedCall("ruled", 10)

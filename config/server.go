@@ -170,7 +170,7 @@ func readServerURL(v yamldoc.Value, secret bool) string {
 	const like = "an address such as https://crm.example.com/mcp"
 	text, ok := readExpandable(v, like)
 	if !ok || len(Variables(text)) > 0 {
-		return text // unknown until it is used
+		return text // the values of the variables are unknown until the address is used
 	}
 	u, err := url.Parse(text)
 	switch {

@@ -65,7 +65,8 @@ func readRemindAfter(v yamldoc.Value, to *time.Duration) {
 	}
 }
 
-// readTimes reads a number of repetitions. An explicit zero has another meaning than a missing value.
+// readTimes reads a number of repetitions. An explicit zero is stored as none, because 0 means that the default
+// applies.
 func readTimes(f yamldoc.Fields, key string, to *int, most int) {
 	v, ok := f[key]
 	if !ok {

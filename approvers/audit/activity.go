@@ -38,7 +38,7 @@ type Activity struct {
 type RoleFigures struct {
 	DecisionStats
 	Asked      int       // stages that waited for the role, including stages to which escalation added the role
-	Waited     Durations // how long the stages waited that ended in any way
+	Waited     Durations // how long the role's stages waited until they ended, whatever the outcome
 	Unanswered int       // stages that ended because nobody decided in time
 	Escalated  int       // how often the lead was added to a stage of the role
 	Open       Waiting
@@ -71,7 +71,7 @@ type ToolFigures struct {
 	Grants    bool   // the policy in force allows grants for the tool
 	Asked     int    // requests
 	Approved  int
-	Timed     int // approvals of people whose decision time is recorded
+	Timed     int // people's approvals whose decision time is recorded
 	Quick     int // of these, approvals that came too soon for the person to have read the card
 	Changed   int // requests whose arguments an approver changed
 	Opposed   int // requests that somebody rejected, even if others allowed it

@@ -39,7 +39,7 @@ func newActivityReader(since, until time.Time) *activityReader {
 	}
 }
 
-// counts reports whether a record is in the period of the report.
+// The method reports whether a record is in the period of the report.
 func (f *activityReader) counts(a approvers.AuditRecord) bool {
 	return !a.At.Before(f.since) && a.At.Before(f.until)
 }
@@ -141,8 +141,8 @@ func (c *chainReader) take(a approvers.AuditRecord, in bool) {
 	}
 }
 
-// proposed reads the first record of a call. Calls with invalid arguments and questions of the model are left out,
-// because nobody decides about these calls.
+// proposed reads the first record of a call. The method leaves out the model's questions, and calls with invalid
+// arguments, because nobody decides about them.
 func (c *chainReader) proposed(a approvers.AuditRecord, in bool) {
 	verdict := approvers.Verdict(a.Facts["verdict"])
 	switch verdict {
@@ -157,7 +157,7 @@ func (c *chainReader) proposed(a approvers.AuditRecord, in bool) {
 	case verdict == approvers.Observed:
 		c.count(in, "observed", &tool.Observed)
 	case verdict == approvers.Refuse:
-		c.asks = true // such a call has a later record of its end
+		c.asks = true // so that the later record of the call's end is counted
 	case verdict == approvers.Ask && a.Facts["grant"] == "":
 		c.asks = true
 		c.count(in, "asked", &tool.Asked)
@@ -245,7 +245,7 @@ func (c *chainReader) closed(a approvers.AuditRecord, in bool, tool *ToolFigures
 }
 
 // begin starts or restarts a stage. The parameter named before has the roles of the previous stage. If the new stage
-// has the same roles, the time since which these roles are asked does not change.
+// has the same roles, begin does not change asking, the time at which these roles were first asked.
 func (c *chainReader) begin(a approvers.AuditRecord, before []string, stage int, in bool) {
 	if !slices.Equal(before, c.own(stage)) {
 		c.asking = a.At
@@ -299,7 +299,8 @@ func (c *chainReader) ask(user string, at time.Time, in bool) {
 	}
 }
 
-// escalated adds the lead to the stage. A repetition of the chain of leads adds no lead.
+// escalated adds the lead to the stage. If the escalation only notifies the same people once more, there is no new
+// lead.
 func (c *chainReader) escalated(a approvers.AuditRecord, in bool) {
 	lead := a.Facts["role"]
 	if !c.waits || a.Facts["again"] != "" || lead == "" || slices.Contains(c.waitsFor(), lead) {

@@ -52,7 +52,7 @@ func someActivity() [][]approvers.AuditRecord {
 			"10 shown T/U1 surface=home to=user:U1 digest=d",
 			"10 decided T/U1 kind=approve role=team took=2000",
 			"10 advanced - stage=2 stages=team,2_x_finance_or_legal_in_@eu",
-			"11 replanned - stages=team,2_x_finance_or_legal_in_@eu rules="+large, // it matches still
+			"11 replanned - stages=team,2_x_finance_or_legal_in_@eu rules="+large, // the rule still matches
 			"11 shown - surface=card to=user:U2 digest=d",                         // the old card, rendered once more
 			"20 escalated - role=board",
 			"30 escalated - role=board again=1",
@@ -74,7 +74,7 @@ func someActivity() [][]approvers.AuditRecord {
 			"0 proposed - tool=cancel verdict=ask stages=team",
 			"2 invited T/U1 person=T/U4 role=team by=T/U1",
 			"60 closed - state=expired"),
-		chainOf("req_not_run", // approved, but not run in time: no person let the request wait
+		chainOf("req_not_run", // approved, but not run in time: people decided in time, so the stage does not count as unanswered
 			"0 proposed - tool=mail verdict=ask stages=team",
 			"2 decided T/U1 kind=approve role=team took=2999",
 			"2 approved -",
@@ -163,7 +163,7 @@ func TestActivity(t *testing.T) {
 			unopposed = append(unopposed, f.Name)
 		}
 	}
-	if !slices.Equal(unopposed, []string{"mail"}) { // an approver changed a refund
+	if !slices.Equal(unopposed, []string{"mail"}) { // refund is not in the list, because an approver changed a refund
 		t.Errorf("nobody opposed %v", unopposed)
 	}
 }

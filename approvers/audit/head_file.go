@@ -145,7 +145,8 @@ func (f HeadFile) end() (string, error) {
 	return text, nil
 }
 
-// Ship appends heads. If the last head in the file was not completely written, Ship terminates this head first.
+// Ship appends heads. If the last head in the file was not completely written, Ship first ends this head with an empty
+// line.
 func (f HeadFile) Ship(_ context.Context, heads []store.Head) error {
 	before, err := f.end()
 	if err != nil {

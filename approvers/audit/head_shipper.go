@@ -37,7 +37,7 @@ type HeadShipper struct {
 	err   error // the error of the last attempt
 }
 
-// NewHeadShipper returns a shipper that may ship every head in the store.
+// NewHeadShipper returns a shipper that ships every head in the store, until a call of durable sets a limit.
 func NewHeadShipper(to HeadTarget, s store.Store, log *slog.Logger) *HeadShipper {
 	c := &HeadShipper{Target: to, store: s, log: log, wake: make(chan struct{}, 1)}
 	c.upTo.Store(math.MaxUint64)

@@ -125,7 +125,7 @@ func TestHeadsToSyslogInStreams(t *testing.T) {
 		if err := c.Err(); err != nil {
 			t.Fatalf("%s: %v", network, err)
 		}
-		to.conn.Close() // it breaks
+		to.conn.Close() // the connection breaks
 		l.Close()
 		var messages []syslog.Message
 		octetcounting.NewParser(syslog.WithListener(func(r *syslog.Result) {

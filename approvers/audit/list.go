@@ -109,8 +109,8 @@ func listRequests(ctx context.Context, out io.Writer, s store.Store, records []a
 	return err
 }
 
-// String returns the line with at most maxLine characters. If the line is too long, String shortens the field what
-// first.
+// String returns the line with at most maxLine characters. If the line is too long, String first shortens the field
+// named what.
 func (l line) String() string {
 	room := maxLine - 16 - 4 - utf8.RuneCountInString(l.chain)
 	text := cut(l.what, room)

@@ -45,7 +45,7 @@ func NewSealer(keys []approvers.SealKey, targets []HeadTarget, wf Signer, db sto
 	out := &Sealer{workflow: wf, store: db, keys: keys, log: log}
 	for _, to := range targets {
 		c := NewHeadShipper(to, db, log)
-		c.durable(0) // until the durable head is known
+		c.durable(0) // nothing is shipped until the number of the last durable head is known
 		out.Shippers = append(out.Shippers, c)
 	}
 	return out

@@ -168,8 +168,8 @@ func TestHeadFile(t *testing.T) {
 	}
 }
 
-// The file ends with a head that the store lacks. The missing head is detected even if a lower head or other text
-// follows. The missing head is also detected if the file has only the beginning of this head.
+// A head in the file that the store lacks is detected, even if a lower head or other text follows it in the file. The
+// head is also detected if the file has only its beginning.
 func TestHeadsThatTheStoreLacks(t *testing.T) {
 	s := newSealedStore(t)
 	path := filepath.Join(t.TempDir(), "heads")

@@ -17,7 +17,7 @@ type Report struct {
 	faults []string
 	more   int // the number of faults that are not listed
 
-	overwritten int                     // records of the installation that were replaced by a later one
+	overwritten int                     // records of InstallationChain whose place in the chain a later record has taken
 	lost        []approvers.HistoryLoss // what was lost when the store was salvaged, as far as the history records it
 
 	chains, records, payloads, erased int
@@ -67,9 +67,9 @@ type VerifyOptions struct {
 	Kept   KeptHeads // heads that are kept outside of the store
 	Beside bool      // the kept heads come from the bot's own file, not from the operator
 
-	// Guard calls work, and converts a failed read of memory into an error. The parameter named work reads the memory
-	// of rows outside of the store's own methods. A backend needs a Guard if its rows are in a memory-mapped file
-	// (bolt.Guard). If Guard is nil, work is called directly.
+	// Guard calls the function named work, and converts a failed read of memory into an error. This function reads the
+	// memory of rows outside of the store's own methods. A backend needs a Guard if its rows are in a memory-mapped
+	// file (bolt.Guard). If Guard is nil, work is called directly.
 	Guard func(work func() error) error
 }
 

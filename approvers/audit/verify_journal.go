@@ -12,8 +12,8 @@ import (
 // journalPage is the number of journal entries in one read.
 const journalPage = 4096
 
-// journalRange is a page of the journal. journalRange has the record of each entry, and the heads that end in this
-// page.
+// journalRange is a page of the journal. journalRange has the record of each entry, and the heads whose last entry is
+// in this page.
 type journalRange struct {
 	entries []approvers.JournalEntry
 	found   []lookup
@@ -50,7 +50,7 @@ func (v *verification) journal() error {
 
 // readJournal reads the journal, its records and the heads, page by page.
 func (v *verification) readJournal(pages chan<- journalRange) error {
-	var heads []store.Head // heads that were read already, but end in a later page
+	var heads []store.Head // heads that were read already, but whose last entry is in a later page
 	lastHead := uint64(0)
 	for from := uint64(0); ; {
 		if err := v.ctx.Err(); err != nil {

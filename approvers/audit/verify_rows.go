@@ -13,7 +13,7 @@ import (
 // batch costs little.
 const rowBatch = 1024
 
-// rows is a batch of rows that is verified separately.
+// rows is a batch of rows. A goroutine verifies the batch without the other batches.
 type rows struct {
 	before approvers.AuditRow // the record before the batch
 	rows   []approvers.AuditRow

@@ -49,7 +49,7 @@ func (c *checker) onlyOwner(path string, client approvers.Client, tool string) {
 	}
 	for _, o := range c.outcomes(tool, client.Agent) {
 		if o.plan.Verdict == approvers.Refuse {
-			continue // said elsewhere
+			continue // reported elsewhere
 		}
 		call := asked(tool, client.Agent)
 		call.Requesters = []approvers.PersonID{approvers.Who("", client.Owner)}
@@ -76,7 +76,7 @@ func (c *checker) onlyOwner(path string, client approvers.Client, tool string) {
 // ClientReport describes the calls for which a client may ask.
 type ClientReport struct {
 	Name, Title string
-	Agent       string   // whose rules hold
+	Agent       string   // the agent whose tools, overrides and mode apply to the client
 	Tools       []string // the tools for which the client may ask
 	Notes       []string
 }

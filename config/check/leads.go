@@ -7,8 +7,8 @@ import (
 	"countersign/approvers"
 )
 
-// use records to which approvers a call can be routed. If an approver has leads, but none of these leads may decide
-// the call, use records this call, too.
+// The method records the approvers to whom a call can be routed. If an approver has leads, but none of these leads may
+// decide the call, the method records this call, too.
 func (c *checker) use(o outcome) {
 	if o.plan.Verdict != approvers.Ask {
 		return

@@ -16,7 +16,7 @@ type Report struct {
 	Automatic []Automatic // tools with calls that run without approval
 	Working   []Working   // approvers with working hours
 	Clients   []ClientReport
-	Bounds    []string // caps and budgets, who may pause, and retention
+	Bounds    []string // caps and budgets, who may pause, retention, and the channels for signed heads and the weekly report
 }
 
 // Gate is one kind of call that waits: a tool, under a condition.

@@ -26,7 +26,7 @@ func (c *checker) times(o outcome) {
 				"let escalate_after be shorter than expires_after")
 			continue
 		}
-		repeat := "tools." + o.tool + ".repeat" // only the tool's own repeat: one in the defaults is meant for tools with a short chain of leads
+		repeat := "tools." + o.tool + ".repeat" // only a repeat that the tool sets itself: a repeat in the defaults is meant for tools with few leads
 		if again := time.Duration(leads+1) * t.EscalateAfter; t.Repeat > 0 && again >= t.ExpiresAfter && c.written(repeat) {
 			c.warnOnce(repeat,
 				fmt.Sprintf("nobody is ever told again: a request expires after %s, and %s would be told again after %s", yamldoc.FormatDuration(t.ExpiresAfter), s.Title(c.policy), yamldoc.FormatDuration(again)),

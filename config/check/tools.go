@@ -63,8 +63,8 @@ func (c *checker) outcomesOf(tool, agent string, said []string) (reasons []strin
 	return reasons
 }
 
-// refused reports an outcome that is always refused. If one of its stages was already reported, refused reports
-// nothing.
+// The method reports an outcome that is always refused. If one of the outcome's stages was already reported, the method
+// reports nothing.
 func (c *checker) refused(o outcome, reason string) {
 	if slices.ContainsFunc(o.named(), func(s approvers.Stage) bool { return c.broken[o.tool+" "+config.StageName(s)] }) {
 		return

@@ -3,8 +3,9 @@
 //
 // [Read] compiles a condition, and reports each error at its position in the policy file. Read returns an
 // [approvers.Condition], which evaluates the condition. Read also returns a [Compiled], which can be checked against
-// the tool's JSON Schema. [Compiled.TypeProblems] finds comparisons that no valid arguments can make true.
-// [Compiled.CostProblems] warns about conditions that would exceed the cost limit with large arguments.
+// the tool's JSON Schema. [Compiled.TypeProblems] finds parts of a condition that fail, or have the same value, for all
+// valid arguments. [Compiled.CostProblems] warns about conditions that would exceed the cost limit with large
+// arguments.
 //
 // The package guarantees:
 //

@@ -36,8 +36,8 @@ func countsWork(env *cel.Env, compiled *cel.Ast) bool {
 	return err != nil || estimate.Max > conditionCost || mayGrow(compiled.NativeRep().Expr())
 }
 
-// sizes limits the sizes of the values that a condition reads. The arguments of a call have at most approvers.MaxArgs
-// bytes, and all other facts are names and ids.
+// sizes tells CEL's cost estimator the largest sizes of the values that a condition reads. The arguments of a call have
+// at most approvers.MaxArgs bytes, and all other facts are names and ids.
 type sizes struct{}
 
 func (sizes) EstimateSize(n cost.AstNode) *cost.SizeEstimate {

@@ -20,7 +20,7 @@ import (
 )
 
 // doubled returns an expression that contains a value twice, n levels deep. As text, the value of the expression is 2^n
-// times longer.
+// times as long as the given value.
 func doubled(value, by string, n int) string {
 	return "[" + value + "]" + strings.Repeat(".map(x, "+by+")", n)
 }
@@ -77,7 +77,7 @@ var hostileRules = []string{
 	doubled("dyn([1])", "dyn([x, x])", 60) + `.exists(x, x)`,
 	`size("%d".format(` + doubled("dyn(1)", "dyn([x, x])", 60) + `)) > 5`,
 	doubled("[[]]", "x + x", 60) + ` == ` + doubled("[[]]", "x + x", 60),
-	// long ones
+	// long conditions
 	strings.Repeat("args.note + ", 200) + `"" == ""`,
 	"[" + strings.TrimSuffix(strings.Repeat("args.l, ", 500), ", ") + "] == [" + strings.TrimSuffix(strings.Repeat("args.l, ", 500), ", ")[:0] + "]",
 	"size([" + strings.TrimSuffix(strings.Repeat("args.note, ", 350), ", ") + "].join()) > 5",
@@ -124,8 +124,8 @@ func hostileArgs() []map[string]any {
 	}
 }
 
-// most limits the total number of bytes that one evaluation may allocate. The total is larger than the evaluation's
-// memory at any one time.
+// The constant most is the greatest total number of bytes that one evaluation may allocate. The total is larger than
+// the evaluation's memory at any one time.
 const most = 64 << 20
 
 // TestHostileRules checks that every rule ends and allocates at most 64 MiB with the largest arguments. A separate

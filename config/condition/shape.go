@@ -60,8 +60,8 @@ type splitter struct {
 	lost  bool // part of the schema is not understood, or there are too many variants
 }
 
-// split adds the open schemas to the settled schemas. For each choice among the alternatives of the open schemas, the
-// function makes one variant.
+// split adds the open schemas, which were not examined yet, to the settled schemas. A schema may offer alternatives,
+// such as anyOf. For each choice among the alternatives of the open schemas, the function makes one variant.
 func (s *splitter) split(settled variant, open []*jsonschema.Schema) {
 	s.steps++
 	if s.lost = s.lost || s.steps > 10*maxVariants || len(s.out) > maxVariants; s.lost {

@@ -111,7 +111,7 @@ func (s sample) object(t *rapid.T, m map[string]any, depth int) map[string]any {
 func (s sample) args(t *rapid.T) map[string]any {
 	out := s.object(t, s.root, 0)
 	if when, ok := out["when"].(map[string]any); ok && when["b"] == nil {
-		delete(when, "a") // which needs b
+		delete(when, "a") // the schema permits a only together with b
 	}
 	return out
 }
@@ -244,7 +244,7 @@ func (s sample) judge(text string) (eval func(approvers.Facts) (bool, error), fi
 	return f.Policy.Tools[0].Rules[0].When.Eval, findings, true
 }
 
-// many runs more cases than rapid's default, because most random conditions reveal nothing.
+// The function calls check five times in each of rapid's cases, because most random conditions reveal nothing.
 func many(t *testing.T, check func(t *rapid.T)) {
 	rapid.Check(t, func(t *rapid.T) {
 		for range 5 {

@@ -96,7 +96,7 @@ func (t *typing) neverNull(at yamldoc.Mark, of term) {
 	t.say(yamldoc.Warning, at, of.called()+" is "+of.kinds.String()+", and never null", hint)
 }
 
-// unlike reports a comparison of two values of different kinds.
+// The method reports a comparison of two values of different kinds.
 func (t *typing) unlike(at yamldoc.Mark, a, b term) {
 	if !a.named() && b.named() {
 		a, b = b, a

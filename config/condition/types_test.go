@@ -51,8 +51,8 @@ func said(t *testing.T, condition string, schema json.RawMessage) (out []string)
 		if p.Hint == "" {
 			t.Errorf("%s: it does not say what to write: %v", condition, p)
 		}
-		// Here, a quotation mark in the condition is written as two characters. Therefore the loop counts the written
-		// characters before the position.
+		// In the policy file, a quotation mark in the condition is written as two characters. Therefore the loop counts
+		// the written characters before the position.
 		at, escaped := 0, strconv.Quote(condition)[1:]
 		for written := start + 1; written < p.Column; written++ {
 			if escaped[written-start-1] == '\\' {

@@ -30,9 +30,9 @@ const conditionWork = 4 << 20
 
 const (
 	itemWork  = 16   // cost of a value in addition to its text, in bytes
-	runeWork  = 5    // cost per byte of a text that is processed by character: the characters, and the result
-	regexStep = 2    // steps of a regular expression per byte of cost
-	scanStep  = 16   // comparisons of single characters per byte of cost
+	runeWork  = 5    // cost of each byte of a text that a function splits into characters; it covers the characters and the result
+	regexStep = 2    // this number of steps of a regular expression costs one byte
+	scanStep  = 16   // this number of comparisons of single characters costs one byte
 	zoneWork  = 1024 // cost of a time zone lookup
 	// maxPattern is the maximum length of a computed regular expression, in bytes. A short expression can also be
 	// expensive: the 7 bytes x{1000} make 1000 steps.
@@ -150,8 +150,8 @@ var modest = []string{
 	"charAt", "lowerAscii", "upperAscii", "reverse", "strings.quote", "substring", "trim",
 }
 
-// priceOf returns the price of a function, or nil if the function has no price. A function without a price can't be
-// called.
+// priceOf returns the price of a function, or nil if the function has no price. A condition can call a function without
+// a price only if unpriced or timeParts lists the function.
 func priceOf(function string) price {
 	switch {
 	case prices[function] != nil:

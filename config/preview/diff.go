@@ -98,7 +98,8 @@ func numbers(was, is decimal) string {
 	return fmt.Sprintf("%s (%s%s)", arrow(was, is), sign, exactly(by))
 }
 
-// exactly writes a sum or a difference of decimals. Such a number always has a finite number of digits.
+// The function writes a sum or a difference of decimals with all its digits. Such a number always has a finite number
+// of digits.
 func exactly(r *big.Rat) string {
 	places, _ := r.FloatPrec()
 	return r.FloatString(places)

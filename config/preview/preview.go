@@ -23,7 +23,7 @@ var (
 	errPreviewNothing = errors.New("the preview asks for something that the call does not have")
 )
 
-// noValue is the text that text/template writes if the function index finds no value.
+// noValue is the text that text/template writes if the template function named index finds no value.
 const noValue = "<no value>"
 
 // Compile compiles a template. render writes the preview of a call with these arguments. An error of render tells the

@@ -30,8 +30,9 @@ const (
 // function's work is larger.
 var heavy = map[string]int{"diff": 24, "total": 3}
 
-// The result of some functions can be much larger than the arguments. makes maps the name of such a function to the
-// maximum size of the result, in bytes. The parameter named size is the size of the arguments.
+// The result of some functions can be much larger than the arguments. For the name of such a function, the map has a
+// function that computes the maximum size of the result, in bytes. The parameter named size is the size of the
+// arguments.
 var makes = map[string]func(args []reflect.Value, size int) int{
 	"join": func(args []reflect.Value, size int) int { return size + itemCount(args[0])*args[1].Len() },
 	"printf": func(args []reflect.Value, size int) int {
@@ -68,7 +69,8 @@ func (w *work) spend(n int) error {
 	return nil
 }
 
-// spendName is the function that loops call in each iteration. A template can't call this function itself.
+// spendName is the name of the function that counts work. countLoops inserts the calls of this function. The author of
+// a template can't call it.
 const spendName = "spend_work"
 
 // functions returns the functions of a template. The work of the functions is counted for this run.
@@ -166,8 +168,8 @@ func printf(format string, v ...any) (string, error) {
 	return fmt.Sprintf(format, v...), nil
 }
 
-// countLoops adds calls that spend work to the template and to each loop. countLoops returns an error for constructs
-// that a preview may not use.
+// countLoops inserts a call of spendName at the beginning of the template and of each loop's body. The call counts
+// work. countLoops returns an error for constructs that a preview may not use.
 func countLoops(t *template.Template) error {
 	if len(t.Templates()) > 1 {
 		return errOneTemplate

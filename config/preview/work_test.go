@@ -23,7 +23,7 @@ func largestArgs() map[string]any {
 	}
 	nested := any("x")
 	for range 31 {
-		nested = []any{nested, nested} // shared values: the text would be 2^31 long. Such a call can't exist, so the loop stops at a size that StrictArgs allows
+		nested = []any{nested, nested} // each level doubles the text; StrictArgs allows no text of 2^31 values, so the loop stops earlier
 		if len(fmt.Sprint(nested)) > approvers.MaxArgs/2 {
 			break
 		}
@@ -181,7 +181,7 @@ func TestDiff(t *testing.T) {
 		want    string
 	}{
 		{"a", "a", "no change"},
-		{1.0, "1", "no change"}, // as people read it
+		{1.0, "1", "no change"}, // people read both values as 1
 		{"", "a", "new: a"},
 		{nil, 5.0, "new: 5"},
 		{"a", nil, "removed: a"},

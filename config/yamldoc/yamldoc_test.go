@@ -40,7 +40,7 @@ func TestTextMarks(t *testing.T) {
 		"when: 'a''c'":             "1:11",
 		"when: |\n  a\n  c":        "3:3",
 		"when: a\n  b c":           "2:5",
-		`when: "\x61bc and more"`:  "1:7", // the escape is not followed, so the position is that of the whole text
+		`when: "\x61bc and more"`:  "1:7", // TextMarks does not read this escape, so the position is that of the whole text
 		"when:\n  - abc":           "",
 		"other: abc":               "",
 		"when: {a: b}":             "",

@@ -144,8 +144,8 @@ func TestPageSaysWhatIsOpen(t *testing.T) {
 	}
 }
 
-// If a version looks like an earlier version, the page shows the later version in full only if somebody decided on
-// this version.
+// If a version of a card looks like an earlier version, the page shows the later version in full only if somebody
+// decided on the later version.
 func TestVersionsThatLookAlike(t *testing.T) {
 	s := Story{Chain: "req_1"}
 	body := func(n int) string {

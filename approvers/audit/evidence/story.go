@@ -10,7 +10,7 @@ import (
 type Story struct {
 	Chain   string
 	Entries []Entry
-	Names   map[approvers.PersonID]string // names at that time; people without one are shown by id
+	Names   map[approvers.PersonID]string // people's names at the time when they acted; a person without a name is shown by id
 	Words   string                        // the message that led to the request, as the store has it
 	Seal    Seal
 	Differs string   // how the stored request, or its run, differs from the chain; empty: it does not
@@ -39,7 +39,7 @@ const (
 // Seal is the signed head that covers the chain's records, and the result of its verification.
 type Seal struct {
 	Sealed int       // how many of the chain's records are proved to be covered by the head
-	Head   uint64    // number of the first head that covers the records; if none does yet, of the newest; 0: the store has no heads
+	Head   uint64    // number of the first head that covers the records, or of the newest head if no head covers them yet; 0: the store has no heads
 	Size   uint64    // how many records of the whole history the head covers
 	At     time.Time // when it was signed, to the second
 	Root   string    // root of the tree over those records
