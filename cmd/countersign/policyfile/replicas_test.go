@@ -635,8 +635,8 @@ func TestPolicyRace(t *testing.T) {
 	})
 }
 
-// If the record of the policy in force is damaged, a process writes the policy that it uses. A process that starts
-// writes the policy from its own files.
+// The record of the policy in force is damaged. A running process replaces the record with the policy that it uses. A
+// process that starts replaces the record with the policy from its own files.
 func TestPolicyRecordDamaged(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "countersign.db")

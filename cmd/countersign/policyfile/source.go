@@ -73,7 +73,7 @@ type watchedFile struct {
 	found   string // the digest that was last read, or the reason why the file can't be read
 	fault   error  // the reason why the file can't be used; nil: it can
 	seen    string // the digest found by the previous check
-	settled string // digest of content that does not come into force again: it was in force, or stale at the start
+	settled string // digest of content that was in force, or stale at the start: only SIGHUP puts it into force again
 	refused string // the last rejected content, so that it is logged once
 	told    string // the difference that was logged last
 
@@ -202,7 +202,8 @@ func (s *Source) put(ctx context.Context, c catalog.Content, name, why string) (
 	before, row := s.used, store.Policy{}
 	now := usedPolicy{content: storedContent{Content: c}, file: file, lock: lock}
 	if s.workflow != nil {
-		now.load = s.workflow.Policies.NewLoad() // a new id: no decision by this policy is stored before the policy itself
+		// With a new id, decisions under this policy are refused until the policy itself is stored.
+		now.load = s.workflow.Policies.NewLoad()
 	}
 	if err := s.Tools.Adopt(file, lock, now.load); err != nil {
 		return err, nil
@@ -322,7 +323,7 @@ func (f *watchedFile) comesAtStart(inForce string, shared bool, before []string)
 // replace puts this process's files into force when the process starts.
 func (s *Source) replace(ctx context.Context, row store.Policy, own catalog.Content) error {
 	s.row = row
-	if s.policy.fault != nil { // the file was readable earlier
+	if s.policy.fault != nil { // the file could be used at the start, and can't be used now
 		own.Policy = s.used.content.Policy
 	}
 	if s.pins.fault != nil {
@@ -472,7 +473,7 @@ func (s *Source) Watch(ctx context.Context, wf *workflow.Workflow) error {
 			}
 			if err != nil && ctx.Err() == nil {
 				level := slog.LevelError
-				if errors.Is(err, store.ErrUnavailable) { // which is an error of its own in the log
+				if errors.Is(err, store.ErrUnavailable) { // the log already has an error about the database
 					level = slog.LevelWarn
 				}
 				s.log.Log(ctx, level, "open requests could not be checked against the policy in force; this is tried again", "error", err)
