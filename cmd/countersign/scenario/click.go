@@ -164,7 +164,8 @@ var buttonNumber = regexp.MustCompile(` \d+$`)
 func (do click) names(label string) bool {
 	label = strings.TrimSuffix(label, "…")
 	one := buttonNumber.ReplaceAllString(label, "")
-	return label == do.label || one == do.label || one != label && one == "Open" && do.label == "Details" // of a bundle's call
+	// On a card with several calls, a button "Open" with a number opens the details of one call.
+	return label == do.label || one == do.label || one != label && one == "Open" && do.label == "Details"
 }
 
 // subject describes the call or turn to which a button belongs.

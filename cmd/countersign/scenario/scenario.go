@@ -36,7 +36,7 @@ import (
 //	Sam in #support: TEXT           says something, and begins a thread; "in a DM" says it to the bot alone
 //	Sam: TEXT                       writes in the same thread
 //	Sam: /countersign TEXT          a slash command; "Sam in #channel: /…" and "Sam in a DM: /…" name the conversation
-//	Teo approves issue_refund: 700  presses a button, and fills in the form that opens: verbs.go has all of them
+//	Teo approves issue_refund: 700  presses a button, and fills in the form that opens: verbs.go lists the buttons
 //	Sam tries to approve TOOL       the same, but a missing button is a line of the transcript instead of an error
 //	Sam pauses notifications for 2 hours
 //	Teo pauses: REASON              /countersign pause REASON, and the button that it shows; "Teo resumes" ends the pause
