@@ -26,7 +26,7 @@ import (
 type Task[O any] struct {
 	Name      string
 	Long      bool // the task may take long; the number of concurrent long tasks is limited
-	WhileHeld bool // a held bot runs the task: the task only reads, or it ends the hold
+	WhileHeld bool // a held bot (see Idle) runs the task, too: the task only reads, or it ends the hold
 	Run       func(ctx context.Context, w Env, o O) error
 }
 
@@ -43,8 +43,8 @@ type Env struct {
 	Out      io.Writer
 	Path     string              // of the store
 	Audit    config.Audit        // location of the store's signing key and heads
-	Idle     bool                // no bot runs, or the bot is held
-	Hurry    func(time.Duration) // sets a time limit for reading each piece of output, for tasks that block others
+	Idle     bool                // no bot runs, or the bot is held: it waits until an operator accepts lost records
+	Hurry    func(time.Duration) // limits the time in which the command must read a piece of output
 }
 
 // Do runs the task for a command.
