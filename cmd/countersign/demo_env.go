@@ -34,7 +34,7 @@ type demoEnv struct {
 	ws       *workspace.Server
 	shop     *shop.Shop
 	store    openstore.Store
-	at       config.Store // where the store is; Path begins the paths of its files in the data directory
+	at       config.Store // address of the store; the names of its other files begin with at.Path
 	seal     sealing
 	l        net.Listener
 	model    agent.Model

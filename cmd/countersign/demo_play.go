@@ -31,7 +31,9 @@ func (b *playedBot) WorkspaceURL() string { return b.env.base }
 
 func (b *playedBot) Settled(ctx context.Context) (settled, paused bool, err error) {
 	sent, all := b.env.ws.Delivered()
-	if !all || !(bot.Reception{Bot: b.bot.bot}).Recorded() { // otherwise, an advance of the clock would lengthen the gap
+	// The bot may not have recorded yet that its connection is up again. If the clock advanced now, the recorded gap
+	// would be too long.
+	if !all || !(bot.Reception{Bot: b.bot.bot}).Recorded() {
 		return false, false, nil
 	}
 	idle, err := b.bot.workflow.Idle(ctx)

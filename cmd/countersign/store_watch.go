@@ -89,7 +89,9 @@ func unlessHung(ctx context.Context, db interface {
 			closing = time.After(closeEnds)
 		case <-closing:
 			err := gaveUp("the store can't be closed, as somebody still reads or writes", closeEnds)
-			if db.Failure() != nil && ended != nil { // reading a damaged file may leave a lock behind; this error says what to do
+			// Reading a damaged file may leave a lock behind, so that Close hangs. The error of the function says what
+			// to do.
+			if db.Failure() != nil && ended != nil {
 				return ended
 			}
 			return err

@@ -150,8 +150,8 @@ func (t traces) called(ctx context.Context, c slackapi.Call) {
 	}})
 }
 
-// receiving wraps the gateway. The bot traces its work for a request of another agent. This trace links to the agent's
-// span.
+// receiving wraps the gateway, so that the bot traces its work for each request of another agent. The trace links to
+// the agent's span.
 func (t traces) receiving(next http.Handler) http.Handler {
 	if t.tracer == nil {
 		return next
