@@ -21,9 +21,8 @@ import (
 
 // TestCatchUp stops the bot for ten minutes and for nine hours, over both transports, with Slack's retries and without.
 // During the downtime, people write in channels, threads and direct messages, and edit and delete messages. After the
-// restart, the bot answers every message once. This rule holds in three cases. In the first case, the bot is killed
-// while it reads the histories. In the second case, retries come late. In the third case, the bot reads the same
-// histories again after another start.
+// restart, the bot answers every message once. This must be true even if the bot is killed while it reads the
+// histories, if Slack's retries come late, and if the bot reads the same histories again after another start.
 //
 // The short version tries half of the combinations. This half covers all combinations of any three of the four
 // settings. COUNTERSIGN_OUTAGES=2 tries all combinations of the four settings.
@@ -67,7 +66,7 @@ func (b *synctestHarness) setRetries(on bool) {
 	}
 }
 
-// repeats is a model that answers with every word after "say" in the messages since its last answer.
+// repeats is a model. Its answer repeats the one word that follows each "say" in the messages since its last answer.
 func repeats(_ context.Context, r scriptedmodel.Request) (scriptedmodel.Reply, error) {
 	var said []string
 	for _, m := range slices.Backward(r.Messages) {
@@ -113,7 +112,7 @@ func (c *catchUpTrial) play(killed bool) {
 	theirs := c.writes("teo", "#support", "", "has anybody seen this")
 	dm := c.writes("sam", "U0BOT", "", "say hello")
 	c.within(time.Minute, "the first are answered", func() bool { return c.idle() && c.answers()["hello"] == 1 })
-	c.pass(2 * time.Minute) // the bot records from time to time that it has received everything until then
+	c.pass(2 * time.Minute) // in this time, the bot records that it has received everything so far
 	c.ok(c.bot.end())
 	before := len(c.words)
 
@@ -137,10 +136,12 @@ func (c *catchUpTrial) play(killed bool) {
 	c.ok(c.as("sam").Delete(c.ctx, "#general", gone))
 	c.nots = append(c.nots, "deleted")
 	c.pass(2*third - time.Minute)
-	c.writes("sam", "#support", "", "@Countersign say late") // Slack's retries of this event come when the bot is back
-	c.writes("ingrid", "U0BOT", "", "start over")            // as above: a retry would begin a third conversation
+	// Slack sends these two events again when the bot is back. If the bot handled "start over" twice, there would be a
+	// third conversation.
+	c.writes("sam", "#support", "", "@Countersign say late")
+	c.writes("ingrid", "U0BOT", "", "start over")
 	c.pass(30 * time.Second)
-	missed := len(c.words) - before + 2 // with "start over"
+	missed := len(c.words) - before + 2 // 2: "start over" was written twice
 
 	var kills atomic.Int32
 	if killed {
@@ -159,8 +160,8 @@ func (c *catchUpTrial) play(killed bool) {
 	}
 	c.within(20*time.Minute, "all is answered", func() bool { return c.idle() && len(c.open()) == 0 })
 	c.writes("sam", "#support", "", "@Countersign say live")
-	c.pass(10 * time.Minute) // Slack's retries come
-	c.restart()              // and the same histories are read again
+	c.pass(10 * time.Minute) // in this time, Slack sends its retries
+	c.restart()              // after the start, the bot reads the same histories again
 	c.pass(5 * time.Minute)
 	c.within(time.Minute, "all is done", c.idle)
 

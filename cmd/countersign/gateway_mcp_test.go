@@ -325,7 +325,8 @@ func TestMCP(t *testing.T) {
 	if len(slices.Compact(ids)) != 1 {
 		t.Errorf("the identical calls became %v", ids)
 	}
-	current.wants(current.call("search_orders", `{"query":"ORD-123"}`), "approved-executed", "39.00") // 1 + 2 + 3 + 4 + 5 + 7 + 8 + 9
+	// The refunds that ran add up to 39: 1 + 2 + 3 + 4 + 5 + 7 + 8 + 9.
+	current.wants(current.call("search_orders", `{"query":"ORD-123"}`), "approved-executed", "39.00")
 }
 
 // mcpClients installs the clients of testdata/mcp. Some clients need a newer Node.js than the other tests. npm has this
@@ -380,7 +381,7 @@ func TestMCPTypeScript(t *testing.T) {
 	teo := p.watcher("teo")
 	for _, sdk := range []struct {
 		script, version string
-		first           int // the first amount
+		first           int // amount of the first refund
 		steps           []string
 	}{
 		{"sdk1.mjs", "2025-11-25", 1, []string{"held ok approved-executed", "timeout -32001", "again", "repeated ok approved-executed", "task working true", "task ok approved-executed", "cancel cancelled"}},

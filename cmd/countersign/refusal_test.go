@@ -86,7 +86,7 @@ func refusalsOf(long bool) (list []refusalRule) {
 			}
 		}
 		for _, code := range []string{"missing_scope", "not_allowed_token_type", "team_access_not_granted", "restricted_action", "fatal_error"} {
-			if long && what != "changes" && (what != "statuses" || code != "restricted_action") { // a status is for one thread
+			if long && what != "changes" && (what != "statuses" || code != "restricted_action") { // such a status is refused in one thread
 				add(refusalRule{name: what, methods: optional[what], code: code})
 			}
 		}
@@ -418,7 +418,7 @@ func (w *refusedWorld) play() {
 		w.Errorf("kenji can't be away: %v", err)
 	}
 	grants := w.says("plain m1")
-	w.asked("m1") // before others are queued
+	w.asked("m1") // first, while no other request waits in a queue
 	w.says("say hello")
 	w.says("tell long")
 	w.says("table now")
@@ -573,7 +573,7 @@ func (w *refusedWorld) account() (sum refusalSum) {
 		}
 	}
 	wanted := []string{"You said hello", "A long story about long", "The end.", "cell2", "chart.txt", "You said afterwards", "You said away", "model"}
-	if w.rule.lasts == 0 { // messages that only inform are not shown later
+	if w.rule.lasts == 0 { // during a temporary refusal, the bot drops messages that only inform
 		wanted = append(wanted, "stand in", "Audit head", "allowed", "It arrived broken", "I was away", "Which colour for walls?", "Where do you want to go?")
 	}
 	for _, want := range wanted {
@@ -644,7 +644,7 @@ func (w *refusedWorld) everything() (all []workspaceclient.Message) {
 	read := func(who, channel, thread string) {
 		messages, err := w.as(who).Messages(w.ctx, channel, thread)
 		if workspaceclient.Code(err) == "channel_not_found" {
-			return // no direct messages
+			return // this person has no direct messages with the bot
 		}
 		w.ok(err)
 		for _, m := range messages {

@@ -138,7 +138,7 @@ func (s *simulation) acted(p *life, tool string, in agent.Invocation) {
 	}
 	e, err := s.execution(in.Key)
 	if s.ran[in.Key] > 1 && err == nil && e.State == approvers.ExecutionSucceeded {
-		return // an attempt that ignored its cancellation acts after a later one has succeeded: the tool recognises the key
+		return // an attempt that ignored its cancellation acts after a later one succeeded; the tool recognises the key
 	}
 	if err != nil || string(e.Args) != string(in.Args) || !p.dead.Load() && e.State != approvers.ExecutionExecuting && e.State != approvers.ExecutionUnknown && e.ReportedBy == "" {
 		s.violate("%s %s acts, and in the store it is %s with %s: %v", tool, a.N, e.State, e.Args, err)
@@ -234,7 +234,7 @@ func mayRun(result string) bool {
 	}
 	switch r.Status {
 	case approvers.OutcomeRejected, approvers.OutcomeExpired, approvers.OutcomeWithdrawn, approvers.OutcomeRevoked, approvers.OutcomeVoided, approvers.OutcomeRefused:
-		return strings.Contains(r.Guidance, "it may have happened besides") // the call was asked for again, and an earlier run may have acted
+		return strings.Contains(r.Guidance, "it may have happened besides") // an earlier run of the same call may have acted
 	}
 	return true
 }

@@ -173,7 +173,7 @@ func testTracesAreSent(t *testing.T, p *processHarness, replicas int) {
 	bots = serve()
 	teo.clicks("countersign", "", "Approve", "Refund of $49.99 for order ORD-123")
 	sam.sees("#support", thread, "I refunded $49.99")
-	for _, bot := range bots { // what is left is sent at the end
+	for _, bot := range bots { // a bot sends its remaining spans when it ends
 		if err := bot.end(syscall.SIGTERM); err != nil {
 			t.Errorf("asked to stop, the bot ended with %v", err)
 		}
