@@ -222,7 +222,7 @@ func (m *Metrics) tool(name string) string {
 	return name
 }
 
-// mostWaiting limits how many rows one request to /metrics reads.
+// mostWaiting limits how many rows a request to /metrics reads for one metric.
 const mostWaiting = 10_000
 
 // timersSet counts the timers of a kind. For example, each waiting request has a timer for its deadline, and each
