@@ -57,8 +57,8 @@ import (
 //
 // The indented lines show the state and the outcome of each call, then the agent's answers, and then other messages to
 // people, by person. "Teo is told: …" has the first line of a new direct message. "Countersign to Teo: …" is an
-// ephemeral message that only Teo sees. The card for the role that decides a request is not listed, unless the card
-// shows several requests.
+// ephemeral message that only Teo sees. The card for the role that decides a request is listed only if the card shows
+// several requests.
 type Scenario struct {
 	Name    string
 	Policy  string    // a path; empty: the demo's
