@@ -44,7 +44,7 @@ type Env struct {
 	Path     string              // of the store
 	Audit    config.Audit        // location of the store's signing key and heads
 	Idle     bool                // no bot runs, or the bot is held: it waits until an operator accepts lost records
-	Hurry    func(time.Duration) // limits the time in which the command must read a piece of output
+	Hurry    func(time.Duration) // limits how long the reader may take for a piece of output; for tasks that block others
 }
 
 // Do runs the task for a command.
