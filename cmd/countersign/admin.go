@@ -126,7 +126,7 @@ func tells(wf *workflow.Workflow) func(context.Context) error {
 	}
 }
 
-// serveHTTP serves until ctx ends, and then waits for the current requests.
+// serveHTTP serves until ctx ends, and then waits at most three seconds for the current requests.
 func serveHTTP(ctx context.Context, l net.Listener, h http.Handler) error {
 	return serveOn(ctx, &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}, l)
 }

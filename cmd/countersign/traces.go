@@ -33,8 +33,8 @@ var tracedTimers = map[store.TimerKind]string{
 	store.TimerShowFirst: "show", store.TimerShow: "show", store.TimerShowAnswer: "show", store.TimerShowLast: "show",
 }
 
-// traced wraps the handlers of all workers in spans. These are the workers of the workflow, the bot and the agent.
-// Without a tracer, traced adds no spans.
+// traced wraps the handlers of tracedTimers in spans. The parameter more has the workers of the bot and the agent. The
+// result also has the workers of the workflow. Without a tracer, traced returns more.
 func (p parts) traced(more map[store.TimerKind]jobs.Worker) map[store.TimerKind]jobs.Worker {
 	t := p.traces
 	if t.tracer == nil {
