@@ -264,8 +264,8 @@ func (c *catchUpTrial) heard(text string) (n int) {
 
 // TestCatchUpInAChannelThatIsJoined: while the bot is down, people write in a channel, and then remove the bot from the
 // channel. When the bot is invited again, it answers each of these messages once. The bot keeps its records of
-// deliveries only for some hours. The rule holds even after that time, and even if people remove and invite the bot
-// once more. The bot does not read messages that are older than a day.
+// deliveries only for some hours. Even after that time, it answers no message a second time, also not if people remove
+// and invite the bot once more. The bot does not read messages that are older than a day.
 func TestCatchUpInAChannelThatIsJoined(t *testing.T) {
 	t.Parallel()
 	inFakedTime(t, func(b *synctestHarness) {
@@ -314,8 +314,8 @@ func TestCatchUpInAChannelThatIsJoined(t *testing.T) {
 	})
 }
 
-// TestCatchUpOfANewStore: the bot does not answer a message from before the first start of its store. This rule holds
-// for every way in which the bot may read the message's channel. The bot answers a message that was written later,
+// TestCatchUpOfANewStore: the bot does not answer a message from before the first start of its store. The bot can read
+// the channel for several reasons, and the test tries each of them. The bot answers a message that was written later,
 // while the bot was down.
 func TestCatchUpOfANewStore(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "new.db")

@@ -90,7 +90,7 @@ func (s *simulation) chance(n int) bool { return s.rnd.IntN(n) == 0 }
 // The method out reports whether a component is out of order. The component is "slack", "model" or "disk".
 func (s *simulation) out(what string) bool { return !s.calm && time.Now().Before(s.down[what]) }
 
-// faulty returns true in one of n cases, on average, unless faults are turned off.
+// faulty returns true in one of n cases, on average. If faults are turned off, faulty returns false.
 func (s *simulation) faulty(n int) bool { return !s.calm && s.chance(n) }
 
 // step counts one step of the history, and writes a line about this step.
