@@ -15,8 +15,8 @@ const (
 	formClosed = `document.querySelector("[data-testid=modal][open]") === null`
 )
 
-// The method approves opens the form of a critical call, types the value, and approves the call. It acts as the person
-// whose page is open.
+// The method "approves" opens the form of a critical call, types the value, and approves the call. It acts as the
+// person whose page is open.
 func (b *browser) approves(value string) {
 	b.Helper()
 	b.click("button", "Approve…")

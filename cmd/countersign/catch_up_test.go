@@ -95,7 +95,7 @@ type catchUpTrial struct {
 	nots  []string // words that the bot must never repeat
 }
 
-// The method writes posts a message as a person. If the message has a word after "say", the bot must repeat this word
+// The method "writes" posts a message as a person. If the message has a word after "say", the bot must repeat this word
 // once.
 func (c *catchUpTrial) writes(who, channel, thread, text string) (ts string) {
 	c.Helper()
@@ -212,7 +212,7 @@ func (c *catchUpTrial) answers() map[string]int {
 	return out
 }
 
-// The method shown returns all messages of the bot in the channels, threads and direct messages of the test.
+// The method "shown" returns all messages of the bot in the channels, threads and direct messages of the test.
 func (c *catchUpTrial) shown() (out []workspaceclient.Message) {
 	c.Helper()
 	read := func(who, channel string) {
@@ -244,7 +244,7 @@ func (c *catchUpTrial) count(channel, thread, text string) (n int) {
 	return n
 }
 
-// The method heard counts the messages in the store that contain a text.
+// The method "heard" counts the messages in the store that contain a text.
 func (c *catchUpTrial) heard(text string) (n int) {
 	c.view(func(r store.Reader) error {
 		conversations, err := r.ConversationsBefore(time.Now().Add(time.Hour), 1000)

@@ -208,7 +208,7 @@ type chaosPlace struct {
 	at time.Time
 }
 
-// The method posted records a post that Slack accepted.
+// The method "posted" records a post that Slack accepted.
 func (c *chaos) posted(call apiCall) {
 	if call.method != "chat.postMessage" || !call.done || call.outboxID == "" {
 		return

@@ -153,7 +153,7 @@ CREATE DATABASE latin OWNER bot ENCODING LATIN1 LOCALE 'C' TEMPLATE template0`))
 	}
 }
 
-// The method awaits waits until a condition is true.
+// The method "awaits" waits until a condition is true.
 func (m *moving) awaits(what string, is func() bool) {
 	m.Helper()
 	for end := time.Now().Add(2 * patience); !is(); time.Sleep(20 * time.Millisecond) {

@@ -216,7 +216,7 @@ func (st demoEnv) close() error {
 	return errors.Join(st.ws.Close(), st.store.Close())
 }
 
-// The method around serves the demo's services while fn runs.
+// The method "around" serves the demo's services while fn runs.
 func (st demoEnv) around(ctx context.Context, fn func(context.Context) error) error {
 	mux := http.NewServeMux()
 	mux.Handle("/v1/", scriptedmodel.New(scriptedmodel.Config{Now: st.now}))

@@ -153,7 +153,7 @@ func (c *interruptedRun) between(t *agent.Tool) {
 	}
 }
 
-// The method takes reports whether this run of a tool is the one to interrupt, and whether the tool acts before the
+// The method "takes" reports whether this run of a tool is the one to interrupt, and whether the tool acts before the
 // interruption.
 func (c *interruptedRun) takes(tool string) (cut, acted bool) {
 	c.mu.Lock()
@@ -165,7 +165,7 @@ func (c *interruptedRun) takes(tool string) (cut, acted bool) {
 	return true, c.acted
 }
 
-// The method again requests that the next run of the tool is interrupted, because the current run returned an error.
+// The method "again" requests that the next run of the tool is interrupted, because the current run returned an error.
 func (c *interruptedRun) again(tool string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

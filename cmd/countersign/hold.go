@@ -86,7 +86,7 @@ func refuse(w http.ResponseWriter, _ *http.Request) {
 	http.Error(w, http.StatusText(http.StatusServiceUnavailable), http.StatusServiceUnavailable)
 }
 
-// The method again reopens closed listeners at the same addresses.
+// The method "again" reopens closed listeners at the same addresses.
 func (l listeners) again() (listeners, error) {
 	for _, one := range []struct {
 		l             *net.Listener

@@ -280,7 +280,7 @@ func (v *findings) callers(r store.Reader) error {
 	return nil
 }
 
-// The method ended compares an agent's answer with the actual outcome.
+// The method "ended" compares an agent's answer with the actual outcome.
 func (v *findings) ended(r store.Reader, j *job, conv store.Conversation) {
 	call, err := r.Call(conv.Caller.Request)
 	if err != nil {

@@ -122,7 +122,7 @@ func (r *raceHarness) formInDetails(ra *race, i int, label string) (send func() 
 	return r.opened(who)
 }
 
-// The method opened waits for a form with one field.
+// The method "opened" waits for a form with one field.
 func (r *raceHarness) opened(who workspaceclient.Client) (send func() error) {
 	r.Helper()
 	var view, field string

@@ -385,7 +385,7 @@ func (w *refusedWorld) think(ctx context.Context, r scriptedmodel.Request) (scri
 	return w.synctestHarness.think(ctx, r)
 }
 
-// The method says posts a message of sam in a new thread.
+// The method "says" posts a message of sam in a new thread.
 func (w *refusedWorld) says(text string) string {
 	thread := w.synctestHarness.says(text)
 	w.threads = append(w.threads, thread)
@@ -400,7 +400,7 @@ var (
 	sam, teo, ingrid, kenji = identityOf("U0100", "Sam"), identityOf("U0002", "Teo"), identityOf("U0003", "Ingrid"), identityOf("U0004", "Kenji")
 )
 
-// The method decides makes somebody decide a call without the card, because the card may have no buttons. People can
+// The method "decides" makes somebody decide a call without the card, because the card may have no buttons. People can
 // also decide on their Home tab, and operators at the command line.
 func (w *refusedWorld) decides(who approvers.Identity, n string, kind approvers.DecisionKind) {
 	w.Helper()
@@ -493,7 +493,7 @@ func (w *refusedWorld) seals() {
 	w.ok(err)
 }
 
-// The method allows makes teo approve a call and give a grant for similar calls.
+// The method "allows" makes teo approve a call and give a grant for similar calls.
 func (w *refusedWorld) allows(n string) {
 	w.Helper()
 	r := w.request(n)
@@ -526,7 +526,7 @@ func (w *refusedWorld) choosesRed(about string) {
 	}
 }
 
-// The method declines makes sam decline a tool's question.
+// The method "declines" makes sam decline a tool's question.
 func (w *refusedWorld) declines(thread string) {
 	w.Helper()
 	q, _ := w.elicitation(thread)
@@ -546,7 +546,7 @@ func (w *refusedWorld) mustBeAsked(question, how string) {
 	}
 }
 
-// The method tries makes sam press every "Approve" button, although sam may not approve. Then sam asks which requests
+// The method "tries" makes sam press every "Approve" button, although sam may not approve. Then sam asks which requests
 // wait.
 func (w *refusedWorld) tries(n string) {
 	w.Helper()

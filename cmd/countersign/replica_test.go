@@ -446,7 +446,7 @@ func (c *killHarness) clicks() int {
 	return len(c.deeds)
 }
 
-// The method settled waits until all work that people have begun is settled.
+// The method "settled" waits until all work that people have begun is settled.
 func (c *killHarness) settled() {
 	c.Helper()
 	c.mu.Lock()

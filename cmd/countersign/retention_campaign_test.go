@@ -181,7 +181,7 @@ var (
 	boss  = approvers.Identity{ID: "T0001/U0002", Name: "Teo"}
 )
 
-// The method one plays a call in a thread until its end. If the call must expire, the result waits is the id of the
+// The method "one" plays a call in a thread until its end. If the call must expire, the result waits is the id of the
 // call's turn.
 func (a *archive) one(ctx context.Context, thread, ending string) (waits string, err error) {
 	n := fmt.Sprint(a.n.Add(1))
@@ -321,8 +321,8 @@ func (a *archive) fill(n int) {
 	}
 }
 
-// The method while runs the function work, and all other work continues. The result has, for each write of the writing
-// client, the time that the write waited for its commit.
+// The method "while" runs the function work, and all other work continues. The result has, for each write of the
+// writing client, the time that the write waited for its commit.
 func (a *archive) while(work func()) (waits []time.Duration) {
 	a.Helper()
 	ctx, stop := context.WithCancel(a.Context())

@@ -109,7 +109,7 @@ func (n *network) put(d *parcel) {
 	n.on = append(n.on, d)
 }
 
-// The method again repeats an event that the bot did not acknowledge. Deliveries of other kinds are not repeated.
+// The method "again" repeats an event that the bot did not acknowledge. Deliveries of other kinds are not repeated.
 func (n *network) again(d *parcel) {
 	if d.kind != store.InboxEvent {
 		if !d.tried {

@@ -73,7 +73,7 @@ func (b *board) shuffle(random *rand.Rand, n int) {
 	b.move()
 }
 
-// The method move gives shares to the replicas that should have them. A share with work in progress stays. The caller
+// The method "move" gives shares to the replicas that should have them. A share with work in progress stays. The caller
 // holds mu.
 func (b *board) move() {
 	told := map[*boardReplica]bool{}

@@ -108,7 +108,7 @@ func (r *traceReceiver) named(name string, beside *otlp.Span) *otlp.Span {
 	})
 }
 
-// The method below checks that a span is below another span, at any depth.
+// The method "below" checks that a span is below another span, at any depth.
 func (r *traceReceiver) below(s, top *otlp.Span) {
 	r.Helper()
 	for at := s; string(at.GetSpanId()) != string(top.GetSpanId()); {

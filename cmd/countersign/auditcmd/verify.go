@@ -124,7 +124,7 @@ func (o *TrustedKeys) TrustFile(path string) error {
 	return KeyError(err)
 }
 
-// The method beside returns the path of the bot's own file of signed heads, if the file exists. Verification against
+// The method "beside" returns the path of the bot's own file of signed heads, if the file exists. Verification against
 // this file proves less than verification against a file on another machine.
 func (o *verifyOptions) beside() []string {
 	env, err := config.ReadEnv(config.Offline)

@@ -143,7 +143,7 @@ func hasClient(p *approvers.Policy, name string) bool {
 	return ok
 }
 
-// The method names lists the agents that a fixture may name.
+// The method "names" lists the agents that a fixture may name.
 func (r *replayed) names() string {
 	names := make([]string, len(r.policy.Agents))
 	for i, a := range r.policy.Agents {

@@ -191,7 +191,7 @@ func (s *Source) check(c catalog.Content, name string) (*config.File, pins.Lock,
 	return file, lock, nil
 }
 
-// The method put makes this process use a policy. If the process has joined the store, put also puts the policy into
+// The method "put" makes this process use a policy. If the process has joined the store, put also puts the policy into
 // force. The result refused says why the policy can't be used, and err says why the policy can't be stored. In both
 // cases, the process keeps the previous policy.
 func (s *Source) put(ctx context.Context, c catalog.Content, name, why string) (refused, err error) {
@@ -230,7 +230,7 @@ func (s *Source) store(ctx context.Context, row store.Policy, p usedPolicy, why 
 	})
 }
 
-// The method now records that this process uses the policy in force.
+// The method "now" records that this process uses the policy in force.
 func (s *Source) now(row store.Policy, p usedPolicy) {
 	s.row, s.used = row, p
 	s.number.Store(row.Version)
@@ -504,10 +504,10 @@ func (s *Source) Watch(ctx context.Context, wf *workflow.Workflow) error {
 	}
 }
 
-// The method look reads the files, and puts changed files into force if they are valid. The parameter whole means that
-// the files are known to be complete. If whole is false, two checks in a row must find the same content, because the
-// first half of a file may also be a valid policy. If the store can't be used, err says why, and Watch soon reads the
-// files again.
+// The method "look" reads the files, and puts changed files into force if they are valid. The parameter whole means
+// that the files are known to be complete. If whole is false, two checks in a row must find the same content, because
+// the first half of a file may also be a valid policy. If the store can't be used, err says why, and Watch soon reads
+// the files again.
 func (s *Source) look(ctx context.Context, whole bool) (changed bool, err error) {
 	if err := s.enter(ctx); err != nil {
 		return false, err

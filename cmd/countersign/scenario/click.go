@@ -159,7 +159,7 @@ func (p *player) buttonOn(ctx context.Context, do click, m workspaceclient.Messa
 // buttonNumber matches the number that distinguishes similar buttons.
 var buttonNumber = regexp.MustCompile(` \d+$`)
 
-// The method names reports whether the label matches the action. The whole label must match. The action may leave out
+// The method "names" reports whether the label matches the action. The whole label must match. The action may leave out
 // two parts: the dots of a button that opens a form, and the button's number.
 func (do click) names(label string) bool {
 	label = strings.TrimSuffix(label, "…")

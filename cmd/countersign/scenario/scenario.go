@@ -149,7 +149,7 @@ func (s *Scenario) head(text string) (taken bool, err error) {
 	return false, nil
 }
 
-// The method beside returns the path of a file that the scenario names. A scenario names a file by a path relative to
+// The method "beside" returns the path of a file that the scenario names. A scenario names a file by a path relative to
 // the scenario.
 func (s *Scenario) beside(file string) string {
 	if filepath.IsAbs(file) {

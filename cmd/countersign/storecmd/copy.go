@@ -225,7 +225,7 @@ func (c *Copy) carry() error {
 	return nil
 }
 
-// The method where prints the path of a file that belongs to the new store.
+// The method "where" prints the path of a file that belongs to the new store.
 func (c *Copy) where(what, from, to string) {
 	if from != to && to != "" {
 		if _, err := os.Stat(to); err == nil {

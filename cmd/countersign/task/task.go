@@ -92,7 +92,7 @@ func (t Task[O]) Do(ctx context.Context, o O, in io.Reader, out io.Writer) error
 	}
 }
 
-// The method beside runs the task on a database on which replicas are working.
+// The method "beside" runs the task on a database on which replicas are working.
 func (t Task[O]) beside(ctx context.Context, env config.Env, o O, in io.Reader, out io.Writer) error {
 	db, err := openstore.Database(ctx, env.Store, postgres.Options{}, true)
 	if err != nil {
