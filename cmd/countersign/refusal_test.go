@@ -86,7 +86,7 @@ func refusalsOf(long bool) (list []refusalRule) {
 			}
 		}
 		for _, code := range []string{"missing_scope", "not_allowed_token_type", "team_access_not_granted", "restricted_action", "fatal_error"} {
-			if long && what != "changes" && (what != "statuses" || code != "restricted_action") { // such a status is refused in one thread
+			if long && what != "changes" && (what != "statuses" || code != "restricted_action") { // this refuses a status in one thread only
 				add(refusalRule{name: what, methods: optional[what], code: code})
 			}
 		}

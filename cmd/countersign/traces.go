@@ -33,8 +33,8 @@ var tracedTimers = map[store.TimerKind]string{
 	store.TimerShowFirst: "show", store.TimerShow: "show", store.TimerShowAnswer: "show", store.TimerShowLast: "show",
 }
 
-// traced wraps the handlers of tracedTimers in spans. The parameter more has the workers of the bot and the agent. The
-// result also has the workers of the workflow. Without a tracer, traced returns more.
+// traced wraps the handlers of tracedTimers in spans. The given workers are those of the bot and the agent; traced adds
+// the workers of the workflow. Without a tracer, traced returns the given workers unchanged.
 func (p parts) traced(more map[store.TimerKind]jobs.Worker) map[store.TimerKind]jobs.Worker {
 	t := p.traces
 	if t.tracer == nil {

@@ -35,7 +35,7 @@ func (d *Doctor) requests(ctx context.Context, env config.Env, app string) {
 			settingsPage(app, requestURLs[0].page)+" shows whether Slack has verified it")
 		return
 	}
-	// If one is true, Slack sends all kinds of requests to the same Request URL.
+	// The variable one is true if Slack sends all kinds of requests to the same Request URL.
 	base, one := strings.CutSuffix(strings.TrimSuffix(d.URL, "/"), transport.EventsPath)
 	for _, u := range requestURLs {
 		at := base + u.path

@@ -127,8 +127,8 @@ func (c *Copy) fill(ctx context.Context, fill func(store.Filling) error) error {
 }
 
 // isComplete returns nil if the new store has exactly the rows of the original. This is the case if an earlier run
-// copied all rows, but ended before it could report success. Otherwise isComplete returns the error why, with the
-// reason why the new store can't be filled.
+// copied all rows, but ended before it could report success. Otherwise isComplete returns the given error, which says
+// why the new store can't be filled.
 func (c *Copy) isComplete(ctx context.Context, db store.Store, what *copied, why error) error {
 	to, err := openstore.Existing(ctx, config.Env{Store: c.to, Audit: c.toAudit})
 	if err != nil {
