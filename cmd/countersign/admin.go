@@ -54,7 +54,8 @@ func admin(probes []probe, metrics http.Handler) http.Handler {
 	return mux
 }
 
-// The function runs reports a pause on /readyz. The bot stays ready, because it still receives messages and decisions.
+// The function "runs" reports a pause on /readyz. The bot stays ready, because it still receives messages and
+// decisions.
 func runs(wf *workflow.Workflow) func(context.Context) error {
 	return func(ctx context.Context) error {
 		p, err := wf.Views.Paused(ctx)
@@ -90,8 +91,8 @@ func refusalLine(r settings.Refusal) string {
 	return visible.Line(fmt.Sprintf("%s since %s (%s), not tried before %s", r.What, r.Since.Format(time.RFC3339), r.Cause, r.Until.Format(time.RFC3339)))
 }
 
-// The function reaches reports on /readyz the requests whose cards nobody can see. The bot stays ready, and retries the
-// posts of the cards.
+// The function "reaches" reports on /readyz the requests whose cards nobody can see. The bot stays ready, and retries
+// the posts of the cards.
 func reaches(wf *workflow.Workflow) func(context.Context) error {
 	return func(ctx context.Context) error {
 		unreached, err := wf.Views.Unreached(ctx)
@@ -107,7 +108,7 @@ func reaches(wf *workflow.Workflow) func(context.Context) error {
 	}
 }
 
-// The function tells reports on /readyz the clients' webhooks that don't work.
+// The function "tells" reports on /readyz the clients' webhooks that don't work.
 func tells(wf *workflow.Workflow) func(context.Context) error {
 	return func(ctx context.Context) error {
 		broken, err := wf.Views.BrokenWebhooks(ctx)
@@ -126,7 +127,7 @@ func tells(wf *workflow.Workflow) func(context.Context) error {
 	}
 }
 
-// serveHTTP serves until ctx ends, and then waits for the current requests.
+// serveHTTP serves until ctx ends, and then waits at most three seconds for the current requests.
 func serveHTTP(ctx context.Context, l net.Listener, h http.Handler) error {
 	return serveOn(ctx, &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}, l)
 }

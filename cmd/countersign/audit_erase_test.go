@@ -23,8 +23,8 @@ import (
 	"countersign/store/bolt"
 )
 
-// After an erasure, only the conversation's messages and answers contain the erased text. No other row of the file
-// contains the text in any encoding. The history still verifies.
+// An erasure removes a text from the history. It leaves the conversation alone, so messages and answers may still
+// contain the text. No other row of the file contains the text in any encoding. The history still verifies.
 func TestAuditErase(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -96,7 +96,7 @@ func TestAuditErase(t *testing.T) {
 	}
 	in := rowsWith(t, path, word)
 	delete(in, "messages")
-	if in["renderings"] == 1 { // the agent's answer, which says how the call ended: it belongs to the conversation
+	if in["renderings"] == 1 { // the agent's answer quotes the reason, and belongs to the conversation
 		delete(in, "renderings")
 	}
 	if len(in) > 0 {

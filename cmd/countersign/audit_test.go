@@ -256,7 +256,7 @@ func TestExport(t *testing.T) {
 	}
 }
 
-// evidenceFixture is a store with a played history, and the key that signs its heads.
+// evidenceFixture is a store with a played history, and the public key of its signed heads.
 type evidenceFixture struct {
 	*testing.T
 	store.Store
@@ -386,7 +386,7 @@ func TestEvidenceSeal(t *testing.T) {
 func TestEvidenceOfATamperedHistory(t *testing.T) {
 	t.Parallel()
 	room := newEvidenceFixture(t)
-	relinked := func(all []approvers.AuditRecord) { // another person approved, and everything after it was linked again
+	relinked := func(all []approvers.AuditRecord) { // names another person as the approver, and links all records again
 		var before approvers.AuditRecord
 		for i := range all {
 			if all[i].Kind == approvers.AuditDecided {

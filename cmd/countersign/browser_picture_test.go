@@ -19,8 +19,9 @@ const (
 // changing matches the times on a card, because the times differ in each run.
 var changing = regexp.MustCompile(`\d{1,2}:\d{2}( ?[AP]M)?|\b\d+ (second|minute|hour)s?\b|\b(today|tomorrow) at\b`)
 
-// TestPictureOfTheCard shows the card of the README's picture in the demo. The picture is stale if the card's text
-// differs from the recorded text. Pixels are not compared, because fonts differ. -update retakes the picture.
+// TestPictureOfTheCard makes the demo show the card of which the README has a picture. If the text of the card differs
+// from the recorded text, the picture is stale, and the test fails. Pixels are not compared, because fonts differ.
+// -update retakes the picture.
 func TestPictureOfTheCard(t *testing.T) {
 	t.Parallel()
 	b := openBrowserTest(t, openDemoHarness(t, t.TempDir(), nil).base)

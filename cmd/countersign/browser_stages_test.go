@@ -7,16 +7,16 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// typedField is the form's field for the typed value of a critical call. formOpen and formClosed are conditions for
-// until.
+// typedField is the form's field for the typed value of a critical call. formOpen and formClosed are conditions in
+// JavaScript for the method Until.
 const (
 	typedField = "[data-testid=modal][open] [data-testid=input][data-block-id=typed] input"
 	formOpen   = `document.querySelector("[data-testid=modal][open]") !== null`
 	formClosed = `document.querySelector("[data-testid=modal][open]") === null`
 )
 
-// The method approves opens the form of a critical call, types the value, and approves the call. It acts as the person
-// whose page is open.
+// The method "approves" opens the form of a critical call, types the value, and approves the call. It acts as the
+// person whose page is open.
 func (b *browser) approves(value string) {
 	b.Helper()
 	b.click("button", "Approve…")

@@ -54,7 +54,7 @@ func (b *browser) press(testid string) {
 	b.Until("there is "+testid, `(() => { const e = document.querySelector("[data-testid=`+testid+`]"); if (!e || e.disabled) return false; e.click(); return true; })()`)
 }
 
-// The method sees waits until an element shows a text.
+// The method "sees" waits until an element shows a text.
 func (b *browser) sees(where, text string) {
 	b.Helper()
 	b.Until("they see "+text, `[...document.querySelectorAll(`+"`"+where+"`"+`)].some(e => e.innerText.includes(`+"`"+text+"`"+`))`)
@@ -68,7 +68,7 @@ func (b *browser) click(kind, label string) {
 	chromium.Eval[any](b.Page, find+".click()")
 }
 
-// The method opens clicks a button that opens a form.
+// The method "opens" clicks a button that opens a form.
 func (b *browser) opens(label string) {
 	b.Helper()
 	b.click("button", label)

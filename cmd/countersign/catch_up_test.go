@@ -21,9 +21,8 @@ import (
 
 // TestCatchUp stops the bot for ten minutes and for nine hours, over both transports, with Slack's retries and without.
 // During the downtime, people write in channels, threads and direct messages, and edit and delete messages. After the
-// restart, the bot answers every message once. This rule holds in three cases. In the first case, the bot is killed
-// while it reads the histories. In the second case, retries come late. In the third case, the bot reads the same
-// histories again after another start.
+// restart, the bot answers every message once. This must be true even if the bot is killed while it reads the
+// histories, if Slack's retries come late, and if the bot reads the same histories again after another start.
 //
 // The short version tries half of the combinations. This half covers all combinations of any three of the four
 // settings. COUNTERSIGN_OUTAGES=2 tries all combinations of the four settings.
@@ -67,7 +66,7 @@ func (b *synctestHarness) setRetries(on bool) {
 	}
 }
 
-// repeats is a model that answers with every word after "say" in the messages since its last answer.
+// repeats is a model. Its answer repeats the one word that follows each "say" in the messages since its last answer.
 func repeats(_ context.Context, r scriptedmodel.Request) (scriptedmodel.Reply, error) {
 	var said []string
 	for _, m := range slices.Backward(r.Messages) {
@@ -96,7 +95,7 @@ type catchUpTrial struct {
 	nots  []string // words that the bot must never repeat
 }
 
-// The method writes posts a message as a person. If the message has a word after "say", the bot must repeat this word
+// The method "writes" posts a message as a person. If the message has a word after "say", the bot must repeat this word
 // once.
 func (c *catchUpTrial) writes(who, channel, thread, text string) (ts string) {
 	c.Helper()
@@ -113,7 +112,7 @@ func (c *catchUpTrial) play(killed bool) {
 	theirs := c.writes("teo", "#support", "", "has anybody seen this")
 	dm := c.writes("sam", "U0BOT", "", "say hello")
 	c.within(time.Minute, "the first are answered", func() bool { return c.idle() && c.answers()["hello"] == 1 })
-	c.pass(2 * time.Minute) // the bot records from time to time that it has received everything until then
+	c.pass(2 * time.Minute) // in this time, the bot records that it has received everything so far
 	c.ok(c.bot.end())
 	before := len(c.words)
 
@@ -137,10 +136,12 @@ func (c *catchUpTrial) play(killed bool) {
 	c.ok(c.as("sam").Delete(c.ctx, "#general", gone))
 	c.nots = append(c.nots, "deleted")
 	c.pass(2*third - time.Minute)
-	c.writes("sam", "#support", "", "@Countersign say late") // Slack's retries of this event come when the bot is back
-	c.writes("ingrid", "U0BOT", "", "start over")            // as above: a retry would begin a third conversation
+	// Slack sends these two events again when the bot is back. If the bot handled "start over" twice, there would be a
+	// third conversation.
+	c.writes("sam", "#support", "", "@Countersign say late")
+	c.writes("ingrid", "U0BOT", "", "start over")
 	c.pass(30 * time.Second)
-	missed := len(c.words) - before + 2 // with "start over"
+	missed := len(c.words) - before + 2 // 2: "start over" was written twice
 
 	var kills atomic.Int32
 	if killed {
@@ -159,8 +160,8 @@ func (c *catchUpTrial) play(killed bool) {
 	}
 	c.within(20*time.Minute, "all is answered", func() bool { return c.idle() && len(c.open()) == 0 })
 	c.writes("sam", "#support", "", "@Countersign say live")
-	c.pass(10 * time.Minute) // Slack's retries come
-	c.restart()              // and the same histories are read again
+	c.pass(10 * time.Minute) // in this time, Slack sends its retries
+	c.restart()              // after the start, the bot reads the same histories again
 	c.pass(5 * time.Minute)
 	c.within(time.Minute, "all is done", c.idle)
 
@@ -211,7 +212,7 @@ func (c *catchUpTrial) answers() map[string]int {
 	return out
 }
 
-// The method shown returns all messages of the bot in the channels, threads and direct messages of the test.
+// The method "shown" returns all messages of the bot in the channels, threads and direct messages of the test.
 func (c *catchUpTrial) shown() (out []workspaceclient.Message) {
 	c.Helper()
 	read := func(who, channel string) {
@@ -243,7 +244,7 @@ func (c *catchUpTrial) count(channel, thread, text string) (n int) {
 	return n
 }
 
-// The method heard counts the messages in the store that contain a text.
+// The method "heard" counts the messages in the store that contain a text.
 func (c *catchUpTrial) heard(text string) (n int) {
 	c.view(func(r store.Reader) error {
 		conversations, err := r.ConversationsBefore(time.Now().Add(time.Hour), 1000)
@@ -263,8 +264,8 @@ func (c *catchUpTrial) heard(text string) (n int) {
 
 // TestCatchUpInAChannelThatIsJoined: while the bot is down, people write in a channel, and then remove the bot from the
 // channel. When the bot is invited again, it answers each of these messages once. The bot keeps its records of
-// deliveries only for some hours. The rule holds even after that time, and even if people remove and invite the bot
-// once more. The bot does not read messages that are older than a day.
+// deliveries only for some hours. Even after that time, it answers no message a second time, also not if people remove
+// and invite the bot once more. The bot does not read messages that are older than a day.
 func TestCatchUpInAChannelThatIsJoined(t *testing.T) {
 	t.Parallel()
 	inFakedTime(t, func(b *synctestHarness) {
@@ -313,8 +314,8 @@ func TestCatchUpInAChannelThatIsJoined(t *testing.T) {
 	})
 }
 
-// TestCatchUpOfANewStore: the bot does not answer a message from before the first start of its store. This rule holds
-// for every way in which the bot may read the message's channel. The bot answers a message that was written later,
+// TestCatchUpOfANewStore: the bot does not answer a message from before the first start of its store. The bot can read
+// the channel for several reasons, and the test tries each of them. The bot answers a message that was written later,
 // while the bot was down.
 func TestCatchUpOfANewStore(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "new.db")

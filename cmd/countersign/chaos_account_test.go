@@ -37,7 +37,7 @@ type chaosRequest struct {
 	maybe    map[string]int // number of further records that are possible
 }
 
-// The method until returns the time at which the request expires.
+// The method "until" returns the time at which the request expires.
 func (r *chaosRequest) until() time.Time { return r.opened.Add(5 * time.Minute) }
 
 // chaosAccount is an independent model of the expected behaviour. chaosAccount computes the expected final state from

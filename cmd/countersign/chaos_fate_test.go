@@ -31,7 +31,8 @@ type chaosArrival struct {
 	ts       string // ts of the clicked message
 }
 
-// mishapCounts counts the faults of deliveries by kind.
+// mishapCounts counts the faults of deliveries by kind. The field deaf counts lost acknowledgements, and the field
+// never counts events of which all attempts were lost.
 type mishapCounts struct{ lost, late, twice, deaf, never int }
 
 // mishap decides randomly what happens to an attempt to deliver an event, and records when the delivery arrives.
@@ -207,7 +208,7 @@ type chaosPlace struct {
 	at time.Time
 }
 
-// The method posted records a post that Slack accepted.
+// The method "posted" records a post that Slack accepted.
 func (c *chaos) posted(call apiCall) {
 	if call.method != "chat.postMessage" || !call.done || call.outboxID == "" {
 		return

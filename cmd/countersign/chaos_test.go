@@ -130,7 +130,7 @@ func (c *chaos) somebody() {
 	}
 }
 
-// The method may fails the test for an error. It ignores errors that a person can get although the bot works. For
+// The method "may" fails the test for an error. It ignores errors that a person can get although the bot works. For
 // example, the app did not respond, or the clicked message has changed.
 func (c *chaos) may(err error) {
 	switch code := workspaceclient.Code(err); {
@@ -141,14 +141,14 @@ func (c *chaos) may(err error) {
 	}
 }
 
-// The method asks makes a person ask the agent for a call that needs approval.
+// The method "asks" makes a person ask the agent for a call that needs approval.
 func (c *chaos) asks() {
 	c.n++
 	m := &chaosMessage{who: askers[c.rnd.IntN(3)], n: fmt.Sprint("a", c.n)}
 	c.says(m, "", "@Countersign plain "+m.n)
 }
 
-// The method says records a message before any event about the message can arrive.
+// The method "says" records a message before any event about the message can arrive.
 func (c *chaos) says(m *chaosMessage, thread, text string) {
 	m.root = thread
 	c.mu.Lock()
@@ -179,7 +179,7 @@ func (c *chaos) recent() *chaosMessage {
 	return asked[c.rnd.IntN(len(asked))]
 }
 
-// The method decides makes a person read the last cards, and approve or reject one of them.
+// The method "decides" makes a person read the last cards, and approve or reject one of them.
 func (c *chaos) decides(who string) {
 	var seen []workspaceclient.Message
 	places := []string{"U0BOT"}
@@ -208,7 +208,7 @@ func (c *chaos) decides(who string) {
 	}
 }
 
-// The method presses clicks a button, and fills in the form that opens.
+// The method "presses" clicks a button, and fills in the form that opens.
 func (c *chaos) presses(who string, m workspaceclient.Message, e workspaceclient.Element, form bool) {
 	c.may(c.as(who).Press(c.ctx, m, e))
 	if !form {
@@ -225,7 +225,7 @@ func (c *chaos) presses(who string, m workspaceclient.Message, e workspaceclient
 	}
 }
 
-// The method withdraws makes a requester withdraw a call, in their thread.
+// The method "withdraws" makes a requester withdraw a call, in their thread.
 func (c *chaos) withdraws() {
 	asked := c.recent()
 	if asked == nil {
@@ -244,7 +244,7 @@ func (c *chaos) withdraws() {
 	}
 }
 
-// The method rewrites makes a person edit a message that asked for a call.
+// The method "rewrites" makes a person edit a message that asked for a call.
 func (c *chaos) rewrites() {
 	m := c.recent()
 	if m == nil {
@@ -275,7 +275,7 @@ func (c *chaos) writesOn() {
 	}
 }
 
-// The method sweeps makes an admin delete one of the bot's last messages.
+// The method "sweeps" makes an admin delete one of the bot's last messages.
 func (c *chaos) sweeps() {
 	messages, err := c.as("ingrid").Latest(c.ctx, "#support-approvals", 6)
 	c.ok(err)

@@ -83,7 +83,7 @@ func (r *controlServer) attend(ctx context.Context, uid int, c control.Call) err
 	return all[i].Handle(ctx, w, c.Options)
 }
 
-// The method holds reports whether a path names the bot's store. The result is true if the bot's open file is at this
+// The method "holds" reports whether a path names the bot's store. The result is true if the bot's open file is at this
 // path, or was at this path before somebody moved the file away.
 func (r *controlServer) holds(path string) bool {
 	s, ok := r.store.(interface{ Holds(path string) bool })

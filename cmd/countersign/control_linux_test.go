@@ -62,7 +62,7 @@ func (c commands) run(args ...string) (code int, stdout, stderr string) {
 	return cmd.ProcessState.ExitCode(), out.String(), complaints.String()
 }
 
-// The method does runs the program, and fails the test if the program fails. It matches the output with a regular
+// The method "does" runs the program, and fails the test if the program fails. It matches the output with a regular
 // expression, and returns the expression's first group.
 func (c commands) does(pattern string, args ...string) string {
 	c.Helper()

@@ -87,8 +87,8 @@ func flip(t *testing.T, path string, records ...string) {
 	}
 }
 
-// Verification reports a damaged record of the history as one fault, which names the record. This rule holds for a
-// record at any position of its chain. All other records are verified, listed and exported.
+// Verification reports a damaged record of the history as one fault, which names the record. The record can be at any
+// position of its chain. All other records are verified, listed and exported.
 func TestDamagedRecordOfTheHistory(t *testing.T) {
 	t.Parallel()
 	for _, damaged := range [][]string{{"req_B/1"}, {"req_B/2"}, {"req_B/3"}, {"req_A/1"}, {"req_C/3"}, {"req_B/1", "req_B/2"}, {"req_A/2", "req_C/1"}, {"req_B/1", "req_B/2", "req_B/3"}} {

@@ -88,7 +88,7 @@ CREATE DATABASE latin OWNER bot ENCODING LATIN1 LOCALE 'C' TEMPLATE template0`))
 		t.Log(name)
 		on(c.address)
 		refuses(c.code, c.words, "serve")
-		if name != "may make nothing" { // only serve creates tables
+		if name != "may make nothing" { // this case is only about serve, which creates tables
 			refuses(c.code, c.words, "pending")
 		}
 	}
@@ -122,7 +122,8 @@ CREATE DATABASE latin OWNER bot ENCODING LATIN1 LOCALE 'C' TEMPLATE template0`))
 	m.ok(server.Give(disk.Dir))
 	m.ok(server.SQL("postgres", "CREATE TABLESPACE small LOCATION '"+disk.Dir+"'"))
 	for _, kind := range []string{"TABLE", "INDEX"} {
-		m.awaits("the database to be moved to the small disk", func() bool { // a deadlock with the running bot ends the statement
+		// A deadlock with the running bot may end the statement. Therefore the test repeats it.
+		m.awaits("the database to be moved to the small disk", func() bool {
 			err := server.SQL("bot", "ALTER "+kind+" ALL IN TABLESPACE pg_default SET TABLESPACE small")
 			if err != nil && !strings.Contains(err.Error(), "deadlock detected") {
 				m.Fatal(err)
@@ -152,7 +153,7 @@ CREATE DATABASE latin OWNER bot ENCODING LATIN1 LOCALE 'C' TEMPLATE template0`))
 	}
 }
 
-// The method awaits waits until a condition is true.
+// The method "awaits" waits until a condition is true.
 func (m *moving) awaits(what string, is func() bool) {
 	m.Helper()
 	for end := time.Now().Add(2 * patience); !is(); time.Sleep(20 * time.Millisecond) {

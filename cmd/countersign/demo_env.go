@@ -34,7 +34,7 @@ type demoEnv struct {
 	ws       *workspace.Server
 	shop     *shop.Shop
 	store    openstore.Store
-	at       config.Store // where the store is; Path begins the paths of its files in the data directory
+	at       config.Store // address of the store; the names of its other files begin with at.Path
 	seal     sealing
 	l        net.Listener
 	model    agent.Model
@@ -216,7 +216,7 @@ func (st demoEnv) close() error {
 	return errors.Join(st.ws.Close(), st.store.Close())
 }
 
-// The method around serves the demo's services while fn runs.
+// The method "around" serves the demo's services while fn runs.
 func (st demoEnv) around(ctx context.Context, fn func(context.Context) error) error {
 	mux := http.NewServeMux()
 	mux.Handle("/v1/", scriptedmodel.New(scriptedmodel.Config{Now: st.now}))

@@ -82,7 +82,7 @@ func openDemoHarness(t *testing.T, dir string, change func(*setup)) *demoHarness
 	return h
 }
 
-// The method down stops the bot, lets time pass without a bot, and starts a new bot on the same store.
+// The method "down" stops the bot, lets time pass without a bot, and starts a new bot on the same store.
 func (h *demoHarness) down(d time.Duration) {
 	h.Helper()
 	if err := h.bot.end(); err != nil {
@@ -106,8 +106,8 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
-// The method calls lists the tool calls of the conversation whose thread starts at ts in #support, in the order of its
-// turns.
+// The method "calls" lists the tool calls of the conversation whose thread starts at ts in #support, in the order of
+// its turns.
 func (h *demoHarness) calls(ts string) (out []store.Call, err error) {
 	err = h.store.View(h.Context(), func(r store.Reader) error {
 		out = nil

@@ -31,7 +31,9 @@ func (b *playedBot) WorkspaceURL() string { return b.env.base }
 
 func (b *playedBot) Settled(ctx context.Context) (settled, paused bool, err error) {
 	sent, all := b.env.ws.Delivered()
-	if !all || !(bot.Reception{Bot: b.bot.bot}).Recorded() { // otherwise, an advance of the clock would lengthen the gap
+	// The bot may not have recorded yet that its connection is up again. If the clock advanced now, the recorded gap
+	// would be too long.
+	if !all || !(bot.Reception{Bot: b.bot.bot}).Recorded() {
 		return false, false, nil
 	}
 	idle, err := b.bot.workflow.Idle(ctx)
@@ -151,7 +153,7 @@ func (c *interruptedRun) between(t *agent.Tool) {
 	}
 }
 
-// The method takes reports whether this run of a tool is the one to interrupt, and whether the tool acts before the
+// The method "takes" reports whether this run of a tool is the one to interrupt, and whether the tool acts before the
 // interruption.
 func (c *interruptedRun) takes(tool string) (cut, acted bool) {
 	c.mu.Lock()
@@ -163,7 +165,7 @@ func (c *interruptedRun) takes(tool string) (cut, acted bool) {
 	return true, c.acted
 }
 
-// The method again requests that the next run of the tool is interrupted, because the current run returned an error.
+// The method "again" requests that the next run of the tool is interrupted, because the current run returned an error.
 func (c *interruptedRun) again(tool string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

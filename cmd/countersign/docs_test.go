@@ -110,7 +110,8 @@ func TestDocumentedCommands(t *testing.T) {
 		t.Errorf("only %d commands were found", commands)
 	}
 	if *update {
-		written = clockTime.ReplaceAllString(written, "09:00:00") // when the scenarios begin
+		// Times differ in each run. Therefore the page always shows the time at which the scenarios begin.
+		written = clockTime.ReplaceAllString(written, "09:00:00")
 		if err := os.WriteFile(page, []byte(written), 0o600); err != nil {
 			t.Fatal(err)
 		}

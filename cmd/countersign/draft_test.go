@@ -171,7 +171,7 @@ func TestDraftOfManyBlocks(t *testing.T) {
 		lines = append(lines, fmt.Sprintf("Line %d of it.", i))
 	}
 	for name, c := range map[string]struct {
-		first string        // the first paragraph: one half is sent in one piece, the other half later
+		first string        // first paragraph of the answer; the model sends it in two halves
 		at    time.Duration // time at which Slack shows the draft
 		has   string        // the text of the draft
 	}{

@@ -65,7 +65,8 @@ func TestFailingDisk(t *testing.T) {
 				if !came {
 					continue
 				}
-				for _, g := range diskFaults { // the failing call writes random pages
+				// The call fails for random pages. Therefore the fault may be another one than the wanted f.
+				for _, g := range diskFaults {
 					if g.call == f.call && g.errno == f.errno && (g.at == "" || g.at == at) {
 						happened[g]++
 					}
@@ -100,7 +101,7 @@ func (c *killHarness) diskFails(ctx context.Context, strace string, f diskFault,
 	if !errors.As(bot.err, &exit) || exit.ExitCode() != cli.ExitFailed {
 		c.Fatalf("after %s %s the bot ended with %v, want code %d (may this user trace processes here?)\n%s", f.call, f.errno, bot.err, cli.ExitFailed, c.tail())
 	}
-	opening := "store: open " + c.conf.Store + ": " // no work was in progress
+	opening := "store: open " + c.conf.Store + ": " // the error of a bot that failed while it opened the store
 	if said := c.tail(); !strings.Contains(said, "start again, and the bot continues from the stored state") && !strings.Contains(said, opening) {
 		c.Errorf("after %s %s the bot does not say what to do:\n%s", f.call, f.errno, said)
 	}

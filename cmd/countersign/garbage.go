@@ -6,10 +6,10 @@ import (
 	runtimemetrics "runtime/metrics"
 )
 
-// The garbage collector runs when the heap has grown by collectAt percent. With many decisions, this setting saves
-// about a fifth of the CPU time. The live heap is usually small, and the setting then costs little memory. If the live
-// heap is large, its garbage is limited. The limit is mostGarbage, in bytes, or the size of the live heap, whichever is
-// larger.
+// The garbage collector runs when the heap has grown by collectAt percent. When the bot handles many decisions, this
+// setting saves about a fifth of the CPU time. The live heap is usually small, and the setting then costs little
+// memory. If the live heap is large, its garbage is limited. The limit is mostGarbage, in bytes, or the size of the
+// live heap, whichever is larger.
 const (
 	collectAt   = 400
 	mostGarbage = 64 << 20

@@ -44,7 +44,7 @@ clients:
 
 // polls lets a slow tool wait until the suite has polled the task of the tool's call.
 type polls struct {
-	direct atomic.Bool // the latest call does not declare tasks, so the suite will not poll
+	direct atomic.Bool // the latest request does not support tasks, so the suite will not poll
 	mu     sync.Mutex
 	next   chan struct{} // closed at the next poll
 }

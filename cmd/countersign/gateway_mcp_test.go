@@ -101,8 +101,8 @@ type mcpAnswer struct {
 	err  error
 }
 
-// The method wants fails the test if an answer has the wrong disposition or lacks a word. The disposition "" means that
-// the answer has no result.
+// The method "wants" fails the test if an answer has the wrong disposition or lacks a word. The disposition "" means
+// that the answer has no result.
 func (c mcpClient) wants(a mcpAnswer, disposition string, words ...string) mcpAnswer {
 	c.Helper()
 	if a.err != nil {
@@ -143,7 +143,7 @@ func (c mcpClient) callIn(ctx context.Context, tool, args string) mcpAnswer {
 
 func (c mcpClient) call(tool, args string) mcpAnswer { return c.callIn(c.Context(), tool, args) }
 
-// The method does calls one of the gateway's own tools about a request. The call must succeed.
+// The method "does" calls one of the gateway's own tools about a request. The call must succeed.
 func (c mcpClient) does(tool, args string) {
 	c.Helper()
 	if a := c.call(tool, args); a.err != nil || a.IsError {
@@ -151,14 +151,14 @@ func (c mcpClient) does(tool, args string) {
 	}
 }
 
-// The method calls makes a call in the background.
+// The method "calls" makes a call in the background.
 func (c mcpClient) calls(tool, args string) <-chan mcpAnswer {
 	out := make(chan mcpAnswer, 1)
 	go func() { out <- c.call(tool, args) }()
 	return out
 }
 
-// The method waits waits until a progress message of a held call contains a text.
+// The method "waits" waits until a progress message of a held call contains a text.
 func (c mcpClient) waits(words string) {
 	c.Helper()
 	over := time.After(patience)
@@ -325,7 +325,8 @@ func TestMCP(t *testing.T) {
 	if len(slices.Compact(ids)) != 1 {
 		t.Errorf("the identical calls became %v", ids)
 	}
-	current.wants(current.call("search_orders", `{"query":"ORD-123"}`), "approved-executed", "39.00") // 1 + 2 + 3 + 4 + 5 + 7 + 8 + 9
+	// The refunds that ran add up to 39: 1 + 2 + 3 + 4 + 5 + 7 + 8 + 9.
+	current.wants(current.call("search_orders", `{"query":"ORD-123"}`), "approved-executed", "39.00")
 }
 
 // mcpClients installs the clients of testdata/mcp. Some clients need a newer Node.js than the other tests. npm has this
@@ -380,7 +381,7 @@ func TestMCPTypeScript(t *testing.T) {
 	teo := p.watcher("teo")
 	for _, sdk := range []struct {
 		script, version string
-		first           int // the first amount
+		first           int // amount of the first refund
 		steps           []string
 	}{
 		{"sdk1.mjs", "2025-11-25", 1, []string{"held ok approved-executed", "timeout -32001", "again", "repeated ok approved-executed", "task working true", "task ok approved-executed", "cancel cancelled"}},

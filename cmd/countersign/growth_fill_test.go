@@ -78,7 +78,7 @@ func (g *growing) close() {
 	}
 }
 
-// The method make makes a person ask for a refund. If finished is set, the refund is approved and run. Otherwise the
+// The method "make" makes a person ask for a refund. If finished is set, the refund is approved and run. Otherwise the
 // refund waits.
 func (g *growing) make(thread string, finished bool) original {
 	g.t.Helper()
@@ -173,7 +173,7 @@ func (g *growing) read(turn string) (o original) {
 // not fit on every disk.
 const maxFinished = 100_000
 
-// The method to fills the store with copies. The store then has n waiting copies. The number of finished copies is n,
+// The method "to" fills the store with copies. The store then has n waiting copies. The number of finished copies is n,
 // or maxFinished if n is larger.
 func (g *growing) to(n int) {
 	g.t.Helper()

@@ -167,7 +167,7 @@ func (g *growing) fill(originals []store.Row, n int) {
 // rowWriter puts new records directly into a store that is being filled. rowWriter does not use a transaction of the
 // workflow.
 type rowWriter struct {
-	store.Tx // nil: nothing is read
+	store.Tx // always nil: nothing calls the methods that rowWriter does not define
 	ctx      context.Context
 	to       store.Filling
 	leaf     uint64 // of the next journal entry

@@ -25,7 +25,8 @@ type held struct {
 }
 
 // hold delays the start of a bot whose store is older than the signed heads. Until an operator has accepted the loss,
-// hold serves only the admin address and the control socket. Afterwards, the bot uses the returned listeners.
+// hold serves the admin address and the control socket, and refuses all requests of Slack and of other agents.
+// Afterwards, the bot uses the returned listeners.
 func hold(ctx context.Context, env config.Env, policies *policyfile.Source, db openstore.Store, l listeners, log *slog.Logger) (listeners, error) {
 	for {
 		older, err := audit.FindOlder(ctx, openstore.Name(env.Store), env.Audit.Heads, db)
@@ -85,7 +86,7 @@ func refuse(w http.ResponseWriter, _ *http.Request) {
 	http.Error(w, http.StatusText(http.StatusServiceUnavailable), http.StatusServiceUnavailable)
 }
 
-// The method again reopens closed listeners at the same addresses.
+// The method "again" reopens closed listeners at the same addresses.
 func (l listeners) again() (listeners, error) {
 	for _, one := range []struct {
 		l             *net.Listener

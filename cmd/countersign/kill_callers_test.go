@@ -42,7 +42,7 @@ type job struct {
 	closed      bool
 	disposition string // how it ended, as the agent was told
 	lives       int    // of the agent
-	handed      int    // answers that came later than the result, because an earlier answer did not arrive
+	handed      int    // how often an answer was lost, so that a repeated call returned the result
 }
 
 func (j *job) args() string { return fmt.Sprintf(`{"n":%q,"gated":true}`, "caller."+j.number) }
@@ -153,7 +153,7 @@ func (c *killHarness) report(j *job, gate *client.Client, id string, status clie
 	gate.Patience = settleTime
 	_, err := gate.Report(ctx, id, status, text)
 	if client.Is(err, client.OutcomeKnown) || client.Is(err, client.NotClaimed) {
-		return nil // people reported first, or the lost claim had not reached the bot
+		return nil // people reported the outcome first, or the bot never got the agent's claim
 	}
 	return err
 }
@@ -280,7 +280,7 @@ func (v *findings) callers(r store.Reader) error {
 	return nil
 }
 
-// The method ended compares an agent's answer with the actual outcome.
+// The method "ended" compares an agent's answer with the actual outcome.
 func (v *findings) ended(r store.Reader, j *job, conv store.Conversation) {
 	call, err := r.Call(conv.Caller.Request)
 	if err != nil {

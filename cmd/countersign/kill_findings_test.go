@@ -166,7 +166,7 @@ func (v *findings) conversation(r store.Reader, a *ask) {
 	}
 }
 
-// The method told checks a turn that the bot stopped because two processes died during the turn. The bot must have
+// The method "told" checks a turn that the bot stopped because two processes died during the turn. The bot must have
 // shown a message about the turn in Slack. A person then tried the turn again, because otherwise the turn would have no
 // answer.
 func (v *findings) told(r store.Reader, turn approvers.Turn) {
@@ -248,7 +248,7 @@ func (v *findings) ran(e approvers.Execution, approved bool, count map[approvers
 	}
 }
 
-// The method asked checks that the bot asked people about a run if, and only if, the outcome of the run was lost.
+// The method "asked" checks that the bot asked people about a run if, and only if, the outcome of the run was lost.
 func (v *findings) asked(r store.Reader, e approvers.Execution, lost bool) {
 	places := 0
 	messages, err := r.OutboxMessagesOf(e.ID)
@@ -325,7 +325,7 @@ func (v *findings) deed(r store.Reader, d deed) {
 	}
 }
 
-// The method counted reports whether the history of the request records a person's click or form. The record is an
+// The method "counted" reports whether the history of the request records a person's click or form. The record is an
 // action, a denial, or a lost race.
 func (v *findings) counted(r store.Reader, d deed) (bool, error) {
 	chain, who := d.ref, trialIDs[d.user]

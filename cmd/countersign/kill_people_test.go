@@ -68,7 +68,7 @@ func (c *killHarness) live(ctx context.Context, name string, random *rand.Rand) 
 	}
 }
 
-// The method look reads the conversations in which the person works, and does one possible action. The result is true
+// The method "look" reads the conversations in which the person works, and does one possible action. The result is true
 // if no action is left.
 func (c *killHarness) look(ctx context.Context, who workspaceclient.Client, random *rand.Rand, left map[string]bool) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, personTurn)
@@ -93,7 +93,7 @@ type clickable struct {
 	workspaceclient.Element
 }
 
-// The method reads reads the conversations in which the person works, and lists their buttons. As long as fewer than
+// The method "reads" reads the conversations in which the person works, and lists their buttons. As long as fewer than
 // mostOpen conversations are open, Sam also begins new conversations.
 func (c *killHarness) reads(ctx context.Context, who workspaceclient.Client) ([]clickable, error) {
 	if who.User != "sam" {

@@ -31,7 +31,8 @@ import (
 //
 // COUNTERSIGN_KILLS sets the number of kills (12 with CI=true). The kills are made in rounds, each with its own
 // workspace and store. The number of concurrent rounds is the number of processors. Each round prints its seed.
-// COUNTERSIGN_SEED repeats a round's moments and the people's choices, as far as the machine's scheduling allows.
+// COUNTERSIGN_SEED repeats the moments of a round's kills and the choices of its people, as far as the machine's
+// scheduling allows.
 func TestKills(t *testing.T) {
 	t.Parallel()
 	kills, seed := testkit.Size(t, "COUNTERSIGN_KILLS", 12), testkit.Seed(t)

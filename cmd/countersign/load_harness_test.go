@@ -158,7 +158,7 @@ func (a *loadHarness) timed(h http.Handler) http.Handler {
 	})
 }
 
-// The method watched reports each call of the bot when Slack has accepted it.
+// The method "watched" reports each call of the bot when Slack has accepted it.
 func (a *loadHarness) watched(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)

@@ -269,7 +269,7 @@ func (l *load) answers() (runs int, took []time.Duration) {
 	return runs, took
 }
 
-// The method told prints the number of calls to Slack and other figures of the run, and returns how many calls Slack
+// The method "told" prints the number of calls to Slack and other figures of the run, and returns how many calls Slack
 // refused.
 func (l *load) told(began time.Time, n int) (refused int) {
 	l.mu.Lock()

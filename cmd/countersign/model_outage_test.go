@@ -125,7 +125,7 @@ func (b *synctestHarness) button(thread, label string) (found synctestButton, ok
 	return found, ok
 }
 
-// The method hears reports whether a thread of #support has a message with the given words.
+// The method "hears" reports whether a thread of #support has a message with the given words.
 func (b *synctestHarness) hears(thread, words string) bool {
 	b.Helper()
 	messages, err := b.as("sam").Messages(b.ctx, "#support", thread)

@@ -153,7 +153,7 @@ func (m *moving) ok(err error) {
 
 func (m *moving) rename(from, to string) { m.Helper(); m.ok(os.Rename(from, to)) }
 
-// The method until waits until /readyz answers with a status, and returns the report.
+// The method "until" waits until /readyz answers with a status, and returns the report.
 func (m *moving) until(status int) (report string) {
 	m.Helper()
 	for end := time.Now().Add(2 * patience); ; time.Sleep(20 * time.Millisecond) {
@@ -180,7 +180,7 @@ func (m *moving) refused() {
 	}
 }
 
-// The method exits runs the program and checks its exit code.
+// The method "exits" runs the program and checks its exit code.
 func (m *moving) exits(code int, args ...string) string {
 	m.Helper()
 	path, err := built()
@@ -201,7 +201,7 @@ func (m *moving) exits(code int, args ...string) string {
 	return string(out)
 }
 
-// The method said counts the lines of the log at ERROR that contain these words.
+// The method "said" counts the lines of the log at ERROR that contain these words.
 func (m *moving) said(words string) (n int) {
 	for line := range strings.Lines(m.bot.text()) {
 		if strings.Contains(line, "level=ERROR") && strings.Contains(line, words) {
@@ -228,7 +228,7 @@ func (m *moving) copies(report, to string) {
 	m.ok(errors.Join(err, out.Close()))
 }
 
-// The method sees waits until the output of "audit list" matches a pattern, and returns the output.
+// The method "sees" waits until the output of "audit list" matches a pattern, and returns the output.
 func (m *moving) sees(pattern string) string {
 	m.Helper()
 	re := regexp.MustCompile(pattern)

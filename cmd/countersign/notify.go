@@ -27,7 +27,7 @@ func newNotifier(getenv func(string) string, pid int, log *slog.Logger) notifier
 		return n // the variables are for another process
 	}
 	if µs, err := strconv.ParseInt(getenv("WATCHDOG_USEC"), 10, 64); err == nil && µs > 0 {
-		n.beat = time.Duration(µs) * time.Microsecond / 3 // two messages may be late
+		n.beat = time.Duration(µs) * time.Microsecond / 3 // systemd restarts a bot that is silent for three beats
 	}
 	return n
 }

@@ -102,7 +102,7 @@ func (o *outage) play(begin func(*synctestHarness) func()) {
 	o.after(before)
 }
 
-// The method before makes requests whose deadlines come during the outage and after it. It makes some of the requests
+// The method "before" makes requests whose deadlines come during the outage and after it. It makes some of the requests
 // at the last moment before the outage.
 func (o *outage) before() (shown map[string]workspaceclient.Message) {
 	for _, n := range []string{"grave old", "plain old", "patient old"} {
@@ -136,7 +136,7 @@ func (o *outage) before() (shown map[string]workspaceclient.Message) {
 	return shown
 }
 
-// The method during waits until the time of the outage has passed. In this time, people's clicks have no effect.
+// The method "during" waits until the time of the outage has passed. In this time, people's clicks have no effect.
 func (o *outage) during(shown map[string]workspaceclient.Message) {
 	o.pass(2 * time.Minute)
 	err := o.approve("teo", "oldplain", shown["oldplain"])
@@ -180,7 +180,7 @@ func (o *outage) during(shown map[string]workspaceclient.Message) {
 	}
 }
 
-// The method after checks the outcome of all requests when Slack is back.
+// The method "after" checks the outcome of all requests when Slack is back.
 func (o *outage) after(shown map[string]workspaceclient.Message) {
 	took := o.within(time.Minute, "the bot notices that Slack is back", func() bool { return o.ready() == len(o.bots()) })
 	o.back = time.Now()
@@ -241,7 +241,7 @@ func (o *outage) eachShownOnce() {
 			o.Errorf("%s to %s is %s, posted %d times: %s", s.Kind, s.To, s.State, posted[s.ID+" 0"], s.LastError)
 		}
 	}
-	if o.heard && len(o.log.with("set aside")) > 1 { // the click
+	if o.heard && len(o.log.with("set aside")) > 1 { // one click during the outage may be set aside
 		o.Errorf("deliveries were set aside: %q", o.log.with("set aside"))
 	}
 }

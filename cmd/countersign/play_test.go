@@ -101,8 +101,8 @@ func TestScenarios(t *testing.T) {
 }
 
 // TestScenariosPostgres plays scenarios over PostgreSQL, each in its own schema. It checks the rows and the history of
-// each scenario. COUNTERSIGN_SCENARIOS sets the number of scenarios (8 with CI=true). The first scenarios are of
-// different kinds.
+// each scenario. COUNTERSIGN_SCENARIOS sets the number of scenarios (8 with CI=true). The first eight scenarios are
+// chosen so that they test different features.
 func TestScenariosPostgres(t *testing.T) {
 	t.Parallel()
 	server, err := pgserver.Start(pgserver.Find(t), "fsync=off")

@@ -29,7 +29,7 @@ import (
 )
 
 // A command that works on a database uses the policy in force in the database, and not its own file. If replicas run,
-// the command never uses its own file. This rule holds even before the first replica has put its policy into force.
+// the command never uses its own file, even before the first replica has put its policy into force.
 func TestPolicyOfACommand(t *testing.T) {
 	t.Parallel()
 	t.Run("file", func(t *testing.T) {

@@ -115,7 +115,7 @@ func (p *program) text() string {
 	return strings.Join(p.said, "\n")
 }
 
-// The method says waits for a line that matches a regular expression, and returns the expression's first group.
+// The method "says" waits for a line that matches a regular expression, and returns the expression's first group.
 func (p *program) says(pattern string) string {
 	p.t.Helper()
 	re := regexp.MustCompile(pattern)

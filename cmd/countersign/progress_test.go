@@ -14,7 +14,7 @@ import (
 	"countersign/store"
 )
 
-// The function reports returns a tool that reports its progress ten times a second for a while, and then answers.
+// The function "reports" returns a tool that reports its progress ten times a second for a while, and then answers.
 func reports(name string, lasting time.Duration, at func(n int) agent.Progress) agent.Tool {
 	return agent.Tool{Name: name, Effect: approvers.Idempotent, Timeout: time.Hour, Run: func(ctx context.Context, in agent.Invocation) (string, error) {
 		for n := range int(lasting / (100 * time.Millisecond)) {

@@ -122,7 +122,7 @@ func (r *raceHarness) formInDetails(ra *race, i int, label string) (send func() 
 	return r.opened(who)
 }
 
-// The method opened waits for a form with one field.
+// The method "opened" waits for a form with one field.
 func (r *raceHarness) opened(who workspaceclient.Client) (send func() error) {
 	r.Helper()
 	var view, field string
@@ -157,7 +157,8 @@ func allApprove(r *raceHarness, races []*race) {
 	r.gun(races, from(0, deciders), func(ra *race, i int) error { return r.press(ra, i, "Approve", ra.requests[0].ID) })
 }
 
-// rejecters is the number of people who reject a request. A person with an open form can't open a second form.
+// rejecters is the number of people who reject a request. Each of them rejects only one request, because a person with
+// an open form can't open a second form.
 const rejecters = 4
 
 // someReject makes some people send a form that they opened before. All other people approve.

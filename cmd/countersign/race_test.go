@@ -165,8 +165,8 @@ func (r *raceHarness) round(kind raceKind, n int) {
 	}
 }
 
-// The method over waits until every click on a card was handled and every approved call has run. After that, it counts
-// all records that belong to the card.
+// The method "over" waits until every click on a card was handled and every approved call has run. After that, it
+// counts all records that belong to the card.
 func (r *raceHarness) over(ra *race, kind raceKind) (end string) {
 	r.Helper()
 	var records map[string]int
@@ -202,7 +202,7 @@ func (r *raceHarness) over(ra *race, kind raceKind) (end string) {
 	return end
 }
 
-// The method handled reports whether no action of people waits in the inbox.
+// The method "handled" reports whether no action of people waits in the inbox.
 func (r *raceHarness) handled(s store.Reader) (bool, error) {
 	left, err := s.Timers(store.TimerInbox, 1)
 	return len(left) == 0, err

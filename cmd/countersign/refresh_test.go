@@ -91,7 +91,7 @@ func (c *refreshed) talk(times int, do func(n int)) {
 	c.typing.Wait()
 }
 
-// The method types makes a person type a command, concurrently with everything else.
+// The method "types" makes a person type a command, concurrently with everything else.
 func (c *refreshed) types() {
 	c.typing.Go(func() {
 		_, err := c.as("ada").Command(c.ctx, "#support", "/countersign", "help")

@@ -86,7 +86,7 @@ func refusalsOf(long bool) (list []refusalRule) {
 			}
 		}
 		for _, code := range []string{"missing_scope", "not_allowed_token_type", "team_access_not_granted", "restricted_action", "fatal_error"} {
-			if long && what != "changes" && (what != "statuses" || code != "restricted_action") { // a status is for one thread
+			if long && what != "changes" && (what != "statuses" || code != "restricted_action") { // this refuses a status in one thread only
 				add(refusalRule{name: what, methods: optional[what], code: code})
 			}
 		}
@@ -385,7 +385,7 @@ func (w *refusedWorld) think(ctx context.Context, r scriptedmodel.Request) (scri
 	return w.synctestHarness.think(ctx, r)
 }
 
-// The method says posts a message of sam in a new thread.
+// The method "says" posts a message of sam in a new thread.
 func (w *refusedWorld) says(text string) string {
 	thread := w.synctestHarness.says(text)
 	w.threads = append(w.threads, thread)
@@ -400,7 +400,7 @@ var (
 	sam, teo, ingrid, kenji = identityOf("U0100", "Sam"), identityOf("U0002", "Teo"), identityOf("U0003", "Ingrid"), identityOf("U0004", "Kenji")
 )
 
-// The method decides makes somebody decide a call without the card, because the card may have no buttons. People can
+// The method "decides" makes somebody decide a call without the card, because the card may have no buttons. People can
 // also decide on their Home tab, and operators at the command line.
 func (w *refusedWorld) decides(who approvers.Identity, n string, kind approvers.DecisionKind) {
 	w.Helper()
@@ -418,7 +418,7 @@ func (w *refusedWorld) play() {
 		w.Errorf("kenji can't be away: %v", err)
 	}
 	grants := w.says("plain m1")
-	w.asked("m1") // before others are queued
+	w.asked("m1") // first, while no other request waits in a queue
 	w.says("say hello")
 	w.says("tell long")
 	w.says("table now")
@@ -493,7 +493,7 @@ func (w *refusedWorld) seals() {
 	w.ok(err)
 }
 
-// The method allows makes teo approve a call and give a grant for similar calls.
+// The method "allows" makes teo approve a call and give a grant for similar calls.
 func (w *refusedWorld) allows(n string) {
 	w.Helper()
 	r := w.request(n)
@@ -526,7 +526,7 @@ func (w *refusedWorld) choosesRed(about string) {
 	}
 }
 
-// The method declines makes sam decline a tool's question.
+// The method "declines" makes sam decline a tool's question.
 func (w *refusedWorld) declines(thread string) {
 	w.Helper()
 	q, _ := w.elicitation(thread)
@@ -546,7 +546,7 @@ func (w *refusedWorld) mustBeAsked(question, how string) {
 	}
 }
 
-// The method tries makes sam press every "Approve" button, although sam may not approve. Then sam asks which requests
+// The method "tries" makes sam press every "Approve" button, although sam may not approve. Then sam asks which requests
 // wait.
 func (w *refusedWorld) tries(n string) {
 	w.Helper()
@@ -573,7 +573,7 @@ func (w *refusedWorld) account() (sum refusalSum) {
 		}
 	}
 	wanted := []string{"You said hello", "A long story about long", "The end.", "cell2", "chart.txt", "You said afterwards", "You said away", "model"}
-	if w.rule.lasts == 0 { // messages that only inform are not shown later
+	if w.rule.lasts == 0 { // during a temporary refusal, the bot drops messages that only inform
 		wanted = append(wanted, "stand in", "Audit head", "allowed", "It arrived broken", "I was away", "Which colour for walls?", "Where do you want to go?")
 	}
 	for _, want := range wanted {
@@ -644,7 +644,7 @@ func (w *refusedWorld) everything() (all []workspaceclient.Message) {
 	read := func(who, channel, thread string) {
 		messages, err := w.as(who).Messages(w.ctx, channel, thread)
 		if workspaceclient.Code(err) == "channel_not_found" {
-			return // no direct messages
+			return // this person has no direct messages with the bot
 		}
 		w.ok(err)
 		for _, m := range messages {

@@ -32,7 +32,7 @@ type refusalRule struct {
 	unheard bool          // Slack carries out the calls, but the first answer for each message is lost
 }
 
-// The method said returns the words that the log must contain if such a refusal changed the messages that people see.
+// The method "said" returns the words that the log must contain if such a refusal changed the messages that people see.
 func (r refusalRule) said() string {
 	switch {
 	case r.code == "ratelimited", r.status == http.StatusTooManyRequests:

@@ -402,7 +402,7 @@ func TestFailover(t *testing.T) {
 			clicked := c.clicks()
 			c.await("people to click", func() bool { return c.clicks() > clicked+10 })
 			<-time.After(time.Duration(random.Int64N(int64(time.Second))))
-			if i%2 == 0 { // the first address
+			if i%2 == 0 { // the primary is at the first address: its machine stops answering
 				proxies[i%2].Set(pgserver.Network{FromClient: true, FromServer: true})
 			}
 			primary.KillHard()
@@ -446,7 +446,7 @@ func (c *killHarness) clicks() int {
 	return len(c.deeds)
 }
 
-// The method settled waits until all work that people have begun is settled.
+// The method "settled" waits until all work that people have begun is settled.
 func (c *killHarness) settled() {
 	c.Helper()
 	c.mu.Lock()
@@ -575,7 +575,7 @@ func TestStoppedReplica(t *testing.T) {
 		said, err := os.ReadFile(filepath.Join(c.dir, "said"))
 		return err == nil && strings.Contains(string(said), "this replica was taken for dead")
 	})
-	c.await("its call to end", func() bool { return c.runsSeen() > 1 }) // one line of each tool
+	c.await("its call to end", func() bool { return c.runsSeen() > 1 }) // each tool writes one line
 	if all := runs(); len(all) != 1 || all[0].State != approvers.ExecutionUnknown {
 		t.Errorf("after the late end of the call: %+v", all)
 	}

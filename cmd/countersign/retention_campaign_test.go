@@ -47,7 +47,9 @@ func TestRetentionUnderLoad(t *testing.T) {
 	lasts := 500 * time.Millisecond // how long retention takes
 	for range times {
 		a.fill(requests)
-		for range 2 { // first the conversations are old enough, then the records: the newest of a chain reports that its texts were erased
+		// The first retention erases the texts of old conversations. This adds a new record to each chain, so the chain
+		// is old enough only at the second retention.
+		for range 2 {
 			a.later(40 * 24 * time.Hour)
 			without = append(without, a.while(func() { time.Sleep(lasts) })...)
 			before := erased
@@ -179,7 +181,7 @@ var (
 	boss  = approvers.Identity{ID: "T0001/U0002", Name: "Teo"}
 )
 
-// The method one plays a call in a thread until its end. If the call must expire, the result waits is the id of the
+// The method "one" plays a call in a thread until its end. If the call must expire, the result waits is the id of the
 // call's turn.
 func (a *archive) one(ctx context.Context, thread, ending string) (waits string, err error) {
 	n := fmt.Sprint(a.n.Add(1))
@@ -281,7 +283,8 @@ func (a *archive) fill(n int) {
 	g.Go(func() error {
 		thread := fmt.Sprint("all ", a.n.Add(1))
 		for i := range n / 2 {
-			if _, err := a.one(a.Context(), thread, endings[i%(len(endings)-1)]); err != nil { // without the last ending: its call waits, and would delay the thread
+			// The last ending, "expired", is left out: its call waits for people, and would delay the thread.
+			if _, err := a.one(a.Context(), thread, endings[i%(len(endings)-1)]); err != nil {
 				return err
 			}
 		}
@@ -318,8 +321,8 @@ func (a *archive) fill(n int) {
 	}
 }
 
-// The method while runs the function work, and all other work continues. The result has, for each write of the writing
-// client, the time that the write waited for its commit.
+// The method "while" runs the function work, and all other work continues. The result has, for each write of the
+// writing client, the time that the write waited for its commit.
 func (a *archive) while(work func()) (waits []time.Duration) {
 	a.Helper()
 	ctx, stop := context.WithCancel(a.Context())

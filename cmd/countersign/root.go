@@ -70,7 +70,7 @@ func manCommand() *cobra.Command {
 		Use:     "man DIRECTORY",
 		Short:   "Writes the manual pages of all commands",
 		Example: "  countersign man /usr/local/share/man/man1",
-		Hidden:  true, // only packages need this command
+		Hidden:  true, // only the build of a release needs this command
 		Args:    cli.Args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := os.MkdirAll(args[0], 0o755); err != nil { //nolint:gosec // manual pages are for everybody
@@ -79,7 +79,7 @@ func manCommand() *cobra.Command {
 			b := cli.ThisBuild()
 			made, err := time.Parse(time.RFC3339, b.Date)
 			if err != nil {
-				made = time.Unix(0, 0).UTC() // the same pages from the same source
+				made = time.Unix(0, 0).UTC() // a fixed date, so that the same source always gives the same pages
 			}
 			root := cmd.Root()
 			root.DisableAutoGenTag = true

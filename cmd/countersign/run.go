@@ -62,8 +62,8 @@ type setup struct {
 	receive                      func(context.Context, *bot.Bot) error // receives Slack's events until ctx ends; nil: the bot's own function
 }
 
-// These constants are the numbers of workers of the scheduler. Model calls and tools mostly wait for other services.
-// Cards wait for Slack.
+// These constants are the numbers of workers of the scheduler. They can be large, because model calls and tools mostly
+// wait for other services, and cards wait for Slack.
 const (
 	inboxWorkers   = 16
 	thinkWorkers   = 32
@@ -73,7 +73,7 @@ const (
 	lookWorkers    = 4 // handlers that ask Slack about people's availability
 )
 
-// parts has the two edges (bot and agent) and the workflow between them.
+// parts has the bot, which talks to Slack, the agent, which talks to the model, and the workflow between them.
 type parts struct {
 	workflow *workflow.Workflow
 	bot      *bot.Bot
@@ -313,7 +313,7 @@ func (s setup) run(ctx context.Context, p parts) error {
 			leave()
 		}
 	}
-	if w, ok := s.store.(openstore.Watchable); ok && err == nil && w.Failure() != nil { // the last head
+	if w, ok := s.store.(openstore.Watchable); ok && err == nil && w.Failure() != nil { // the store stopped at the last head
 		return s.unknown(w.Failure())
 	}
 	if errors.Is(err, store.ErrDamaged) {
@@ -322,7 +322,7 @@ func (s setup) run(ctx context.Context, p parts) error {
 	return err
 }
 
-// Only one replica at a time does such a job. The replica also handles its shares of the timers.
+// Only one replica at a time does each of these jobs. That replica also handles its own shares of the timers.
 const (
 	sealingJob = "sealing" // seals the history
 	upkeepJob  = "upkeep"  // drops old deliveries, erases data beyond the policy's retention, and makes the weekly report

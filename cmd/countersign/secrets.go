@@ -83,7 +83,7 @@ func (s *secrets) watch(ctx context.Context) error {
 	}
 }
 
-// The method look reads the secrets in the files and uses them. It reports whether the secrets have changed. The
+// The method "look" reads the secrets in the files and uses them. It reports whether the secrets have changed. The
 // parameter whole means that the files are known to be complete. If whole is false, two readings in a row must find the
 // same values, because the first half of a key may look like a key.
 func (s *secrets) look(ctx context.Context, whole bool) (renewed bool) {

@@ -107,7 +107,7 @@ func TestRotatedSecrets(t *testing.T) {
 	asks := func(order string) {
 		t.Helper()
 		thread := ada.says("#support", "", "@Countersign what is the state of "+order+"?")
-		ada.sees("#support", thread, order) // a failure would not name the order
+		ada.sees("#support", thread, order) // if the model failed, the bot's message would not name the order
 	}
 	asks("ORD-123")
 

@@ -152,7 +152,7 @@ func refuseDemo(ctx context.Context, at config.Store, db store.Store) error {
 	is, err := isDemo(context.WithoutCancel(ctx), db)
 	switch {
 	case errors.Is(err, store.ErrDamaged):
-		return nil // the bot works with what can be read
+		return nil // the mark of a demo can't be read; the bot starts, and works with the rows that can be read
 	case err == nil && is:
 		return cli.Misused("%s is the store of a demo: set COUNTERSIGN_STORE to an empty database, to another schema with search_path in the address, or to a new file", at)
 	}

@@ -90,8 +90,8 @@ func (s *simulation) witness(p *life, w witnessed) {
 	}
 }
 
-// The method acknowledged records that the bot acknowledges a delivery to Slack. At that time, the delivery must be in
-// the store.
+// The method "acknowledged" records that the bot acknowledges a delivery to Slack. At that time, the delivery must be
+// in the store.
 func (s *simulation) acknowledged(d *parcel, answer any) {
 	if said, ok := answer.(map[string]any); ok && (said["response_action"] != nil || said["response_type"] == "ephemeral") {
 		return // the delivery was refused, and its sender is told so
@@ -116,7 +116,7 @@ func (s *simulation) acknowledged(d *parcel, answer any) {
 	}
 }
 
-// The method acted records that a tool acts, and compares the action with people's approvals.
+// The method "acted" records that a tool acts, and compares the action with people's approvals.
 func (s *simulation) acted(p *life, tool string, in agent.Invocation) {
 	s.runs++
 	a, err := readArgs(in.Args)
@@ -138,7 +138,7 @@ func (s *simulation) acted(p *life, tool string, in agent.Invocation) {
 	}
 	e, err := s.execution(in.Key)
 	if s.ran[in.Key] > 1 && err == nil && e.State == approvers.ExecutionSucceeded {
-		return // an attempt that ignored its cancellation acts after a later one has succeeded: the tool recognises the key
+		return // an attempt that ignored its cancellation acts after a later one succeeded; the tool recognises the key
 	}
 	if err != nil || string(e.Args) != string(in.Args) || !p.dead.Load() && e.State != approvers.ExecutionExecuting && e.State != approvers.ExecutionUnknown && e.ReportedBy == "" {
 		s.violate("%s %s acts, and in the store it is %s with %s: %v", tool, a.N, e.State, e.Args, err)
@@ -158,7 +158,7 @@ func (s *simulation) askedAgain(request string) (again bool) {
 	return again
 }
 
-// The method allowed checks a run against the approvals of people.
+// The method "allowed" checks a run against the approvals of people.
 func (s *simulation) allowed(tool string, a callArgs, e approvers.Execution, request string) {
 	policy, claimed := s.claims[e.ID]
 	if !claimed {
@@ -194,7 +194,7 @@ func (s *simulation) allowed(tool string, a callArgs, e approvers.Execution, req
 	}
 }
 
-// The method granted checks a run under a grant against the grant's giver.
+// The method "granted" checks a run under a grant against the grant's giver.
 func (s *simulation) granted(tool string, a callArgs, e approvers.Execution) {
 	var g approvers.Grant
 	err := s.db.View(context.Background(), func(r store.Reader) (err error) {
@@ -234,7 +234,7 @@ func mayRun(result string) bool {
 	}
 	switch r.Status {
 	case approvers.OutcomeRejected, approvers.OutcomeExpired, approvers.OutcomeWithdrawn, approvers.OutcomeRevoked, approvers.OutcomeVoided, approvers.OutcomeRefused:
-		return strings.Contains(r.Guidance, "it may have happened besides") // the call was asked for again, and an earlier run may have acted
+		return strings.Contains(r.Guidance, "it may have happened besides") // an earlier run of the same call may have acted
 	}
 	return true
 }
@@ -264,7 +264,7 @@ func (s *simulation) modelGiven(r scriptedmodel.Request) {
 	}
 }
 
-// The method proposed records the authors of the messages that led to the model's calls.
+// The method "proposed" records the authors of the messages that led to the model's calls.
 func (s *simulation) proposed(r scriptedmodel.Request, calls []string) {
 	var by authors
 	for _, m := range r.Messages {
@@ -287,7 +287,7 @@ func (s *simulation) proposed(r scriptedmodel.Request, calls []string) {
 // one line with all arguments.
 var shownArg = regexp.MustCompile(`(?m)(?:^|, )(n|amount): +(?:\S+ → )?([^\s,]+)`) // after the arrow comes the new value
 
-// The method agree records the approvals of a person. The person approved every call that was shown to them, with its
+// The method "agree" records the approvals of a person. The person approved every call that was shown to them, with its
 // amount.
 func (s *simulation) agree(user, text string, more bool) {
 	call := map[string]string{}

@@ -98,8 +98,8 @@ func (s *simulation) nothingIsLost(r store.Reader) error {
 	return errors.Join(faults...)
 }
 
-// The method early reports whether a reply was stored before the message that it replies to. For the bot, such a reply
-// is part of a conversation among people, even if the reply is delivered several times.
+// The method "early" reports whether a reply was stored before the message that it replies to. For the bot, such a
+// reply is part of a conversation among people, even if the reply is delivered several times.
 func (s *simulation) early(a acked) bool {
 	return a.said.root != a.said.ts && s.storedIn[a.name] < s.heardIn[a.said.root]
 }

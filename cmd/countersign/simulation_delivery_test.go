@@ -21,8 +21,8 @@ type parcel struct {
 	n       int
 	kind    store.InboxKind
 	payload json.RawMessage
-	attempt int       // of an event
-	due     time.Time // not before
+	attempt int       // number of the attempt; only for events
+	due     time.Time // the delivery is not made before this time
 	tried   bool      // for an interaction: the first attempt has decided what the person is told
 	reply   chan reply
 }
@@ -33,7 +33,7 @@ type reply struct {
 	err     error
 }
 
-// network holds the deliveries that the bot has not received. network is the App of the workspace.
+// network holds the deliveries that the bot has not received. For the workspace, network is the bot (delivery.App).
 type network struct {
 	mu sync.Mutex
 	n  int
@@ -109,7 +109,7 @@ func (n *network) put(d *parcel) {
 	n.on = append(n.on, d)
 }
 
-// The method again repeats an event that the bot did not acknowledge. Deliveries of other kinds are not repeated.
+// The method "again" repeats an event that the bot did not acknowledge. Deliveries of other kinds are not repeated.
 func (n *network) again(d *parcel) {
 	if d.kind != store.InboxEvent {
 		if !d.tried {

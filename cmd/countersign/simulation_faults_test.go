@@ -2,7 +2,7 @@ package main
 
 import "strings"
 
-// The method let releases one goroutine from the gate. It decides at random how the goroutine's operation ends.
+// The method "let" releases one goroutine from the gate. It decides at random how the goroutine's operation ends.
 func (s *simulation) let(w *waiter) {
 	v := s.drawFateOf(w)
 	s.step("let %s%s", w.key(), v)

@@ -93,7 +93,7 @@ func (g *gate) remove(w *waiter) {
 	g.waiting = slices.DeleteFunc(g.waiting, func(o *waiter) bool { return o == w })
 }
 
-// The method here lists the waiting goroutines in a reproducible order. Goroutines that only read are in the list
+// The method "here" lists the waiting goroutines in a reproducible order. Goroutines that only read are in the list
 // looks.
 func (g *gate) here() (looks, others []*waiter) {
 	g.mu.Lock()
@@ -109,7 +109,7 @@ func (g *gate) here() (looks, others []*waiter) {
 	return looks, others
 }
 
-// The method let gives a waiting goroutine its lot, and releases the goroutine.
+// The method "let" gives a waiting goroutine its lot, and releases the goroutine.
 func (g *gate) let(w *waiter, v lot) {
 	g.remove(w)
 	w.pass <- v

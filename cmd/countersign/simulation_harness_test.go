@@ -87,10 +87,10 @@ func (s *simulation) now() time.Time { return time.Now().Add(time.Duration(s.ske
 // chance returns true in one of n cases, on average.
 func (s *simulation) chance(n int) bool { return s.rnd.IntN(n) == 0 }
 
-// The method out reports whether a component is out of order. The component is "slack", "model" or "disk".
+// The method "out" reports whether a component is out of order. The component is "slack", "model" or "disk".
 func (s *simulation) out(what string) bool { return !s.calm && time.Now().Before(s.down[what]) }
 
-// faulty returns true in one of n cases, on average, unless faults are turned off.
+// faulty returns true in one of n cases, on average. If faults are turned off, faulty returns false.
 func (s *simulation) faulty(n int) bool { return !s.calm && s.chance(n) }
 
 // step counts one step of the history, and writes a line about this step.
@@ -114,7 +114,7 @@ func (s *simulation) violate(format string, args ...any) {
 	}
 }
 
-// The method logged checks a line of the bot's log.
+// The method "logged" checks a line of the bot's log.
 func (s *simulation) logged(line string) {
 	if strings.Contains(line, "panicked") && !strings.Contains(line, "the tool panic") {
 		s.violate("the bot said: %s", line)

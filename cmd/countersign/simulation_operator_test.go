@@ -33,7 +33,7 @@ func (s *simulation) isPaused() bool {
 	return p.On
 }
 
-// The method operates makes the operator pause everything, or end the pause.
+// The method "operates" makes the operator pause everything, or end the pause.
 func (s *simulation) operates() {
 	pause, p := !s.isPaused(), s.bot
 	s.step("the operator pauses everything: %t", pause)

@@ -106,7 +106,7 @@ func (s *simulation) read(d *parcel) (a acked, counts bool) {
 	return a, true
 }
 
-// The method consents records the approval in a delivery when the delivery reaches the bot. The approval may then
+// The method "consents" records the approval in a delivery when the delivery reaches the bot. The approval may then
 // count, even if the bot does not acknowledge the delivery.
 func (s *simulation) consents(d *parcel) {
 	var p slackPayload
@@ -150,7 +150,7 @@ func (s *simulation) consentsByForm(p slackPayload) {
 	}
 }
 
-// The function around lists the blocks of the call to which a button belongs. These blocks are between the same two
+// The function "around" lists the blocks of the call to which a button belongs. These blocks are between the same two
 // dividers as the button, and below the buttons of the previous call.
 func around(blocks []json.RawMessage, value string) (part []json.RawMessage) {
 	found := false

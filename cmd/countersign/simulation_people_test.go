@@ -119,7 +119,7 @@ type buttonSeen struct {
 	e workspaceclient.Element
 }
 
-// The method looks makes a person read their channels and threads, and click a button in a message.
+// The method "looks" makes a person read their channels and threads, and click a button in a message.
 func (s *simulation) looks(p *person) {
 	var seen []buttonSeen
 	for _, m := range s.before(p) {
@@ -174,7 +174,7 @@ func (s *simulation) honest(b buttonSeen) bool {
 	return true
 }
 
-// The method before returns the newest messages of one channel or thread that a person reads.
+// The method "before" returns the newest messages of one channel or thread that a person reads.
 func (s *simulation) before(p *person) []workspaceclient.Message {
 	places := []threadOf{{channel: "countersign"}, {channel: "countersign"}, {channel: "#support-approvals"}, {channel: "#support-approvals"}}
 	if p == s.order[0] {
@@ -193,7 +193,7 @@ func (s *simulation) before(p *person) []workspaceclient.Message {
 	return messages[max(0, len(messages)-25):]
 }
 
-// The method fills makes a person fill in and send the open form, or close it.
+// The method "fills" makes a person fill in and send the open form, or close it.
 func (s *simulation) fills(p *person, v workspaceclient.View) {
 	if v.Submit == nil || s.chance(10) {
 		if v.Submit == nil && !s.chance(6) {
@@ -270,7 +270,7 @@ func (s *simulation) fill(in simulationInput) (text string, fill bool) {
 	return "", false
 }
 
-// The method corrects makes a person edit or delete their message.
+// The method "corrects" makes a person edit or delete their message.
 func (s *simulation) corrects(p *person) {
 	if len(p.talks) == 0 {
 		return

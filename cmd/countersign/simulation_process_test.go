@@ -101,7 +101,8 @@ func (s *simulation) reopen() {
 	s.open()
 }
 
-// The method ended handles the end of a process. The process has ended by itself, or because the simulation stopped it.
+// The method "ended" handles the end of a process. The process has ended by itself, or because the simulation stopped
+// it.
 func (s *simulation) ended() {
 	if s.bot == nil {
 		return

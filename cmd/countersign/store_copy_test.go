@@ -181,7 +181,7 @@ func (c *copying) run(conf copierConfig, meanwhile func(*os.Process) bool) (r co
 	return r
 }
 
-// The method move copies a store, with interruptions.
+// The method "move" copies a store, with interruptions.
 func (c *copying) move(from, to string, kills int) {
 	c.Helper()
 	rehearsal := c.run(copierConfig{From: from, To: "bolt:" + filepath.Join(c.dir, fmt.Sprintf("rehearsal-%d.db", c.random.Int64()))}, nil)
@@ -242,7 +242,7 @@ func (c *copying) move(from, to string, kills int) {
 	c.same(from, to)
 }
 
-// The method opens opens a store in the same way as a command.
+// The method "opens" opens a store in the same way as a command.
 func (c *copying) opens(name string) (openstore.Store, config.Audit, error) {
 	s, audit, err := config.ReadStore("the store", name)
 	if err != nil {

@@ -59,9 +59,10 @@ func storeBroken(s store.Store) <-chan struct{} {
 	return nil
 }
 
-// unlessHung runs a function that uses a store, and then closes the store. A stopping process does not wait for a
-// transaction that does not end, or for a store that can't be closed. If the store has stopped, unlessHung waits for
-// nothing. Ending without a wait is safe, because acknowledged data is on the disk.
+// unlessHung runs a function that uses a store, and then closes the store. A stopping process does not wait longer than
+// stallEnds for a transaction, or longer than closeEnds for the store to close. Ending without a further wait is safe,
+// because acknowledged data is on the disk. If the store has stopped and can't be closed, unlessHung returns the error
+// of the function.
 func unlessHung(ctx context.Context, db interface {
 	openstore.Watchable
 	Close() error
@@ -89,7 +90,9 @@ func unlessHung(ctx context.Context, db interface {
 			closing = time.After(closeEnds)
 		case <-closing:
 			err := gaveUp("the store can't be closed, as somebody still reads or writes", closeEnds)
-			if db.Failure() != nil && ended != nil { // reading a damaged file may leave a lock behind; this error says what to do
+			// Reading a damaged file may leave a lock behind, so that Close hangs. The error of the function says what
+			// to do.
+			if db.Failure() != nil && ended != nil {
 				return ended
 			}
 			return err

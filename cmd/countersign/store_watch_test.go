@@ -98,8 +98,8 @@ type failedClose struct{ slowClose }
 
 func (failedClose) Failure() error { return store.ErrDamaged }
 
-// The process does not wait forever for a store that can't be closed. The process waits for a store that can be closed,
-// even if this takes long.
+// The process does not wait forever for a store that can't be closed. The process waits for its own work, even if this
+// work takes long.
 func TestStoreThatCannotBeClosed(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {

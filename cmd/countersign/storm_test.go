@@ -132,7 +132,9 @@ func (s *storm) blow(posts int) {
 	waits := s.criticalFirst()
 	s.books()
 	for _, line := range s.log.with("will be tried again") {
-		if !strings.Contains(line, "error=<nil>") { // not a failure: a timer that is set again at the same instant of faked time looks unhandled
+		// A line without an error is no failure: if a timer is set again at the same instant of faked time, it looks
+		// unhandled.
+		if !strings.Contains(line, "error=<nil>") {
 			s.Errorf("something failed: %s", line)
 		}
 	}

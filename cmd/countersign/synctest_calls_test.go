@@ -43,7 +43,7 @@ const (
 	callEmpty            // nothing, with status 200
 )
 
-// The method watched records each call of the bot, and ends the call in the way that the test chooses.
+// The method "watched" records each call of the bot, and ends the call in the way that the test chooses.
 func (b *synctestHarness) watched(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		method, ok := strings.CutPrefix(r.URL.Path, "/api/")
@@ -140,7 +140,7 @@ func outboxIDOf(form url.Values) (outboxID string, part int) {
 	return meta.Payload.OutboxID, meta.Payload.Part
 }
 
-// The method becomes sets the function that decides how the bot's later calls end. nil means that all calls succeed.
+// The method "becomes" sets the function that decides how the bot's later calls end. nil means that all calls succeed.
 // The bot's calls use the function concurrently.
 func (b *synctestHarness) becomes(of func(apiCall) callFate) {
 	b.mu.Lock()

@@ -211,7 +211,7 @@ func (b *synctestHarness) pass(d time.Duration) {
 	synctest.Wait()
 }
 
-// The method within waits until a condition holds, up to a limit, and returns how long the wait took.
+// The method "within" waits until a condition holds, up to a limit, and returns how long the wait took.
 func (b *synctestHarness) within(most time.Duration, what string, is func() bool) time.Duration {
 	b.Helper()
 	began := time.Now()

@@ -14,7 +14,7 @@ func (b *synctestHarness) as(name string) workspaceclient.Client {
 	return workspaceclient.Client{Base: "http://slack.test", User: name, HTTP: b.client}
 }
 
-// The method says makes sam write to the bot in a new thread in #support.
+// The method "says" makes sam write to the bot in a new thread in #support.
 func (b *synctestHarness) says(text string) (thread string) {
 	b.Helper()
 	return b.saysIn("#support", text)
@@ -58,7 +58,7 @@ func (b *synctestHarness) allRequests(r store.Reader) map[string]string {
 	return out
 }
 
-// The method asked waits until the request for a call exists.
+// The method "asked" waits until the request for a call exists.
 func (b *synctestHarness) asked(n string) approvers.Request {
 	b.Helper()
 	var r approvers.Request

@@ -73,7 +73,7 @@ func (b *board) shuffle(random *rand.Rand, n int) {
 	b.move()
 }
 
-// The method move gives shares to the replicas that should have them. A share with work in progress stays. The caller
+// The method "move" gives shares to the replicas that should have them. A share with work in progress stays. The caller
 // holds mu.
 func (b *board) move() {
 	told := map[*boardReplica]bool{}
@@ -124,7 +124,7 @@ func (r *boardReplica) Enter(ctx context.Context, claim string) (inner context.C
 			b.move()
 		}, true
 	}
-	return ctx, func() {}, b.replicas[0] == r // a job that one replica does
+	return ctx, func() {}, b.replicas[0] == r // the claim is for a job of one replica: the first one does it
 }
 
 func (r *boardReplica) Changed() <-chan struct{} {
@@ -158,7 +158,7 @@ func (r *boardReplica) Tell(n store.Notice) {
 		}
 		select {
 		case other.notices <- n:
-		default: // the share is lost
+		default: // the other replica loses this notice
 		}
 	}
 }

@@ -94,7 +94,7 @@ func (l *lineLog) all() []string {
 	return append([]string(nil), l.lines...)
 }
 
-// The method with lists the lines that contain all the words.
+// The method "with" lists the lines that contain all the words.
 func (l *lineLog) with(words string) (out []string) {
 	for _, line := range l.all() {
 		if strings.Contains(line, words) {

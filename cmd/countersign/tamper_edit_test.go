@@ -12,7 +12,7 @@ import (
 	"countersign/approvers"
 )
 
-// The function put returns an edit that writes a row of the file. remove returns an edit that deletes a row.
+// The function "put" returns an edit that writes a row of the file. remove returns an edit that deletes a row.
 func put(bucket, key, value string) func(tx *bbolt.Tx) error {
 	return func(tx *bbolt.Tx) error {
 		return tx.Bucket([]byte(bucket)).Put([]byte(key), summed(bucket, key, value))
@@ -37,7 +37,7 @@ func remove(bucket, key string) func(tx *bbolt.Tx) error {
 	return func(tx *bbolt.Tx) error { return tx.Bucket([]byte(bucket)).Delete([]byte(key)) }
 }
 
-// The function all applies the edits one after the other.
+// The function "all" applies the edits one after the other.
 func all(steps ...func(tx *bbolt.Tx) error) func(tx *bbolt.Tx) error {
 	return func(tx *bbolt.Tx) error {
 		for _, step := range steps {

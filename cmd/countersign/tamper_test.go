@@ -212,7 +212,8 @@ func (s *auditFixture) try(t tampering, count *tried) {
 	count.tried[t.kind]++
 	found, said := s.verify()
 	if t.elsewhere {
-		if found && !strings.HasPrefix(said, "request ") && !strings.HasPrefix(said, "execution ") { // their rows still have the original state
+		// The rows of requests and executions still have their original state, so they may reveal the tampering.
+		if found && !strings.HasPrefix(said, "request ") && !strings.HasPrefix(said, "execution ") {
 			s.Errorf("%s: %s: it takes no heads from elsewhere:\n%s", t.kind, t.what, said)
 		}
 		count.needed[t.kind]++

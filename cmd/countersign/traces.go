@@ -33,8 +33,8 @@ var tracedTimers = map[store.TimerKind]string{
 	store.TimerShowFirst: "show", store.TimerShow: "show", store.TimerShowAnswer: "show", store.TimerShowLast: "show",
 }
 
-// traced wraps the handlers of all workers in spans. These are the workers of the workflow, the bot and the agent.
-// Without a tracer, traced adds no spans.
+// traced wraps the handlers of tracedTimers in spans. The given workers are those of the bot and the agent; traced adds
+// the workers of the workflow. Without a tracer, traced returns the given workers unchanged.
 func (p parts) traced(more map[store.TimerKind]jobs.Worker) map[store.TimerKind]jobs.Worker {
 	t := p.traces
 	if t.tracer == nil {
@@ -150,8 +150,8 @@ func (t traces) called(ctx context.Context, c slackapi.Call) {
 	}})
 }
 
-// receiving wraps the gateway. The bot traces its work for a request of another agent. This trace links to the agent's
-// span.
+// receiving wraps the gateway, so that the bot traces its work for each request of another agent. The trace links to
+// the agent's span.
 func (t traces) receiving(next http.Handler) http.Handler {
 	if t.tracer == nil {
 		return next

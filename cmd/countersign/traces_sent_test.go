@@ -108,7 +108,7 @@ func (r *traceReceiver) named(name string, beside *otlp.Span) *otlp.Span {
 	})
 }
 
-// The method below checks that a span is below another span, at any depth.
+// The method "below" checks that a span is below another span, at any depth.
 func (r *traceReceiver) below(s, top *otlp.Span) {
 	r.Helper()
 	for at := s; string(at.GetSpanId()) != string(top.GetSpanId()); {
@@ -173,7 +173,7 @@ func testTracesAreSent(t *testing.T, p *processHarness, replicas int) {
 	bots = serve()
 	teo.clicks("countersign", "", "Approve", "Refund of $49.99 for order ORD-123")
 	sam.sees("#support", thread, "I refunded $49.99")
-	for _, bot := range bots { // what is left is sent at the end
+	for _, bot := range bots { // a bot sends its remaining spans when it ends
 		if err := bot.end(syscall.SIGTERM); err != nil {
 			t.Errorf("asked to stop, the bot ended with %v", err)
 		}

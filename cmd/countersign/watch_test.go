@@ -28,7 +28,7 @@ func (w watcher) wait(what string, done func(context.Context) (bool, error)) {
 	}
 }
 
-// The method says writes a message and returns its ts.
+// The method "says" writes a message and returns its ts.
 func (w watcher) says(channel, thread, text string) string {
 	w.Helper()
 	ts, err := w.Say(w.Context(), channel, thread, text)
@@ -38,7 +38,7 @@ func (w watcher) says(channel, thread, text string) string {
 	return ts
 }
 
-// The method sees waits for a message of another person that contains all the words.
+// The method "sees" waits for a message of another person that contains all the words.
 func (w watcher) sees(channel, thread string, words ...string) workspaceclient.Message {
 	w.Helper()
 	var found workspaceclient.Message
@@ -64,7 +64,7 @@ func hasAll(text string, words []string) bool {
 	return true
 }
 
-// The method clicks waits for a button on a message with the given words, and clicks it until the click is
+// The method "clicks" waits for a button on a message with the given words, and clicks it until the click is
 // acknowledged.
 func (w watcher) clicks(channel, thread, label string, words ...string) {
 	w.Helper()
@@ -83,7 +83,7 @@ func (w watcher) clicks(channel, thread, label string, words ...string) {
 	})
 }
 
-// The method fills waits for the form that a click opens. It fills in one field and sends the form.
+// The method "fills" waits for the form that a click opens. It fills in one field and sends the form.
 func (w watcher) fills(field, value string) {
 	w.Helper()
 	w.wait("a form with the field "+field, func(ctx context.Context) (bool, error) {

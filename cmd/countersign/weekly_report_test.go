@@ -17,7 +17,7 @@ import (
 // Faked time begins on Saturday, 1 January 2000. firstMonday is Monday at 09:00 in Berlin.
 var firstMonday = time.Date(2000, 1, 3, 8, 0, 0, 0, time.UTC)
 
-// weeks are some weeks of a bot that posts reports.
+// weeks is a harness for tests in which several weeks pass, and the bot posts reports.
 type weeks struct {
 	*synctestHarness
 	channel string
@@ -126,8 +126,8 @@ func (b weeks) decides(n, reason string) {
 	b.within(time.Minute, "the end of "+n, func() bool { return b.idle() && b.request(n).State != r.State })
 }
 
-// Each Monday, the bot posts one report about the week before: also if Slack or the bot was down for some time, and not
-// if it was down for more than two days.
+// Each Monday, the bot posts one report about the week before. If Slack or the bot is down at that time, the report
+// comes later. After more than two days, it does not come any more.
 func TestWeeklyReports(t *testing.T) {
 	const week = 7 * 24 * time.Hour
 	const reason = "the-secret-reason"
@@ -204,7 +204,7 @@ func TestWeeklyReports(t *testing.T) {
 		b.pass(2 * time.Minute)
 		b.ok(b.endAll())
 		b.becomes(nil)
-		b.pass(3 * 24 * time.Hour) // only the record of the post is missing
+		b.pass(3 * 24 * time.Hour) // the report is in Slack, but the bot has not recorded that
 		b.start()
 		b.pass(10 * time.Minute)
 		b.wants("nobody heard that it was posted", 4, "Approvals, 31 January – 6 February 2000: there were no calls.")

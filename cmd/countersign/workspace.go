@@ -85,8 +85,8 @@ browser for people, and an HTTP API for scripts (docs/workspace.md). It prints t
 	return cmd
 }
 
-// keepable checks whether a file can be written. Therefore the operator learns of a problem at the start, and not when
-// data is lost.
+// keepable checks at the start whether a file can be written. Otherwise, the operator would learn of a problem only
+// when data is lost.
 func keepable(path string) error {
 	if path == "" {
 		return nil

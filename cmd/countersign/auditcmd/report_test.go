@@ -136,7 +136,7 @@ func runReport(t *testing.T, s store.Store, p *approvers.Policy, o reportOptions
 	return out.String()
 }
 
-// otherPayloads is a store with the given result for every text.
+// otherPayloads is a store that returns the same text, or the same error, for every text of the history.
 type otherPayloads struct {
 	store.Store
 	text string

@@ -67,7 +67,7 @@ Somebody who can write to the store and has the key can replace everything in it
 			if err != nil {
 				return err
 			}
-			return errors.Join(verifyTask.Do(cmd.Context(), o, in.Reader, cmd.OutOrStdout()), in.Close()) // read does not close in
+			return errors.Join(verifyTask.Do(cmd.Context(), o, in.Reader, cmd.OutOrStdout()), in.Close()) // the task does not close the input
 		},
 	}
 	cmd.Flags().StringArrayVar(&keys, "key", nil, "the public key that you trust")
@@ -124,7 +124,7 @@ func (o *TrustedKeys) TrustFile(path string) error {
 	return KeyError(err)
 }
 
-// The method beside returns the path of the bot's own file of signed heads, if the file exists. Verification against
+// The method "beside" returns the path of the bot's own file of signed heads, if the file exists. Verification against
 // this file proves less than verification against a file on another machine.
 func (o *verifyOptions) beside() []string {
 	env, err := config.ReadEnv(config.Offline)

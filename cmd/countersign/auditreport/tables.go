@@ -21,7 +21,8 @@ type Report struct {
 	Damaged int    // rows of the history that were left out
 }
 
-// table is one part of a report. The first columns identify what a row is about. The field keys counts these columns.
+// table is one part of a report. The first columns say what a row is about, for example a tool or a person. The field
+// keys is the number of these columns.
 type table struct {
 	id, title string
 	note      string // explains the columns
@@ -79,7 +80,7 @@ func (r Report) oldest(w audit.Waiting) cell {
 	return cell{cli.Duration(d), seconds(d)}
 }
 
-// title returns the heading of the report. The method about returns the lines below the heading.
+// title returns the heading of the report. The method "about" returns the lines below the heading.
 func (r Report) title() string {
 	from := "the beginning"
 	if !r.Figures.Since.IsZero() {

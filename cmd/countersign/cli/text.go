@@ -62,8 +62,8 @@ func Problems(err error) []error {
 	return out
 }
 
-// WaitsFor names everybody who can decide the current stage of a request: the stage's roles, the roles that joined
-// later, and the people who were added.
+// WaitsFor names everybody who can decide the current stage of a request: the stage's roles, the roles that an
+// escalation added, and the people who were invited.
 func WaitsFor(req approvers.Request) string {
 	stage := req.CurrentStage()
 	stage.Quorum = 1
@@ -94,7 +94,7 @@ func StageWords(p *approvers.Policy, s approvers.Stage) string {
 	return words + " (" + strings.Join(members, ", ") + ")"
 }
 
-// Ago returns the time d before now. If d is zero, Ago returns the zero time, and the report begins at the start of the
+// Ago returns the time d before now. If d is zero, Ago returns the zero time, which stands for the start of the
 // history.
 func Ago(d time.Duration) time.Time {
 	if d <= 0 {

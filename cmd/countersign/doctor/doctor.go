@@ -45,7 +45,7 @@ type diagnosis struct {
 type Doctor struct {
 	Out       io.Writer                                                  // nil: findings are not printed while the doctor works
 	URL       string                                                     // the bot's public address; empty: unknown
-	Tools     func(file *config.File, path string) ([]check.Tool, error) // the tools of a policy, as far as known without asking their sources
+	Tools     func(file *config.File, path string) ([]check.Tool, error) // reads a policy's tools, and asks no server
 	OpenStore func(context.Context, config.Env) (Store, error)           // opens the store; store.ErrLocked: another process holds it
 	// Excess lists the unnecessary rights of the database's role, and says how to revoke them. If there are no such
 	// rights, the list is empty.
@@ -58,8 +58,8 @@ type Doctor struct {
 	findings []diagnosis
 }
 
-// examinationTime limits the whole examination. The time is long, because other programs may have used up Slack's rate
-// limits.
+// examinationTime limits the whole examination. The time is long, because the doctor has to wait if other programs have
+// used up Slack's rate limits.
 const examinationTime = 5 * time.Minute
 
 // Examine makes all checks, and prints each finding to Out immediately.
@@ -151,7 +151,7 @@ func (d *Doctor) policy(path string) *approvers.Policy {
 	found := check.Run(file, tools)
 	for _, p := range found {
 		warning := p.Severity == yamldoc.Warning
-		p.Severity = yamldoc.Error // the line begins with the severity
+		p.Severity = yamldoc.Error // keeps "warning" out of the text: the doctor prints the severity itself
 		if warning {
 			d.warn(p.Error(), "")
 			continue

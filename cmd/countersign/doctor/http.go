@@ -27,15 +27,16 @@ var requestURLs = []struct{ what, path, page string }{
 	{"slash commands", transport.CommandsPath, "slash-commands"},
 }
 
-// requests checks whether Slack's requests reach the bot. Each public address must answer as Slack requires. The doctor
-// can't read the URLs in Slack's settings.
+// requests checks whether Slack's requests reach the bot. The doctor can't read the Request URLs in Slack's settings.
+// Therefore it sends requests to the public address that the operator gave, as Slack does.
 func (d *Doctor) requests(ctx context.Context, env config.Env, app string) {
 	if d.URL == "" {
 		d.warn("whether Slack's requests reach the bot was not tried", "run countersign doctor --url https://… with the bot's public address while serve runs; "+
 			settingsPage(app, requestURLs[0].page)+" shows whether Slack has verified it")
 		return
 	}
-	base, one := strings.CutSuffix(strings.TrimSuffix(d.URL, "/"), transport.EventsPath) // the same Request URL for all kinds of requests
+	// The variable one is true if Slack sends all kinds of requests to the same Request URL.
+	base, one := strings.CutSuffix(strings.TrimSuffix(d.URL, "/"), transport.EventsPath)
 	for _, u := range requestURLs {
 		at := base + u.path
 		if one {

@@ -15,8 +15,9 @@ import (
 	"countersign/config"
 )
 
-// oddSkew and badSkew are limits on the difference between this machine's clock and Slack's clock. The bot refuses HTTP
-// requests that are older than five minutes.
+// oddSkew and badSkew are limits on the difference between this machine's clock and Slack's clock. From oddSkew on, the
+// doctor warns. From badSkew on, the check fails if the bot receives HTTP requests or sends webhooks: the bot refuses
+// HTTP requests that are older than five minutes, and receivers refuse webhooks that are too old.
 const (
 	oddSkew = time.Minute
 	badSkew = 4 * time.Minute

@@ -23,8 +23,9 @@ import (
 	"countersign/cmd/countersign/cli"
 )
 
-// Command returns the command tree. A hook's command line begins with the path of the program and the words in program.
-// program is "hook" for countersign, and empty for countersign-hook.
+// Command returns the command tree. An agent's settings contain the command line of each hook. It begins with the path
+// of the program and the words in the parameter program. These are "hook" for countersign, and none for
+// countersign-hook.
 func Command(program ...string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "hook",
@@ -46,7 +47,7 @@ COUNTERSIGN_HOOK_CONFIG names), and from COUNTERSIGN_HOOK_ADDRESS and COUNTERSIG
 	return cmd
 }
 
-// exit ends the process with a code that no error of the other commands has. Tests replace exit.
+// exit ends the process with the exit code of a hook's answer. Tests replace exit.
 var exit = os.Exit
 
 // agentCommand answers one event. If there is an answer, the exit code is 0. Otherwise the exit code is 2, and agents
@@ -74,7 +75,7 @@ func agentCommand(a hook.Agent) *cobra.Command {
 				fmt.Fprintln(cmd.ErrOrStderr(), answer.Err)
 			}
 			if _, err := cmd.OutOrStdout().Write(answer.Out); err != nil {
-				answer.Code = cli.ExitUsage // the agent did not get the answer
+				answer.Code = cli.ExitUsage // the agent did not get the answer, so it must deny the call
 			}
 			if answer.Code != cli.ExitDone {
 				exit(answer.Code)
@@ -82,7 +83,7 @@ func agentCommand(a hook.Agent) *cobra.Command {
 			return nil
 		},
 	}
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return cli.Misused("%w", err) }) // its exit code is a denial
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return cli.Misused("%w", err) }) // for agents, its exit code is a denial
 	cmd.Flags().DurationVar(&timeout, "timeout", 0, "the agent's limit of this hook, as its settings say it; the answer comes 15s earlier")
 	return cmd
 }

@@ -99,7 +99,8 @@ func (l *laptop) run(input string, args ...string) result {
 	return l.start(input, append([]string{l.program}, args...)...)
 }
 
-// settings has, for each agent, the settings file, and the file's content in the profile control.
+// settings has, for each agent, the settings file, the names of the events before and after a call, and an example of
+// an event.
 var settings = map[string]struct{ file, ask, report, input string }{
 	"claude-code": {".claude/settings.json", "PreToolUse", "PostToolUse", `{"session_id":"s","cwd":"/w","hook_event_name":"EVENT","tool_name":"Bash","tool_input":{"command":"ls"},"tool_use_id":"t1"}`},
 	"codex":       {".codex/hooks.json", "PreToolUse", "PostToolUse", `{"session_id":"s","turn_id":"t","cwd":"/w","hook_event_name":"EVENT","tool_name":"Bash","tool_input":{"command":"ls"},"tool_use_id":"t1"}`},

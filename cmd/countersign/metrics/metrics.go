@@ -43,9 +43,9 @@ type Metrics struct {
 	httpRequests *prometheus.CounterVec   // Slack's HTTP requests
 	callers      *prometheus.CounterVec   // requests of other agents
 	webhooks     *prometheus.CounterVec   // deliveries to other agents' webhooks
-	ended        *prometheus.HistogramVec // time from the request until people allowed or ended it
+	ended        *prometheus.HistogramVec // time until a request was approved, or ended without approval
 	unanswered   *prometheus.CounterVec   // requests that expired without a decision
-	starts       prometheus.Histogram     // time from the last click to the run
+	starts       prometheus.Histogram     // time from the click that completed the approval to the run
 	models       *prometheus.CounterVec   // model calls
 	modelTook    *prometheus.HistogramVec
 	tokens       *prometheus.CounterVec
@@ -152,7 +152,7 @@ func (m *Metrics) Count(e workflow.Event) {
 			inc(m.operator.WithLabelValues(string(d.Kind), tool))
 		}
 		if d.Took <= 0 {
-			return // the time at which it was shown is not known
+			return // it is not known when the card was shown
 		}
 		observe(m.took.WithLabelValues(string(d.Kind), d.Role, tool), d.Took)
 		if audit.IsQuick(d.Kind, d.Took) {
@@ -222,7 +222,7 @@ func (m *Metrics) tool(name string) string {
 	return name
 }
 
-// mostWaiting limits how many rows one request to /metrics reads.
+// mostWaiting limits how many rows a request to /metrics reads for one metric.
 const mostWaiting = 10_000
 
 // timersSet counts the timers of a kind. For example, each waiting request has a timer for its deadline, and each
@@ -359,7 +359,7 @@ func (m *Metrics) WatchTools(c *catalog.Catalog) { m.registry.MustRegister(toolM
 
 // Policies reports which policy this process uses.
 type Policies interface {
-	Number() uint64           // of the stored change of the policy or the pins that this process uses
+	Number() uint64           // number of the stored change, of the policy or the pins, that this process uses
 	Usable() bool             // whether this process can use the policy in force
 	Differs() map[string]bool // for each file: whether it differs from the content in force
 }

@@ -291,7 +291,7 @@ func maskedWords(t approvers.ToolPolicy) string {
 	return strings.Join(t.Secrets, ", ") + "; revealed to each approver before they approve"
 }
 
-// clockText formats a time. The text includes the date, unless the date is the given day.
+// clockText formats a time. If the time is not on the given day, the text includes the date.
 func clockText(t, day time.Time) string {
 	t, day = t.UTC().Truncate(time.Second), day.UTC()
 	form := "15:04"

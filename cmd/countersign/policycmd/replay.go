@@ -143,7 +143,7 @@ func hasClient(p *approvers.Policy, name string) bool {
 	return ok
 }
 
-// The method names lists the agents that a fixture may name.
+// The method "names" lists the agents that a fixture may name.
 func (r *replayed) names() string {
 	names := make([]string, len(r.policy.Agents))
 	for i, a := range r.policy.Agents {
@@ -240,7 +240,7 @@ func fixtureName(x config.Fixture) string {
 // calls with damaged rows. If it skipped calls, StoredFixtures returns the fixtures of all other calls and an
 // *audit.Unread as the error.
 func StoredFixtures(ctx context.Context, s store.Store) ([]config.Fixture, error) {
-	firsts := map[string]approvers.AuditRecord{} // by call: a call over its automatic limit was proposed a second time, to people
+	firsts := map[string]approvers.AuditRecord{} // first proposal of each call; a call over its automatic limit has two
 	var left audit.Unread
 	err := left.Take(audit.EachChain(ctx, s, func(records []approvers.AuditRecord) error {
 		first := records[0]

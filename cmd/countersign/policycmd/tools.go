@@ -82,7 +82,8 @@ type listed struct {
 // toolReport prints the state of a policy's tools.
 type toolReport struct{ *catalog.Report }
 
-// examine reads a policy with its lock file. If alone is not set, examine asks the servers for their tools.
+// examine reads a policy with its lock file. Normally, examine asks the servers for their tools. If alone is set,
+// examine contacts no server.
 func examine(ctx context.Context, path string, alone bool) (toolReport, error) {
 	path, err := policyfile.Path(path)
 	if err != nil {
@@ -233,8 +234,8 @@ func areCount(n int, noun string) string {
 	return cli.Count(n, noun) + " are"
 }
 
-// printLeft prints the missing and changed definitions of a source. If source is empty, printLeft prints the
-// definitions of all sources.
+// printLeft prints the problems of a source's tool definitions, for example that a definition is invalid. If source is
+// empty, printLeft prints the problems of all sources.
 func (s toolReport) printLeft(out io.Writer, source string) {
 	for i, l := range s.LeftOutOf(source) {
 		if i == 0 {

@@ -156,7 +156,7 @@ func (s toolReport) toPin(names []string, source string) ([]agent.Status, error)
 	return out, nil
 }
 
-// The method reached returns an error if the command needs a source that is unreachable.
+// The method "reached" returns an error if the command needs a source that is unreachable.
 func (s toolReport) reached(tools []agent.Status, names []string, source string) error {
 	for _, name := range s.downNames() {
 		asked := len(names) == 0 && (source == "" || source == name) || slices.ContainsFunc(tools, func(t agent.Status) bool { return len(names) > 0 && t.Tool.Source == name })

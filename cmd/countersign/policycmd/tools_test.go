@@ -50,7 +50,7 @@ func openShifting(t *testing.T, tools map[string]string) *shifting {
 	return s
 }
 
-// The method says changes a tool's description, and notifies the clients.
+// The method "says" changes a tool's description, and notifies the clients.
 func (s *shifting) says(name, description string) {
 	s.mcp.AddTool(&mcp.Tool{
 		Name: name, Description: description, InputSchema: json.RawMessage(`{"type":"object","properties":{"order":{"type":"string"}}}`),

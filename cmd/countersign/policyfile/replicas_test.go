@@ -172,7 +172,7 @@ func openReplica(t *testing.T, db store.Store, name, policy string, change ...fu
 	return r
 }
 
-// The method gets changes the policy file, and makes the replica read the file twice. After the second read, the file
+// The method "gets" changes the policy file, and makes the replica read the file twice. After the second read, the file
 // counts as complete.
 func (r *policyReplica) gets(policy string) {
 	r.Helper()
@@ -188,7 +188,7 @@ func (r *policyReplica) looks(whole bool) {
 	}
 }
 
-// The method uses checks which policy the replica uses, and the number of the policy's change.
+// The method "uses" checks which policy the replica uses, and the number of the policy's change.
 func (r *policyReplica) uses(policy string, number uint64) {
 	r.Helper()
 	approver := "U0002"
@@ -635,8 +635,8 @@ func TestPolicyRace(t *testing.T) {
 	})
 }
 
-// If the record of the policy in force is damaged, a process writes the policy that it uses. A process that starts
-// writes the policy from its own files.
+// The record of the policy in force is damaged. A running process replaces the record with the policy that it uses. A
+// process that starts replaces the record with the policy from its own files.
 func TestPolicyRecordDamaged(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "countersign.db")

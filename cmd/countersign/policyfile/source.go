@@ -73,7 +73,7 @@ type watchedFile struct {
 	found   string // the digest that was last read, or the reason why the file can't be read
 	fault   error  // the reason why the file can't be used; nil: it can
 	seen    string // the digest found by the previous check
-	settled string // digest of content that does not come into force again: it was in force, or stale at the start
+	settled string // digest of content that was in force, or stale at the start: only SIGHUP puts it into force again
 	refused string // the last rejected content, so that it is logged once
 	told    string // the difference that was logged last
 
@@ -191,7 +191,7 @@ func (s *Source) check(c catalog.Content, name string) (*config.File, pins.Lock,
 	return file, lock, nil
 }
 
-// The method put makes this process use a policy. If the process has joined the store, put also puts the policy into
+// The method "put" makes this process use a policy. If the process has joined the store, put also puts the policy into
 // force. The result refused says why the policy can't be used, and err says why the policy can't be stored. In both
 // cases, the process keeps the previous policy.
 func (s *Source) put(ctx context.Context, c catalog.Content, name, why string) (refused, err error) {
@@ -202,7 +202,8 @@ func (s *Source) put(ctx context.Context, c catalog.Content, name, why string) (
 	before, row := s.used, store.Policy{}
 	now := usedPolicy{content: storedContent{Content: c}, file: file, lock: lock}
 	if s.workflow != nil {
-		now.load = s.workflow.Policies.NewLoad() // a new id: no decision by this policy is stored before the policy itself
+		// With a new id, decisions under this policy are refused until the policy itself is stored.
+		now.load = s.workflow.Policies.NewLoad()
 	}
 	if err := s.Tools.Adopt(file, lock, now.load); err != nil {
 		return err, nil
@@ -229,7 +230,7 @@ func (s *Source) store(ctx context.Context, row store.Policy, p usedPolicy, why 
 	})
 }
 
-// The method now records that this process uses the policy in force.
+// The method "now" records that this process uses the policy in force.
 func (s *Source) now(row store.Policy, p usedPolicy) {
 	s.row, s.used = row, p
 	s.number.Store(row.Version)
@@ -322,7 +323,7 @@ func (f *watchedFile) comesAtStart(inForce string, shared bool, before []string)
 // replace puts this process's files into force when the process starts.
 func (s *Source) replace(ctx context.Context, row store.Policy, own catalog.Content) error {
 	s.row = row
-	if s.policy.fault != nil { // the file was readable earlier
+	if s.policy.fault != nil { // the file could be used at the start, and can't be used now
 		own.Policy = s.used.content.Policy
 	}
 	if s.pins.fault != nil {
@@ -472,7 +473,7 @@ func (s *Source) Watch(ctx context.Context, wf *workflow.Workflow) error {
 			}
 			if err != nil && ctx.Err() == nil {
 				level := slog.LevelError
-				if errors.Is(err, store.ErrUnavailable) { // which is an error of its own in the log
+				if errors.Is(err, store.ErrUnavailable) { // the log already has an error about the database
 					level = slog.LevelWarn
 				}
 				s.log.Log(ctx, level, "open requests could not be checked against the policy in force; this is tried again", "error", err)
@@ -503,10 +504,10 @@ func (s *Source) Watch(ctx context.Context, wf *workflow.Workflow) error {
 	}
 }
 
-// The method look reads the files, and puts changed files into force if they are valid. The parameter whole means that
-// the files are known to be complete. If whole is false, two checks in a row must find the same content, because the
-// first half of a file may also be a valid policy. If the store can't be used, err says why, and Watch soon reads the
-// files again.
+// The method "look" reads the files, and puts changed files into force if they are valid. The parameter whole means
+// that the files are known to be complete. If whole is false, two checks in a row must find the same content, because
+// the first half of a file may also be a valid policy. If the store can't be used, err says why, and Watch soon reads
+// the files again.
 func (s *Source) look(ctx context.Context, whole bool) (changed bool, err error) {
 	if err := s.enter(ctx); err != nil {
 		return false, err

@@ -159,12 +159,13 @@ func (p *player) buttonOn(ctx context.Context, do click, m workspaceclient.Messa
 // buttonNumber matches the number that distinguishes similar buttons.
 var buttonNumber = regexp.MustCompile(` \d+$`)
 
-// The method names reports whether the label matches the action. The whole label must match. The action may leave out
+// The method "names" reports whether the label matches the action. The whole label must match. The action may leave out
 // two parts: the dots of a button that opens a form, and the button's number.
 func (do click) names(label string) bool {
 	label = strings.TrimSuffix(label, "…")
 	one := buttonNumber.ReplaceAllString(label, "")
-	return label == do.label || one == do.label || one != label && one == "Open" && do.label == "Details" // of a bundle's call
+	// On a card with several calls, a button "Open" with a number opens the details of one call.
+	return label == do.label || one == do.label || one != label && one == "Open" && do.label == "Details"
 }
 
 // subject describes the call or turn to which a button belongs.

@@ -26,7 +26,7 @@ func (p *player) fillIn(ctx context.Context, do click, views []workspaceclient.V
 	err = who.Submit(ctx, form.ID, values)
 	if again, open, failed := p.stillOpen(ctx, do.who, form); failed != nil {
 		return failed
-	} else if err == nil && open { // the label of the form's button has changed, so it is pressed again
+	} else if err == nil && open { // the form now has a button with another label: the person presses it
 		p.aside(p.aloneTo(do.who, workspaceclient.Text(again.Blocks)))
 		err = who.Submit(ctx, form.ID, nil)
 	}

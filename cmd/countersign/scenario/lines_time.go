@@ -61,7 +61,7 @@ func happens(play func(context.Context, *player) error) (action, error) {
 }
 
 func lasting(n, unit string) time.Duration {
-	count, _ := strconv.Atoi(n) // digits only
+	count, _ := strconv.Atoi(n) // n has only digits
 	return time.Duration(count) * map[string]time.Duration{"second": time.Second, "minute": time.Minute, "hour": time.Hour, "day": 24 * time.Hour}[unit]
 }
 

@@ -36,7 +36,7 @@ import (
 //	Sam in #support: TEXT           says something, and begins a thread; "in a DM" says it to the bot alone
 //	Sam: TEXT                       writes in the same thread
 //	Sam: /countersign TEXT          a slash command; "Sam in #channel: /…" and "Sam in a DM: /…" name the conversation
-//	Teo approves issue_refund: 700  presses a button, and fills in the form that opens: verbs.go has all of them
+//	Teo approves issue_refund: 700  presses a button, and fills in the form that opens: verbs.go lists the buttons
 //	Sam tries to approve TOOL       the same, but a missing button is a line of the transcript instead of an error
 //	Sam pauses notifications for 2 hours
 //	Teo pauses: REASON              /countersign pause REASON, and the button that it shows; "Teo resumes" ends the pause
@@ -57,8 +57,8 @@ import (
 //
 // The indented lines show the state and the outcome of each call, then the agent's answers, and then other messages to
 // people, by person. "Teo is told: …" has the first line of a new direct message. "Countersign to Teo: …" is an
-// ephemeral message that only Teo sees. The card for the role that decides a request is not listed, unless the card
-// shows several requests.
+// ephemeral message that only Teo sees. The card for the role that decides a request is listed only if the card shows
+// several requests.
 type Scenario struct {
 	Name    string
 	Policy  string    // a path; empty: the demo's
@@ -149,7 +149,7 @@ func (s *Scenario) head(text string) (taken bool, err error) {
 	return false, nil
 }
 
-// The method beside returns the path of a file that the scenario names. A scenario names a file by a path relative to
+// The method "beside" returns the path of a file that the scenario names. A scenario names a file by a path relative to
 // the scenario.
 func (s *Scenario) beside(file string) string {
 	if filepath.IsAbs(file) {

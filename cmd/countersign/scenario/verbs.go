@@ -77,7 +77,7 @@ var clickForms = func() (forms []clickForm) {
 	return forms
 }()
 
-// infinitive returns the form of a verb that follows "tries to".
+// infinitive turns a verb in the third person into the form that follows "tries to".
 func infinitive(third string) string {
 	if stem, ok := strings.CutSuffix(third, "ies"); ok {
 		return stem + "y"

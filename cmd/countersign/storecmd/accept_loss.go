@@ -47,7 +47,8 @@ this command then continues by itself.`,
 	return cmd
 }
 
-// AcceptLossTask is the name of the task that ends the hold of a bot.
+// AcceptLossTask is the name of the task with which an operator accepts that records are lost. If a bot's store lacks
+// records, the bot is held: it does not work until this task has run.
 const AcceptLossTask = "audit accept-loss"
 
 var acceptTask = task.Task[acceptOptions]{Name: AcceptLossTask, Long: true, WhileHeld: true, Run: acceptLoss}

@@ -52,7 +52,7 @@ The original stays as it is. Never let bots work on both: each would run what wa
 
 // Copy copies a store.
 type Copy struct {
-	Anew          bool // an incomplete copy is deleted
+	Anew          bool // Run deletes the incomplete copy of an earlier run, instead of continuing it
 	Out, Progress io.Writer
 	Every         int // number of rows of a part between two lines of progress
 
@@ -61,7 +61,7 @@ type Copy struct {
 	begun              bool // rows were copied
 }
 
-// Run copies everything from one store to the other. Both are written as in COUNTERSIGN_STORE.
+// Run copies everything from one store to the other. from and to are addresses in the form of COUNTERSIGN_STORE.
 func (c *Copy) Run(ctx context.Context, from, to string) error {
 	if err := c.parse(from, to); err != nil {
 		return err
@@ -126,9 +126,9 @@ func (c *Copy) fill(ctx context.Context, fill func(store.Filling) error) error {
 	return errors.Join(db.Fill(ctx, c.Anew, fill), db.Close())
 }
 
-// isComplete returns nil if the new store has exactly the rows of the original. An earlier run of the command has then
-// copied the rows, but ended before it could report success. Otherwise isComplete returns the reason why the new store
-// can't be filled.
+// isComplete returns nil if the new store has exactly the rows of the original. This is the case if an earlier run
+// copied all rows, but ended before it could report success. Otherwise isComplete returns the given error, which says
+// why the new store can't be filled.
 func (c *Copy) isComplete(ctx context.Context, db store.Store, what *copied, why error) error {
 	to, err := openstore.Existing(ctx, config.Env{Store: c.to, Audit: c.toAudit})
 	if err != nil {
@@ -190,7 +190,7 @@ func (c *Copy) copyRows(ctx context.Context, db store.Store, to store.Filling) e
 func (c *Copy) carry() error {
 	for _, file := range []struct {
 		what, from, to string
-		longer         bool // true for a file that only grows: one that equals the beginning of the other is an earlier version
+		longer         bool // true if the file only grows: a shorter version at the new path may then be replaced
 	}{
 		{"the key that signs the history", c.fromAudit.Key, c.toAudit.Key, false},
 		{"the file of signed heads", c.fromAudit.Heads, c.toAudit.Heads, true},
@@ -225,7 +225,7 @@ func (c *Copy) carry() error {
 	return nil
 }
 
-// The method where prints the path of a file that belongs to the new store.
+// The method "where" prints the path of a file that belongs to the new store.
 func (c *Copy) where(what, from, to string) {
 	if from != to && to != "" {
 		if _, err := os.Stat(to); err == nil {

@@ -143,10 +143,11 @@ func (s *salvage) finish(ctx context.Context, env config.Env, path string, lost 
 		return err
 	}
 	policy, tools, err := policyfile.Read(env.Policy)
-	if err != nil { // then nobody has a role
+	if err != nil { // without a policy, nobody has a role
 		policy, tools = new(approvers.Policy), new(agent.Registry)
 	}
-	wf := workflow.New(workflow.Config{Store: db, Policy: func() *approvers.Policy { return policy }, Tools: tools, Log: slog.New(slog.DiscardHandler)}) // the list says it
+	// The workflow logs nothing, because the command prints the lost records.
+	wf := workflow.New(workflow.Config{Store: db, Policy: func() *approvers.Policy { return policy }, Tools: tools, Log: slog.New(slog.DiscardHandler)})
 	unseen, err := s.close(ctx, wf, db, lost)
 	if err != nil {
 		return err

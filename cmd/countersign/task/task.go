@@ -26,7 +26,7 @@ import (
 type Task[O any] struct {
 	Name      string
 	Long      bool // the task may take long; the number of concurrent long tasks is limited
-	WhileHeld bool // a held bot runs the task: the task only reads, or it ends the hold
+	WhileHeld bool // a held bot (see Idle) runs the task, too: the task only reads, or it ends the hold
 	Run       func(ctx context.Context, w Env, o O) error
 }
 
@@ -43,8 +43,8 @@ type Env struct {
 	Out      io.Writer
 	Path     string              // of the store
 	Audit    config.Audit        // location of the store's signing key and heads
-	Idle     bool                // no bot runs, or the bot is held
-	Hurry    func(time.Duration) // sets a time limit for reading each piece of output, for tasks that block others
+	Idle     bool                // no bot runs, or the bot is held: it waits until an operator accepts lost records
+	Hurry    func(time.Duration) // limits how long the reader may take for a piece of output; for tasks that block others
 }
 
 // Do runs the task for a command.
@@ -92,7 +92,7 @@ func (t Task[O]) Do(ctx context.Context, o O, in io.Reader, out io.Writer) error
 	}
 }
 
-// The method beside runs the task on a database on which replicas are working.
+// The method "beside" runs the task on a database on which replicas are working.
 func (t Task[O]) beside(ctx context.Context, env config.Env, o O, in io.Reader, out io.Writer) error {
 	db, err := openstore.Database(ctx, env.Store, postgres.Options{}, true)
 	if err != nil {
