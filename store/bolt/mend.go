@@ -218,7 +218,7 @@ func (s *salvage) stored(in bucket, k string, stored []byte) {
 	s.set[in][k] = stored
 }
 
-// lost writes a mark (see the function mark) under the key of a missing or damaged row. Other rows refer to this key.
+// lost writes a mark (see the function mark) under the key of a missing or damaged row, so that reading the row fails.
 func (s *salvage) lost(in bucket, k string) {
 	if _, there := s.set[in][k]; there {
 		return
