@@ -5,8 +5,8 @@ const (
 	ToConversation = "conversation:" // followed by its id
 	ToChannel      = "channel:"      // followed by its name or id
 	ToUser         = "user:"         // followed by the user's id
-	ToRole         = "role:"         // followed by its name; expands into its members
-	ToGroup        = "group:"        // followed by its name; expands into the members of a user group who belong to the stage
+	ToRole         = "role:"         // followed by the role's name; each member of the role gets a message
+	ToGroup        = "group:"        // followed by a user group's name; each member of the group who belongs to the stage gets a message
 )
 
 // Place returns the value of Conversation.Place for a conversation in a channel or thread.

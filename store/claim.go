@@ -40,7 +40,7 @@ func (t Timer) Share() int {
 	case t.Lane != "":
 		by = t.Lane
 	}
-	by = strings.Map(func(c rune) rune { // removes characters that a database can't store unchanged
+	by = strings.Map(func(c rune) rune { // removes characters that PostgreSQL stores in another form, because the tables compute the same share in SQL
 		if c <= 2 {
 			return -1
 		}
@@ -106,14 +106,14 @@ type Replica interface {
 	Notices() <-chan Notice
 }
 
-// Notice describes a commit of a replica. The notice informs the other replicas about the change before their next read
-// of the store.
+// Notice describes what a commit of a replica has changed. From the notice, the other replicas learn of the change
+// before they next read the store.
 type Notice struct {
 	Timers map[TimerKind]Shares `json:"timers,omitempty"` // the shares in which timers of a kind were set
 	News   []string             `json:"news,omitempty"`   // other events, as strings that the sender chooses
 }
 
-// Merge adds another notice to a notice.
+// Merge adds the content of other to n.
 func (n *Notice) Merge(other Notice) {
 	if n.Timers == nil && len(other.Timers) > 0 {
 		n.Timers = map[TimerKind]Shares{}

@@ -79,10 +79,9 @@ type Message struct {
 	Edited       string             `json:"edited,omitempty"`   // Slack's ts of the edit that produced Text; empty: never edited
 	Calls        int                `json:"calls,omitempty"`    // number of tool calls in the step
 	At           time.Time          `json:"at"`
-	Gap          *approvers.Gap     `json:"gap,omitempty"` // the interruption of reception during which it was written; nil: received in time
-	// MessageEdit records that a person edited or deleted the message in Slack after the model received it. MessageEdit
-	// is nil if nobody edited or deleted the message after the model received it. Text is always the text that the
-	// model received.
+	Gap          *approvers.Gap     `json:"gap,omitempty"` // set if the message was written while the bot received nothing: that interruption; nil: received in time
+	// MessageEdit records that a person edited or deleted the message in Slack after the model received it. Otherwise,
+	// MessageEdit is nil. Text is always the text that the model received.
 	MessageEdit *approvers.MessageEdit `json:"reworded,omitempty"`
 }
 
@@ -120,7 +119,7 @@ type Counter struct {
 // Setting keys. Values are JSON.
 const (
 	SettingPause        = "pause"    // who paused everything, when and why; the value is the workflow's settings.Pause
-	SettingSeal         = "seal"     // the state of the next head; only the workflow reads and writes it
+	SettingSeal         = "seal"     // the state from which the next signed head is computed; only the workflow reads and writes it
 	SettingReport       = "report"   // the newest weekly report; its value is a settings.Report
 	SettingPolicy       = "policy"   // the policy and tools that waiting requests were last checked against
 	SettingDiskSpace    = "room"     // without content; written only to test whether the disk has space
@@ -128,13 +127,13 @@ const (
 	SettingChannelState = "place/"   // followed by a channel's id or name: whether the bot lost the channel, and the messages left there
 	SettingHomes        = "homes"    // not stored as a setting; the Ref of the one timer that refreshes Home tabs
 	SettingTrust        = "trust/"   // followed by an agent and a tool: how many calls in a row were approved unchanged
-	SettingReception    = "heard"    // the time up to which all messages were received, and the gap that is being read; its value is a settings.Reception
+	SettingReception    = "heard"    // the time up to which all messages were received, and the interruption whose messages the bot is reading; its value is a settings.Reception
 	SettingFeedback     = "ratings/" // followed by an agent: ratings of its answers; its value is a settings.Feedback
 	SettingRefusals     = "refused"  // what Slack refuses in this workspace, such as a kind of block
 	SettingCaller       = "caller/"  // followed by a caller's name: its requests that wait; its value is a settings.Caller
 	SettingReceiptKeys  = "receipts" // the public keys that verify receipts; its value is a settings.ReceiptKeys
 	SettingWebhook      = "webhook/" // followed by a caller's name: how deliveries to its webhook went; its value is a settings.Webhook
-	SettingDemo         = "demo"     // no content: the store was made by a demo that was told to use it, and is no bot's
+	SettingDemo         = "demo"     // without content; marks a store that a demo uses because of --store, so no bot's data are in the store
 )
 
 // Setting is a small value that belongs to the whole installation.

@@ -54,10 +54,10 @@ type Row struct {
 
 // Contents is a store that can be copied.
 type Contents interface {
-	// EachRow calls fn with every row of one snapshot, in the order of the parts. If the contract lists the rows of a
-	// part in the order of creation, EachRow also uses the order of creation. For every other part, EachRow uses the
-	// order of the keys. So the order is the same in every backend. A row's bytes are valid until fn returns. A damaged
-	// row is an error.
+	// EachRow calls fn with every row of one snapshot, in the order of the parts. If Reader lists the records of a part
+	// in the order of creation, their rows are in this order too. The rows of every other part are in the order of
+	// their keys. So the order is the same in every backend. A row's bytes are valid until fn returns. A damaged row is
+	// an error.
 	EachRow(ctx context.Context, fn func(Row) error) error
 }
 
@@ -258,7 +258,8 @@ func (row Row) Size() int {
 // Relocatable is a backend that detects whether its data was moved by other means than CopyRows. An example is a
 // database that was copied, or restored from a dump.
 type Relocatable interface {
-	// Relocated reports whether the data was moved after the creation of the store and after the last Settle.
+	// Relocated reports whether the data was moved since the last Settle, or since the creation of the store if Settle
+	// was never called.
 	Relocated(ctx context.Context) (bool, error)
 	// Settle records the current place of the data as the right place. After Settle, Relocated returns false.
 	Settle(ctx context.Context) error

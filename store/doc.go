@@ -5,12 +5,12 @@
 // The contract:
 //
 //   - Update commits everything that its closure wrote, or nothing. When Update returns nil, the writes are durable.
-//   - A closure may run more than once, because commits are shared and a backend may retry after a serialization
-//     failure. Therefore a closure must do no I/O. A closure may write to variables of its caller, but must reset these
-//     variables at the beginning of each run.
+//   - A closure may run more than once. A backend runs it again after a serialization failure, or if a commit fails
+//     that it shares with other closures. Therefore a closure must do no I/O. A closure may write to variables of its
+//     caller, but must reset these variables at the beginning of each run.
 //   - Update returns a closure's error unchanged and undoes only that closure's writes.
-//   - A record with a field Version is a guarded record. If the record in a Put does not have the stored version, the
-//     Put fails with ErrConflict. Each Put increments the stored version. Version 0 creates a record.
+//   - A record with a field Version is a guarded record. If the version of a record in a Put is not the stored version,
+//     the Put fails with ErrConflict. Each Put increments the stored version. Version 0 creates a record.
 //   - Reads inside a transaction see the writes of the same transaction. Each method documents the order of its list.
 //     The order of creation is the order in which records were first put. Records of one transaction also have an order
 //     of creation. A limit of 0 lists nothing.

@@ -15,7 +15,7 @@ var (
 	ErrClosed = errors.New("store: closed")
 )
 
-// These errors concern a store's file or database. The wrapping error tells the operator what to do.
+// These errors concern a store's file or database. The error that wraps one of them tells the operator what to do.
 var (
 	// ErrLocked says that another process holds the store.
 	ErrLocked = errors.New("store: in use by another process")
@@ -46,7 +46,7 @@ func Refused(err error) bool {
 	return errors.Is(err, ErrFull) || errors.Is(err, ErrMoved) || errors.Is(err, ErrUnavailable) || errors.Is(err, ErrPolicyChanged)
 }
 
-// OnlyDamaged reports whether a transaction failed because of a damaged record, and so wrote nothing.
+// OnlyDamaged reports whether a transaction failed because of a damaged record. Such a transaction wrote nothing.
 func OnlyDamaged(err error) bool {
 	return errors.Is(err, ErrDamaged) && !errors.Is(err, ErrCommitUnknown)
 }

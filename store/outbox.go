@@ -5,7 +5,8 @@ import "time"
 // OutboxKind says what an outbox message shows. The kind decides which function renders the message.
 type OutboxKind string
 
-// These are the kinds of outbox messages. Each comment also gives the meaning of Ref.
+// These are the kinds of outbox messages. Each comment also gives the meaning of Ref. If a comment says "with Step",
+// the field Step is also set. Step is the number of a step of the turn, if the comment does not say otherwise.
 const (
 	OutboxCard          OutboxKind = "card"       // a request's card for its approvers; Ref: a request
 	OutboxEscalation    OutboxKind = "escalation" // the card for a lead; Ref: a request
@@ -15,7 +16,7 @@ const (
 	OutboxFile          OutboxKind = "file"       // the full text of an answer that is too long for messages; Ref: a turn, with Step
 	OutboxProblem       OutboxKind = "problem"    // a turn that stopped, with Try again; Ref: a turn
 	OutboxQueued        OutboxKind = "queued"     // tells a sender that their message waits; Ref: a turn
-	OutboxMessageEdit   OutboxKind = "reworded"   // tells a requester who edited or deleted a message that the request waits unchanged; Ref: a turn, with Step
+	OutboxMessageEdit   OutboxKind = "reworded"   // after a requester edited or deleted a message: tells them that the request waits unchanged; Ref: a turn, with Step
 	OutboxUnknown       OutboxKind = "unknown"    // asks whether a run took effect; Ref: an execution
 	OutboxBundle        OutboxKind = "bundle"     // the requests of one step for the same approvers, in one card; Ref: a turn, with Step
 	OutboxCardQueue     OutboxKind = "line"       // the number of requests queued behind the open cards of an address; Ref: the card queue, as named by the workflow
@@ -26,8 +27,8 @@ const (
 	OutboxModelQuestion OutboxKind = "inquiry"    // the model's question to the person, with its choices; Ref: a call
 	OutboxElicitation   OutboxKind = "elicit"     // a tool's question to the requester, during its run; Ref: an elicitation
 	OutboxAttachment    OutboxKind = "attachment" // a file from a run's result, in the requester's thread; Ref: an execution, with Step: the file's index, from 0
-	OutboxHead          OutboxKind = "head"       // the newest signed head of the audit, posted again each time; Ref: as named by the workflow, with Step: the last posted head
-	OutboxReport        OutboxKind = "report"     // a report about the past week, posted again each week; Ref: as named by the workflow
+	OutboxHead          OutboxKind = "head"       // the newest signed head of the audit; each post is a new Slack message; Ref: as named by the workflow, with Step: the number of the head that was posted last
+	OutboxReport        OutboxKind = "report"     // a report about the past week; each week's report is a new Slack message; Ref: as named by the workflow
 	OutboxPause         OutboxKind = "pause"      // tells those who may resume that everything is paused; Ref: the pause, as named by the workflow
 	OutboxHome          OutboxKind = "home"       // a person's Home tab: requests that wait for them, their own requests, and more; Ref: as named by the workflow
 	OutboxStandstill    OutboxKind = "standstill" // tells a conversation that its messages wait for the end of a pause; Ref: a turn
@@ -39,7 +40,7 @@ type Note string
 
 // The kinds of notice.
 const (
-	NoteFallen       Note = "fallen"        // your decision does not count any more, and why; Step: the edit that is the cause, from 1, or 0 for the policy
+	NoteFallen       Note = "fallen"        // your decision does not count any more, and why; Step: the number of the edit that is the cause, from 1; 0: a change of the policy is the cause
 	NoteTurn         Note = "turn"          // the stage has begun in which you may decide; you already have the card
 	NoteReminder     Note = "reminder"      // this still waits for your decision
 	NoteInvited      Note = "invited"       // a colleague delegated the decision to you, or you stand in for somebody who is away
@@ -116,7 +117,7 @@ type OutboxMessage struct {
 	DraftText     string      `json:"said,omitempty"`    // for a draft or a stopped turn: the part of the model's text that Slack shows
 	Steps         []int       `json:"steps,omitempty"`   // for OutboxAnswer: the steps that the answer describes, because they have no message of their own
 	LastError     string      `json:"last_error,omitempty"`
-	Refusals      int         `json:"refused,omitempty"`      // for an answer or a question: refusals in all places, without early retries; determines the next delay
+	Refusals      int         `json:"refused,omitempty"`      // for an answer or a question: how often Slack refused it, not counting early retries; the delay before the next retry depends on it
 	RefusedSince  time.Time   `json:"refused_since,omitzero"` // for an answer or a question: when Slack first refused it; zero: not refused
 	Leftovers     []Leftover  `json:"leftovers,omitempty"`    // earlier messages whose deletion Slack refused; TimerLeftover repeats the deletion
 	Home          *Home       `json:"home,omitempty"`         // for OutboxHome

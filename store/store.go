@@ -44,8 +44,8 @@ type Reader interface {
 	// OpenRequests lists pending and approved requests, oldest first. The list starts after the cursor. With a zero
 	// cursor, the list starts at the oldest request.
 	OpenRequests(after RequestCursor, limit int) ([]approvers.Request, error)
-	// RequestsOf lists the requests that a person made, decided or closed, newest first. The list starts before the
-	// cursor. With a zero cursor, the list starts at the newest request.
+	// RequestsOf lists the requests that a person made, decided or closed, newest first. The list has only requests
+	// that are older than the cursor. With a zero cursor, the list starts at the newest request.
 	RequestsOf(who approvers.PersonID, before RequestCursor, limit int) ([]approvers.Request, error)
 	// Requests lists a conversation's requests in the order of their ids.
 	Requests(conversation string) ([]approvers.Request, error)
@@ -113,9 +113,10 @@ type Reader interface {
 	// passes unreadable rows to fn, so that verification finds tampering. The bytes passed to fn are valid until the
 	// transaction ends.
 	EachAuditRow(fn func(approvers.AuditRow) error) error
-	// Journal lists the entries of the journal, starting at a leaf. The journal has one entry for each record that was
-	// ever appended. The entries are in the order of the commits. Entries of one transaction are in the order of the
-	// appends. With several writers, a backend may reorder entries that no head covers yet.
+	// Journal lists the entries of the journal, starting at the entry whose number (leaf) is from. The journal has one
+	// entry for each record that was ever appended. The entries are in the order of the commits. Entries of one
+	// transaction are in the order of the appends. With several writers, a backend may reorder entries that no head
+	// covers yet.
 	Journal(from uint64, limit int) ([]approvers.JournalEntry, error)
 	// LastHead returns the newest head. If there is no head, the error is ErrNotFound.
 	LastHead() (Head, error)

@@ -11,11 +11,11 @@ const (
 	TimerInbox         TimerKind = "inbox"    // handle a delivery from Slack; Ref: an inbox row
 	TimerThink         TimerKind = "think"    // call the model; Ref: a turn
 	TimerRun           TimerKind = "run"      // claim an execution and run it; Ref: an execution. The timer stays until the run is finished
-	TimerExpire        TimerKind = "expire"   // reject an undecided request, or one not started in time; Ref: a request
+	TimerExpire        TimerKind = "expire"   // reject a request that nobody decided in time, or whose run did not start in time; Ref: a request
 	TimerEscalate      TimerKind = "escalate" // notify the next lead; Ref: a request
 	TimerRemind        TimerKind = "remind"   // remind approvers who have not decided; Ref: a request
 	TimerAvailability  TimerKind = "muster"   // check which approvers of a stage are available; Ref: a request
-	TimerAway          TimerKind = "away"     // an absence begins: check availability for the stages that wait; Ref: a person
+	TimerAway          TimerKind = "away"     // when an absence begins, check which approvers of the waiting stages are available; Ref: a person
 	TimerModelQuestion TimerKind = "inquiry"  // end a question from the model that nobody answered; Ref: a call
 	TimerElicit        TimerKind = "elicit"   // end a tool's question that nobody answered; Ref: an elicitation
 	TimerPreview       TimerKind = "preview"  // ask a tool what a call would do; Ref: a request

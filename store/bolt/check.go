@@ -106,7 +106,7 @@ func (c *checker) get(in bucket, key []byte) []byte {
 	return v
 }
 
-// going reports whether the context of the check has not ended, so the check may continue.
+// going reports whether the check may continue. The check stops when its context ends.
 func (c *checker) going() bool { return c.ctx.Err() == nil }
 
 func (c *checker) outcome() error {

@@ -174,8 +174,8 @@ func TestCheckOfPolicy(t *testing.T) {
 	}
 }
 
-// The check finds that the last record of an audit chain is missing, because the record's journal entry and payload
-// exist.
+// If the last record of an audit chain is missing, the check finds this, because the record's journal entry and payload
+// still exist.
 func TestCheckFindsTruncatedChain(t *testing.T) {
 	err := tampered(t, audit, func(b *bbolt.Bucket, _, _ []byte) error {
 		return b.Delete(number(text(nil, "0"), 3))

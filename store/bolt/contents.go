@@ -390,7 +390,7 @@ func Fill(ctx context.Context, path string, anew bool, fill func(store.Filling) 
 		if err != nil {
 			return err
 		}
-		if left, err := os.Lstat(temp); err == nil && os.SameFile(left, there) { // the last Fill ended before it removed the name
+		if left, err := os.Lstat(temp); err == nil && os.SameFile(left, there) { // the last Fill put the complete file at path, and was interrupted before it removed the name temp
 			err = os.Remove(temp)
 			if err != nil {
 				return sentence(temp, err)

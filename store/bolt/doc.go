@@ -25,8 +25,9 @@
 //     element on its page, the order of the keys, and every checksum. Open also checks that every page is either used
 //     once or free. If the file is damaged, Open builds a new file from the readable rows, and keeps the damaged file
 //     as STORE.damaged-TIME. Indexes, timers and the journal are rebuilt from other rows that hold the same data. If a
-//     row is lost, Open writes a mark under the row's key, and every read of this key fails. A file above 256 MiB is
-//     examined while it is in use. If this examination finds damage, the next Open examines and repairs the file.
+//     row is lost, Open writes a mark under the row's key: a value with an inverted checksum. Every read of this key
+//     then fails. A file above 256 MiB is examined while it is in use. If this examination finds damage, the next Open
+//     examines and repairs the file.
 //
 // A View may see the writes of a commit slightly before Update returns to the closure's caller.
 //
@@ -37,10 +38,10 @@
 // Times are microseconds since 1970, with the sign bit flipped so that they sort.
 //
 // The value of a row in a bucket of records is a header and the record as JSON. The header holds the record's version,
-// its birth number, and the record's rows in index buckets. Birth numbers count the records of a bucket in the order of
-// creation. All lengths are unsigned varints. In JSON, times are RFC 3339 in UTC to the microsecond. Raw JSON within a
-// record is kept as base64 of its exact bytes, because signatures cover bytes. In a text with invalid UTF-8, U+FFFD
-// replaces the invalid bytes. A key with invalid UTF-8 is refused.
+// its birth number, and the buckets and keys of the record's index rows. Birth numbers count the records of a bucket in
+// the order of creation. All lengths are unsigned varints. In JSON, times are RFC 3339 in UTC to the microsecond. Raw
+// JSON within a record is kept as base64 of its exact bytes, because signatures cover bytes. In a text with invalid
+// UTF-8, U+FFFD replaces the invalid bytes. A key with invalid UTF-8 is refused.
 //
 // Every value ends with a CRC-32C (four bytes, big-endian). The CRC covers the bucket's number (one byte), the key's
 // length (four bytes), the key and the rest of the value. Only values of the bucket countersign have no CRC. An
@@ -102,14 +103,14 @@
 //	4  in renderings: the JSON without its text, a line break, and the bytes of the text
 //	0  in buckets of records: the version and the birth number follow uncompressed, then the rest of the record's value
 //
-// Programs of version 7 compressed values of renderings and audit_payloads with flate. Such values begin with 1.
-// Renderings in the form of byte 4 begin with 2 instead. Values below 256 bytes are not compressed. A record of a
-// bucket of records is compressed only when it is closed.
+// Programs of version 7 compressed values of renderings and audit_payloads with flate. Such values begin with 1, or
+// with 2 if a rendering has the form that the byte 4 marks now. Values below 256 bytes are not compressed. A record of
+// a bucket of records is compressed only when it is closed.
 //
 // Version 1 had a bucket with the name runs instead of the bucket tallies, and no grants and absences. Its renderings
 // had "digest" and "whole" instead of "shows". Version 2 had the audit as JSON, but had no journal and no heads.
 // Version 2 also had no indexes by conversation and by the last message. Version 3 had no index of requests by person.
 // Version 4 had no elicitations and files. Version 5 had no checksums and no bucket set_aside. Version 6 had no
-// compressed values. Version 7 had no values compressed with zstd. Version 8 had no requests of callers. A program of
-// version 8 would drop the fields of a caller's request. Version 9 had no audit records in the short encoding.
+// compressed values. Version 7 had no values compressed with zstd. Version 8 had no requests of callers, and a program
+// of version 8 would drop the fields of such a request. Version 9 had no audit records in the short encoding.
 package bolt

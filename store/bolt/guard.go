@@ -28,8 +28,8 @@ func Guard(work func() error) (err error) {
 	return work()
 }
 
-// errPageOrder is the panic value for rows that are out of order. If rows are out of order, pages of the file form a
-// cycle.
+// errPageOrder is the panic value if a scan reads rows that are out of order, or too many damaged rows. The cause may
+// be pages that form a cycle, in which the scan would never end.
 type errPageOrder struct{ in bucket }
 
 func (d errPageOrder) Error() string { return "the rows of " + d.in.String() + " are out of order" }
@@ -46,7 +46,8 @@ func fromFile(p any) bool {
 		if p.Addr() > 0 {
 			return true
 		}
-		// A fault at a non-canonical address is reported with address 0.
+		// The runtime also reports address 0 for a read at a non-canonical address. So for address 0, the code below
+		// looks at the stack instead.
 	}
 	calls := make([]uintptr, 64)
 	frames := runtime.CallersFrames(calls[:runtime.Callers(1, calls)])

@@ -37,8 +37,8 @@ func TestKeysSortLikeTheirParts(t *testing.T) {
 	})
 }
 
-// A damaged key is accepted only if the encoder could have written the key. After any other key, a reader that
-// continues with the next key could get back to an earlier key.
+// cutText accepts a damaged key only if the function text could have written the key. If cutText accepted any other
+// key, a reader that continues behind the key could get back to an earlier key.
 func TestDamagedKeysAreNotRead(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		k := number(text(nil, rapid.SampledFrom([]string{"req_1", "a\x00b", "é"}).Draw(t, "name")), 7)

@@ -218,7 +218,7 @@ func (s *salvage) stored(in bucket, k string, stored []byte) {
 	s.set[in][k] = stored
 }
 
-// lost writes a mark (see the function mark) under the key of a missing or damaged row. Other rows refer to this key.
+// lost writes a mark (see the function mark) under the key of a missing or damaged row, so that reading the row fails.
 func (s *salvage) lost(in bucket, k string) {
 	if _, there := s.set[in][k]; there {
 		return
@@ -232,7 +232,7 @@ func (s *salvage) lost(in bucket, k string) {
 	s.damage = append(s.damage, damagedRow(in, []byte(k), why).Damage)
 }
 
-// mended adds an entry to the list of damage: rows of a bucket were rebuilt.
+// mended adds an entry to the list of damage. The entry says that rows of a bucket were rebuilt.
 func (s *salvage) mended(in bucket, why string) {
 	s.damage = append(s.damage, store.Damage{Bucket: in.String(), Why: why, Mended: true})
 }
@@ -581,8 +581,8 @@ func (s *salvage) rest() {
 	}
 }
 
-// names returns a function that reports whether the key of a damaged row is plausible. For example, a wrong key at the
-// end of the journal would block every later record.
+// names returns a function that reports whether the key of a damaged row is plausible. A row must not stay under a
+// wrong key. For example, a wrong key at the end of the journal would block every later record.
 func (s *salvage) names(in bucket) func(k []byte) bool {
 	names, last := map[string]bool{}, uint64(0)
 	note := func(of bucket) {

@@ -82,10 +82,10 @@ func (o old) put(in, key, value string) {
 	}
 }
 
-// bare puts a record with version 1, and no index row for the record.
+// bare puts a record whose Version is 1, and no index row for the record.
 func (o old) bare(in, id string, js string) { o.put(in, id, "\x01\x00\x00"+js) }
 
-// record puts a record with version 1, and one row in an index bucket. index is the number of the index bucket.
+// record puts a record whose Version is 1, and one row in an index bucket. index is the number of the index bucket.
 func (o old) record(in, id string, js string, index byte, name, key string) {
 	if err := o.tx.Bucket([]byte(in)).SetSequence(1); err != nil {
 		o.Fatal(err)

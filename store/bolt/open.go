@@ -93,7 +93,7 @@ func Open(path string, opts Options) (*Store, error) {
 		found, err = look(db, path, opts)
 		return err
 	})
-	if err == nil && found.kept != "" { // another file is in its place
+	if err == nil && found.kept != "" { // look has put a new file at the path
 		if err = db.Close(); err == nil {
 			db, file, err = open(path, opts)
 		}
@@ -138,7 +138,7 @@ func replacedMeanwhile(path string) error {
 }
 
 // open opens an existing file without changing the file. By default, bbolt writes a list of free pages into a file that
-// has none, even if the file belongs to another program.
+// has none, even if the file belongs to another program. NoFreelistSync prevents this.
 func open(path string, opts Options) (db *bbolt.DB, file *os.File, err error) {
 	defer func() {
 		if err != nil && file != nil {
@@ -155,7 +155,7 @@ func open(path string, opts Options) (db *bbolt.DB, file *os.File, err error) {
 			InitialMmapSize: initialMap,
 			OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
 				if file != nil {
-					return opts.OpenFile(name, flag, mode) // a copy
+					return opts.OpenFile(name, flag, mode) // the store is being copied
 				}
 				var err error
 				file, err = opts.OpenFile(name, flag&^os.O_CREATE, mode)

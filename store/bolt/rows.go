@@ -52,8 +52,8 @@ type change struct {
 	asStored bool // old includes its checksum, which may be wrong
 }
 
-// filled is the fraction of a page that bbolt fills when it splits the page. Ids rise with time, so most rows are added
-// at the end.
+// filled is the fraction of a page that bbolt fills when it splits the page. The fraction is high, because ids rise
+// with time, and most rows are added at the end.
 const filled = 0.9
 
 func (r *rows) bucket(b bucket) *bbolt.Bucket {
@@ -246,7 +246,7 @@ func (r *rows) reset(btx *bbolt.Tx) {
 	*r = rows{tx: btx, scratch: r.scratch, changes: r.changes, known: r.known, removed: r.removed, damage: r.damage}
 }
 
-// maxRemoved limits the size of the maps of removed rows that the next transaction reuses.
+// The next transaction reuses a map of removed rows only if the map had at most maxRemoved rows.
 const maxRemoved = 1000
 
 // know stores the current state of a record in r.known.
@@ -328,8 +328,8 @@ func (r *rows) back(in bucket, prefix, from []byte) iter.Seq2[[]byte, []byte] {
 	return r.each(in, prefix, from, true, func(_ []byte, damaged *store.DamagedError) { r.note(damaged) })
 }
 
-// mostStrays limits how many damaged or unordered rows one scan skips. If there are more damaged or unordered rows,
-// pages of the file must form a cycle.
+// mostStrays limits how many damaged rows one scan skips. If a scan reads more damaged rows, it has found pages that
+// form a cycle.
 const mostStrays = 1 << 16
 
 // each iterates over rows in one direction. The last parameter is called for every row whose checksum does not match.

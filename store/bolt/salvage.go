@@ -558,7 +558,7 @@ func (s *salvage) relations() {
 			s.refer(conversations, conversation, "", why)
 		}
 	}
-	for k := range s.set[conversations] { // an invented place, if the conversation's place is also lost
+	for k := range s.set[conversations] { // the owner of a conversation is its place; if the place is also lost, the conversation gets an invented place
 		if s.marked(conversations, k) {
 			s.refer(conversations, k, "//"+k, why)
 		}
@@ -674,7 +674,7 @@ func runTimer(e *approvers.Execution) store.Timer {
 	return store.Timer{Kind: store.TimerRun, Ref: e.ID, Affinity: store.ToConversation + e.Conversation}
 }
 
-// timerOf maps a kind of timer to the bucket of the timer's records.
+// timerOf maps a kind of timer to the bucket of the record that the timer's Ref names.
 var timerOf = map[store.TimerKind]bucket{
 	store.TimerInbox: inbox, store.TimerThink: turns, store.TimerRun: executions, store.TimerExpire: requests, store.TimerEscalate: requests, store.TimerRemind: requests,
 	store.TimerAvailability: requests, store.TimerPreview: requests, store.TimerAway: absences, store.TimerModelQuestion: calls, store.TimerElicit: elicitations,

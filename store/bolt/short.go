@@ -73,7 +73,7 @@ var phrases = func() (list []string) {
 // otherByte.
 type beginning struct{ first, other byte }
 
-// phrasesBy lists the codes of the phrases with a beginning, the longest phrase first.
+// phrasesBy maps each beginning to the codes of the phrases that begin with it, the longest phrase first.
 var phrasesBy = func() map[beginning][]byte {
 	by := map[beginning][]byte{}
 	for i, p := range phrases {

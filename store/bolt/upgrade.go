@@ -67,7 +67,7 @@ const upgradeMargin = 8 << 20
 //
 // A small store is upgraded in one transaction. For a larger store, the first transaction raises the version, so no
 // older program opens a partly upgraded store. The first transaction also writes upgradingKey, which stays until the
-// last transaction. After a crash, the upgrade starts from the beginning. The second conversion does not change rows
+// last transaction. After a crash, the upgrade starts from the beginning. The repeated conversion does not change rows
 // that are already converted. The addition of checksums does not start from the beginning, because a row must not get
 // two checksums. After a crash, the addition of checksums continues at the position in checksumsKey.
 type upgrade struct {
@@ -272,7 +272,7 @@ func (u *upgrade) renderings(r *rows, room *int) (done bool, err error) {
 
 // shows returns the current form of an old rendering. If the rendering needs no change, shows returns nil. A rendering
 // needs no change if people could not decide a request from it, or if it is already converted. shows also returns nil
-// if the rendering is unreadable, and the check reports an unreadable rendering.
+// if the rendering is unreadable. The check of the store reports such a rendering.
 func shows(r *rows, v []byte) ([]byte, error) {
 	old, request := asOld(r, v)
 	if request == "" {

@@ -10,15 +10,15 @@ import (
 )
 
 // diskSpace tracks whether the store's disk is full. While the disk is full, the runner starts no handler, because a
-// handler could not store its result. Each retry would then repeat the handler's model calls and Slack posts. Slack's
-// deliveries are stored if the space is sufficient.
+// handler could not store its result. Each retry would then repeat the handler's model calls and Slack posts. The bot
+// still accepts deliveries from Slack if there is enough space for their rows.
 type diskSpace struct {
 	mu      sync.Mutex
 	since   time.Time     // when a write first failed; zero: there is space
 	logged  time.Time     // when a full disk was last logged
 	next    time.Time     // when the next probe is due
 	backoff time.Duration // delay between the last two probes
-	freed   time.Time     // when a probe last found free space on a full disk
+	freed   time.Time     // when a probe last found that the disk is not full any more
 }
 
 const (

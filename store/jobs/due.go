@@ -27,8 +27,8 @@ const mostDue = 1024
 // due timers, and no second read is needed.
 const mostFirst = 8
 
-// fallen is like due, but does not skip any timers. fallen runs often for each kind. So fallen reads the index only
-// once for a kind without due timers.
+// fallen is like due, but does not skip any timers. fallen runs often for each kind. If no timer of the kind is due,
+// fallen reads the index only once.
 func (r *Runner) fallen(
 	reader store.Reader, shares store.Shares, kind store.TimerKind, w *watch, limit int,
 ) (due []store.Timer, next time.Time, err error) {
@@ -59,9 +59,9 @@ func (r *Runner) fallen(
 }
 
 // watch finds timers that should run soon, but have a much later due time because the clock was set back. watch
-// searches at most once a second. For a minute after the clock was set, the runner reads timers every second (see
-// quiet). During this time, a transaction that uses the old time may commit. While watch finds timers of this kind,
-// watch searches at every read.
+// searches at most once a second. As long as its searches find such timers, watch searches at every read. A transaction
+// that began with the old time may commit after the clock was set. Therefore the runner reads timers every second for a
+// minute after the clock was set (see quiet).
 type watch struct {
 	searched time.Time
 	found    bool
@@ -71,7 +71,7 @@ func (w *watch) search() bool { return w.found || time.Since(w.searched) >= poll
 
 const (
 	mostStranded = 1024        // timers that one search reads
-	inOrder      = time.Second // maximum time between the first and last timer of one burst of deliveries
+	inOrder      = time.Second // a timer that was set for at most this much later than now keeps its due time, so a burst of deliveries stays in order
 )
 
 // stranded reads the timers that would be due if the clock had not been set back.

@@ -84,8 +84,8 @@ func (p *workerPool) begin() {
 	clear(p.kept)
 }
 
-// If the first timer of a held lane was cleared or set to another time, letGo releases the lane. If the first timer was
-// put off after the read r began, r returns the earlier state of the timer. In this case, letGo keeps the lane held
+// letGo releases each held lane whose first timer was cleared or set to another time. If this pool put off the first
+// timer after the read r began, r still returns the earlier state of the timer. In this case, letGo keeps the lane held
 // until the next read.
 func (p *workerPool) letGo(r store.Reader) error {
 	p.mu.Lock()
@@ -158,9 +158,14 @@ func (p *workerPool) takeAll(ctx context.Context, due []store.Timer) (left []sto
 }
 
 // take tries to start a timer's handler, and reports whether the handler was started. take does not start the handler
-// if the timer or another timer of its lane is being handled, or if the lane is held or waits for the next read. take
-// also starts no handler while the pool or the disk is full, the store is not ready, or Worth is false. The handler is
-// also not started if another replica has the timer's share. The caller holds p.mu.
+// in these cases:
+//
+//   - The timer, or another timer of its lane, is being handled.
+//   - The timer's lane is held for another timer, or waits for the next read.
+//   - All workers are busy, the disk is full, the store is not ready, or Worth returns false.
+//   - Another replica has the timer's share.
+//
+// The caller holds p.mu.
 func (p *workerPool) take(ctx context.Context, t store.Timer) bool {
 	if p.runner.diskSpace.isFull() || !p.runner.Ready() || len(p.refs) >= p.worker.Concurrency || p.refs[t.Ref] || p.lanes[t.Lane] || p.kept[t.Lane] || !p.worker.isWorth() {
 		return false
@@ -234,7 +239,7 @@ func (p *workerPool) handle(ctx context.Context, t store.Timer) (kept bool) {
 	return err != nil
 }
 
-// unhurried waits for a while. If a handler's failure can't be stored, the timer stays due. Without the wait, the
+// unhurried waits for a second. If a handler's failure can't be stored, the timer stays due. Without the wait, the
 // runner would retry the timer immediately and repeatedly.
 func unhurried(ctx context.Context) {
 	select {

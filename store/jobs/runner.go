@@ -26,7 +26,7 @@ type Handler func(ctx context.Context, t store.Timer) error
 type Worker struct {
 	Handle      Handler
 	Concurrency int
-	Yields      bool // a timer with a requested delay does not hold its lane
+	Yields      bool // if set, a timer whose handler requests a delay does not hold its lane
 	// Flow returns the name of the flow to which a timer belongs. In each lane, the flows of the due timers take turns
 	// (fair queueing). So a flow with many timers does not delay the other flows. The timers of one flow keep their
 	// order. If Flow is nil, each lane has one flow.
@@ -217,8 +217,9 @@ func (r *Runner) attend(ctx context.Context, kind store.TimerKind, worker Worker
 	}
 }
 
-// quiet reports whether a timer of this process can become due only after a wake-up or with the passing of time. quiet
-// is false if other replicas may set timers for this process, or if the clock was set recently.
+// quiet reports whether the workers may rely on wake-ups: a timer of this process becomes due only after a wake-up, or
+// because time passes. quiet is false if other replicas may set timers for this process, or if the clock was set
+// recently.
 func (r *Runner) quiet() bool {
 	set := r.clockSet.Load()
 	return store.IsAlone(r.Replica) && (set == nil || time.Since(*set) > time.Minute)
@@ -251,7 +252,7 @@ func (r *Runner) cantReach(err error) {
 	}
 }
 
-// After cantReach has logged a failure, reached logs that the database answers.
+// If cantReach has logged a failure, reached logs that the database answers again.
 func (r *Runner) reached() {
 	r.torn.mu.Lock()
 	defer r.torn.mu.Unlock()
@@ -265,7 +266,7 @@ func (r *Runner) reached() {
 type torn struct {
 	mu   sync.Mutex
 	said map[store.TimerKind]time.Time
-	away time.Time // time of the last log message that the database does not answer; zero: it answers
+	away time.Time // when cantReach last logged that the database does not answer; zero: the database answers
 }
 
 // workOff starts the handlers of the timers in due. workOff returns when the duration sleep has passed. workOff also

@@ -176,8 +176,9 @@ func TestReadDuringAFailure(t *testing.T) {
 	f.want("a@0.0", "a@0.1", "b@0.1")
 }
 
-// TestInterruptedLaneKeepsItsOrder checks lanes whose first timer was left as it was. Both timers of the lane were read
-// before. The second timer must wait until the timers are read again, because the first one is still due.
+// TestInterruptedLaneKeepsItsOrder checks a lane with two due timers. The handler of the first timer is interrupted, so
+// the first timer stays due. The runner has already read the second timer. The second timer must wait until the runner
+// reads the timers again, because the first timer comes before it.
 func TestInterruptedLaneKeepsItsOrder(t *testing.T) {
 	for _, why := range []error{jobs.ErrKeep, store.ErrUnavailable, store.ErrFenced} {
 		var tries atomic.Int64
@@ -194,7 +195,7 @@ func TestInterruptedLaneKeepsItsOrder(t *testing.T) {
 }
 
 // TestShareThatCameBack checks a replica that lost a share and got it back between two reads. In the meantime, another
-// replica put off the first timer of a lane.
+// replica put off the first timer of a lane. The lane's other timer must wait for the first timer.
 func TestShareThatCameBack(t *testing.T) {
 	f := &fixture{}
 	var tries atomic.Int64
@@ -292,7 +293,7 @@ func TestFlows(t *testing.T) {
 		t.Errorf("handled %v", f.handled)
 	}
 	order = slices.DeleteFunc(order, func(ref string) bool { return ref == "a" || ref == "d0" || ref == "e0" })
-	for ref, most := range map[string]int{"b0": 2, "b1": 4, "c0": 6, "b2": 7} { // a timer that was alone in its lane is no turn of its flow
+	for ref, most := range map[string]int{"b0": 2, "b1": 4, "c0": 6, "b2": 7} { // if only one timer of a lane is due, handling it is no turn of its flow
 		if at := slices.Index(order, ref); at < 0 || at > most {
 			t.Errorf("the lane was handled as %v; %s comes at the place %d, want %d at most", order, ref, at, most)
 		}

@@ -145,8 +145,8 @@ func (r *Runner) Idle(ctx context.Context) (idle bool, err error) {
 		}
 		return nil
 	})
-	// Idle counts the running handlers after reading the timers. A handler may report its result after its last
-	// transaction, when its timer is already cleared.
+	// A handler may still report its result after its last transaction, which has cleared its timer. So the timers
+	// alone are not enough: Idle also counts the running handlers, after it has read the timers.
 	return idle && r.handling.Load() == 0, err
 }
 

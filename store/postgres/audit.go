@@ -237,8 +237,8 @@ func (t *tx) PruneChain(chain string) (records int, err error) {
 	return records, err
 }
 
-// onJournal is the dependence of a read on pending writes to the journal and the heads. A new head changes the entries
-// that it covers.
+// onJournal is the dependence of a read on pending writes to the journal and the heads. The heads matter, because a new
+// head gives leaves to the entries that it covers.
 var onJournal = on("audit_journal", "audit_heads")
 
 func (t reader) LastHead() (store.Head, error) {

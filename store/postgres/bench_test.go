@@ -40,7 +40,7 @@ func benchDecisions(b *testing.B, workers, round int) {
 	}
 	b.Cleanup(func() { s.Close() })
 	f := newCallFixture(b, s)
-	hand, err := pgxpool.New(b.Context(), newDatabase(b, server, "byhand")+"&search_path=countersign&pool_max_conns=16") // the store's
+	hand, err := pgxpool.New(b.Context(), newDatabase(b, server, "byhand")+"&search_path=countersign&pool_max_conns=16") // as many connections as the store's pool
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func benchDecisions(b *testing.B, workers, round int) {
 		statements = len(decisions[0])
 	}
 	perSecond := func(side int) float64 { return float64(done) / spent[side].Seconds() }
-	b.ReportMetric(0, "ns/op") // not reported: a loop does a round of each
+	b.ReportMetric(0, "ns/op") // not reported, because one iteration does a round of the store and a round of the program
 	b.ReportMetric(perSecond(0), "decisions/s")
 	b.ReportMetric(perSecond(1), "byhand/s")
 	b.ReportMetric(perSecond(0)/perSecond(1), "ratio")

@@ -33,8 +33,8 @@ func numbered(id string, n int64) string { return strconv.FormatInt(n, 10) + " "
 
 const whyChecksum = "its checksum does not match what it holds"
 
-// decodeRow decodes the record of a row whose checksum is right. The error of decodeRow is a *store.DamagedError about
-// x.
+// decodeRow checks a row's checksum, and decodes the row's record. If the checksum is wrong or the record can't be
+// decoded, the error is a *store.DamagedError about x.
 func decodeRow[T any](x store.Damage, key string, sum, js []byte) (rec T, err error) {
 	if !bytes.Equal(sum, rowSum(x.Bucket, key, js)) {
 		x.Why = whyChecksum

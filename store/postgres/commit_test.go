@@ -92,8 +92,8 @@ func TestLateCommit(t *testing.T) {
 	}
 }
 
-// While the database can't be reached, the store can't look up the outcome of a COMMIT without an answer. Close ends
-// the wait for the outcome.
+// While the database can't be reached, the store can't look up the outcome of a COMMIT whose answer was lost. Close
+// ends the wait for the outcome.
 func TestCommitUnknown(t *testing.T) {
 	t.Parallel()
 	p, url := through(t, empty(t))

@@ -464,8 +464,8 @@ type batch struct {
 const fillRoom = 1 << 20
 
 // While the database is an incomplete copy, the column place in the table origin begins with the prefix copying. The
-// progress of the copy (store.Mark) follows the prefix. To an older program without this prefix, the database looks
-// restored, so the program does not start to work.
+// progress of the copy (store.Mark) follows the prefix. An older program does not know this prefix. To such a program,
+// the database looks like one that was restored from a dump, so the program does not start to work.
 const copying = "copying "
 
 func (f *filling) add(table string, columns []string, values ...any) {

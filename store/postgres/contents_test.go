@@ -62,7 +62,7 @@ func TestCopyFromFile(t *testing.T) { storetest.RunCopies(t, inFile, inDatabase)
 
 func TestCopyToFile(t *testing.T) { storetest.RunCopies(t, inDatabase, inFile) }
 
-// Each table is copied, or a copy needs none of its rows.
+// Every table is copied, except the tables whose rows a copy does not need.
 func TestEveryTableIsCopied(t *testing.T) {
 	t.Parallel()
 	known := append(postgres.CopiedTables(), "migrations", "connections", "replicas", "claims", "origin", "set_aside")

@@ -53,7 +53,7 @@
 // Texts sort by their bytes. PostgreSQL's type text can't store the byte 00. In a column, the byte 00 is stored as 01
 // 01, and the byte 01 is stored as 01 02.
 //
-// A journal entry gets its leaf when a head covers the entry. Entries without a leaf are ordered by the column
+// A journal entry gets its number (leaf) when a head covers the entry. Entries without a leaf are ordered by the column
 // position. The value of position comes from a sequence, so transactions of different chains do not wait for each
 // other.
 package postgres

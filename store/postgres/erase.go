@@ -36,8 +36,9 @@ func (t *tx) EraseConversation(id string, limit int) (done bool, err error) {
 	}
 	refs = append(refs, text(id))
 	left := limit
-	// The server evaluates each ARRAY once, and finds the rows by an index. With a join and outdated statistics from
-	// empty tables, the server would read both tables for each row.
+	// The server evaluates each ARRAY once, and finds the rows by an index. With a join instead, the server would
+	// depend on its statistics. If the statistics are still those of empty tables, the server would read both tables
+	// for each row.
 	for _, part := range []struct {
 		sql string // deletes at most $2, and returns the ids
 		of  any

@@ -157,8 +157,8 @@ ORDER BY r.chain, r.seq`, []any{chain, seq}, func(found pgx.Rows) error {
 }
 
 // payloads reads the payloads after the given chain and seq, up to the record last. If last is nil, payloads reads all
-// later payloads. Each query has a limit. Without a limit, the server might expect a large part of the table, and would
-// not use the index.
+// later payloads. Each query has a limit. Without a limit, the server might assume that a query returns a large part of
+// the table, and would not use the index.
 func (t reader) payloads(chain string, seq int64, last *approvers.AuditRow) (out []approvers.AuditRow, err error) {
 	until, upTo := "", []any(nil)
 	if last != nil {

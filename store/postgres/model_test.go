@@ -51,7 +51,7 @@ func spin(t *testing.T, defines ...string) string {
 	}
 	run(program, append(flags, "-a", model)...)
 	run(compiler, "-O1", "-w", "-DSAFETY", "-DCOLLAPSE", "-DMEMLIM=3000", "-o", "pan", "pan.c")
-	report := run(filepath.Join(dir, "pan"), "-E", "-m1000000") // a replica may wait for ever
+	report := run(filepath.Join(dir, "pan"), "-E", "-m1000000") // -E: a state in which a replica waits for ever is not an error
 	if strings.Contains(report, "max search depth too small") {
 		t.Fatalf("the search was cut short:\n%s", report)
 	}

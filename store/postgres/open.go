@@ -398,8 +398,9 @@ SELECT current_setting('server_version_num')::int / 10000, current_setting('serv
 // another client of the pooler may use the server process.
 const poolTries = 10
 
-// sameSession returns an error if a connection does not keep its server process, and therefore its session. With a
-// pool_mode other than session, PgBouncer lets any idle server process serve a connection.
+// sameSession returns an error if a pooler gives a connection different server processes, because the connection then
+// has no session of its own. PgBouncer does this if its pool_mode is not session: any idle server process may serve a
+// connection.
 func (c *config) sameSession(ctx context.Context, conn *pgx.Conn) error {
 	if _, err := conn.PgConn().Exec(ctx, "SET countersign.session = 'kept'").ReadAll(); err != nil {
 		return c.sentence(err)

@@ -165,7 +165,7 @@ func TestVersions(t *testing.T) {
 	})
 }
 
-// The last statement of each migration says which program can use the migrated tables.
+// The last statement of each migration names the oldest program that can use the migrated tables.
 func TestStepsSayTheOldestProgram(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("migrations/*.sql")

@@ -244,7 +244,7 @@ func (p *plans) check(t *testing.T) {
 			switch {
 			case n.Kind == "Sort" && n.Plans[0].Rows*n.Plans[0].Loops > e.Plan.Rows+mostRead:
 				t.Errorf("%s: sorts %d rows to find %d", e.Statement, n.Plans[0].Rows*n.Plans[0].Loops, e.Plan.Rows)
-			case strings.HasSuffix(e.Statement, "FROM grants WHERE open ORDER BY born"): // open grants are few, except here
+			case strings.HasSuffix(e.Statement, "FROM grants WHERE open ORDER BY born"): // a real store has only a few open grants; the store of this test has many
 			case n.Relation == "" || slices.Contains(smallTables, n.Relation):
 			case n.Kind == "Seq Scan", strings.Contains(n.Kind, "Index") && n.Condition == "" && rows > mostRead:
 				t.Errorf("%s: %s of %s, %d rows", e.Statement, n.Kind, n.Relation, rows)
@@ -314,7 +314,7 @@ func TestErasingWithOldStatistics(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	put(1, "first") // tables that never had a row count as larger
+	put(1, "first") // the server assumes that a table that never had a row is larger
 	erase("first")
 	if err := execIn(name, "ANALYZE"); err != nil {
 		t.Fatal(err)

@@ -27,12 +27,12 @@ import (
 //   - A replica begins work only within its lease. The replica measures the lease by its own clock, from a moment
 //     before the heartbeat was sent. By this clock, the lease is slightly shorter than in the database. When the lease
 //     ends, the replica cancels the contexts of its work. So the replica stops calling Slack, models and tools before
-//     another replica takes over. A process that was suspended is an exception.
+//     another replica takes over. Only a process that was suspended can't cancel its work in time.
 //   - Every transaction under a claim checks in the database that the replica has the claim (check_claim). Both these
-//     transactions and the transactions that take claims are serializable. A transaction may check the claim before
-//     another replica takes the claim, and commit after the takeover. The database then orders the transaction before
-//     the takeover. If a transaction of the new owner has already read rows that this transaction changes, one of these
-//     two transactions fails.
+//     transactions and the transactions that take claims are serializable. The old owner's transaction may check the
+//     claim before the takeover, and commit after the takeover. The database then treats this transaction as earlier
+//     than the takeover. If a transaction of the new owner has already read rows that the old owner's transaction
+//     changes, one of the two transactions fails.
 //   - Each replica reads the list of all live replicas, in the same order. From this list, the replica computes the
 //     number of claims that it should have: its portion. A replica with too many claims first releases claims without
 //     running work. If the replica must release more claims, it begins no new work under some of its other claims. The
@@ -50,7 +50,7 @@ type ReplicaOptions struct {
 	Lease  time.Duration // how long after its last heartbeat the other replicas wait before they may take over
 	Beat   time.Duration // between heartbeats
 	Margin time.Duration // how much earlier the lease ends by the replica's own clock
-	Drain  time.Duration // how long the replica begins no work under a claim that it wants to release while work under the claim is running
+	Drain  time.Duration // how long the replica waits for running work under a claim that it wants to release; meanwhile, it begins no more work under the claim
 }
 
 // The defaults of ReplicaOptions. If a replica dies, other replicas continue its work after at most one Lease and two
@@ -62,8 +62,8 @@ const (
 	drain       = 3 * time.Second
 )
 
-// If the work under a claim did not end within Drain, the replica keeps the claim. The replica tries to release the
-// claim a second time after drainAgain times Drain.
+// If the work under a claim did not end within Drain, the replica keeps the claim. The replica tries again to release
+// the claim after drainAgain times Drain.
 const drainAgain = 10
 
 // leaving is the time limit for the release of a replica's claims in Leave. If the replica can't release its claims,

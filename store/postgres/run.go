@@ -17,7 +17,8 @@ import (
 
 // run is one run of a closure on one connection. A run sends nothing before the first read, and collects writes until
 // the closure ends. If a read depends on collected writes, the run makes these writes in a savepoint, reads, and rolls
-// back the savepoint. These steps take one round trip. So two transactions do not wait for each other's row locks.
+// back the savepoint, all in one round trip. The rollback releases the row locks of these writes, so two transactions
+// do not wait for each other's row locks.
 type run struct {
 	ctx      context.Context
 	store    *Store
@@ -148,8 +149,8 @@ func (r *run) flush(b *pgx.Batch, of depends) {
 
 func everything(*write) bool { return true }
 
-// inOrderOfCreation lists the tables with a column born, which gives the order of creation. The ids in these tables are
-// random.
+// inOrderOfCreation lists the tables with a column born, which gives the order of creation. New rows of these tables
+// are written in the order of creation, because their ids may sort differently.
 var inOrderOfCreation = []string{"conversations", "calls", "elicitations", "outbox_messages", "grants"}
 
 // inOrder is the order in which every transaction writes rows: by table and key. Without a common order, two

@@ -161,9 +161,9 @@ func (t *table[T]) readable(r *run, where string, args ...any) ([]T, error) {
 }
 
 // limited adds a LIMIT to a SELECT that reads rows in the order of an index. The limit is part of the statement's text.
-// If the limit were a parameter, the server would plan for a tenth of all rows, and might sort all rows. limited rounds
-// large limits up, so the server prepares only a few different statements. The caller must cut the list to the real
-// limit.
+// If the limit were a parameter, the server would assume that the statement returns a tenth of all rows, and might sort
+// all rows. limited rounds large limits up, so the server prepares only a few different statements. The caller must cut
+// the list to the real limit.
 func limited(sql string, limit int) string {
 	const step = 1024
 	if limit > step {

@@ -122,12 +122,13 @@ func (r *run) lookUpExecution(id string) error {
 	return r.lookUpRequest(e.Request)
 }
 
-// onRefs is the dependence of lookUpOutbox on pending writes: see listOutbox.
+// onRefs is the dependence of lookUpOutbox on pending writes. The pending writes must be made before the read only if
+// the closure has changed the ref of an outbox message. Otherwise, listOutbox adds the new messages.
 func (r *run) onRefs(w *write) bool { return w.key.table == outboxTable.in && r.lists.moved }
 
 // listOutbox stores lists of outbox messages that lookUpOutbox has read. refs are the refs of these messages. A list
-// has the messages that the server found, and the messages of pending writes. If the pending writes were made before
-// the read, the found messages already include the messages of pending writes.
+// has the messages that the server found, and the new messages that pending writes create. If the pending writes were
+// made before the read (see onRefs), the server has already found the new messages.
 func (r *run) listOutbox(found []store.OutboxMessage, id string, refs ...string) error {
 	r.lists.timers[id] = true
 	for _, w := range r.pending {

@@ -76,7 +76,7 @@ func drawValue(t *rapid.T, v reflect.Value) {
 	}
 }
 
-// reference decodes with an independent codec.
+// reference makes package json, which is independent of this codec, read the JSON of records.
 var reference = json.WithUnmarshalers(json.JoinUnmarshalers(json.UnmarshalFromFunc(func(d *jsontext.Decoder, raw *stdjson.RawMessage) error {
 	tok, err := d.ReadToken()
 	if err != nil || tok.Kind() == 'n' {

@@ -50,7 +50,7 @@ func sliceCodec(element *codec) *codec {
 	return &codec{
 		encode: func(b []byte, v reflect.Value) (_ []byte, err error) {
 			if v.IsNil() {
-				return append(b, "null"...), nil // nil and empty stay different: hashes cover the values as they are read back
+				return append(b, "null"...), nil // a nil list and an empty list are stored differently, because hashes cover the values as they are read back
 			}
 			b = append(b, '[')
 			for i := range v.Len() {

@@ -15,7 +15,7 @@ import (
 type Joining struct {
 	Name  string
 	Lease time.Duration // how long after its last heartbeat the other replicas wait before they may take over
-	Drain time.Duration // how long the replica begins no work under a claim that it wants to release while work under the claim is running
+	Drain time.Duration // how long the replica waits for running work under a claim that it wants to release; meanwhile, it begins no more work under the claim
 }
 
 // Member is a replica with its own handle on the store.
@@ -378,9 +378,9 @@ func drained(h *claimsHarness) {
 	h.awaitPortions(h.members, 32, 32)
 }
 
-// In goesOn, a second replica joins while long work is running on every share. The second replica should get half of
-// the shares. The work is not cancelled. After Drain, the first replica may begin more work on the shares. The first
-// replica releases half of the shares when the work has ended.
+// In goesOn, a second replica joins while long work is running on every share of the first replica. The first replica
+// does not cancel this work, and keeps the shares until the work has ended. After Drain, the first replica may again
+// begin work on all shares. When the long work has ended, the second replica gets half of the shares.
 func goesOn(h *claimsHarness) {
 	a := h.add(Joining{Lease: longLease, Drain: 10 * time.Millisecond})
 	h.awaitPortions(h.members, 64)

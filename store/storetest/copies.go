@@ -178,7 +178,7 @@ func interrupted(h *harness, to Backend) {
 	put := func(text string) {
 		h.update(func(tx store.Tx) error {
 			for i := range n {
-				body := []byte(text + strings.Repeat(".", 150_000)) // some rows for each transaction
+				body := []byte(text + strings.Repeat(".", 150_000)) // so large that one transaction takes only a few rows
 				if err := tx.PutRendering(store.Rendering{OutboxMessage: "m", Post: uint64(i + 1), Body: body}); err != nil {
 					return err
 				}

@@ -87,7 +87,7 @@ func forgotten(h *harness) {
 		h.same("forgotten in the transaction that counted it", n, 1)
 		return err
 	})
-	h.refused(errMine, func(tx store.Tx) error { return errors.Join(add("a", 5, 9)(tx), errMine) }) // counted again in vain
+	h.refused(errMine, func(tx store.Tx) error { return errors.Join(add("a", 5, 9)(tx), errMine) }) // the failed transaction does not count the event again
 	left(1, 10007)
 	forget(at(1000), 10, 3)
 	left(0, 0)

@@ -64,7 +64,7 @@ func talk(id string) func(store.Tx) error {
 			tx.PutRequest(approvers.Request{ID: "req/" + id, Conversation: id, State: approvers.Pending, CreatedAt: at(0)}),
 			tx.PutRequest(approvers.Request{ID: "req2/" + id, Conversation: id, State: approvers.Rejected, CreatedAt: at(0)}),
 			tx.PutExecution(approvers.Execution{ID: "exec/" + id, Conversation: id}),
-			tx.PutExecution(approvers.Execution{ID: "exec2/" + id, Conversation: id}), // of an edit
+			tx.PutExecution(approvers.Execution{ID: "exec2/" + id, Conversation: id}), // the execution of an edited call
 			tx.SetTimer(store.Timer{Kind: store.TimerExpire, Ref: "req/" + id, Due: at(1)}),
 			tx.SetTimer(store.Timer{Kind: store.TimerLeave, Ref: "exec/" + id, Due: at(1)}),
 			tx.SetTimer(store.Timer{Kind: "a kind to come", Ref: "call/" + id, Due: at(1)}),
