@@ -195,7 +195,7 @@ func (r *Request) path(action string) string {
 	return "/v1/requests/" + url.PathEscape(r.ID) + "/" + action
 }
 
-// The outcomes of a run.
+// Maximum lengths of texts, in characters: of the text in a report, and of a reason or an answer.
 const (
 	longestReport = 65536
 	longestReason = 3000

@@ -50,7 +50,7 @@ var codex = dialect{
 		case e.moment == permission:
 			return permissionAnswer("allow", nil, "")
 		case changed == nil:
-			return nil // a bare "allow" would be an error, and errors let the call run, too, but with a warning
+			return nil // lets the call run; without changed arguments, Codex would report "allow" as an error
 		}
 		return encode(object{"hookSpecificOutput": object{"hookEventName": e.name, "permissionDecision": "allow", "updatedInput": changed}})
 	},

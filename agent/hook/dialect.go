@@ -28,7 +28,7 @@ type event struct {
 	input   json.RawMessage // the arguments, byte for byte
 	folder  string          // working folder of the tool
 	failed  bool            // after a call: the tool failed
-	text    string          // after: why
+	text    string          // after a failed call: the tool's error
 	noEdit  bool            // the agent does not accept changed arguments for this event
 }
 

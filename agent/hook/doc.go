@@ -18,8 +18,8 @@
 //
 //   - A call is allowed only after the gateway has confirmed the claim of the call's approval. The approval is for
 //     exactly the bytes of the arguments and for the working folder.
-//   - Only an allowed call gets an answer that lets it run. If the process panics, it ends with the exit code that
-//     agents take as a denial.
+//   - Any other call is denied, or the agent's own dialog decides (in the profile comfort). If the process panics, it
+//     ends with the exit code that agents take as a denial.
 //   - The hook answers before the agent's own time limit. After this limit, most agents would run the call.
 //   - If a call was denied because nobody had decided yet, a repetition of the call continues the same request.
 package hook

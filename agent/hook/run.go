@@ -160,8 +160,9 @@ func (h *hook) prepare(getenv func(string) string) (err error) {
 	return nil
 }
 
-// giveUp returns the answer to an event that could not be handled. The answer to an event before a call is a denial.
-// In the profile comfort, the agent's dialog decides. If the profile does not fit the event, the call is denied.
+// giveUp returns the answer to an event that could not be handled. An event before a call gets a denial. For an event
+// of the permission dialog, the agent's dialog decides. If the configured profile is not the profile of the event, the
+// call is denied.
 func (h *hook) giveUp(err error) Answer {
 	text := "Countersign can't be asked: " + sentence(err.Error())
 	switch {
@@ -176,7 +177,7 @@ func (h *hook) giveUp(err error) Answer {
 // decide sends a request for a call to the gateway, and waits for the decision.
 func (h *hook) decide(ctx context.Context) Answer {
 	fresh := h.freshKey
-	for range 3 { // an earlier request of the call may have ended, and another process may claim first
+	for range 3 { // again, if an earlier request of the call has ended, or another process has claimed the approval
 		answer, again, err := h.attempt(ctx, fresh)
 		if err != nil {
 			return h.giveUp(err)
@@ -189,8 +190,9 @@ func (h *hook) decide(ctx context.Context) Answer {
 	return h.giveUp(errors.New("other processes of this session use up the approvals of the same call"))
 }
 
-// attempt makes one attempt to get a decision. If the record's request belongs to an earlier call, attempt removes
-// the record and returns true for again.
+// attempt makes one attempt to get a decision. If this call can't use the record's request, attempt removes the record
+// and returns true for again. For example, an earlier call or another process has used the approval, or the request has
+// ended.
 func (h *hook) attempt(ctx context.Context, fresh func() string) (a Answer, again bool, err error) {
 	rec, resumed, err := h.state.begin(h.id, h.call, h.ran, fresh)
 	if err != nil {
@@ -205,7 +207,8 @@ func (h *hook) attempt(ctx context.Context, fresh func() string) (a Answer, agai
 	if err != nil && ctx.Err() != nil && h.Profile == Comfort {
 		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawTime)
 		defer cancel()
-		// Only the gateway can say whether the request was stored.
+		// The gateway may have stored the request. With the same key, Ask returns this request, so that undecided can
+		// withdraw it.
 		if r, err := h.gate.Ask(late, rec.Key, "decide", call); err == nil {
 			return h.undecided(ctx, rec, r), false, nil
 		}
@@ -332,7 +335,7 @@ func (h *hook) claim(ctx context.Context, rec record, r *client.Request) (Answer
 		h.notRun(r.ID)
 		return Answer{}, fmt.Errorf("the state can't be written: %w", err)
 	}
-	rec.remove(open) // another process with the same call may already have removed the record of the used approval
+	rec.remove(open) // does nothing if another process with the same call has already removed this record
 	if r.Decision != nil && r.Decision.Automatic && h.moment == before {
 		return Answer{Out: h.leave(h.event, "")}, nil // no person has seen the call, so the agent's own permissions decide
 	}
@@ -500,7 +503,8 @@ func (h *hook) withdraw(ctx context.Context, id, reason string) {
 	}
 }
 
-// notRun reports that a call did not run. The claim of the approval may have succeeded.
+// notRun reports that a call did not run, because the claim of its approval may have succeeded. If the claim did not
+// succeed, notRun withdraws the request.
 func (h *hook) notRun(id string) {
 	ctx, cancel := context.WithTimeout(context.Background(), withdrawTime)
 	defer cancel()

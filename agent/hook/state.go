@@ -39,8 +39,8 @@ const (
 	unreported = ".unreported" // the call has ended, and the report of its outcome failed
 )
 
-// keepRecords is the maximum age of a record. Requests expire at the gateway much earlier, and people are also asked
-// about outcomes much earlier.
+// keepRecords is the maximum age of a record. An older record has no use, because its request has expired at the
+// gateway long ago, or people have already been asked about its outcome.
 const keepRecords = 7 * 24 * time.Hour
 
 // state has the records of one session. Its records are the files in dir whose names begin with prefix. In a name,
@@ -59,7 +59,7 @@ func everySession(dir string) state { return state{dir, ""} }
 func fingerprint(parts ...string) string {
 	list, err := json.Marshal(parts)
 	if err != nil {
-		panic(err) // strings
+		panic(err) // encoding strings can't fail
 	}
 	sum := sha256.Sum256(list)
 	return hex.EncodeToString(sum[:])

@@ -103,7 +103,7 @@ func (a agent) env() map[string]string {
 	return map[string]string{"SDK": a.sdk, "GATE": a.gate.URL, "TOKEN": fakegateway.Token, "BUILD": a.build, "CALLS": a.calls}
 }
 
-// killed starts the program in a process of its own, calls until, and kills the process.
+// killed starts the program in a process of its own, calls the function until, and then kills the process.
 func (a agent) killed(until func()) {
 	a.Helper()
 	cmd := exec.CommandContext(a.Context(), a.node, a.sdk+".js")

@@ -183,7 +183,8 @@ func deadlineOf(command string) time.Duration {
 	return d
 }
 
-// programOf returns the path of the program in a command that was written with quote.
+// programOf returns the path of the program in a command. If the path is quoted, it is quoted in the way of the
+// function quote.
 func programOf(command string) string {
 	if rest, ok := strings.CutPrefix(command, "'"); ok {
 		program, _, _ := strings.Cut(rest, "' ")
@@ -335,7 +336,7 @@ func writable(dir string) error {
 func (m Machine) ProfileMismatch(agent hook.Agent) (Finding, bool) {
 	c, err := hook.ReadConfig(m.Getenv)
 	if err != nil {
-		return Finding{}, false // reported elsewhere
+		return Finding{}, false // Reach reports the error
 	}
 	for _, scope := range []Scope{User, Project} {
 		t, err := NewTarget(agent, scope, m.Home, m.Folder, m.Getenv)

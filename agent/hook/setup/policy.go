@@ -10,8 +10,8 @@ import (
 //go:embed policy/*.yaml
 var policies embed.FS
 
-// Policy returns the part of a policy file for an agent's tools. Policy has the risks of the tools, and the previews
-// for the cards.
+// Policy returns the part of a policy file for an agent's tools: the risks of the tools, and the previews for the
+// cards.
 func Policy(agent hook.Agent) (string, error) {
 	text, err := policies.ReadFile("policy/" + agent.Name + ".yaml")
 	if err != nil {
