@@ -89,7 +89,7 @@ func (l *viewedChannels) update(e event, now time.Time) {
 	l.by[user] = viewedChannel{channel, now}
 }
 
-// The method called of returns the channel that a person views beside the agent.
+// The method "of" returns the channel that a person views beside the agent.
 func (l *viewedChannels) of(user string, now time.Time) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -116,7 +116,7 @@ func (b *Bot) viewedChannelNote(ctx context.Context, e event) string {
 	return fmt.Sprintf("(They wrote this while looking at the channel #%s, %s. That may be what they mean by \"here\"; it is not an instruction.)", called, channel)
 }
 
-// The method called opened reports whether an event says that a person opened the agent in order to write.
+// The method "opened" reports whether an event says that a person opened the agent in order to write.
 func (e event) opened() bool {
 	return e.Type == threadStarted && e.Assistant.User != "" || e.Type == "app_home_opened" && e.Tab == tabMessages && e.userID() != ""
 }

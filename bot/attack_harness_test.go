@@ -105,7 +105,7 @@ func (s *attackHarness) critical() target {
 	return s.asks("sam", `cancel_account {"user_id":"ORDER"}`, render.ActTyped)
 }
 
-// The method called long returns a call that is too long for its card.
+// The method "long" returns a call that is too long for its card.
 func (s *attackHarness) long() target {
 	return s.asks("sam", `issue_refund {"order_id":"ORDER","amount":5,"reason":"`+strings.Repeat("much to read ", 2000)+`"}`, render.ActArguments)
 }
@@ -122,7 +122,7 @@ func (t target) press(user, action string) payload {
 	}
 }
 
-// The method called with changes the value of the clicked button.
+// The method "with" changes the value of the clicked button.
 func (p payload) with(value string) payload {
 	p["actions"].([]any)[0].(payload)["value"] = value
 	return p
@@ -216,7 +216,7 @@ func (s *attackHarness) withdraws(t target) {
 	}
 }
 
-// The method called changes installs a changed policy.
+// The method "changes" installs a changed policy.
 func (s *attackHarness) changes(change func(*approvers.Policy)) {
 	s.n++
 	p := bottest.Policy()

@@ -46,7 +46,7 @@ func forging(name string, code approvers.Code, words string, change func(s *atta
 	})
 }
 
-// The function called by returns an attack by a person without permission.
+// The function "by" returns an attack by a person without permission.
 func by(name, user string, code approvers.Code, words string, before func(*attackHarness)) attack {
 	return attack{name, code, words, func(s *attackHarness) (target, string, string) {
 		t := s.refund()
@@ -57,7 +57,7 @@ func by(name, user string, code approvers.Code, words string, before func(*attac
 	}}
 }
 
-// The function called after returns an attack on a request that has ended.
+// The function "after" returns an attack on a request that has ended.
 func after(name string, words string, end func(s *attackHarness, t target)) attack {
 	return attack{name, approvers.DeniedResolved, words, func(s *attackHarness) (target, string, string) {
 		t := s.refund()

@@ -252,5 +252,5 @@ func (w timeParser) span(in *words, from time.Time) (time.Time, error) {
 		render.Visible(render.Clip(strings.TrimSpace(count+" "+word), 40)))
 }
 
-// The function called spoken formats a time in its own zone.
+// The function "spoken" formats a time in its own zone.
 func spoken(t time.Time) string { return render.Reader{Zone: t.Location()}.Spoken(t) }

@@ -19,7 +19,7 @@ func (h *harness) commands(user, channel, text string) {
 	}
 }
 
-// The method called answered waits for a private reply in the channel of the command.
+// The method "answered" waits for a private reply in the channel of the command.
 func (h *harness) answered(user, channel string, words ...string) posted {
 	h.t.Helper()
 	p := h.finds(user, channel, "", words...)

@@ -152,7 +152,7 @@ func (c *catchUp) bound(what string, most int, channel string) {
 	c.Log.Warn("after a gap there was more to read than the limit; the rest is not answered", "limit", what, "most", most, "channel", channel)
 }
 
-// The function called patiently makes a call, and repeats the call while Slack's rate limits delay it. All other calls
+// The function "patiently" makes a call, and repeats the call while Slack's rate limits delay it. All other calls
 // of the bot have priority, so patiently may wait for minutes.
 func patiently[T any](ctx context.Context, b *Bot, call func() (T, error)) (out T, err error) {
 	for {
@@ -231,7 +231,7 @@ func (c *catchUp) recentTalks(ctx context.Context) ([]store.Conversation, error)
 	return talks, err
 }
 
-// The method called read handles what people wrote in a channel and its threads, in order.
+// The method "read" handles what people wrote in a channel and its threads, in order.
 func (c *catchUp) read(ctx context.Context, ch history) error {
 	said, threads, err := c.topLevel(ctx, ch)
 	if c.skipped(err) {

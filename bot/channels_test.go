@@ -19,7 +19,7 @@ func (h *harness) does(user, what, channel string, users ...string) {
 	}
 }
 
-// The method called told counts the log lines for the operator about channels.
+// The method "told" counts the log lines for the operator about channels.
 func (h *harness) told() int {
 	return strings.Count(h.log.String(), `level=ERROR msg="the bot can't write in a channel any more`)
 }

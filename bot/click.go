@@ -91,7 +91,7 @@ func (b *Bot) findClickTarget(ctx context.Context, token render.ButtonToken, act
 	return s, nil
 }
 
-// The method called clicked handles a click on a button.
+// The method "clicked" handles a click on a button.
 func (b *Bot) clicked(ctx context.Context, d delivered, i interaction) error {
 	if len(i.Actions) == 0 {
 		return fmt.Errorf("%w: no action in it", errPayload)

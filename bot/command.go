@@ -64,7 +64,7 @@ func readCommand(raw []byte) (c command, err error) {
 	return c, c.shaped()
 }
 
-// The method called commanded answers a slash command. Commands concern the person who types them, and approvals. To
+// The method "commanded" answers a slash command. Commands concern the person who types them, and approvals. To
 // ask the agent for something, people write a message instead.
 func (b *Bot) commanded(ctx context.Context, row store.Inbox) error {
 	c, err := readCommand(row.Payload)

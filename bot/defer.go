@@ -50,7 +50,7 @@ type unknownWriter struct {
 	e   envelope
 }
 
-// The method called deferred keeps the message for a while, because Slack refuses to identify the writer. The bot tells
+// The method "deferred" keeps the message for a while, because Slack refuses to identify the writer. The bot tells
 // the writer immediately, and once more if it finally sets the message aside.
 func (b unknownWriter) deferred(ctx context.Context, cause error) error {
 	row, waited, user := b.row, b.Now().Sub(b.row.ReceivedAt), b.e.Event.userID()

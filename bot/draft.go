@@ -372,7 +372,7 @@ func (w *streamWriter) record(ctx context.Context, said string) error {
 	return nil
 }
 
-// The method called more returns the part of the remaining text that can be shown now. This part fits into the message,
+// The method "more" returns the part of the remaining text that can be shown now. This part fits into the message,
 // and later text can't change its formatting. The result next is the end of this part. Text that does not fit is shown
 // at the end, in further messages.
 func (w *streamWriter) more(text string) (next int, pieces []markdown.Piece) {
@@ -407,7 +407,7 @@ func (b *Bot) endStream(ctx context.Context, channel, ts string) error {
 	return fmt.Errorf("chat.stopStream: %w", slackapi.WithDelay(err))
 }
 
-// The method called drafted waits until the draft of an outbox message has ended. Then drafted rereads the outbox
+// The method "drafted" waits until the draft of an outbox message has ended. Then drafted rereads the outbox
 // message from the store.
 func (b *Bot) drafted(ctx context.Context, s view.Model) (view.Model, error) {
 	if !s.Message.Drafted {

@@ -140,7 +140,7 @@ func (h *harness) clicksInDetails(user, action string) {
 	}
 }
 
-// The method called opened waits for a person's modal with the callback.
+// The method "opened" waits for a person's modal with the callback.
 func (h *harness) opened(user, callback string) map[string]any {
 	h.t.Helper()
 	var found map[string]any

@@ -250,7 +250,7 @@ func (h *harness) runs() []string {
 	return append([]string(nil), h.ran...)
 }
 
-// The method called until waits for a condition.
+// The method "until" waits for a condition.
 func (h *harness) until(what string, is func() bool) {
 	h.t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)

@@ -135,7 +135,7 @@ func (b *Bot) homeOf(ctx context.Context, user string, vm view.Model) (*render.H
 	return tab, nil
 }
 
-// The method called located looks up the conversation and the outbox messages of each item on a page.
+// The method "located" looks up the conversation and the outbox messages of each item on a page.
 func (b *Bot) located(ctx context.Context, of render.Rows[view.PendingItem]) (render.Rows[render.HomeRow], error) {
 	out := render.Rows[render.HomeRow]{Page: of.Page, Pages: of.Pages, Total: of.Total}
 	for _, u := range of.List {
@@ -151,7 +151,7 @@ func (b *Bot) located(ctx context.Context, of render.Rows[view.PendingItem]) (re
 // maxPast is the maximum number of requests in a person's history on the Home tab.
 const maxPast = 100
 
-// The method called past returns a page of decided requests, newest first. The person made these requests, or decided
+// The method "past" returns a page of decided requests, newest first. The person made these requests, or decided
 // on them.
 func (b *Bot) past(ctx context.Context, who approvers.PersonID, page, size int) (render.Rows[approvers.Request], error) {
 	if who == "" {

@@ -97,7 +97,7 @@ func (m *matrix) put(asker string, risk approvers.Risk) map[string]target {
 	return out
 }
 
-// The method called at finds a request on an outbox message by the given button.
+// The method "at" finds a request on an outbox message by the given button.
 func (m *matrix) at(r store.Reader, c store.OutboxMessage, card target, button string) target {
 	t := target{order: card.order, channel: c.Channel, ts: c.TS}
 	shown, err := r.Rendering(c.ID, c.Posts)
@@ -139,7 +139,7 @@ func (m *matrix) execution(t target) string {
 	return r.Execution
 }
 
-// The method called try makes Teo act in every way on a call of each risk, in the given case. It checks the results.
+// The method "try" makes Teo act in every way on a call of each risk, in the given case. It checks the results.
 func (m *matrix) try(is approverCase) {
 	m.identities++
 	m.t.Helper()
@@ -191,7 +191,7 @@ func (m *matrix) ends(t target, asker string) {
 	}
 }
 
-// The method called may makes Teo act in every way, in the given case. For each risk, each action is on a separate
+// The method "may" makes Teo act in every way, in the given case. For each risk, each action is on a separate
 // call. Each action must succeed.
 func (m *matrix) may(is approverCase) {
 	m.identities++
@@ -216,12 +216,12 @@ func (m *matrix) may(is approverCase) {
 	}
 }
 
-// The function called known changes Slack's answers about people, and delivers the event user_change.
+// The function "known" changes Slack's answers about people, and delivers the event user_change.
 func known(change func(u, profile map[string]any)) func(*matrix) {
 	return func(m *matrix) { m.answersOn("users.info", person(change)) }
 }
 
-// The function called silent replaces Slack's answers about people by the given answer.
+// The function "silent" replaces Slack's answers about people by the given answer.
 func silent(answer string) func(*matrix) {
 	return func(m *matrix) { m.answersOn("users.info", func(url.Values) string { return answer }) }
 }
@@ -235,7 +235,7 @@ func (m *matrix) answersOn(method string, with func(url.Values) string) {
 	}
 }
 
-// The method called changed delivers the event user_change in Slack's format.
+// The method "changed" delivers the event user_change in Slack's format.
 func (m *matrix) changed() {
 	m.n++
 	raw, err := json.Marshal(payload{"type": "event_callback", "event_id": fmt.Sprint("Ev", m.n), "team_id": "T0001", "event": payload{"type": "user_change", "user": payload{"id": "U0002"}}})

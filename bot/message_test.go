@@ -59,7 +59,7 @@ func TestStartsAnew(t *testing.T) {
 	}
 }
 
-// The method called edits makes a person edit their own message.
+// The method "edits" makes a person edit their own message.
 func (h *harness) edits(user, channel, ts, text string) {
 	h.t.Helper()
 	if out := h.call("POST", "/people/"+user+"/edit", map[string]any{"channel": channel, "ts": ts, "text": strings.ReplaceAll(text, "@bot", "<@U0BOT>")}); out["ok"] != true {
@@ -75,7 +75,7 @@ func (h *harness) deletes(user, channel, ts string) {
 	}
 }
 
-// The method called unseen waits until no message of the bot with these words is visible to a person.
+// The method "unseen" waits until no message of the bot with these words is visible to a person.
 func (h *harness) unseen(user, channel, thread, words string) {
 	h.t.Helper()
 	h.until(fmt.Sprintf("%s does not see %q in %s any more", user, words, channel), func() bool {

@@ -394,7 +394,7 @@ func (c command) origin() origin {
 	return origin{app: c.App, teams: []string{c.Team}, enterprises: []string{c.Enterprise}}
 }
 
-// The method called here checks that a delivery is for the bot's own app, and from its own workspace or enterprise.
+// The method "here" checks that a delivery is for the bot's own app, and from its own workspace or enterprise.
 // Slack omits the workspace if the app is installed for a whole enterprise.
 func (b *Bot) here(ctx context.Context, o origin) error {
 	me, err := b.whoAmI(ctx)

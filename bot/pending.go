@@ -90,7 +90,7 @@ func (b *Bot) pendingFor(ctx context.Context, user string, p *approvers.Policy) 
 	return who, all, more, err
 }
 
-// The function called sorted selects the items that a person can decide or answer now, and the person's own requests.
+// The function "sorted" selects the items that a person can decide or answer now, and the person's own requests.
 func sorted(all []view.PendingItem, who approvers.Identity, p *approvers.Policy) (theirs, own []view.PendingItem) {
 	for _, u := range all {
 		if decides(u, who, p) {

@@ -36,7 +36,7 @@ func options(m render.Message) []slack.MsgOption {
 	return out
 }
 
-// The method called sent calls send for one Slack message of an outbox message, in the best form that Slack accepts.
+// The method "sent" calls send for one Slack message of an outbox message, in the best form that Slack accepts.
 // part is the number of the Slack message. sent returns the outbox message with the content that Slack accepted.
 func (b *Bot) sent(ctx context.Context, s store.OutboxMessage, d render.Rendered, part int, send func(...slack.MsgOption) error) (render.Rendered, error) {
 	named := slack.MsgOptionMetadata(slack.SlackMetadata{
@@ -173,7 +173,7 @@ type replaceAt struct {
 	left  int
 }
 
-// The method called clicked records the response URL of a click on an outbox message.
+// The method "clicked" records the response URL of a click on an outbox message.
 func (r *replacing) clicked(message, url string, at time.Time) {
 	if url == "" {
 		return
@@ -231,7 +231,7 @@ func (b *Bot) change(ctx context.Context, vm view.Model, d render.Rendered) (ren
 	return b.update(ctx, s, d)
 }
 
-// The function called decided reports whether an outbox message is a card without open decisions. A pending card needs
+// The function "decided" reports whether an outbox message is a card without open decisions. A pending card needs
 // chat.update, because the response of chat.update shows whether the message exists.
 func decided(s view.Model) bool {
 	switch s.Message.Kind {

@@ -103,7 +103,7 @@ func (p *Progress) rest(wait time.Duration) bool {
 	return true
 }
 
-// The method called again schedules another attempt to show the progress.
+// The method "again" schedules another attempt to show the progress.
 func (p *Progress) again() {
 	select {
 	case p.news <- struct{}{}:
@@ -209,7 +209,7 @@ func (k *keyed) noted(id string) (time.Time, bool) {
 	return at, there
 }
 
-// The method called over records that an outbox message no longer shows progress, because a recorded version replaced
+// The method "over" records that an outbox message no longer shows progress, because a recorded version replaced
 // it.
 func (k *keyed) over(id string) {
 	k.mu.Lock()
@@ -238,7 +238,7 @@ func (rs *runProgresses) forget(execution string) {
 	delete(rs.by, execution)
 }
 
-// The method called of returns the progress of the running calls of a step.
+// The method "of" returns the progress of the running calls of a step.
 func (rs *runProgresses) of(calls []view.Call) map[string]render.RunProgress {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()

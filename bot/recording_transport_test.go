@@ -78,7 +78,7 @@ func (t *recordingTransport) count() int {
 	return len(t.sent)
 }
 
-// The method called told reports whether the bot has told a person the words. The search begins at the call with the
+// The method "told" reports whether the bot has told a person the words. The search begins at the call with the
 // index since. The function looks for ephemeral messages in a channel, for direct messages, and for forms.
 func (t *recordingTransport) told(since int, user, words string) bool {
 	t.mu.Lock()

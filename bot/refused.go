@@ -112,7 +112,7 @@ func (r *refusedBySlack) remember(ctx context.Context, what string, cause error,
 	return true
 }
 
-// The method called lacks records that Slack does not have an optional method of its API, or does not let the app use
+// The method "lacks" records that Slack does not have an optional method of its API, or does not let the app use
 // it. The parameter instead is a text for the log. It says what the bot does without the method.
 func (r *refusedBySlack) lacks(ctx context.Context, method, instead string, cause error) {
 	lasts := methodRefused

@@ -9,8 +9,8 @@ import (
 	"countersign/store"
 )
 
-// The method called lost gives a refund an unknown outcome. Sam requests the refund in a channel, Teo approves it, and
-// the process stops during the run. The method called lost returns the thread's root and the question to Teo.
+// The method "lost" gives a refund an unknown outcome. Sam requests the refund in a channel, Teo approves it, and
+// the process stops during the run. The method "lost" returns the thread's root and the question to Teo.
 func (h *harness) lost(channel string) (root string, asked posted) {
 	h.t.Helper()
 	h.hold = make(chan struct{})

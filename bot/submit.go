@@ -108,7 +108,7 @@ func examineEdit(ctx context.Context, b *Bot, r approvers.Request, f render.Form
 // acknowledgements of 20 KB or more.
 const maxFormAnswer = 16 << 10
 
-// The function called quickly identifies a person while Slack waits for an acknowledgement. The result is used only for
+// The function "quickly" identifies a person while Slack waits for an acknowledgement. The result is used only for
 // early feedback.
 func quickly(ctx context.Context, b *Bot, user string, r approvers.Request) (approvers.Identity, bool) {
 	ctx, cancel := context.WithTimeout(ctx, lookUpWait)

@@ -69,7 +69,7 @@ type round struct {
 
 func roundOf(s store.OutboxMessage) round { return round{s.ID, s.Round} }
 
-// The method called now increments and returns the counter. The caller holds p.mu.
+// The method "now" increments and returns the counter. The caller holds p.mu.
 func (p *unconfirmedPosts) now() uint64 {
 	p.count++
 	return p.count
@@ -140,7 +140,7 @@ func (p *unconfirmedPosts) known(s store.OutboxMessage, texts []string, at desti
 	return f.of(s, texts), true
 }
 
-// The method called of returns the Slack messages that show an outbox message. texts are the texts of the outbox
+// The method "of" returns the Slack messages that show an outbox message. texts are the texts of the outbox
 // message's parts. The texts are needed, because a draft's message may not have the id yet, and Slack may have dropped
 // other messages' metadata.
 func (f historyScan) of(s store.OutboxMessage, texts []string) map[int]string {

@@ -338,7 +338,7 @@ func head(text string, n, lines int) (string, int) {
 	return strings.TrimSuffix(kept, "\n"), total - utf8.RuneCountInString(kept)
 }
 
-// The function called changes shows the effect of an edit, argument by argument, before and after. ok is false if the
+// The function "changes" shows the effect of an edit, argument by argument, before and after. ok is false if the
 // text is too long to show.
 func changes(before, after []byte, secrets []string) (text string, ok bool) {
 	return changesOf(before, after, secrets, nil)
@@ -405,7 +405,7 @@ func shortValue(name string, raw []byte, secrets []string) (string, bool) {
 	return line, err == nil && len(below) == 0 && Width(line) <= maxChanged
 }
 
-// The function called signed writes one argument, with a sign such as + before each of its lines.
+// The function "signed" writes one argument, with a sign such as + before each of its lines.
 func signed(b *strings.Builder, sign, member string, raw []byte, secrets []string) {
 	one := maskedText(fmt.Appendf(nil, "{%s:%s}", mustQuote(member), raw), secrets)
 	for line := range strings.SplitSeq(one, "\n") {

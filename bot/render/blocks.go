@@ -80,7 +80,7 @@ func (p *BlockBuilder) quiet(runs ...*RichText) {
 	}
 }
 
-// The method called quoted adds text that a person wrote, as a quotation.
+// The method "quoted" adds text that a person wrote, as a quotation.
 func (p *BlockBuilder) quoted(s string) {
 	if s == "" {
 		return

@@ -307,7 +307,7 @@ func (v View) untilWhen(look bundleLook) *RichText {
 	return Say("⏳ The first deadline: ").also(v.deadline(first))
 }
 
-// The method called bundled draws one call that can be decided on the bundle. The parameter opens is the button to the
+// The method "bundled" draws one call that can be decided on the bundle. The parameter opens is the button to the
 // call's details.
 func (v View) bundled(p *BlockBuilder, r approvers.Request, number string, opens *slack.ButtonBlockElement, look bundleLook) {
 	what, notes, args := whatHappens(r.Preview, r.Tool), v.bundleNotes(r, look), look.args[r.ID]
@@ -456,7 +456,7 @@ func (v View) settled(c view.Call) (sign string, state *RichText) {
 	return v.state(c)
 }
 
-// The method called together adds the buttons that act on all waiting calls, and the notes about these buttons.
+// The method "together" adds the buttons that act on all waiting calls, and the notes about these buttons.
 func (v View) together(p *BlockBuilder, look bundleLook, offered int) {
 	if offered < 2 {
 		return

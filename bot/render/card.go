@@ -179,7 +179,7 @@ var (
 	templateFields  = regexp.MustCompile(`\.([A-Za-z_]\w*)`)
 )
 
-// The method called edits names the person who changed the arguments. The function also shows the changes that the
+// The method "edits" names the person who changed the arguments. The function also shows the changes that the
 // table of arguments leaves out. The table shows an earlier value only if it takes one short line.
 func (v View) edits(p *BlockBuilder, r approvers.Request) {
 	if len(r.Edits) == 0 {
@@ -200,7 +200,7 @@ func (v View) edits(p *BlockBuilder, r approvers.Request) {
 	p.exact(diff)
 }
 
-// The method called asked draws who asked, where, and in which words. The parameter most is the maximum length of the
+// The method "asked" draws who asked, where, and in which words. The parameter most is the maximum length of the
 // quotation, in characters.
 func (v View) asked(p *BlockBuilder, r approvers.Request, most int) {
 	said := maskSecrets(r.Facts.Quote, r.Args, r.Secrets)

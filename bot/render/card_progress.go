@@ -151,7 +151,7 @@ func against(r approvers.Request, sep string) string {
 	return ""
 }
 
-// The method called joined names the roles that escalation added to the stage.
+// The method "joined" names the roles that escalation added to the stage.
 func (v View) joined(r approvers.Request) string {
 	out := ""
 	for i, j := range r.Joined {
@@ -278,7 +278,7 @@ func (v View) handedOn(r approvers.Request) *RichText {
 	return new(RichText)
 }
 
-// The method called handed names the person who added the reader to the stage.
+// The method "handed" names the person who added the reader to the stage.
 func (v View) handed(i approvers.Invite) *RichText {
 	if i.Away {
 		return Say("↪️ You stand in for ").Person(i.By, i.ByName).Say(", who is away. You decide in your own name, as " + v.title(i.Role) + ".")
@@ -286,7 +286,7 @@ func (v View) handed(i approvers.Invite) *RichText {
 	return Say("↪️ ").Person(i.By, i.ByName).Say(" handed this on to you. You decide in your own name, as " + v.title(i.Role) + ".")
 }
 
-// The method called invited names the people who were added to the current stage.
+// The method "invited" names the people who were added to the current stage.
 func (v View) invited(r approvers.Request) *RichText {
 	p := new(RichText)
 	for i, one := range r.Invited {
@@ -313,7 +313,7 @@ func (v View) cardFor(user string) string {
 	return link
 }
 
-// The method called agreed names everybody whose approval counted, in order. For consecutive people of one role, the
+// The method "agreed" names everybody whose approval counted, in order. For consecutive people of one role, the
 // role's title appears once.
 func (v View) agreed(r approvers.Request) *RichText {
 	by := approvals(r)

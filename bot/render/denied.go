@@ -172,7 +172,7 @@ func Denied(d *approvers.Denied, r *approvers.Request, p *approvers.Policy) *Ric
 	return Say("Nothing was changed (" + string(d.Code) + ").")
 }
 
-// The function called resolved names the person who decided first, and the time of the decision.
+// The function "resolved" names the person who decided first, and the time of the decision.
 func resolved(d *approvers.Denied, r *approvers.Request, p *approvers.Policy) *RichText {
 	called := ""
 	if r != nil && r.ClosedBy == d.By {

@@ -116,7 +116,7 @@ func turnPages(p *BlockBuilder, page, pages int) {
 	}
 }
 
-// The method called about draws who has to decide a request and why. It also draws the request's remarks and history,
+// The method "about" draws who has to decide a request and why. It also draws the request's remarks and history,
 // and what the buttons do.
 func (v View) about(p *BlockBuilder, r approvers.Request, records []approvers.AuditRecord) {
 	p.Blocks = append(p.Blocks, slack.NewDividerBlock())

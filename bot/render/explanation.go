@@ -61,7 +61,7 @@ var effectWords = map[approvers.Effect]string{
 	approvers.Unprotected: "(if it is interrupted, people are asked whether it happened)",
 }
 
-// The method called claimed lists what the tool's source declares about the tool.
+// The method "claimed" lists what the tool's source declares about the tool.
 func (t ToolDescription) claimed() *RichText {
 	if len(t.claims) == 0 {
 		return new(RichText)
@@ -270,7 +270,7 @@ func (v View) event(a approvers.AuditRecord) *RichText { //nolint:cyclop // one 
 // The map called did has the words for each kind of decision.
 var did = map[approvers.DecisionKind]string{approvers.Approve: "approved it", approvers.Reject: "was against it", approvers.Modify: "changed its arguments"}
 
-// The function called tried describes an action that was denied.
+// The function "tried" describes an action that was denied.
 func tried(kind string) string {
 	if words := map[string]string{"approve": "approve it", "reject": "reject it", "modify": "change it", "withdraw": "withdraw it"}[kind]; words != "" {
 		return words

@@ -79,7 +79,7 @@ func copyFor(r approvers.Request, to approvers.PersonID) view.Model {
 	return s
 }
 
-// The function called as returns an outbox message of another kind about the same request. The request's card is
+// The function "as" returns an outbox message of another kind about the same request. The request's card is
 // already in a channel.
 func as(s view.Model, kind store.OutboxKind, note store.Note, step int) view.Model {
 	s.Message.Kind, s.Message.Note, s.Message.Step = kind, note, step

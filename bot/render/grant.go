@@ -59,7 +59,7 @@ func (v View) grantLine(g approvers.Grant) *RichText {
 	return p.Say(", until ").At(g.Until, DayTime).Say(".")
 }
 
-// The method called where names the grant's conversation, for readers who see the grant in another place.
+// The method "where" names the grant's conversation, for readers who see the grant in another place.
 func (v View) where(g approvers.Grant) *RichText {
 	p := new(RichText)
 	if !v.ownCopy() || v.Conversation.DM || v.Conversation.Name == "" {
@@ -119,7 +119,7 @@ func left(g approvers.Grant) *RichText {
 	return new(RichText).Strong(fmt.Sprintf("%d of %d left.", g.Left, g.Uses))
 }
 
-// The method called stalled explains why no call can run under a grant that is in force.
+// The method "stalled" explains why no call can run under a grant that is in force.
 func (v View) stalled() *RichText {
 	if v.Stalled == "" {
 		return new(RichText)
@@ -294,7 +294,7 @@ func atMostInput(b approvers.Bound) slack.Block {
 	return inputBlock(f.blockID(), label, hint, in, false)
 }
 
-// The function called fixed lists which arguments must stay the same, and which may vary.
+// The function "fixed" lists which arguments must stay the same, and which may vary.
 func fixed(g approvers.Grant) []*RichText {
 	var out []*RichText
 	for _, b := range g.Bounds {

@@ -50,7 +50,7 @@ func (v View) withdraw(c view.Call, number string) slack.BlockElement {
 	return button(ActWithdraw, "Withdraw"+number, v.token(c.Request.ID), slack.StyleDefault).WithConfirm(again)
 }
 
-// The function called since draws, on a card, how a person changed the message behind the call after the agent had read
+// The function "since" draws, on a card, how a person changed the message behind the call after the agent had read
 // the message. The arguments did not change with the message.
 func since(p *BlockBuilder, r approvers.Request) {
 	w := r.Facts.MessageEdit

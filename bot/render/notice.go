@@ -102,10 +102,10 @@ func (v View) waitsFor(r approvers.Request) string {
 	return v.stageTitle(r.CurrentStage()) + v.joined(r)
 }
 
-// The function called what names a request within a sentence.
+// The function "what" names a request within a sentence.
 func what(r approvers.Request) string { return Clip(whatHappens(r.Preview, r.Tool), MaxNote) }
 
-// The method called fallen tells a person that their decision no longer counts, because of an edit or the policy.
+// The method "fallen" tells a person that their decision no longer counts, because of an edit or the policy.
 func (v View) fallen(p *BlockBuilder, r approvers.Request, user string) {
 	line := Say("✖️ ").Strong("Your approval no longer counts")
 	if last := fallenOf(r, user); last.Kind == approvers.Reject {
@@ -146,7 +146,7 @@ func fallenOf(r approvers.Request, user string) (last approvers.Decision) {
 	return last
 }
 
-// The method called answered shows the answer to the person who asked the question.
+// The method "answered" shows the answer to the person who asked the question.
 func (v View) answered(p *BlockBuilder, r approvers.Request) {
 	for _, a := range r.Remarks {
 		if a.Kind != approvers.Answer || a.To != v.Message.Step {

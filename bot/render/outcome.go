@@ -31,7 +31,7 @@ func (v View) aftermath(r approvers.Request) *RichText {
 	return Say(" It was not run.")
 }
 
-// The method called ran describes in a few words how a run ended.
+// The method "ran" describes in a few words how a run ended.
 func (v View) ran(e approvers.Execution) *RichText {
 	switch {
 	case e.ReportedBy != "":
@@ -97,7 +97,7 @@ func resultText(s string) string {
 	return Visible(s)
 }
 
-// The method called unknown asks people to report the unknown outcome of a run. After the report, the message has two
+// The method "unknown" asks people to report the unknown outcome of a run. After the report, the message has two
 // lines.
 func (v View) unknown() Rendered {
 	e := *v.Execution
@@ -133,7 +133,7 @@ func (v View) unknown() Rendered {
 // The map called found maps the reported outcome of a run to a sign.
 var found = map[approvers.ExecutionState]string{approvers.ExecutionSucceeded: "🏁", approvers.ExecutionFailed: "⚠️"}
 
-// The method called lost explains why the outcome of a run is unknown.
+// The method "lost" explains why the outcome of a run is unknown.
 func (v View) lost(e approvers.Execution) *RichText {
 	words := lossWords(e)
 	undone := ""
@@ -276,7 +276,7 @@ func (v View) findings(p *BlockBuilder, e approvers.Execution, what string) {
 	}
 }
 
-// The method called earlier returns a warning for the card of a retry: the call may have taken effect already. The
+// The method "earlier" returns a warning for the card of a retry: the call may have taken effect already. The
 // warning includes the reports about the earlier run.
 func (v View) earlier(r approvers.Request) *RichText {
 	a := r.Retry
@@ -300,7 +300,7 @@ func (v View) earlier(r approvers.Request) *RichText {
 	return line
 }
 
-// The function called twice warns an approver that the call may have happened already and would happen again.
+// The function "twice" warns an approver that the call may have happened already and would happen again.
 func twice(r approvers.Request) string {
 	if r.Retry == nil || r.Retry.Found == approvers.ExecutionFailed {
 		return ""

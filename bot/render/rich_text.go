@@ -113,7 +113,7 @@ func (p *RichText) link(url, words string) *RichText {
 	return p
 }
 
-// The method called also appends another text.
+// The method "also" appends another text.
 func (p *RichText) also(q *RichText) *RichText {
 	p.parts = append(p.parts, q.parts...)
 	p.plain.WriteString(q.plain.String())

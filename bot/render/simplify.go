@@ -264,7 +264,7 @@ func list(v any) []any {
 	return l
 }
 
-// The function called joined joins the texts of a list.
+// The function "joined" joins the texts of a list.
 func joined(items []any, with string) string {
 	texts := make([]string, 0, len(items))
 	for _, item := range items {

@@ -165,7 +165,7 @@ func (v View) report(c view.Call) (string, *RichText) {
 	return sign, p.also(v.edited(c))
 }
 
-// The method called decided names the person who allowed a call that needed approval.
+// The method "decided" names the person who allowed a call that needed approval.
 func (v View) decided(c view.Call) *RichText {
 	if c.Grant != nil {
 		return v.underGrant(*c.Grant, *c.Execution)
@@ -196,7 +196,7 @@ func reasonOf(c view.Call) string {
 	return c.Call.Result
 }
 
-// The function called briefly returns a call's arguments on one line.
+// The function "briefly" returns a call's arguments on one line.
 func briefly(args string, secrets []string) string {
 	if len(args) > 2<<10 {
 		return ""

@@ -8,7 +8,7 @@ import (
 	"countersign/approvers"
 )
 
-// The method called otherwise describes what happens if nobody acts, with the times.
+// The method "otherwise" describes what happens if nobody acts, with the times.
 func (v View) otherwise(r approvers.Request) []*RichText {
 	return []*RichText{v.ifNobody(r, ""), v.standsStill(r)}
 }
@@ -62,7 +62,7 @@ func unless(r approvers.Request) string {
 	return " unless one more agrees"
 }
 
-// The function called roughly formats a duration in one unit, rounded. The unit is the largest unit that fits at least
+// The function "roughly" formats a duration in one unit, rounded. The unit is the largest unit that fits at least
 // three times into the duration, or that divides the duration without a remainder.
 func roughly(d time.Duration) string {
 	for _, unit := range []struct {

@@ -43,7 +43,7 @@ func (l *WaitingList) AskedLine(u view.PendingItem, conv store.Conversation, mes
 	return l.linked(line, conv, messages, store.ToConversation, store.ToUser)
 }
 
-// The method called linked adds a link to the message in Slack.
+// The method "linked" adds a link to the message in Slack.
 func (l *WaitingList) linked(line *RichText, conv store.Conversation, messages []store.OutboxMessage, places ...string) *RichText {
 	if link := l.link(conv, messages, places...); link != "" {
 		return line.Say(" · ").link(link, "See it")

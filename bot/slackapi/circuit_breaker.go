@@ -82,7 +82,7 @@ func (c *circuitBreaker) look(ctx context.Context) error {
 	return putOffError{fmt.Errorf("%w: %w", errDown, err), c.pause}
 }
 
-// The method called answered records that a call got an answer, successful or not.
+// The method "answered" records that a call got an answer, successful or not.
 func (c *circuitBreaker) answered() {
 	c.mu.Lock()
 	wasDown, since := c.down, c.since
@@ -94,7 +94,7 @@ func (c *circuitBreaker) answered() {
 	}
 }
 
-// The method called failed records that a call got no answer.
+// The method "failed" records that a call got no answer.
 func (c *circuitBreaker) failed(cause error) {
 	c.mu.Lock()
 	now := time.Now()

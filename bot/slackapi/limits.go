@@ -211,7 +211,7 @@ func (p *callLimit) take(at time.Time) {
 	}
 }
 
-// The method called over reports whether the callLimit can be dropped, because its state has no effect on later calls.
+// The method "over" reports whether the callLimit can be dropped, because its state has no effect on later calls.
 func (p *callLimit) over(now time.Time) bool {
 	if b, ok := p.meter.(*bucket); ok && b.full().After(now) {
 		return false

@@ -302,7 +302,7 @@ type Told struct {
 	First   time.Duration `json:"first,omitempty"`   // how long a call of PriorityFirst waits for its turn
 }
 
-// The method called asked handles an answer in which Slack asks the bot to wait.
+// The method "asked" handles an answer in which Slack asks the bot to wait.
 func (l *rateLimiter) asked(method, channel string, wait time.Duration) {
 	l.hold(method, channel, wait)
 	l.log.Warn("Slack asks to wait", "method", method, "channel", channel, "for", wait)

@@ -148,7 +148,7 @@ func (g *limiterHarness) made(method string) (out []passed) {
 	return out
 }
 
-// The method called heard returns the number of calls so far.
+// The method "heard" returns the number of calls so far.
 func (g *limiterHarness) heard() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -137,7 +137,7 @@ func (g *sizeChecker) view(v map[string]any) {
 	g.object("view", "view", v)
 }
 
-// The method called each measures the items of the list in a field. The action ids of one block must differ.
+// The method "each" measures the items of the list in a field. The action ids of one block must differ.
 func (g *sizeChecker) each(at, field string, items []any) {
 	actions := map[string]bool{}
 	for i, item := range items {

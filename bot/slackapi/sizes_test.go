@@ -245,7 +245,7 @@ func (o *sizeHarness) call(client *http.Client, method string, fields obj) strin
 	return answer.Error
 }
 
-// The method called both makes a call through the size guard and directly. The refusals must be the same.
+// The method "both" makes a call through the size guard and directly. The refusals must be the same.
 func (o *sizeHarness) both(method string, fields obj) string {
 	o.t.Helper()
 	before, slack := o.call(o.fitted, method, fields), o.call(http.DefaultClient, method, fields)

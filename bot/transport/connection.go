@@ -73,7 +73,7 @@ func connect(ctx context.Context, address string, client *http.Client) (*connect
 
 func (c *connection) age() time.Duration { return time.Since(c.began) }
 
-// The method called heard extends the deadline for reading, because Slack has sent something.
+// The method "heard" extends the deadline for reading, because Slack has sent something.
 func (c *connection) heard() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -109,7 +109,7 @@ func (c *connection) stop() {
 	_ = c.conn.SetReadDeadline(time.Unix(1, 0))
 }
 
-// The method called next reads the next frame.
+// The method "next" reads the next frame.
 func (c *connection) next() (f frame, err error) {
 	for {
 		kind, raw, err := c.conn.ReadMessage()

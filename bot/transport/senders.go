@@ -17,7 +17,7 @@ type senders struct {
 	logged   time.Time
 }
 
-// The method called verified records a request with a valid signature.
+// The method "verified" records a request with a valid signature.
 func (s *senders) verified(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

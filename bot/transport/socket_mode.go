@@ -182,7 +182,7 @@ func (r *reader) missing(n int, cause error) {
 	r.Log.Debug("no connection to Slack; trying again", "socket", n, "error", cause)
 }
 
-// The method called read reads a connection in the background until it ends.
+// The method "read" reads a connection in the background until it ends.
 func (r *reader) read(ctx context.Context, n int, c *connection) {
 	r.ending.Add(1)
 	unwatched := context.AfterFunc(ctx, c.stop)

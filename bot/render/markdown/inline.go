@@ -67,7 +67,7 @@ func matched(group func(int) (string, bool), style *slack.RichTextSectionTextSty
 	return nil
 }
 
-// The function called linked shows the target of a link beside its words. So the words can't imitate another address.
+// The function "linked" shows the target of a link beside its words. So the words can't imitate another address.
 func linked(words, url string, style *slack.RichTextSectionTextStyle) []slack.RichTextSectionElement {
 	if !strings.HasPrefix(url, "https://") && !strings.HasPrefix(url, "http://") || len(url) > 2000 {
 		if words == "" {

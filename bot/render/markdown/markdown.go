@@ -249,7 +249,7 @@ func Settled(text string) (n int) {
 	return n
 }
 
-// The function called settled yields the lengths of all settled parts of a text, the shortest first.
+// The function "settled" yields the lengths of all settled parts of a text, the shortest first.
 func settled(text string) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		fence, at := "", 0
