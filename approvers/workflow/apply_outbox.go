@@ -46,8 +46,8 @@ func (t noticesTx) notifyPeople(r approvers.Request, events []approvers.Event) e
 }
 
 // tellFallen notifies people whose decision has become invalid. A decision becomes invalid if another person edits the
-// arguments, or if the policy becomes stricter. tellFallen skips people who made a new decision in the same
-// transaction.
+// arguments, or if the policy becomes stricter. If a person made a new decision in the same transaction, tellFallen
+// does not notify this person.
 func (t noticesTx) tellFallen(r approvers.Request, fell approvers.DecisionsFell, events []approvers.Event) error {
 	step := 0
 	if approvers.HasEvent[approvers.ArgsEdited](events) {

@@ -245,7 +245,7 @@ func (w *Outbox) Removed(ctx context.Context, s store.OutboxMessage) error {
 			if err := t.outbox.shownAsWanted(cur); err != nil || cur.Revision == s.Revision {
 				return err
 			}
-			return t.outbox.addAgain(cur) // Slack's event about this deletion came before the answer
+			return t.outbox.addAgain(cur) // Slack's event about this deletion came before Slack's answer to the bot
 		}
 		cur.TS = ""
 		if cur.Revision != s.Revision {

@@ -26,7 +26,8 @@ func (t runsTx) recover(e *approvers.Execution) (bool, error) {
 	if stopped, err := t.isStopped(*e); stopped || err != nil {
 		return false, errors.Join(err, t.cutOff(*e))
 	}
-	same := e.Effect == approvers.ReadOnly || t.unlike(e.Tool, e.ToolHash) == "" // a changed definition may no longer be idempotent
+	// After a change of its definition, the tool may no longer be idempotent.
+	same := e.Effect == approvers.ReadOnly || t.unlike(e.Tool, e.ToolHash) == ""
 	if repeatable(*e) && same {
 		return t.start(e, approvers.Execution.Retry)
 	}
@@ -42,9 +43,9 @@ func repeatable(e approvers.Execution) bool {
 	return e.Effect != approvers.Unprotected && e.Tries < maxTries
 }
 
-// MarkInterrupted marks interrupted runs that can't be repeated as unknown. A running bot marks these runs when it
-// claims them. MarkInterrupted is for commands that use the store while no bot runs. If all interrupted runs can be
-// repeated, MarkInterrupted writes nothing.
+// If an interrupted run can't be repeated, MarkInterrupted records that its outcome is unknown. A running bot does this
+// when it claims the run. MarkInterrupted is for commands that use the store while no bot runs. If all interrupted runs
+// can be repeated, MarkInterrupted writes nothing.
 func (w *Runs) MarkInterrupted(ctx context.Context) error {
 	found := true
 	err := w.Store.View(ctx, func(r store.Reader) error {
@@ -360,8 +361,8 @@ func (w *Runs) RetryUnknown(ctx context.Context, c Click) error {
 	})
 }
 
-// reportable reads the execution that a click names. If its outcome is not unknown, or the person may not report the
-// outcome, reportable returns a denial.
+// reportable reads the execution that a click names. If the execution does not wait for a report of its outcome, or the
+// person may not report the outcome, reportable returns a denial.
 func (t runsTx) reportable(c Click) (approvers.Execution, *approvers.Denied, error) {
 	e, err := t.Execution(c.Execution)
 	if errors.Is(err, store.ErrNotFound) {
