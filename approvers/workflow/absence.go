@@ -197,7 +197,7 @@ func (w *People) recheckFor(ctx context.Context, who approvers.PersonID, roles [
 	return nil
 }
 
-// recheckAvailability schedules an availability check for each request that is still open.
+// recheckAvailability schedules an availability check for each request that is still pending.
 func (t peopleTx) recheckAvailability(requests []approvers.Request) error {
 	for _, read := range requests {
 		r, err := t.Request(read.ID)

@@ -58,8 +58,8 @@ func (t channelsTx) changeChannelState(name string, change func(*channelState)) 
 	return t.PutSetting(s)
 }
 
-// ChannelLost records that the bot can't write in a channel. The last parameter lists the policy's possible names for
-// the channel.
+// ChannelLost records that the bot can't write in a channel. The last parameter lists other names under which the
+// policy may name the channel. If the policy names the channel, the operator gets an error in the log.
 func (w *Intake) ChannelLost(ctx context.Context, inbox, channel, cause string, named ...string) error {
 	err := w.update(ctx, "channel lost", func(t *tx) error {
 		if err := t.settle(inbox, ""); err != nil {
@@ -75,8 +75,8 @@ func (w *Intake) ChannelLost(ctx context.Context, inbox, channel, cause string, 
 }
 
 // ChannelShared records that a channel must not show cards, because people of other organisations read it. Open cards
-// are removed and sent to each person by direct message. The last parameter lists the policy's possible names for the
-// channel.
+// are removed and sent to each person by direct message. The last parameter lists other names under which the policy
+// may name the channel. If the policy names the channel, the operator gets a warning in the log.
 func (w *Intake) ChannelShared(ctx context.Context, inbox, channel string, named ...string) error {
 	err := w.update(ctx, "channel shared", func(t *tx) error {
 		if err := t.settle(inbox, ""); err != nil {

@@ -433,8 +433,8 @@ func (t damageTx) callThat(conversation string, is func(store.Call) bool) (store
 	return store.Call{}, false, nil
 }
 
-// rebuildCall replaces a damaged call with a call that has a result. rebuildCall also closes the call's request. If the
-// run has not begun, rebuildCall closes the execution too.
+// rebuildCall replaces a damaged call. If the call's run has not begun, rebuildCall ends the call, its execution and
+// its request. If the run has ended, the call gets the run's result.
 func (t damageTx) rebuildCall(id, of string) (func() error, error) {
 	turn, err := t.Turn(of)
 	if err != nil {

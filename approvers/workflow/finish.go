@@ -156,8 +156,8 @@ func WholeName(tool, result string) string {
 	return tool + "-result.txt"
 }
 
-// The function named converts files to rows of the store, and computes their hashes. The conversion happens before the
-// transaction, so that a repeated transaction does not compute the hashes again.
+// The function named converts files to rows of the store, and computes their hashes. Finish converts the tool's files
+// before the transaction, so that a repeated transaction does not compute their hashes again.
 func named(execution string, files []File) []store.File {
 	var out []store.File
 	for i, f := range files {

@@ -118,7 +118,7 @@ func (t outboxTx) changedThose(those refresh, among func(store.OutboxMessage) bo
 }
 
 // wantCard shows a request's card at every address where the approvers of its stage read their cards. If an address has
-// the card already, wantCard only updates the card.
+// the card already, wantCard does nothing there.
 func (t cardsTx) wantCard(r approvers.Request) error {
 	for _, to := range t.addresses(r) {
 		if err := t.wantQueued(r, to); err != nil {
@@ -154,8 +154,8 @@ func (t outboxTx) wantOnce(s store.OutboxMessage) error {
 	return t.add(s)
 }
 
-// wantCurrent schedules an update of all messages of a ref and a kind. If there is no such message, wantCurrent creates
-// a message.
+// wantCurrent schedules an update of all messages of a ref, a kind and a step. If there is no such message, wantCurrent
+// creates a message.
 func (t outboxTx) wantCurrent(s store.OutboxMessage) error {
 	messages, err := t.OutboxMessagesOf(s.Ref)
 	if err != nil {

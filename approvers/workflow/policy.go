@@ -62,7 +62,8 @@ func (w *Policies) InForce(ctx context.Context) (p store.Policy, err error) {
 	return p, err
 }
 
-// Content reads the policy in force with its content.
+// Content reads the policy in force with its content. If the audit chain has no valid record of this policy, the error
+// is ErrPolicyForged.
 func (w *Policies) Content(ctx context.Context) (p store.Policy, content []byte, err error) {
 	err = w.Store.View(ctx, func(r store.Reader) error {
 		if p, err = r.Policy(); err != nil {

@@ -329,7 +329,7 @@ func (w *Questions) Decline(ctx context.Context, c Click) error {
 	})
 }
 
-// reply is one person's action on an elicitation.
+// reply handles one person's action on an elicitation.
 func (w *Questions) reply(ctx context.Context, what string, c Click, action func(*tx, approvers.Elicitation) (approvers.Elicitation, *approvers.Denied)) error {
 	return w.click(ctx, what, c, func(t *tx) (*approvers.Denied, error) {
 		q, err := t.Elicitation(c.Elicitation)

@@ -49,7 +49,8 @@ func (w *Outbox) Replace(ctx context.Context, s store.OutboxMessage) error {
 	})
 }
 
-// markLost handles the loss of a message. A message with RepostIfLost is posted again immediately.
+// markLost handles the loss of a message. If the message is not relevant, it is marked as removed. A relevant message
+// with RepostIfLost is posted again immediately. Every other relevant message is posted again later; see reposts.
 func (t repostsTx) markLost(s store.OutboxMessage) error {
 	if s.State != store.OutboxShown && s.State != store.OutboxWanted || s.TS == "" {
 		return nil

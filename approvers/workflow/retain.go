@@ -138,8 +138,8 @@ func (w *History) retainConversation(ctx context.Context, id string, before time
 	return gone, err
 }
 
-// isOver reports whether a conversation may be erased. The conversation must have no message since the time in the
-// parameter before, and no call that waits.
+// isOver reports whether a conversation may be erased. The conversation must have no current turn, no open grant, and
+// no message since the time in the parameter before. No run may be in progress or have an unknown outcome.
 func isOver(r store.Reader, c store.Conversation, calls []store.Call, before time.Time) (bool, error) {
 	if c.Turn != "" || !c.LastAt.Before(before) {
 		return false, nil

@@ -169,7 +169,8 @@ func resealed(r store.Reader, size uint64) (now sealed, err error) {
 const headRef = "heads"
 
 // postHead schedules a post of the newest head in the channel that the policy names. The head must be new, and the
-// policy's interval since the last post must have passed.
+// policy's interval since the last post must have passed. If the policy names another channel than before, postHead
+// schedules the post without these conditions.
 func (t sealsTx) postHead() error {
 	to := t.policy.Audit
 	if to.Channel == "" {

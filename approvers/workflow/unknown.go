@@ -85,8 +85,8 @@ func cutRuns(r store.Reader) (cut []approvers.Execution, err error) {
 	return cut, nil
 }
 
-// MarkUnknown records that a run ended with an unknown outcome, because the tool could not tell whether the call took
-// effect. The bot asks people for the outcome.
+// MarkUnknown records that a run ended with an unknown outcome. For example, the tool could not tell whether the call
+// took effect, or a pause interrupted the run. The bot asks people for the outcome.
 func (w *Runs) MarkUnknown(ctx context.Context, execution string) error {
 	return w.record(ctx, "mark unknown", func(t *tx) error {
 		e, err := t.Execution(execution)
@@ -198,7 +198,9 @@ const (
 	Asked    Report = "again" // the call was requested again (see RetryUnknown)
 )
 
-// askWhatHappened asks the approvers and the requester about a run whose process stopped.
+// askWhatHappened asks people about a run whose outcome is unknown. The question goes to the conversation, or to the
+// owner of the caller. It also goes to the addresses where the approvers read their cards, and to the person who gave
+// the grant.
 func (t runsTx) askWhatHappened(e approvers.Execution) error {
 	places := []string{store.ToConversation + e.Conversation}
 	if conv, err := t.Conversation(e.Conversation); err != nil {
@@ -237,7 +239,7 @@ func (t runsTx) askWhatHappened(e approvers.Execution) error {
 }
 
 // Report records what a person reports about a run whose outcome is unknown. The call's requesters, the people who
-// could have approved the call, and the operator may report.
+// could have approved the call, the person who gave the call's grant, and the operator may report.
 func (w *Runs) Report(ctx context.Context, c Click, what Report) error {
 	return w.click(ctx, "report", c, func(t *tx) (*approvers.Denied, error) { return t.runs.report(c, what) })
 }
