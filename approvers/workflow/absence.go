@@ -165,8 +165,8 @@ func (w *People) AccountChanged(ctx context.Context, inbox string, who approvers
 	return w.update(ctx, "account changed", func(t *tx) error { return t.settle(inbox, "") })
 }
 
-// recheckFor schedules an availability check for all requests that wait for one of the roles, or for the person by
-// name.
+// recheckFor schedules an availability check for each pending request that waits for one of the roles, or to whose
+// stage the person was added.
 func (w *People) recheckFor(ctx context.Context, who approvers.PersonID, roles []string) error {
 	concerned := func(r approvers.Request) bool {
 		return r.State == approvers.Pending && (slices.ContainsFunc(r.Roles(), func(role string) bool { return slices.Contains(roles, role) }) ||
@@ -197,7 +197,7 @@ func (w *People) recheckFor(ctx context.Context, who approvers.PersonID, roles [
 	return nil
 }
 
-// recheckAvailability schedules an availability check for each request that is still open.
+// recheckAvailability schedules an availability check for each request that is still pending.
 func (t peopleTx) recheckAvailability(requests []approvers.Request) error {
 	for _, read := range requests {
 		r, err := t.Request(read.ID)

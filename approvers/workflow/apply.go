@@ -81,7 +81,7 @@ type Event struct {
 
 	Began    *TurnBegan               // a turn began
 	Asked    bool                     // a request was opened
-	Decision *approvers.Decision      // somebody decided
+	Decision *approvers.Decision      // a person decided
 	Approved bool                     // a request was approved
 	Ended    approvers.State          // a request ended
 	Ran      approvers.ExecutionState // a run ended: succeeded, failed, or unknown
@@ -103,8 +103,8 @@ func (t *tx) happened(e Event) {
 
 // AnswerShown tells how long the requesters waited for an answer.
 type AnswerShown struct {
-	SinceEnd time.Duration // since the turn ended: the time until Slack showed it
-	SinceRun time.Duration // since the turn's last run was recorded; zero: it had no runs
+	SinceEnd time.Duration // from the end of the turn to the time when Slack showed the answer
+	SinceRun time.Duration // from the record of the turn's last run to the same time; zero: the turn had no runs
 }
 
 // countAnswer counts an answer when Slack first shows it.

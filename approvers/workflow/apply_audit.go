@@ -50,8 +50,7 @@ func (t recordsTx) auditAct(r approvers.Request, e approvers.Event) error {
 	return nil
 }
 
-// auditPlan records how the requirements of the current policy differ from the requirements at the time of the
-// proposal.
+// auditPlan records the requirements of a request's new plan, if a changed policy has changed the plan.
 func (t recordsTx) auditPlan(r approvers.Request, e approvers.Event) error {
 	if _, changed := e.(approvers.PlanChanged); !changed {
 		return nil

@@ -21,8 +21,7 @@ func (t noticesTx) refreshMessages(r approvers.Request, _ []approvers.Event) err
 	return t.cards.changedBundle(r)
 }
 
-// notifyPeople sends direct messages to the people whom an event concerns. People get these messages in addition to the
-// cards.
+// notifyPeople sends messages to the people whom an event concerns, in addition to the cards.
 func (t noticesTx) notifyPeople(r approvers.Request, events []approvers.Event) error {
 	for _, e := range events {
 		var err error
@@ -46,8 +45,8 @@ func (t noticesTx) notifyPeople(r approvers.Request, events []approvers.Event) e
 }
 
 // tellFallen notifies people whose decision has become invalid. A decision becomes invalid if another person edits the
-// arguments, or if the policy becomes stricter. tellFallen skips people who made a new decision in the same
-// transaction.
+// arguments, or if the policy becomes stricter. If a person made a new decision in the same transaction, tellFallen
+// does not notify this person.
 func (t noticesTx) tellFallen(r approvers.Request, fell approvers.DecisionsFell, events []approvers.Event) error {
 	step := 0
 	if approvers.HasEvent[approvers.ArgsEdited](events) {
@@ -140,7 +139,8 @@ func wantsCard(r approvers.Request, e approvers.Event) bool {
 	return false
 }
 
-// remindPeople reminds people of a waiting request. The reminder goes to the address of the request's card.
+// remindPeople reminds people of a waiting request. Each person gets a reminder by direct message. Cards of the request
+// that were lost are posted again.
 func (t noticesTx) remindPeople(r approvers.Request, people []approvers.Identity) error {
 	if err := t.reposts.cardsAgain(r); err != nil {
 		return err

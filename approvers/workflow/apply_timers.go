@@ -22,7 +22,7 @@ func (t timersTx) updateTimers(r approvers.Request, events []approvers.Event) er
 }
 
 // setClocks sets the deadline, the next reminder and the next escalation of a pending request. If isNew is true, the
-// request has no timers that could be cleared.
+// request has no timers yet, so setClocks clears none.
 func (t timersTx) setClocks(r approvers.Request, isNew bool) error {
 	if r.State != approvers.Pending {
 		return nil
@@ -106,7 +106,7 @@ func (t timersTx) setOrClear(kind store.TimerKind, ref string, due time.Time) er
 	return t.SetTimer(store.Timer{Kind: kind, Ref: ref, Due: due})
 }
 
-// startPreview schedules a tool preview. A preview that is running describes the arguments from before the edit, so
+// startPreview schedules a tool preview. If a preview is running, it describes the arguments from before an edit, so
 // startPreview interrupts it.
 func (t timersTx) startPreview(r approvers.Request) error {
 	t.interrupts[handled{store.TimerPreview, r.ID}] = true

@@ -12,7 +12,7 @@ import (
 // policy allows automatic runs of the tool, and their limit is not reached. In the second case, a grant covers the
 // call. In all other cases, automatic opens a request for the call.
 func (t proposalsTx) automatic(call store.Call, e *approvers.Execution, givers grantOwners) (bool, error) {
-	e.Grant = "" // the grant that was found at the proposal is looked for again
+	e.Grant = "" // drops the grant that was found at the proposal; below, automatic looks for a grant again
 	if err := t.ClearTimer(store.TimerRun, e.ID); err != nil {
 		return false, err
 	}
@@ -43,7 +43,7 @@ func (t proposalsTx) automatic(call store.Call, e *approvers.Execution, givers g
 	}
 	p, _ := t.policy.Tool(e.Tool, turn.Agent)
 	args, err := approvers.StrictArgs(e.Args, p.ReadsNumbers())
-	if err != nil { // the policy that accepted the arguments had no condition that reads these numbers
+	if err != nil { // an earlier policy did not read these numbers, so it accepted numbers that can't be read exactly
 		return false, t.voidCall(call, *e, "the policy changed: "+plainFault(err))
 	}
 	r := approvers.Request{Facts: facts, Agent: turn.Agent, Tool: e.Tool, Effect: e.Effect, Preview: call.Preview, CreatedAt: t.now}

@@ -117,7 +117,7 @@ func TestNobodyIsHereAtNight(t *testing.T) {
 	h.at(morning.Add(-time.Second))
 	h.wantKinds(r.ID, "proposed")
 	h.at(morning)
-	h.wantKinds(r.ID, "proposed escalated") // Ada's do-not-disturb continues
+	h.wantKinds(r.ID, "proposed escalated") // the only approver is still in do-not-disturb
 }
 
 // TestAwayWhileItWaits checks a request that waits for a role whose only member becomes absent. When the absence

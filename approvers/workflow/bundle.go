@@ -8,8 +8,9 @@ import (
 	"countersign/store"
 )
 
-// These constants limit the calls on a bundle's card. The limits are small, because people have to read the whole card.
-// A phone shows about maxBundleSize characters between the headline and the buttons.
+// A bundle is several requests of one step that share a card. These constants limit the calls on this card. The limits
+// are small, because people have to read the whole card. A phone shows about maxBundleSize characters between the
+// headline and the buttons.
 const (
 	maxBundled     = 4
 	maxBundledSize = 400 // bytes of one call's arguments and preview; a longer call has its own card

@@ -13,10 +13,10 @@ import (
 	"countersign/store"
 )
 
-// A prompt injection makes the agent open a thousand requests in one burst. While the requests wait, the policy becomes
+// A prompt injection makes the agent open a hundred requests in one burst. While the requests wait, the policy becomes
 // stricter. The number of open cards never exceeds the cap, and every request above the cap needs a typed value. No
 // call runs under the old policy: no waiting call, no approved call that has not started, and no call that the old
-// policy allowed without approval. COUNTERSIGN_BURST=1000 selects the long form of the test.
+// policy allowed without approval. COUNTERSIGN_BURST sets another number of requests.
 func TestBurstWhileThePolicyTightens(t *testing.T) {
 	h := newHarness(t)
 	const most = 10

@@ -21,8 +21,8 @@ import (
 )
 
 // Callers handles the requests of other agents. Another agent that calls a tool through Countersign is a caller. The
-// workflow stores each request of a caller as a conversation with one turn and one call. See
-// docs/adr/0019-the-gateway.md.
+// caller's entry in the policy is a client (approvers.Client). The workflow stores each request of a caller as a
+// conversation with one turn and one call. See docs/adr/0019-the-gateway.md.
 type Callers struct{ *core }
 
 // callersTx has the parts of a transaction that concern callers.
@@ -32,8 +32,8 @@ type callersTx struct{ *tx }
 type CallerProblem struct {
 	Code    CallerCode
 	Detail  string
-	Request string        // the request that it is about, if there is one
-	Again   time.Duration // when it is worth another try; zero: unknown
+	Request string        // the request that the problem is about; empty: there is none
+	Again   time.Duration // how long the caller should wait before it tries again; zero: unknown
 }
 
 func (p *CallerProblem) Error() string {
@@ -48,7 +48,7 @@ type CallerCode string
 
 // These are the codes of CallerProblem.
 const (
-	CallerUnknown      CallerCode = "unauthorized"      // the policy has no such client any more, or with other credentials
+	CallerUnknown      CallerCode = "unauthorized"      // the policy has no such client, or other credentials for it
 	CallerNotFound     CallerCode = "not_found"         // the caller has no such request
 	CallerTool         CallerCode = "tool_not_allowed"  // the policy does not let the caller ask for the tool
 	CallerToolBlocked  CallerCode = "tool_blocked"      // nobody may call the tool now
@@ -60,10 +60,10 @@ const (
 	CallerMode         CallerCode = "wrong_mode"        // Countersign runs the call
 	CallerClaimed      CallerCode = "already_claimed"   // the approval was used up
 	CallerNotApproved  CallerCode = "not_approved"      // the call may not be run now
-	CallerOtherArgs    CallerCode = "other_arguments"   // the hash is not that of the current arguments
+	CallerOtherArgs    CallerCode = "other_arguments"   // the hash does not belong to the current arguments
 	CallerNotClaimed   CallerCode = "not_claimed"       // the call was not claimed
 	CallerOutcomeKnown CallerCode = "outcome_known"     // another outcome is recorded
-	CallerOver         CallerCode = "already_over"      // it was decided otherwise, or it has begun
+	CallerOver         CallerCode = "already_over"      // too late to withdraw: the call has ended, or its run has begun
 	CallerNoQuestion   CallerCode = "no_question"       // there is no such question to answer
 	CallerPaused       CallerCode = "paused"            // everything is paused
 )
@@ -71,7 +71,7 @@ const (
 // CallerCall is a call as a client proposes it.
 type CallerCall struct {
 	Client  approvers.Client
-	Key     string // identifies the request among those of the client; empty: the identical call does, until its result was delivered
+	Key     string // the client's name for the request; empty: until its result is delivered, an identical call is the same request
 	Body    string // SHA-256 of the request's body in hex; only with a key
 	Mode    approvers.CallerMode
 	Tool    string
@@ -80,7 +80,7 @@ type CallerCall struct {
 	For     string          // id of the Slack user for whom the client says that it acts, without proof; empty: nobody
 	Summary string
 	State   string
-	Waits   bool // without a key: the caller waits for the result, so the policy says what happens if it leaves
+	Waits   bool // only without a key: the caller waits for the result (see when_caller_left in docs/policy.md)
 }
 
 // The ids of callers' conversations begin with callerConversation. The places of these conversations begin with
@@ -145,8 +145,8 @@ func isAt(conv store.Conversation, p CallerCall) bool {
 	})
 }
 
-// callOfCaller returns the call of a caller's conversation. If the conversation's key stands for a request of another
-// conversation, callOfCaller returns no call.
+// callOfCaller returns the call of a caller's conversation. If a caller repeats a rejected call with a new key, the key
+// gets a conversation that only refers to the rejected request. For such a conversation, callOfCaller returns no call.
 func callOfCaller(r store.Reader, conversation string) ([]store.Call, error) {
 	conv, err := r.Conversation(conversation)
 	if err != nil || conv.Caller == nil {
@@ -159,7 +159,8 @@ func callOfCaller(r store.Reader, conversation string) ([]store.Call, error) {
 	return []store.Call{call}, nil
 }
 
-// Mend closes the damaged record that a read error names. If Mend returns true, the read can be tried again.
+// If a read failed because of a damaged record, Mend closes the request, run, call or turn that the record is about. If
+// Mend returns true, the read can be tried again.
 func (w *Callers) Mend(ctx context.Context, err error) bool {
 	var row *store.DamagedError
 	return errors.As(err, &row) && w.closeDamaged(ctx, row.Damage)
@@ -218,7 +219,7 @@ func (t callersTx) propose(p CallerCall, team string) (id string, again bool, er
 		ID: conversationOf(client, cmp.Or(p.Key, request)), Place: place, Team: team, Agent: client.Agent, CreatedAt: t.now, LastAt: t.now,
 		Caller: &store.CallerRequest{Caller: caller, Request: request, Body: p.Body, Summary: p.Summary, State: p.State, Repeatable: p.Key == ""},
 	}
-	if rejected != "" { // the key now stands for the request that was rejected
+	if rejected != "" { // the new conversation, and so the key, refers to the request that was rejected
 		conv.Caller.Request, conv.Place = rejected, place+"/"+conv.ID
 		t.note(slog.LevelInfo, "a caller repeats a call that was rejected shortly before; nobody is asked again", "client", client.Name, "tool", p.Tool, "request", rejected)
 		return rejected, false, t.PutConversation(conv)
@@ -259,8 +260,8 @@ func (t callersTx) propose(p CallerCall, team string) (id string, again bool, er
 }
 
 // t.repeated returns the request that a call repeats, or "". A call with a key repeats the client's request with the
-// same key. A call without a key repeats the client's last identical call without a key, until the result of the last
-// call is delivered.
+// same key. A call without a key repeats the client's last identical call without a key. After the result of that call
+// is delivered, an identical call is a new request.
 func (t callersTx) repeated(p CallerCall) (string, error) {
 	if p.Key == "" {
 		for _, place := range placesOf(p) {
@@ -444,7 +445,7 @@ func (w *Callers) Claim(ctx context.Context, client approvers.Client, id, hash s
 	return err
 }
 
-// givers looks up people in Slack: the authors of the grants that may cover the run of a request.
+// givers looks up people in Slack: the owners of the grants that may cover the run of a request.
 func (w *Callers) givers(ctx context.Context, client approvers.Client, id string) (grantOwners, error) {
 	execution := ""
 	err := w.Store.View(ctx, func(r store.Reader) error {
@@ -660,7 +661,8 @@ func (t callersTx) lease(e approvers.Execution) error {
 	return t.SetTimer(store.Timer{Kind: store.TimerOutcome, Ref: e.ID, Due: t.now.Add(within)})
 }
 
-// t.follow counts a request of a caller, and wakes the callers that wait for the request.
+// t.follow adds a request to its caller's list of pending requests, or removes the request from the list. follow also
+// wakes the callers that wait for the request.
 func (t callersTx) follow(r approvers.Request, _ []approvers.Event) error {
 	if r.Facts.Caller == nil {
 		return nil

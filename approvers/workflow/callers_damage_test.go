@@ -116,7 +116,7 @@ func TestCallersDamaged(t *testing.T) {
 					t.Errorf("the same key: %s, %t, %v; want %s", got, again, err, id)
 				}
 				h.callerAsks(callerCall("another", `issue_refund {"amount": 6}`)) // reads the limits
-				for range 3 {                                                     // reading closes what is damaged
+				for range 3 {                                                     // each read closes damaged records
 					_, err := h.Views.Caller(h.ctx(), "ci", id)
 					h.Callers.Mend(h.ctx(), err)
 				}

@@ -33,8 +33,7 @@ func (h *harness) repeats(c workflow.CallerCall, want string) string {
 }
 
 // A client's call without a key repeats the client's identical earlier call until the result of the earlier call is
-// delivered. A call with a key never repeats a call without a key, and a call without a key never repeats a call with a
-// key.
+// delivered. A call with a key and a call without a key never repeat each other.
 func TestCallersRepeat(t *testing.T) {
 	h := newCallerHarness(t)
 	const spec = `issue_refund {"amount": 5}`
@@ -44,7 +43,7 @@ func TestCallersRepeat(t *testing.T) {
 	h.repeats(heldCall(spec, func(c *workflow.CallerCall) { c.Client = other }), "")
 	keyed := h.repeats(callerCall("k", spec, executes), "")
 	h.repeats(heldCall(spec), first)
-	h.ok(h.Callers.Delivered(h.ctx(), ci, first)) // it waits, so nothing can have been delivered
+	h.ok(h.Callers.Delivered(h.ctx(), ci, first)) // no effect: a waiting request has no result to deliver
 	h.repeats(heldCall(spec), first)
 	h.ok(h.Callers.Withdraw(h.ctx(), ci, first, ""))
 	h.repeats(heldCall(spec), first)
@@ -137,8 +136,8 @@ func TestCallersRepeatOfAnOlderStore(t *testing.T) {
 	}
 }
 
-// An approved call waits until its caller asks for the result. With a setting in the policy, or at the caller's
-// request, the call runs immediately. If the caller does not ask in time, the call expires.
+// An approved call starts when its caller asks for the result. If the policy says when_caller_left: run, or the caller
+// has said that it does not wait for the result, the call starts immediately after the approval.
 func TestCallersStart(t *testing.T) {
 	h := newCallerHarness(t)
 	due := func(id string) bool {
@@ -196,8 +195,8 @@ func TestCallersStartTooLate(t *testing.T) {
 	}
 }
 
-// The gateway estimates how long a client waits from two hang-ups after about the same time. A very early hang-up is an
-// interruption, and is ignored. Several hang-ups at the same moment count as one hang-up.
+// The gateway estimates how long a client waits from two hang-ups after about the same time. A hang-up after a very
+// short time is an interruption, and is ignored. Several hang-ups at the same moment count as one hang-up.
 func TestCallersPatience(t *testing.T) {
 	h := newCallerHarness(t)
 	hangUp := func(after, want time.Duration) {

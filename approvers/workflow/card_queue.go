@@ -18,7 +18,7 @@ func (t cardsTx) changeCardQueue(address string, change func(*settings.CardQueue
 	if err != nil {
 		return l, err
 	}
-	before := settings.CardQueue{Open: slices.Clone(l.Open), Held: slices.Clone(l.Held), Round: l.Round} // Turns change with Open only
+	before := settings.CardQueue{Open: slices.Clone(l.Open), Held: slices.Clone(l.Held), Round: l.Round} // without Turns, which changes only together with Open
 	change(&l)
 	turn := l.Admit(t.policy.Caps.Approver)
 	if l.Equal(before) {
@@ -49,10 +49,9 @@ func (t cardsTx) changeCardQueue(address string, change func(*settings.CardQueue
 	return l, nil
 }
 
-// enqueueCard counts a request at an address before the address shows the request's card. enqueueCard returns true if
-// the request has to wait in the queue. The approval of a request that had to wait needs a typed value. If the request
-// is counted at the address already, enqueueCard does not add the request to the queue. The requests of a bundle wait
-// together.
+// Before an address shows a request's card, enqueueCard adds the request to the card queue of the address. enqueueCard
+// returns true if the request has to wait. The approval of a request that had to wait needs a typed value. If the queue
+// has the request already, enqueueCard does not add it again. The requests of a bundle wait together.
 func (t cardsTx) enqueueCard(id, address string) (waits bool, err error) {
 	most := t.policy.Caps.Approver
 	r, err := t.Request(id)
@@ -123,7 +122,8 @@ func (t cardsTx) showNextQueued(id, address string) error {
 	if err := t.wantThere(r, address); err != nil {
 		return err
 	}
-	return t.linkCard(id) // removes the note in the asker's thread that the request waits in the queue
+	// The requester's thread then links to the card, and no longer says that the request waits in the queue.
+	return t.linkCard(id)
 }
 
 // leaveCardQueues removes a request from the queues of addresses whose people can't decide the request any more. If the

@@ -24,8 +24,8 @@ type channelState struct {
 	Since time.Time `json:"since"`
 	Cause string    `json:"cause"`
 	Told  bool      `json:"told"` // the operator was notified
-	// Shared means that the bot can write in the channel, but people of other organisations can read it. The bot's
-	// messages are then removed from the channel.
+	// Shared means that the bot can write in the channel, but people of other organisations can read it. The bot then
+	// removes open cards from the channel. Messages in people's conversations stay.
 	Shared bool     `json:"shared,omitempty"`
 	Names  []string `json:"names,omitempty"` // other names under which the channel was recorded as lost
 	Left   []string `json:"left,omitempty"`  // outbox messages whose old Slack messages stayed in the channel
@@ -58,8 +58,8 @@ func (t channelsTx) changeChannelState(name string, change func(*channelState)) 
 	return t.PutSetting(s)
 }
 
-// ChannelLost records that the bot can't write in a channel. The last parameter lists the policy's possible names for
-// the channel.
+// ChannelLost records that the bot can't write in a channel. The last parameter lists other names under which the
+// policy may name the channel. If the policy names the channel, the operator gets an error in the log.
 func (w *Intake) ChannelLost(ctx context.Context, inbox, channel, cause string, named ...string) error {
 	err := w.update(ctx, "channel lost", func(t *tx) error {
 		if err := t.settle(inbox, ""); err != nil {
@@ -75,8 +75,8 @@ func (w *Intake) ChannelLost(ctx context.Context, inbox, channel, cause string, 
 }
 
 // ChannelShared records that a channel must not show cards, because people of other organisations read it. Open cards
-// are removed and sent to each person by direct message. The last parameter lists the policy's possible names for the
-// channel.
+// are removed and sent to each person by direct message. The last parameter lists other names under which the policy
+// may name the channel. If the policy names the channel, the operator gets a warning in the log.
 func (w *Intake) ChannelShared(ctx context.Context, inbox, channel string, named ...string) error {
 	err := w.update(ctx, "channel shared", func(t *tx) error {
 		if err := t.settle(inbox, ""); err != nil {
@@ -103,8 +103,8 @@ func (w *Intake) ChannelShared(ctx context.Context, inbox, channel string, named
 	return err
 }
 
-// channelLost marks a channel as lost, and schedules the move of the channel's open messages. If the loss has an effect
-// on messages, the parameter matters is true, and channelLost logs one error for the operator.
+// channelLost marks a channel as lost, and schedules the move of the channel's open messages. The parameter matters is
+// true if the loss has an effect on messages. channelLost then logs one error for the operator.
 func (t channelsTx) channelLost(name, cause string, matters bool) error {
 	p, _, err := readChannelState(t, name)
 	if err != nil || p.Lost && (p.Told || !matters) {
@@ -203,7 +203,7 @@ func (t channelsTx) postedIn(s store.OutboxMessage) error {
 		return errors.Join(t.channelRestored(s.Channel), t.channelRestored(named))
 	case strings.HasPrefix(s.To, store.ToConversation):
 		if p, _, err := readChannelState(t, s.Channel); err != nil || p.Shared {
-			return err // the asker's thread stays where they asked
+			return err // messages in a conversation of people stay in a shared channel
 		}
 		return t.channelRestored(s.Channel)
 	}
@@ -275,7 +275,7 @@ func (t channelsTx) leaveChannel(name string, refs ...string) error {
 		}
 		for _, s := range messages {
 			if p.Shared && !strings.HasPrefix(s.To, store.ToChannel) {
-				continue // the asker's thread stays where they asked
+				continue // messages in a conversation of people stay in a shared channel
 			}
 			if s.Channel != name && s.To != store.ToChannel+name || s.State == store.OutboxUnreachable || s.State == store.OutboxRemoved {
 				continue

@@ -22,20 +22,20 @@ import (
 // survives each crash of the bot.
 type environment struct {
 	*harness
-	kill       func(point string) bool // asked at each point: is the process killed there?
+	kill       func(point string) bool // called at each point; if it returns true, the process is killed there
 	deliveries []*delivery
 	posts      map[string]posted // by outbox message
-	calls      map[string]int    // how often a tool was called, by execution, which is the key that the tool is given
+	calls      map[string]int    // how often a tool was called, by execution; the execution's id is the idempotency key
 	acts       map[string]int    // how often a tool acted, by execution; an idempotent tool acts once under one key
 	cut        map[string]int    // how many runs were interrupted by a crash, by execution
 	acted      map[string]bool   // the messages that people have acted on
 	crashes    int
 	script     []string       // what the model asks for in its first step
-	then       []string       // what it asks for in its second step, if anything
+	then       []string       // what the model asks for in its second step, if anything
 	silent     bool           // nobody decides anything
 	previews   map[string]int // how often a tool was asked what a call would do, by digest
 	muted      bool           // nobody reports on an unknown outcome
-	allow      int            // how many more calls the first approver allows
+	allow      int            // how many more calls the first approver allows by a grant
 	aside      []act          // actions on the first card before anybody decides, in order
 }
 
@@ -121,8 +121,9 @@ func (w *environment) noteCuts() {
 	}
 }
 
-// w.leave ends a killed process. w.leave copies the store's file before it closes the store, and the next process gets
-// only the copy. For a database, no copy is needed, because the server rolls back the changes that were not committed.
+// w.leave ends a killed process. A killed process does not close its store. So w.leave copies the store's file before
+// it closes the store, and the next process gets only the copy. For a database, no copy is needed, because the server
+// rolls back the changes that were not committed.
 func (w *environment) leave() {
 	w.t.Helper()
 	if w.database != "" {
@@ -178,7 +179,7 @@ func (w *environment) step() bool {
 		store.TimerShowFirst: w.showAt, store.TimerShow: w.showAt, store.TimerShowAnswer: w.showAt, store.TimerShowLast: w.showAt,
 		store.TimerAvailability: w.resolveAvailability, store.TimerRemind: w.remind, store.TimerAway: w.depart,
 		store.TimerLeftover: func(ctx context.Context, t store.Timer) error { return w.Outbox.TriedLeftovers(ctx, t.Ref, nil) }, // Slack deletes everything here
-		store.TimerWebhook:  func(ctx context.Context, t store.Timer) error { return w.Callers.Told(ctx, t, "", "") },           // no client has one here
+		store.TimerWebhook:  func(ctx context.Context, t store.Timer) error { return w.Callers.Told(ctx, t, "", "") },           // no client has a webhook here
 		store.TimerCatchUp:  func(ctx context.Context, _ store.Timer) error { return w.Intake.CaughtUp(ctx, settings.Gap{}) },   // there is no history
 	}
 	for kind, worker := range w.Workers() {

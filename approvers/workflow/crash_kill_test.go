@@ -33,8 +33,8 @@ func (m *mortal) Update(ctx context.Context, fn func(store.Tx) error) error {
 	return err
 }
 
-// These constants are the crash points between transactions. At each of these points, an action outside of the store
-// has happened, but no transaction has recorded the action.
+// These constants are the crash points between transactions. At each of these points, something has happened outside of
+// the store and is not recorded, or the store already has the state for the next action outside of the store.
 const (
 	notAcknowledged = "a delivery is stored, Slack was not told"
 	notHandled      = "Slack was told, nothing is handled"

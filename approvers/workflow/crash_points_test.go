@@ -111,9 +111,11 @@ func (s *crashSum) allPoints(t *testing.T, stride int) {
 			}
 			again := stride
 			if effect == approvers.Unprotected {
-				again = max(1, stride/3) // people are asked, and report, only for unprotected tools
+				// The stride is smaller, because people are asked about runs, and report, only for unprotected tools.
+				again = max(1, stride/3)
 			}
-			for _, muted := range []bool{false, true} { // stopped while the tool runs, and again at a later point
+			// The process is killed while the tool runs, and again at a later point.
+			for _, muted := range []bool{false, true} {
 				if muted && effect != approvers.Unprotected {
 					continue // nobody is asked to report
 				}

@@ -100,8 +100,9 @@ func TestSilenceKilledAtEveryPoint(t *testing.T) {
 	}
 }
 
-// killedAndTheSame runs an environment several times. In each run, the process is killed at every nth point. The first
-// of these points is different in each run. All runs must have the same result, which killedAndTheSame returns.
+// killedAndTheSame runs an environment several times. In each run, the process is killed repeatedly, and the parameter
+// every is the number of points from one kill to the next. The first kill is at a different point in each run. All runs
+// must have the same result, which killedAndTheSame returns.
 func killedAndTheSame(t *testing.T, world func(testing.TB, func(string) bool) *environment, every int) string {
 	want := world(t, func(string) bool { return false }).account()
 	for n := 0; n < every; n += testkit.Stride() {

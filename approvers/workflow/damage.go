@@ -94,7 +94,7 @@ func (t damageTx) closeAll(all []store.Damage) error {
 	})
 	type damaged struct {
 		store.Damage
-		of []string // the ids of its owners
+		of []string // the ids of the records to which it belongs
 	}
 	var aside []damaged
 	for _, x := range all {
@@ -182,8 +182,8 @@ func (t damageTx) replaceMessage(x store.Damage) (bool, error) {
 	return true, t.PutMessage(m)
 }
 
-// proposedFacts returns the facts of the first record of an audit chain, and all records that can be read. If the first
-// record can't be read, facts is nil.
+// proposedFacts returns the facts of the audit record of a call's proposal, and all readable records of the audit
+// chain. If the record of the proposal can't be read, facts is nil.
 func (t damageTx) proposedFacts(chain string) (facts map[string]string, all []approvers.AuditRecord) {
 	all, _ = t.Audit(chain) // an error is ignored: the readable part is enough
 	for _, a := range all {
@@ -200,7 +200,7 @@ func (t damageTx) rebuildRequest(id, conversation string) (func() error, error) 
 	facts, chain := t.proposedFacts(id)
 	call, err := t.callOf(facts["call"], cmp.Or(facts["conversation"], conversation), id)
 	if errors.Is(err, store.ErrNotFound) {
-		return nil, nil // nothing waits for it
+		return nil, nil // no call waits for this request
 	}
 	if err != nil {
 		return nil, err
@@ -433,8 +433,8 @@ func (t damageTx) callThat(conversation string, is func(store.Call) bool) (store
 	return store.Call{}, false, nil
 }
 
-// rebuildCall replaces a damaged call with a call that has a result. rebuildCall also closes the call's request. If the
-// run has not begun, rebuildCall closes the execution too.
+// rebuildCall replaces a damaged call. If the call's run has not begun, rebuildCall ends the call, its execution and
+// its request. If the run has ended, the call gets the run's result.
 func (t damageTx) rebuildCall(id, of string) (func() error, error) {
 	turn, err := t.Turn(of)
 	if err != nil {
@@ -634,7 +634,8 @@ func (t damageTx) rebuildCallersConversation(id, place string) (func() error, er
 		conv.Turn = turn
 	}
 	return func() error {
-		if err := t.SetTimer(store.Timer{Kind: store.TimerWebhook, Ref: call, Due: t.now, Lane: name}); err != nil { // what was told last is lost
+		// The store has lost which change the webhook got last, so the webhook may get the latest change again.
+		if err := t.SetTimer(store.Timer{Kind: store.TimerWebhook, Ref: call, Due: t.now, Lane: name}); err != nil {
 			return err
 		}
 		call, err := t.Call(call)
@@ -645,6 +646,6 @@ func (t damageTx) rebuildCallersConversation(id, place string) (func() error, er
 		if err != nil || e.State != approvers.ExecutionNone {
 			return store.IgnoreNotFound(err)
 		}
-		return t.endRun(e, call) // for whom the caller acts is lost, and people may have to be asked before it runs
+		return t.endRun(e, call) // the store has lost for whom the caller acts, so the call may need approval
 	}, t.PutConversation(conv)
 }

@@ -33,7 +33,7 @@ type wreckage struct {
 	file     []byte
 	requests []wreckedRequest
 	of       map[string]int  // by id of a stored row: the index of the request that the row belongs to
-	ran      map[string]bool // executions of tools that had acted before
+	ran      map[string]bool // executions whose tools had acted before the damage
 	callers  []string        // requests of the client ci
 	key      approvers.SealKey
 }
@@ -84,7 +84,7 @@ func wreckable(t *testing.T) (w wreckage) {
 			third := ask(`issue_refund {"amount":800}`)
 			h.approve(lead, third.ID)
 			h.approve(fin1, third.ID)
-			note(third, 1) // one too few: nobody decides it any more
+			note(third, 1) // one approval is missing, and nobody gives it later
 			note(ask(`issue_refund {"amount":40}`), 1, lead)
 			note(ask(`apply_discount {"order_id":"7"}`), 1, support)
 			approved := ask(`issue_refund {"amount":41}`)
@@ -137,8 +137,8 @@ type trial struct {
 	told     []store.Damage // all damage that was reported while it ran
 	errors   []string       // log lines at the level error
 	outcomes []string       // of each request
-	runs     map[string]int // of the tools, by request
-	agreed   map[string]int // decisions that were taken, by request
+	runs     map[string]int // how often the tools ran, by request
+	agreed   map[string]int // number of accepted decisions, by request
 	stopped  error
 	claims   int
 }
@@ -165,7 +165,7 @@ func (h errorLog) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// w.try runs the bot with a store. People finish the actions that they began before.
+// w.try runs the bot with a store. The people in w.requests give the approvals that are still missing.
 func (w wreckage) try(t *testing.T, file []byte) (out trial) {
 	t.Helper()
 	dir := quickDir(t)
@@ -231,7 +231,9 @@ func (w wreckage) try(t *testing.T, file []byte) (out trial) {
 				mu.Lock()
 				out.runs[e.Request]++
 				if w.ran[e.ID] {
-					out.runs[e.Request] += 100 // the tool had acted before
+					// The tool acted before the damage, so this run is a repetition. The function judge reports any
+					// count above 1.
+					out.runs[e.Request] += 100
 				}
 				mu.Unlock()
 				return h.Runs.Finish(ctx, e.ID, true, "done")

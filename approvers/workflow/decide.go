@@ -58,7 +58,7 @@ func (t requestsTx) current(id string) (currentRequest, *approvers.Denied, error
 	}
 	p, _ := t.policy.Tool(r.Tool, r.Agent)
 	args, err := approvers.StrictArgs(r.Args, p.ReadsNumbers())
-	if err != nil { // the arguments were accepted under a policy in which no condition read these numbers
+	if err != nil { // an earlier policy did not read these numbers, so it accepted numbers that can't be read exactly
 		return t.void(cur, "the policy changed: "+plainFault(err))
 	}
 	cur.now, cur.events = r.Refresh(t.deciding(), args)
@@ -98,7 +98,7 @@ func (t requestsTx) decide(r approvers.Request, c Click) (approvers.Request, []a
 	m := t.action(c)
 	m.Took = decisionTime(r, c.FirstSeen, m.At)
 	if denied := r.MayDecide(t.deciding(), m); denied != nil {
-		return r, nil, denied // checked before the arguments, so that the denial tells nothing about them
+		return r, nil, denied // checked before the arguments, so that the denial tells nothing about the arguments
 	}
 	switch c.Kind {
 	case approvers.Approve:
@@ -118,7 +118,7 @@ func (t requestsTx) decide(r approvers.Request, c Click) (approvers.Request, []a
 	return r, nil, &approvers.Denied{Code: approvers.DeniedNothing}
 }
 
-// action converts a click to an action of the domain.
+// action converts a click to an approvers.Action.
 func (t requestsTx) action(c Click) approvers.Action {
 	if c.At.IsZero() {
 		c.At = t.now // a click without a time of receipt counts as received now, so that deadlines apply
@@ -167,9 +167,9 @@ type Click struct {
 	Reason      string
 	Args        json.RawMessage // for approvers.Modify: the exact new bytes
 	Digest      string          // digest of the execution that the rendering showed
-	Whole       bool            // the rendering showed the arguments whole
-	Typed       bool            // the required value was typed
-	FirstSeen   time.Time       // when this address first showed these arguments; zero: unknown
+	Whole       bool            // the rendering showed the complete arguments
+	Typed       bool            // the person typed the value that the approval requires
+	FirstSeen   time.Time       // when the clicked message first showed these arguments; zero: unknown
 	Rendering   string          // the rendering's hash
 	Channel     string          // where it was clicked
 	MessageTS   string
@@ -248,9 +248,9 @@ func (t *tx) auditDenied(chain, what string, c Click, denied *approvers.Denied) 
 
 // Refuse records a click that is not on a current button of the bot. For example, the message is a copy or an old
 // version, or the button's value is forged. The last parameter has the ids from the click and from the clicked message.
-// For each of these ids that is a request's id, Refuse adds a record to the request's audit chain. Refuse changes no
-// request. The parameter redraw is the outbox message that was clicked. The bot renders this outbox message again, so
-// the next click is on a stored version. If the parameter is empty, no message is rendered.
+// If such an id belongs to a request, Refuse adds a record to the request's audit chain. Refuse changes no request. The
+// parameter redraw is the outbox message that was clicked. The bot renders this outbox message again, so the next click
+// is on a stored version. If the parameter is empty, no message is rendered.
 func (w *Requests) Refuse(ctx context.Context, c Click, denied *approvers.Denied, redraw string, named ...string) error {
 	err := w.update(ctx, "refuse", func(t *tx) error {
 		if err := t.settle(c.Inbox, string(denied.Code)); err != nil {
@@ -505,7 +505,7 @@ func (w *Requests) HandOn(ctx context.Context, c Click, to approvers.Identity) (
 
 // Reveal records that a person saw the masked values of a request, in a form that only this person sees. The parameter
 // secrets has the paths of the masked values. The parameter body is the form without the values, and is stored in the
-// audit. If the person may decide the request, the person may approve the request after Reveal.
+// audit. The request stores the reveal if the person may decide the request. The person can then approve the request.
 func (w *Requests) Reveal(ctx context.Context, c Click, secrets []string, body []byte) error {
 	return w.update(ctx, "reveal", func(t *tx) error {
 		if err := t.records.auditRevealed(c, body); err != nil {

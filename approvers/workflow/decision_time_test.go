@@ -164,7 +164,7 @@ func TestDecisionTimeInABundle(t *testing.T) {
 	_, err := h.Requests.Decide(h.ctx(), alone)
 	h.ok(err)
 	h.wantTook(rs[0].ID, 10*time.Second, "10000")
-	rest := shown() // without the one that is decided
+	rest := shown() // the calls of the bundle that are still undecided
 	h.clock.pass(4 * time.Second)
 	_, err = h.decideAll(support, approvers.Approve, rest)
 	h.ok(err)

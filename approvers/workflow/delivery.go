@@ -95,8 +95,8 @@ func (w *Outbox) Delivered(ctx context.Context, s store.OutboxMessage, p SentMes
 	})
 }
 
-// Flow returns the flow to which the delivery of an outbox message belongs; see view.Flow. Flow ignores errors, because
-// the handler of the timer reads the message too and reports the error.
+// Flow returns the flow to which the delivery of an outbox message belongs; see view.Flow. If a record is missing or
+// damaged, Flow returns "" and no error, because the handler of the timer reads the record too and reports the error.
 func (w *Outbox) Flow(r store.Reader, timer store.Timer) (string, error) {
 	s, err := r.OutboxMessage(timer.Ref)
 	flow := ""
@@ -245,7 +245,7 @@ func (w *Outbox) Removed(ctx context.Context, s store.OutboxMessage) error {
 			if err := t.outbox.shownAsWanted(cur); err != nil || cur.Revision == s.Revision {
 				return err
 			}
-			return t.outbox.addAgain(cur) // Slack's event about this deletion came before the answer
+			return t.outbox.addAgain(cur) // Slack's event about this deletion came before Slack's answer to the bot
 		}
 		cur.TS = ""
 		if cur.Revision != s.Revision {

@@ -92,7 +92,7 @@ func TestFullDiskAgain(t *testing.T) {
 		asked := 0
 		w.work(map[store.TimerKind]jobs.Worker{store.TimerThink: {Concurrency: 1, Handle: func(ctx context.Context, _ store.Timer) error {
 			asked++
-			c.become(true) // there is room for little, and the model's answer is large
+			c.become(true) // the disk has space for small writes, but not for the model's answer
 			defer c.become(false)
 			_, err := w.Turns.Begin(ctx, turn)
 			return err

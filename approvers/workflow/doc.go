@@ -5,10 +5,11 @@
 // Four parts of the program call the use cases. Package bot calls use cases for clicks and messages from Slack. Package
 // agent calls use cases for the model. Package store/jobs calls use cases for timers. The command line calls use cases
 // for operators. The package does not depend on Slack or on a model. The package guarantees the following invariants. A
-// delivery from Slack that Receive has stored is not lost. If two clicks compete, only one click takes effect. A tool
-// with effects runs at most once. Every tool call gets exactly one result. The audit has a record of every proposal,
-// decision, run and result. The methods never wait for later work. They store later work as a timer, so a process may
-// stop at any instruction.
+// delivery from Slack that Receive has stored is not lost. If two clicks compete, only one click takes effect. The bot
+// never repeats a run of an unprotected tool (approvers.Unprotected) by itself, because the tool would act twice. Every
+// tool call gets exactly one result. The audit has a record of every proposal, decision, run and result. A method does
+// not wait for later work, such as a run or a deadline. It stores a timer for the work. So a process may stop at any
+// instruction, and the next process handles the timer.
 //
 // # Concepts
 //
@@ -25,14 +26,15 @@
 //     Each record holds the id of its parent. For example, a call has the id of its turn, and a request has the id of
 //     its call.
 //   - An audit chain of a call has the id of the call's request. If nobody is asked to approve the call, the audit
-//     chain has the id of the execution or of the call. A grant's audit chain is "grant:" and the grant's id. Records
-//     about the whole installation are in approvers.InstallationChain.
+//     chain has the id of the execution. If there is no execution, the audit chain has the id of the call. A grant's
+//     audit chain is "grant:" and the grant's id. Records about the whole installation are in
+//     approvers.InstallationChain.
 //   - A timer is identified by its kind and its Ref. The Ref is the id of the record that the timer is about. See
 //     store.TimerKind.
-//   - A timer may have a lane and an affinity. Timers of a kind with the same lane run one at a time, in order. Inside
-//     a lane, the messages that different people or clients caused take turns. The messages of one person or client are
-//     a flow (view.Flow). All timers with the same affinity are in one of the 64 shares of the pending work. A replica
-//     has a claim to each share that it works on.
+//   - A timer may have a lane and an affinity. Timers of a kind with the same lane run one at a time, in order. Outbox
+//     messages to one address have the same lane. The messages that one person or client caused are a flow
+//     (view.Flow), and the flows of a lane take turns. The pending work is divided into 64 shares. All timers with the
+//     same affinity are in the same share. A replica has a claim to each share that it works on.
 //   - An outbox message is addressed to a place: "conversation:", "channel:", "user:", "role:" or "group:" and a name
 //     (store.ToConversation and the like).
 //   - An inbox row has the id of Slack's delivery. If Slack repeats a delivery, the workflow finds the row and changes
@@ -40,13 +42,13 @@
 //
 // # The life of a call
 //
-//	Receive         the delivery is durable; Slack is acknowledged after that
+//	Receive         stores a delivery; after that, the bot acknowledges the delivery to Slack
 //	ReceiveMessage  the message starts a turn, or waits
-//	Begin           a model call is due; Propose stores the calls of its answer, or Answer ends the turn
+//	Begin           reads the input of a model call; then Propose stores its tool calls, or Answer ends the turn
 //	Propose         plans each call: it may run (a timer), people must approve it (a request), or it is refused
-//	Decide          one person's decision: a transition of approvers, and the consequences of its events
+//	Decide          one person's decision: a transition of the request, and the consequences of its events
 //	Claim           consumes the approval and stores the state executing, before the tool is called
-//	Finish          records the result; when all calls of a step have one, the model is called again
+//	Finish          records the result; when all calls of a step have a result, the model is called again
 //
 // Remind, Escalate, ResolveAvailability and Expire handle requests that nobody decides. Withdraw, Revoke, Overrule and
 // StopBy end a call early. Recover, LeaveUnknown, Report and RetryUnknown handle runs whose process stopped.

@@ -156,7 +156,7 @@ func TestDriftDuringARunThatWasCut(t *testing.T) {
 	}{
 		"idempotent, as it was": {`update_address {}`, false, approvers.ExecutionExecuting},
 		"idempotent, drifted":   {`update_address {}`, true, approvers.ExecutionUnknown},
-		"only reads, drifted":   {`search_orders {}`, true, approvers.ExecutionExecuting}, // it fails without being run; see agent
+		"only reads, drifted":   {`search_orders {}`, true, approvers.ExecutionExecuting}, // the claim succeeds, but package agent does not call a changed tool, so the run fails
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t)

@@ -127,7 +127,7 @@ func TestQuestionKilledAtEveryPoint(t *testing.T) {
 					killed = true
 					points++
 					if h.execution(call.Execution).State == approvers.ExecutionExecuting {
-						h.reopen() // it died after its last commit
+						h.reopen() // the process died after its last commit
 						h.runAsking(call.Execution, answered)
 					}
 				}

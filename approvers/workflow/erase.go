@@ -123,8 +123,8 @@ func (e *erasing) everything() error {
 	return e.records()
 }
 
-// e.homes erases the stored versions of all Home tabs, because each version may have shown the call. The Home tabs are
-// then rendered again immediately.
+// e.homes erases the stored versions of the watched Home tabs, because each version may have shown the call. The next
+// update sends these Home tabs to Slack again, even if their content is unchanged.
 func (e *erasing) homes() error {
 	return e.tx.homes.eachHome(func(s store.OutboxMessage) error {
 		n, err := e.EraseRenderings(s.ID, 0)

@@ -77,7 +77,7 @@ func (t runsTx) finished(e approvers.Execution) error {
 	return t.returnResult(e)
 }
 
-// clearOutcome clears the timer for the outcome of a run that a caller must report.
+// clearOutcome clears the timer that waits for a caller to report the outcome of a run.
 func (t runsTx) clearOutcome(e approvers.Execution) error {
 	t.callers.called(e.Call)
 	if e.Caller == "" {
@@ -115,7 +115,8 @@ func (t runsTx) changedStep(e approvers.Execution) error {
 	if err != nil {
 		return err
 	}
-	if e.Request != "" && !t.refreshed[refresh{ref: e.Request}] { // for others, apply has done this
+	// If apply has changed the request in this transaction, it has refreshed the request's messages already.
+	if e.Request != "" && !t.refreshed[refresh{ref: e.Request}] {
 		if err := t.outbox.changedRef(e.Request); err != nil {
 			return err
 		}
@@ -155,8 +156,8 @@ func WholeName(tool, result string) string {
 	return tool + "-result.txt"
 }
 
-// The function named converts files to rows of the store, and computes their hashes. The conversion happens before the
-// transaction, so that a repeated transaction does not compute the hashes again.
+// The function named converts files to rows of the store, and computes their hashes. Finish converts the tool's files
+// before the transaction, so that a repeated transaction does not compute their hashes again.
 func named(execution string, files []File) []store.File {
 	var out []store.File
 	for i, f := range files {

@@ -212,7 +212,8 @@ func (w *Requests) showGrants(ctx context.Context) error {
 	})
 }
 
-// grantOwners maps a grant's id to the identity of the grant's owner, from Slack's current data.
+// grantOwners maps a grant's id to the identity of the grant's owner, from Slack's current data. The owner is the
+// person who gave the grant.
 type grantOwners map[string]approvers.Identity
 
 // grantOwners looks up people in Slack: the owners of the grants that may cover an execution. grantOwners must be
@@ -323,7 +324,7 @@ func (t grantsTx) extendStreak(e approvers.Execution) error {
 		return err
 	}
 	if r.Facts.Caller != nil {
-		return nil // an offer would be for the agent's own calls
+		return nil // grants are offered only for calls of Countersign's own agent
 	}
 	trust, s, err := t.trust(r.Agent, r.Tool)
 	if err != nil {

@@ -24,7 +24,8 @@ func granting(p *approvers.Policy) {
 
 var errSlackDown = errors.New("Slack does not answer")
 
-// giver returns Slack's data about the author of a grant. By default, the author is a member with unchanged roles.
+// giver returns Slack's data about the person who gave a grant. By default, this person is a member with unchanged
+// roles.
 func (h *harness) giver(_ context.Context, g approvers.Grant) (approvers.Identity, error) {
 	if h.slackDown {
 		return approvers.Identity{}, errSlackDown
@@ -267,7 +268,7 @@ func TestAGrantBeyondTheAutomaticRuns(t *testing.T) {
 	h.wantAsked(h.next(`update_address {"to":"Oak Street"}`)) // the first two were more than an hour ago
 }
 
-// TestGrantMoreIsDenied checks that a denied grant does not change the request.
+// TestGrantMoreIsDenied checks attempts to give a grant that are denied. A denied attempt must not change the request.
 func TestGrantMoreIsDenied(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*workflow.Click, *approvers.Allowance)
@@ -300,8 +301,8 @@ func TestGrantMoreIsDenied(t *testing.T) {
 	}
 }
 
-// TestAGrantIsTakenBack checks that the author of a grant can revoke the grant once. The requester can't revoke the
-// grant.
+// TestAGrantIsTakenBack checks that the person who gave a grant can revoke the grant once. The requester can't revoke
+// the grant.
 func TestAGrantIsTakenBack(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", granting))
@@ -319,8 +320,8 @@ func TestAGrantIsTakenBack(t *testing.T) {
 	}
 }
 
-// TestANewGrantTakesTheOldOnesPlace checks that a new grant replaces an earlier similar grant. So the remaining uses of
-// both grants are not added.
+// TestANewGrantTakesTheOldOnesPlace checks that a new grant replaces an earlier similar grant. The remaining uses of
+// the earlier grant are lost.
 func TestANewGrantTakesTheOldOnesPlace(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", granting))
@@ -400,8 +401,8 @@ func TestSixteenCallsAtOnce(t *testing.T) {
 	}
 }
 
-// TestAnUnknownOutcomeUnderAGrant checks a run under a grant whose outcome is unknown. The requesters and the author of
-// the grant are asked for the outcome, and may report it.
+// TestAnUnknownOutcomeUnderAGrant checks a run that has an unknown outcome and took place under a grant. The requesters
+// and the person who gave the grant are asked for the outcome, and may report it.
 func TestAnUnknownOutcomeUnderAGrant(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", granting))

@@ -219,8 +219,8 @@ func (w *Homes) Unchanged(ctx context.Context, s store.OutboxMessage) error {
 	})
 }
 
-// settled records that revision want of a Home tab was delivered. If the tab's content changed during the delivery,
-// settled schedules the next delivery.
+// settled records the delivery of a Home tab. The parameter want is the revision that was delivered. If the tab's
+// content changed during the delivery, settled schedules the next delivery.
 func (t homesTx) settled(cur store.OutboxMessage, want uint64) error {
 	if cur.Revision != want {
 		cur.State = store.OutboxWanted

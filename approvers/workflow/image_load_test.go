@@ -21,8 +21,8 @@ import (
 	"countersign/store/bolt"
 )
 
-// loadEnv is an environment variable that turns the test binary into the process whose disk is recorded. Its value has
-// the number of decisions and the directory.
+// TestCrashImages sets the environment variable loadEnv when it starts the test binary as the process whose disk is
+// recorded. Its value has the number of decisions and the directory.
 const loadEnv = "COUNTERSIGN_TEST_LOAD"
 
 // The recorded process prints these lines. Each line states a fact, and the process prints the line as soon as the

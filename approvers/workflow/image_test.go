@@ -96,7 +96,7 @@ type recording struct {
 	made          []byte // the store before it began
 	events        []traced
 	writes, syncs int
-	moments       []int // the moments of a power failure, as numbers of events before it; moments after a write are chosen more often
+	moments       []int // possible moments of a power failure: numbers of events before it; moments after a write are listed three times
 }
 
 func recorded(t *testing.T, decisions int) recording {

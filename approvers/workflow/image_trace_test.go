@@ -64,7 +64,8 @@ func record(t *testing.T, dir string, decisions int) []traced {
 	return events
 }
 
-// If another thread makes a call before a call has returned, strace writes the first call in this notation.
+// If a thread makes a system call while the call of another thread is still running, strace writes the running call in
+// two parts, with these marks.
 const (
 	traceUnfinished = " <unfinished ...>"
 	traceResumed    = " resumed>"

@@ -158,9 +158,9 @@ const (
 	newsStopped = "stopped "  // followed by the kind and the ref of the handler's timer
 	newsCaller  = "caller "   // followed by the id of a caller's request that has changed
 	newsReplied = "replied "  // followed by the id of an elicitation
-	newsTold    = "told "     // followed by what Tell was called with
+	newsTold    = "told "     // followed by the argument of Tell
 	lookAgain   = time.Second // between two looks
-	callersLook = 5           // looks after which each waiting caller reads its request again
+	callersLook = 5           // after this many looks, each waiting caller reads its request again
 )
 
 // t.news returns the news about the transaction for the other replicas.
@@ -247,7 +247,7 @@ func (w *core) watchOthers(ctx context.Context) error {
 			}
 			return err
 		})
-		if err == nil { // after an error it looks again
+		if err == nil { // after an error, the next tick reads the store again
 			w.hear(news)
 		}
 	}

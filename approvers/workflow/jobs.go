@@ -13,10 +13,11 @@ import (
 	"countersign/store/jobs"
 )
 
-// soon has the timer kinds that are due immediately when they are set. If a timer of these kinds is set for later, its
-// field PutOff is set; see jobs.Options. Timers of all other kinds are deadlines. If the clock is set back, a deadline
-// waits until the clock reaches its time. The start of an absence (TimerAway) is a deadline, because a person must not
-// count as away before the absence starts.
+// soon has the timer kinds that are due immediately when they are set. If the clock is set back, these timers still run
+// without a delay; see jobs.Options. A transaction that sets such a timer for later must set the field PutOff to the
+// current time. Otherwise the runner could take the timer for one from before the clock was set back. Timers of all
+// other kinds are deadlines. If the clock is set back, a deadline waits until the clock reaches its time. The start of
+// an absence (TimerAway) is a deadline, because a person must not count as away before the absence starts.
 var soon = map[store.TimerKind]bool{
 	store.TimerInbox: true, store.TimerThink: true, store.TimerRun: true, store.TimerPreview: true, store.TimerShowFirst: true, store.TimerShow: true,
 	store.TimerShowAnswer: true, store.TimerShowLast: true, store.TimerAvailability: true, store.TimerPause: true, store.TimerChannel: true,

@@ -361,7 +361,7 @@ type leaseReplica struct {
 	id       string
 	workflow *workflow.Workflow
 	stop     func() error
-	deaf     atomic.Bool // it does not notice what it loses or gets
+	deaf     atomic.Bool // the replica does not notice which shares it loses or gets
 	dead     atomic.Bool // nothing that it does has an effect any more
 	notices  chan store.Notice
 	mu       sync.Mutex // guards what follows

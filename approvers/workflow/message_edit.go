@@ -10,8 +10,8 @@ import (
 	"countersign/store"
 )
 
-// lateEdit is the maximum age of a message whose edit arrives before the message itself. Slack's event about the
-// message is then late or lost. If the message is younger than lateEdit, the edit starts a turn.
+// The edit of a message can arrive although the message's own event is late or lost. If the message is not older than
+// lateEdit, the bot handles the edited message as a new message. If the message is older, the bot ignores the edit.
 const lateEdit = time.Hour
 
 // DeletionID returns the id of the inbox row for a message's deletion. The id contains only the message's address, so

@@ -137,7 +137,7 @@ func TestTheOnlyMessageIsDeleted(t *testing.T) {
 	if left := o.timers(store.TimerThink); len(left) != 0 || len(o.messagesOf(turn)) != 0 {
 		t.Errorf("%d model calls are due, %d outbox messages", len(left), len(o.messagesOf(turn)))
 	}
-	u.Inbox = o.id("Ev") // its mention, late
+	u.Inbox = o.id("Ev") // Slack's mention event about the same message arrives late
 	if h := o.hear(u); !h.Ignored || h.Turn != "" {
 		t.Errorf("a deleted message was received: %+v", h)
 	}

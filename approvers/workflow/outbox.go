@@ -15,7 +15,7 @@ import (
 // add stores a new outbox message and schedules its delivery.
 func (t outboxTx) add(s store.OutboxMessage) error {
 	if id, ok := strings.CutPrefix(s.To, store.ToConversation); ok && ofCaller(id) {
-		return nil // nobody reads it there: the caller reads the state instead
+		return nil // a caller's conversation shows no messages, because the caller reads the state of its request
 	}
 	rank, err := t.rank(s)
 	if err != nil {
@@ -118,7 +118,7 @@ func (t outboxTx) changedThose(those refresh, among func(store.OutboxMessage) bo
 }
 
 // wantCard shows a request's card at every address where the approvers of its stage read their cards. If an address has
-// the card already, wantCard only updates the card.
+// the card already, wantCard does nothing there.
 func (t cardsTx) wantCard(r approvers.Request) error {
 	for _, to := range t.addresses(r) {
 		if err := t.wantQueued(r, to); err != nil {
@@ -154,8 +154,8 @@ func (t outboxTx) wantOnce(s store.OutboxMessage) error {
 	return t.add(s)
 }
 
-// wantCurrent schedules an update of all messages of a ref and a kind. If there is no such message, wantCurrent creates
-// a message.
+// wantCurrent schedules an update of all messages of a ref, a kind and a step. If there is no such message, wantCurrent
+// creates a message.
 func (t outboxTx) wantCurrent(s store.OutboxMessage) error {
 	messages, err := t.OutboxMessagesOf(s.Ref)
 	if err != nil {
@@ -250,7 +250,7 @@ func (t outboxTx) rank(s store.OutboxMessage) (store.Rank, error) {
 		if s.Note == store.NoteBreakGlass {
 			return store.RankFirst, nil // urgent: an approval can be revoked only until the run begins
 		}
-		if s.Note == store.NoteTurn || s.Note == store.NoteInvited { // the notice points to a card that exists already
+		if s.Note == store.NoteTurn || s.Note == store.NoteInvited { // the notice asks a person to decide
 			return t.rankOf(s.Ref)
 		}
 	case store.OutboxModelQuestion, store.OutboxElicitation, store.OutboxGrant, store.OutboxHome:

@@ -138,7 +138,7 @@ func TestADeliveryToALostChannel(t *testing.T) {
 			h := newHarness(t)
 			r := h.ask(`issue_refund {"amount":1}`)
 			read := h.show(h.only(r.ID, store.OutboxCard))
-			h.approve(lead, r.ID) // the card shows it
+			h.approve(lead, r.ID) // the card must show the approval
 			h.ok(h.Outbox.Unreachable(h.ctx(), read.ID, "not_in_channel", "C1"))
 			if still {
 				h.ok(h.Outbox.Unchanged(h.ctx(), read))
@@ -335,7 +335,7 @@ func TestStillShown(t *testing.T) {
 	if _, due := h.timers(store.ShowTimers...)[card.ID]; due {
 		t.Error("it is due to be shown again")
 	}
-	h.approve(support, r.ID) // a change meanwhile is shown
+	h.approve(support, r.ID) // a change of the request, which the card must show
 	h.ok(h.Outbox.Unchanged(h.ctx(), after))
 	if s := h.message(card.ID); s.State != store.OutboxWanted || h.timers(store.ShowTimers...)[card.ID].Ref == "" {
 		t.Errorf("a change meanwhile: %s", s.State)

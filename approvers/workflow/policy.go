@@ -62,7 +62,8 @@ func (w *Policies) InForce(ctx context.Context) (p store.Policy, err error) {
 	return p, err
 }
 
-// Content reads the policy in force with its content.
+// Content reads the policy in force with its content. If the audit chain has no valid record of this policy, the error
+// is ErrPolicyForged.
 func (w *Policies) Content(ctx context.Context) (p store.Policy, content []byte, err error) {
 	err = w.Store.View(ctx, func(r store.Reader) error {
 		if p, err = r.Policy(); err != nil {
@@ -148,8 +149,8 @@ func (w *Requests) Reevaluate(ctx context.Context) error {
 		if err != nil || known == now {
 			return err
 		}
-		// A transaction that used the old policy may have written a request just before. The transactions of
-		// openRequests begin later, so they read this request.
+		// A transaction that used the old policy may have written a request shortly before this point. The transactions
+		// of openRequests begin later, so they read this request.
 		err = w.openRequests(ctx, "reconsider", func(t *tx, r approvers.Request) error {
 			if err := t.requests.reevaluate(r.ID); err != nil {
 				return err
@@ -192,7 +193,7 @@ func (w *Requests) noteReevaluated(ctx context.Context, which string) error {
 		if err != nil {
 			return err
 		}
-		if p.On { // under the new policy, other people may be allowed to end the pause
+		if p.On { // the new policy may let other people end the pause, so they get the message too
 			if err := t.pauses.tellPausers(p); err != nil {
 				return err
 			}
@@ -221,7 +222,7 @@ func (t requestsTx) reevaluate(id string) error {
 	case !reflect.DeepEqual(before, unchanged):
 		return t.apply(r, cur.events)
 	case r.Plan.PolicyHash != before.Plan.PolicyHash:
-		return t.PutRequest(r) // the card would look the same
+		return t.PutRequest(r) // only the policy's hash has changed, so the card looks the same
 	}
 	return nil
 }

@@ -116,7 +116,7 @@ func TestReconsiderTakesApprovalsBack(t *testing.T) {
 type slow struct {
 	store.Store
 	mu    sync.Mutex
-	begun chan struct{} // closed by the first closure that is held; nil: none is held
+	begun chan struct{} // closed when the next transaction is held; nil: no transaction is to be held
 	end   chan struct{}
 }
 

@@ -170,7 +170,7 @@ func (t proposalsTx) propose(turn approvers.Turn, call store.Call, fault string,
 	return t.proposeAdmissible(turn, call, tool, args, facts)
 }
 
-// proposeAdmissible is propose for a call whose tool exists and accepts the arguments.
+// proposeAdmissible does the same as propose, for a call whose tool exists and accepts the arguments.
 func (t proposalsTx) proposeAdmissible(turn approvers.Turn, call store.Call, tool Tool, args map[string]any, facts approvers.AskFacts) (request string, asked bool, err error) {
 	e := t.newExecution(call, tool, json.RawMessage(call.Args))
 	ask := approvers.Call{
@@ -370,8 +370,8 @@ func personFacts(people []approvers.PersonID) string {
 	return strings.Join(ids, ",")
 }
 
-// tool finds a tool by its name. A tool that differs from its pinned definition is normally blocked. The policy may
-// treat a changed tool as an unknown tool. The result is then not blocked.
+// tool finds a tool by its name. A tool that differs from its pinned definition is normally blocked. If the policy
+// treats the changed tool as an unknown tool, the returned tool is not blocked.
 func (t *tx) tool(name string) (Tool, bool) {
 	tool, ok := t.w.Tools.Tool(name)
 	if _, distrusted := t.policy.Distrusts(name); distrusted {
@@ -386,7 +386,7 @@ func (t *tx) unlike(name, hash string) string {
 	tool, ok := t.tool(name)
 	switch {
 	case !ok && hash == approvers.UndeclaredHash(name):
-		return "" // its caller runs it
+		return "" // the tool has no definition here, because its caller runs it
 	case !ok:
 		return "the tool " + name + " is not there any more"
 	case tool.Blocked != "":

@@ -297,8 +297,8 @@ func (t questionsTx) elicit(id, execution string, ask Elicitation) error {
 	return t.runs.changedStep(e)
 }
 
-// lease sets the time after which a run counts as lost. This time is the sum of from, the tool's timeout, and the
-// constant lease.
+// lease sets the time after which a run counts as lost. This time is the sum of the parameter from, the tool's timeout,
+// and the constant lease.
 func (t questionsTx) lease(e approvers.Execution, from time.Time) error {
 	due := from.Add(lease)
 	if tool, ok := t.w.Tools.Tool(e.Tool); ok {
@@ -329,7 +329,7 @@ func (w *Questions) Decline(ctx context.Context, c Click) error {
 	})
 }
 
-// reply is one person's action on an elicitation.
+// reply handles one person's action on an elicitation.
 func (w *Questions) reply(ctx context.Context, what string, c Click, action func(*tx, approvers.Elicitation) (approvers.Elicitation, *approvers.Denied)) error {
 	return w.click(ctx, what, c, func(t *tx) (*approvers.Denied, error) {
 		q, err := t.Elicitation(c.Elicitation)

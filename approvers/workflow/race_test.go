@@ -175,11 +175,11 @@ func (r *raceHarness) decide(ra *race, i, request int, kind approvers.DecisionKi
 	return ra.told(err)
 }
 
-// ra.told adds an answer that a person got to the counts of the race.
+// ra.told counts an answer that a person got.
 func (ra *race) told(err error) error {
 	select {
 	case ra.answered <- struct{}{}:
-	default: // people who try again are answered more often
+	default: // the channel is full, because people who try again get several answers
 	}
 	var denied *approvers.Denied
 	if errors.As(err, &denied) {

@@ -138,7 +138,8 @@ func TestDeadlinesAtRate(t *testing.T) {
 	due := func(most int) (n int) {
 		for _, kind := range []store.TimerKind{store.TimerExpire, store.TimerEscalate} {
 			err := s.View(ctx, func(r store.Reader) error {
-				due, err := r.DueTimers(kind, c.Now().Add(time.Minute), most) // includes timers that were put off, and none that follow an escalation
+				// The next minute includes postponed timers. A timer that follows an escalation is due later.
+				due, err := r.DueTimers(kind, c.Now().Add(time.Minute), most)
 				n += len(due)
 				return err
 			})
@@ -150,7 +151,7 @@ func TestDeadlinesAtRate(t *testing.T) {
 	}
 	until("half of the transitions are done", func() bool { return late.count() >= n/2 })
 	c.jump(-time.Hour)
-	until("the workers have looked at the clock that was set back", func() bool { wf.Wake(); return c.looked(100) }) // the audit shows anything that they do too early
+	until("the workers have looked at the clock that was set back", func() bool { wf.Wake(); return c.looked(100) }) // the audit shows whether they have handled a deadline too early
 	c.jump(time.Hour)
 	wf.Wake()
 	until("all transitions are done", func() bool { return late.count() == n && due(1) == 0 })

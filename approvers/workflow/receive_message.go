@@ -121,8 +121,8 @@ func writtenBefore(conversation []store.Message, ts string) bool {
 	return len(conversation) > 0
 }
 
-// beforeRecent reports whether a message is older than the recent messages of a long conversation. The bot receives an
-// older message only when it reads the channel's history.
+// beforeRecent reports whether a message is older than the recent messages of a long conversation. The bot receives
+// such a message only when it reads the channel's history, so the message counts as a duplicate.
 func beforeRecent(recent []store.Message, ts string) bool {
 	i := slices.IndexFunc(recent, func(m store.Message) bool { return m.Role == store.RoleUser && m.TS != "" })
 	return i >= 0 && recent[0].Seq > 1 && sentBefore(ts, recent[i].TS)
@@ -204,7 +204,8 @@ func (t turnsTx) acceptMessage(conv store.Conversation, u IncomingMessage, resul
 		return err
 	}
 	result.Turn = turn.ID
-	if err := t.outbox.changedTurn(turn.ID, store.OutboxStandstill, 0); err != nil { // it shows how many messages wait
+	// The message about a pause shows how many messages wait.
+	if err := t.outbox.changedTurn(turn.ID, store.OutboxStandstill, 0); err != nil {
 		return err
 	}
 	if u.Stop && turn.Stopping == "" {
@@ -272,7 +273,7 @@ func (t turnsTx) begin(conv *store.Conversation) (string, error) {
 	for _, m := range messages {
 		switch {
 		case m.Role == store.RoleAssistant && m.Calls == 0:
-			turn.Requesters = nil // the messages before an answer don't count any more
+			turn.Requesters = nil // the authors of messages that were answered are not requesters of the new turn
 		case m.Role == store.RoleUser && m.State == store.MessageTaken:
 			turn = turn.Speak(m.Author)
 		}

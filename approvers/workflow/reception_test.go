@@ -38,7 +38,7 @@ func TestReception(t *testing.T) {
 	h.ok(h.Intake.Received(h.ctx(), h.clock.Now(), h.clock.Now())) // has no effect until the gap is read
 	h.clock.pass(time.Minute)
 	h.ok(h.Intake.Missed(h.ctx(), false)) // another process
-	h.ok(h.Intake.CaughtUp(h.ctx(), gap)) // the first one was late
+	h.ok(h.Intake.CaughtUp(h.ctx(), gap)) // the first process finishes late, so its report has no effect
 	again := h.reception()
 	if g := again.Gap; g == nil || !g.From.Equal(until) || !g.To.Equal(h.clock.Now()) || g.Done != "" || !again.Until.Equal(until) {
 		t.Fatalf("another start has %+v", again)

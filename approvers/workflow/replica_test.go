@@ -111,7 +111,7 @@ func TestAnotherReplicaEndsTheWork(t *testing.T) {
 	}
 }
 
-// A person's answer to a tool's question, which one replica receives, reaches the run in another replica.
+// If one replica receives a person's answer to a tool's question, the run in another replica gets the answer.
 func TestAnotherReplicaTakesTheAnswer(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		inTwoReplicas(t, lost, func(t *testing.T, w *workingHarness, second *workflow.Workflow) {
@@ -175,13 +175,13 @@ func TestMadeAmongReplicas(t *testing.T) {
 		}
 		w.pass(time.Second)
 		w.work(map[store.TimerKind]jobs.Worker{})
-		synctest.Wait() // the list is there
+		synctest.Wait() // now the replica has listed the waiting messages
 		for _, s := range before {
 			made("waited at the takeover", s, false)
 		}
 		made("of another one, a moment after the takeover", store.OutboxMessage{ID: "s_new", Process: "proc_x", CreatedAt: got.Add(-time.Second)}, true)
 		got = time.Now()
-		w.Replica.(*peer).since = got // the share was lost and is back
+		w.Replica.(*peer).since = got // the replica has lost the share and got it back
 		made("after another takeover, not listed yet", store.OutboxMessage{ID: "s_new", Process: "proc_x", CreatedAt: got.Add(time.Second)}, false)
 		if made, _ := second.Outbox.Made(store.OutboxMessage{CreatedAt: got.Add(time.Hour)}); made {
 			t.Error("a replica without the share takes a message for its own")

@@ -11,8 +11,8 @@ import (
 	"countersign/store"
 )
 
-// The weekly reports share one outbox message, as the heads do. Each report is a new round of the message. The setting
-// with the report's figures names its week, so each week has one report.
+// All weekly reports share one outbox message, as all signed heads do (headRef). Each report is a new round of the
+// message. The setting with the report's figures names its week, so each week has one report.
 const reportRef = "report"
 
 // reportAgain is the time after which a refused report is posted again.
@@ -48,14 +48,14 @@ func (w *History) ReportDue(ctx context.Context) (week approvers.Week, due bool,
 	return week, due, err
 }
 
-// isNewReport reports whether a week's report was not made yet. If the last report is about a time in the future, a
-// wrong clock caused it, and the report does not count.
+// isNewReport reports whether a week's report was not made yet. If the last report is about a time in the future, it
+// was made while the clock was wrong, so it does not count.
 func isNewReport(last settings.Report, week approvers.Week, now time.Time) bool {
 	return last.Week < week.Name() || last.Until.After(now)
 }
 
-// refusedReport returns the outbox message of the reports, if it was created at least the given time ago and Slack
-// refused it.
+// refusedReport returns the outbox message of the reports. If Slack refused the message, and its last post was
+// scheduled at least the given time ago, the second result is true.
 func refusedReport(r store.Reader, now time.Time, after time.Duration) (s store.OutboxMessage, refused bool, err error) {
 	messages, err := r.OutboxMessagesOf(reportRef)
 	if err != nil || len(messages) == 0 {
@@ -94,8 +94,8 @@ func (t reportsTx) post(report settings.Report) error {
 	return t.reposts.postNext(posted[0], to)
 }
 
-// again posts a refused report in the policy's channel, if the report is still due and was refused at least the given
-// time ago.
+// again posts a refused report in the policy's channel. The report must still be due, and its last post must have been
+// scheduled at least the given time ago.
 func (t reportsTx) again(after time.Duration) error {
 	week, due := t.policy.Report.Due(t.now)
 	if !due {

@@ -35,7 +35,7 @@ func (o *reportHarness) to(channel string) {
 	o.policy.Store(policy("policy-2", func(p *approvers.Policy) { p.Report = approvers.ReportPost{Channel: channel} }))
 }
 
-// interceptor calls before, before it stores a report.
+// To store a report, interceptor first calls the function in the field before.
 type interceptor struct {
 	audit.ReportPoster
 	before func() error
@@ -124,7 +124,7 @@ func (o *reportHarness) wants(what string, weeks ...string) {
 
 const week = 7 * 24 * time.Hour
 
-// Each week has one report, with one outbox message and one stored rendering for all reports.
+// Each week has one report. All reports share one outbox message and one stored rendering.
 func TestWeeklyReport(t *testing.T) {
 	o := newReportHarness(t)
 	o.clock.pass(-time.Second)
@@ -162,8 +162,9 @@ func TestWeeklyReport(t *testing.T) {
 	same(t, "due without the key", o.due(), false)
 }
 
-// The process may be killed after it computed the figures and before it stored them. The next process makes the report.
-// The policy may lose the key, and the report's time may end, in the same moment. Then no report is made.
+// If the process is killed after it computed a report's figures and before it stored them, the next process makes the
+// report. No report is made if, at this moment, a new policy asks for no reports, or the time for posting the report
+// ends.
 func TestWeeklyReportIsInterrupted(t *testing.T) {
 	killed := errors.New("killed")
 	o := newReportHarness(t)
@@ -186,8 +187,9 @@ func TestWeeklyReportIsInterrupted(t *testing.T) {
 	same(t, "due late", o.due(), false)
 }
 
-// A report that Slack refuses is posted again after an hour, in the policy's channel, and immediately when the bot is
-// invited. Its figures stay the same. After two days the bot gives it up.
+// If Slack refuses a report, the bot posts the report again after an hour, in the channel that the policy names then.
+// When a person invites the bot to a channel, the bot posts the report immediately. The report's figures stay the same.
+// After two days, the bot stops trying.
 func TestWeeklyReportIsRefused(t *testing.T) {
 	o := newReportHarness(t)
 	o.ok(o.report(nothing))
@@ -239,8 +241,8 @@ func TestWeeklyReportIsDeleted(t *testing.T) {
 	o.wants("the next week", "2026-02-23", "2026-03-02")
 }
 
-// The history may be damaged: the report has the figures of the other records. The stored report may be damaged, too:
-// then it is made again.
+// If audit records are damaged, the report has the figures of the other records. If the stored report is damaged, the
+// bot makes it again.
 func TestWeeklyReportOfADamagedStore(t *testing.T) {
 	o := &reportHarness{harness: newBareHarness(t, t.TempDir()), T: t}
 	o.to("#approvals")
@@ -261,7 +263,8 @@ func TestWeeklyReportOfADamagedStore(t *testing.T) {
 	same(t, "the week", report().Week, "2026-03-02")
 }
 
-// Two replicas over PostgreSQL compute the same report at the same time. Only one of them stores and posts it.
+// Two replicas with the same PostgreSQL database compute the same report at the same time. Only one of them stores and
+// posts the report.
 func TestWeeklyReportOfTwoReplicas(t *testing.T) {
 	t.Parallel()
 	server, err := pgserver.Start(pgserver.Find(t), "fsync=off", "full_page_writes=off", "autovacuum=off")

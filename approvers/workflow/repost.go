@@ -13,10 +13,10 @@ import (
 )
 
 // A message is lost if it was deleted in Slack, for example by an admin or a retention rule. The bot does not post a
-// lost message again immediately, because a person may have deleted it on purpose. If the message is relevant, the bot
-// posts it again in three cases. A person writes in the message's thread, or lists the open requests with /countersign
-// pending. The request needs attention: a reminder, an escalation, other approvers or new arguments. The message's
-// deadline is near.
+// lost message again immediately, because a person may have deleted it on purpose. If the message is still relevant,
+// the bot posts it again in three cases. First, if a person writes in the message's thread, or lists the open requests
+// with /countersign pending. Second, if the request needs attention because of a reminder, an escalation, other
+// approvers or new arguments. Third, when the message's deadline is near.
 
 // reposts determines when a lost message is posted again before its deadline. At these times, 1/4, 1/8 or 1/16 of the
 // period between the message's creation and its deadline is left.
@@ -49,7 +49,8 @@ func (w *Outbox) Replace(ctx context.Context, s store.OutboxMessage) error {
 	})
 }
 
-// markLost handles the loss of a message. A message with RepostIfLost is posted again immediately.
+// markLost handles the loss of a message. If the message is not relevant, it is marked as removed. A relevant message
+// with RepostIfLost is posted again immediately. Every other relevant message is posted again later; see reposts.
 func (t repostsTx) markLost(s store.OutboxMessage) error {
 	if s.State != store.OutboxShown && s.State != store.OutboxWanted || s.TS == "" {
 		return nil
@@ -299,7 +300,9 @@ func (t repostsTx) relevance(s store.OutboxMessage) (relevance, error) {
 		if err != nil || e.State != approvers.ExecutionUnknown {
 			return relevance{}, err
 		}
-		timer, err := t.Timer(store.TimerLeave, e.ID) // if the timer is missing, the model was told that the outcome is unknown, and people may still report it
+		// If the timer is missing, the model was told that the outcome is unknown. People may still report the outcome,
+		// so the message is relevant without a deadline.
+		timer, err := t.Timer(store.TimerLeave, e.ID)
 		return relevance{relevant: true, from: e.FinishedAt, until: timer.Due}, store.IgnoreNotFound(err)
 	}
 	return relevance{}, nil

@@ -65,7 +65,7 @@ func TestDeletedCards(t *testing.T) {
 			if got := h.loses(card); !reflect.DeepEqual(got, gone) {
 				t.Errorf("after a second report of the deletion: %+v", got)
 			}
-			h.ok(h.Outbox.MarkLost(h.ctx(), card)) // an update finds this out, too
+			h.ok(h.Outbox.MarkLost(h.ctx(), card)) // the bot also notices the deletion when it updates the card
 			if vm, err := h.Views.Message(h.ctx(), h.only(r.Turn, store.OutboxStep).ID); err != nil || len(vm.Calls[0].Cards) != 0 {
 				t.Errorf("a link leads to a card that is not there (%v)", err)
 			}

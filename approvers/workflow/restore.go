@@ -19,9 +19,9 @@ type Restoration struct {
 	Backup string             // name of the backup file, or address of the restored database, for the record
 	Hash   string             // SHA-256 of the file in hex; empty for a database
 	Taken  time.Time          // when the backup was made; the store has its state at that time
-	Loss   *Loss              // nil: the store was restored from a backup; otherwise the store turned out to be older than its signed heads
+	Loss   *Loss              // set if the store is older than its signed heads; nil: the store was restored from a backup
 
-	older bool // rows may be older than the last ones, and records of the history may be missing
+	older bool // set if the file was damaged: rows may be out of date, and audit records may be missing
 }
 
 // Loss describes the records that an operator has accepted as lost.
@@ -34,11 +34,11 @@ type Loss struct {
 }
 
 // Restored closes all open work in a store that was restored from a backup, because the events after the backup are
-// unknown. Restored voids requests and calls that have not run, stops turns, and ends grants. Restored also marks
-// interrupted runs as unknown, and closes deliveries. The bot does not read messages that people wrote since the
-// backup, because these messages may have been answered before the restoration. Finally, Restored records the
-// restoration. Restored must be called before any other work on the store. If the process crashes during Restored,
-// Restored must be called again.
+// unknown. Restored voids requests and calls that have not run, stops turns, and ends grants. Restored also records
+// that the outcomes of interrupted runs are unknown, and closes deliveries. The bot does not read messages that people
+// wrote since the backup, because these messages may have been answered before the restoration. Finally, Restored
+// records the restoration. Restored must be called before any other work on the store. If the process crashes during
+// Restored, Restored must be called again.
 func (w *History) Restored(ctx context.Context, x Restoration) error {
 	closed := map[string]int{}
 	for _, part := range []struct {
@@ -206,9 +206,9 @@ func (t restoreTx) loseRequests(x Restoration) (int, error) {
 	return len(open), nil
 }
 
-// loseRuns voids calls whose runs had not begun, and marks runs that had begun as unknown. A run of an idempotent tool
-// is also marked as unknown, because the tool may have deleted the idempotency key. A run of a read-only tool is marked
-// as failed.
+// loseRuns voids calls whose runs had not begun. For a run that had begun, loseRuns records that the outcome is
+// unknown. This includes runs of idempotent tools, because the tool may have deleted the idempotency key. A run of a
+// read-only tool is marked as failed.
 func (t restoreTx) loseRuns(x Restoration) (int, error) {
 	timers, err := t.Timers(store.TimerRun, lostBatch)
 	if err != nil {

@@ -101,10 +101,10 @@ func (w *History) retainConversations(ctx context.Context, before time.Time) (er
 	}
 }
 
-// retainConversation erases a conversation: first the texts of its audit records, then its records. Several short
-// transactions do the work. If the conversation has unfinished work, retainConversation returns false. The check for
-// unfinished work runs once, before the transactions, so that the transactions are short. Each transaction only checks
-// that the conversation is unchanged.
+// retainConversation erases a conversation: first the texts of its audit records, then the other records of the
+// conversation. Several short transactions do the work. If the conversation has unfinished work, retainConversation
+// returns false. The check for unfinished work runs once, before the transactions, so that the transactions are short.
+// Each transaction only checks that the conversation is unchanged.
 func (w *History) retainConversation(ctx context.Context, id string, before time.Time) (gone bool, err error) {
 	var c store.Conversation
 	var calls []store.Call
@@ -138,8 +138,8 @@ func (w *History) retainConversation(ctx context.Context, id string, before time
 	return gone, err
 }
 
-// isOver reports whether a conversation may be erased. The conversation must have no new message since the time before,
-// and no call that waits.
+// isOver reports whether a conversation may be erased. The conversation must have no current turn, no open grant, and
+// no message since the time in the parameter before. No run may be in progress or have an unknown outcome.
 func isOver(r store.Reader, c store.Conversation, calls []store.Call, before time.Time) (bool, error) {
 	if c.Turn != "" || !c.LastAt.Before(before) {
 		return false, nil
@@ -212,7 +212,8 @@ func (t *tx) eraseTexts(calls []store.Call) error {
 	return nil
 }
 
-// retainChains deletes the audit chains whose last record is older than the time before, and counts them.
+// retainChains deletes the audit chains whose last record is older than the time in the parameter before, and counts
+// them.
 func (w *History) retainChains(ctx context.Context, before time.Time, done *Retained) error {
 	var damaged damagedOnes
 	for after, more := "", true; more; {

@@ -65,8 +65,8 @@ func TestReveal(t *testing.T) {
 	h.invariants()
 }
 
-// If the arguments are edited before the reveal of the old arguments is stored, the reveal is recorded. The person must
-// then also reveal the new arguments.
+// If the arguments are edited before the reveal of the old arguments is stored, the audit still gets a record of the
+// reveal. Before an approval, the person must also reveal the new arguments.
 func TestRevealOfOldArguments(t *testing.T) {
 	h := newHarness(t)
 	h.masks()

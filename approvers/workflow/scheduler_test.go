@@ -254,8 +254,9 @@ func (deaths) Forget(string, string)     {}
 func (d deaths) Count(_, ref string) int { return d[ref] }
 
 // TestDeliveryWaitsAfterCrashes checks deliveries that were being handled when earlier processes died. The new process
-// waits before it handles them, so that a process that dies soon after its start does not count. Later deliveries of
-// the same thread keep their order, and other threads do not wait. A delivery that will be set aside does not wait.
+// waits before it handles them. If it dies soon after its start for another reason, the death is then not counted for
+// these deliveries. Later deliveries of the same thread keep their order, and other threads do not wait. A delivery
+// that has crashed too many processes does not wait, because the bot will not handle it.
 func TestDeliveryWaitsAfterCrashes(t *testing.T) {
 	inFakedTime(t, func(t *testing.T, w *workingHarness) {
 		w.Crashes = deaths{"b": 1, "c": 2, "d": 3, "e": 4, "f": 5, "g": 4}

@@ -24,9 +24,9 @@ type sealed struct {
 	Key  string         `json:"key"` // the public key that signed the last head
 }
 
-// Seal signs a head over the audit records since the last head. The first key signs. If the first key replaces an older
-// key, the older key also signs. Seal returns how many records the new head adds, at most sealBatch. To seal all
-// records, Seal must be called until it returns 0.
+// Seal signs a new head. A head is a signed statement of all audit records up to a point (approvers.Head). The first
+// key signs. If the first key replaces an older key, the older key also signs. Seal returns how many records the new
+// head adds, at most sealBatch. To seal all records, Seal must be called until it returns 0.
 func (w *History) Seal(ctx context.Context, keys ...approvers.SealKey) (records int, err error) {
 	err = w.record(ctx, "seal", func(t *tx) error {
 		last, err := lastHead(t)
@@ -169,7 +169,8 @@ func resealed(r store.Reader, size uint64) (now sealed, err error) {
 const headRef = "heads"
 
 // postHead schedules a post of the newest head in the channel that the policy names. The head must be new, and the
-// policy's interval since the last post must have passed.
+// policy's interval since the last post must have passed. If the policy names another channel than before, postHead
+// schedules the post without these conditions.
 func (t sealsTx) postHead() error {
 	to := t.policy.Audit
 	if to.Channel == "" {

@@ -118,7 +118,7 @@ func TestSeal(t *testing.T) {
 	same(t, "the second head took", h.sealAll(key), []int{2})
 	h.wantSealed(6, key.Public)
 	h.reopen()
-	h.record("c", 2500) // more than a head takes
+	h.record("c", 2500) // more records than one head can add
 	same(t, "the next heads took", h.sealAll(key), []int{1024, 1024, 452})
 	h.wantSealed(2506, key.Public)
 	last := readStore(h, store.Reader.LastHead)
@@ -152,7 +152,7 @@ func TestSealWithAnotherKey(t *testing.T) {
 	h.wantSealed(3)
 	h.wantSealed(3, one.Public)
 	h.record("a", 1)
-	h.sealAll(three) // the key was lost
+	h.sealAll(three) // the old key was lost, so only the new key signs
 	h.record("a", 1)
 	h.sealAll(three, two)
 	if _, faults := h.sealedUntil(one.Public); len(faults) != 1 || !strings.Contains(faults[0], "head 4: the key") {

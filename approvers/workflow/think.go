@@ -64,7 +64,7 @@ func (w *Turns) Begin(ctx context.Context, turn string) (Brief, error) {
 		}
 		return b.read(t)
 	})
-	if err == nil && stopped { // if a person resumes the turn, the count starts anew
+	if err == nil && stopped { // if a person resumes the turn, its crashes are counted from zero
 		w.Crashes.Forget(string(store.TimerThink), turn)
 	}
 	if err == nil && !due {
@@ -73,8 +73,8 @@ func (w *Turns) Begin(ctx context.Context, turn string) (Brief, error) {
 	return b, err
 }
 
-// thinking moves a queued turn to the state thinking. If the turn was neither queued nor in the state thinking, the
-// turn's timer is cleared and the result is false.
+// thinking moves a queued turn to the state thinking. If the turn is in this state already, nothing changes. If the
+// turn is in any other state, the function clears the turn's timer and returns false.
 func (t turnsTx) thinking(id string) (approvers.Turn, store.Conversation, bool, error) {
 	turn, err := t.Turn(id)
 	if err != nil {

@@ -15,7 +15,7 @@ type PreviewCall struct {
 	Request, Conversation, Turn string
 	Asker                       approvers.PersonID
 	Digest                      string // digest of the call
-	Key                         string // idempotency key; not the execution's, which the preview must not use up
+	Key                         string // idempotency key of the preview; not the key of the run
 	Tool, ToolHash              string // the tool that makes the preview, and the hash of its definition
 	Own                         bool   // the tool's own preview function is called
 	Args                        json.RawMessage
@@ -45,8 +45,8 @@ func (t previewsTx) previewSource(tool, agent string) approvers.PreviewSource {
 	return by
 }
 
-// requestToolPreview returns a new tool preview, which is not made yet, for a call that people decide. If no tool makes
-// a preview, requestToolPreview returns nil.
+// requestToolPreview returns a tool preview for a call that people decide. The preview itself is made later. If no tool
+// makes a preview, requestToolPreview returns nil.
 func (t previewsTx) requestToolPreview(tool, agent, digest string) *approvers.ToolPreview {
 	by := t.previewSource(tool, agent)
 	if by.Tool == "" {

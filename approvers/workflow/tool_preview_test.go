@@ -106,8 +106,8 @@ func TestDryRun(t *testing.T) {
 	}
 }
 
-// TestPreviewOfTheToolItself checks a Go tool with its own preview function. The bot calls this function only if the
-// policy has no template for the tool and does not forbid previews by the tool.
+// TestPreviewOfTheToolItself checks a Go tool with its own preview function. The function is not called if the policy
+// has a preview template for the tool, or has preview: false.
 func TestPreviewOfTheToolItself(t *testing.T) {
 	for _, c := range []struct {
 		name   string

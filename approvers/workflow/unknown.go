@@ -26,7 +26,8 @@ func (t runsTx) recover(e *approvers.Execution) (bool, error) {
 	if stopped, err := t.isStopped(*e); stopped || err != nil {
 		return false, errors.Join(err, t.cutOff(*e))
 	}
-	same := e.Effect == approvers.ReadOnly || t.unlike(e.Tool, e.ToolHash) == "" // a changed definition may no longer be idempotent
+	// After a change of its definition, the tool may no longer be idempotent.
+	same := e.Effect == approvers.ReadOnly || t.unlike(e.Tool, e.ToolHash) == ""
 	if repeatable(*e) && same {
 		return t.start(e, approvers.Execution.Retry)
 	}
@@ -42,9 +43,9 @@ func repeatable(e approvers.Execution) bool {
 	return e.Effect != approvers.Unprotected && e.Tries < maxTries
 }
 
-// MarkInterrupted marks interrupted runs that can't be repeated as unknown. A running bot marks these runs when it
-// claims them. MarkInterrupted is for commands that use the store while no bot runs. If all interrupted runs can be
-// repeated, MarkInterrupted writes nothing.
+// If an interrupted run can't be repeated, MarkInterrupted records that its outcome is unknown. A running bot does this
+// when it claims the run. MarkInterrupted is for commands that use the store while no bot runs. If all interrupted runs
+// can be repeated, MarkInterrupted writes nothing.
 func (w *Runs) MarkInterrupted(ctx context.Context) error {
 	found := true
 	err := w.Store.View(ctx, func(r store.Reader) error {
@@ -84,8 +85,8 @@ func cutRuns(r store.Reader) (cut []approvers.Execution, err error) {
 	return cut, nil
 }
 
-// MarkUnknown records that a run ended with an unknown outcome, because the tool could not tell whether the call took
-// effect. The bot asks people for the outcome.
+// MarkUnknown records that a run ended with an unknown outcome. For example, the tool could not tell whether the call
+// took effect, or a pause interrupted the run. The bot asks people for the outcome.
 func (w *Runs) MarkUnknown(ctx context.Context, execution string) error {
 	return w.record(ctx, "mark unknown", func(t *tx) error {
 		e, err := t.Execution(execution)
@@ -197,7 +198,9 @@ const (
 	Asked    Report = "again" // the call was requested again (see RetryUnknown)
 )
 
-// askWhatHappened asks the approvers and the requester about a run whose process stopped.
+// askWhatHappened asks people about a run whose outcome is unknown. The question goes to the conversation, or to the
+// owner of the caller. It also goes to the addresses where the approvers read their cards, and to the person who gave
+// the grant.
 func (t runsTx) askWhatHappened(e approvers.Execution) error {
 	places := []string{store.ToConversation + e.Conversation}
 	if conv, err := t.Conversation(e.Conversation); err != nil {
@@ -236,7 +239,7 @@ func (t runsTx) askWhatHappened(e approvers.Execution) error {
 }
 
 // Report records what a person reports about a run whose outcome is unknown. The call's requesters, the people who
-// could have approved the call, and the operator may report.
+// could have approved the call, the person who gave the call's grant, and the operator may report.
 func (w *Runs) Report(ctx context.Context, c Click, what Report) error {
 	return w.click(ctx, "report", c, func(t *tx) (*approvers.Denied, error) { return t.runs.report(c, what) })
 }
@@ -360,8 +363,8 @@ func (w *Runs) RetryUnknown(ctx context.Context, c Click) error {
 	})
 }
 
-// reportable reads the execution that a click names. If its outcome is not unknown, or the person may not report the
-// outcome, reportable returns a denial.
+// reportable reads the execution that a click names. If the execution does not wait for a report of its outcome, or the
+// person may not report the outcome, reportable returns a denial.
 func (t runsTx) reportable(c Click) (approvers.Execution, *approvers.Denied, error) {
 	e, err := t.Execution(c.Execution)
 	if errors.Is(err, store.ErrNotFound) {

@@ -121,9 +121,9 @@ func TestWebhookChanges(t *testing.T) {
 	h.wantTold("approved again", "request.decided approved")
 }
 
-// The process may end after the commit of a change and before the delivery, or after the delivery and before its
-// record. The next process then delivers the change with the same key. If the request changes during a delivery, the
-// new change is delivered afterwards.
+// The process may end after the commit of a change and before the delivery, or after the delivery and before the store
+// records the delivery. The next process then delivers the change with the same key. If the request changes during a
+// delivery, the new change is delivered afterwards.
 func TestWebhookIsDurable(t *testing.T) {
 	h := newWebhookHarness(t)
 	id := h.callerAsks(callerCall("1", `issue_refund {"amount": 5}`))

@@ -29,8 +29,8 @@ var (
 // Tools gives the workflow access to the tools that can be called.
 type Tools interface {
 	Tool(name string) (Tool, bool)
-	// Fingerprint identifies the tools, their definitions, and which tools are blocked. These data about tools
-	// determine whether a call may run. The fingerprint stays the same across restarts if the tools are the same.
+	// Fingerprint identifies the tools, their definitions, and which tools are blocked. If the fingerprint changes, the
+	// workflow checks waiting requests again. The fingerprint stays the same across restarts if the tools are the same.
 	Fingerprint() string
 }
 
@@ -42,9 +42,9 @@ type Tool struct {
 	Hash        string // hash over name, description, schema and effect
 	Effect      approvers.Effect
 	Timeout     time.Duration
-	Previews    bool   // it can make previews itself
+	Previews    bool   // the tool itself can say what a call would do
 	Asks        bool   // people in the conversation answer the call; no function is called
-	Claims      Claims // the annotations of its source
+	Claims      Claims // annotations that the tool's source wrote
 	Source      string // name of its source in the policy file; empty: the tool is compiled in
 	Blocked     string // why nobody may call it now, as a part of a sentence; empty: it is not blocked
 	// Check validates arguments against the schema. The model and the person who fills in a form read the error of
@@ -52,8 +52,9 @@ type Tool struct {
 	Check func(args json.RawMessage) error
 }
 
-// Claims are the annotations of a tool. The tool's source writes the annotations, and nobody verifies them. If the
-// source makes no statement about a property, the field of the property is nil.
+// Claims are the annotations of a tool, for example the claim that the tool only reads. The tool's source writes the
+// annotations, and nobody verifies them. If the source makes no statement about a property, the field of the property
+// is nil.
 type Claims struct {
 	Title                                        string
 	ReadOnly, Destructive, Idempotent, OpenWorld *bool
@@ -107,9 +108,9 @@ type Config struct {
 	// Trace returns the id of a turn's trace, or "" if the turn has no trace. Audit records contain this id. If Trace
 	// is nil, no turn is traced.
 	Trace func(turn string) string
-	// Before a call runs under a grant, GrantOwner asks Slack about the grant's author. The result includes the user
-	// groups that could give the author authority. If GrantOwner is nil, the author counts as unknown, and the call
-	// needs approval.
+	// Before a call runs under a grant, GrantOwner asks Slack about the grant's owner, who is the person who gave the
+	// grant. The result includes the user groups that could give the owner authority. If GrantOwner is nil, the owner
+	// counts as unknown, and the call needs approval.
 	GrantOwner func(context.Context, approvers.Grant) (approvers.Identity, error)
 	// HearTold is called with each message that another replica sent with Workflow.Tell. If HearTold is nil, these
 	// messages are ignored.
@@ -117,15 +118,15 @@ type Config struct {
 	// Admits validates a filled-in form against its schema. The form shows the error of Admits to the person. If Admits
 	// is nil, any object is accepted.
 	Admits func(schema, values json.RawMessage) error
-	// Replica determines the work of this process. If Replica is nil, this process does all work, because there is no
-	// other process.
+	// Replica says which shares of the work belong to this process. If Replica is nil, this process does all work,
+	// because there is no other process.
 	Replica store.Replica
 	// PolicySource keeps the result of Policy up to date with the store. If PolicySource is nil, no other process
 	// changes the policy in force.
 	PolicySource PolicySource
 	// Team returns the id of the workspace or enterprise. This id and a user id together identify a person; see
-	// approvers.Who. Requests of callers name people by their user ids, so the workflow needs the id of the workspace.
-	// If Team is nil, the id is empty.
+	// approvers.Who. Callers are other agents that call tools through Countersign. Their requests name people by their
+	// user ids, so the workflow needs the id of the workspace. If Team is nil, the id is empty.
 	Team func(context.Context) (string, error)
 	// If Crashes is nil, crashes are not counted.
 	Crashes Crashes
@@ -184,7 +185,7 @@ type (
 type core struct {
 	Config
 	owner        string    // the name of this process in executions and outbox messages
-	began        time.Time // when this process created the workflow; not Config.Now, because that clock may be set
+	began        time.Time // when this process created the workflow; from time.Now, because Config.Now may jump
 	jobs         *jobs.Runner
 	running      runningHandlers
 	elicitations elicitationsUnderWay
@@ -244,8 +245,8 @@ type tx struct {
 	log           []note                           // log lines, written after the commit
 
 	denials      map[denial]int  // denied attempts, with the number of each kind so far
-	changedCalls map[string]bool // calls of callers that have changed; those who wait for them are woken after the commit
-	replied      []string        // elicitations that ended; the runs that wait for them are woken after the commit
+	changedCalls map[string]bool // changed calls of other agents; the agents that wait for these calls are woken after the commit
+	replied      []string        // ended questions of tools (elicitations); the waiting runs are woken after the commit
 
 	refreshed map[refresh]bool
 	showHomes bool // something changed that Home tabs show
@@ -352,7 +353,7 @@ func (t *tx) note(level slog.Level, text string, facts ...any) {
 	t.log = append(t.log, note{level, text, facts})
 }
 
-// w.now returns the time in microseconds, because every store backend keeps this precision.
+// w.now returns the time, truncated to microseconds, because every store backend keeps this precision.
 func (w *core) now() time.Time { return w.Now().UTC().Truncate(time.Microsecond) }
 
 // settle closes the inbox row of a delivery. The id is empty if no delivery started the use case.
@@ -462,8 +463,8 @@ func (t *tx) audit(chain string, kind approvers.AuditKind, actor approvers.Perso
 	return t.AppendAudit(rec, payload)
 }
 
-// Forget deletes old counters, and handled deliveries that are older than the given duration. Forget keeps deliveries
-// whose messages must be read from Slack again because of a gap in reception.
+// Forget deletes old counters, and handled deliveries that are older than the given duration. Forget keeps a delivery
+// if the bot may read the delivery's message from Slack again after a gap in reception.
 func (w *Intake) Forget(ctx context.Context, after time.Duration) error {
 	drop := []func(*tx) (int, error){
 		func(t *tx) (int, error) {
@@ -497,7 +498,7 @@ const forgetBatch = 1000
 type parts struct {
 	outbox    outboxTx    // the messages that Slack must show
 	cards     cardsTx     // the cards of requests: where they are shown, bundles, and card queues
-	reposts   repostsTx   // messages that Slack has lost
+	reposts   repostsTx   // messages that were deleted in Slack
 	channels  channelsTx  // channels in which the bot can't write any more, and what was open there
 	homes     homesTx     // Home tabs
 	requests  requestsTx  // transitions of a request
@@ -512,8 +513,8 @@ type parts struct {
 	grants    grantsTx    // grants, and the streaks of approved calls that lead to offers
 	people    peopleTx    // absences
 	pauses    pausesTx    // pauses
-	damage    damageTx    // closing that to which a damaged record belongs
-	restore   restoreTx   // closing everything in a restored store that could act
+	damage    damageTx    // replacing damaged records, and ending their requests, runs and turns
+	restore   restoreTx   // closing all open work in a restored store
 	seals     sealsTx     // signed heads
 	reports   reportsTx   // weekly reports
 	reception receptionTx // gaps in which nothing was received

@@ -98,7 +98,8 @@ func isShown(r store.Reader, req approvers.Request) (bool, error) {
 	}), err
 }
 
-// cardQueueAddsUp compares a card queue with the requests that are counted at its address.
+// cardQueueAddsUp compares the requests in a card queue with the requests that store the queue's address. If requests
+// wait in the queue, a card must be open, and the queue must have a notice.
 func cardQueueAddsUp(r store.Reader, address string, ids []string) error {
 	l, err := CardQueueAt(r, address)
 	if err != nil {

@@ -16,19 +16,19 @@ type Caller struct {
 	HangUps []HangUp `json:"hang_ups,omitempty"` // the latest ones, the oldest first
 }
 
-// HangUp records that a caller closed its connection while the connection waited for a call. The bot delays the
-// response to a call until people have decided, so the connection was open.
+// HangUp records that a caller closed its connection while the connection waited for a call. The connection was open,
+// because the bot answers a call only after people have decided.
 type HangUp struct {
 	At    time.Time     `json:"at"`
-	After time.Duration `json:"after"` // how long the call was held
+	After time.Duration `json:"after"` // how long the client had waited
 }
 
 // A client that waits too long for a response closes the connection. This is a hang-up. The bot estimates the client's
 // time limit from the client's hang-ups. These constants control the estimate.
 const (
-	shortestPatience = 3 * time.Second    // an earlier hang-up is an interruption, and not a client's time limit
-	hangUpsApart     = 5 * time.Second    // hang-ups at one moment have one cause, such as the end of the client's process
-	keepHangUps      = 7 * 24 * time.Hour // so that a client whose limit was raised is held longer again
+	shortestPatience = 3 * time.Second    // a hang-up after a shorter wait shows no time limit
+	hangUpsApart     = 5 * time.Second    // closer hang-ups have one cause and count once
+	keepHangUps      = 7 * 24 * time.Hour // the time limit may have changed since older hang-ups
 	mostHangUps      = 8
 )
 
@@ -93,11 +93,11 @@ func (c Caller) With(request string, pending bool) (after Caller, changed bool) 
 
 // Webhook records the failures of deliveries to a caller's webhook.
 type Webhook struct {
-	Target   string    `json:"target"`             // the webhook that this is about; see approvers.Webhook
+	Target   string    `json:"target"`             // identifies the webhook; see approvers.Webhook
 	Failures int       `json:"failures,omitempty"` // since the last success
 	Since    time.Time `json:"since,omitzero"`     // the first of these failures
 	Next     time.Time `json:"next,omitzero"`      // nothing is sent before this time
-	Off      time.Time `json:"off,omitzero"`       // nothing is sent any more since then; zero: the webhook works
+	Off      time.Time `json:"off,omitzero"`       // since when the webhook is switched off; zero: it is on
 	Why      string    `json:"why,omitempty"`      // the last failure
 }
 
@@ -120,7 +120,7 @@ type ReceiptKeys struct {
 type ReceiptKey struct {
 	ID     string    `json:"id"`
 	Public []byte    `json:"public"`
-	Since  time.Time `json:"since"` // when a process that signs with it last started
+	Since  time.Time `json:"since"` // when a process that signs with this key last started
 }
 
 // ReadReceiptKeys reads the stored receipt keys.

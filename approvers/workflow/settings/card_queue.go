@@ -13,10 +13,11 @@ import (
 	"countersign/store"
 )
 
-// CardQueue limits the undecided cards that are open at one address. The store has a queue for each address at which a
-// policy with a cap on open cards has been in force. When the cap is reached, further requests wait in Held without a
+// CardQueue limits the undecided cards that are open at one address. The store has a queue for each address that got
+// cards while the policy had a cap on open cards. When the cap is reached, further requests wait in Held without a
 // card. A waiting request is pending: its deadlines run, and an escalation shows the request to the lead. Each request
-// stores the addresses of the queues that count the request. When the request ends, it is removed from these queues.
+// stores the addresses of the queues that have it, in Open or in Held. When the request ends, it is removed from these
+// queues.
 type CardQueue struct {
 	Open  []QueuedCard         `json:"open,omitempty"`
 	Held  []QueuedCard         `json:"held,omitempty"`
@@ -28,7 +29,7 @@ type CardQueue struct {
 type QueuedCard struct {
 	Bundle    string             `json:"bundle,omitempty"`
 	Requests  []string           `json:"requests"`
-	Requester approvers.PersonID `json:"requester,omitempty"` // a person or a client; empty: the program that queued the card did not store it
+	Requester approvers.PersonID `json:"requester,omitempty"` // a person or a client; empty: an earlier version of Countersign queued the card
 }
 
 // CardQueueNotice returns the Ref of the notice about a queue. The Ref contains the address and the round.
@@ -88,8 +89,8 @@ func (l *CardQueue) open(c QueuedCard) {
 	l.Turns = append(slices.DeleteFunc(slices.Clone(l.Turns), func(who approvers.PersonID) bool { return who == c.Requester }), c.Requester)
 }
 
-// Admit moves waiting cards to the open cards until most cards are open. If most is zero, Admit moves all waiting
-// cards. Admit returns the cards that it moved.
+// Admit moves waiting cards to the open cards. The parameter most is the maximum number of open cards. If it is zero,
+// Admit moves all waiting cards. Admit returns the cards that it moved.
 func (l *CardQueue) Admit(most int) (turn []QueuedCard) {
 	for len(l.Held) > 0 && (most == 0 || len(l.Open) < most) {
 		i := 0

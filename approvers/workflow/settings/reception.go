@@ -13,7 +13,7 @@ import (
 // messages, Reception also records which messages of the gap the bot has read.
 type Reception struct {
 	Until time.Time `json:"until"`          // everything written before this time was received, or read after a gap
-	Open  time.Time `json:"open"`           // the last time at which Slack could deliver; over HTTP, Until is the time of Slack's last request, so Open can be later than Until
+	Open  time.Time `json:"open"`           // the last time at which Slack could deliver; over HTTP, it can be later than Until, the time of Slack's last request
 	Gap   *Gap      `json:"gap,omitempty"`  // the gap whose messages are being read; nil: there is none
 	Since time.Time `json:"since,omitzero"` // the first start with this store, or the first after a restore; messages from before are never read; zero: unknown
 }
@@ -33,8 +33,8 @@ const RereadMargin = 10 * time.Minute
 // MostReread is the maximum age of the messages that the bot reads after a gap.
 const MostReread = 24 * time.Hour
 
-// Oldest returns the time of the first message that the bot must read after a gap. The result is never before the time
-// since. If a part of the gap is not read because of MostReread, the second result is true.
+// Oldest returns the time of the first message that the bot must read after a gap. The result is never earlier than the
+// parameter since. If the bot skips the first part of the gap because of MostReread, the second result is true.
 func (g Gap) Oldest(since time.Time) (at time.Time, cut bool) {
 	if at = g.Received.Add(-RereadMargin); at.Before(since) {
 		at = since

@@ -7,7 +7,7 @@ import (
 )
 
 // Report is the setting with the newest weekly report. The figures are stored, so that each attempt to post the report
-// shows the same figures. The report contains no people and no reasons.
+// shows the same figures. The report contains no names of people, and no reasons that people wrote.
 type Report struct {
 	Week       string    `json:"week"`  // approvers.Week.Name
 	Since      time.Time `json:"since"` // in the policy's time zone
@@ -20,7 +20,7 @@ type Report struct {
 	Expired    int       `json:"expired,omitempty"`
 	Open       int       `json:"open,omitempty"` // requests that waited at the end of the week
 	Automatic  int       `json:"automatic,omitempty"`
-	Granted    int       `json:"granted,omitempty"` // of the automatic runs
+	Granted    int       `json:"granted,omitempty"` // the automatic runs under a grant
 	Observed   int       `json:"observed,omitempty"`
 	Unknown    int       `json:"unknown,omitempty"`
 	BreakGlass int       `json:"break_glass,omitempty"`
@@ -28,10 +28,10 @@ type Report struct {
 	Half       int64     `json:"half,omitempty"`    // half of these were made within this time, in milliseconds
 	Most       int64     `json:"most,omitempty"`    // 95 % of these were made within this time, in milliseconds
 	Timed      int       `json:"timed,omitempty"`   // approvals whose time is recorded
-	Quick      int       `json:"quick,omitempty"`   // of these, approvals that came too soon to have read the card
+	Quick      int       `json:"quick,omitempty"`   // of these, approvals too soon for reading the card
 	Waits      []Wait    `json:"waits,omitempty"`
 	Opposed    []Count   `json:"opposed,omitempty"`   // the tools with the most rejected requests
-	Unopposed  []Count   `json:"unopposed,omitempty"` // the tools with the most approvals of those that nobody rejected
+	Unopposed  []Count   `json:"unopposed,omitempty"` // tools with the most approvals and no rejection
 	Rules      int       `json:"rules,omitempty"`     // rules of tools that were called
 	Unmatched  int       `json:"unmatched,omitempty"` // of these, rules that matched no call
 	Damaged    int       `json:"damaged,omitempty"`   // rows of the history that are not counted

@@ -15,8 +15,8 @@ type CallerRequest struct {
 	Conversation store.Conversation
 	Call         store.Call
 	Request      *approvers.Request   // the latest; nil: nobody was asked
-	Execution    *approvers.Execution // nil: none, because the call was refused before
-	ReportBy     time.Time            // until when the caller has to claim a call that needs nobody, or to report; zero: neither
+	Execution    *approvers.Execution // nil: there is none, because the call was refused at once
+	ReportBy     time.Time            // deadline for the claim of a call without approval, or for the report of the outcome; zero: none
 	Policy       *approvers.Policy
 }
 
@@ -138,8 +138,8 @@ type Change struct {
 }
 
 // Change returns the latest change for a notification of the caller's webhook. If the webhook needs no notification, ok
-// is false. For example, a waiting request to which nobody has asked a question has no change. A call that needs no
-// approval also has no change, because its caller got the answer immediately.
+// is false. For example, a waiting request has no change before an approver has asked a question about it. If nobody
+// was asked, an allowed call has no change before its run ends, because its caller got the answer immediately.
 func (c CallerRequest) Change() (change Change, ok bool) {
 	change = Change{Status: c.Status(), At: c.Call.ReturnedAt}
 	r := c.Request
@@ -169,7 +169,7 @@ func (c CallerRequest) Change() (change Change, ok bool) {
 	}
 	change.Key = change.Type
 	if change.Status != CallerRunning && change.Status != string(approvers.Approved) {
-		change.Key += " " + change.Status // a run that has begun is the same decision
+		change.Key += " " + change.Status // the key of an approval does not change when the run begins
 	}
 	if !change.At.IsZero() {
 		change.Key += " " + change.At.UTC().Format(time.RFC3339Nano)

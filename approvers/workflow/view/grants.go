@@ -33,8 +33,8 @@ func GrantOf(r store.Reader, e approvers.Execution) (*approvers.Grant, error) {
 	return &g, err
 }
 
-// GrantOwnerOf returns the author of the grant under which an execution ran. If the execution ran without a grant,
-// GrantOwnerOf returns "".
+// GrantOwnerOf returns the person who gave the grant under which an execution ran. If the execution ran without a
+// grant, GrantOwnerOf returns "".
 func GrantOwnerOf(r store.Reader, e approvers.Execution) (approvers.PersonID, error) {
 	g, err := GrantOf(r, e)
 	if g == nil || err != nil {
@@ -43,8 +43,8 @@ func GrantOwnerOf(r store.Reader, e approvers.Execution) (approvers.PersonID, er
 	return g.By, nil
 }
 
-// Grants lists the grants in force, oldest first. Each entry has the grant's conversation, and the direct message to
-// the person about the grant.
+// Grants lists the grants in force, oldest first. Each entry has the grant's conversation, and the direct message to a
+// person about the grant. The parameter who is this person.
 func (v *Reader) Grants(ctx context.Context, who approvers.PersonID) (out []ListedGrant, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		out = nil

@@ -17,8 +17,8 @@ type Model struct {
 	Execution    *approvers.Execution   // the request's current execution, or the run whose outcome is unknown
 	Call         *store.Call            // call of the request or the execution, with the result that the model received
 	Later        *approvers.Request     // for a run with an unknown outcome: the request for a retry
-	Earlier      []store.OutboxMessage  // for a retry's request: the messages about the earlier run that Slack shows
-	LeaveAt      time.Time              // for an unknown outcome: when the model is told that it is unknown; zero: never, or already
+	Earlier      []store.OutboxMessage  // for a retry's request: the messages in Slack about the earlier run
+	LeaveAt      time.Time              // for an unknown outcome: when the model is told that the outcome is unknown; zero: it was told, or never is
 	Cards        []store.OutboxMessage  // for a question and a notice: the request's cards that Slack shows; if Later is set: the cards of Later
 	Absence      *approvers.Absence     // for a notice to a stand-in: the absence in its current state
 	Calls        []Call                 // for a step: its calls in order; for a bundle: the calls that it shows
@@ -51,7 +51,8 @@ type Call struct {
 	Asks      bool                  // its run waits for an answer from the person who asked
 }
 
-// Settled reports whether the description of the call in the message about its step is final.
+// Settled reports whether the call has its final outcome. The message about the call's step then shows the call in its
+// final form.
 func (c Call) Settled() bool {
 	return c.Call.Outcome != "" && c.Call.Outcome != approvers.OutcomeUnknown && (c.Execution == nil || c.Execution.State != approvers.ExecutionUnknown)
 }

@@ -50,7 +50,7 @@ func (v *Reader) StepOf(ctx context.Context, call string) (message string, err e
 	return message, err
 }
 
-// Untold lists the outbox messages about a turn's steps that Slack never showed.
+// Untold lists the outbox messages about a turn's steps that Slack never showed, although the bot tried to post them.
 func (v *Reader) Untold(ctx context.Context, turn string) (steps []store.OutboxMessage, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		steps = nil

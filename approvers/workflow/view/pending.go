@@ -60,8 +60,8 @@ func showsCall(s store.OutboxMessage, c store.Call, r *approvers.Request) bool {
 	return s.Step == c.Step && (s.Kind == store.OutboxStep || s.Kind == store.OutboxBundle && r != nil && r.Bundled() && s.Bundle == r.Bundle)
 }
 
-// PendingItems lists the items that wait for people. The items are grouped by kind, and the oldest item of each kind is
-// first. If the store may have more items, the second result is true.
+// PendingItems lists the items that wait for people. The items are grouped by kind. Requests are listed oldest first,
+// and other items in the order of their timers. If the store may have more items, the second result is true.
 func (v *Reader) PendingItems(ctx context.Context) (list []PendingItem, more bool, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		list, more = nil, false

@@ -20,8 +20,8 @@ func (v *Reader) Request(ctx context.Context, id string) (req approvers.Request,
 	return req, err
 }
 
-// RequestsOf lists the requests that a person asked for or took part in, newest first. The parameter before identifies
-// a request. The list starts after this request.
+// RequestsOf lists the requests that a person asked for or took part in, newest first. The list starts after the
+// request that the parameter before identifies.
 func (v *Reader) RequestsOf(ctx context.Context, who approvers.PersonID, before store.RequestCursor, limit int) (list []approvers.Request, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		list, err = r.RequestsOf(who, before, limit)
