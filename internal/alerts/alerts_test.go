@@ -33,7 +33,8 @@ func engine(t *testing.T) *promql.Engine {
 	return promqltest.NewTestEngine(t, false, 5*time.Minute, 1_000_000)
 }
 
-// firing returns the alerts that fire within the given number of minutes, with their summaries.
+// firing evaluates the alerts once a minute, from minute 0 to the given minute. It returns the summaries of the alerts
+// that fire at the end, by name.
 func firing(t *testing.T, series string, minutes int) map[string][]string {
 	t.Helper()
 	db := promqltest.LoadedStorage(t, "load 1m\n"+series)
@@ -67,12 +68,12 @@ func firing(t *testing.T, series string, minutes int) map[string][]string {
 // present is a series that keeps the alert CountersignAbsent from firing.
 const present = "  countersign_build_info 1x3000\n"
 
-// cases has two sets of series for each alert. With the series in fires, the alert fires at the minute in the field
-// after, and not a minute earlier. With the series in quiet, the alert does not fire. All series begin at the time 0.
+// cases has two sets of series for each alert. All series begin at minute 0. The series in fires make the alert fire at
+// the minute whose number is the value of after, and not a minute earlier. The series in quiet do not make it fire.
 var cases = map[string]struct {
 	fires, quiet string
 	after        int
-	summary      string // part of the summary, which shows that the labels are filled in
+	summary      string // a part of the alert's summary that comes from labels
 }{
 	"CountersignAbsent":         {fires: "  other 1x100\n", after: 3, quiet: present},
 	"CountersignPeopleWaitLong": {fires: `  countersign_requests_pending_since_timestamp_seconds{role="lead",risk="high"} 0x100`, after: 61, quiet: `  countersign_requests_pending_since_timestamp_seconds{role="lead",risk="high"} 0+60x100`, summary: "risk high has waited for lead"},
@@ -149,7 +150,7 @@ func TestAlerts(t *testing.T) {
 }
 
 // TestRunbook checks that each alert is in cases and has an entry in the runbook. Each entry of the runbook must belong
-// to an alert. The queries may use only metrics of the bot.
+// to an alert. The queries of the alerts may use only metrics that the bot has.
 func TestRunbook(t *testing.T) {
 	groups, errs := rulefmt.ParseFile(alertsFile, false, model.UTF8Validation, language, slog.New(slog.DiscardHandler))
 	if len(errs) > 0 {
@@ -200,7 +201,7 @@ func sample(t *testing.T) []labels.Labels {
 	return out
 }
 
-// known checks that every selector of a query matches a metric of the bot, with its labels.
+// known checks that the bot has each metric that a query selects, and that the metric has the labels in the selector.
 func known(t *testing.T, what, query string) {
 	t.Helper()
 	expr, err := language.ParseExpr(query)

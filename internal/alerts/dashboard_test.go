@@ -23,8 +23,8 @@ type panel struct {
 	queries            [][2]string
 }
 
-// rows are the rows of the dashboard. All replicas report the same figures of the store, so the queries combine these
-// figures with max.
+// rows are the rows of the dashboard. Figures that come from the store are the same in all replicas. Therefore the
+// queries for these figures take the maximum over the replicas, not the sum.
 var rows = []struct {
 	title  string
 	panels []panel

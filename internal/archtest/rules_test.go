@@ -16,8 +16,9 @@ type source struct {
 	imports []string
 }
 
-// layers maps each package to its height. Packages in subdirectories that are not listed have the same height. A
-// package may import only packages with a lower height.
+// layers maps a package to the number of its layer, which is higher for upper layers. A package that is not listed has
+// the number of the nearest listed package above it in the directory tree. A package may import only packages with a
+// lower number.
 var layers = map[string]int{
 	"approvers":                   0,
 	"agent/egress":                5, // low, because config uses it to parse the policy key allow
@@ -32,7 +33,7 @@ var layers = map[string]int{
 	"store/postgres":              12,
 	"store/storetest":             13,
 	"bot/transport":               12, // below the workflow, because it passes deliveries on without interpreting them
-	"store/jobs":                  15, // uses the contract, and imports no backend
+	"store/jobs":                  15, // uses package store, and imports no backend
 	"approvers/workflow/settings": 18, // the settings that the workflow and its views read
 	"approvers/workflow/view":     19,
 	"approvers/workflow":          20,
@@ -44,7 +45,7 @@ var layers = map[string]int{
 	"bot/render":                  27,
 	"bot":                         30,
 	"agent":                       30,
-	"agent/catalog":               32, // joins agent with its sources
+	"agent/catalog":               32, // connects agent to the sources of tools
 	"cmd":                         40,
 }
 
@@ -122,7 +123,7 @@ func (s source) fault(imported string) string {
 	case (target == "internal/redact" || target == "internal/visible") && (within(s.pkg, "bot") || within(s.pkg, "agent") || within(s.pkg, "approvers/audit")):
 		return "" // every package may import these: logs and untrusted texts pass through them
 	case target == "internal/tracing" && (within(s.pkg, "bot") || within(s.pkg, "agent")):
-		return "" // only the edges make spans; the workflow reports events, and cmd makes spans of them
+		return "" // the workflow must not make spans: it reports events, and cmd makes spans of them
 	case within(target, "internal") && !within(s.pkg, "cmd") && !within(s.pkg, "internal"):
 		return "the demo's parts are for cmd and tests"
 	case within(s.pkg, "internal") && !within(target, "internal"):
@@ -172,7 +173,7 @@ func isBackend(pkg string) bool {
 	return within(pkg, "store") && pkg != "store" && !within(pkg, "store/storetest") && !within(pkg, "store/jobs") && !within(pkg, "store/record")
 }
 
-// layerOf returns the layer of a package: the height of the longest prefix of its path that layers lists.
+// layerOf returns the number in layers for the longest prefix of a package's path that layers lists.
 func layerOf(pkg string) (int, bool) {
 	if f := family(pkg); f != "" {
 		return layers[f], true

@@ -27,7 +27,7 @@ const dir = "../../cmd/countersign/deploy/helm/countersign"
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// values are the settings that a user must give.
+// values returns the settings that a user must give, together with the settings in more.
 func values(more map[string]any) map[string]any {
 	out := map[string]any{
 		"slack": map[string]any{"secret": "countersign-slack"}, "model": map[string]any{"name": "gpt-5", "secret": "countersign-model"},
@@ -42,7 +42,7 @@ var (
 	http     = map[string]any{"secret": "countersign-slack", "transport": "http"}
 )
 
-// settings are the cases of the golden files.
+// settings has the values of the chart for each golden file, by the name of the file.
 var settings = map[string]map[string]any{
 	"bolt":     values(nil),
 	"postgres": values(map[string]any{"store": postgres}),
@@ -172,7 +172,7 @@ func TestWrongValues(t *testing.T) {
 	}
 }
 
-// TestPods checks the rules that every pod must follow with all settings.
+// TestPods checks the rules that every pod must follow, whatever the settings.
 func TestPods(t *testing.T) {
 	for name, given := range settings {
 		files, err := render(t, given)

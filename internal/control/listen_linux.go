@@ -41,8 +41,8 @@ func Listen(path string) (*Listener, error) {
 	if err := removeDead(path); err != nil {
 		return nil, err
 	}
-	// bind creates the file with the mode of the socket. Therefore other users can't connect at any time, and the
-	// process can keep its umask.
+	// The function in Control sets the mode of the socket before the bind call, and bind creates the file with this
+	// mode. Therefore other users can't connect at any time, and the process can keep its umask.
 	conf := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) (err error) {
 		return errors.Join(c.Control(func(fd uintptr) { err = unix.Fchmod(int(fd), 0o600) }), err)
 	}}
@@ -171,7 +171,7 @@ func (l *Listener) idlest() *conn {
 type conn struct {
 	*net.UnixConn
 	l     *Listener
-	waits *list.Element // of l.waiting; nil: the connection has a request, or is closed
+	waits *list.Element // the connection's element in l.waiting; nil: the connection has a request, or is closed
 	spoke atomic.Bool
 }
 

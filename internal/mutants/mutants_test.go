@@ -32,8 +32,8 @@ type edit struct{ file, old, new string }
 // campaign is a test that should notice a mutant.
 type campaign struct {
 	pkg, run string
-	env      []string // variables that set the size, if the short version is too small to notice
-	rapid    bool     // the package's tests use rapid, which must leave no files behind
+	env      []string // variables that set the campaign's size, if its short version is too small to notice the mutant
+	rapid    bool     // the package's tests use the library rapid, and need flags so that rapid leaves no files behind
 }
 
 func (c campaign) String() string {

@@ -132,7 +132,7 @@ func (v Values) Longest() int {
 }
 
 // secretHeaders lists parts of header names. If a header's name contains one of these parts, the header's value is
-// secret, even if the value is in the policy file.
+// secret, even if the value is written in the policy file and does not come from an environment variable.
 var secretHeaders = []string{"authorization", "cookie", "token", "secret", "password", "api-key", "apikey", "api_key"}
 
 // Header reports whether a header with this name holds a secret.

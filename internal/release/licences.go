@@ -31,8 +31,8 @@ var (
 	passedOn    = regexp.MustCompile(`(?i)^(notice|patents)([.-].*)?$`)
 )
 
-// recognised is the smallest percentage of the words of a licence file that must belong to known licences. The other
-// words are copyright lines and headings.
+// recognised is a percentage. At least this part of the words of a licence file must belong to known licences. The
+// other words are copyright lines and headings.
 const recognised = 75
 
 // spdx returns the licences that a file contains.

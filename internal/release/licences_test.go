@@ -82,7 +82,7 @@ func TestLicenceOf(t *testing.T) {
 	}
 }
 
-// listPage is the page with the licences. internal/release is two folders below the root.
+// listPage is the page with the licences.
 const listPage = "../../docs/licences.md"
 
 // TestLicences compares docs/licences.md with the licences of all modules that this source tree would publish. With

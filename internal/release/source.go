@@ -18,7 +18,7 @@ type source struct {
 	commit  string
 	date    time.Time // time of the commit; all published files have this time
 	version string    // with v
-	given   bool      // the version is not what Go derives from the repository
+	given   bool      // the caller gave the version; false: the version comes from the repository
 }
 
 // semantic matches a semantic version that may be released.

@@ -32,7 +32,7 @@ func TempInMemory() (remove func()) {
 	const prefix = "cs-"                                        // short, because the path of a Unix socket has at most 107 bytes
 	left, _ := filepath.Glob(filepath.Join(memory, prefix+"*")) // the pattern is valid
 	for _, dir := range left {
-		if f, err := lockDir(dir); err == nil { // its process was killed
+		if f, err := lockDir(dir); err == nil { // no process holds the lock, so the process of this directory was killed
 			os.RemoveAll(dir)
 			f.Close()
 		}

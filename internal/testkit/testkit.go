@@ -47,11 +47,12 @@ func Main(m *testing.M, atOnce int) {
 	os.Exit(code)
 }
 
-// fullShortForm reports whether campaigns run their whole short form. This is the case in CI without the race detector.
+// fullShortForm reports whether the short form of a campaign runs in full. This is the case in CI, except under the
+// race detector. In all other cases, only a part of the short form runs.
 func fullShortForm() bool { return CI() && !RaceEnabled }
 
 // Size returns the size of a campaign: the value of the environment variable. If the variable is not set, the size is
-// inCI or a quarter of inCI (see fullShortForm).
+// inCI where the short form runs in full (see fullShortForm), and a quarter of inCI elsewhere.
 func Size(t testing.TB, variable string, inCI int) int {
 	t.Helper()
 	text := os.Getenv(variable)
@@ -70,7 +71,7 @@ func Size(t testing.TB, variable string, inCI int) int {
 }
 
 // EveryOther skips a subtest with an odd index, for tests with many similar cases. EveryOther skips no subtest if the
-// environment variable of the campaign is set, or if campaigns run their whole short form (see fullShortForm).
+// environment variable of the campaign is set, or if the short form runs in full (see fullShortForm).
 func EveryOther(t testing.TB, variable string, index int) {
 	t.Helper()
 	if !fullShortForm() && os.Getenv(variable) == "" && index%2 == 1 {
@@ -78,7 +79,7 @@ func EveryOther(t testing.TB, variable string, index int) {
 	}
 }
 
-// SeedVariable is the environment variable that repeats a campaign.
+// SeedVariable is the environment variable that sets the seed of a campaign, to repeat a failed run.
 const SeedVariable = "COUNTERSIGN_SEED"
 
 // Seed returns the seed of a campaign. The short form always uses the same seed. The long form, which Size selects,
@@ -100,8 +101,8 @@ func Seed(t testing.TB) uint64 {
 	return seed
 }
 
-// Stride returns the distance between the points at which a crash test stops the process. The long form, selected by
-// COUNTERSIGN_CRASHES, stops the process at every point.
+// Stride returns n if a crash test stops the process at every nth of the points at which a crash is possible. The long
+// form, selected by COUNTERSIGN_CRASHES, stops the process at every point.
 func Stride() int {
 	switch {
 	case os.Getenv("COUNTERSIGN_CRASHES") != "":

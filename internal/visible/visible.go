@@ -9,10 +9,10 @@ import (
 	"unicode/utf8"
 )
 
-// Text replaces everything that a screen would hide or reorder by ⟨…⟩. This includes control, bidirectional,
-// zero-width, tag and variation characters, blank letters, undecodable bytes and long runs of spaces. Line feeds stay
-// unchanged. A tab becomes ⇥, because source code is full of tabs. The brackets and the arrow themselves are escaped,
-// so a text can't fake an escape.
+// Text writes ⟨…⟩ in place of everything that a screen would hide or reorder: control, bidirectional, zero-width, tag
+// and variation characters, blank letters, undecodable bytes and long runs of spaces. Line feeds stay unchanged. A tab
+// becomes ⇥, because source code is full of tabs. The brackets and the arrow themselves are escaped, so a text can't
+// fake an escape.
 func Text(s string) string {
 	text, _ := Counted(s)
 	return text

@@ -80,7 +80,7 @@ func sentenceOf(text string) string {
 		return m[1]
 	}
 	if rest := strings.Trim(asides.ReplaceAllString(text, ""), " \t\n,;:"); rest != "" {
-		text = rest // but the text of "saying thanks" is just "thanks"
+		text = rest // if the whole text is an aside, the aside stays: "thanks" in "saying thanks"
 	}
 	text = toReader(text)
 	if text == "" {
@@ -101,7 +101,7 @@ func toReader(text string) string {
 	return text
 }
 
-// longestSubject is about the number of characters that mail programs show of a subject.
+// longestSubject is the maximum number of characters of a subject. Mail programs show about this many.
 const longestSubject = 60
 
 // subjectOf returns a subject line for an e-mail.

@@ -18,8 +18,9 @@ const conversations = "testdata/conversations.txt"
 //
 //	=  begins a conversation, with a shop of its own
 //	-  names a tool that is not offered
-//	!  is the result of the next call of the named tool, which does not run;
-//	   or "run" and the arguments with which it runs instead
+//	!  names a tool, and the result of the next call of this tool, which then
+//	   does not run. If "run" and arguments replace the result, the tool
+//	   runs with these arguments, as if an approver had changed them
 //	>  is what a person says (\n is a line break)
 //	@  is a step: its calls, separated by " & "
 //	<  is a line of the answer

@@ -51,7 +51,7 @@ func (d *responder) handleAccounts(w *request) {
 func listOf(words []string) string {
 	data, err := json.Marshal(words)
 	if err != nil {
-		panic("demomodel: words that can't be written: " + err.Error()) // strings always can
+		panic("demomodel: words that can't be written: " + err.Error()) // impossible, because a string always has a JSON form
 	}
 	return string(data)
 }

@@ -12,11 +12,11 @@ type memory struct {
 	people  []*person
 	listing []string // the orders of the last list, in the order of the list
 
-	order  string // the meaning of "it"; empty after a list of several
-	user   string // the meaning of "her account"
+	order  string // the order that "it" means; empty after a list of several orders
+	user   string // the account that "her account" means
 	email  string
 	name   string
-	last   []done   // the calls of the last turn that made any
+	last   []done   // the calls of the last turn in which the model made calls
 	acted  []done   // the same calls, without searches
 	wanted *request // the last request for which a call was made
 	open   *request // a request that still lacks a detail
@@ -164,7 +164,7 @@ func (m *memory) listed() []*order {
 	return list
 }
 
-// all returns every known order, by number.
+// all returns every known order, sorted by number.
 func (m *memory) all() []*order {
 	return slices.SortedFunc(maps.Values(m.orders), func(a, b *order) int { return strings.Compare(a.id, b.id) })
 }

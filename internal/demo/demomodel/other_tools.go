@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// unlisted names the tools that are not listed to people: the tools that every agent has, and the preview of the shop's
+// unlisted holds the tools that are not listed to people: the tools that every agent has, and the preview of the shop's
 // refunds.
 var unlisted = []string{"ask_people", "about_the_asker", "preview_refund"}
 
-// withoutRules returns the tools for which this package has no rules, by name. The model calls a tool without rules
-// only if a person writes the call out, as in "call files.read_file path=a.txt".
+// withoutRules returns the tools for which this package has no rules, sorted by name. The model calls a tool without
+// rules only if a person writes the call out, as in "call files.read_file path=a.txt".
 func (b toolbox) withoutRules() []Tool {
 	var out []Tool
 	for _, t := range b.offered {
@@ -107,8 +107,8 @@ func (in inputs) written(text string) (arguments string, ok bool) {
 	return "{" + strings.Join(parts, ",") + "}", true
 }
 
-// value writes an argument's value as JSON. If the schema has another type than string and the value fits this type,
-// the JSON has this type. In all other cases, the JSON is a string.
+// value writes an argument's value as JSON. A value that is already valid JSON stays as it is, if it is in quotes or if
+// its type in the schema is not string. Every other value becomes a JSON string.
 func (in inputs) value(name, word string) string {
 	if strings.HasPrefix(word, `"`) && json.Valid([]byte(word)) {
 		return word

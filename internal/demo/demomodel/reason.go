@@ -28,8 +28,8 @@ func findReason(text, before string) string {
 			return reason
 		}
 	}
-	// Use the last part of the sentence that contains a complaint, such as "it arrived broken" in "refund ORD-123, it
-	// arrived broken".
+	// The text after a comma or another separator is the reason if it contains a complaint, such as "it arrived broken"
+	// in "refund ORD-123, it arrived broken".
 	for _, mark := range []string{", ", ". ", "; ", "! ", "? ", "\n", " ("} {
 		if i := strings.Index(text, mark); i >= 0 && complaint.MatchString(text[i:]) {
 			if reason := tidy(text[i+len(mark):]); reason != "" && len(findOrders(reason)) == 0 {

@@ -22,7 +22,7 @@ func (d *responder) tellOrders(w *request, list []*order, args []arg) string {
 	return fmt.Sprintf("I found %d orders%s:\n%s", len(list), who, lines(list))
 }
 
-// accountNote describes unusual facts about the customer's account.
+// accountNote returns the state of the customer's account, or "" if the account is active.
 func accountNote(o *order) string {
 	if o.accountState == "" || o.accountState == "active" {
 		return ""

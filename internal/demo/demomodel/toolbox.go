@@ -69,7 +69,7 @@ type arg struct{ name, value string }
 func textArg(name, value string) arg {
 	data, err := json.Marshal(value)
 	if err != nil {
-		panic("demomodel: a text that can't be written: " + err.Error()) // strings always can
+		panic("demomodel: a text that can't be written: " + err.Error()) // impossible, because a string always has a JSON form
 	}
 	return arg{name, string(data)}
 }

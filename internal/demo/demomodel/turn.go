@@ -19,7 +19,7 @@ type done struct {
 
 func split(history []Message) []turn {
 	var turns []turn
-	byID := map[string][2]int{} // call id: turn and place
+	byID := map[string][2]int{} // by call id: the index of the turn, and of the call in the turn
 	for _, m := range history {
 		switch m.Role {
 		case "user":

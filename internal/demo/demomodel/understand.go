@@ -105,7 +105,7 @@ func (d *responder) drop() string {
 	return "All right. Nothing is under way from my side; tell me when you need something."
 }
 
-// repeated interprets "and ORD-124 too" as the last request with another object.
+// repeated interprets "and ORD-124 too" as the last request, for another order or another customer.
 func (d *responder) repeated(text string, requests []request) []request {
 	if d.m.wanted == nil || !sameAgain.MatchString(text) {
 		return nil

@@ -52,7 +52,8 @@ type streamed struct {
 	pieces  int
 }
 
-// read assembles a stream by the index of each piece, as an agent does.
+// read assembles a streamed reply. As in an agent, the index in each piece of a tool call says which call the piece
+// belongs to.
 func read(ctx context.Context, c *openai.Client, request openai.ChatCompletionRequest) (streamed, error) {
 	var result streamed
 	stream, err := c.CreateChatCompletionStream(ctx, request)

@@ -53,7 +53,7 @@ func (f Fault) apply(r Reply) Reply {
 	return r
 }
 
-// or returns other if f is the zero Fault. If f is not the zero Fault, or returns f.
+// or returns f. If f is the zero Fault, the result is other.
 func (f Fault) or(other Fault) Fault {
 	if f == (Fault{}) {
 		return other
@@ -61,7 +61,7 @@ func (f Fault) or(other Fault) Fault {
 	return f
 }
 
-// before applies the faults that come before the answer. If no answer may follow, before returns true.
+// before applies the faults that come before the answer. The result is true if no answer may follow.
 func (f Fault) before(ctx context.Context, w http.ResponseWriter) (done bool) {
 	if f.Hang {
 		<-ctx.Done()

@@ -97,8 +97,8 @@ func parseMessage(data json.RawMessage, at string) (Message, *apiError) {
 	text, given, fault := parseContent(m, at)
 	result.Content = text
 	if fault == nil && !given && len(result.ToolCalls) == 0 && m.Refusal == nil {
-		// The real service accepts an empty string from a user. Other services refuse an empty string, and no client
-		// sends an empty string on purpose.
+		// The real service accepts an empty string from a user. The scripted model refuses an empty string, because
+		// other services refuse it, and no client sends it on purpose.
 		fault = invalid(at+".content", "", "Invalid value for 'content': expected a string that is not empty, got an empty or no value.")
 	}
 	return result, fault
@@ -174,7 +174,7 @@ func parseCalls(raw []json.RawMessage, at string) ([]Call, *apiError) {
 // checkPairs checks the rule that matters most to an agent: a step with calls is directly followed by exactly one
 // result for each call.
 func checkPairs(messages []Message) *apiError {
-	open := map[string]bool{} // call id: no result yet
+	open := map[string]bool{} // by call id: whether the call still lacks its result
 	answerable, step := false, 0
 	for i, m := range messages {
 		at := fmt.Sprintf("messages[%d]", i)

@@ -18,7 +18,7 @@ func Rules() Responder {
 		}
 		offered := request.offered()
 		answer := demomodel.Reply(history, offered)
-		if len(offered) == 1 && offered[0].Name == "answer" { // a test of the connection
+		if len(offered) == 1 && offered[0].Name == "answer" { // the bot offers only this tool when it tests the connection
 			return Reply{Calls: []Call{{Name: "answer", Arguments: `{"ok":true}`}}}, nil
 		}
 		reply := Reply{Content: answer.Text}

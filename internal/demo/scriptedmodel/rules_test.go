@@ -77,7 +77,8 @@ func functions(calls []openai.ToolCall) []openai.FunctionCall {
 	return list
 }
 
-// TestTheExerciseOverHTTP plays the demo's exercise with a client that keeps the history as an agent does.
+// TestTheExerciseOverHTTP plays the first conversation of the demo model's conversations.txt over HTTP. The client
+// keeps the history as an agent does.
 func TestTheExerciseOverHTTP(t *testing.T) {
 	_, c := serve(t, scriptedmodel.Config{})
 	store := newShop()

@@ -23,7 +23,7 @@ type Config struct {
 	Responder     Responder        // Rules() when nil
 	Fault         Fault            // the fault of every answer that has no fault of its own
 	Record        bool             // keep the requests, so that Requests returns them
-	Now           func() time.Time // empty: no key is required
+	Now           func() time.Time // the clock for the creation time of answers; nil: time.Now
 }
 
 const (

@@ -116,8 +116,8 @@ func (a answer) events() []chunk {
 	return events
 }
 
-// callDeltas returns the names of the calls first, and then the pieces of their arguments. The pieces come one call
-// after the other, or interleaved.
+// callDeltas returns the name of each call, followed by the pieces of the call's arguments. The calls come one after
+// the other, or their pieces are interleaved.
 func (a answer) callDeltas() []callDelta {
 	perCall := make([][]callDelta, len(a.reply.Calls))
 	longest := 0

@@ -143,7 +143,7 @@ func TestUnknownModelAndPath(t *testing.T) {
 	}
 }
 
-// FuzzParse checks that no request crashes the service, and that every answer is JSON.
+// FuzzParse checks that no request crashes the service, and that every answer is JSON or a stream.
 func FuzzParse(f *testing.F) {
 	f.Add(`{"model":"countersign-scripted","messages":[` + hello + `,` + asksTwo + `,` + answers1 + `]}`)
 	f.Add(`{"model":"countersign-scripted","messages":[` + hello + `],"tools":[{"type":"function","function":{"name":"a","parameters":{"type":"object","properties":{"x":{"type":"array"}}}}}]}`)
@@ -156,7 +156,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestGoOpenAIsOwnHistoryPasses sends the result of a stream back, as an agent does.
+// TestGoOpenAIsOwnHistoryPasses adds a streamed reply and the results of its calls to the history, as an agent does.
+// The scripted model must accept this history in the next request.
 func TestGoOpenAIsOwnHistoryPasses(t *testing.T) {
 	script := scriptedmodel.NewScript(
 		scriptedmodel.Reply{Calls: []scriptedmodel.Call{{Name: "a", Arguments: `{"x":1}`}, {Name: "b", Arguments: `{}`}}},

@@ -17,7 +17,7 @@ func (s *State) customer(id string) *Customer {
 	return &s.Customers[i]
 }
 
-// order returns an order. If the order does not exist, the error lists the existing orders.
+// order returns an order. If the order does not exist, the error gives the first and the last order number.
 func (s *State) order(id string) (*Order, error) {
 	id = strings.TrimSpace(id)
 	i := slices.IndexFunc(s.Orders, func(o Order) bool { return strings.EqualFold(o.ID, id) })

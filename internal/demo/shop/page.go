@@ -48,7 +48,7 @@ func (s *Shop) servePage(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
-	_, _ = w.Write(page.Bytes()) // the client has disconnected, so the error is ignored
+	_, _ = w.Write(page.Bytes()) // an error means that the client has disconnected
 }
 
 // serveState serves the state without the stored answers of earlier calls. The stored answers may contain personal data
@@ -64,7 +64,7 @@ func (s *Shop) serveState(w http.ResponseWriter, _ *http.Request) {
 		return
 	}
 	head(w, "application/json")
-	_, _ = w.Write(append(data, '\n')) // the client has disconnected, so the error is ignored
+	_, _ = w.Write(append(data, '\n')) // an error means that the client has disconnected
 }
 
 func serveFile(name, kind string) http.HandlerFunc {
@@ -74,7 +74,7 @@ func serveFile(name, kind string) http.HandlerFunc {
 	}
 	return func(w http.ResponseWriter, _ *http.Request) {
 		head(w, kind)
-		_, _ = w.Write(data) // the client has disconnected, so the error is ignored
+		_, _ = w.Write(data) // an error means that the client has disconnected
 	}
 }
 
@@ -141,7 +141,7 @@ func shelves(state State, now time.Time) shelf {
 	return page
 }
 
-// paymentStatus describes the payment of an order, and its tone on the page.
+// paymentStatus returns a text about the payment of an order, and the CSS class for this text.
 func paymentStatus(o Order) (text, tone string) {
 	switch {
 	case o.Progress == CalledOff:

@@ -13,13 +13,13 @@ var (
 	ErrRefused  = errors.New("refused by a rule of the shop")
 )
 
-// The kinds of errors of a key.
+// The kinds of errors about a call's idempotency key.
 var (
 	ErrNoKey     = errors.New("no idempotency key")
 	ErrKeyReused = errors.New("idempotency key used for something else")
 )
 
-// The kinds of errors of the file.
+// The kinds of errors about the file that stores the shop.
 var (
 	ErrForeignFile = errors.New("not a file of this shop")
 	ErrNotSaved    = errors.New("the change could not be saved and did not happen")

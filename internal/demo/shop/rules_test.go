@@ -135,7 +135,7 @@ func TestDeletingErasesWhatIsPersonal(t *testing.T) {
 		t.Fatal(err)
 	}
 	state := s.State()
-	state.Ledger, state.Runs = nil, nil // not compared: the ledger and the stored answers keep the effects
+	state.Ledger, state.Runs = nil, nil // not searched: the ledger and the stored answers may still contain personal data
 	data := string(encode(state))
 	for _, personal := range []string{"Priya", "priya@example.com", "Canal Walk", "0321", "Your jacket"} {
 		if strings.Contains(data, personal) {

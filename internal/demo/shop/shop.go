@@ -19,7 +19,7 @@ type Shop struct {
 	mu    sync.Mutex
 	saved []byte // the current state as JSON; every change works on a copy
 	state State
-	file  os.FileInfo // the file when saved was last read from it or written to it; nil: not known
+	file  os.FileInfo // describes the file that was last read or written; nil: not known
 }
 
 // New returns a new shop in memory.

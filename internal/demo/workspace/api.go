@@ -17,7 +17,7 @@ const (
 	special tier = 600
 )
 
-// method is one Web API method. The server's lock is held while run is called. An open method takes the lock itself.
+// method is one Web API method. The caller of run holds the server's lock, except if the method is open.
 type method struct {
 	run   func(s *Server, c *call) (object, *apiError)
 	scope string // required scope; alternatives are separated by |

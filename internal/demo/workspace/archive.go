@@ -17,8 +17,8 @@ func (s *Server) archiveAs(p *personCall) (object, *apiError) {
 	})
 }
 
-// unarchiveAs is POST /people/{user}/unarchive. As in Slack, an unarchived public channel has no members, so people
-// must invite the app. A private channel keeps its members.
+// unarchiveAs is POST /people/{user}/unarchive. As in Slack, the person who unarchives a public channel is its only
+// member afterwards, so people must invite the app. A private channel keeps its members.
 func (s *Server) unarchiveAs(p *personCall) (object, *apiError) {
 	return s.changeChannel(p, func(u *user, ch *channel) *apiError {
 		if !ch.Archived {

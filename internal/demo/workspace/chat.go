@@ -105,8 +105,8 @@ func (s *Server) ownMessage(c *call, otherwise string) (*channel, *message, *api
 	return ch, m, nil
 }
 
-// updateMessage is chat.update. Text without blocks removes the blocks. Without text and blocks, the message is
-// unchanged.
+// updateMessage is chat.update. If the call has text and no blocks, the message loses its blocks. A call without any
+// new content fails. A call that would leave the message empty also fails, and changes nothing.
 func (s *Server) updateMessage(c *call) (object, *apiError) {
 	ch, m, failed := s.ownMessage(c, "cant_update_message")
 	if failed != nil {

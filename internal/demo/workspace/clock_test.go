@@ -12,8 +12,8 @@ import (
 	"countersign/internal/demo/workspace/wire"
 )
 
-// The test moves the workspace's clock ahead by days. Deadlines of a few seconds are not missed, deadlines of minutes
-// have passed, and messages keep their order.
+// The test moves the workspace's clock ahead by days. Triggers and tickets stay valid, because their short deadlines
+// use the machine's clock. A response URL has expired. Messages keep their order.
 func TestTheClockJumpsAhead(t *testing.T) {
 	b := newHarness(t)
 	app := b.connect(nil)

@@ -208,7 +208,7 @@ func TestClicksAreNotSentAgain(t *testing.T) {
 		t.Fatalf("without any app: %v", r)
 	}
 	sock := b.dial()
-	for range 4 { // the event of the message, which is never acknowledged
+	for range 4 { // four attempts to deliver the event of the message; the test acknowledges none
 		sock.next()
 	}
 	if r := b.post("/people/ada/actions", click); r.status != 504 || r.code() != "app_did_not_respond" {

@@ -2,16 +2,16 @@
 // Slack's requests over HTTP. People use an HTTP API and a web page. A bot that works with this workspace also works
 // with Slack. A bot that works with Slack also works with this workspace.
 //
-//   - A Slack client needs no changes. The workspace answers errors with HTTP status 200 and Slack's codes, counts
-//     characters for limits, and refuses the calls that Slack refuses.
+//   - A Slack client needs no changes. The workspace answers errors with HTTP status 200 and Slack's codes, measures
+//     limits in characters, and refuses the calls that Slack refuses.
 //   - Deliveries and their deadlines are as in Slack. An unacknowledged event is repeated. An unacknowledged
 //     interaction fails for the person. A trigger works once, within three seconds. A response URL works five times,
 //     within thirty minutes.
 //   - People see only what they may see, and nobody can act as a deactivated account or a bot.
 //   - Timestamps of messages are unique in the workspace and never go backwards, even after a restart with the same
 //     data file.
-//   - Faults are switched on by name and counted: rate limits, lost answers, duplicate and late deliveries, dropped
-//     sockets (see Fault).
+//   - Faults can be switched on by name, each for a number of times: rate limits, lost answers, duplicate and late
+//     deliveries (see Fault). Sockets can be broken, too.
 //
 // The workspace does not authenticate people: anyone who can reach the workspace can act as any person. Serve the
 // workspace only on loopback.

@@ -17,8 +17,7 @@ import (
 // answerBase lists the fields that every answer of the Web API may have.
 var answerBase = []string{"ok", "error", "needed", "provided", "warning", "response_metadata"}
 
-// noPictures lists the fields of people that exist in Slack but not in the workspace. docs/workspace.md names these
-// fields.
+// noPictures lists fields that a person has in Slack, but not in the workspace. docs/workspace.md names these fields.
 var noPictures = map[string]string{
 	"@user.profile.image_24": "the page draws initials: there are no pictures to link to",
 	"@user.profile.image_72": "as image_24",

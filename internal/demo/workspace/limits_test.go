@@ -44,8 +44,8 @@ func confirm(title, text, ok, deny int) obj {
 	return button(obj{"confirm": obj{"title": plain(chars(title)), "text": mrkdwn(chars(text)), "confirm": plain(chars(ok)), "deny": plain(chars(deny))}})
 }
 
-// Every limit is tried with its largest legal and its smallest illegal value. The text in the test consists of
-// characters of two bytes.
+// Every limit is tried with its largest legal and its smallest illegal value. Each character of the texts has two
+// bytes, so the test fails if the workspace measures a limit in bytes.
 func TestBlockLimits(t *testing.T) {
 	b := newHarness(t)
 	divider := func(int) any { return obj{"type": "divider"} }
@@ -411,8 +411,8 @@ var tried sync.Map
 
 func tested(name string) { tried.Store(name, true) }
 
-// triedLimits returns the constants in the three files named limits.go for which no case ran. TestMain calls
-// triedLimits after all tests.
+// triedLimits returns the constants for which no case ran. The constants are in three files named limits.go. TestMain
+// calls triedLimits after all tests.
 func triedLimits() (missing []string, err error) {
 	tests := map[string]bool{}
 	var constants []string

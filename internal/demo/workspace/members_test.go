@@ -35,7 +35,7 @@ func TestTheAppIsRemoved(t *testing.T) {
 	if e, kind := b.next(app); kind != "member_joined_channel" || e.Data.(*slackevents.MemberJoinedChannelEvent).User != "U0BOT" {
 		t.Errorf("when it is invited again, it receives %s", kind)
 	}
-	b.next(app) // skips the message about it in the channel
+	b.next(app) // skips the channel's message about the invitation
 	for user, want := range map[string]string{"gus": "user_is_restricted", "teo": "cant_kick_self"} {
 		if r := b.post("/people/"+user+"/remove", obj{"channel": "#support", "users": []string{"teo"}}); r.code() != want {
 			t.Errorf("%s removes teo: %v", user, r)
@@ -50,7 +50,7 @@ func TestTheAppIsRemoved(t *testing.T) {
 	}
 }
 
-// The test archives, unarchives and deletes a channel. An unarchived public channel has no members.
+// The test archives, unarchives and deletes a channel. After a public channel is unarchived, the app is not a member.
 func TestChannelsCloseAndGo(t *testing.T) {
 	b := newHarness(t)
 	app := b.connect(nil)

@@ -7,7 +7,7 @@ import (
 
 // quiet is a person's do-not-disturb time: a daily schedule and a pause. Times are in Unix seconds.
 type quiet struct {
-	Enabled     bool  `json:"enabled"` // the daily time
+	Enabled     bool  `json:"enabled"` // the daily schedule is on
 	NextStart   int64 `json:"next_start"`
 	NextEnd     int64 `json:"next_end"`
 	SnoozeFrom  int64 `json:"snooze_from"`
@@ -28,7 +28,7 @@ func (q quiet) window(now time.Time, zone *time.Location) (enabled bool, start, 
 	}
 	from, until := time.Unix(q.NextStart, 0).In(zone), time.Unix(q.NextEnd, 0).In(zone)
 	if gone := now.Sub(until); gone >= 0 {
-		days := int(gone / (24 * time.Hour)) // approximate, because the clocks may change in between
+		days := int(gone / (24 * time.Hour)) // approximate, because summer time may have begun or ended in between
 		from, until = from.AddDate(0, 0, days), until.AddDate(0, 0, days)
 	}
 	for !now.Before(until) {

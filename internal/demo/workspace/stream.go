@@ -305,7 +305,7 @@ func (s *Server) stopStream(c *call) (object, *apiError) {
 		return nil, refuse("msg_blocks_too_many")
 	}
 	before := *m
-	if len(what.blocks) > 0 { // Slack counts them separately
+	if len(what.blocks) > 0 { // Slack counts these blocks separately from the blocks in the chunks
 		parts = append(parts, object{"kind": "blocks", "blocks": what.blocks})
 	}
 	m.Stream = m.Stream.with(parts)

@@ -457,7 +457,7 @@ func TestSelectRules(t *testing.T) {
 	}
 }
 
-// The test checks the state of untouched inputs that the app gets.
+// The test checks the state that the app gets for untouched inputs.
 func TestUntouchedInputs(t *testing.T) {
 	options := arr{obj{"text": plain("Red"), "value": "r"}}
 	red := `{"text":{"text":"Red","type":"plain_text"},"value":"r"}`

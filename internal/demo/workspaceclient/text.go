@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// shownKeys has the keys of blocks whose values a person reads, with the form in which the value is shown. In a form, %
+// shownKeys maps the keys of blocks whose values a person reads to the notation of the value in the text. The sign %
 // stands for the value.
 var shownKeys = map[string]string{"text": "%", "fallback": "%", "user_id": "<@%>", "usergroup_id": "<!subteam^%>", "channel_id": "<#%>"}
 

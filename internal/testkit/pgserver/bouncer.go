@@ -23,9 +23,9 @@ type Bouncer struct {
 	password string
 }
 
-// NewBouncer starts a PgBouncer with settings of the form name=value, until the test ends. The PgBouncer accepts the
-// server's superuser, and the given users with their passwords. If PgBouncer is not installed, NewBouncer fails the
-// test in CI, and skips the test elsewhere.
+// NewBouncer starts a PgBouncer with settings of the form name=value. The PgBouncer runs until the test ends. It
+// accepts the server's superuser, and the given users with their passwords. If PgBouncer is not installed, NewBouncer
+// fails the test in CI, and skips the test elsewhere.
 func NewBouncer(t testing.TB, s *Server, users map[string]string, settings ...string) *Bouncer {
 	t.Helper()
 	program := "/usr/sbin/pgbouncer" // Debian's, which is not in every user's PATH

@@ -116,7 +116,7 @@ func (s *Server) data() string { return filepath.Join(s.dir, "data") }
 func (s *Server) command(program string, args ...string) *exec.Cmd {
 	path := filepath.Join(s.bin, program)
 	if _, err := os.Stat(path); err != nil {
-		path = program // of the system
+		path = program // a program of the system, not of PostgreSQL
 	}
 	cmd := exec.Command(path, args...)
 	cmd.Dir = s.dir
@@ -159,7 +159,7 @@ func start(cmd *exec.Cmd) (<-chan struct{}, error) {
 	endWithParent(cmd.SysProcAttr)
 	started, done := make(chan error), make(chan struct{})
 	go func() {
-		runtime.LockOSThread() // the signal comes when the thread ends
+		runtime.LockOSThread() // because the kernel signals the process when the thread that started the process ends
 		defer runtime.UnlockOSThread()
 		defer close(done)
 		err := cmd.Start()
@@ -247,7 +247,7 @@ func (s *Server) Tool(program string, args ...string) *exec.Cmd {
 	return s.command(program, append([]string{"-h", s.dir, "-p", strconv.Itoa(s.Port), "-U", "postgres"}, args...)...)
 }
 
-// Kill ends the server like a crash. Data that is not in the server's log on disk is lost.
+// Kill ends the server like a crash. Data that is not in the server's write-ahead log on disk is lost.
 func (s *Server) Kill() { s.signal(syscall.SIGQUIT) }
 
 // KillHard ends the server with SIGKILL. The server's child processes end shortly afterwards.

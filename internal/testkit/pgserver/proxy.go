@@ -37,14 +37,14 @@ type Cutting int
 // The values of Cutting.
 const (
 	Pass   Cutting = iota
-	Before         // cut before the server gets the round trip
+	Before         // cut before the server gets the request
 	After          // cut after the server has answered, before the client gets the answer
-	Hold           // the server does not get the round trip; the client's side is cut, the server's side stays open
-	Hang           // the server does not get the round trip, and both sides stay open
+	Hold           // the server does not get the request; the client's side is cut, the server's side stays open
+	Hang           // the server does not get the request, and both sides stay open
 )
 
-// Network is the state of the network between the client and the server. As with TCP, held data is not lost. The data
-// arrives when the network passes data.
+// Network is the state of the network between the client and the server. As with TCP, data that the network holds back
+// is not lost. The data arrives as soon as the network lets data pass.
 type Network struct {
 	Refused    bool          // connections are cut, and new ones are refused
 	FromClient bool          // nothing from the client arrives at the server
@@ -205,7 +205,7 @@ func (p *Proxy) carry(client net.Conn) {
 	if _, err := upstream.Write(first); err != nil {
 		return
 	}
-	prepared := map[string]string{} // of this connection
+	prepared := map[string]string{} // the text of this connection's prepared statements, by name
 	var trip []byte
 	var executed []string
 	for {

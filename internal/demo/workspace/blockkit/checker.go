@@ -39,7 +39,7 @@ func (c *checker) report(pointer, format string, args ...any) {
 	c.problems = append(c.problems, fmt.Sprintf(format, args...)+" [json-pointer:"+pointer+"]")
 }
 
-// only reports fields that are not in the given list.
+// only checks that an object has only fields that are in the given list.
 func (c *checker) only(at string, o object, fields []string) {
 	for _, key := range slices.Sorted(maps.Keys(o)) {
 		if !slices.Contains(fields, key) {

@@ -6,8 +6,8 @@ import (
 	"countersign/internal/demo/workspace/wire"
 )
 
-// FuzzBlocks checks that any blocks from an app are either refused, or can be shown, named, acted on and encoded. No
-// input may cause a panic.
+// FuzzBlocks checks that blocks from an app are either refused, or can be given ids, filled in, searched and encoded.
+// No input may cause a panic.
 func FuzzBlocks(f *testing.F) {
 	for _, seed := range []string{
 		`[{"type":"section","text":{"type":"mrkdwn","text":"x"},"accessory":{"type":"button","action_id":"a","text":{"type":"plain_text","text":"Go"}}}]`,

@@ -24,7 +24,7 @@ const (
 	typeForm = "application/x-www-form-urlencoded"
 
 	maxRedirects = 2       // as in Slack
-	maxAnswer    = 1 << 20 // bytes of an answer; ours
+	maxAnswer    = 1 << 20 // bytes of an answer; our own limit
 )
 
 // The reasons why a request is not acknowledged. A timeout is not in this list, because the ack timeout handles it.

@@ -4,5 +4,5 @@ package delivery
 // Another test checks that each limit was tried.
 const (
 	MaxSockets  = 10        // sockets that an app may have open
-	maxAckBytes = 20 * 1024 // size of a Socket Mode acknowledgement; larger ones are dropped
+	maxAckBytes = 20 * 1024 // a Socket Mode acknowledgement of this size or more is dropped
 )

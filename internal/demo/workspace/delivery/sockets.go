@@ -77,7 +77,7 @@ func (h *Hub) disconnect(reason string, which []*socket) {
 		}
 		h.locked(func() { h.forgetSocket(k) })
 		k.send(frame)
-		k.send(nil) // the writer stops there
+		k.send(nil) // tells the writer to close the socket after the frame
 	}
 }
 

@@ -48,7 +48,7 @@ func (u RequestURLs) Validate() error {
 	return errors.Join(errs...)
 }
 
-// of returns the URL of a delivery. If the app has no URL for the delivery, of returns an empty text.
+// of returns the URL to which an envelope is sent, or "" if the app has no URL for this kind of envelope.
 func (u RequestURLs) of(e *envelope) string {
 	switch e.kind {
 	case "events_api":
@@ -89,7 +89,7 @@ func challenged(r answerOverHTTP) string {
 		var body struct {
 			Challenge string `json:"challenge"`
 		}
-		_ = json.Unmarshal(r.body, &body) // an unreadable answer counts as one that repeats nothing
+		_ = json.Unmarshal(r.body, &body) // an unreadable answer has no challenge
 		return body.Challenge
 	case typeForm:
 		form, _ := url.ParseQuery(string(r.body))

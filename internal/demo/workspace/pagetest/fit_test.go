@@ -54,7 +54,7 @@ func TestCardsFit(t *testing.T) {
 	if len(tried) == 0 {
 		t.Error("no card waits in the golden files")
 	}
-	for name := range taller { // whether it fits depends on the fonts of the machine
+	for name := range taller { // a card in the list may fit after all, because this depends on the machine's fonts
 		if !tried[name] {
 			t.Errorf("%s does not exist any more: remove it from the list", name)
 		}

@@ -46,7 +46,7 @@ func TestEverySurface(t *testing.T) {
 			b.publishes(s)
 		}
 	}
-	b.become("U0002", "home") // the page draws the messages when all have been sent
+	b.become("U0002", "home") // leaves the DM, so that the page draws its messages only after all have been sent
 	sent := map[string]string{}
 	for _, s := range together {
 		sent[s.name], _ = b.sends(s)

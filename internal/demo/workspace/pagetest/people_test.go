@@ -170,7 +170,7 @@ func (b *browser) form() {
 }
 
 func (b *browser) quiet() {
-	b.become("U0004", "U0100") // Kenji, with Sam
+	b.become("U0004", "U0100") // Kenji opens his DM with Sam
 	b.focus("[data-testid=composer]")
 	b.keys("I am off.")
 	b.press("Enter")
