@@ -161,6 +161,50 @@ func TestErase(t *testing.T) {
 	h.begin(h.say(alice, "and continue").Turn) // the conversation continues with what is left
 }
 
+// Home tabs show the texts of calls. No version of a Home tab stays in the store after Erase: of a tab that a person
+// opened lately, of a tab that is idle, and of a tab that Slack refused.
+func TestEraseHomes(t *testing.T) {
+	h := newHarness(t)
+	r := h.ask(`issue_refund {"amount":1,"note":"Roswell"}`)
+	home := func(user string) store.OutboxMessage {
+		return readStore(h, func(r store.Reader) (store.OutboxMessage, error) {
+			list, err := r.OutboxMessagesOf(store.SettingHomes + "/" + user)
+			return list[0], err
+		})
+	}
+	shows := func(user string) {
+		s := home(user)
+		p := h.posted(s)
+		p.Body = []byte(h.request(r.ID).Args)
+		h.ok(h.Homes.Shown(h.ctx(), s, p, "looks"))
+	}
+	for _, user := range []string{"WATCHED", "IDLE", "REFUSED"} {
+		h.ok(h.Homes.Open(h.ctx(), "", user, "", 0))
+		shows(user)
+	}
+	timer := readStore(h, func(r store.Reader) (store.Timer, error) { return r.Timer(store.TimerHome, home("IDLE").ID) })
+	h.ok(h.Homes.Idle(h.ctx(), timer))
+	shows("IDLE")
+	h.ok(h.Homes.Refused(h.ctx(), home("REFUSED"), "not_enabled"))
+	kept := func() (n int) {
+		for _, user := range []string{"WATCHED", "IDLE", "REFUSED"} {
+			n += len(readStore(h, func(r store.Reader) ([]store.Rendering, error) { return r.Renderings(home(user).ID) }))
+		}
+		return n
+	}
+	if n := kept(); n != 1 {
+		t.Errorf("%d versions of Home tabs are kept; want one, of the tab that was opened lately", n)
+	}
+	h.reject(lead, r.ID)
+	h.answer(r.Turn)
+	_, err := h.History.Erase(h.ctx(), r.ID, approvers.Operator("root"), "asked to")
+	h.ok(err)
+	if n := kept(); n != 0 {
+		t.Errorf("%d versions of Home tabs are left", n)
+	}
+	h.ok(h.store.Check(h.ctx()))
+}
+
 // Erase takes the execution's id for a call that ran without approval. Erase takes the call's id for a question of the
 // model.
 func TestEraseWhatNobodyWasAskedAbout(t *testing.T) {

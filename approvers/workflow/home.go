@@ -190,15 +190,17 @@ func (w *Homes) Shown(ctx context.Context, s store.OutboxMessage, p SentMessage,
 		home.ViewHash = looks
 		cur.Home, cur.TS, cur.ShownRevision, cur.Hash, cur.LastError = &home, s.TS, s.Revision, view.HashOf(p.Body), ""
 		cur.Posts++
+		if s.Home.Idle { // this version has nothing to click, and Erase would not find its texts
+			if _, err := t.EraseRenderings(cur.ID, 0); err != nil {
+				return err
+			}
+			return t.homes.settled(cur, s.Revision)
+		}
 		if err := t.PutRendering(store.Rendering{OutboxMessage: cur.ID, Post: cur.Posts, Hash: cur.Hash, Shows: shows, Body: p.Body, At: t.now}); err != nil {
 			return err
 		}
-		keep := uint64(homeKept)
-		if s.Home.Idle {
-			keep = 1 // this version has nothing to click
-		}
-		if cur.Posts > keep {
-			if _, err := t.EraseRenderings(cur.ID, cur.Posts-keep+1); err != nil {
+		if cur.Posts > homeKept {
+			if _, err := t.EraseRenderings(cur.ID, cur.Posts-homeKept+1); err != nil {
 				return err
 			}
 		}
@@ -246,6 +248,9 @@ func (w *Homes) Refused(ctx context.Context, s store.OutboxMessage, why string) 
 		}
 		cur.State, cur.LastError = store.OutboxUnreachable, why
 		if err := t.ClearTimer(store.TimerHome, cur.ID); err != nil {
+			return err
+		}
+		if _, err := t.EraseRenderings(cur.ID, 0); err != nil { // Erase would not find the texts of earlier versions
 			return err
 		}
 		if err := t.outbox.shownAsWanted(cur); err != nil {
