@@ -118,7 +118,7 @@ type Agent struct {
 	model *client
 
 	mu         sync.Mutex
-	budgets    map[string]int      // learned context budgets, by model
+	budgets    map[string]int      // token budgets of models that refused a longer request, by model
 	unrecorded map[string]finished // finished runs not recorded yet, by execution
 	ping       pinged
 
@@ -169,7 +169,7 @@ func New(c Config) *Agent {
 	}
 }
 
-// Wait is called at shutdown. Wait waits until all tool functions have returned, and discards their results. If a
+// Wait is called at shutdown. Wait waits until all tool functions have returned. Their results are not recorded. If a
 // function has not returned when ctx ends, Wait returns ctx's error.
 func (a *Agent) Wait(ctx context.Context) error {
 	done := make(chan struct{})

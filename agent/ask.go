@@ -39,7 +39,9 @@ func (a *Agent) ask(run, inner context.Context, e approvers.Execution, watch *ru
 		}
 		waiting, end := context.WithCancelCause(ctx)
 		defer end(nil)
-		for _, also := range []context.Context{inner, run} { // the tool has a grace period, but the form has none
+		// At a shutdown, run ends at once, but inner ends only after the tool's grace period. A form has no grace
+		// period.
+		for _, also := range []context.Context{inner, run} {
 			defer context.AfterFunc(also, func() { end(context.Cause(also)) })()
 		}
 		watch.hold()

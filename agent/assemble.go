@@ -28,7 +28,7 @@ type assembly struct {
 	finish  openai.FinishReason
 	cutText bool // the text exceeded its limit
 	tokens  int  // as reported by the server; zero: not reported
-	told    told // all statements of the server except the finish reason
+	told    told // values for traces, except the finish reason: see finish
 }
 
 // partialCall is one tool call while its pieces arrive.
@@ -38,8 +38,8 @@ type partialCall struct {
 	over     bool // the arguments or the name exceeded their limit
 }
 
-// whole reports whether the received arguments are a complete JSON object. A further piece would make a complete
-// object invalid.
+// whole reports whether the received arguments are a complete JSON object. If they are, further arguments can't belong
+// to the same call.
 func (c *partialCall) whole() bool {
 	text := strings.TrimSpace(c.args.String())
 	return strings.HasPrefix(text, "{") && json.Valid([]byte(text))
@@ -72,8 +72,8 @@ func write(to *strings.Builder, s string, limit int) (cut bool) {
 
 // addCall adds one piece of a call. According to the API, each piece has the index of its call. The first piece of a
 // call also has the id and the name. Some servers omit indexes, send one index for all calls, repeat ids and names
-// with each piece, or invent a new id for each piece. If a piece may belong to several calls, addCall adds the piece
-// to a call that becomes invalid. The piece must never complete a wrong call.
+// with each piece, or invent a new id for each piece. If it is unclear to which call a piece belongs, the call that
+// gets the piece becomes invalid. A piece must never complete a wrong call.
 func (a *assembly) addCall(piece openai.ToolCall) {
 	c := a.find(piece)
 	if c == nil || another(c, piece) {

@@ -62,8 +62,8 @@ func (l *attachments) take() []workflow.File {
 	return l.files
 }
 
-// kindOf returns a file's media type. If the bytes clearly have another type than the declared type, kindOf returns
-// the type of the bytes. In all other cases, it returns the declared type.
+// kindOf returns a file's media type. If the declared type is malformed or too long, or if the bytes clearly have
+// another type, kindOf returns the type of the bytes. In all other cases, it returns the declared type.
 func kindOf(f File) string {
 	said, _, err := mime.ParseMediaType(f.Type)
 	is, _, _ := mime.ParseMediaType(http.DetectContentType(f.Data))
@@ -102,7 +102,7 @@ func isSound(said, is string) bool {
 // maxFileName is the maximum length of a file's name, in characters.
 const maxFileName = 100
 
-// endings maps media types to file extensions. An extension is added to a file name that has none.
+// endings has the file extensions of generated names such as file-1.png, by media type.
 var endings = map[string]string{
 	"image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "image/webp": ".webp", "audio/wave": ".wav", "audio/wav": ".wav", "audio/mpeg": ".mp3",
 	"application/pdf": ".pdf", "application/json": ".json", "text/plain": ".txt", "text/csv": ".csv", "text/html": ".html", "application/zip": ".zip",

@@ -184,7 +184,7 @@ func values(all []any) string {
 	return strings.Join(out, ", ")
 }
 
-// value formats a value that stands in the schema as JSON.
+// value formats a value from the schema as JSON.
 func value(v any) string {
 	b, err := json.Marshal(v)
 	if err != nil {

@@ -47,8 +47,8 @@ func Typed[Args, Result any](f func(ctx context.Context, in Invocation, args Arg
 	}
 }
 
-// describe sets a tool's schema from its argument type. describe also sets a check, which refuses a call that does
-// not fit the type before an approver sees the call.
+// describe sets a tool's schema from its argument type. describe also sets a check of the arguments. If the arguments
+// do not fit the type, the call is refused before an approver sees it.
 func describe[Args any](t Tool) Tool {
 	t.Schema, t.fault = SchemaOf[Args]()
 	t.fits = func(args json.RawMessage) error {

@@ -86,7 +86,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// testTools returns a registry with three tools. All of them have effects, and the model of the tests may call them.
+// testTools returns a registry with three tools: one for each effect.
 func testTools(run func(context.Context, Invocation) (string, error)) *Registry {
 	r := &Registry{}
 	one := refund()

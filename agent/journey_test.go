@@ -81,7 +81,7 @@ func policy() *approvers.Policy {
 	}
 }
 
-// newHarness creates a harness. If act is not nil, each tool counts its run and then calls act. The tool returns the
+// newHarness creates a harness. Each tool counts its run. If act is not nil, the tool then calls act, and returns the
 // error of act.
 func newHarness(t *testing.T, act func(ctx context.Context, tool string) error, replies ...scriptedmodel.Reply) *harness {
 	w := &harness{t: t, path: filepath.Join(t.TempDir(), "store.db"), script: scriptedmodel.NewScript(replies...), tools: &agent.Registry{}}
@@ -368,7 +368,7 @@ func TestStoppedWhileRunning(t *testing.T) {
 	})
 }
 
-// If a tool with effects exceeds its timeout, the same process immediately asks people for the outcome.
+// If a tool that can't be repeated exceeds its timeout, the same process immediately asks people for the outcome.
 func TestAToolThatDoesNotAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		act := func(ctx context.Context, tool string) error {

@@ -45,7 +45,7 @@ func (m Model) withDefaults() Model {
 type client struct {
 	Model
 	api *openai.Client
-	// endpoint has the attributes of spans that name the address.
+	// endpoint has the attributes that name the endpoint's address in spans.
 	endpoint []tracing.Attr
 	key      *atomic.Pointer[string] // the key that replaces Model.Key; nil: Model.Key is used
 	now      func() time.Time

@@ -11,13 +11,12 @@ import (
 
 // Errors of Ping and Try. The wrapping error gives the reason.
 var (
-	// ErrModelUnreachable means that the model's endpoint does not respond, or that it is not a chat-completions
-	// endpoint.
+	// ErrModelUnreachable means that the model's endpoint gives no usable response, for example because it is down,
+	// overloaded, or not a chat-completions endpoint.
 	ErrModelUnreachable = errors.New("the model's endpoint can't be used")
 	// ErrModelKey means that the endpoint refuses the key.
 	ErrModelKey = errors.New("the model's endpoint refuses the key")
-	// ErrNoModel means that the endpoint does not have this model, or that the address is not a chat-completions
-	// endpoint.
+	// ErrNoModel means that the endpoint responds that the model, or the path of the request, does not exist.
 	ErrNoModel = errors.New("the model's endpoint does not have this model")
 	// ErrModelRefuses means that the endpoint rejects the request.
 	ErrModelRefuses = errors.New("the model's endpoint refuses the request")

@@ -48,8 +48,9 @@ func (a *Agent) Preview(ctx context.Context, t store.Timer) error {
 	return a.Runs.EndPreview(outlive, p, approvers.PreviewAnswer{Fault: p.Tool + ": " + sentence(err, p.Within)})
 }
 
-// saidNo reports whether the error of a preview is an answer of the tool. Any other error means that the tool gave no
-// answer. An error of a Go function counts as an answer, except for an error of the network or of the run.
+// saidNo reports whether an error is the tool's answer that the call would not succeed. For any other error, there is
+// no preview. An error from [Refused] is such an answer. An error of a Go function is also such an answer, unless the
+// network caused it, the function did not end normally, or the outcome is unknown.
 func (a *Agent) saidNo(p workflow.PreviewCall, err error) bool {
 	tool, ok := a.Tools.find(p.Tool)
 	var network net.Error

@@ -18,8 +18,8 @@ import (
 
 var duePreview = store.Timer{Kind: store.TimerPreview, Ref: "req_1"}
 
-// newPreviewAgent returns an agent and a workflow that requests a preview. The policy names another tool for the
-// preview, and look is the function of this tool.
+// newPreviewAgent returns an agent and a workflow that requests a preview. The preview comes from a tool that the
+// policy names for it. look is the function of this tool.
 func newPreviewAgent(t *testing.T, look func(context.Context, Invocation) (string, error)) (*Agent, *fakeWorkflow) {
 	t.Helper()
 	var r Registry

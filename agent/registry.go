@@ -154,8 +154,8 @@ func (r *Registry) inOrder() []registered {
 	return out
 }
 
-// named returns the tool's name for a name in the form of the model's API. An unknown name is returned unchanged,
-// because the workflow refuses the call later.
+// named converts a name that the model wrote to the name of the tool. An unknown name is returned unchanged. The
+// workflow later refuses the call.
 func (r *Registry) named(wire string) string {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

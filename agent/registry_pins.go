@@ -44,8 +44,8 @@ func (r *Registry) Pin(name string, pinned []Tool) []error {
 }
 
 // Replace sets the list of tools that a source offers. Tools that can't be registered are left out. For each of these
-// tools, Replace returns an error that wraps [ErrTool]. Callers must not call Replace when a source is temporarily
-// unreachable. The tools then stay registered, and their runs report that the source is unreachable.
+// tools, Replace returns an error that wraps [ErrTool]. While a source is temporarily unreachable, callers must not
+// call Replace: the tools must stay registered, and their runs report that the source is unreachable.
 func (r *Registry) Replace(name string, tools []Tool) []error {
 	var errs []error
 	made, faults := map[string]registered{}, map[string]error{}

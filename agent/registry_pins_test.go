@@ -262,7 +262,8 @@ func TestRegistryRaces(t *testing.T) {
 	}
 }
 
-// The model does not receive blocked tools. Tools that the policy counts as unknown are an exception.
+// The model does not receive blocked tools. With the setting unpinned_tools: unknown, the policy distrusts a tool that
+// differs from its pin, and the model receives the tool.
 func TestBlockedToolsAreNotOffered(t *testing.T) {
 	r := &Registry{}
 	none(t, r.Pin("files", []Tool{offered("files.read", "1")}))

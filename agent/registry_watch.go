@@ -90,9 +90,9 @@ func (r *Registry) Fingerprint() string {
 // than half of its timeout.
 const patienceForSource = 10 * time.Second
 
-// waits returns the Run of a tool whose source has not listed its tools yet. The Run waits until the source offers
-// the tool with the same hash. If the source does not offer the tool in time, Run returns an error that wraps
-// ErrNotRun.
+// waits returns the Run of a tool whose source has not listed its tools yet. The Run waits for the source's list, and
+// then runs the listed tool if this tool has the given hash. If the hash differs, or if the list does not come in
+// time, the Run returns an error that wraps ErrNotRun.
 func (r *Registry) waits(name string, hash *string) func(context.Context, Invocation) (string, error) {
 	return func(ctx context.Context, in Invocation) (string, error) {
 		var late <-chan time.Time

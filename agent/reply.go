@@ -31,7 +31,8 @@ func (r reply) spent(q modelRequest) int {
 	return n
 }
 
-// cutFinishes lists the finish reasons of truncated answers. Some of the finish reasons are not standard.
+// cutFinishes lists the finish reasons of answers that reached a length limit. Some of the finish reasons are not
+// standard.
 var cutFinishes = map[openai.FinishReason]bool{
 	openai.FinishReasonLength: true, "max_tokens": true, "max_length": true, "model_length": true,
 }
@@ -39,11 +40,11 @@ var cutFinishes = map[openai.FinishReason]bool{
 // failedFinishes lists the finish reasons of servers that failed.
 var failedFinishes = map[openai.FinishReason]bool{"error": true, "abort": true, "aborted": true, "cancelled": true, "insufficient_system_resource": true}
 
-// reply evaluates a complete answer. named returns the tool's name for a name in the form of the model's API.
+// reply evaluates a complete answer. named converts a name that the model wrote to the name of the tool.
 //
-// An answer without a finish reason was truncated. A truncated answer counts as a failure, and all of it is
-// discarded. An answer with calls is treated as a request for these calls, whatever its finish reason says. In
-// practice, finish reasons are unreliable.
+// An answer without a finish reason broke off. It counts as a failure, and all of it is discarded. An answer with
+// calls counts as a request for these calls even if its finish reason is not tool_calls, because finish reasons are
+// unreliable in practice. If the answer reached a length limit, all its calls are invalid.
 func (a *assembly) reply(named func(string) string) (reply, *failure) {
 	text := a.text.String()
 	if strings.TrimSpace(text) == "" {

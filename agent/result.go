@@ -11,7 +11,7 @@ import (
 
 // told returns a run's result in the form for the model, and the files to store. If the result is long, the model
 // receives the beginning of the result and a note on how to read the rest. People receive the whole result as a file.
-// Only bytes beyond the limit MaxResult are lost. In this case, the note says that bytes are missing.
+// Only bytes beyond the limit MaxResult are lost. If bytes are lost, the note says so.
 func (a *Agent) told(e approvers.Execution, result string, files []workflow.File) (string, []workflow.File) {
 	result = strings.ToValidUTF8(result, "\uFFFD")
 	size := len(result)

@@ -38,13 +38,13 @@ const patience = 10 * time.Second
 // Run is the handler of store.TimerRun. Run claims the execution, calls the tool with the stored bytes, and records
 // the result.
 //
-// If the outcome of a run is unknown, the run is not recorded as a failure, because the model could then make the
-// call again. A repeatable tool is claimed again and retried with the same key, up to the workflow's limit. For any
-// other tool, people are asked for the outcome. A run that is interrupted by a shutdown stays in the state executing,
-// and the next process applies the same rules. A pause interrupts a run without a grace period. After the pause, a
-// repeatable tool runs again. When a person stops the turn, its runs are also interrupted without a grace period, and
-// they are not retried. If a stopped run gives an answer, the answer is recorded. If it gives no answer, a run of a
-// read-only tool counts as failed, and the outcome of any other run is unknown.
+// A run with an unknown outcome is not recorded as a failure: after a failure, the model could make the call again.
+// The run of a repeatable tool (read-only or idempotent) is claimed again and retried with the same key, up to the
+// workflow's limit. For any other tool, people are asked for the outcome. A run that is interrupted by a shutdown
+// stays in the state executing, and the next process applies the same rules. A pause interrupts a run without a grace
+// period. After the pause, a repeatable tool runs again. When a person stops the turn, its runs are also interrupted
+// without a grace period, and they are not retried. If a stopped run gives an answer, the answer is recorded. If it
+// gives no answer, a run of a read-only tool counts as failed, and the outcome of any other run is unknown.
 func (a *Agent) Run(ctx context.Context, t store.Timer) error {
 	for {
 		if late, ok := a.takeUnrecorded(t.Ref); ok {
@@ -218,8 +218,8 @@ func (a *Agent) call(ctx context.Context, t registered, e approvers.Execution, l
 	}
 }
 
-// ended returns the reason for which a tool failed. If the tool's context ended, this is the reason for the end. If
-// not, this is the tool's error.
+// ended returns the tool's error. If the tool's context has ended, the returned error also wraps the reason for its
+// end.
 func ended(inner context.Context, err error) error {
 	if err != nil && inner.Err() != nil {
 		return fmt.Errorf("%w: %w", context.Cause(inner), err)

@@ -38,7 +38,7 @@ func TestErrorsOfTheEndpointKeepNoSecret(t *testing.T) {
 			answer(w, "authorization="+r.Header.Get("Authorization"))
 		}))
 		c := openai.DefaultConfig(key)
-		// The gateway's address has a user name and a password.
+		// The endpoint's address has a user name and a password.
 		c.BaseURL = strings.Replace(srv.URL, "http://", "http://gateway:S3cr3tValue@", 1)
 		client := openai.NewClientWithConfig(c)
 		ask := openai.ChatCompletionRequest{Model: "m", Messages: []openai.ChatCompletionMessage{{Role: "user", Content: "x"}}}

@@ -28,7 +28,7 @@ var (
 	errTooMuch = errors.New("the model's answer is too long")
 )
 
-// notes keeps the parts of a response that the model client drops.
+// notes keeps the parts of a response that the library go-openai does not return.
 type notes struct {
 	status      int
 	contentType string
@@ -39,9 +39,9 @@ type notes struct {
 
 type notesKey struct{}
 
-// doer sends requests for the model client. doer stores notes on the response, limits the size of the response, and
-// passes on only the data lines of a stream. Keep-alive comments are dropped, because they would hide an error that
-// the server sends after them.
+// doer sends the requests of the library go-openai. doer stores notes on the response, limits the size of the
+// response, and passes on only the data lines of a stream. Keep-alive comments are dropped, because go-openai would
+// parse them together with an error that the server sends after them, and would not find the error.
 type doer struct {
 	client *http.Client
 	key    *atomic.Pointer[string] // replaces the key in the request, unless its value is nil

@@ -36,8 +36,8 @@ type Tool struct {
 	//
 	// The model receives the returned text, which is JSON or plain text. An error means that nothing was done. The
 	// model and people read the error's text, so the text should be one sentence without secrets. If it is unknown
-	// whether the tool acted, the error must wrap ErrOutcomeUnknown. A repeatable tool then runs again. For any other
-	// tool, people are asked for the outcome.
+	// whether the tool acted, the error must wrap ErrOutcomeUnknown. A read-only or idempotent tool then runs again.
+	// For any other tool, people are asked for the outcome.
 	Run func(ctx context.Context, in Invocation) (string, error)
 	// Asks marks a tool whose calls are answered by the people of the conversation. The Run of such a tool is nil. The
 	// arguments are a question and, optionally, options.
@@ -52,7 +52,7 @@ type Tool struct {
 	// Claims are the source's unverified statements about the tool. Cards show claims as statements of the source.
 	// Claims never lower a risk.
 	Claims workflow.Claims
-	// Presumed is the risk of a tool that the policy does not name. Zero means that the risk is unknown.
+	// Presumed is the tool's risk if the policy does not name the tool. Zero means that the risk is unknown.
 	Presumed approvers.Risk
 
 	fits  func(args json.RawMessage) error // for a typed function: refuses arguments that its type can't hold

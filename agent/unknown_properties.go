@@ -135,9 +135,9 @@ func itemSchemas(applied []*jsonschema.Schema, i int) []*jsonschema.Schema {
 	return out
 }
 
-// applicable lists the schemas that apply to a value, directly or through references and combinations. If a schema
-// has several alternatives, the alternatives that fit the value apply. If no alternative fits, all alternatives
-// apply, because the validator reports the mismatch.
+// applicable lists the schemas that apply to a value, directly or through references and combinations. If a schema has
+// several alternatives, the alternatives that fit the value apply. If no alternative fits, all alternatives apply. In
+// this case, the validator reports the mismatch.
 func applicable(given []*jsonschema.Schema, v any) []*jsonschema.Schema {
 	var out []*jsonschema.Schema
 	var visit func(s *jsonschema.Schema)

@@ -12,7 +12,7 @@ import (
 // Outcome is the outcome of a call of a server's tool.
 type Outcome string
 
-// The outcomes of a call. The values are also a label of the metric.
+// The outcomes of a call. They are also values of the label outcome of the metric countersign_server_calls_total.
 const (
 	Answered Outcome = "answered"
 	Failed   Outcome = "failed"  // the tool did nothing

@@ -84,9 +84,10 @@ func New(c Config) (*Catalog, error) {
 
 // Adopt puts a policy into force and sets the sources to keep connected. An unchanged server keeps its connection.
 // After Adopt, the pinned tools are known even if the servers can't be reached. If the policy or its pins can't be
-// used, the previous policy and pins stay in force. load is the id of the policy's stored change, or "" if the policy
-// is not stored. Until Adopt returns, the policy that [Catalog.Policy] returns does not have this id, because some
-// tools may be those of the previous policy.
+// used, the previous policy and pins stay in force. load is the id of the stored change that puts the policy into
+// force, or "" if the policy is not stored. While Adopt runs, some tools may still be those of the previous policy. If
+// the previous policy is stored, [Catalog.Policy] returns it without a valid id until Adopt returns, so that the
+// workflow commits nothing in this time.
 func (c *Catalog) Adopt(file *config.File, lock pins.Lock, load string) error {
 	c.last.mu.Lock()
 	defer c.last.mu.Unlock()
@@ -216,7 +217,8 @@ func (c *Catalog) keep(ctx context.Context) {
 	}
 }
 
-// match drops servers that the policy does not name or configures differently, and connects missing servers.
+// match drops the servers that the policy no longer names, and the servers that it now configures differently. Then
+// match connects the missing servers.
 func (c *Catalog) match(ctx context.Context) {
 	c.mu.Lock()
 	wanted := slices.Clone(c.wanted)

@@ -186,7 +186,7 @@ func TestPins(t *testing.T) {
 func second[T any](_ T, err error) error { return err }
 
 // Tools that are declared in the policy file are available immediately, need no pin, and change with the policy. If
-// the secret of a tool is missing, the tool is refused, and the error names the secret.
+// the secret of a tool is missing in the environment, the policy is refused, and the error names the secret.
 func TestDeclaredTools(t *testing.T) {
 	t.Setenv("BOX_TOKEN", "secret-token")
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -266,8 +266,8 @@ func TestRefusedPolicyChangesNothing(t *testing.T) {
 	}
 }
 
-// A hundred tools of ten servers are registered when the bot starts. The goal is 2 s, without the servers' own time.
-// The test only logs the time, because the machine may be busy.
+// A hundred tools of ten servers are registered when the bot starts. This should take at most 2 s more than the
+// servers themselves need. The test only logs the time, because the machine may be busy.
 func TestReach(t *testing.T) {
 	t.Parallel()
 	var policy strings.Builder

@@ -125,8 +125,8 @@ func faults(all []declared) yamldoc.Problems {
 	return found
 }
 
-// pinnedOf returns the pinned tools of a source that needs no server. For each pin, the result has the offered tool
-// of the same name. If the source does not offer the tool, the result has a placeholder.
+// pinnedOf returns the pinned tools of a source that needs no server. For each pin, the result has the pinned
+// definition in the offered tool of the same name, or in a placeholder if the source does not offer the tool.
 func pinnedOf(live []agent.Tool, pinned []pins.Pin) []agent.Tool {
 	var out []agent.Tool
 	for _, p := range pinned {

@@ -20,7 +20,8 @@ type overlaidPolicy struct {
 	tools  uint64
 }
 
-// While Adopt replaces the policy, the field Load of the policy has the value changing. No stored change has this id.
+// While Adopt replaces a stored policy, the field Load of the policy in force has the value changing. No stored change
+// has this id, so the workflow commits nothing in this time.
 const changing = "changing"
 
 // store puts a policy into force.
@@ -91,7 +92,7 @@ func overlay(p *approvers.Policy, tools []agent.Status) approvers.Overlay {
 	return o
 }
 
-// whyPresumed names the source of a presumed risk.
+// whyPresumed says why a tool that the policy does not name has its presumed risk.
 func whyPresumed(t agent.Status) string {
 	if strings.HasPrefix(t.Tool.Source, apiPrefix) {
 		if t.Presumed == approvers.Low {

@@ -135,7 +135,7 @@ func plainLabel(label string) bool {
 }
 
 // looksNumeric reports whether a parser could read the last label of a host name as part of an IP address. The result
-// is true if the label has only decimal or hexadecimal digits.
+// is true for decimal digits, and for 0x with hexadecimal digits.
 func looksNumeric(label string) bool {
 	digits := "0123456789"
 	if hex, ok := strings.CutPrefix(strings.ToLower(label), "0x"); ok {

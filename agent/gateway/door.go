@@ -15,7 +15,7 @@ import (
 // State is the caller's view of a request.
 type State = state
 
-// Settled reports whether the state is stable until the caller or a person acts.
+// Settled reports whether the caller need not wait any longer: see settled.
 func (s state) Settled() bool { return s.settled() }
 
 // Over reports whether the request is in its last state.

@@ -106,8 +106,8 @@ func TestProblemsAreDescribed(t *testing.T) {
 	}
 }
 
-// If a record is damaged, the gateway closes the record, and then reads the request. If the stored receipt keys are
-// lost, the gateway publishes its own key.
+// If a record is damaged, the gateway asks the workflow to close the record, and reads the request again. If the
+// stored receipt keys are lost, the gateway publishes its own key.
 func TestDamagedRecords(t *testing.T) {
 	damaged := &store.DamagedError{Damage: store.Damage{Bucket: "calls", ID: "req_1", Why: "a test says so"}}
 	published := 0

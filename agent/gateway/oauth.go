@@ -22,8 +22,8 @@ import (
 )
 
 // The gateway is an OAuth 2.1 resource server (RFC 9728). The gateway accepts access tokens (RFC 9068) that an
-// authorization server has issued for the gateway. The policy assigns the tokens of a server to a client. There are
-// two kinds of tokens:
+// authorization server has issued for the gateway. The policy says to which client a token belongs, by the token's
+// issuer and subject. There are two kinds of tokens:
 //
 //   - the client's own token: its claim sub is the client's subject. Such a token does not prove that the client acts
 //     for a person.

@@ -20,7 +20,7 @@ const (
 	maxTool    = 200
 	maxKey     = 255
 	maxText    = 3000  // limit for a summary, a reason or an answer
-	maxState   = 4096  //
+	maxState   = 4096  // limit for the client's state, which the gateway returns unchanged
 	maxOutcome = 65536 // limit for the text of an outcome
 	maxWait    = 55    // seconds
 )

@@ -68,7 +68,8 @@ const (
 	uncertain = "outcome-unknown"
 )
 
-// settled reports whether the state is stable until the caller or a person acts.
+// settled reports whether the caller need not wait any longer. The request is then no longer pending. In the mode
+// execute, the call is also neither about to run nor running.
 func (s state) settled() bool {
 	switch s.Status {
 	case string(approvers.Pending):

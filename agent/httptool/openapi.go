@@ -16,9 +16,9 @@ import (
 )
 
 // OpenAPI makes a tool from each operation of a file. OpenAPI makes no connections and reads no other file. Each
-// error is a [*Problem]. OpenAPI omits an operation that can't become a tool. If the policy names the omitted
-// operation, the problem is an error. If the policy does not name the omitted operation, the problem is a warning. If
-// lookup is nil, the tools can't run, and serve only for inspection.
+// returned error is a [*Problem], which may be a warning. OpenAPI omits an operation that can't become a tool. The
+// problem of an omitted operation is a warning, unless the policy names the operation. If lookup is nil, the tools
+// can't run, and serve only for inspection.
 func OpenAPI(c config.OpenAPI, lookup Lookup) ([]agent.Tool, []error) {
 	a := &api{config: c, path: "openapi." + c.Name, lookup: lookup, wanted: slices.Clone(c.Operations)}
 	doc, invalid, err := readDocument(c)

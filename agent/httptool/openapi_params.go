@@ -10,7 +10,7 @@ import (
 	"countersign/config"
 )
 
-// parameter has the properties of an operation's parameter that requests need.
+// parameter describes a parameter of an operation, as far as requests need the description.
 type parameter struct {
 	name, in string
 	argument string // the argument's name in the tool
@@ -42,8 +42,8 @@ var reservedHeaders = []string{
 	"accept", "content-type", "authorization", "content-length", "host", "connection", "transfer-encoding", "accept-encoding",
 }
 
-// ignored reports whether a parameter is left out of the tool's arguments. Reserved headers are left out, and
-// parameters that the policy sets.
+// ignored reports whether a parameter is left out of the tool's arguments. Reserved headers and the parameters that
+// the policy sets are left out.
 func ignored(name, in string, c config.OpenAPI) bool {
 	switch in {
 	case "header":

@@ -11,7 +11,7 @@ import (
 
 // style is the notation of a list or object in a text, in the terms of OpenAPI.
 type style struct {
-	kind    string // a style of OpenAPI, "json", or "list" for a repeated list; empty: lists and objects are refused
+	kind    string // a style of OpenAPI, "json", or "list" (name=a&name=b); empty: lists and objects are refused
 	explode bool
 	name    string // the parameter's name, if it differs from the argument's name
 }

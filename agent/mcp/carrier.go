@@ -25,7 +25,7 @@ type carrier struct {
 	at      *url.URL
 	headers http.Header
 	refused atomic.Int64 // status code of the last refused request
-	broken  func()       // called when a request fails, because the server may have been replaced
+	broken  func()       // called when a request fails: the server may have restarted with other tools
 }
 
 // errElsewhere is the error for a redirect. The client does not follow redirects, because the headers may be sent

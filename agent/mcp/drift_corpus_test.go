@@ -176,7 +176,8 @@ func TestDriftCorpus(t *testing.T) {
 	t.Logf("changes=%d blocked=%d", len(driftCorpus), blocked)
 }
 
-// registered returns the tool with a definition. A run that began before a change of the definition uses this tool.
+// registered returns the tool that has the given definition. A run that began before the definition changed uses this
+// tool.
 func registered(t *testing.T, o *harness, definition string) agent.Tool {
 	t.Helper()
 	tool, err := o.client.Tool("srv", []byte(definition))

@@ -69,7 +69,8 @@ func TestUnresponsiveAddress(t *testing.T) {
 	}
 }
 
-// TestIssuer checks that the client's secret is not sent to another issuer that a server names.
+// TestIssuer checks that the client's secret is sent only to the issuer that the policy names, even if the server
+// names another issuer.
 func TestIssuer(t *testing.T) {
 	t.Setenv("CRM_SECRET", "crm-client-secret")
 	for name, honest := range map[string]bool{"the issuer of the policy": true, "another": false} {

@@ -13,7 +13,7 @@ type limits struct {
 	stream    time.Duration // limit for the response to the request for the stream of unsolicited messages
 	backoff   time.Duration // delay after the first failure; each further failure doubles the delay
 	backoffTo time.Duration // maximum delay after a failure
-	steady    time.Duration // after a connection of this length, the delay starts from backoff
+	steady    time.Duration // after a connection of at least this length, the delay is backoff again
 	soft      time.Duration // how long a program may take to exit after its input is closed, and after SIGTERM
 	write     time.Duration // how long a program may take to read a message from its standard input
 

@@ -125,8 +125,8 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// TestEffectsOfNobody checks that the client reports an entry of the policy's effects if the server does not have the
-// tool.
+// TestEffectsOfNobody checks that the client reports an entry in the policy's effects that names a tool which the
+// server does not have.
 func TestEffectsOfNobody(t *testing.T) {
 	s := program(t, "bad", "plain")
 	s.Effects = map[string]approvers.Effect{"acts": approvers.ReadOnly}

@@ -51,9 +51,9 @@ const (
 	maxQuestions = 16
 	// maxPassed is the maximum number of notifications that are passed to the SDK per connection.
 	maxPassed = 10_000
-	// questionKey is the key of _meta with the id of a question, in parameters that are passed to the SDK.
+	// questionKey is the name in _meta under which the tap passes the id of a question to the SDK.
 	questionKey = "countersign/question"
-	// executionKey is the key of _meta with the execution's id, in calls that are sent to the server.
+	// executionKey is the name in _meta under which a call sends the execution's id to the server.
 	executionKey = "countersign/execution"
 	// refusedCode is the error code that the SDK gets in place of a rejected result. A server may send the same code.
 	// The answer in the flight shows whether the server or the tap set the code.
@@ -321,8 +321,9 @@ func marked(params object, key string) object {
 	return params.with("_meta", params.object("_meta").with(questionKey, quoted(key)).bytes())
 }
 
-// whose returns the question with a key, and the call to which it belongs. This is the call whose stream carried the
-// question. If the stream is unknown and only one call is in progress, this is that call.
+// whose returns the question with a key, and the call to which it belongs. The call is the one whose stream carried
+// the question. If the stream is unknown, the question belongs to the only call in progress. If several calls are in
+// progress, the call is nil.
 func (t *tap) whose(key string) (*question, *flight) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -83,7 +83,7 @@ func (l Lock) Format() []byte {
 	return append(out, "]\n}\n"...)
 }
 
-// laidOut formats a definition with one line for each value that can change.
+// laidOut formats a definition with a line of its own for each value.
 func laidOut(definition []byte) []byte {
 	out, err := jsontext.AppendFormat(nil, definition, jsontext.AllowDuplicateNames(true), jsontext.PreserveRawStrings(true),
 		jsontext.Multiline(true), jsontext.WithIndentPrefix("      "), jsontext.WithIndent("  "))

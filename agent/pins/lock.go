@@ -2,9 +2,9 @@
 // countersign.lock, beside the policy file, with the bytes that the source sent. A definition that differs from the
 // pin counts as an unreviewed tool.
 //
-// The file is JSON, in a form for people and for git. The tools are sorted by name, and each value that can change
-// has its own line. Spaces between tokens make no difference. Every other difference counts, such as another order of
-// names, another notation of a number, or a duplicate name.
+// The file is JSON, in a form for people and for git. The tools are sorted by name, and each value has its own line.
+// Spaces between tokens make no difference. Every other difference counts, such as another order of names, another
+// notation of a number, or a duplicate name.
 package pins
 
 import (

@@ -226,8 +226,8 @@ func (s *Server) await(ctx context.Context, x *exchange, id string, limit time.D
 	}
 }
 
-// now reads a request in the mode execute. Some calls run only while their caller waits. When a call of this kind is
-// approved, now starts the call.
+// now reads a request, which must have the mode execute. Some calls run only while their caller waits. When a call of
+// this kind is approved, now starts the call.
 func (s *Server) now(ctx context.Context, x *exchange, id string) (state gateway.State, rec view.CallerRequest, err error) {
 	apart(func() { state, rec, err = s.readOrStart(ctx, x, id) })
 	return state, rec, err

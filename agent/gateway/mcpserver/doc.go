@@ -1,6 +1,6 @@
 // Package mcpserver lets clients of the Model Context Protocol use the gateway. A client lists the tools that the
-// policy allows, and calls these tools. Each call is a request of the gateway in the mode execute, so the workflow
-// decides, runs and records the call like any other request.
+// policy allows, and calls these tools. Each call is a request of the gateway in the mode execute, in which
+// Countersign runs the call itself. So the workflow decides, runs and records the call like any other request.
 //
 // A client that declares support for tasks gets a task as the answer. For any other client, a call is held. The
 // server sends the answer when the result is known. If this takes too long, the server sends an answer shortly before

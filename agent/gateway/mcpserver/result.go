@@ -18,7 +18,7 @@ import (
 const (
 	dispositionKey = "io.modelcontextprotocol/tool-approval-disposition" // defined in the draft SEP-2848
 	requestKey     = "countersign/request"
-	ranAtKey       = "countersign/ran_at" // set if a later call returns the result
+	ranAtKey       = "countersign/ran_at" // time of the run; set if the result is that of an earlier, identical call
 )
 
 // approvalExtension is the extension of the draft SEP-2848.

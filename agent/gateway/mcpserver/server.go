@@ -90,7 +90,9 @@ func Attach(c Config) error {
 	}
 	s.http = mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{
 		Stateless: true, MaxRequestBodyBytes: maxBody,
-		DisableLocalhostProtection: true, // a page in a browser has no token, and a proxy may use any host name
+		// The SDK's check is off, because it would refuse the requests of a proxy on this machine that keeps the public
+		// host name. A page in a browser can't call without a token.
+		DisableLocalhostProtection: true,
 	})
 	c.Gateway.Handle("/mcp", "mcp", s.serve)
 	return nil
@@ -145,7 +147,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, client approvers.
 	x := &exchange{client: client, version: r.Header.Get(versionHeader), gone: r.Context().Done(), dropped: make(chan struct{})}
 	out := &answer{ResponseWriter: w, gone: x.gone}
 	if origin := r.Header.Get("Origin"); origin != "" && (!local(origin) || !local("http://"+r.Host)) {
-		// Without this check, a page of another machine could call by DNS rebinding.
+		// Without this check, a page from another machine could call this server with DNS rebinding.
 		http.Error(w, "pages of other machines can't call", http.StatusForbidden)
 		return nil
 	}

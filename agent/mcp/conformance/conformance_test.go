@@ -94,7 +94,8 @@ const tries = 3
 func TestScenarios(t *testing.T) {
 	node, tool := npm.Require(t, "the conformance suite was")
 	dir := npm.Installed(t, tool, ".", "mcp-conformance")
-	// The suite needs a newer Node.js than other tests. The suite's npm package includes one for some machines.
+	// The suite needs a newer Node.js than other tests. The suite's npm package includes such a Node.js for some
+	// machines.
 	for _, machine := range []string{"x64", runtime.GOARCH} {
 		if newer := filepath.Join(dir, "node_modules", "node-"+runtime.GOOS+"-"+machine, "bin", "node"); runs(newer) {
 			node = newer

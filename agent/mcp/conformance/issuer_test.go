@@ -8,8 +8,8 @@ import (
 	"net/url"
 )
 
-// issuerOf finds the authorization server of the suite's server, because the address of the authorization server
-// changes in each run. In production, the policy has a fixed address.
+// issuerOf asks the suite's MCP server for the address of its authorization server. The address changes in each run.
+// In production, the policy has a fixed address.
 func issuerOf(ctx context.Context, address string) (string, error) {
 	u, err := url.Parse(address)
 	if err != nil {
