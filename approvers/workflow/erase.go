@@ -194,8 +194,8 @@ func textsErased(s store.OutboxMessage) store.OutboxMessage {
 }
 
 func (e *erasing) outboxMessage(s store.OutboxMessage) error {
-	if s.DraftText != "" || s.State == store.OutboxWanted {
-		s.DraftText = ""
+	if s.DraftText != "" || s.LastError != "" || s.State == store.OutboxWanted {
+		s.DraftText, s.LastError = "", "" // an error of Slack may quote what Slack refused
 		if err := e.PutOutboxMessage(textsErased(s)); err != nil {
 			return err
 		}

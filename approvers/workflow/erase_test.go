@@ -314,11 +314,12 @@ func TestEraseNoticeOfCardQueue(t *testing.T) {
 }
 
 // If a message or a Home tab is on its way to Slack during an erasure, its texts are not stored afterwards. The bot
-// sends the message again, without the texts.
+// sends the message again, without the texts. Erase also erases the reason for which Slack refused a message.
 func TestEraseWhileMessagesAreSent(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":1,"note":"Roswell refund"}`)
 	h.ok(h.Homes.Open(h.ctx(), "", "U0002", "", 0))
+	h.ok(h.Outbox.Unreachable(h.ctx(), h.only(r.Turn, store.OutboxStep).ID, "invalid_blocks: Roswell refund", ""))
 	card, home := h.only(r.ID, store.OutboxCard), h.messagesOf(store.SettingHomes + "/U0002")[0]
 	h.shownAs(card, "Roswell refund")
 	h.reject(lead, r.ID)
@@ -343,6 +344,27 @@ func TestEraseWhileMessagesAreSent(t *testing.T) {
 		t.Errorf("%d versions of the card are kept; want the last one", n)
 	}
 	h.ok(h.store.Check(h.ctx()))
+}
+
+// The media type of a file may contain the file's name. Erase leaves neither.
+func TestEraseFileWithNameInItsType(t *testing.T) {
+	h := newHarness(t)
+	call := h.propose(h.say(alice, "please").Turn, `search_orders {}`)[0]
+	_, _, err := h.Runs.Claim(h.ctx(), call.Execution)
+	h.ok(err)
+	file := workflow.File{Name: "Roswell refund.pdf", Type: `application/pdf; name="Roswell refund.pdf"`, Data: []byte("Roswell refund")}
+	h.ok(h.Runs.Finish(h.ctx(), call.Execution, true, "found", file))
+	h.answer(call.Turn)
+	_, err = h.History.Erase(h.ctx(), call.Execution, approvers.Operator("root"), "asked to")
+	h.ok(err)
+	if found := h.rowsWith("Roswell refund"); len(found) > 0 {
+		t.Errorf("the words are still in %v", found)
+	}
+	records := readStore(h, func(r store.Reader) ([]approvers.AuditRecord, error) { return r.Audit(call.Execution) })
+	i := slices.IndexFunc(records, func(a approvers.AuditRecord) bool { return a.Kind == approvers.AuditAttached })
+	if records[i].Facts["type"] != "application/pdf" {
+		t.Errorf("the record has the type %q", records[i].Facts["type"])
+	}
 }
 
 // Erase takes the execution's id for a call that ran without approval. Erase takes the call's id for a question of the
