@@ -319,16 +319,23 @@ func (t grantsTx) extendStreak(e approvers.Execution) error {
 	if e.Request == "" {
 		return nil // nobody approved the call
 	}
+	turn, err := t.Turn(e.Turn)
+	if err != nil {
+		return err
+	}
+	trust, s, err := t.trust(turn.Agent, e.Tool)
+	if err != nil {
+		return err
+	}
+	if p, known := t.policy.Tool(e.Tool, turn.Agent); trust.Row == 0 && (!known || !p.Trusts()) {
+		return nil // there is no streak, and the policy proposes no grants, so the request is not read
+	}
 	r, err := t.Request(e.Request)
 	if err != nil {
 		return err
 	}
 	if r.Facts.Caller != nil {
 		return nil // grants are offered only for calls of Countersign's own agent
-	}
-	trust, s, err := t.trust(r.Agent, r.Tool)
-	if err != nil {
-		return err
 	}
 	grown, offer, offered := trust.Grow(t.deciding(), r)
 	if grown.Row == 0 && trust.Row == 0 && !offered {
