@@ -322,8 +322,9 @@ func TestAModelThatIsDown(t *testing.T) {
 	})
 }
 
-// The process stops while tools run that don't return within the grace period. The next process runs the repeatable
-// tools again with the same key. It asks people about the outcome of the other tool. No run is recorded as a failure.
+// The process stops while some tools are running, and these tools don't return within the grace period. The next
+// process runs the repeatable tools again with the same key. It asks people about the outcome of the other tool. No run
+// is recorded as a failure.
 func TestStoppedWhileRunning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hang := true

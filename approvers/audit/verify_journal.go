@@ -99,7 +99,7 @@ func (v *verification) readJournal(pages chan<- journalRange) error {
 	}
 }
 
-// journalCheck verifies the journal in order.
+// journalCheck verifies the journal's entries one after the other, from the first to the last.
 type journalCheck struct {
 	*verification
 	tree    approvers.Tree

@@ -93,8 +93,8 @@ func (h *harness) runs(id string, want approvers.ExecutionState) {
 	}
 }
 
-// The people who ask for a call can't approve the call. These people are the caller's owner, and the person for whom
-// the caller says that it acts. The caller's statement gives this person no rights.
+// The people who ask for a call can't approve the call. These people are the caller's owner, and the person whom the
+// caller names in OnBehalfOf. The caller's statement gives this person no rights.
 func TestCallersRequesters(t *testing.T) {
 	h := newCallerHarness(t, func(p *approvers.Policy) {
 		p.Approvers[1].Members = users("U0002", "U0100", "U0300")

@@ -275,7 +275,7 @@ func (t grantsTx) useGrant(e *approvers.Execution, r approvers.Request, args map
 		if g.Admits(t.deciding(), r.AsCall(args), e.ToolHash, e.Args, r.Plan) != "" || g.Backs(t.deciding(), r.Plan, givers[g.ID]) != "" {
 			continue
 		}
-		if above, err := t.aboveCap(counted(r.Facts)); err != nil || above {
+		if above, err := t.aboveCap(countedPeople(r.Facts)); err != nil || above {
 			return false, err
 		}
 		used, err := g.Use(t.now)

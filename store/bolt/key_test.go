@@ -9,7 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Keys sort in the order of their parts, and no part can be confused with the next part.
+// Keys sort by their first parts, then by their second parts. A key shows where a part ends, so ("a", "bc") and ("ab",
+// "c") give different keys.
 func TestKeysSortLikeTheirParts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		part := rapid.StringOfN(rapid.SampledFrom([]rune{0, 1, 2, 'a', 'b', 0xff, 0x10ffff}), 0, 4, -1)

@@ -177,9 +177,9 @@ const (
 	whyStopping = "stopping"
 )
 
-// await waits until wanted returns true for a request, the time limit passes, or the process stops. why is the reason
-// why the wait ended. Some calls run only while their caller waits. When a call of this kind is approved, await
-// starts the call. progress is called immediately, and then from time to time.
+// await waits until wanted returns true for a request, the time limit passes, or the process stops. The result why says
+// what ended the wait. Some calls run only while their caller waits. When a call of this kind is approved, await starts
+// the call. progress is called immediately, and then from time to time.
 func (s *Server) await(ctx context.Context, x *exchange, id string, limit time.Duration, wanted func(gateway.State) bool, progress func(gateway.State)) (
 	state gateway.State, rec view.CallerRequest, why string, err error,
 ) {

@@ -532,8 +532,8 @@ func newRetained() retained {
 	}
 }
 
-// CountRetained adds the data that one round of retention erased. The parameter over means that the round was
-// completed.
+// CountRetained adds to the metrics how many conversations and records one round of retention erased. The parameter
+// over means that the round was completed.
 func (m *Metrics) CountRetained(done workflow.Retained, over bool) {
 	m.retained.conversations.Add(float64(done.Conversations))
 	m.retained.records.Add(float64(done.Records))
