@@ -33,7 +33,8 @@ type Answer struct {
 	Code int
 }
 
-// blocked is the exit code that means a denial. All agents accept this exit code for an event before a call.
+// blocked is the exit code that means a denial. All agents accept this exit code for an event before a call. Codex and
+// Gemini CLI accept it only with a text on the standard error, which is Answer.Err.
 const blocked = 2
 
 const (
