@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -53,6 +54,7 @@ type hook struct {
 	dialect
 	Config
 	event
+	folder   string // in which the tool works
 	state    state
 	gate     *client.Client
 	patience time.Duration
@@ -150,15 +152,30 @@ func (h *hook) prepare(getenv func(string) string) (err error) {
 	switch {
 	case h.tool == "":
 		return errors.New("the agent does not name the tool")
-	case h.folder == "":
+	case h.event.folder == "":
 		return errors.New("the agent does not say in which folder the tool works")
 	}
+	h.folder = h.folderOf(h.input)
 	h.tool = h.Name + "." + h.tool
 	if h.args, err = withFolder(h.input, h.folder); err != nil {
 		return err
 	}
 	h.call, h.ran = fingerprint(h.tool, string(h.args)), fingerprint(h.tool, string(h.input))
 	return nil
+}
+
+// folderOf returns the folder in which the tool works with the given arguments.
+func (h *hook) folderOf(args json.RawMessage) string {
+	var values map[string]json.RawMessage
+	var own string
+	tool := strings.TrimPrefix(h.tool, h.Name+".")
+	if json.Unmarshal(args, &values) != nil || json.Unmarshal(values[h.folders[tool]], &own) != nil || own == "" {
+		return h.event.folder
+	}
+	if filepath.IsAbs(own) {
+		return filepath.Clean(own)
+	}
+	return filepath.Join(h.event.folder, own)
 }
 
 // giveUp returns the answer to an event that could not be handled. An event before a call gets a denial. For an event
@@ -348,6 +365,9 @@ func (h *hook) changed(args json.RawMessage) (json.RawMessage, error) {
 	changed, err := withoutFolder(args, h.folder)
 	if err != nil {
 		return nil, err
+	}
+	if h.folderOf(changed) != h.folder {
+		return nil, errFolderChanged
 	}
 	if h.noEdit {
 		return nil, errors.New("the agent takes no changed arguments back here")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -30,11 +31,12 @@ type codingAgent struct {
 	// settings returns the agent's settings file with the gateway as an MCP server, and environment variables. The agent
 	// sends nothing to its maker.
 	settings func(model, gate, program string) (file, text string, env []string)
-	shell    func(command string) scriptedmodel.Call
-	bash     string   // the name of the shell tool in events
-	mcp      string   // the name of the tool issue_refund of the server gate, for the model
-	mcpHook  string   // the same in events
-	silent   []string // offered tools without a hook event
+	shell    func(command, folder string) scriptedmodel.Call
+	edited   func(command, folder string) string // the arguments on the card of a shell call in the project's folder
+	bash     string                              // the name of the shell tool in events
+	mcp      string                              // the name of the tool issue_refund of the server gate, for the model
+	mcpHook  string                              // the same in events
+	silent   []string                            // offered tools without a hook event
 }
 
 var codingAgents = []codingAgent{
@@ -53,8 +55,11 @@ var codingAgents = []codingAgent{
 `, gate, "cs_laptop")
 			return ".gemini/settings.json", text, []string{"GEMINI_API_KEY=unused", "GOOGLE_GEMINI_BASE_URL=" + model, "GEMINI_CLI_TRUST_WORKSPACE=true", "GEMINI_CLI_NO_RELAUNCH=true"}
 		},
-		shell: func(command string) scriptedmodel.Call {
-			return scriptedmodel.NewCall("run_shell_command", map[string]string{"command": command})
+		shell: func(command, folder string) scriptedmodel.Call {
+			return scriptedmodel.NewCall("run_shell_command", map[string]string{"command": command, "dir_path": folder})
+		},
+		edited: func(command, folder string) string {
+			return fmt.Sprintf(`{"command":%q,"dir_path":".","working_folder":%q}`, command, folder)
 		},
 	},
 	{
@@ -81,8 +86,11 @@ args = ["gateway", "--stdio"]
 			// Nothing listens at the proxy's address.
 			return ".codex/config.toml", text, []string{"HTTPS_PROXY=http://127.0.0.1:1", "HTTP_PROXY=http://127.0.0.1:1", "NO_PROXY=127.0.0.1"}
 		},
-		shell: func(command string) scriptedmodel.Call {
-			return scriptedmodel.NewCall("exec_command", map[string]string{"cmd": command})
+		shell: func(command, folder string) scriptedmodel.Call {
+			return scriptedmodel.NewCall("exec_command", map[string]string{"cmd": command, "workdir": folder})
+		},
+		edited: func(command, folder string) string {
+			return fmt.Sprintf(`{"command":%q,"working_folder":%q}`, command, folder)
 		},
 		silent: []string{"exec_command" /* its events have the name Bash */, "write_stdin"},
 	},
@@ -129,18 +137,18 @@ func (a codingAgent) start(t *testing.T, gate string, steps func(*agentMachine) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(program)
-	if err != nil {
-		t.Fatal(err)
+	m.put(m.hook, "")
+	// If this process itself wrote the program, a child that another test starts at that moment would keep the file busy.
+	if out, err := exec.Command("cp", program, m.hook).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
 	}
-	m.put(m.hook, string(text))
 	whole, err := built()
 	if err != nil {
 		t.Fatal(err)
 	}
 	file, settings, env := a.settings(m.model.url, gate, whole)
 	m.put(filepath.Join(home, file), settings)
-	m.put(filepath.Join(m.folder, "README"), "A shop.\n")
+	m.put(filepath.Join(m.folder, "backend", "README"), "The backend of a shop.\n")
 	env = append(env, "HOME="+home, "PATH="+os.Getenv("PATH"))
 	install := exec.Command(m.hook, "install", a.name, "--yes")
 	install.Env, install.Dir = env, m.folder
@@ -199,10 +207,20 @@ func (m *agentMachine) ends() string {
 	return m.said.String()
 }
 
-// made reports whether a command that makes a file has run.
-func (m *agentMachine) made(name string) bool {
-	_, err := os.Stat(filepath.Join(m.folder, name))
-	return err == nil
+// made checks which files of the project exist. The file README was there before the agent.
+func (m *agentMachine) made(want ...string) {
+	m.Helper()
+	var got []string
+	err := fs.WalkDir(os.DirFS(m.folder), ".", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && !strings.HasSuffix(path, "README") {
+			got = append(got, path)
+		}
+		return err
+	})
+	slices.Sort(want)
+	if err != nil || !slices.Equal(got, want) {
+		m.Errorf("the agent made the files %q, want %q: %v", got, want, err)
+	}
 }
 
 // Real coding agents run against a scripted model. The agents' hooks ask a real bot, and people decide. The agents also
@@ -228,11 +246,12 @@ func TestCodingAgents(t *testing.T) {
 	}
 }
 
-// touch is a call of the shell that makes a file.
-func (a codingAgent) touch(name string) agentStep {
-	return agentStep{call: a.shell("touch " + name + " && echo made " + name)}
+// touch is a call of the shell that makes a file in a folder of the project.
+func (a codingAgent) touch(name, folder string) agentStep {
+	return agentStep{call: a.shell("touch "+name+" && echo made "+name, folder)}
 }
 
+// testDecisions shows that a call runs if the policy or a person allows it, in the form that the person allows.
 func testDecisions(t *testing.T, a codingAgent) {
 	agent, _ := hook.Find(a.name)
 	listed, err := hooksetup.Policy(agent)
@@ -240,15 +259,15 @@ func testDecisions(t *testing.T, a codingAgent) {
 		t.Fatal(err)
 	}
 	_, tools, _ := strings.Cut(listed, "\ntools:\n")
-	shell := "  " + a.name + "." + a.bash + ": {risk: high, "
-	if !strings.Contains(tools, shell) {
-		t.Fatalf("the policy has no tool %s:\n%s", shell, tools)
+	shell := "  " + a.name + "." + a.bash + ": {risk: "
+	if !strings.Contains(tools, shell+"high, ") {
+		t.Fatalf("the tools lack %s:\n%s", shell, tools)
 	}
-	tools = strings.Replace(tools, shell, strings.Replace(shell, "high", `low, rules: [{when: "!args.command.startsWith('touch allowed ')", risk: high}]`, 1), 1)
-	tools += "  " + a.name + "." + a.mcpHook + ": {risk: low}\n" // the gateway asks about this tool's calls itself
+	tools = strings.Replace(tools, shell+"high, ", shell+`low, rules: [{when: "!args.command.startsWith('touch allowed ')", risk: high}], `, 1)
+	tools += "  " + a.name + "." + a.mcpHook + ": {risk: low}\n" // the gateway itself asks about the calls of this tool
 	p, _, ci := openGateway(t, func(policy string) string {
 		policy = strings.Replace(policy, "\ntools:\n", "\ntools:\n"+tools, 1)
-		policy = strings.Replace(policy, `send_email, delete_account]`, `send_email, delete_account, "*"]`, 1)
+		policy = strings.Replace(policy, "send_email, delete_account]", `send_email, delete_account, "*"]`, 1)
 		return policy + fmt.Sprintf("  laptop: {title: Sam's laptop, token: \"sha256:%s\", agent: support, owner: U0100, tools: [\"*\"]}\n", tokenHash("cs_laptop"))
 	})
 	teo := p.watcher("teo")
@@ -256,12 +275,12 @@ func testDecisions(t *testing.T, a codingAgent) {
 		return agentStep{call: scriptedmodel.Call{Name: a.mcp, Arguments: refundOf(fmt.Sprint(amount))}}
 	}
 	m := a.start(t, ci.base, func(*agentMachine) []agentStep {
-		return []agentStep{a.touch("allowed"), a.touch("approved"), a.touch("rejected"), a.touch("rejected"), a.touch("proposed"), refund(61), refund(62)}
+		return []agentStep{a.touch("allowed", "."), a.touch("approved", "backend"), a.touch("rejected", "."), a.touch("rejected", "."), a.touch("proposed", "."), refund(11), refund(12)}
 	})
 
 	m.model.reports("made allowed") // nobody is asked
 
-	teo.clicks("countersign", "", "Approve", "touch approved", m.folder, "Sam's laptop")
+	teo.clicks("countersign", "", "Approve", "In "+filepath.Join(m.folder, "backend"), "touch approved", "Sam's laptop")
 	m.model.reports("made approved")
 	teo.sees("countersign", "", "touch approved", "The client laptop says", "it ran")
 
@@ -271,32 +290,31 @@ func testDecisions(t *testing.T, a codingAgent) {
 	m.model.reports("Team Lead rejected this call: not today") // the repeated call
 
 	teo.clicks("countersign", "", "Modify…", "touch proposed")
-	teo.fills("arguments", fmt.Sprintf(`{"command":"touch changed && echo made changed","working_folder":%q}`, m.folder))
+	teo.fills("arguments", a.edited("touch changed && echo made changed", m.folder))
 	m.model.reports("made changed")
 	teo.sees("countersign", "", "touch changed", "The client laptop says", "it ran")
 
-	teo.clicks("countersign", "", "Approve", "Refund of $61.00")
-	m.model.reports("$61.00")
-	teo.clicks("countersign", "", "Reject…", "Refund of $62.00")
+	teo.clicks("countersign", "", "Approve", "Refund of $11.00")
+	m.model.reports("refund")
+	teo.clicks("countersign", "", "Reject…", "Refund of $12.00")
 	teo.fills("reason", "too much")
 	m.model.reports("rejected by Team Lead", "too much", "did not run")
 
 	if said := m.ends(); !strings.Contains(said, agentEnds) {
 		t.Error("the agent did not say the model's last answer")
 	}
-	for name, want := range map[string]bool{"allowed": true, "approved": true, "rejected": false, "proposed": false, "changed": true} {
-		if m.made(name) != want {
-			t.Errorf("the command that makes the file %s ran: %t", name, !want)
-		}
-	}
+	m.made("allowed", "backend/approved", "changed")
 	for _, name := range m.model.offered() {
-		if !slices.Contains(a.silent, name) && !strings.HasPrefix(name, "mcp_") && !strings.Contains(tools, "  "+a.name+"."+name+": ") {
-			t.Errorf("%s offers its model the tool %s, which the policy of hook policy does not list", a.name, name)
+		// The name in events is the name for the model, with or without its namespace.
+		space, short, _ := strings.Cut(name, "/")
+		listed := slices.ContainsFunc([]string{name, space + short, short}, func(n string) bool { return strings.Contains(tools, "  "+a.name+"."+n+": ") })
+		if !listed && !slices.Contains(a.silent, name) && !strings.HasPrefix(name, strings.TrimSuffix(a.mcp, "issue_refund")) {
+			t.Errorf("%s offers its model the tool %s, which hook policy does not list", a.name, name)
 		}
 	}
 }
 
-// If the hook or the gateway fails, the agent does not run the call.
+// testFailures shows that no call runs while the gateway is down, and if the hook's program dies or is missing.
 func testFailures(t *testing.T, a codingAgent) {
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -304,18 +322,14 @@ func testFailures(t *testing.T, a codingAgent) {
 	}
 	closed.Close()
 	m := a.start(t, "http://"+closed.Addr().String(), func(m *agentMachine) []agentStep {
-		dead, missing := a.touch("dead"), a.touch("missing")
+		dead, missing := a.touch("dead", "."), a.touch("missing", ".")
 		dead.before = func() { m.put(m.hook, "#!/bin/sh\nkill -PIPE $$\n") }
 		missing.before = func() { os.Remove(m.hook) }
-		return []agentStep{a.touch("unreachable"), dead, missing}
+		return []agentStep{a.touch("unreachable", "."), dead, missing}
 	})
 	m.model.reports("Countersign can't be asked", "did not run")
 	m.model.reports("The hook of Countersign failed", "denied")
 	m.model.reports("The hook of Countersign failed", "denied")
 	m.ends()
-	for _, name := range []string{"unreachable", "dead", "missing"} {
-		if m.made(name) {
-			t.Errorf("the command that makes the file %s ran", name)
-		}
-	}
+	m.made()
 }
