@@ -90,7 +90,8 @@ func (m *agentModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// The method "reports" waits for the result of the next call. The result must contain the words.
+// The method "reports" waits for the result of the next call. The result must contain the words. The agent's start, and
+// the 30 seconds for which a hook tries to reach the gateway, can be part of the wait.
 func (m *agentModel) reports(words ...string) {
 	m.t.Helper()
 	select {
@@ -98,7 +99,7 @@ func (m *agentModel) reports(words ...string) {
 		if !hasAll(got, words) {
 			m.t.Errorf("the agent tells its model %q, want %q", got, words)
 		}
-	case <-time.After(patience):
+	case <-time.After(3 * patience):
 		m.t.Fatalf("no result with %q", words)
 	}
 }
