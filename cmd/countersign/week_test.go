@@ -86,12 +86,8 @@ func inWeek(t *testing.T, days int, r *recorder) {
 	w := &workweek{recorder: r, chance: testkit.Chance(20261127, 1), seen: map[string]bool{}, counts: map[string]int{}}
 	dir := t.TempDir()
 	sold := shop.New(time.Now)
-	server := httptest.NewUnstartedServer(withoutStreams(sold.Handler())) // outside of faked time
-	server.Config.ConnState = func(c net.Conn, s http.ConnState) {
-		if s == http.StateIdle {
-			c.Close()
-		}
-	}
+	server := httptest.NewUnstartedServer(closing(sold.Handler())) // outside of faked time
+	server.Config.ReadHeaderTimeout = 10 * time.Second             // of real time: ends a connection that the bot opened and did not use
 	server.Start()
 	defer server.Close()
 	inFakedTime(t, func(b *synctestHarness) {
@@ -108,16 +104,35 @@ func inWeek(t *testing.T, days int, r *recorder) {
 	})
 }
 
-// withoutStreams makes a server refuse streams of events. In faked time, no time passes while a goroutine reads from a
-// server outside of faked time.
-func withoutStreams(h http.Handler) http.Handler {
+// closing makes a server end each connection after its answer, and refuse streams of events. In faked time, no time
+// passes while a goroutine reads from a server outside of faked time.
+func closing(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet {
+			w.Header().Set("Connection", "close")
 			http.Error(w, "this server sends no events", http.StatusMethodNotAllowed)
 			return
 		}
-		h.ServeHTTP(w, r)
+		h.ServeHTTP(&closingWriter{ResponseWriter: w}, r)
 	})
+}
+
+// closingWriter replaces the header Connection of an answer.
+type closingWriter struct{ http.ResponseWriter }
+
+func (w *closingWriter) WriteHeader(status int) {
+	w.Header().Set("Connection", "close")
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *closingWriter) Write(p []byte) (int, error) {
+	w.Header().Set("Connection", "close")
+	return w.ResponseWriter.Write(p)
+}
+
+func (w *closingWriter) Flush() {
+	w.Header().Set("Connection", "close")
+	_ = http.NewResponseController(w.ResponseWriter).Flush()
 }
 
 func catalogOfWeek(s *shop.Shop, url string) catalog.Config {
