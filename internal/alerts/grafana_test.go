@@ -17,10 +17,10 @@ import (
 func init() { plugins.RegisterDefaultPlugins() }
 
 // strict decodes JSON with a type that is generated from Grafana's schema. Unknown keys, missing keys and wrong types
-// are errors.
+// are errors. The strict decoder loses the parts of a panel that depend on the panel's type, so its result is not used.
 func strict(raw []byte, into interface{ UnmarshalJSONStrict([]byte) error }) error {
 	err := into.UnmarshalJSONStrict(raw)
-	if list, ok := err.(cog.BuildErrors); ok && len(list) == 0 { //nolint:errorlint // the SDK returns an empty list instead of nil
+	if list, ok := err.(cog.BuildErrors); ok && len(list) == 0 { //nolint:errorlint // the decoder returns an empty list instead of nil
 		return nil
 	}
 	return err
@@ -38,7 +38,7 @@ func valid(v any) error {
 // parts of its panels, so decoded also decodes each panel, with its options, and each panel's fieldConfig.
 func decoded(raw []byte) (panels []dashboard.Panel, err error) {
 	var whole dashboard.Dashboard
-	if err := errors.Join(strict(raw, &whole), valid(whole)); err != nil {
+	if err := errors.Join(strict(raw, &dashboard.Dashboard{}), json.Unmarshal(raw, &whole), valid(whole)); err != nil {
 		return nil, err
 	}
 	var parts struct{ Panels []json.RawMessage }
@@ -65,23 +65,26 @@ func decodedPanel(raw []byte) (p dashboard.Panel, err error) {
 	}
 	if kind.Type == "row" {
 		var row dashboard.RowPanel
-		err := errors.Join(strict(raw, &row), valid(row))
+		err := errors.Join(strict(raw, &dashboard.RowPanel{}), json.Unmarshal(raw, &row), valid(row))
 		return dashboard.Panel{Type: row.Type, Title: row.Title, GridPos: row.GridPos}, err
 	}
 	if _, known := cog.ConfigForPanelcfgVariant(kind.Type); !known {
 		return p, fmt.Errorf("Grafana has no panel of the type %q", kind.Type)
 	}
-	var fields dashboard.FieldConfigSource
-	if err := errors.Join(strict(raw, &p), valid(p), valid(p.Options), strict(kind.FieldConfig, &fields), valid(fields)); err != nil {
+	err = errors.Join(strict(raw, &dashboard.Panel{}), strict(kind.FieldConfig, &dashboard.FieldConfigSource{}), json.Unmarshal(raw, &p))
+	if err != nil {
 		return p, err
 	}
-	if err := valid(p.FieldConfig.Defaults.Custom); err != nil {
+	if err := errors.Join(valid(p), valid(p.Options), valid(p.FieldConfig), valid(p.FieldConfig.Defaults.Custom)); err != nil {
 		return p, err
 	}
 	for i, q := range p.Targets {
-		if _, ok := q.(prometheus.Dataquery); !ok {
+		if _, ok := q.(*prometheus.Dataquery); !ok {
 			return p, fmt.Errorf("query %d is not a query of Prometheus", i)
 		}
+	}
+	if len(p.Targets) == 0 {
+		return p, errors.New("the panel has no query")
 	}
 	return p, nil
 }
