@@ -49,6 +49,7 @@ type recorder struct {
 	out     *bufio.Writer
 	last    map[string]string // value by series
 	started time.Time         // start of the bot's process
+	dir     string    // of the bot's files; the file has a usual directory instead
 	scrapes int
 }
 
@@ -69,6 +70,12 @@ func (r *recorder) take(m *metrics.Metrics) error {
 			}
 		}
 		now["process_start_time_seconds"] = fmt.Sprint(r.started.Unix()) // the real start is not in faked time
+	}
+	for series, v := range maps.Clone(now) {
+		if short := strings.ReplaceAll(series, r.dir, "/var/lib/countersign"); short != series {
+			delete(now, series)
+			now[short] = v
+		}
 	}
 	fmt.Fprintf(r.out, "@ %d\n", time.Now().Unix())
 	for _, series := range slices.Sorted(maps.Keys(now)) {

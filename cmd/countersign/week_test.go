@@ -85,6 +85,7 @@ func (s slowStore) Update(ctx context.Context, fn func(store.Tx) error) error {
 func inWeek(t *testing.T, days int, r *recorder) {
 	w := &workweek{recorder: r, chance: testkit.Chance(20261127, 1), seen: map[string]bool{}, counts: map[string]int{}}
 	dir := t.TempDir()
+	r.dir = dir
 	sold := shop.New(time.Now)
 	server := httptest.NewUnstartedServer(closing(sold.Handler())) // outside of faked time
 	server.Config.ReadHeaderTimeout = 10 * time.Second             // of real time: ends a connection that the bot opened and did not use

@@ -62,7 +62,9 @@ var rows = []struct {
 	{"Runs", []panel{
 		{title: "Runs, each hour", unit: "short", kind: "timeseries", queries: [][2]string{{`sum by (state) (increase(countersign_runs_total[1h]))`, "{{state}}"}}},
 		{title: "From the click to the run", about: "99 of 100 runs", unit: "s", kind: "timeseries", queries: [][2]string{{`histogram_quantile(0.99, sum by (le) (rate(countersign_run_start_seconds_bucket[1h])))`, "99 %"}}},
-		{title: "MCP servers", about: "1 while connected", unit: "short", kind: "timeseries", steps: true, queries: [][2]string{{`max by (server) (countersign_server_up)`, "{{server}}"}}},
+		{title: "Connections", about: "1 while Slack or an MCP server is connected", unit: "short", kind: "timeseries", steps: true, queries: [][2]string{
+			{`min(countersign_slack_up)`, "Slack"}, {`max by (server) (countersign_server_up)`, "{{server}}"},
+		}},
 	}},
 	{"Model", []panel{
 		{title: "Tokens, each hour", unit: "short", kind: "timeseries", queries: [][2]string{{`sum by (agent, direction) (increase(countersign_model_tokens_total[1h]))`, "{{agent}}, {{direction}}"}}},
