@@ -25,6 +25,7 @@ import (
 	"countersign/agent/gateway"
 	"countersign/approvers"
 	"countersign/approvers/workflow"
+	"countersign/bot/render"
 	"countersign/cmd/countersign/policyfile"
 	"countersign/config"
 	"countersign/internal/demo/scriptedmodel"
@@ -49,8 +50,10 @@ type workweek struct {
 	calls  sync.WaitGroup  // of the other agent
 	counts map[string]int
 
-	mu     sync.Mutex
-	chance *rand.Rand
+	chance *rand.Rand // of people, so that each run has the same decisions
+
+	mu    sync.Mutex
+	noise *rand.Rand // of programs
 }
 
 // appointment is an action at a time.
@@ -83,7 +86,7 @@ func (s slowStore) Update(ctx context.Context, fn func(store.Tx) error) error {
 
 // inWeek plays some days, and records the metrics of each minute.
 func inWeek(t *testing.T, days int, r *recorder) {
-	w := &workweek{recorder: r, chance: testkit.Chance(20261127, 1), seen: map[string]bool{}, counts: map[string]int{}}
+	w := &workweek{recorder: r, chance: testkit.Chance(20261127, 1), noise: testkit.Chance(20261127, 2), seen: map[string]bool{}, counts: map[string]int{}}
 	dir := t.TempDir()
 	r.dir = dir
 	sold := shop.New(time.Now)
@@ -159,6 +162,10 @@ func (w *workweek) prepare(dir string, c catalog.Config) {
 			return `{"booked":true}`, nil
 		},
 	}))
+	b.ok(c.Registry.Register(agent.Tool{ // the policy does not name the tool, so a call is critical
+		Name: "write_off", Description: "Writes off what a customer owes.", Effect: approvers.Idempotent, Schema: json.RawMessage(`{"type":"object","properties":{"user_id":{"type":"string"}}}`),
+		Run: func(context.Context, agent.Invocation) (string, error) { return `{"done":true}`, nil },
+	}))
 	tools, err := catalog.New(c)
 	b.ok(err)
 	b.setup.tools = tools
@@ -205,21 +212,18 @@ func (w *workweek) restarts() {
 	w.pass(2 * time.Second)
 }
 
-// spread returns a random duration. Half of the durations are shorter than the median, and few are much longer.
+// spread returns a random duration of the work of a program. Half of the durations are shorter than the median.
 func (w *workweek) spread(median time.Duration) time.Duration {
-	return w.spreadBy(median, .5)
-}
-
-func (w *workweek) spreadBy(median time.Duration, by float64) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return time.Duration(float64(median) * math.Exp(by*w.chance.NormFloat64()))
+	return spread(w.noise, median, .5)
 }
 
-func (w *workweek) draw() float64 {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.chance.Float64()
+// later returns a random duration until a person acts. A few durations are much longer than the median.
+func (w *workweek) later(median time.Duration) time.Duration { return spread(w.chance, median, 1.1) }
+
+func spread(r *rand.Rand, median time.Duration, by float64) time.Duration {
+	return time.Duration(float64(median) * math.Exp(by*r.NormFloat64()))
 }
 
 // The method "at" adds an action to the agenda.
@@ -275,10 +279,10 @@ func (w *workweek) play(until time.Time) {
 // plan fills the agenda: what people and the other agent ask, and what goes wrong.
 func (w *workweek) plan(days int) {
 	ends := weekBegins.Add(time.Duration(days) * 24 * time.Hour)
-	for at := working(weekBegins.Add(2 * time.Minute)); at.Before(ends); at = working(at.Add(w.spread(11 * time.Minute))) {
+	for at := working(weekBegins.Add(2 * time.Minute)); at.Before(ends); at = working(at.Add(w.later(8 * time.Minute))) {
 		w.at(at, w.asks)
 	}
-	for at := working(weekBegins.Add(20 * time.Minute)); at.Before(ends); at = working(at.Add(w.spread(70 * time.Minute))) {
+	for at := working(weekBegins.Add(20 * time.Minute)); at.Before(ends); at = working(at.Add(w.later(50 * time.Minute))) {
 		w.at(at, func() { w.calls.Go(func() { w.deploys(w.ctx, fmt.Sprint(at.Unix())) }) })
 	}
 	tuesday := weekBegins.Truncate(24 * time.Hour).Add(24 * time.Hour)
@@ -298,11 +302,11 @@ func (w *workweek) plan(days int) {
 
 // asks makes Sam ask for something.
 func (w *workweek) asks() {
-	switch d := w.draw(); {
+	switch d := w.chance.Float64(); {
 	case d < .30:
 		w.writes(`run search_orders {"order_id":"ORD-131"}`)
 	case d < .52:
-		w.hurry += b2i(w.draw() < .4)
+		w.hurry += b2i(w.chance.Float64() < .4)
 		w.writes(`run apply_discount {"order_id":"ORD-132","percent":5}`)
 	case d < .70:
 		w.writes(`run issue_refund {"order_id":"ORD-129","amount":3,"currency":"USD","reason":"scratched"}`)
@@ -311,7 +315,7 @@ func (w *workweek) asks() {
 	case d < .93:
 		w.writes(`run book_courier {"n":"1"}`)
 	default:
-		w.writes(`run export_customer_data {"user_id":"USR-457"}`)
+		w.writes(`run write_off {"user_id":"USR-457"}`)
 	}
 }
 
@@ -363,12 +367,12 @@ func (w *workweek) look() {
 		}
 		w.seen[key] = true
 		of := members[role]
-		who := of.people[int(w.draw()*float64(len(of.people)))]
+		who := of.people[int(w.chance.Float64()*float64(len(of.people)))]
 		if n := len(r.Decisions); n > 0 { // the other person of a quorum
 			who = of.people[n%len(of.people)]
 		}
-		verdict, at := "Approve", working(time.Now().Add(w.spreadBy(of.median, 1.1)))
-		switch d := w.draw(); {
+		verdict, at := "Approve", working(time.Now().Add(w.later(of.median)))
+		switch d := w.chance.Float64(); {
 		case role == "support-agent" && w.hurry > 0:
 			w.hurry--
 			at = time.Now().Add(500 * time.Millisecond)
@@ -383,7 +387,7 @@ func (w *workweek) look() {
 	for _, u := range unknown {
 		if key := "unknown " + u.Ref; !w.seen[key] {
 			w.seen[key] = true
-			w.at(working(time.Now().Add(w.spread(30*time.Minute))), func() { w.reports(u.Ref) })
+			w.at(working(time.Now().Add(w.later(30*time.Minute))), func() { w.reports(u.Ref) })
 		}
 	}
 }
@@ -427,8 +431,11 @@ func (w *workweek) decides(who, id, verdict string, until time.Time) {
 		if !ok || w.as(who).Press(w.ctx, messages[i], e) != nil {
 			continue
 		}
-		if verdict == "Reject" {
-			w.submits(who)
+		switch {
+		case verdict == "Reject":
+			w.submits(who, "reason", "not this one")
+		case e.ActionID == render.ActTyped:
+			w.submits(who, render.FieldTyped, "USR-457")
 		}
 		w.counts[verdict]++
 		return
@@ -437,22 +444,22 @@ func (w *workweek) decides(who, id, verdict string, until time.Time) {
 }
 
 // submits makes a person submit the form that opens.
-func (w *workweek) submits(who string) {
+func (w *workweek) submits(who, field, text string) {
 	for range 100 {
 		w.pass(100 * time.Millisecond)
 		form, err := w.as(who).Views(w.ctx)
 		w.ok(err)
 		if len(form) > 0 && form[len(form)-1].Submit != nil {
-			err := w.as(who).Submit(w.ctx, form[len(form)-1].ID, map[string]string{"reason": "not this one"})
+			err := w.as(who).Submit(w.ctx, form[len(form)-1].ID, map[string]string{field: text})
 			if err == nil {
 				return
 			}
-			if code := workspaceclient.Code(err); code != "view_not_found" && code != "unknown_input" { // the bot has just replaced the form
+			if workspaceclient.Code(err) != "view_not_found" { // the bot has just replaced the form
 				w.ok(err)
 			}
 		}
 	}
-	w.counts["no form"]++ // for example, somebody else was faster
+	w.Errorf("%s can't submit the form", who)
 }
 
 // breaksGlass makes the operator approve the payment that waits, because Slack is down.

@@ -83,7 +83,7 @@ var cases = map[string]struct {
 	},
 	"CountersignNobodyDecides": {fires: `  countersign_requests_unanswered_total{role="lead",tool="x"} 0+1x100`, after: 6, quiet: `  countersign_requests_unanswered_total{role="lead",tool="x"} 0+1x3 3x100`, summary: "lead"},
 	"CountersignApprovedUnread": {
-		fires: "  countersign_decisions_quick_total{role=\"lead\",tool=\"x\"} 0+1x100\n  countersign_decision_seconds_count{kind=\"approve\",role=\"lead\",tool=\"x\"} 0+2x100", after: 1,
+		fires: "  countersign_decisions_quick_total{role=\"lead\",tool=\"x\"} 0+1x100\n  countersign_decision_seconds_count{kind=\"approve\",role=\"lead\",tool=\"x\"} 0+2x100", after: 5,
 		quiet: "  countersign_decisions_quick_total{role=\"lead\",tool=\"x\"} 0+1x100\n  countersign_decision_seconds_count{kind=\"approve\",role=\"lead\",tool=\"x\"} 0+5x100", summary: "lead approves",
 	},
 	"CountersignOperatorApproved": {fires: `  countersign_decisions_operator_total{kind="approve",tool="x"} 0 1x100`, after: 1, quiet: `  countersign_decisions_operator_total{kind="reject",tool="x"} 0 1x100`, summary: "call of x"},
