@@ -114,7 +114,7 @@ func write(c draw.Canvas, at vg.Point, size float64, colour color.Color, bold bo
 
 func (p drawn) draw(c draw.Canvas, begins, ends time.Time, step time.Duration) {
 	c.SetColor(color.White)
-	c.Fill(c.Rectangle.Path())
+	c.Fill(c.Path())
 	c.StrokeLines(draw.LineStyle{Color: border, Width: 1}, []vg.Point{c.Min, {X: c.Max.X, Y: c.Min.Y}, c.Max, {X: c.Min.X, Y: c.Max.Y}, c.Min})
 	write(c, vg.Point{X: c.Min.X + 8, Y: c.Max.Y - 17}, 12, ink, true, *p.Title)
 	if p.Type == "stat" {
@@ -218,7 +218,7 @@ func (p drawn) drawLines(c draw.Canvas, begins, ends time.Time, step time.Durati
 	pl.Y.Min, pl.Y.Max = 0, ticks[len(ticks)-1].Value
 	pl.Y.Tick.Marker = plot.ConstantTicks(ticks)
 	for _, axis := range []*plot.Axis{&pl.X, &pl.Y} {
-		axis.LineStyle.Color, axis.Tick.LineStyle.Color = border, border
+		axis.Color, axis.Tick.Color = border, border
 		axis.Tick.Label = style(10, faint, false)
 		axis.Padding = 0
 	}
