@@ -104,18 +104,19 @@ type OutboxMessage struct {
 	Note          Note        `json:"note,omitempty"`    // for OutboxNotice
 	Rank          Rank        `json:"rank,omitempty"`
 	State         OutboxState `json:"state"`
-	Revision      uint64      `json:"want"`              // incremented with each change of the content
-	ShownRevision uint64      `json:"shown"`             // the Revision that Slack shows
-	Posts         uint64      `json:"posts"`             // number of posted renderings
-	Hash          string      `json:"hash,omitempty"`    // hash of the rendering that Slack shows
-	Channel       string      `json:"channel,omitempty"` // id of the channel in which Slack shows the message
-	TS            string      `json:"ts,omitempty"`      // ts of the Slack message; kept after the message was lost
-	ReplacedTS    string      `json:"old,omitempty"`     // ts of an earlier Slack message that can't be edited any more, and must be deleted
-	Round         uint64      `json:"round,omitempty"`   // how often the message was lost or started over; also in the metadata, so that a search skips lost messages
-	RepostIfLost  bool        `json:"insist,omitempty"`  // if the message is found to be lost, the bot posts it a second time immediately
-	Drafted       bool        `json:"drafted,omitempty"` // its Slack message may have started as a draft, without identifying metadata
-	DraftText     string      `json:"said,omitempty"`    // for a draft or a stopped turn: the part of the model's text that Slack shows
-	Steps         []int       `json:"steps,omitempty"`   // for OutboxAnswer: the steps that the answer describes, because they have no message of their own
+	Revision      uint64      `json:"want"`                // incremented with each change of the content
+	ShownRevision uint64      `json:"shown"`               // the Revision that Slack shows
+	KeepFrom      uint64      `json:"keep_from,omitempty"` // renderings of earlier Revisions are not stored, because they may contain texts that were erased meanwhile
+	Posts         uint64      `json:"posts"`               // number of posted renderings
+	Hash          string      `json:"hash,omitempty"`      // hash of the rendering that Slack shows
+	Channel       string      `json:"channel,omitempty"`   // id of the channel in which Slack shows the message
+	TS            string      `json:"ts,omitempty"`        // ts of the Slack message; kept after the message was lost
+	ReplacedTS    string      `json:"old,omitempty"`       // ts of an earlier Slack message that can't be edited any more, and must be deleted
+	Round         uint64      `json:"round,omitempty"`     // how often the message was lost or started over; also in the metadata, so that a search skips lost messages
+	RepostIfLost  bool        `json:"insist,omitempty"`    // if the message is found to be lost, the bot posts it a second time immediately
+	Drafted       bool        `json:"drafted,omitempty"`   // its Slack message may have started as a draft, without identifying metadata
+	DraftText     string      `json:"said,omitempty"`      // for a draft or a stopped turn: the part of the model's text that Slack shows
+	Steps         []int       `json:"steps,omitempty"`     // for OutboxAnswer: the steps that the answer describes, because they have no message of their own
 	LastError     string      `json:"last_error,omitempty"`
 	Refusals      int         `json:"refused,omitempty"`      // for an answer or a question: how often Slack refused it, not counting early retries; the delay before the next retry depends on it
 	RefusedSince  time.Time   `json:"refused_since,omitzero"` // for an answer or a question: when Slack first refused it; zero: not refused
