@@ -76,7 +76,7 @@ var rows = []struct {
 	}},
 	{"Slack", []panel{
 		{title: "Messages that wait for Slack", unit: "short", kind: "timeseries", steps: true, queries: [][2]string{{`max by (rank) (countersign_outbox_waiting)`, "{{rank}}"}}},
-		{title: "Time until Slack shows an answer", about: "99 of 100 answers", unit: "s", kind: "timeseries", queries: [][2]string{{`histogram_quantile(0.99, sum by (le, since) (rate(countersign_answer_shown_seconds_bucket[1h])))`, "since {{since}}"}}},
+		{title: "Time until Slack shows an answer", about: "99 of 100 answers, from the end of the turn", unit: "s", kind: "timeseries", queries: [][2]string{{`histogram_quantile(0.99, sum by (le) (rate(countersign_answer_shown_seconds_bucket{since="end"}[1h])))`, "99 %"}}},
 		{title: "Calls of Slack, each hour", about: "By what came of them", unit: "short", kind: "timeseries", queries: [][2]string{{`sum by (outcome) (increase(countersign_slack_calls_total[1h]))`, "{{outcome}}"}}},
 	}},
 	{"Store and history", []panel{
