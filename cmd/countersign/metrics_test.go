@@ -159,6 +159,32 @@ func TestMetrics(t *testing.T) {
 	)
 }
 
+// The series of rare events begin at 0, so that Prometheus' increase() sees the first event.
+func TestRareEventsBeginAtZero(t *testing.T) {
+	m := metrics.New(emptyStore(t), func() *approvers.Policy {
+		return &approvers.Policy{
+			Tools:     []approvers.ToolPolicy{{Name: "issue_refund"}, {Name: "deploy"}},
+			Approvers: []approvers.Role{{Name: "team-lead", CanApprove: []string{"deploy"}}, {Name: "director", CanApprove: []string{"*"}}},
+			Clients:   []approvers.Client{{Name: "ci", Webhook: &approvers.Webhook{}}, {Name: "silent"}},
+		}
+	})
+	m.Count(workflow.Event{Tool: "deploy", Decision: &approvers.Decision{Kind: approvers.Approve, By: "operator:anna", BreakGlass: true}})
+	lines := scrape(t, m)
+	wantLines(t, lines,
+		`countersign_decisions_operator_total{kind="approve",tool="deploy"} 1`,
+		`countersign_decisions_operator_total{kind="approve",tool="issue_refund"} 0`,
+		`countersign_decisions_operator_total{kind="reject",tool="other"} 0`,
+		`countersign_requests_unanswered_total{role="team-lead",tool="deploy"} 0`,
+		`countersign_requests_unanswered_total{role="director",tool="other"} 0`,
+		`countersign_webhook_deliveries_total{client="ci",outcome="failed"} 0`,
+	)
+	for _, l := range lines {
+		if strings.Contains(l, `role="team-lead",tool="issue_refund"`) || strings.Contains(l, "silent") {
+			t.Errorf("there is a needless series: %s", l)
+		}
+	}
+}
+
 // Each scrape checks whether Slack answers. The metrics count each call to Slack, and count waiting messages by rank.
 func TestMetricsOfSlack(t *testing.T) {
 	db := emptyStore(t)

@@ -83,7 +83,7 @@ var cases = map[string]struct {
 	},
 	"CountersignNobodyDecides": {fires: `  countersign_requests_unanswered_total{role="lead",tool="x"} 0+1x100`, after: 6, quiet: `  countersign_requests_unanswered_total{role="lead",tool="x"} 0+1x3 3x100`, summary: "lead"},
 	"CountersignApprovedUnread": {
-		fires: "  countersign_decisions_quick_total{role=\"lead\",tool=\"x\"} 0+1x100\n  countersign_decision_seconds_count{kind=\"approve\",role=\"lead\",tool=\"x\"} 0+2x100", after: 1,
+		fires: "  countersign_decisions_quick_total{role=\"lead\",tool=\"x\"} 0+1x100\n  countersign_decision_seconds_count{kind=\"approve\",role=\"lead\",tool=\"x\"} 0+2x100", after: 5,
 		quiet: "  countersign_decisions_quick_total{role=\"lead\",tool=\"x\"} 0+1x100\n  countersign_decision_seconds_count{kind=\"approve\",role=\"lead\",tool=\"x\"} 0+5x100", summary: "lead approves",
 	},
 	"CountersignOperatorApproved": {fires: `  countersign_decisions_operator_total{kind="approve",tool="x"} 0 1x100`, after: 1, quiet: `  countersign_decisions_operator_total{kind="reject",tool="x"} 0 1x100`, summary: "call of x"},
@@ -98,10 +98,10 @@ var cases = map[string]struct {
 	"CountersignWebhookFails":    {fires: `  countersign_webhook_deliveries_total{client="ci",outcome="failed"} 0+1x100`, after: 6, quiet: `  countersign_webhook_deliveries_total{client="ci",outcome="delivered"} 0+9x100`, summary: "ci"},
 	"CountersignSlackDown":       {fires: "  countersign_slack_up 1x9 0x100", after: 15, quiet: "  countersign_slack_up 0 0 0 1 0 0 0 1 0 0 0 1 0 0 0 1 0 0 1"},
 	"CountersignCardUnreachable": {fires: "  countersign_requests_unreachable 1x100", after: 2, quiet: "  countersign_requests_unreachable 0x100"},
-	"CountersignCardsLate":       {fires: `  countersign_outbox_waiting{rank="first"} 0x4 3x100`, after: 10, quiet: `  countersign_outbox_waiting{rank="last"} 3x100`},
+	"CountersignCardsLate":       {fires: "  countersign_slack_up 1x100\n  countersign_outbox_waiting{rank=\"first\"} 0x4 3x100", after: 10, quiet: "  countersign_slack_up 0x100\n  countersign_outbox_waiting{rank=\"first\"} 3x100"},
 	"CountersignAnswersLate": {
-		fires: "  countersign_answer_shown_seconds_bucket{since=\"end\",le=\"10\"} 0+1x100\n  countersign_answer_shown_seconds_bucket{since=\"end\",le=\"60\"} 0+2x100\n  countersign_answer_shown_seconds_bucket{since=\"end\",le=\"+Inf\"} 0+2x100", after: 6,
-		quiet: "  countersign_answer_shown_seconds_bucket{since=\"run\",le=\"10\"} 0+1x100\n  countersign_answer_shown_seconds_bucket{since=\"run\",le=\"60\"} 0+2x100\n  countersign_answer_shown_seconds_bucket{since=\"run\",le=\"+Inf\"} 0+2x100",
+		fires: "  countersign_slack_up 1x100\n  countersign_answer_shown_seconds_bucket{since=\"end\",le=\"10\"} 0+1x100\n  countersign_answer_shown_seconds_bucket{since=\"end\",le=\"60\"} 0+2x100\n  countersign_answer_shown_seconds_bucket{since=\"end\",le=\"+Inf\"} 0+2x100", after: 6,
+		quiet: "  countersign_slack_up 0x4 1x10\n  countersign_answer_shown_seconds_bucket{since=\"end\",le=\"10\"} 0+1x100\n  countersign_answer_shown_seconds_bucket{since=\"end\",le=\"60\"} 0+2x100\n  countersign_answer_shown_seconds_bucket{since=\"end\",le=\"+Inf\"} 0+2x100",
 	},
 	"CountersignMessagesUndelivered": {fires: `  countersign_messages_undelivered{kind="refused"} 1x100`, after: 15, quiet: `  countersign_messages_undelivered{kind="refused"} 0x100`, summary: "refused"},
 	"CountersignModelFails": {

@@ -21,69 +21,80 @@ type panel struct {
 	title, about, unit string
 	kind               string // stat or timeseries
 	queries            [][2]string
+	limits             []object // colours from a value on; in a timeseries, each limit is a dashed line
+	words              object   // of a stat: words for values
+	steps              bool     // of a timeseries: the value stays the same until the next one
 }
 
+// limit is the value from which on a panel has a colour.
+func limit(value float64, colour string) object { return object{"value": value, "color": colour} }
+
 // rows are the rows of the dashboard. Figures that come from the store are the same in all replicas. Therefore the
-// queries for these figures take the maximum over the replicas, not the sum.
+// queries for these figures take the maximum over the replicas, not the sum. No panel may show a good value if there are
+// no metrics: a query ends with "or 0 * max(countersign_build_info)" instead of "or vector(0)".
 var rows = []struct {
 	title  string
 	panels []panel
 }{
 	{"Now", []panel{
-		{"Wait for people", "Requests that nobody has decided yet", "short", "stat", [][2]string{{`sum(max by (role, risk) (countersign_requests_pending))`, ""}}},
-		{"Oldest", "How long the oldest stage has waited", "s", "stat", [][2]string{{`max(time() - max by (role, risk) (countersign_requests_pending_since_timestamp_seconds))`, ""}}},
-		{"Outcomes unknown", "Runs about which people are asked", "short", "stat", [][2]string{{`max(countersign_runs_unknown_open)`, ""}}},
-		{"Cards that nobody sees", "Requests whose cards Slack refuses everywhere", "short", "stat", [][2]string{{`max(countersign_requests_unreachable)`, ""}}},
-		{"Slack", "1 while Slack answers and reaches the bot", "short", "stat", [][2]string{{`min(countersign_slack_up)`, ""}}},
-		{"Processes", "Processes that work on the store", "short", "stat", [][2]string{{`max(countersign_replicas)`, ""}}},
+		{title: "Wait for people", about: "Requests that nobody has decided yet", unit: "short", kind: "stat", queries: [][2]string{{`sum(max by (role, risk) (countersign_requests_pending))`, ""}}},
+		{title: "Oldest", about: "How long the oldest stage has waited", unit: "s", kind: "stat", queries: [][2]string{{`time() - min(countersign_requests_pending_since_timestamp_seconds) or 0 * max(countersign_build_info)`, ""}}, limits: []object{limit(900, "orange"), limit(3600, "red")}},
+		{title: "Outcomes unknown", about: "Runs about which people are asked", unit: "short", kind: "stat", queries: [][2]string{{`max(countersign_runs_unknown_open)`, ""}}, limits: []object{limit(1, "red")}},
+		{title: "Cards nobody sees", about: "Requests whose cards Slack refuses everywhere", unit: "short", kind: "stat", queries: [][2]string{{`max(countersign_requests_unreachable)`, ""}}, limits: []object{limit(1, "red")}},
+		{title: "Refused messages", about: "Messages that Slack refuses: countersign pending lists them", unit: "short", kind: "stat", queries: [][2]string{{`sum(max by (kind) (countersign_messages_undelivered))`, ""}}, limits: []object{limit(1, "orange")}},
+		{title: "Slack", about: "Up while Slack answers every process, and reaches it", unit: "short", kind: "stat", queries: [][2]string{{`min(countersign_slack_up)`, ""}}, limits: []object{limit(0, "red"), limit(1, "green")}, words: object{"0": "down", "1": "up"}},
+		{title: "Paused", about: "Whether an operator or a person paused everything", unit: "short", kind: "stat", queries: [][2]string{{`max(countersign_paused)`, ""}}, limits: []object{limit(1, "orange")}, words: object{"0": "no", "1": "yes"}},
+		{title: "Processes", about: "Processes that work on the store", unit: "short", kind: "stat", queries: [][2]string{{`max(countersign_replicas)`, ""}}},
 	}},
 	{"People", []panel{
-		{"Waiting, by role and risk", "", "short", "timeseries", [][2]string{{`max by (role, risk) (countersign_requests_pending)`, "{{role}} {{risk}}"}}},
-		{"Longest wait, by role", "", "s", "timeseries", [][2]string{{`max by (role) (time() - countersign_requests_pending_since_timestamp_seconds)`, "{{role}}"}}},
-		{"Time from the card to the decision", "Half and nine tenths of the decisions", "s", "timeseries", [][2]string{
-			{`histogram_quantile(0.5, sum by (le, role) (rate(countersign_decision_seconds_bucket[1h])))`, "{{role}} half"},
-			{`histogram_quantile(0.9, sum by (le, role) (rate(countersign_decision_seconds_bucket[1h])))`, "{{role}} 9/10"},
+		{title: "Waiting, by role and risk", unit: "short", kind: "timeseries", steps: true, queries: [][2]string{{`max by (role, risk) (countersign_requests_pending) > 0`, "{{role}}, {{risk}}"}}},
+		{title: "Longest wait, by role", about: "Dashed: the alert's limit. A gap: nothing waits", unit: "s", kind: "timeseries", limits: []object{limit(3600, "red")}, queries: [][2]string{{`max by (role) (time() - countersign_requests_pending_since_timestamp_seconds)`, "{{role}}"}}},
+		{title: "Time from the card to the decision", about: "Half and nine tenths of the decisions of the last hour", unit: "s", kind: "timeseries", queries: [][2]string{
+			{`histogram_quantile(0.5, sum by (le, role) (rate(countersign_decision_seconds_bucket[1h])))`, "{{role}}, half"},
+			{`histogram_quantile(0.9, sum by (le, role) (rate(countersign_decision_seconds_bucket[1h])))`, "{{role}}, 9/10"},
 		}},
-		{"Requests that ended, each hour", "", "short", "timeseries", [][2]string{{`sum by (state) (increase(countersign_requests_total[1h]))`, "{{state}}"}}},
-		{"Expired although nobody decided, each day", "", "short", "timeseries", [][2]string{{`sum by (role) (increase(countersign_requests_unanswered_total[1d]))`, "{{role}}"}}},
-		{"Share of approvals within 3 s", "Too fast to have read the card", "percentunit", "timeseries", [][2]string{{
+		{title: "Requests that ended, each hour", unit: "short", kind: "timeseries", queries: [][2]string{{`sum by (state) (increase(countersign_requests_total[1h]))`, "{{state}}"}}},
+		{title: "Expired although nobody decided, each day", unit: "short", kind: "timeseries", queries: [][2]string{{`sum by (role) (increase(countersign_requests_unanswered_total[1d]))`, "{{role}}"}}},
+		{title: "Share of approvals within 3 s", about: "Too fast to have read the card. Dashed: the alert's limit", unit: "percentunit", kind: "timeseries", limits: []object{limit(.3, "red")}, queries: [][2]string{{
 			`sum by (role) (increase(countersign_decisions_quick_total[7d])) / sum by (role) (increase(countersign_decision_seconds_count{kind="approve"}[7d]))`, "{{role}}",
 		}}},
 	}},
 	{"Runs", []panel{
-		{"Runs, each hour", "", "short", "timeseries", [][2]string{{`sum by (state) (increase(countersign_runs_total[1h]))`, "{{state}}"}}},
-		{"From the click to the run", "99 of 100 runs", "s", "timeseries", [][2]string{{`histogram_quantile(0.99, sum by (le) (rate(countersign_run_start_seconds_bucket[15m])))`, "99 %"}}},
-		{"MCP servers", "1 while connected", "short", "timeseries", [][2]string{{`min by (server) (countersign_server_up)`, "{{server}}"}}},
+		{title: "Runs, each hour", unit: "short", kind: "timeseries", queries: [][2]string{{`sum by (state) (increase(countersign_runs_total[1h]))`, "{{state}}"}}},
+		{title: "From the click to the run", about: "99 of 100 runs", unit: "s", kind: "timeseries", queries: [][2]string{{`histogram_quantile(0.99, sum by (le) (rate(countersign_run_start_seconds_bucket[1h])))`, "99 %"}}},
+		{title: "Connections", about: "1 while Slack or an MCP server is connected", unit: "short", kind: "timeseries", steps: true, queries: [][2]string{
+			{`min(countersign_slack_up)`, "Slack"}, {`max by (server) (countersign_server_up)`, "{{server}}"},
+		}},
 	}},
 	{"Model", []panel{
-		{"Tokens, each hour", "", "short", "timeseries", [][2]string{{`sum by (agent, direction) (increase(countersign_model_tokens_total[1h]))`, "{{agent}} {{direction}}"}}},
-		{"Calls", "A second, by what came of them", "reqps", "timeseries", [][2]string{{`sum by (outcome) (rate(countersign_model_calls_total[5m]))`, "{{outcome}}"}}},
-		{"Time of an answer", "Half and nine tenths of the calls", "s", "timeseries", [][2]string{
-			{`histogram_quantile(0.5, sum by (le) (rate(countersign_model_call_seconds_bucket[15m])))`, "half"},
-			{`histogram_quantile(0.9, sum by (le) (rate(countersign_model_call_seconds_bucket[15m])))`, "9/10"},
+		{title: "Tokens, each hour", unit: "short", kind: "timeseries", queries: [][2]string{{`sum by (agent, direction) (increase(countersign_model_tokens_total[1h]))`, "{{agent}}, {{direction}}"}}},
+		{title: "Calls of the model, each hour", about: "By what came of them", unit: "short", kind: "timeseries", queries: [][2]string{{`sum by (outcome) (increase(countersign_model_calls_total[1h]))`, "{{outcome}}"}}},
+		{title: "Time of an answer", about: "Half and nine tenths of the calls", unit: "s", kind: "timeseries", queries: [][2]string{
+			{`histogram_quantile(0.5, sum by (le) (rate(countersign_model_call_seconds_bucket[1h])))`, "half"},
+			{`histogram_quantile(0.9, sum by (le) (rate(countersign_model_call_seconds_bucket[1h])))`, "9/10"},
 		}},
 	}},
 	{"Slack", []panel{
-		{"Messages that wait for Slack", "", "short", "timeseries", [][2]string{{`max by (rank) (countersign_outbox_waiting)`, "{{rank}}"}}},
-		{"Time until Slack shows an answer", "99 of 100 answers", "s", "timeseries", [][2]string{{`histogram_quantile(0.99, sum by (le, since) (rate(countersign_answer_shown_seconds_bucket[15m])))`, "since {{since}}"}}},
-		{"Calls", "A second, by what came of them", "reqps", "timeseries", [][2]string{{`sum by (outcome) (rate(countersign_slack_calls_total[5m]))`, "{{outcome}}"}}},
+		{title: "Messages that wait for Slack", unit: "short", kind: "timeseries", steps: true, queries: [][2]string{{`max by (rank) (countersign_outbox_waiting)`, "{{rank}}"}}},
+		{title: "Time until Slack shows an answer", about: "99 of 100 answers, from the end of the turn", unit: "s", kind: "timeseries", queries: [][2]string{{`histogram_quantile(0.99, sum by (le) (rate(countersign_answer_shown_seconds_bucket{since="end"}[1h])))`, "99 %"}}},
+		{title: "Calls of Slack, each hour", about: "By what came of them", unit: "short", kind: "timeseries", queries: [][2]string{{`sum by (outcome) (increase(countersign_slack_calls_total[1h]))`, "{{outcome}}"}}},
 	}},
 	{"Store and history", []panel{
-		{"Size", "", "bytes", "timeseries", [][2]string{{`max(countersign_store_size_bytes)`, "store"}}},
-		{"Writes", "A second", "wps", "timeseries", [][2]string{{`sum(rate(countersign_store_write_seconds_count[5m]))`, "transactions"}}},
-		{"Time of a write", "99 of 100 transactions", "s", "timeseries", [][2]string{{`histogram_quantile(0.99, sum by (le) (rate(countersign_store_write_seconds_bucket[5m])))`, "99 %"}}},
-		{"Not sealed, not copied", "Records without a head, and heads that are in the store only", "short", "timeseries", [][2]string{
+		{title: "Size", unit: "bytes", kind: "timeseries", queries: [][2]string{{`max(countersign_store_size_bytes)`, "store"}}},
+		{title: "Writes", about: "A second", unit: "wps", kind: "timeseries", queries: [][2]string{{`sum(rate(countersign_store_write_seconds_count[$__rate_interval]))`, "transactions"}}},
+		{title: "Time of a write", about: "99 of 100 transactions", unit: "s", kind: "timeseries", queries: [][2]string{{`histogram_quantile(0.99, sum by (le) (rate(countersign_store_write_seconds_bucket[$__rate_interval])))`, "99 %"}}},
+		{title: "Not sealed, not copied", about: "Records without a head, and heads that are in the store only", unit: "short", kind: "timeseries", steps: true, queries: [][2]string{
 			{`max(countersign_audit_unsealed)`, "records"}, {`min by (to) (countersign_audit_heads_waiting)`, "heads for {{to}}"},
 		}},
-		{"Memory", "", "bytes", "timeseries", [][2]string{{`process_resident_memory_bytes and on (instance) countersign_build_info`, "{{instance}}"}}},
-		{"Goroutines", "", "short", "timeseries", [][2]string{{`go_goroutines and on (instance) countersign_build_info`, "{{instance}}"}}},
+		{title: "Memory", unit: "bytes", kind: "timeseries", queries: [][2]string{{`process_resident_memory_bytes and on (instance) countersign_build_info`, "{{instance}}"}}},
+		{title: "Goroutines", unit: "short", kind: "timeseries", queries: [][2]string{{`go_goroutines and on (instance) countersign_build_info`, "{{instance}}"}}},
 	}},
 }
 
 type object = map[string]any
 
-// dashboard returns the dashboard in Grafana's JSON.
-func dashboard() object {
+// written returns the dashboard in Grafana's JSON.
+func written() object {
 	source := object{"type": "prometheus", "uid": "${source}"}
 	var panels []object
 	y := 0
@@ -93,26 +104,73 @@ func dashboard() object {
 		y++
 		wide, high := 8, 8
 		if row.panels[0].kind == "stat" {
-			wide, high = 4, 4
+			wide, high = 24/len(row.panels), 4
 		}
 		for i, p := range row.panels {
 			var targets []object
 			for n, q := range p.queries {
-				targets = append(targets, object{"refId": string(rune('A' + n)), "expr": q[0], "legendFormat": q[1], "datasource": source})
+				target := object{"refId": string(rune('A' + n)), "expr": q[0], "legendFormat": q[1], "datasource": source}
+				if p.kind == "stat" {
+					target["instant"], target["range"] = true, false // a range's last value would hide that the metrics are gone
+				}
+				targets = append(targets, target)
 			}
-			add(object{
-				"type": p.kind, "title": p.title, "description": p.about, "datasource": source, "targets": targets,
+			shown := object{
+				"type": p.kind, "title": p.title, "datasource": source, "targets": targets, "options": p.options(),
 				"gridPos":     object{"h": high, "w": wide, "x": i * wide % 24, "y": y + i*wide/24*high},
-				"fieldConfig": object{"defaults": object{"unit": p.unit, "min": 0}, "overrides": []object{}},
-			})
+				"fieldConfig": object{"defaults": p.fields(), "overrides": []object{}},
+			}
+			if p.about != "" {
+				shown["description"] = p.about
+			}
+			add(shown)
 		}
 		y += (len(row.panels)*wide + 23) / 24 * high
 	}
 	return object{
 		"uid": "countersign", "title": "Countersign", "schemaVersion": 41, "version": 1, "editable": true, "refresh": "1m", "timezone": "browser",
 		"tags": []string{"countersign"}, "time": object{"from": "now-24h", "to": "now"}, "panels": panels, "annotations": object{"list": []object{}},
-		"templating": object{"list": []object{{"type": "datasource", "name": "source", "label": "Prometheus", "query": "prometheus", "current": object{}}}},
+		"templating": object{"list": []object{{"type": "datasource", "name": "source", "label": "Prometheus", "query": "prometheus"}}},
 	}
+}
+
+// options returns the options of a panel's type.
+func (p panel) options() object {
+	if p.kind == "stat" {
+		return object{
+			"graphMode": "none", "colorMode": "value", "justifyMode": "auto", "textMode": "auto", "wideLayout": true, "orientation": "auto",
+			"showPercentChange": false, "percentChangeColorMode": "standard", "reduceOptions": object{"calcs": []string{"lastNotNull"}, "fields": "", "values": false},
+		}
+	}
+	return object{
+		"legend":  object{"displayMode": "list", "placement": "bottom", "showLegend": true, "calcs": []string{}},
+		"tooltip": object{"mode": "multi", "sort": "desc"},
+	}
+}
+
+// fields returns the settings of a panel's values. Without limits, Grafana would show values from 80 on in red.
+func (p panel) fields() object {
+	out := object{"unit": p.unit, "min": 0, "thresholds": object{"mode": "absolute", "steps": append([]object{{"value": nil, "color": "green"}}, p.limits...)}}
+	if p.kind == "stat" {
+		out["noValue"] = "no metrics"
+		if p.words != nil {
+			words := object{}
+			for value, word := range p.words {
+				words[value] = object{"text": word}
+			}
+			out["mappings"] = []object{{"type": "value", "options": words}}
+		}
+		return out
+	}
+	custom := object{"drawStyle": "line", "lineWidth": 1, "fillOpacity": 10, "showPoints": "auto", "spanNulls": false, "lineInterpolation": "linear"}
+	if p.steps {
+		custom["lineInterpolation"] = "stepAfter"
+	}
+	if len(p.limits) > 0 {
+		custom["thresholdsStyle"] = object{"mode": "dashed"}
+	}
+	out["custom"], out["color"] = custom, object{"mode": "palette-classic"}
+	return out
 }
 
 // TestDashboard compares the dashboard's file with the rows above. With -update it writes the file.
@@ -121,7 +179,7 @@ func TestDashboard(t *testing.T) {
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
-	if err := e.Encode(dashboard()); err != nil {
+	if err := e.Encode(written()); err != nil {
 		t.Fatal(err)
 	}
 	if *update {
@@ -143,8 +201,8 @@ func TestQueries(t *testing.T) {
 		for _, p := range row.panels {
 			for _, q := range p.queries {
 				n++
-				known(t, p.title, q[0])
-				query, err := engine.NewInstantQuery(t.Context(), db, nil, q[0], time.Unix(6000, 0))
+				known(t, p.title, filledIn(q[0], time.Minute))
+				query, err := engine.NewInstantQuery(t.Context(), db, nil, filledIn(q[0], time.Minute), time.Unix(6000, 0))
 				if err != nil {
 					t.Errorf("%s: %v", p.title, err)
 					continue
@@ -163,6 +221,14 @@ func TestQueries(t *testing.T) {
 		t.Errorf("only %d queries", n)
 	}
 }
+
+// filledIn replaces Grafana's variable for the range of a rate. The variable depends on the step of the query.
+func filledIn(query string, step time.Duration) string {
+	return strings.ReplaceAll(query, "$__rate_interval", max(step+scrapeInterval, 4*scrapeInterval).String())
+}
+
+// scrapeInterval is the time between two readings of the metrics.
+const scrapeInterval = time.Minute
 
 // legend checks that the result has the labels that a legend uses.
 func legend(t *testing.T, title, text string, v promql.Vector) {

@@ -135,7 +135,38 @@ func (m *Metrics) WatchBuild(b cli.Build) {
 
 // Handler serves the metrics.
 func (m *Metrics) Handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{EnableOpenMetrics: true}) // only in this format there are exemplars
+	h := promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{EnableOpenMetrics: true}) // only in this format there are exemplars
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		m.beginAtZero()
+		h.ServeHTTP(w, r)
+	})
+}
+
+// beginAtZero adds the series of rare events with the value 0. Prometheus' increase() does not see the first event of a
+// series that begins with 1, so without these series an alert would miss the event.
+func (m *Metrics) beginAtZero() {
+	p := m.policy()
+	tools := []string{"other"}
+	for _, t := range p.Tools {
+		tools = append(tools, t.Name)
+	}
+	for _, tool := range tools {
+		for _, kind := range []approvers.DecisionKind{approvers.Approve, approvers.Reject} {
+			m.operator.WithLabelValues(string(kind), tool)
+		}
+		for _, role := range p.Approvers {
+			if role.Covers(tool) {
+				m.unanswered.WithLabelValues(role.Name, tool)
+			}
+		}
+	}
+	for _, c := range p.Clients {
+		for _, outcome := range []string{"delivered", "failed", "dropped"} {
+			if c.Webhook != nil {
+				m.webhooks.WithLabelValues(c.Name, outcome)
+			}
+		}
+	}
 }
 
 // Count counts one event.
