@@ -111,7 +111,8 @@ func (t operatorsTx) waitingNotice(o *settings.Operators) (*settings.OperatorNot
 		case isUnposted(s) && len(n.Problems) < maxProblems && s.State == store.OutboxUnreachable:
 			n.At = t.nextPost(o)
 			return n, t.post(s, to, n.At)
-		case !n.Lasts() && t.now.Sub(n.At) >= noticeAgain && s.State != store.OutboxWanted, len(o.Notices) >= maxNotices && i == 0:
+		case !n.Lasts() && s.State != store.OutboxWanted && (s.State == store.OutboxRemoved || t.now.Sub(n.At) >= noticeAgain),
+			len(o.Notices) >= maxNotices && i == 0:
 			free = n.Message
 		}
 	}

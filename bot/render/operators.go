@@ -91,28 +91,31 @@ func (v View) toolsDrifted(all []settings.Problem) *RichText {
 		last := slices.MaxFunc(all, func(a, b settings.Problem) int { return a.Until.Compare(b.Until) })
 		return problemOver(last).Say(which + source + " differed from " + their + " " + pin + ".")
 	}
-	nobody := "nobody can call " + them
-	line := Say("⚠️ ")
-	switch workflow.DriftKind(p.How) {
-	case workflow.DriftGone:
-		line.Strong("The source "+Name(p.Source)+" does not offer "+which+" any more").Say(", since ").At(p.Since, DayTime)
-		line.Say(". So " + nobody + ". If you expected this, remove the " + pin + ": ")
-		return line.Code("countersign tools pin --source " + Name(p.Source) + " --prune").Say(".")
-	case workflow.DriftUnusable:
-		line.Strong("The "+definition+" of "+which+" changed").Say(source+", since ").At(p.Since, DayTime)
-		line.Say(". Countersign can't use the new " + definition + ", so " + nobody + ". Have the source corrected. The reason: ")
-		return line.Code("countersign tools").Say(".")
+	what := "changed the " + definition + " of " + which
+	if workflow.DriftKind(p.How) == workflow.DriftGone {
+		what = "does not offer " + which + " any more"
 	}
-	line.Strong("The "+definition+" of "+which+" changed").Say(source+", since ").At(p.Since, DayTime).Say(". Until you pin the new " + definition + ", ")
-	if _, distrusted := v.Policy.Distrusts(p.Of); distrusted {
-		line.Say("calls follow the policy of unknown tools.")
-	} else {
-		line.Say(nobody + ", and waiting calls are voided.")
+	line := Say("⚠️ ").Strong("The source "+Name(p.Source)+" "+what).Say(" (noticed ").At(p.Since, DayTime).Say("). ")
+	_, distrusted := v.Policy.Distrusts(p.Of)
+	switch {
+	case workflow.DriftKind(p.How) == workflow.DriftGone:
+		line.Say("Nobody can call " + them + ". If you expected this, remove the " + pin + ": ").Code("countersign tools pin --source " + Name(p.Source) + " --prune")
+	case workflow.DriftKind(p.How) == workflow.DriftUnusable:
+		line.Say("Countersign can't use the new " + definition + ", so nobody can call " + them + ". Have the source corrected. The reason: ").Code("countersign tools")
+	case distrusted:
+		line.Say("Until you pin the new " + definition + ", calls follow the policy of unknown tools. ").also(howToPin(all))
+	default:
+		line.Say("Until you pin the new " + definition + ", nobody can call " + them + ", and waiting calls are voided. ").also(howToPin(all))
 	}
+	return line.Say(".")
+}
+
+// howToPin says how to accept changed definitions.
+func howToPin(all []settings.Problem) *RichText {
 	if len(all) > 1 {
-		return line.Say(" Read the changes: ").Code("countersign tools").Say(". Accept one: ").Code("countersign tools pin NAME").Say(".")
+		return Say("Read the changes: ").Code("countersign tools").Say(". Accept one: ").Code("countersign tools pin NAME")
 	}
-	return line.Say(" Read the change: ").Code("countersign tools show " + Name(p.Of)).Say(". Accept it: ").Code("countersign tools pin " + Name(p.Of)).Say(".")
+	return Say("Read the change: ").Code("countersign tools show " + Name(all[0].Of)).Say(". Accept it: ").Code("countersign tools pin " + Name(all[0].Of))
 }
 
 // toolNames lists the tools of problems.
@@ -146,9 +149,9 @@ func (v View) addressTitles(addresses string) string {
 		if name, ok := strings.CutPrefix(to, store.ToChannel); ok {
 			titles = append(titles, Name(name))
 		} else if role, ok := strings.CutPrefix(to, store.ToRole); ok {
-			titles = append(titles, v.title(role)+" by direct message")
+			titles = append(titles, v.title(role)+" (direct messages)")
 		} else if group, ok := strings.CutPrefix(to, store.ToGroup); ok {
-			titles = append(titles, "the group "+Name(group)+" by direct message")
+			titles = append(titles, "the group "+Name(group)+" (direct messages)")
 		}
 	}
 	return strings.Join(titles[:min(len(titles), maxPlacesNamed)], ", ")
