@@ -134,6 +134,7 @@ func (t operatorsTx) waitingNotice(o *settings.Operators) (*settings.OperatorNot
 		if err != nil {
 			return nil, err
 		}
+		n.Posts = s.Posts
 		o.Notices = slices.DeleteFunc(o.Notices, func(n settings.OperatorNotice) bool { return n.Message == free })
 	}
 	o.Notices = append(o.Notices, n)
@@ -354,7 +355,7 @@ func (t operatorsTx) forgetUnposted(o *settings.Operators) error {
 		if store.IgnoreNotFound(err) != nil {
 			return err
 		}
-		if s.TS != "" {
+		if n.Posted(s) {
 			kept = append(kept, n)
 		}
 	}

@@ -27,7 +27,8 @@ func (v View) operatorNotice() Rendered {
 	}
 	d := Single(p)
 	over := v.Policy.Operators.Channel == "" || v.Notice == nil || !v.Notice.Lasts()
-	d.Expired = over && v.Message.TS == "" // a posted notice stays
+	posted := v.Message.TS != "" || v.Notice != nil && v.Notice.Posted(v.Message) // the second is true if Slack refused to change the message
+	d.Expired = over && !posted
 	return d
 }
 

@@ -21,7 +21,7 @@ func noticeView(problems ...settings.Problem) view.Model {
 	s.Message.Kind, s.Message.Ref, s.Message.TS, s.Request, s.Execution, s.Call = store.OutboxOperators, "operators", "1.2", nil, nil, nil
 	p := *s.Policy
 	p.Operators.Channel = "#ops"
-	s.Policy, s.Notice = p.Indexed(), &settings.OperatorNotice{Message: s.Message.ID, At: bottest.Noon, Problems: problems}
+	s.Policy, s.Notice = p.Indexed(), &settings.OperatorNotice{Message: s.Message.ID, At: bottest.Noon, Posts: s.Message.Posts, Problems: problems}
 	return s
 }
 
@@ -130,6 +130,7 @@ func TestOperatorNoticeIsOver(t *testing.T) {
 		{"a problem lasts", noticeView(over, lasts), func(s *view.Model) { s.Message.TS = "" }, false},
 		{"over", noticeView(over), func(s *view.Model) { s.Message.TS = "" }, true},
 		{"over, and posted", noticeView(over), func(*view.Model) {}, false},
+		{"over, and to be posted again", noticeView(over), func(s *view.Model) { s.Message.TS, s.Notice.Posts = "", s.Message.Posts-1 }, false},
 		{"lost", noticeView(), func(s *view.Model) { s.Message.TS, s.Notice = "", nil }, true},
 		{"lost, and posted", noticeView(), func(s *view.Model) { s.Notice = nil }, false},
 		{"without the key", noticeView(lasts), func(s *view.Model) {

@@ -15,8 +15,9 @@ type Operators struct {
 
 // OperatorNotice is a message about problems. It is posted once, and edited when a problem ends.
 type OperatorNotice struct {
-	Message  string    `json:"message"` // the outbox message; a later notice may use it again
-	At       time.Time `json:"at"`      // when the post was due
+	Message  string    `json:"message"`         // the outbox message; a later notice may use it again
+	At       time.Time `json:"at"`              // when the post was due
+	Posts    uint64    `json:"posts,omitempty"` // of the outbox message before this notice
 	Problems []Problem `json:"problems"`
 }
 
@@ -50,6 +51,9 @@ func (p Problem) Lasts() bool { return p.Until.IsZero() }
 
 // Lasts reports whether a problem of the notice lasts.
 func (n OperatorNotice) Lasts() bool { return slices.ContainsFunc(n.Problems, Problem.Lasts) }
+
+// Posted reports whether the outbox message has shown the notice in Slack.
+func (n OperatorNotice) Posted(s store.OutboxMessage) bool { return s.Posts > n.Posts }
 
 // Find returns the newest entry about a problem. If there is none, the result is nil.
 func (o *Operators) Find(kind ProblemKind, of string) (*OperatorNotice, *Problem) {
