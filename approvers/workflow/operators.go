@@ -343,8 +343,21 @@ func (t operatorsTx) review(unreached []approvers.Request) error {
 		if err := t.reviewCards(o, unreached); err != nil {
 			return err
 		}
-		return t.postAgain(o, func(s store.OutboxMessage) bool { return s.To != store.ToChannel+t.policy.Operators.Channel })
+		return t.postAgain(o, t.isStuck)
 	})
+}
+
+// isStuck reports whether no timer posts a waiting notice in the policy's channel. Either the policy has named another
+// channel since, or a program of an earlier version, which does not know notices, gave the notice up.
+func (t operatorsTx) isStuck(s store.OutboxMessage) (bool, error) {
+	if s.To != store.ToChannel+t.policy.Operators.Channel {
+		return true, nil
+	}
+	if s.State != store.OutboxUnreachable {
+		return false, nil
+	}
+	_, err := t.Timer(store.TimerRepost, s.ID)
+	return err != nil, store.IgnoreNotFound(err)
 }
 
 // forgetUnposted removes the notices that Slack does not show. Without the policy's key, the bot does not post them.
@@ -445,14 +458,19 @@ func (t operatorsTx) reviewCards(o *settings.Operators, unreached []approvers.Re
 }
 
 // postAgain posts notices that are not posted yet in the policy's channel. The function which selects the notices.
-func (t operatorsTx) postAgain(o *settings.Operators, which func(store.OutboxMessage) bool) error {
+func (t operatorsTx) postAgain(o *settings.Operators, which func(store.OutboxMessage) (bool, error)) error {
 	for i := range o.Notices {
 		n := &o.Notices[i]
 		s, err := t.OutboxMessage(n.Message)
 		if store.IgnoreNotFound(err) != nil {
 			return err
 		}
-		if err != nil || !n.Lasts() || !isUnposted(s) || !which(s) {
+		if err != nil || !n.Lasts() || !isUnposted(s) {
+			continue
+		}
+		if now, err := which(s); err != nil {
+			return err
+		} else if !now {
 			continue
 		}
 		n.At = t.nextPost(o)
@@ -466,6 +484,6 @@ func (t operatorsTx) postAgain(o *settings.Operators, which func(store.OutboxMes
 // again posts the notices that Slack refused. again is called after the bot has joined a channel.
 func (t operatorsTx) again() error {
 	return t.change(func(o *settings.Operators) error {
-		return t.postAgain(o, func(s store.OutboxMessage) bool { return s.State == store.OutboxUnreachable })
+		return t.postAgain(o, func(s store.OutboxMessage) (bool, error) { return s.State == store.OutboxUnreachable, nil })
 	})
 }

@@ -402,6 +402,15 @@ func TestOperatorsChannelIsRefused(t *testing.T) {
 	o.review()
 	o.clock.pass(time.Minute)
 	refused()
+	o.review()
+	o.clock.pass(time.Minute)
+	same(t, "notices before the delay is over", len(o.waits()), 0)
+	o.ok(o.store.Update(o.ctx(), func(tx store.Tx) error { // as a program of an earlier version gives up
+		return tx.ClearTimer(store.TimerRepost, o.messagesWith(tx, store.OutboxUnreachable)[0].ID)
+	}))
+	o.review()
+	o.clock.pass(time.Minute)
+	refused()
 	o.tools.drifts("search_orders", "")
 	o.review()
 	o.clock.pass(24 * time.Hour)
@@ -438,6 +447,14 @@ func TestOperatorsWithoutTheKey(t *testing.T) {
 	o.pass(time.Minute)
 	o.wants("the same problems", webhookIsOff+", "+toolChanged+", "+cardsUnseen)
 	o.wantsNow("the same problems", "("+webhookIsOff+"), "+toolChanged+", "+cardsUnseen)
+}
+
+// messagesWith lists the notices in a state.
+func (o *operatorsHarness) messagesWith(r store.Reader, state store.OutboxState) []store.OutboxMessage {
+	o.Helper()
+	all, err := r.OutboxMessagesOf("operators")
+	o.ok(err)
+	return slices.DeleteFunc(all, func(s store.OutboxMessage) bool { return s.State != state })
 }
 
 func readSetting(h *harness, key string) (s store.Setting, err error) {
