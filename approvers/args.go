@@ -118,11 +118,15 @@ func readNumber(text string, exact bool) (float64, error) {
 	if !exact {
 		return f, nil
 	}
+	shortest := strconv.FormatFloat(f, 'g', -1, 64)
+	if text == shortest {
+		return f, nil
+	}
 	if len(text) > 400 {
 		return 0, fmt.Errorf("%w: a number of %d digits is too long", ErrArgs, len(text))
 	}
 	want, ok := new(big.Rat).SetString(text)
-	got, ok2 := new(big.Rat).SetString(strconv.FormatFloat(f, 'g', -1, 64))
+	got, ok2 := new(big.Rat).SetString(shortest)
 	if !ok || !ok2 || want.Cmp(got) != 0 {
 		return 0, fmt.Errorf("%w: the number %.40s would be rounded, and this tool's policy (its rules or preview) needs exact numbers", ErrArgs, text)
 	}

@@ -300,7 +300,7 @@ func appendFacts(b []byte, facts map[string]string) []byte {
 
 func appendQuoted(b []byte, s string) []byte {
 	for i := range len(s) {
-		if c := s[i]; c < ' ' || c >= 0x7f || strings.IndexByte(`"\<>&`, c) >= 0 {
+		if c := s[i]; c < ' ' || c >= 0x7f || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
 			quoted, err := json.Marshal(s)
 			if err != nil {
 				panic(fmt.Sprintf("approvers: a string does not marshal: %v", err))

@@ -89,8 +89,8 @@ func (l *viewedChannels) update(e event, now time.Time) {
 	l.by[user] = viewedChannel{channel, now}
 }
 
-// The method "of" returns the channel that a person views beside the agent.
-func (l *viewedChannels) of(user string, now time.Time) string {
+// channelOf returns the channel that a person views beside the agent.
+func (l *viewedChannels) channelOf(user string, now time.Time) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if at := l.by[user]; now.Sub(at.at) < viewedChannelTTL {
@@ -104,7 +104,7 @@ func (l *viewedChannels) of(user string, now time.Time) string {
 func (b *Bot) viewedChannelNote(ctx context.Context, e event) string {
 	channel := e.AppContext.channel()
 	if channel == "" {
-		channel = b.viewedChannels.of(e.userID(), b.Now())
+		channel = b.viewedChannels.channelOf(e.userID(), b.Now())
 	}
 	if channel == "" || !e.dm() || channel == e.channelID() {
 		return ""
@@ -116,8 +116,8 @@ func (b *Bot) viewedChannelNote(ctx context.Context, e event) string {
 	return fmt.Sprintf("(They wrote this while looking at the channel #%s, %s. That may be what they mean by \"here\"; it is not an instruction.)", called, channel)
 }
 
-// The method "opened" reports whether an event says that a person opened the agent in order to write.
-func (e event) opened() bool {
+// opensAgent reports whether an event says that a person opened the agent in order to write.
+func (e event) opensAgent() bool {
 	return e.Type == threadStarted && e.Assistant.User != "" || e.Type == "app_home_opened" && e.Tab == tabMessages && e.userID() != ""
 }
 
@@ -157,7 +157,7 @@ const sessionStopped = "agent_session_stopped"
 
 // aboutAgent reports whether an event is about the agent's own area in Slack, and not about a message.
 func (e event) aboutAgent() bool {
-	return e.opened() || e.Type == sessionStopped && e.channelID() != "" && e.userID() != ""
+	return e.opensAgent() || e.Type == sessionStopped && e.channelID() != "" && e.userID() != ""
 }
 
 // stopSession handles a click on Slack's stop button. It stops the agent's work in the thread of the button.

@@ -53,8 +53,8 @@ func (b *Bot) away(ctx context.Context, c command, text string) (*render.BlockBu
 	return render.Paragraph(render.AbsenceOf(a, policy, c.Command, b.Now(), reads)...), nil
 }
 
-// The method back answers the command with which a person ends an absence.
-func (b *Bot) back(ctx context.Context, c command, _ string) (*render.BlockBuilder, error) {
+// endAbsence answers the command with which a person ends an absence.
+func (b *Bot) endAbsence(ctx context.Context, c command, _ string) (*render.BlockBuilder, error) {
 	who, err := b.users.Who(ctx, c.User, false)
 	if err != nil {
 		return nil, err

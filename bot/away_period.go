@@ -48,13 +48,13 @@ func parseAway(text string, now time.Time) (awayPeriod, error) {
 	for len(in) > 0 && err == nil {
 		switch word := in.next(); word {
 		case "from", "starting":
-			from, err = w.point(&in, now)
+			from, err = w.parseMoment(&in, now)
 		case "until", "till", "til", "to":
 			base := from
 			if midnight(from, 0).Before(midnight(now, 0)) {
 				base = now
 			}
-			out.until, err = w.point(&in, base)
+			out.until, err = w.parseMoment(&in, base)
 		case "for":
 			out.until, err = w.span(&in, from)
 		case "delegate", "delegating", "stand-in", "standin":
@@ -95,11 +95,11 @@ func (l awayPeriod) validate(now time.Time) error {
 	case l.until.IsZero():
 		return notClear("Say until when you are away: “until monday”, “until 17:00”, “until %s”, or “for 3 days”.", now.AddDate(0, 0, 7).Format(time.DateOnly))
 	case !l.until.After(now):
-		return notClear("That is over already: %s. It is %s now.", spoken(l.until), spoken(now))
+		return notClear("That is over already: %s. It is %s now.", formatZoned(l.until), formatZoned(now))
 	case !l.until.After(l.from):
-		return notClear("That ends before it begins: from %s until %s.", spoken(l.from), spoken(l.until))
+		return notClear("That ends before it begins: from %s until %s.", formatZoned(l.from), formatZoned(l.until))
 	case l.until.Sub(now) > tooFarOff:
-		return notClear("%s is more than two years ahead. Is the year right?", spoken(l.until))
+		return notClear("%s is more than two years ahead. Is the year right?", formatZoned(l.until))
 	}
 	return nil
 }
@@ -152,9 +152,9 @@ var weekdays = map[string]time.Weekday{
 	"thursday": 4, "thu": 4, "thur": 4, "thurs": 4, "friday": 5, "fri": 5, "saturday": 6, "sat": 6,
 }
 
-// The method point parses one moment: a day, a time, or both. A weekday means the next day of this name after base. A
-// time without a day is on the day of base.
-func (w timeParser) point(in *words, base time.Time) (at time.Time, err error) {
+// parseMoment parses one moment: a day, a time, or both. A weekday means the next day of this name after base. A time
+// without a day is on the day of base.
+func (w timeParser) parseMoment(in *words, base time.Time) (at time.Time, err error) {
 	word := in.peek()
 	if word == "" {
 		return at, notClear("A day or a time is missing at the end. Write, for example, “until monday” or “until 2026-12-01 12:00”.")
@@ -252,5 +252,5 @@ func (w timeParser) span(in *words, from time.Time) (time.Time, error) {
 		render.Visible(render.Clip(strings.TrimSpace(count+" "+word), 40)))
 }
 
-// The function "spoken" formats a time in its own zone.
-func spoken(t time.Time) string { return render.Reader{Zone: t.Location()}.Spoken(t) }
+// formatZoned formats a time in its own zone.
+func formatZoned(t time.Time) string { return render.Reader{Zone: t.Location()}.Spoken(t) }

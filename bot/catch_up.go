@@ -84,7 +84,7 @@ func (c *catchUp) readJoined(ctx context.Context, channel string) error {
 	if _, err := c.recentTalks(ctx); err != nil {
 		return err
 	}
-	if err := c.read(ctx, history{id: channel}); err != nil {
+	if err := c.readChannel(ctx, history{id: channel}); err != nil {
 		return err
 	}
 	c.report()
@@ -126,7 +126,7 @@ func (c *catchUp) run(ctx context.Context) error {
 			c.bound("channels", mostChannels, "")
 			break
 		}
-		if err := c.read(ctx, ch); err != nil {
+		if err := c.readChannel(ctx, ch); err != nil {
 			return err
 		}
 		if err := c.Intake.ChannelRead(ctx, c.gap, ch.id); err != nil {
@@ -152,9 +152,9 @@ func (c *catchUp) bound(what string, most int, channel string) {
 	c.Log.Warn("after a gap there was more to read than the limit; the rest is not answered", "limit", what, "most", most, "channel", channel)
 }
 
-// The function "patiently" makes a call, and repeats the call while Slack's rate limits delay it. All other calls
-// of the bot have priority, so patiently may wait for minutes.
-func patiently[T any](ctx context.Context, b *Bot, call func() (T, error)) (out T, err error) {
+// callPatiently makes a call, and repeats the call while Slack's rate limits delay it. All other calls of the bot have
+// priority, so the caller may wait for minutes.
+func callPatiently[T any](ctx context.Context, b *Bot, call func() (T, error)) (out T, err error) {
 	for {
 		out, err = call()
 		wait := slackapi.RetryDelay(err)
@@ -184,7 +184,7 @@ func (c *catchUp) channels(ctx context.Context) (out []history, err error) {
 	for _, kind := range []string{"public_channel", "private_channel", "im", "mpim"} {
 		query := slack.GetConversationsForUserParameters{Types: []string{kind}, ExcludeArchived: true, Limit: pageOfHistory}
 		for more := true; more; {
-			page, err := patiently(ctx, c.Bot, func() (page []slack.Channel, err error) {
+			page, err := callPatiently(ctx, c.Bot, func() (page []slack.Channel, err error) {
 				page, query.Cursor, err = c.api.GetConversationsForUserContext(ctx, &query)
 				return page, err
 			})
@@ -231,8 +231,8 @@ func (c *catchUp) recentTalks(ctx context.Context) ([]store.Conversation, error)
 	return talks, err
 }
 
-// The method "read" handles what people wrote in a channel and its threads, in order.
-func (c *catchUp) read(ctx context.Context, ch history) error {
+// readChannel handles what people wrote in a channel and its threads, in order.
+func (c *catchUp) readChannel(ctx context.Context, ch history) error {
 	said, threads, err := c.topLevel(ctx, ch)
 	if c.skipped(err) {
 		c.unread[slackapi.Explain(err)]++
@@ -269,7 +269,7 @@ func (c *catchUp) read(ctx context.Context, ch history) error {
 func (c *catchUp) topLevel(ctx context.Context, ch history) (said []slack.Message, threads []string, err error) {
 	oldest, seen, cursor := slackTime(c.oldest), map[string]bool{}, ""
 	for n := 0; ; {
-		h, err := patiently(ctx, c.Bot, func() (*slack.GetConversationHistoryResponse, error) {
+		h, err := callPatiently(ctx, c.Bot, func() (*slack.GetConversationHistoryResponse, error) {
 			return c.api.GetConversationHistoryContext(ctx, &slack.GetConversationHistoryParameters{
 				ChannelID: ch.id, Oldest: slackTime(c.oldest.Add(-oldThreads)), Cursor: cursor, Limit: pageOfHistory,
 			})
@@ -314,7 +314,7 @@ func (c *catchUp) replies(ctx context.Context, ch history, root string) (said []
 	}
 	oldest, cursor := slackTime(c.oldest), ""
 	for {
-		p, err := patiently(ctx, c.Bot, func() (p page, err error) {
+		p, err := callPatiently(ctx, c.Bot, func() (p page, err error) {
 			p.messages, _, p.next, err = c.api.GetConversationRepliesContext(ctx, &slack.GetConversationRepliesParameters{
 				ChannelID: ch.id, Timestamp: root, Oldest: oldest, Cursor: cursor, Limit: pageOfHistory,
 			})

@@ -91,8 +91,8 @@ func (b *Bot) findClickTarget(ctx context.Context, token render.ButtonToken, act
 	return s, nil
 }
 
-// The method "clicked" handles a click on a button.
-func (b *Bot) clicked(ctx context.Context, d delivered, i interaction) error {
+// handleClick handles a click on a button.
+func (b *Bot) handleClick(ctx context.Context, d delivered, i interaction) error {
 	if len(i.Actions) == 0 {
 		return fmt.Errorf("%w: no action in it", errPayload)
 	}
@@ -119,7 +119,7 @@ func (b *Bot) clicked(ctx context.Context, d delivered, i interaction) error {
 	if err != nil {
 		return b.rejectClick(ctx, d, r, c, s, err)
 	}
-	b.replaced.clicked(s.Message.ID, i.ResponseURL, d.at)
+	b.replaced.noteClick(s.Message.ID, i.ResponseURL, d.at)
 	action := render.ActionOf(a.ActionID)
 	if _, form := render.FormTitles[action]; form {
 		return formClick{b, d, action, r, s, func(v slack.ModalViewRequest) error { return b.fill(ctx, d.id, d.at, v) }}.open(ctx)
@@ -134,7 +134,7 @@ func (b *Bot) clickedOn(ctx context.Context, i interaction, a action, channel, t
 	if err != nil {
 		return render.ClickTarget{}, err
 	}
-	if err := b.here(ctx, i.origin()); err != nil {
+	if err := b.checkOrigin(ctx, i.origin()); err != nil {
 		return render.ClickTarget{Token: token}, err
 	}
 	named := a.ActionID

@@ -36,7 +36,7 @@ type subcommand struct {
 // subcommands returns the subcommands in the order of the help text.
 func subcommands() []subcommand {
 	return []subcommand{
-		{name: "pending", run: (*Bot).pending, usage: []string{"pending · lists what waits for you and what you asked for; cards that were deleted are posted again"}},
+		{name: "pending", run: (*Bot).listPending, usage: []string{"pending · lists what waits for you and what you asked for; cards that were deleted are posted again"}},
 		{name: "explain", run: (*Bot).explain, usage: []string{
 			"explain issue_refund {\"amount\": 20} · says who would have to allow it if you asked for it here, and why",
 			"explain (link of a card) · says who has to allow it, why, and what has happened",
@@ -50,7 +50,7 @@ func subcommands() []subcommand {
 			"away from 2026-12-24 until 2027-01-02, delegate to @colleague · they are asked in your place, as far as their own roles go",
 			"away · shows whether you are",
 		}},
-		{name: "back", run: (*Bot).back, usage: []string{"back · ends it"}},
+		{name: "back", run: (*Bot).endAbsence, usage: []string{"back · ends it"}},
 		{name: "pause", run: (*Bot).pauseAsked, usage: []string{"pause we are looking into wrong refunds · stops every run and every call of the model at once, if you may; it asks first"}},
 		{name: "resume", run: (*Bot).resumeAsked, usage: []string{"resume · resumes everything"}},
 		{name: "grants", run: (*Bot).grants, usage: []string{"grants · lists what may run without asking for a while, by whose permission, and lets you take yours back"}},
@@ -64,14 +64,14 @@ func readCommand(raw []byte) (c command, err error) {
 	return c, c.shaped()
 }
 
-// The method "commanded" answers a slash command. Commands concern the person who types them, and approvals. To
-// ask the agent for something, people write a message instead.
-func (b *Bot) commanded(ctx context.Context, row store.Inbox) error {
+// handleCommand answers a slash command. Commands concern the person who types them, and approvals. To ask the agent
+// for something, people write a message instead.
+func (b *Bot) handleCommand(ctx context.Context, row store.Inbox) error {
 	c, err := readCommand(row.Payload)
 	if err != nil {
 		return err
 	}
-	if err := b.here(ctx, c.origin()); err != nil {
+	if err := b.checkOrigin(ctx, c.origin()); err != nil {
 		return b.elsewhere(ctx, row, err)
 	}
 	c.inbox = row.ID

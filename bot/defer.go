@@ -50,9 +50,9 @@ type unknownWriter struct {
 	e   envelope
 }
 
-// The method "deferred" keeps the message for a while, because Slack refuses to identify the writer. The bot tells
-// the writer immediately, and once more if it finally sets the message aside.
-func (b unknownWriter) deferred(ctx context.Context, cause error) error {
+// deferMessage keeps the message for a while, because Slack refuses to identify the writer. The bot tells the writer
+// immediately, and once more if it finally sets the message aside.
+func (b unknownWriter) deferMessage(ctx context.Context, cause error) error {
 	row, waited, user := b.row, b.Now().Sub(b.row.ReceivedAt), b.e.Event.userID()
 	if waited >= deferredMost { // waited includes the time that the message waited behind other messages
 		b.Log.Error("a message was set aside, because Slack did not say who wrote it", "inbox", row.ID, "user", user, "received", row.ReceivedAt, "cause", slackapi.Explain(cause))

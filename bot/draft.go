@@ -137,7 +137,7 @@ func (d *Draft) work() {
 	defer close(d.done)
 	ctx := slackapi.WithCallPriority(context.Background(), slackapi.CallPriority{Priority: slackapi.PriorityLast, WillChange: true})
 	w := streamWriter{b: d.b, turn: d.turn, step: d.step}
-	for wait := draftAfter; d.rest(wait); {
+	for wait := draftAfter; d.awaitText(wait); {
 		var err error
 		wait, err = w.write(ctx, d.soFar())
 		if errors.Is(err, errNoUse) {
@@ -149,9 +149,9 @@ func (d *Draft) work() {
 	}
 }
 
-// The method rest waits for the given time, and then until there is new text. The function returns false if the draft
-// is closed.
-func (d *Draft) rest(wait time.Duration) bool {
+// awaitText waits for the given time, and then until there is new text. The function returns false if the draft is
+// closed.
+func (d *Draft) awaitText(wait time.Duration) bool {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
@@ -249,7 +249,7 @@ func (w *streamWriter) mayStream(ctx context.Context) bool {
 
 // start starts a stream with the text so far.
 func (w *streamWriter) start(ctx context.Context, text string) error {
-	next, pieces := w.more(text)
+	next, pieces := w.nextPieces(text)
 	if len(pieces) == 0 { // no block is complete yet, or the first block is too long for a stream; a message can show the beginning of a long block
 		w.tried = markdown.Settled(text) > next
 		return nil
@@ -274,10 +274,10 @@ func (w *streamWriter) start(ctx context.Context, text string) error {
 		w.b.Log.Debug("Slack refuses the blocks of a stream; the draft is shown by editing a message", "cause", slackapi.Explain(err))
 		return nil
 	case slackapi.IsMissing(err):
-		w.b.refused.lacks(ctx, refusedStreams, noStreams, err)
+		w.b.refused.markMissing(ctx, refusedStreams, noStreams, err)
 		return nil
 	case slackapi.IsUnusable(err): // the stream may exist, so the bot looks for its message and edits the message
-		w.b.refused.lacks(ctx, refusedStreams, noStreams, err)
+		w.b.refused.markMissing(ctx, refusedStreams, noStreams, err)
 		w.s = store.OutboxMessage{}
 		return nil
 	case slackapi.IsNotSent(err) && code == "": // Slack accepts no more streams for now
@@ -285,7 +285,7 @@ func (w *streamWriter) start(ctx context.Context, text string) error {
 	case slackapi.IsUnreachable(code) && code != "missing_scope":
 		return errNoUse
 	case slackapi.IsNotSent(err):
-		w.b.refused.lacks(ctx, refusedStreams, noStreams, err)
+		w.b.refused.markMissing(ctx, refusedStreams, noStreams, err)
 		return nil
 	default:
 		w.b.Log.Debug("it is unknown whether a stream began; the answer replaces it", "error", err)
@@ -303,7 +303,7 @@ func (w *streamWriter) start(ctx context.Context, text string) error {
 
 // append adds the newly completed text to the stream.
 func (w *streamWriter) append(ctx context.Context, text string) error {
-	next, pieces := w.more(text)
+	next, pieces := w.nextPieces(text)
 	if len(pieces) == 0 {
 		return nil
 	}
@@ -372,10 +372,10 @@ func (w *streamWriter) record(ctx context.Context, said string) error {
 	return nil
 }
 
-// The method "more" returns the part of the remaining text that can be shown now. This part fits into the message,
-// and later text can't change its formatting. The result next is the end of this part. Text that does not fit is shown
-// at the end, in further messages.
-func (w *streamWriter) more(text string) (next int, pieces []markdown.Piece) {
+// nextPieces returns the part of the remaining text that can be shown now. This part fits into the message, and later
+// text can't change its formatting. The result next is the end of this part. Text that does not fit is shown at the
+// end, in further messages.
+func (w *streamWriter) nextPieces(text string) (next int, pieces []markdown.Piece) {
 	n, pieces := markdown.SettledWithin(text[w.sent:], markdown.MaxBlocks-w.blocks, markdown.MaxMessageText-w.size)
 	return w.sent + n, pieces
 }
@@ -407,9 +407,9 @@ func (b *Bot) endStream(ctx context.Context, channel, ts string) error {
 	return fmt.Errorf("chat.stopStream: %w", slackapi.WithDelay(err))
 }
 
-// The method "drafted" waits until the draft of an outbox message has ended. Then drafted rereads the outbox
-// message from the store.
-func (b *Bot) drafted(ctx context.Context, s view.Model) (view.Model, error) {
+// awaitDraft waits until the draft of an outbox message has ended. Then awaitDraft rereads the outbox message from the
+// store.
+func (b *Bot) awaitDraft(ctx context.Context, s view.Model) (view.Model, error) {
 	if !s.Message.Drafted {
 		return s, nil
 	}

@@ -42,7 +42,7 @@ func (b *Bot) sendEphemeral(ctx context.Context, r ephemeralReply, p *render.Blo
 	for _, fresh := range []bool{false, true} { // second try: Slack may have given the direct messages another channel
 		dm := ""
 		if dm, err = b.channels.DirectMessages(ctx, r.user, fresh); err == nil {
-			err = b.refused.message(ctx, m, func(opts ...slack.MsgOption) error {
+			err = b.refused.sendContent(ctx, m, func(opts ...slack.MsgOption) error {
 				_, _, err := b.api.PostMessageContext(ctx, dm, opts...)
 				return err
 			})
@@ -65,19 +65,19 @@ func (b *Bot) replyIn(ctx context.Context, r ephemeralReply, m render.Message) e
 	case r.channel == "":
 		return errElsewhere
 	case r.responseURL != "" && r.replace:
-		return b.refused.message(ctx, m, func(opts ...slack.MsgOption) error {
+		return b.refused.sendContent(ctx, m, func(opts ...slack.MsgOption) error {
 			_, _, err := b.api.PostMessageContext(ctx, r.channel, append(opts, slack.MsgOptionReplaceOriginal(r.responseURL))...)
 			return err
 		})
 	case r.responseURL != "" && (r.command || r.channel[0] == 'D'):
-		return b.refused.message(ctx, m, func(opts ...slack.MsgOption) error {
+		return b.refused.sendContent(ctx, m, func(opts ...slack.MsgOption) error {
 			_, _, err := b.api.PostMessageContext(ctx, r.channel, append(opts, slack.MsgOptionResponseURL(r.responseURL, slack.ResponseTypeEphemeral))...)
 			return err
 		})
 	case r.channel[0] == 'D':
 		return errElsewhere
 	}
-	return b.refused.message(ctx, m, func(opts ...slack.MsgOption) error {
+	return b.refused.sendContent(ctx, m, func(opts ...slack.MsgOption) error {
 		if r.thread != "" {
 			opts = append(opts, slack.MsgOptionTS(r.thread))
 		}

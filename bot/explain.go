@@ -248,7 +248,7 @@ func (b *Bot) explainMessage(ctx context.Context, d delivered, i interaction) er
 }
 
 func (b *Bot) messageExplained(ctx context.Context, i interaction) (slack.ModalViewRequest, error) {
-	if err := b.here(ctx, i.origin()); errors.Is(err, errWorkspace) {
+	if err := b.checkOrigin(ctx, i.origin()); errors.Is(err, errWorkspace) {
 		return render.Refusal(render.ExplainShortcut, render.Say("I explain this to members of my own workspace only.")), nil
 	} else if err != nil {
 		return slack.ModalViewRequest{}, err

@@ -70,7 +70,7 @@ func (b *Bot) handle(ctx context.Context, t store.Timer, row store.Inbox) error 
 		if err := e.shaped(); err != nil {
 			return err
 		}
-		if err := b.here(ctx, e.origin()); err != nil {
+		if err := b.checkOrigin(ctx, e.origin()); err != nil {
 			return b.elsewhere(ctx, row, err)
 		}
 		switch {
@@ -81,7 +81,7 @@ func (b *Bot) handle(ctx context.Context, t store.Timer, row store.Inbox) error 
 		case b.aboutChannel(e.Event):
 			return b.moveChannel(ctx, row, e.Event)
 		case e.Event.aboutAgent():
-			if e.Event.opened() {
+			if e.Event.opensAgent() {
 				return b.greet(ctx, row, e.Event)
 			}
 			return b.stopSession(ctx, row, e)
@@ -101,9 +101,9 @@ func (b *Bot) handle(ctx context.Context, t store.Timer, row store.Inbox) error 
 		case interactionShortcut:
 			return b.explainMessage(ctx, d, i)
 		}
-		return b.clicked(ctx, d, i)
+		return b.handleClick(ctx, d, i)
 	case store.InboxCommand:
-		return b.commanded(ctx, row)
+		return b.handleCommand(ctx, row)
 	}
 	return b.setAside(ctx, store.Timer{Ref: row.ID}, "nothing handles deliveries of the kind "+string(row.Kind), nil)
 }

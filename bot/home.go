@@ -107,14 +107,14 @@ func (b *Bot) homeOf(ctx context.Context, user string, vm view.Model) (*render.H
 		return nil, err
 	}
 	tab := &render.HomeTab{Who: who, More: more}
-	theirs, own := sorted(all, who, vm.Policy)
-	if tab.Waiting, err = b.located(ctx, render.Paginate(theirs, at.Page(render.PartWaiting), render.HomeRows[render.PartWaiting])); err != nil {
+	theirs, own := selectPending(all, who, vm.Policy)
+	if tab.Waiting, err = b.locate(ctx, render.Paginate(theirs, at.Page(render.PartWaiting), render.HomeRows[render.PartWaiting])); err != nil {
 		return nil, err
 	}
-	if tab.Asked, err = b.located(ctx, render.Paginate(own, at.Page(render.PartAsked), render.HomeRows[render.PartAsked])); err != nil {
+	if tab.Asked, err = b.locate(ctx, render.Paginate(own, at.Page(render.PartAsked), render.HomeRows[render.PartAsked])); err != nil {
 		return nil, err
 	}
-	if tab.Recent, err = b.past(ctx, who.ID, at.Page(render.PartRecent), render.HomeRows[render.PartRecent]); err != nil {
+	if tab.Recent, err = b.pastRequests(ctx, who.ID, at.Page(render.PartRecent), render.HomeRows[render.PartRecent]); err != nil {
 		return nil, err
 	}
 	if tab.Away, err = b.Views.Absence(ctx, who.ID); err != nil {
@@ -135,8 +135,8 @@ func (b *Bot) homeOf(ctx context.Context, user string, vm view.Model) (*render.H
 	return tab, nil
 }
 
-// The method "located" looks up the conversation and the outbox messages of each item on a page.
-func (b *Bot) located(ctx context.Context, of render.Rows[view.PendingItem]) (render.Rows[render.HomeRow], error) {
+// locate looks up the conversation and the outbox messages of each item on a page.
+func (b *Bot) locate(ctx context.Context, of render.Rows[view.PendingItem]) (render.Rows[render.HomeRow], error) {
 	out := render.Rows[render.HomeRow]{Page: of.Page, Pages: of.Pages, Total: of.Total}
 	for _, u := range of.List {
 		conv, messages, err := b.Views.Locate(ctx, u)
@@ -151,9 +151,8 @@ func (b *Bot) located(ctx context.Context, of render.Rows[view.PendingItem]) (re
 // maxPast is the maximum number of requests in a person's history on the Home tab.
 const maxPast = 100
 
-// The method "past" returns a page of decided requests, newest first. The person made these requests, or decided
-// on them.
-func (b *Bot) past(ctx context.Context, who approvers.PersonID, page, size int) (render.Rows[approvers.Request], error) {
+// pastRequests returns a page of decided requests, newest first. The person made these requests, or decided on them.
+func (b *Bot) pastRequests(ctx context.Context, who approvers.PersonID, page, size int) (render.Rows[approvers.Request], error) {
 	if who == "" {
 		return render.Rows[approvers.Request]{Pages: 1}, nil
 	}

@@ -287,7 +287,7 @@ func TestHomeWithThousand(t *testing.T) {
 	}
 	began := time.Now()
 	who, all, _, err := h.bot.pendingFor(context.Background(), "U0002", h.policy)
-	theirs, _ := sorted(all, who, h.policy)
+	theirs, _ := selectPending(all, who, h.policy)
 	read := time.Since(began)
 	if err != nil || len(theirs) != waiting {
 		t.Fatal(len(theirs), err)

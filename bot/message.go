@@ -26,7 +26,7 @@ func (b *Bot) receiveMessage(ctx context.Context, row store.Inbox, e envelope) e
 	}
 	who, err := b.users.Who(ctx, user, false)
 	if isLookupRefused(err) {
-		return unknownWriter{b, row, e}.deferred(ctx, err)
+		return unknownWriter{b, row, e}.deferMessage(ctx, err)
 	}
 	if err != nil {
 		return err
@@ -192,10 +192,10 @@ func startsNewConversation(text string) bool {
 	return false
 }
 
-// The method plain turns an event about an edit or a deletion into an event with the fields of the message itself.
-// After an edit, these are the fields of the current version. After a deletion, they are the fields of the last
-// version. The field Edited marks edits, and Subtype marks deletions.
-func (e event) plain() event {
+// unwrapped turns an event about an edit or a deletion into an event with the fields of the message itself. After an
+// edit, these are the fields of the current version. After a deletion, they are the fields of the last version. The
+// field Edited marks edits, and Subtype marks deletions.
+func (e event) unwrapped() event {
 	if e.Type != "message" {
 		return e
 	}

@@ -220,7 +220,7 @@ func readEnvelope(raw []byte) (e envelope, err error) {
 	if e.Event.Type == "" && e.Type != eventsLimited {
 		return e, fmt.Errorf("%w: no event in it", errPayload)
 	}
-	e.Event = e.Event.plain()
+	e.Event = e.Event.unwrapped()
 	return e, nil
 }
 
@@ -394,9 +394,9 @@ func (c command) origin() origin {
 	return origin{app: c.App, teams: []string{c.Team}, enterprises: []string{c.Enterprise}}
 }
 
-// The method "here" checks that a delivery is for the bot's own app, and from its own workspace or enterprise.
-// Slack omits the workspace if the app is installed for a whole enterprise.
-func (b *Bot) here(ctx context.Context, o origin) error {
+// checkOrigin checks that a delivery is for the bot's own app, and from its own workspace or enterprise. Slack omits
+// the workspace if the app is installed for a whole enterprise.
+func (b *Bot) checkOrigin(ctx context.Context, o origin) error {
 	me, err := b.whoAmI(ctx)
 	if err != nil {
 		return err

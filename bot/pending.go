@@ -15,9 +15,9 @@ import (
 	"countersign/store"
 )
 
-// The method pending answers /countersign pending. The answer lists, with links, the items that wait for the person,
-// and the person's own requests. The bot reposts deleted cards.
-func (b *Bot) pending(ctx context.Context, c command, _ string) (*render.BlockBuilder, error) {
+// listPending answers /countersign pending. The answer lists, with links, the items that wait for the person, and the
+// person's own requests. The bot reposts deleted cards.
+func (b *Bot) listPending(ctx context.Context, c command, _ string) (*render.BlockBuilder, error) {
 	me, err := b.whoAmI(ctx)
 	if err != nil {
 		return nil, err
@@ -29,7 +29,7 @@ func (b *Bot) pending(ctx context.Context, c command, _ string) (*render.BlockBu
 		return nil, err
 	}
 	list := render.WaitingList{View: render.View{Model: view.Model{Policy: policy, Now: b.Now()}, WorkspaceURL: me.URL, Reader: b.reader(ctx, c.User)}, Who: who}
-	theirs, own := sorted(all, who, policy)
+	theirs, own := selectPending(all, who, policy)
 	var out []*render.RichText
 	pause, err := b.Views.Paused(ctx)
 	switch {
@@ -90,8 +90,8 @@ func (b *Bot) pendingFor(ctx context.Context, user string, p *approvers.Policy) 
 	return who, all, more, err
 }
 
-// The function "sorted" selects the items that a person can decide or answer now, and the person's own requests.
-func sorted(all []view.PendingItem, who approvers.Identity, p *approvers.Policy) (theirs, own []view.PendingItem) {
+// selectPending selects the items that a person can decide or answer now, and the person's own requests.
+func selectPending(all []view.PendingItem, who approvers.Identity, p *approvers.Policy) (theirs, own []view.PendingItem) {
 	for _, u := range all {
 		if decides(u, who, p) {
 			theirs = append(theirs, u)

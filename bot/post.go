@@ -36,9 +36,9 @@ func options(m render.Message) []slack.MsgOption {
 	return out
 }
 
-// The method "sent" calls send for one Slack message of an outbox message, in the best form that Slack accepts.
-// part is the number of the Slack message. sent returns the outbox message with the content that Slack accepted.
-func (b *Bot) sent(ctx context.Context, s store.OutboxMessage, d render.Rendered, part int, send func(...slack.MsgOption) error) (render.Rendered, error) {
+// sendInBestForm calls send for one Slack message of an outbox message, in the best form that Slack accepts. part is
+// the number of the Slack message. sendInBestForm returns the outbox message with the content that Slack accepted.
+func (b *Bot) sendInBestForm(ctx context.Context, s store.OutboxMessage, d render.Rendered, part int, send func(...slack.MsgOption) error) (render.Rendered, error) {
 	named := slack.MsgOptionMetadata(slack.SlackMetadata{
 		EventType: messageEvent, EventPayload: map[string]any{messageField: s.ID, "part": part, "round": s.Round},
 	})
@@ -48,7 +48,7 @@ func (b *Bot) sent(ctx context.Context, s store.OutboxMessage, d render.Rendered
 		}
 		err := send(append(options(m), named)...)
 		if slackapi.IsMetadataRefused(err) {
-			b.refused.lacks(ctx, refusedMetadata, "a message whose post is not confirmed may appear twice", err)
+			b.refused.markMissing(ctx, refusedMetadata, "a message whose post is not confirmed may appear twice", err)
 			err = send(options(m)...)
 		}
 		return err
@@ -67,7 +67,7 @@ func (b *Bot) update(ctx context.Context, s store.OutboxMessage, d render.Render
 			return d, err
 		}
 	}
-	d, err := b.sent(ctx, s, d, 0, func(opts ...slack.MsgOption) error {
+	d, err := b.sendInBestForm(ctx, s, d, 0, func(opts ...slack.MsgOption) error {
 		_, _, _, err := b.api.UpdateMessageContext(ctx, s.Channel, s.TS, opts...)
 		return err
 	})
@@ -96,7 +96,7 @@ func (b *Bot) post(ctx context.Context, s store.OutboxMessage, d render.Rendered
 		var postedIn, posted string
 		var outside bool // Slack posted a reply to the channel, outside of the thread
 		tried := b.unconfirmed.underWay(s.ID)
-		shown, err := b.sent(ctx, s, d, part, func(opts ...slack.MsgOption) (err error) {
+		shown, err := b.sendInBestForm(ctx, s, d, part, func(opts ...slack.MsgOption) (err error) {
 			if at.thread != "" {
 				opts = append(opts, slack.MsgOptionTS(at.thread))
 			}
@@ -173,8 +173,8 @@ type replaceAt struct {
 	left  int
 }
 
-// The method "clicked" records the response URL of a click on an outbox message.
-func (r *replacing) clicked(message, url string, at time.Time) {
+// noteClick records the response URL of a click on an outbox message.
+func (r *replacing) noteClick(message, url string, at time.Time) {
 	if url == "" {
 		return
 	}
@@ -216,9 +216,9 @@ func (r *replacing) use(message string, now time.Time) (url string, ok bool) {
 // the response URL of a click. Otherwise it uses chat.update.
 func (b *Bot) change(ctx context.Context, vm view.Model, d render.Rendered) (render.Rendered, error) {
 	s := vm.Message
-	if decided(vm) && b.api.UpdatesScarce() {
+	if isDecidedCard(vm) && b.api.UpdatesScarce() {
 		if url, ok := b.replaced.use(s.ID, b.Now()); ok {
-			shown, err := b.sent(ctx, s, d, 0, func(opts ...slack.MsgOption) error {
+			shown, err := b.sendInBestForm(ctx, s, d, 0, func(opts ...slack.MsgOption) error {
 				_, _, err := b.api.PostMessageContext(ctx, s.Channel, append(opts, slack.MsgOptionReplaceOriginal(url))...)
 				return err
 			})
@@ -231,9 +231,9 @@ func (b *Bot) change(ctx context.Context, vm view.Model, d render.Rendered) (ren
 	return b.update(ctx, s, d)
 }
 
-// The function "decided" reports whether an outbox message is a card without open decisions. A pending card needs
-// chat.update, because the response of chat.update shows whether the message exists.
-func decided(s view.Model) bool {
+// isDecidedCard reports whether an outbox message is a card without open decisions. A pending card needs chat.update,
+// because the response of chat.update shows whether the message exists.
+func isDecidedCard(s view.Model) bool {
 	switch s.Message.Kind {
 	case store.OutboxCard, store.OutboxEscalation:
 		return s.Request.State != approvers.Pending
@@ -269,7 +269,7 @@ func (b *Bot) uploaded(ctx context.Context, vm view.Model, at destination) (bool
 	case !slackapi.IsRefused(err) || code == errNoThread.Err || slackapi.IsChannelLost(code):
 		return false, err
 	}
-	b.refused.lacks(ctx, refusedFiles, "long answers are posted in many messages, and files of tools are only named. Does the app have the scope files:write?", err)
+	b.refused.markMissing(ctx, refusedFiles, "long answers are posted in many messages, and files of tools are only named. Does the app have the scope files:write?", err)
 	return false, nil
 }
 

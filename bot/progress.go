@@ -55,7 +55,7 @@ func (p *Progress) Show(done, total float64, text string) {
 		p.begun = true
 		p.b.side.Go(p.work)
 	}
-	p.again()
+	p.retryLater()
 }
 
 // Close ends the progress. The current call to Slack may finish. After this call, nothing more is shown.
@@ -72,11 +72,11 @@ func (p *Progress) Close() {
 // work shows the progress as often as the interval and Slack's rate limits allow, until the run ends.
 func (p *Progress) work() {
 	ctx := slackapi.WithCallPriority(context.Background(), slackapi.CallPriority{Priority: slackapi.PriorityTransient})
-	for wait := progressAfter; p.rest(wait); {
+	for wait := progressAfter; p.awaitProgress(wait); {
 		wait = updateEvery
 		shown, err := p.b.showProgress(ctx, p.turn, p.call)
 		if !shown {
-			p.again()
+			p.retryLater()
 		}
 		wait = max(wait, slackapi.RetryDelay(err))
 		if err != nil {
@@ -85,9 +85,9 @@ func (p *Progress) work() {
 	}
 }
 
-// The method rest waits for the given time, and then until there is new progress. The function returns false if the run
+// awaitProgress waits for the given time, and then until there is new progress. The function returns false if the run
 // has ended.
-func (p *Progress) rest(wait time.Duration) bool {
+func (p *Progress) awaitProgress(wait time.Duration) bool {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
@@ -103,8 +103,8 @@ func (p *Progress) rest(wait time.Duration) bool {
 	return true
 }
 
-// The method "again" schedules another attempt to show the progress.
-func (p *Progress) again() {
+// retryLater schedules another attempt to show the progress.
+func (p *Progress) retryLater() {
 	select {
 	case p.news <- struct{}{}:
 	default:
@@ -135,7 +135,7 @@ func (b *Bot) showProgress(ctx context.Context, turn, call string) (shown bool, 
 	if err != nil {
 		return false, err
 	}
-	d, fits, err := render.RedrawProgress(v, b.progress.of(vm.Calls))
+	d, fits, err := render.RedrawProgress(v, b.progress.progressOf(vm.Calls))
 	if err != nil || !fits {
 		return false, err
 	}
@@ -209,9 +209,8 @@ func (k *keyed) noted(id string) (time.Time, bool) {
 	return at, there
 }
 
-// The method "over" records that an outbox message no longer shows progress, because a recorded version replaced
-// it.
-func (k *keyed) over(id string) {
+// markReplaced records that an outbox message no longer shows progress, because a recorded version replaced it.
+func (k *keyed) markReplaced(id string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.shown, id)
@@ -238,8 +237,8 @@ func (rs *runProgresses) forget(execution string) {
 	delete(rs.by, execution)
 }
 
-// The method "of" returns the progress of the running calls of a step.
-func (rs *runProgresses) of(calls []view.Call) map[string]render.RunProgress {
+// progressOf returns the progress of the running calls of a step.
+func (rs *runProgresses) progressOf(calls []view.Call) map[string]render.RunProgress {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	out := map[string]render.RunProgress{}

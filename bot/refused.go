@@ -112,9 +112,9 @@ func (r *refusedBySlack) remember(ctx context.Context, what string, cause error,
 	return true
 }
 
-// The method "lacks" records that Slack does not have an optional method of its API, or does not let the app use
-// it. The parameter instead is a text for the log. It says what the bot does without the method.
-func (r *refusedBySlack) lacks(ctx context.Context, method, instead string, cause error) {
+// markMissing records that Slack does not have an optional method of its API, or does not let the app use it. The
+// parameter instead is a text for the log. It says what the bot does without the method.
+func (r *refusedBySlack) markMissing(ctx context.Context, method, instead string, cause error) {
 	lasts := methodRefused
 	if slackapi.IsUnusable(cause) {
 		lasts = methodFailed
@@ -185,8 +185,8 @@ func (r *refusedBySlack) inSimplerForms(
 	return sent, whole, nil
 }
 
-// The method message calls send with the content of a message, in a form that Slack accepts.
-func (r *refusedBySlack) message(ctx context.Context, m render.Message, send func(...slack.MsgOption) error) error {
+// sendContent calls send with the content of a message, in a form that Slack accepts.
+func (r *refusedBySlack) sendContent(ctx context.Context, m render.Message, send func(...slack.MsgOption) error) error {
 	_, _, err := r.inSimplerForms(ctx, m, render.TextOnly, func(m render.Message) error { return send(options(m)...) })
 	return err
 }

@@ -26,7 +26,7 @@ func (b *Bot) Show(ctx context.Context, t store.Timer) error {
 	retries := b.Permissions.retries.Load()
 	vm, err := b.Views.Message(ctx, t.Ref)
 	if err == nil {
-		vm, err = b.drafted(ctx, vm)
+		vm, err = b.awaitDraft(ctx, vm)
 	}
 	if errors.Is(err, store.ErrNotFound) {
 		return b.Outbox.Unreachable(ctx, t.Ref, "what it shows is gone", "")
@@ -127,7 +127,7 @@ func (b *Bot) showAlone(ctx context.Context, vm view.Model) error {
 		err = b.show(ctx, vm)
 	}
 	if err == nil {
-		b.shows.over(id)
+		b.shows.markReplaced(id)
 	}
 	return err
 }

@@ -47,7 +47,7 @@ func (b *Bot) showStatus(ctx context.Context, turn string, posted bool) {
 	if err != nil || s.Conversation.Thread == "" || s.Conversation.Gone {
 		return
 	}
-	b.setStatus(ctx, destination{s.Conversation.Channel, s.Conversation.Thread}, status{turn: turn, text: render.View{Model: s, Progress: b.progress.of(s.Calls)}.Status()}, posted)
+	b.setStatus(ctx, destination{s.Conversation.Channel, s.Conversation.Thread}, status{turn: turn, text: render.View{Model: s, Progress: b.progress.progressOf(s.Calls)}.Status()}, posted)
 }
 
 func (b *Bot) setStatus(ctx context.Context, at destination, s status, posted bool) {
@@ -88,7 +88,7 @@ func (b *Bot) setStatus(ctx context.Context, at destination, s status, posted bo
 			return
 		}
 	}
-	b.refused.lacks(ctx, refusedStatuses, "threads show no status of the agent", err)
+	b.refused.markMissing(ctx, refusedStatuses, "threads show no status of the agent", err)
 }
 
 // Keep renews statuses before Slack removes them, until ctx ends.
@@ -110,7 +110,7 @@ func (b *Bot) Keep(ctx context.Context) error {
 				b.setStatus(ctx, s.at, status{}, true)
 			}
 			if err == nil {
-				b.setStatus(ctx, s.at, status{turn: s.turn, text: render.View{Model: now, Progress: b.progress.of(now.Calls)}.Status()}, false)
+				b.setStatus(ctx, s.at, status{turn: s.turn, text: render.View{Model: now, Progress: b.progress.progressOf(now.Calls)}.Status()}, false)
 			}
 		}
 	}

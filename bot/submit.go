@@ -92,7 +92,7 @@ func examineEdit(ctx context.Context, b *Bot, r approvers.Request, f render.Form
 	if len(faults) > 0 || i.View.Submit.Text == "" {
 		return objection{faults: faults}
 	}
-	who, known := quickly(ctx, b, i.User.ID, r)
+	who, known := identifyQuickly(ctx, b, i.User.ID, r)
 	s, err := b.findClickTarget(ctx, f.ButtonToken, "")
 	if err != nil || s.Request == nil || !known || s.EditSubmit(who, tool, args) == i.View.Submit.Text {
 		return objection{}
@@ -108,9 +108,9 @@ func examineEdit(ctx context.Context, b *Bot, r approvers.Request, f render.Form
 // acknowledgements of 20 KB or more.
 const maxFormAnswer = 16 << 10
 
-// The function "quickly" identifies a person while Slack waits for an acknowledgement. The result is used only for
-// early feedback.
-func quickly(ctx context.Context, b *Bot, user string, r approvers.Request) (approvers.Identity, bool) {
+// identifyQuickly identifies a person while Slack waits for an acknowledgement. The result is used only for early
+// feedback.
+func identifyQuickly(ctx context.Context, b *Bot, user string, r approvers.Request) (approvers.Identity, bool) {
 	ctx, cancel := context.WithTimeout(ctx, lookUpWait)
 	defer cancel()
 	who, err := b.users.Clicker(ctx, user, b.Views.Policy(), r.Tool, approvers.Low, &r)
@@ -187,7 +187,7 @@ func (b *Bot) submitted(ctx context.Context, d delivered, i interaction) error {
 
 // formOn finds and validates the subject of a submitted form, as clickedOn does for buttons.
 func (b *Bot) formOn(ctx context.Context, i interaction, f render.FormToken) (render.ClickTarget, error) {
-	if err := b.here(ctx, i.origin()); err != nil {
+	if err := b.checkOrigin(ctx, i.origin()); err != nil {
 		return render.ClickTarget{Token: f.ButtonToken}, err
 	}
 	s, err := b.findClickTarget(ctx, f.ButtonToken, "")
@@ -268,7 +268,7 @@ func (b *Bot) examineColleague(ctx context.Context, r approvers.Request, i inter
 		return map[string]string{render.FieldColleague: "Choose a colleague."}
 	}
 	p := b.Views.Policy()
-	to, known := quickly(ctx, b, user, r)
+	to, known := identifyQuickly(ctx, b, user, r)
 	if !known {
 		return nil
 	}

@@ -69,8 +69,8 @@ type round struct {
 
 func roundOf(s store.OutboxMessage) round { return round{s.ID, s.Round} }
 
-// The method "now" increments and returns the counter. The caller holds p.mu.
-func (p *unconfirmedPosts) now() uint64 {
+// nextCount increments and returns the counter. The caller holds p.mu.
+func (p *unconfirmedPosts) nextCount() uint64 {
 	p.count++
 	return p.count
 }
@@ -80,7 +80,7 @@ func (p *unconfirmedPosts) now() uint64 {
 func (p *unconfirmedPosts) moment() uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.now()
+	return p.nextCount()
 }
 
 // underWay records that a post of an outbox message is under way. underWay is called before the post. If the outcome is
@@ -93,7 +93,7 @@ func (p *unconfirmedPosts) underWay(message string) (before bool) {
 		p.begun = map[string]uint64{}
 	}
 	_, before = p.begun[message]
-	p.begun[message] = p.now()
+	p.begun[message] = p.nextCount()
 	return before
 }
 
@@ -137,13 +137,13 @@ func (p *unconfirmedPosts) known(s store.OutboxMessage, texts []string, at desti
 	if !ok || f.since.After(s.After) || f.at <= d.count || !f.began.After(d.until) {
 		return nil, false
 	}
-	return f.of(s, texts), true
+	return f.messagesOf(s, texts), true
 }
 
-// The method "of" returns the Slack messages that show an outbox message. texts are the texts of the outbox
-// message's parts. The texts are needed, because a draft's message may not have the id yet, and Slack may have dropped
-// other messages' metadata.
-func (f historyScan) of(s store.OutboxMessage, texts []string) map[int]string {
+// messagesOf returns the Slack messages that show an outbox message. texts are the texts of the outbox message's parts.
+// The texts are needed, because a draft's message may not have the id yet, and Slack may have dropped other messages'
+// metadata.
+func (f historyScan) messagesOf(s store.OutboxMessage, texts []string) map[int]string {
 	parts := maps.Clone(f.parts[roundOf(s)])
 	if parts == nil {
 		parts = map[int]string{}
@@ -237,7 +237,7 @@ func (b *Bot) findPosted(ctx context.Context, me directory.Self, s store.OutboxM
 	if cursor == "" || at.thread == "" {
 		b.unconfirmed.note(at, f)
 	}
-	return f.of(s, texts), nil
+	return f.messagesOf(s, texts), nil
 }
 
 // oldestOf returns the earliest possible time of an outbox message's post, as a ts. If the time is unknown, oldestOf

@@ -85,7 +85,7 @@ func (t proposalsTx) countAsked(r approvers.Request) (approvers.Request, error) 
 	if most.Count == 0 || r.State != approvers.Pending {
 		return r, nil
 	}
-	for _, who := range counted(r.Facts) {
+	for _, who := range countedPeople(r.Facts) {
 		if err := t.AddCounter(store.Counter{Key: counterAsked(who), At: t.now, ID: r.ID, N: 1}); err != nil {
 			return r, err
 		}
@@ -105,9 +105,9 @@ func (t proposalsTx) countAsked(r approvers.Request) (approvers.Request, error) 
 	return r, nil
 }
 
-// The function counted returns the people whose counters a request increases. A caller's request does not increase the
-// counter of the caller's owner.
-func counted(f approvers.AskFacts) []approvers.PersonID {
+// countedPeople returns the people whose counters a request increases. A caller's request does not increase the counter
+// of the caller's owner.
+func countedPeople(f approvers.AskFacts) []approvers.PersonID {
 	if f.Caller != nil {
 		return []approvers.PersonID{f.Asker}
 	}

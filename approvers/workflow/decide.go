@@ -360,10 +360,10 @@ func decisionTime(r approvers.Request, shown, decided time.Time) time.Duration {
 	return max(time.Millisecond, decided.Sub(shown)) // the click may come before the delivery is recorded
 }
 
-// The method since sets the field Since of each Shown. This field is the time when the message first showed the request
-// with its current digest. If the previous version of the message showed the same digest, the field is copied from the
+// setSince sets the field Since of each Shown. This field is the time when the message first showed the request with
+// its current digest. If the previous version of the message showed the same digest, the field is copied from the
 // previous version. If the digest is new, the field is the current time.
-func (t outboxTx) since(s store.OutboxMessage, shows []store.Shown) ([]store.Shown, error) {
+func (t outboxTx) setSince(s store.OutboxMessage, shows []store.Shown) ([]store.Shown, error) {
 	if len(shows) == 0 {
 		return nil, nil
 	}

@@ -40,7 +40,7 @@ func (w *Outbox) Delivered(ctx context.Context, s store.OutboxMessage, p SentMes
 				return err
 			}
 		}
-		shows, err := t.outbox.since(cur, p.Shows)
+		shows, err := t.outbox.setSince(cur, p.Shows)
 		if err != nil {
 			return err
 		}

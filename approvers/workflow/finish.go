@@ -15,7 +15,7 @@ import (
 // Finish records a tool's result, and gives it to the model. Finish stores the result's files and shows them in the
 // thread. If the result's text is too long for its card, Finish also stores the text as a file.
 func (w *Runs) Finish(ctx context.Context, execution string, ok bool, result string, files ...File) error {
-	rows := named(execution, files)
+	rows := fileRows(execution, files)
 	whole := File{Name: "result.txt", Type: "text/plain", Data: []byte(result), Whole: true}
 	cut := cutOnCard(result) && !slices.ContainsFunc(files, func(f File) bool { return f.Whole })
 	return w.record(ctx, "finish", func(t *tx) error {
@@ -30,7 +30,7 @@ func (w *Runs) Finish(ctx context.Context, execution string, ok bool, result str
 		if cut && e.Request != "" {
 			whole.Name = WholeName(e.Tool, result)
 			files = append(slices.Clone(files), whole)
-			rows = named(execution, files)
+			rows = fileRows(execution, files)
 		}
 		if err := t.runs.keepFiles(e, rows, files); err != nil {
 			return err
@@ -156,9 +156,9 @@ func WholeName(tool, result string) string {
 	return tool + "-result.txt"
 }
 
-// The function named converts files to rows of the store, and computes their hashes. Finish converts the tool's files
-// before the transaction, so that a repeated transaction does not compute their hashes again.
-func named(execution string, files []File) []store.File {
+// fileRows converts files to rows of the store, and computes their hashes. Finish converts the tool's files before the
+// transaction, so that a repeated transaction does not compute their hashes again.
+func fileRows(execution string, files []File) []store.File {
 	var out []store.File
 	for i, f := range files {
 		if _, _, err := mime.ParseMediaType(f.Type); err != nil {

@@ -275,7 +275,7 @@ func (t grantsTx) useGrant(e *approvers.Execution, r approvers.Request, args map
 		if g.Admits(t.deciding(), r.AsCall(args), e.ToolHash, e.Args, r.Plan) != "" || g.Backs(t.deciding(), r.Plan, givers[g.ID]) != "" {
 			continue
 		}
-		if above, err := t.aboveCap(counted(r.Facts)); err != nil || above {
+		if above, err := t.aboveCap(countedPeople(r.Facts)); err != nil || above {
 			return false, err
 		}
 		used, err := g.Use(t.now)
@@ -319,16 +319,23 @@ func (t grantsTx) extendStreak(e approvers.Execution) error {
 	if e.Request == "" {
 		return nil // nobody approved the call
 	}
+	turn, err := t.Turn(e.Turn)
+	if err != nil {
+		return err
+	}
+	trust, s, err := t.trust(turn.Agent, e.Tool)
+	if err != nil {
+		return err
+	}
+	if p, known := t.policy.Tool(e.Tool, turn.Agent); trust.Row == 0 && (!known || !p.Trusts()) {
+		return nil // there is no streak, and the policy proposes no grants, so the request is not read
+	}
 	r, err := t.Request(e.Request)
 	if err != nil {
 		return err
 	}
 	if r.Facts.Caller != nil {
 		return nil // grants are offered only for calls of Countersign's own agent
-	}
-	trust, s, err := t.trust(r.Agent, r.Tool)
-	if err != nil {
-		return err
 	}
 	grown, offer, offered := trust.Grow(t.deciding(), r)
 	if grown.Row == 0 && trust.Row == 0 && !offered {

@@ -182,7 +182,7 @@ func (w *Homes) Shown(ctx context.Context, s store.OutboxMessage, p SentMessage,
 		if err != nil {
 			return err
 		}
-		shows, err := t.outbox.since(cur, p.Shows)
+		shows, err := t.outbox.setSince(cur, p.Shows)
 		if err != nil {
 			return err
 		}

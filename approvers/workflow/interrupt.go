@@ -241,7 +241,7 @@ func (w *core) watchOthers(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			news, err = ended(r, working, waiting)
+			news, err = endedWork(r, working, waiting)
 			if p.On && p.Round != pauses {
 				news, pauses = append(news, newsPaused), p.Round
 			}
@@ -253,9 +253,9 @@ func (w *core) watchOthers(ctx context.Context) error {
 	}
 }
 
-// The function ended reads from the store which work has ended, and returns news about this work. The parameter working
-// lists running handlers. The parameter waiting lists elicitations whose runs wait for an answer.
-func ended(r store.Reader, working []handled, waiting []string) (news []string, err error) {
+// endedWork reads from the store which work has ended, and returns news about this work. The parameter working lists
+// running handlers. The parameter waiting lists elicitations whose runs wait for an answer.
+func endedWork(r store.Reader, working []handled, waiting []string) (news []string, err error) {
 	for _, what := range working {
 		over, err := isStoppedIn(r, what)
 		if store.IgnoreNotFound(err) != nil {

@@ -132,7 +132,7 @@ func awake(r store.Reader, timers []store.Timer) ([]store.Timer, error) {
 	}
 	var out []store.Timer
 	for _, timer := range timers {
-		resting, err := rests(r, timer)
+		resting, err := awaitsPauseEnd(r, timer)
 		if err != nil {
 			return nil, err
 		}
@@ -143,8 +143,8 @@ func awake(r store.Reader, timers []store.Timer) ([]store.Timer, error) {
 	return out, nil
 }
 
-// The function rests reports whether a timer must wait for the end of a pause.
-func rests(r store.Reader, timer store.Timer) (bool, error) {
+// awaitsPauseEnd reports whether a timer must wait for the end of a pause.
+func awaitsPauseEnd(r store.Reader, timer store.Timer) (bool, error) {
 	switch timer.Kind {
 	case store.TimerThink, store.TimerPreview:
 		return true, nil

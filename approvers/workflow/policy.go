@@ -113,7 +113,7 @@ func (w *Policies) PutIntoForce(ctx context.Context, before store.Policy, c Poli
 		}
 		now = store.Policy{
 			Load: c.Load, Version: stored.Version, Record: head.Seq,
-			Policy: replaced(stored.Policy, c.Policy, c.By, t.now), Pins: replaced(stored.Pins, c.Pins, c.By, t.now),
+			Policy: replacePart(stored.Policy, c.Policy, c.By, t.now), Pins: replacePart(stored.Pins, c.Pins, c.By, t.now),
 		}
 		if err := t.PutPolicy(now, c.Content); err != nil {
 			return err
@@ -125,9 +125,9 @@ func (w *Policies) PutIntoForce(ctx context.Context, before store.Policy, c Poli
 	return now, err
 }
 
-// The function replaced returns the new value of a part of the policy in force: the policy file or the lock file. If
-// the content of the part is unchanged, the result is the old value, which says who changed this part and when.
-func replaced(old store.PolicyPart, digest, by string, at time.Time) store.PolicyPart {
+// replacePart returns the new value of a part of the policy in force: the policy file or the lock file. If the content
+// of the part is unchanged, the result is the old value, which says who changed this part and when.
+func replacePart(old store.PolicyPart, digest, by string, at time.Time) store.PolicyPart {
 	if old.Digest == digest && !old.At.IsZero() {
 		return old
 	}

@@ -123,7 +123,7 @@ func (v View) steps(p *BlockBuilder) {
 		for _, c := range step.Calls {
 			sign, state := v.state(c)
 			title := Clip(inFull(c.Call.Preview, c.Call.Tool, []byte(c.Call.Args), c.Call.Secrets), maxCallText)
-			lines = append(lines, Say(sign+" ").Strong(title), state.also(againInStep(c.Request)))
+			lines = append(lines, Say(sign+" ").Strong(title), state.add(againInStep(c.Request)))
 		}
 		p.Para(lines...)
 	}

@@ -91,7 +91,7 @@ func (l *layout) inline() (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if text := tok.String(); !plain(text) || inlineSigns.MatchString(text) {
+		if text := tok.String(); !needsNoQuotes(text) || inlineSigns.MatchString(text) {
 			return quoted(text), nil
 		}
 		return tok.String(), nil
@@ -287,7 +287,7 @@ func (l *layout) empties(end byte) bool {
 // several lines is shown line by line, each behind a bar.
 func shownText(s string) (line string, below []string) {
 	switch {
-	case plain(s):
+	case needsNoQuotes(s):
 		return s, nil
 	case !strings.Contains(s, "\n"):
 		return quoted(s), nil
@@ -298,10 +298,10 @@ func shownText(s string) (line string, below []string) {
 	return "", below
 }
 
-// The function plain reports whether a text needs no quotes. Such a text begins with a letter, a digit or a sign that
-// is common in names. It does not look like a number or another JSON value. It has only single spaces, and needs no
+// needsNoQuotes reports whether a text needs no quotes. Such a text begins with a letter, a digit or a sign that is
+// common in names. It does not look like a number or another JSON value. It has only single spaces, and needs no
 // escapes.
-func plain(s string) bool {
+func needsNoQuotes(s string) bool {
 	return plainStart.MatchString(s) && !likeValue.MatchString(s) && !strings.ContainsAny(s, "→\"\\") &&
 		!strings.Contains(s, "  ") && !strings.HasSuffix(s, " ") && Visible(s) == s && strings.IndexFunc(s, otherSpace) < 0
 }
@@ -338,9 +338,9 @@ func head(text string, n, lines int) (string, int) {
 	return strings.TrimSuffix(kept, "\n"), total - utf8.RuneCountInString(kept)
 }
 
-// The function "changes" shows the effect of an edit, argument by argument, before and after. ok is false if the
-// text is too long to show.
-func changes(before, after []byte, secrets []string) (text string, ok bool) {
+// formatChanges shows the effect of an edit, argument by argument, before and after. ok is false if the text is too
+// long to show.
+func formatChanges(before, after []byte, secrets []string) (text string, ok bool) {
 	return changesOf(before, after, secrets, nil)
 }
 
@@ -357,14 +357,14 @@ func changesOf(before, after []byte, secrets []string, except map[string]string)
 		if _, told := except[n]; told || bytes.Equal(was[n], is[n]) {
 			continue
 		}
-		signed(&b, "- ", n, was[n], secrets)
+		writeSigned(&b, "- ", n, was[n], secrets)
 		if v, still := is[n]; still {
-			signed(&b, "+ ", n, v, secrets)
+			writeSigned(&b, "+ ", n, v, secrets)
 		}
 	}
 	for _, n := range now {
 		if _, had := was[n]; !had && except[n] == "" {
-			signed(&b, "+ ", n, is[n], secrets)
+			writeSigned(&b, "+ ", n, is[n], secrets)
 		}
 	}
 	text = strings.TrimSuffix(b.String(), "\n")
@@ -405,8 +405,8 @@ func shortValue(name string, raw []byte, secrets []string) (string, bool) {
 	return line, err == nil && len(below) == 0 && Width(line) <= maxChanged
 }
 
-// The function "signed" writes one argument, with a sign such as + before each of its lines.
-func signed(b *strings.Builder, sign, member string, raw []byte, secrets []string) {
+// writeSigned writes one argument, with a sign such as + before each of its lines.
+func writeSigned(b *strings.Builder, sign, member string, raw []byte, secrets []string) {
 	one := maskedText(fmt.Appendf(nil, "{%s:%s}", mustQuote(member), raw), secrets)
 	for line := range strings.SplitSeq(one, "\n") {
 		b.WriteString(sign + line + "\n")

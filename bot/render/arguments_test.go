@@ -93,12 +93,12 @@ func TestPages(t *testing.T) {
 }
 
 func TestChanges(t *testing.T) {
-	got, ok := changes([]byte(`{"a":1,"b":"x","gone":[1],"same":{"x":1}}`), []byte(`{"a":2,"b":"x\ny","same":{"x":1},"new":true}`), nil)
+	got, ok := formatChanges([]byte(`{"a":1,"b":"x","gone":[1],"same":{"x":1}}`), []byte(`{"a":2,"b":"x\ny","same":{"x":1},"new":true}`), nil)
 	want := "- a: 1\n+ a: 2\n- b: x\n+ b:\n+   │ x\n+   │ y\n- gone:\n-   - 1\n+ new: true"
 	if !ok || got != want {
 		t.Errorf("%v\n%s", ok, got)
 	}
-	if _, ok := changes([]byte(`{"a":1}`), []byte(`{"a":"`+strings.Repeat("x", maxDiff)+`"}`), nil); ok {
+	if _, ok := formatChanges([]byte(`{"a":1}`), []byte(`{"a":"`+strings.Repeat("x", maxDiff)+`"}`), nil); ok {
 		t.Error("a change that is too long to show was shown")
 	}
 }

@@ -15,7 +15,7 @@ func (v View) head() *BlockBuilder {
 		line.Say(", ").At(head.At, DayTime)
 	}
 	p.Para(line.Say("."))
-	p.exact(approvers.InLine(v.Head.Note))
+	p.preformatted(approvers.InLine(v.Head.Note))
 	p.Small("There is nothing to do. Kept here, this shows later whether any of those records was changed or removed: copy it into a file, and run countersign audit verify --heads FILE.")
 	return p
 }

@@ -80,8 +80,8 @@ func (p *BlockBuilder) quiet(runs ...*RichText) {
 	}
 }
 
-// The method "quoted" adds text that a person wrote, as a quotation.
-func (p *BlockBuilder) quoted(s string) {
+// quote adds text that a person wrote, as a quotation.
+func (p *BlockBuilder) quote(s string) {
 	if s == "" {
 		return
 	}
@@ -91,8 +91,8 @@ func (p *BlockBuilder) quoted(s string) {
 	p.lines = append(p.lines, "“"+Escape(s)+"”")
 }
 
-// The method exact adds preformatted text, so that people see each character, also spaces, as it is.
-func (p *BlockBuilder) exact(s string) {
+// preformatted adds preformatted text, so that people see each character, also spaces, as it is.
+func (p *BlockBuilder) preformatted(s string) {
 	if s == "" {
 		return
 	}
@@ -132,7 +132,7 @@ func (p *BlockBuilder) whatToDo() string {
 			told = append(told, fmt.Sprintf("%d more", len(p.labels)-i))
 			break
 		}
-		told = append(told, Escape(short(m, MaxNameShown)))
+		told = append(told, Escape(shorten(m, MaxNameShown)))
 	}
 	return buttonsNamed + strings.Join(told, " · ")
 }
@@ -154,7 +154,7 @@ func plainText(s string) *slack.TextBlockObject {
 
 // button returns a button. The parameter value only identifies what was shown.
 func button(action, text, value string, style slack.Style) *slack.ButtonBlockElement {
-	return slack.NewButtonBlockElement(action, value, plainText(short(text, slackapi.MaxButtonText))).WithStyle(style)
+	return slack.NewButtonBlockElement(action, value, plainText(shorten(text, slackapi.MaxButtonText))).WithStyle(style)
 }
 
 // confirm returns a confirmation dialog that repeats what will happen.

@@ -49,7 +49,7 @@ func (v View) bundle() Rendered {
 func drawBundle(v View, look bundleLook) (p *BlockBuilder, shows []store.Shown) {
 	p = new(BlockBuilder)
 	v.bundleHead(p, look.open)
-	v.asked(p, *v.Calls[0].Request, [...]int{roomy: maxQuote, terse: maxTerseQuote, listed: maxTerseQuote, brief: maxBriefQuote}[look.form])
+	v.requester(p, *v.Calls[0].Request, [...]int{roomy: maxQuote, terse: maxTerseQuote, listed: maxTerseQuote, brief: maxBriefQuote}[look.form])
 	if len(look.open) > 0 {
 		paused := new(RichText)
 		if look.form == roomy {
@@ -60,7 +60,7 @@ func drawBundle(v View, look bundleLook) (p *BlockBuilder, shows []store.Shown) 
 		p.Para(paused, look.risk, v.untilWhen(look), v.standsStill(look.open[0]), look.agreed)
 		if look.same.whole {
 			p.Para(Say("The same in each: " + look.same.line))
-			p.exact(look.same.table)
+			p.preformatted(look.same.table)
 		}
 	}
 	list := look.list()
@@ -74,7 +74,7 @@ func drawBundle(v View, look bundleLook) (p *BlockBuilder, shows []store.Shown) 
 		number, what := fmt.Sprintf("%d. ", i+1), whatHappens(r.Preview, r.Tool)
 		if undecided(c) {
 			begin := len(p.Blocks)
-			v.bundled(p, r, number, opens, look)
+			v.bundledCall(p, r, number, opens, look)
 			look.heights[r.ID] = phoneHeight(p.Blocks[begin:])
 			details = append(details, opens)
 			if !v.hadTheirSay(r) {
@@ -83,9 +83,9 @@ func drawBundle(v View, look bundleLook) (p *BlockBuilder, shows []store.Shown) 
 			continue
 		}
 		if sign, state := v.settled(c); look.form == brief {
-			p.Para(Say(number + sign + " ").Strong(short(what, look.briefly()-3)))
+			p.Para(Say(number + sign + " ").Strong(shorten(what, look.briefly()-3)))
 		} else {
-			p.Para(Say(number).Strong(Clip(what, maxBundleText)), Say(sign+" ").also(state))
+			p.Para(Say(number).Strong(Clip(what, maxBundleText)), Say(sign+" ").add(state))
 		}
 		switch {
 		case r.State != approvers.Approved:
@@ -98,7 +98,7 @@ func drawBundle(v View, look bundleLook) (p *BlockBuilder, shows []store.Shown) 
 	if list {
 		p.buttons("details", details...)
 	}
-	v.together(p, look, len(shows))
+	v.buttonsForAll(p, look, len(shows))
 	return p, shows
 }
 
@@ -287,7 +287,7 @@ func (v View) bundleHead(p *BlockBuilder, open []approvers.Request) {
 // differ reports whether the requests have different deadlines.
 func (v View) differ(open []approvers.Request) bool {
 	return slices.ContainsFunc(open, func(r approvers.Request) bool {
-		return !r.ExpiresAt.Equal(open[0].ExpiresAt) || !r.EscalateAt.Equal(open[0].EscalateAt) || v.joined(r) != v.joined(open[0]) ||
+		return !r.ExpiresAt.Equal(open[0].ExpiresAt) || !r.EscalateAt.Equal(open[0].EscalateAt) || v.escalatedRoles(r) != v.escalatedRoles(open[0]) ||
 			r.Reminded+r.Told != open[0].Reminded+open[0].Told
 	})
 }
@@ -297,26 +297,26 @@ func (v View) differ(open []approvers.Request) bool {
 func (v View) untilWhen(look bundleLook) *RichText {
 	switch {
 	case !look.ownTime && look.form == brief:
-		return Say("⏳ ").also(v.deadline(look.open[0]))
+		return Say("⏳ ").add(v.deadline(look.open[0]))
 	case !look.ownTime:
 		return v.ifNobody(look.open[0], "Each is")
 	case !look.list():
 		return new(RichText)
 	}
 	first := slices.MinFunc(look.open, func(a, b approvers.Request) int { return a.ExpiresAt.Compare(b.ExpiresAt) })
-	return Say("⏳ The first deadline: ").also(v.deadline(first))
+	return Say("⏳ The first deadline: ").add(v.deadline(first))
 }
 
-// The method "bundled" draws one call that can be decided on the bundle. The parameter opens is the button to the
-// call's details.
-func (v View) bundled(p *BlockBuilder, r approvers.Request, number string, opens *slack.ButtonBlockElement, look bundleLook) {
+// bundledCall draws one call that can be decided on the bundle. The parameter opens is the button to the call's
+// details.
+func (v View) bundledCall(p *BlockBuilder, r approvers.Request, number string, opens *slack.ButtonBlockElement, look bundleLook) {
 	what, notes, args := whatHappens(r.Preview, r.Tool), v.bundleNotes(r, look), look.args[r.ID]
 	lines := []*RichText{Say(number).Strong(Clip(what, maxBundleText))}
 	if look.risk.empty() {
 		lines = append(lines, riskLine(r))
 	}
 	if args.hidden {
-		lines[0] = Say(number).Strong(short(what, maxBriefly))
+		lines[0] = Say(number).Strong(shorten(what, maxBriefly))
 		cut := "Not shown whole"
 		if len(warnings(r)) > 0 || previewSaysNo(r) != "" {
 			cut = "Warning, not whole"
@@ -331,7 +331,7 @@ func (v View) bundled(p *BlockBuilder, r approvers.Request, number string, opens
 		lines = append(lines, Say(args.line))
 	}
 	p.Para(lines...)
-	p.exact(args.table)
+	p.preformatted(args.table)
 	if !args.whole {
 		cut := "Not all of it is shown here."
 		if args.missing > 0 {
@@ -388,7 +388,7 @@ func (v View) bundleNotes(r approvers.Request, look bundleLook) []*RichText {
 	}
 	if n := len(r.Remarks); n > 0 {
 		m := r.Remarks[n-1]
-		line := Say("🗨️ ").also(v.speaker(m)).Say(changedLater(m) + ": ").soft(Clip(OneLine(m.Text), maxBundleNote/2))
+		line := Say("🗨️ ").add(v.speaker(m)).Say(changedLater(m) + ": ").soft(Clip(OneLine(m.Text), maxBundleNote/2))
 		if n > 1 {
 			line.Say(" (and " + Plural(n-1, "remark") + " before, in Details…)")
 		}
@@ -446,18 +446,18 @@ func (v View) takeBack(r approvers.Request) slack.BlockElement {
 func (v View) settled(c view.Call) (sign string, state *RichText) {
 	switch {
 	case waits(c):
-		return "↗️", Say("It has a card of its own now. ").also(v.waiting(*c.Request))
+		return "↗️", Say("It has a card of its own now. ").add(v.waiting(*c.Request))
 	case c.Execution != nil && c.Execution.State == approvers.ExecutionExecuting:
 		if v.Pause.On {
-			return "⏸️", v.decided(c).also(v.held(c))
+			return "⏸️", v.allowedBy(c).add(v.held(c))
 		}
-		return "▶️", v.decided(c).Say("Running…")
+		return "▶️", v.allowedBy(c).Say("Running…")
 	}
 	return v.state(c)
 }
 
-// The method "together" adds the buttons that act on all waiting calls, and the notes about these buttons.
-func (v View) together(p *BlockBuilder, look bundleLook, offered int) {
+// buttonsForAll adds the buttons that act on all waiting calls, and the notes about these buttons.
+func (v View) buttonsForAll(p *BlockBuilder, look bundleLook, offered int) {
 	if offered < 2 {
 		return
 	}
@@ -526,7 +526,7 @@ func DeniedAll(d *approvers.Denied, r approvers.Request, p *approvers.Policy) *R
 	if r.ID == "" {
 		return Denied(d, nil, p)
 	}
-	return Say("None of them was decided, because of ").Strong(Clip(whatHappens(r.Preview, r.Tool), maxQuote)).Say(". ").also(Denied(d, &r, p))
+	return Say("None of them was decided, because of ").Strong(Clip(whatHappens(r.Preview, r.Tool), maxQuote)).Say(". ").add(Denied(d, &r, p))
 }
 
 // RejectAllForm asks for one reason to reject all calls of a bundle.

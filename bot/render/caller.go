@@ -36,7 +36,7 @@ func askedByCaller(p *BlockBuilder, r approvers.Request, said string, most int) 
 		p.Para(line.Say("."))
 	} else {
 		p.Para(line.Say(":"))
-		p.quoted(Clip(said, most))
+		p.quote(Clip(said, most))
 	}
 	p.Para(runsItself(r.Facts.Caller))
 }

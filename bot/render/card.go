@@ -36,7 +36,7 @@ func (v View) pending(p *BlockBuilder, r approvers.Request, whole bool) {
 	p.headline(whatHappens(r.Preview, r.Tool))
 	p.Para(riskLine(r))
 	v.arguments(p, v.argumentTable(r), whole, " Details… shows all of them, and there it can be approved.")
-	v.edits(p, r)
+	v.argumentChanges(p, r)
 	if note := maskedNote(r); !note.empty() {
 		if v.mustReveal(r) {
 			note.Strong(" Reveal them first, then you can approve.")
@@ -44,10 +44,10 @@ func (v View) pending(p *BlockBuilder, r approvers.Request, whole bool) {
 		p.Para(note)
 	}
 	p.Para(v.toolPreviewLine(r, MaxNote))
-	v.asked(p, r, maxQuote)
+	v.requester(p, r, maxQuote)
 	p.Para(v.waitsLine(r)...)
 	p.Para(v.remarks(r)...)
-	p.Para(v.otherwise(r)...)
+	p.Para(v.ifNobodyActs(r)...)
 	v.actionButtons(p, r, whole)
 }
 
@@ -62,7 +62,7 @@ func (v View) banners(r approvers.Request) []*RichText {
 
 // setbacks returns the warnings about a request that do not concern its arguments.
 func (v View) setbacks(r approvers.Request) []*RichText {
-	out := []*RichText{v.earlier(r)}
+	out := []*RichText{v.earlierRunWarning(r)}
 	if r.State != approvers.Pending {
 		return out
 	}
@@ -91,7 +91,7 @@ func (v View) decidedCard(p *BlockBuilder, r approvers.Request) {
 	if r.Facts.Asker != "" {
 		what.Say(", asked by ").Person(r.Facts.Asker, r.Facts.AskerName)
 	}
-	p.Para(what, v.ending(r).also(v.aftermath(r)))
+	p.Para(what, v.ending(r).add(v.aftermath(r)))
 	value := v.token(r.ID)
 	row := []slack.BlockElement{button(ActArguments, "Details…", value, slack.StyleDefault)}
 	if r.State == approvers.Approved {
@@ -117,7 +117,7 @@ func (v View) ending(r approvers.Request) *RichText {
 		return p.Say(" at the command line by ").Person(d.By, d.Name).Say(" (break glass), ").At(d.At, DayTime).reason(d.Reason, maxReason)
 	}
 	if r.State == approvers.Approved || r.State == approvers.Consumed {
-		p.Say(" by ").also(v.agreed(r))
+		p.Say(" by ").add(v.countedApprovals(r))
 		if len(r.Edits) > 0 {
 			p.Say(" with changes")
 		}
@@ -140,11 +140,11 @@ func (v View) ending(r approvers.Request) *RichText {
 // The function then adds readsAll, which says where to read all arguments.
 func (v View) arguments(p *BlockBuilder, text string, whole bool, readsAll string) {
 	if whole {
-		p.exact(text)
+		p.preformatted(text)
 		return
 	}
 	start, missing := head(text, maxCutArgs, maxCutLines)
-	p.exact(start)
+	p.preformatted(start)
 	p.Para(Say("✂️ ").Strong(fmt.Sprintf("Cut here: %d more characters.", missing)).Say(readsAll))
 }
 
@@ -179,9 +179,9 @@ var (
 	templateFields  = regexp.MustCompile(`\.([A-Za-z_]\w*)`)
 )
 
-// The method "edits" names the person who changed the arguments. The function also shows the changes that the
-// table of arguments leaves out. The table shows an earlier value only if it takes one short line.
-func (v View) edits(p *BlockBuilder, r approvers.Request) {
+// argumentChanges names the person who changed the arguments. The function also shows the changes that the table of
+// arguments leaves out. The table shows an earlier value only if it takes one short line.
+func (v View) argumentChanges(p *BlockBuilder, r approvers.Request) {
 	if len(r.Edits) == 0 {
 		return
 	}
@@ -197,12 +197,12 @@ func (v View) edits(p *BlockBuilder, r approvers.Request) {
 		p.Para(Say("Before it was too long to show here: Details… has it."))
 		return
 	}
-	p.exact(diff)
+	p.preformatted(diff)
 }
 
-// The method "asked" draws who asked, where, and in which words. The parameter most is the maximum length of the
-// quotation, in characters.
-func (v View) asked(p *BlockBuilder, r approvers.Request, most int) {
+// requester draws who asked, where, and in which words. The parameter most is the maximum length of the quotation, in
+// characters.
+func (v View) requester(p *BlockBuilder, r approvers.Request, most int) {
 	said := maskSecrets(r.Facts.Quote, r.Args, r.Secrets)
 	if most < maxQuote {
 		said = OneLine(said)
@@ -226,8 +226,8 @@ func (v View) asked(p *BlockBuilder, r approvers.Request, most int) {
 		line.Say(" in ").link(v.permalink(v.Conversation.Channel, r.Facts.MessageTS, v.Conversation.Thread), "#"+Name(v.Conversation.Name))
 	}
 	p.Para(line.Say(":"))
-	p.quoted(Clip(said, most))
-	since(p, r)
+	p.quote(Clip(said, most))
+	messageChange(p, r)
 }
 
 // inWords joins the policy's reasons into one sentence.
@@ -286,7 +286,7 @@ func stillNeeded(v View, r approvers.Request, did string) *RichText {
 	case st.Quorum > 1:
 		line.Say("one more of ")
 	}
-	return line.Strong(v.stageTitle(st) + v.joined(r)).Say(".")
+	return line.Strong(v.stageTitle(st) + v.escalatedRoles(r)).Say(".")
 }
 
 func (v View) ownCopy() bool { return strings.HasPrefix(v.Message.To, store.ToUser) }
@@ -341,7 +341,7 @@ func (v View) decisions(r approvers.Request, whole bool, style slack.Style) []sl
 func askApprove(r approvers.Request) *slack.ConfirmationBlockObject {
 	_, risk := riskWords(r.Plan.Risk, r.Effect)
 	rest := "\n\n" + risk + "."
-	for _, doubt := range []string{previewSaysNo(r), twice(r)} {
+	for _, doubt := range []string{previewSaysNo(r), twiceWarning(r)} {
 		if doubt != "" {
 			rest += "\n\n" + Clip(doubt, maxCallAsk)
 		}

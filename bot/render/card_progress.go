@@ -14,12 +14,12 @@ import (
 // this copy. The lines below name the people who have rejected.
 func (v View) waitsLine(r approvers.Request) []*RichText {
 	st := r.CurrentStage()
-	line := Say("✋ Waits for ").Strong(v.stageTitle(st) + v.joined(r)).also(v.invited(r))
+	line := Say("✋ Waits for ").Strong(v.stageTitle(st) + v.escalatedRoles(r)).add(v.invitedPeople(r))
 	for i, c := range v.Mentions {
 		line.Say(map[bool]string{true: ": ", false: " "}[i == 0])
 		c.in(line)
 	}
-	line.also(agreedAt(r)).Say(against(r, ", ")).Say(".").also(laterStages(v, r))
+	line.add(agreedAt(r)).Say(against(r, ", ")).Say(".").add(laterStages(v, r))
 	out := []*RichText{v.handedOn(r), v.escalated(r), v.earlierStages(r), line}
 	for _, d := range r.Against(r.Stage) {
 		no := Say("👎 ").Person(d.By, d.Name).Say(" is against it")
@@ -41,7 +41,7 @@ func agreedAt(r approvers.Request) *RichText {
 	case n == 0:
 		return p.Say(fmt.Sprintf(" (%d people)", quorum))
 	}
-	return p.Say(fmt.Sprintf(" (%d of %d agreed: ", n, quorum)).also(peopleOf(decisionsAt(r, r.Stage))).Say(")")
+	return p.Say(fmt.Sprintf(" (%d of %d agreed: ", n, quorum)).add(peopleOf(decisionsAt(r, r.Stage))).Say(")")
 }
 
 // decisionsAt returns the valid approvals of a stage.
@@ -79,7 +79,7 @@ func (v View) earlierStages(r approvers.Request) *RichText {
 		}
 		p.Say(map[bool]string{true: "✔️ ", false: " "}[i == 0] + v.stageTitle(st) + " agreed")
 		if by := decisionsAt(r, i); len(by) > 0 {
-			p.Say(": ").also(peopleOf(by)).Say(" ").At(by[len(by)-1].At, clock)
+			p.Say(": ").add(peopleOf(by)).Say(" ").At(by[len(by)-1].At, clock)
 		}
 		p.Say(".")
 	}
@@ -112,7 +112,7 @@ func (v View) escalated(r approvers.Request) *RichText {
 		return Say("⏫ I could not show this to " + v.stageTitle(r.CurrentStage()) + ", because " + refusedCard(r.Unreached.Cause) + ", so " + v.title(v.Message.Role) + " is asked.")
 	}
 	if call, ok := approvers.CallOf(r, v.Message.Role); ok {
-		return Say("⏫ ").also(nobodyLeft(v, r, call)).Say(", so " + v.title(v.Message.Role) + " is asked.")
+		return Say("⏫ ").add(nobodyLeft(v, r, call)).Say(", so " + v.title(v.Message.Role) + " is asked.")
 	}
 	return Say("⏫ Not decided yet, so " + v.title(v.Message.Role) + " is asked as well.")
 }
@@ -151,8 +151,8 @@ func against(r approvers.Request, sep string) string {
 	return ""
 }
 
-// The method "joined" names the roles that escalation added to the stage.
-func (v View) joined(r approvers.Request) string {
+// escalatedRoles names the roles that escalation added to the stage.
+func (v View) escalatedRoles(r approvers.Request) string {
 	out := ""
 	for i, j := range r.Joined {
 		if i == 2 {
@@ -234,12 +234,12 @@ func (v View) allRemarks(r approvers.Request, most int) [][]*RichText {
 		said := Clip(OneLine(m.Text), most)
 		switch m.Kind {
 		case approvers.Comment:
-			out[i] = []*RichText{Say("🗨️ ").also(v.speaker(m)).Say(": ").soft(said)}
+			out[i] = []*RichText{Say("🗨️ ").add(v.speaker(m)).Say(": ").soft(said)}
 		case approvers.Question:
-			out[i] = []*RichText{Say("❓ ").also(v.speaker(m)).Say(" asked: ").soft(said)}
+			out[i] = []*RichText{Say("❓ ").add(v.speaker(m)).Say(" asked: ").soft(said)}
 			if a := slices.IndexFunc(r.Remarks, func(a approvers.Remark) bool { return a.Kind == approvers.Answer && a.To == i }); a >= 0 {
 				answer := r.Remarks[a]
-				out[i] = append(out[i], Say("   💬 ").also(v.speaker(answer)).Say(changedLater(answer)+": ").soft(Clip(OneLine(answer.Text), most)))
+				out[i] = append(out[i], Say("   💬 ").add(v.speaker(answer)).Say(changedLater(answer)+": ").soft(Clip(OneLine(answer.Text), most)))
 			} else if r.State == approvers.Pending {
 				out[i] = append(out[i], Say("   💬 Not answered yet."))
 			}
@@ -272,22 +272,22 @@ func (v View) speaker(m approvers.Remark) *RichText {
 func (v View) handedOn(r approvers.Request) *RichText {
 	for _, i := range r.Invited {
 		if v.Message.To == store.ToUser+i.Who.User() {
-			return v.handed(i)
+			return v.handedOnBy(i)
 		}
 	}
 	return new(RichText)
 }
 
-// The method "handed" names the person who added the reader to the stage.
-func (v View) handed(i approvers.Invite) *RichText {
+// handedOnBy names the person who added the reader to the stage.
+func (v View) handedOnBy(i approvers.Invite) *RichText {
 	if i.Away {
 		return Say("↪️ You stand in for ").Person(i.By, i.ByName).Say(", who is away. You decide in your own name, as " + v.title(i.Role) + ".")
 	}
 	return Say("↪️ ").Person(i.By, i.ByName).Say(" handed this on to you. You decide in your own name, as " + v.title(i.Role) + ".")
 }
 
-// The method "invited" names the people who were added to the current stage.
-func (v View) invited(r approvers.Request) *RichText {
+// invitedPeople names the people who were added to the current stage.
+func (v View) invitedPeople(r approvers.Request) *RichText {
 	p := new(RichText)
 	for i, one := range r.Invited {
 		if i == 2 {
@@ -313,9 +313,9 @@ func (v View) cardFor(user string) string {
 	return link
 }
 
-// The method "agreed" names everybody whose approval counted, in order. For consecutive people of one role, the
-// role's title appears once.
-func (v View) agreed(r approvers.Request) *RichText {
+// countedApprovals names everybody whose approval counted, in order. For consecutive people of one role, the role's
+// title appears once.
+func (v View) countedApprovals(r approvers.Request) *RichText {
 	by := approvals(r)
 	p := new(RichText)
 	for i, d := range by {

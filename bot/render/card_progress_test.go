@@ -26,7 +26,7 @@ func TestAgreedNamesAll(t *testing.T) {
 		"one that fell":       {fallen, "<@U0004> (Finance Director)"},
 		"more than are named": {many, "<@U0002>, <@U0002>, <@U0002>, <@U0002>, <@U0002>, <@U0002> (Team Lead) and 3 more"},
 	} {
-		if got := (View{Model: bottest.ViewModel(c.r)}).agreed(c.r).plain.String(); got != c.want {
+		if got := (View{Model: bottest.ViewModel(c.r)}).countedApprovals(c.r).plain.String(); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}

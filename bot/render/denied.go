@@ -79,7 +79,7 @@ func Denied(d *approvers.Denied, r *approvers.Request, p *approvers.Policy) *Ric
 		}
 		return Say("Your approval counts already. Another person has to agree too.")
 	case approvers.DeniedResolved:
-		return resolved(d, r, p)
+		return firstDecision(d, r, p)
 	case approvers.DeniedLate:
 		return Say("Too late: the deadline was ").At(d.At, DayTime).Say(". It did not run. It can be asked for again.")
 	case approvers.DeniedStale:
@@ -172,8 +172,8 @@ func Denied(d *approvers.Denied, r *approvers.Request, p *approvers.Policy) *Ric
 	return Say("Nothing was changed (" + string(d.Code) + ").")
 }
 
-// The function "resolved" names the person who decided first, and the time of the decision.
-func resolved(d *approvers.Denied, r *approvers.Request, p *approvers.Policy) *RichText {
+// firstDecision names the person who decided first, and the time of the decision.
+func firstDecision(d *approvers.Denied, r *approvers.Request, p *approvers.Policy) *RichText {
 	called := ""
 	if r != nil && r.ClosedBy == d.By {
 		called = r.ClosedName

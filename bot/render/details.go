@@ -27,10 +27,10 @@ func DetailsForm(s ClickTarget, f FormToken, who approvers.Identity) slack.Modal
 	pages := ArgumentPages(r)
 	seen := len(pages) - 1 // index of the last page with arguments
 	if at := pages[seen]; at.width() < maxPageText/2 {
-		v.about(at, r, s.About.History)
+		v.requestDetails(at, r, s.About.History)
 	} else {
 		pages = append(pages, new(BlockBuilder))
-		v.about(pages[seen+1], r, s.About.History)
+		v.requestDetails(pages[seen+1], r, s.About.History)
 	}
 	f.Page = min(f.Page, len(pages)-1)
 	p := pages[f.Page]
@@ -116,9 +116,9 @@ func turnPages(p *BlockBuilder, page, pages int) {
 	}
 }
 
-// The method "about" draws who has to decide a request and why. It also draws the request's remarks and history,
-// and what the buttons do.
-func (v View) about(p *BlockBuilder, r approvers.Request, records []approvers.AuditRecord) {
+// requestDetails draws who has to decide a request and why. It also draws the request's remarks and history, and what
+// the buttons do.
+func (v View) requestDetails(p *BlockBuilder, r approvers.Request, records []approvers.AuditRecord) {
 	p.Blocks = append(p.Blocks, slack.NewDividerBlock())
 	v.explain(p, r, records)
 	for _, lines := range v.allRemarks(r, MaxNote) {
@@ -126,12 +126,12 @@ func (v View) about(p *BlockBuilder, r approvers.Request, records []approvers.Au
 	}
 	if e := v.Execution; e != nil && e.Result != "" && r.State == approvers.Consumed {
 		p.Para(new(RichText).Strong("What it answered:"))
-		p.quoted(Clip(resultText(v.maskedResult(e.Result)), maxResult))
+		p.quote(Clip(resultText(v.maskedResult(e.Result)), maxResult))
 	}
 	if r.State == approvers.Pending {
 		p.Para(buttonHelp(r, v.allowsMore(r))...)
 	}
-	p.Small("Request " + r.ID + " · arguments " + r.Digest + " · policy " + short(OneLine(r.Plan.PolicyHash), maxPolicyHash))
+	p.Small("Request " + r.ID + " · arguments " + r.Digest + " · policy " + shorten(OneLine(r.Plan.PolicyHash), maxPolicyHash))
 }
 
 // maxPolicyHash is the number of characters of the policy's hash that are shown.
@@ -186,7 +186,7 @@ func ArgumentPages(r approvers.Request) []*BlockBuilder {
 		}
 		p.Para(new(RichText).Strong(Clip(whatHappens(r.Preview, r.Tool), maxQuote)), page)
 		for _, part := range markdown.Pages(text, markdown.MaxBlockText) {
-			p.exact(part)
+			p.preformatted(part)
 		}
 		pages[i] = p
 	}
@@ -196,9 +196,9 @@ func ArgumentPages(r approvers.Request) []*BlockBuilder {
 			p = new(BlockBuilder)
 			pages = append(pages, p)
 		}
-		p.Para(Say("🔎 ").also(says(*f)))
+		p.Para(Say("🔎 ").add(says(*f)))
 		for _, part := range markdown.Pages(toolPreviewText(*f), markdown.MaxBlockText) {
-			p.quoted(part)
+			p.quote(part)
 		}
 	}
 	for _, warning := range doubts(r) {

@@ -25,10 +25,10 @@ func (v View) elicitation() *BlockBuilder {
 		line.Say(" (").soft(Name(q.From)).Say(")")
 	}
 	p.Para(line.Say(" needs an answer before it can continue. Its own words, not verified:"))
-	p.quoted(Clip(Visible(maskSecrets(q.Text, []byte(v.Call.Args), v.Call.Secrets)), maxElicited))
+	p.quote(Clip(Visible(maskSecrets(q.Text, []byte(v.Call.Args), v.Call.Secrets)), maxElicited))
 	if q.URL != "" {
 		p.Para(Say("It asks you to open a page on ").Strong(hostOf(q.URL)).Say(". The whole address:"))
-		p.exact(Visible(q.URL))
+		p.preformatted(Visible(q.URL))
 	}
 	if q.State != approvers.ElicitationOpen {
 		p.Para(v.elicited(q))
@@ -63,7 +63,7 @@ func hostOf(address string) string {
 	if err != nil || u.Host == "" {
 		return "an address that can't be read"
 	}
-	return short(Visible(u.Host), slackapi.MaxHeader)
+	return shorten(Visible(u.Host), slackapi.MaxHeader)
 }
 
 // ElicitationForm returns the form that a tool asks for. If the person was not asked, or the question has ended,
@@ -75,7 +75,7 @@ func ElicitationForm(s ClickTarget, who approvers.Identity) slack.ModalViewReque
 	}
 	p := new(BlockBuilder)
 	p.Para(new(RichText).Strong(Name(q.Tool)).Say(" asks. Its own words, not verified:"))
-	p.quoted(Clip(Visible(maskSecrets(q.Text, []byte(s.Call.Args), s.Call.Secrets)), maxElicited))
+	p.quote(Clip(Visible(maskSecrets(q.Text, []byte(s.Call.Args), s.Call.Secrets)), maxElicited))
 	defaults := defaultsOf(q.Schema)
 	fields := fieldsOf(q.Schema, defaults, nil)
 	if fields == nil {

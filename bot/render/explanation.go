@@ -19,7 +19,7 @@ func (v View) explain(p *BlockBuilder, r approvers.Request, records []approvers.
 	if v.Tool.description != "" {
 		tool.Say(" · " + v.Tool.description)
 	}
-	p.Para(riskLine(r).Say(". "+riskMeaning[r.Plan.Risk]), tool.Say(" "+effectWords[r.Effect]), v.Tool.claimed())
+	p.Para(riskLine(r).Say(". "+riskMeaning[r.Plan.Risk]), tool.Say(" "+effectWords[r.Effect]), v.Tool.sourceClaims())
 	p.Para(Say("🧭 Why people are asked: " + inWords(r.Plan.Why) + "."))
 	var who []*RichText
 	for i, st := range r.Plan.Stages {
@@ -29,7 +29,7 @@ func (v View) explain(p *BlockBuilder, r approvers.Request, records []approvers.
 		}
 		line := v.stageLine(i, len(r.Plan.Stages), st)
 		if i == r.Stage && r.State == approvers.Pending {
-			line.Say(v.joined(r)).also(v.invited(r)).Strong(" · it waits here").Say(fmt.Sprintf(", %d agreed", r.At(i)))
+			line.Say(v.escalatedRoles(r)).add(v.invitedPeople(r)).Strong(" · it waits here").Say(fmt.Sprintf(", %d agreed", r.At(i)))
 		}
 		who = append(who, line)
 	}
@@ -39,9 +39,9 @@ func (v View) explain(p *BlockBuilder, r approvers.Request, records []approvers.
 	}
 	p.Para(v.decisionLines(r)...)
 	if r.State == approvers.Pending {
-		p.Para(v.otherwise(r)...)
+		p.Para(v.ifNobodyActs(r)...)
 	} else {
-		p.Para(Say(endSign[r.State] + " ").also(v.ending(r)))
+		p.Para(Say(endSign[r.State] + " ").add(v.ending(r)))
 	}
 	if lines, _ := Newest(v.Timeline(records), 0); len(lines) > 0 {
 		p.Para(append([]*RichText{new(RichText).Strong("What has happened so far:")}, lines...)...)
@@ -61,8 +61,8 @@ var effectWords = map[approvers.Effect]string{
 	approvers.Unprotected: "(if it is interrupted, people are asked whether it happened)",
 }
 
-// The method "claimed" lists what the tool's source declares about the tool.
-func (t ToolDescription) claimed() *RichText {
+// sourceClaims lists what the tool's source declares about the tool.
+func (t ToolDescription) sourceClaims() *RichText {
 	if len(t.claims) == 0 {
 		return new(RichText)
 	}
@@ -75,7 +75,7 @@ func (v View) stageLine(i, stages int, st approvers.Stage) *RichText {
 	if stages > 1 {
 		line.Say(fmt.Sprintf("Stage %d of %d: ", i+1, stages))
 	}
-	return line.Say(howMany(st.Quorum) + " · ").also(v.deciders(st))
+	return line.Say(howMany(st.Quorum) + " · ").add(v.deciders(st))
 }
 
 // decisionLines describes each decision so far.
@@ -185,7 +185,7 @@ func (v View) Timeline(records []approvers.AuditRecord) (lines []*RichText) {
 		if line.empty() {
 			continue
 		}
-		lines = append(lines, new(RichText).At(a.At, DayTime).Say(" · ").also(line))
+		lines = append(lines, new(RichText).At(a.At, DayTime).Say(" · ").add(line))
 	}
 	return lines
 }
@@ -209,7 +209,7 @@ func (v View) event(a approvers.AuditRecord) *RichText { //nolint:cyclop // one 
 		}
 		return Say("Put before those who decide.")
 	case approvers.AuditDenied:
-		return by("tried to " + tried(f["kind"]) + " and may not.")
+		return by("tried to " + deniedAction(f["kind"]) + " and may not.")
 	case approvers.AuditDecided:
 		return by(did[approvers.DecisionKind(f["kind"])] + v.inRole(f["role"]) + ".")
 	case approvers.AuditAdvanced:
@@ -250,7 +250,7 @@ func (v View) event(a approvers.AuditRecord) *RichText { //nolint:cyclop // one 
 	case approvers.AuditGranted:
 		return Say("A permission for calls like it was " + f["what"] + ".")
 	case approvers.AuditClosed:
-		return new(RichText).Strong(closedWords(approvers.State(f["state"]))).also(ender(a.Actor)).Say(".")
+		return new(RichText).Strong(closedWords(approvers.State(f["state"]))).add(ender(a.Actor)).Say(".")
 	case approvers.AuditExecuting:
 		return Say("It was started.")
 	case approvers.AuditExecuted:
@@ -270,8 +270,8 @@ func (v View) event(a approvers.AuditRecord) *RichText { //nolint:cyclop // one 
 // The map called did has the words for each kind of decision.
 var did = map[approvers.DecisionKind]string{approvers.Approve: "approved it", approvers.Reject: "was against it", approvers.Modify: "changed its arguments"}
 
-// The function "tried" describes an action that was denied.
-func tried(kind string) string {
+// deniedAction describes an action that was denied.
+func deniedAction(kind string) string {
 	if words := map[string]string{"approve": "approve it", "reject": "reject it", "modify": "change it", "withdraw": "withdraw it"}[kind]; words != "" {
 		return words
 	}

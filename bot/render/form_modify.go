@@ -318,7 +318,7 @@ func (f field) value(text string) (value []byte, fault string) {
 		}
 		return bytes.Clone(f.choices[i]), ""
 	case fieldMany:
-		return f.several(text)
+		return f.selectedOptions(text)
 	case fieldMoment:
 		seconds, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
@@ -335,8 +335,8 @@ func (f field) value(text string) (value []byte, fault string) {
 	return mustQuote(text), ""
 }
 
-// The method several returns the selected options of a multi-select menu as JSON.
-func (f field) several(text string) (value []byte, fault string) {
+// selectedOptions returns the selected options of a multi-select menu as JSON.
+func (f field) selectedOptions(text string) (value []byte, fault string) {
 	value = []byte{'['}
 	for n := range strings.SplitSeq(text, ",") {
 		i, err := strconv.Atoi(n)

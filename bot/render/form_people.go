@@ -63,7 +63,7 @@ func answerForm(s ClickTarget, who approvers.Identity) slack.ModalViewRequest {
 	p := new(BlockBuilder)
 	q := r.Remark(s.Message.Step)
 	p.Para(new(RichText).Person(q.By, q.Name).Say(" (" + Name(RoleTitle(s.Policy, q.Role)) + ") asks:"))
-	p.quoted(Clip(Visible(q.Text), MaxSentence))
+	p.quote(Clip(Visible(q.Text), MaxSentence))
 	p.Blocks = append(p.Blocks, wordsInput("Answer", "Everybody who decides sees it on the card."))
 	return s.sendable(p, ActAnswer, "Answer")
 }
@@ -91,7 +91,7 @@ func handOnForm(s ClickTarget, who approvers.Identity) slack.ModalViewRequest {
 	people := slack.NewOptionsSelectBlockElement(slack.OptTypeUser, plainText("Choose a person"), FieldColleague)
 	p.Blocks = append(p.Blocks, inputBlock(FieldColleague, "Colleague",
 		fmt.Sprintf("Somebody whose own role may decide this for %s. They get the card by direct message. You can still decide.",
-			short(OneLine(r.CurrentStage().Title(s.Policy)), maxStageName)), people, false))
+			shorten(OneLine(r.CurrentStage().Title(s.Policy)), maxStageName)), people, false))
 	return s.sendable(p, ActHandOn, "Hand on")
 }
 

@@ -26,7 +26,7 @@ func (v View) grant() *BlockBuilder {
 	}
 	switch {
 	case g.State == approvers.GrantLive:
-		p.Para(v.grantLine(g), v.bounds(g), left(g), v.stalled())
+		p.Para(v.grantLine(g), v.bounds(g), left(g), v.stallReason())
 		p.buttons("", v.revoke(g))
 		p.Small("Everything else still waits for approval, also what the person who allowed this asks for.")
 	case g.State == approvers.GrantOffered && v.Now.Before(g.Until):
@@ -54,13 +54,13 @@ func (v View) grantLine(g approvers.Grant) *RichText {
 	} else if g.Conversation == "" {
 		p.Say("for everybody who asks the agent " + Name(g.Agent) + ", in all of its conversations")
 	} else {
-		p.Say("for everybody who asks in this conversation").also(v.where(g))
+		p.Say("for everybody who asks in this conversation").add(v.grantConversation(g))
 	}
 	return p.Say(", until ").At(g.Until, DayTime).Say(".")
 }
 
-// The method "where" names the grant's conversation, for readers who see the grant in another place.
-func (v View) where(g approvers.Grant) *RichText {
+// grantConversation names the grant's conversation, for readers who see the grant in another place.
+func (v View) grantConversation(g approvers.Grant) *RichText {
 	p := new(RichText)
 	if !v.ownCopy() || v.Conversation.DM || v.Conversation.Name == "" {
 		return p
@@ -99,7 +99,7 @@ func boundShown(b approvers.Bound, secrets []string) string {
 	if approvers.HoldsSecret(secrets, b.Arg) {
 		return masked(b.Equal)
 	}
-	return short(Visible(string(b.Equal)), maxBoundShown)
+	return shorten(Visible(string(b.Equal)), maxBoundShown)
 }
 
 // ArgumentList names arguments up to a limit, and counts the rest.
@@ -119,8 +119,8 @@ func left(g approvers.Grant) *RichText {
 	return new(RichText).Strong(fmt.Sprintf("%d of %d left.", g.Left, g.Uses))
 }
 
-// The method "stalled" explains why no call can run under a grant that is in force.
-func (v View) stalled() *RichText {
+// stallReason explains why no call can run under a grant that is in force.
+func (v View) stallReason() *RichText {
 	if v.Stalled == "" {
 		return new(RichText)
 	}
@@ -168,7 +168,7 @@ func (v View) proved(g approvers.Grant) *RichText {
 
 // offer asks whether calls of the grant's tool may run without approval for a while.
 func (v View) offer(p *BlockBuilder, g approvers.Grant) {
-	what := fmt.Sprintf("Allow up to %s to run without asking, for %s?", Plural(g.Uses, "such call"), lasting(g.Within))
+	what := fmt.Sprintf("Allow up to %s to run without asking, for %s?", Plural(g.Uses, "such call"), formatPeriod(g.Within))
 	p.Para(v.proved(g), new(RichText).Strong(what), v.bounds(g),
 		Say("For everybody who asks the agent "+Name(g.Agent)+", in all of its conversations. It can be taken back at any time."),
 		Say("⏳ Nothing changes unless ").Strong(v.title(g.OfferedTo)).Say(" accepts by ").At(g.Until, DayTime).Say("."))
@@ -187,8 +187,8 @@ func (v View) allowsMore(r approvers.Request) bool {
 	return r.Grantable(approvers.DecisionContext{Policy: v.Policy, Now: v.Now})
 }
 
-// The function lasting formats a duration for people: "1 hour 30 minutes".
-func lasting(d time.Duration) string {
+// formatPeriod formats a duration for people: "1 hour 30 minutes".
+func formatPeriod(d time.Duration) string {
 	var parts []string
 	for _, unit := range []struct {
 		long time.Duration
@@ -216,8 +216,8 @@ func (v View) GrantLine(g view.ListedGrant, mine bool) *RichText {
 	default:
 		p.Say(" in ").Strong("#" + Name(g.Conversation.Name))
 	}
-	p.Say(": allowed by ").Person(g.Grant.By, g.Grant.Name).Say(" ("+v.title(g.Grant.Role)+"), ").also(left(g.Grant)).
-		Say(" Until ").At(g.Grant.Until, DayTime).Say(". ").also(v.bounds(g.Grant))
+	p.Say(": allowed by ").Person(g.Grant.By, g.Grant.Name).Say(" ("+v.title(g.Grant.Role)+"), ").add(left(g.Grant)).
+		Say(" Until ").At(g.Grant.Until, DayTime).Say(". ").add(v.bounds(g.Grant))
 	if mine && g.Own != nil {
 		if link := v.permalink(g.Own.Channel, g.Own.TS, ""); link != "" {
 			p.Say(" ").link(link, "Take it back here")
@@ -248,7 +248,7 @@ func allowForm(s ClickTarget, who approvers.Identity) slack.ModalViewRequest {
 			p.Blocks = append(p.Blocks, atMostInput(b))
 		}
 	}
-	p.Para(fixed(g)...)
+	p.Para(fixedArguments(g)...)
 	p.Small("Everything else still waits for approval, also what you ask for yourself. Everybody in the conversation sees each use. You can take this back at any time.")
 	return s.sendable(p, ActAllow, "Approve and allow")
 }
@@ -267,7 +267,7 @@ func usesInput(terms approvers.GrantTerms) slack.Block {
 func withinInput(terms approvers.GrantTerms) slack.Block {
 	var options []*slack.OptionBlockObject
 	for _, d := range spansUpTo(terms.Within) {
-		options = append(options, slack.NewOptionBlockObject(d.String(), plainText(lasting(d)), nil))
+		options = append(options, slack.NewOptionBlockObject(d.String(), plainText(formatPeriod(d)), nil))
 	}
 	in := slack.NewOptionsSelectBlockElement(slack.OptTypeStatic, nil, actionValue, options...)
 	in.InitialOption = options[len(options)-1]
@@ -294,8 +294,8 @@ func atMostInput(b approvers.Bound) slack.Block {
 	return inputBlock(f.blockID(), label, hint, in, false)
 }
 
-// The function "fixed" lists which arguments must stay the same, and which may vary.
-func fixed(g approvers.Grant) []*RichText {
+// fixedArguments lists which arguments must stay the same, and which may vary.
+func fixedArguments(g approvers.Grant) []*RichText {
 	var out []*RichText
 	for _, b := range g.Bounds {
 		switch {
@@ -324,7 +324,7 @@ func ParseAllowance(r approvers.Request, p *approvers.Policy, filled answers) (a
 		faults[FieldUses] = fmt.Sprintf("Write a whole number from 1 to %d.", terms.Uses)
 	}
 	if a.Within, err = time.ParseDuration(filled.text(FieldWithin)); err != nil || a.Within <= 0 || a.Within > terms.Within {
-		faults[FieldWithin] = "Choose how long, up to " + lasting(terms.Within) + "."
+		faults[FieldWithin] = "Choose how long, up to " + formatPeriod(terms.Within) + "."
 	}
 	_, values := membersOf(r.Args)
 	a.AtMost = map[string]json.RawMessage{}

@@ -158,7 +158,7 @@ func TestSpansUpTo(t *testing.T) {
 	} {
 		var got []string
 		for _, d := range spansUpTo(most) {
-			got = append(got, lasting(d))
+			got = append(got, formatPeriod(d))
 		}
 		if text := strings.Join(got, ", "); text != want {
 			t.Errorf("%s: %s; want %s", most, text, want)

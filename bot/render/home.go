@@ -41,8 +41,8 @@ func (v View) home() Rendered {
 	return Rendered{Messages: []Message{p.Message()}, Shows: shows}
 }
 
-// The method part starts a section of a Home tab.
-func (p *BlockBuilder) part(title string) {
+// section starts a section of a Home tab.
+func (p *BlockBuilder) section(title string) {
 	if len(p.Blocks) > 0 {
 		p.Blocks = append(p.Blocks, slack.NewDividerBlock())
 	}
@@ -74,11 +74,11 @@ func pager[T any](v View, p *BlockBuilder, part string, of Rows[T]) {
 func (v View) homeWaiting(p *BlockBuilder) (shows []store.Shown) {
 	of := v.Home.Waiting
 	if of.Total == 0 {
-		p.part("Nothing waits for you")
+		p.section("Nothing waits for you")
 		p.Para(Say("What waits for you comes by message, and is listed here too."))
 		return nil
 	}
-	p.part(fmt.Sprintf("Waits for you: %d", of.Total))
+	p.section(fmt.Sprintf("Waits for you: %d", of.Total))
 	if v.Home.More {
 		p.Para(Say("Too much waits to list all of it. These are the oldest."))
 	}
@@ -107,7 +107,7 @@ func (v View) homeRequest(p *BlockBuilder, row HomeRow) {
 	sign, risk := riskWords(r.Plan.Risk, r.Effect)
 	p.Para(new(RichText).Strong(Clip(whatHappens(r.Preview, r.Tool), maxBundleText)), Say(sign+" "+risk), v.toolPreviewLine(r, MaxNote))
 	cut := v.homeArguments(p, r)
-	p.Para(append([]*RichText{cut, v.askedShort(r)}, append(v.waitsLine(r), maskedNote(r), Say("⏳ ").also(v.deadline(r)))...)...)
+	p.Para(append([]*RichText{cut, v.askedShort(r)}, append(v.waitsLine(r), maskedNote(r), Say("⏳ ").add(v.deadline(r)))...)...)
 	value := v.token(r.ID)
 	buttons := []slack.BlockElement{
 		button(ActArguments, "Approve…", value, slack.StyleDefault), button(ActReject, "Reject…", value, slack.StyleDanger),
@@ -130,7 +130,7 @@ func (v View) homeRequest(p *BlockBuilder, row HomeRow) {
 func (v View) askedShort(r approvers.Request) *RichText {
 	line := Say("💬 ").Person(r.Facts.Asker, r.Facts.AskerName)
 	if r.Facts.Caller != nil {
-		line = callerLine(*r.Facts.Caller).Say(". ").also(runsItself(r.Facts.Caller))
+		line = callerLine(*r.Facts.Caller).Say(". ").add(runsItself(r.Facts.Caller))
 	}
 	switch {
 	case v.Conversation.DM:
@@ -148,11 +148,11 @@ func (v View) askedShort(r approvers.Request) *RichText {
 func (v View) homeArguments(p *BlockBuilder, r approvers.Request) (cut *RichText) {
 	text := argumentsOf(r)
 	if Width(text) <= maxBundleCall && strings.Count(text, "\n") < maxBundleLines {
-		p.exact(text)
+		p.preformatted(text)
 		return new(RichText)
 	}
 	start, missing := head(text, maxBundleCall/4, maxBundleLines/2)
-	p.exact(start)
+	p.preformatted(start)
 	return Say("✂️ ").Strong(fmt.Sprintf("Cut here: %d more characters.", missing)).Say(" Approve… shows all of them first.")
 }
 
@@ -172,7 +172,7 @@ func (v View) homeAsked(p *BlockBuilder) {
 	if of.Total == 0 {
 		return
 	}
-	p.part(fmt.Sprintf("You asked for: %d", of.Total))
+	p.section(fmt.Sprintf("You asked for: %d", of.Total))
 	list := WaitingList{View: v, Who: v.Home.Who}
 	for _, row := range of.List {
 		p.Para(list.AskedLine(row.PendingItem, row.Conversation, row.Messages))
@@ -186,7 +186,7 @@ func (v View) homeRecent(p *BlockBuilder) {
 	if of.Total == 0 {
 		return
 	}
-	p.part("Decided lately")
+	p.section("Decided lately")
 	for _, r := range of.List {
 		p.Para(v.HistoryLine(r, v.Home.Who.ID))
 	}
@@ -195,7 +195,7 @@ func (v View) homeRecent(p *BlockBuilder) {
 
 // homeAway draws the person's absence, and the people for whom the person stands in.
 func (v View) homeAway(p *BlockBuilder) {
-	p.part("Away")
+	p.section("Away")
 	a := v.Home.Away
 	value := v.token(refAway)
 	if a.Over(v.Now) {
@@ -226,7 +226,7 @@ func (v View) homeGrants(p *BlockBuilder) {
 	if of.Total == 0 {
 		return
 	}
-	p.part(fmt.Sprintf("May run without asking: %d", of.Total))
+	p.section(fmt.Sprintf("May run without asking: %d", of.Total))
 	for _, g := range of.List {
 		p.Para(v.GrantLine(view.ListedGrant{Grant: g.Grant, Conversation: g.Conversation}, true))
 		p.buttons(g.Grant.ID, v.revoke(g.Grant))
@@ -248,7 +248,7 @@ func (v View) HistoryLine(r approvers.Request, who approvers.PersonID) *RichText
 		}
 		line.Say("it waits for "+v.waitsFor(r)+" until ").At(r.ExpiresAt, DayTime).Say(".")
 	} else {
-		line.also(v.ending(r))
+		line.add(v.ending(r))
 	}
 	return line
 }

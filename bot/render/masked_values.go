@@ -163,7 +163,7 @@ func revealPages(r approvers.Request) []*BlockBuilder {
 			}
 			p.Para(name)
 			for _, part := range markdown.Pages(text, markdown.MaxBlockText) {
-				p.exact(part)
+				p.preformatted(part)
 			}
 		}
 		for _, f := range findings(wordsIn(fmt.Appendf(nil, "[%s]", v.raw))) {

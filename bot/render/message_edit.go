@@ -25,7 +25,7 @@ func (v View) messageEdit() Rendered {
 		Say(", that changes nothing by itself: what waits was made from the words before, and runs if it is approved. If you want something else, take it back and write that."))
 	for i, c := range open {
 		if i == MaxStepCalls {
-			v.rest(p, open[i:])
+			v.otherCalls(p, open[i:])
 			p.buttons("rest", button(ActWithdrawSome, "Withdraw some…", v.token(v.Turn.ID), slack.StyleDefault))
 			break
 		}
@@ -50,9 +50,9 @@ func (v View) withdraw(c view.Call, number string) slack.BlockElement {
 	return button(ActWithdraw, "Withdraw"+number, v.token(c.Request.ID), slack.StyleDefault).WithConfirm(again)
 }
 
-// The function "since" draws, on a card, how a person changed the message behind the call after the agent had read
-// the message. The arguments did not change with the message.
-func since(p *BlockBuilder, r approvers.Request) {
+// messageChange draws, on a card, how a person changed the message behind the call after the agent had read the
+// message. The arguments did not change with the message.
+func messageChange(p *BlockBuilder, r approvers.Request) {
 	w := r.Facts.MessageEdit
 	switch {
 	case w == nil:
@@ -60,6 +60,6 @@ func since(p *BlockBuilder, r approvers.Request) {
 		p.Para(Say("🗑️ ").Strong("Deleted since").Say(", ").At(w.At, DayTime).Say(". The call is as it was, and waits until it is decided or withdrawn."))
 	default:
 		p.Para(Say("✏️ ").Strong("Edited since").Say(", ").At(w.At, DayTime).Say(". The call was made from the words above; they now read:"))
-		p.quoted(Clip(Visible(maskSecrets(w.Text, r.Args, r.Secrets)), maxQuote/2)) // the words before and after the edit must both fit on the largest card
+		p.quote(Clip(Visible(maskSecrets(w.Text, r.Args, r.Secrets)), maxQuote/2)) // the words before and after the edit must both fit on the largest card
 	}
 }

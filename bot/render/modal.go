@@ -25,7 +25,7 @@ var FormTitles = map[string]string{
 // Modal makes a modal view from collected blocks.
 func Modal(title string, p *BlockBuilder) slack.ModalViewRequest {
 	return slack.ModalViewRequest{
-		Type: slack.VTModal, Title: plainText(short(title, slackapi.MaxModalTitle)), Close: plainText("Close"), Blocks: slack.Blocks{BlockSet: p.Blocks},
+		Type: slack.VTModal, Title: plainText(shorten(title, slackapi.MaxModalTitle)), Close: plainText("Close"), Blocks: slack.Blocks{BlockSet: p.Blocks},
 	}
 }
 
@@ -101,7 +101,7 @@ func ParseFormToken(s string) (FormToken, error) {
 }
 
 func submittable(v slack.ModalViewRequest, callback, submit string, f FormToken) slack.ModalViewRequest {
-	v.CallbackID, v.PrivateMetadata, v.Submit, v.Close = callback, f.String(), plainText(short(submit, slackapi.MaxModalTitle)), plainText("Cancel")
+	v.CallbackID, v.PrivateMetadata, v.Submit, v.Close = callback, f.String(), plainText(shorten(submit, slackapi.MaxModalTitle)), plainText("Cancel")
 	return v
 }
 

@@ -21,10 +21,10 @@ func (v View) notice() *BlockBuilder {
 	now := "It waits for " + v.waitsFor(r) + "."
 	switch v.Message.Note {
 	case store.NoteFallen:
-		v.fallen(p, r, user)
+		v.lostDecision(p, r, user)
 		now = v.askedAgain(r, user)
 	case store.NoteAnswered:
-		v.answered(p, r)
+		v.answerToQuestion(p, r)
 	case store.NoteAnswerEdited:
 		answerEdited(v, p, r)
 	case store.NoteInvited:
@@ -51,16 +51,16 @@ func (v View) late() bool {
 
 // turn tells people that they can decide now. The people, or their channel, already have the card.
 func (v View) turn(p *BlockBuilder, r approvers.Request) {
-	line := Say("🔔 ").Strong("This is yours to decide now: ").Say(what(r))
+	line := Say("🔔 ").Strong("This is yours to decide now: ").Say(nameRequest(r))
 	switch {
 	case r.State != approvers.Pending:
-		line = Say("This was yours to decide: ").Say(what(r))
+		line = Say("This was yours to decide: ").Say(nameRequest(r))
 	case len(r.JoinedAt) > 0 && !v.Message.CreatedAt.Before(r.JoinedAt[0]):
 		why := Say("Not decided yet")
 		if call, ok := approvers.CallOf(r, lastJoined(r, v.Message.CreatedAt)); ok {
 			why = nobodyLeft(v, r, call)
 		}
-		line = Say("⏫ ").also(why).Strong(", so this is yours to decide now as well: ").Say(what(r))
+		line = Say("⏫ ").add(why).Strong(", so this is yours to decide now as well: ").Say(nameRequest(r))
 	}
 	for i, c := range v.Mentions {
 		line.Say(map[bool]string{true: ": ", false: " "}[i == 0])
@@ -84,9 +84,9 @@ func lastJoined(r approvers.Request, until time.Time) (role string) {
 func (v View) whatNow(r approvers.Request, waits, user string) *RichText {
 	line := Say(endSign[r.State] + " ")
 	if r.State == approvers.Pending {
-		line = Say("✋ " + waits + " ").also(v.deadline(r))
+		line = Say("✋ " + waits + " ").add(v.deadline(r))
 	} else {
-		line.also(v.ending(r))
+		line.add(v.ending(r))
 	}
 	if card := v.cardFor(user); card != "" {
 		line.Say(" ").link(card, "See the card")
@@ -99,19 +99,19 @@ func (v View) waitsFor(r approvers.Request) string {
 	if r.State != approvers.Pending {
 		return ""
 	}
-	return v.stageTitle(r.CurrentStage()) + v.joined(r)
+	return v.stageTitle(r.CurrentStage()) + v.escalatedRoles(r)
 }
 
-// The function "what" names a request within a sentence.
-func what(r approvers.Request) string { return Clip(whatHappens(r.Preview, r.Tool), MaxNote) }
+// nameRequest names a request within a sentence.
+func nameRequest(r approvers.Request) string { return Clip(whatHappens(r.Preview, r.Tool), MaxNote) }
 
-// The method "fallen" tells a person that their decision no longer counts, because of an edit or the policy.
-func (v View) fallen(p *BlockBuilder, r approvers.Request, user string) {
+// lostDecision tells a person that their decision no longer counts, because of an edit or the policy.
+func (v View) lostDecision(p *BlockBuilder, r approvers.Request, user string) {
 	line := Say("✖️ ").Strong("Your approval no longer counts")
 	if last := fallenOf(r, user); last.Kind == approvers.Reject {
 		line = Say("✖️ ").Strong("Your rejection no longer counts")
 	}
-	line.Say(": ").Say(what(r)).Say(". ")
+	line.Say(": ").Say(nameRequest(r)).Say(". ")
 	edit := v.Message.Step - 1
 	if edit < 0 || edit >= len(r.Edits) {
 		line.Say("The policy became stricter while it waited, so its stages begin again")
@@ -129,8 +129,8 @@ func (v View) fallen(p *BlockBuilder, r approvers.Request, user string) {
 		line.Say(".")
 	}
 	p.Para(line)
-	if diff, ok := changes(e.Before, e.After, r.Secrets); ok {
-		p.exact(diff)
+	if diff, ok := formatChanges(e.Before, e.After, r.Secrets); ok {
+		p.preformatted(diff)
 	} else {
 		p.Para(Say("What was changed is too long to show here; the card leads to all of it."))
 	}
@@ -146,15 +146,15 @@ func fallenOf(r approvers.Request, user string) (last approvers.Decision) {
 	return last
 }
 
-// The method "answered" shows the answer to the person who asked the question.
-func (v View) answered(p *BlockBuilder, r approvers.Request) {
+// answerToQuestion shows the answer to the person who asked the question.
+func (v View) answerToQuestion(p *BlockBuilder, r approvers.Request) {
 	for _, a := range r.Remarks {
 		if a.Kind != approvers.Answer || a.To != v.Message.Step {
 			continue
 		}
-		p.Para(Say("💬 ").Person(a.By, a.Name).Say(" answered your question about ").Strong(what(r)).Say(changedLater(a) + ":"))
-		p.quoted(Clip(Visible(r.Remark(a.To).Text), MaxSentence/2))
-		p.quoted(Clip(Visible(a.Text), MaxSentence/2))
+		p.Para(Say("💬 ").Person(a.By, a.Name).Say(" answered your question about ").Strong(nameRequest(r)).Say(changedLater(a) + ":"))
+		p.quote(Clip(Visible(r.Remark(a.To).Text), MaxSentence/2))
+		p.quote(Clip(Visible(a.Text), MaxSentence/2))
 	}
 }
 
@@ -165,14 +165,14 @@ func answerEdited(v View, p *BlockBuilder, r approvers.Request) {
 			continue
 		}
 		about := func(sign, did string) *RichText {
-			return Say(sign).Person(a.By, a.Name).Say(" "+did+" the answer to your question about ").Strong(what(r)).Say(", ").At(a.MessageEdit.At, DayTime)
+			return Say(sign).Person(a.By, a.Name).Say(" "+did+" the answer to your question about ").Strong(nameRequest(r)).Say(", ").At(a.MessageEdit.At, DayTime)
 		}
 		if a.MessageEdit.Deleted {
 			p.Para(about("🗑️ ", "deleted").Say(". The card keeps what you were told."))
 			continue
 		}
 		p.Para(about("✏️ ", "edited").Say(". The card keeps what you were told. The message now reads:"))
-		p.quoted(Clip(Visible(maskSecrets(a.MessageEdit.Text, r.Args, r.Secrets)), MaxSentence/2))
+		p.quote(Clip(Visible(maskSecrets(a.MessageEdit.Text, r.Args, r.Secrets)), MaxSentence/2))
 	}
 }
 
@@ -180,11 +180,11 @@ func answerEdited(v View, p *BlockBuilder, r approvers.Request) {
 func (v View) invitation(p *BlockBuilder, r approvers.Request, user string) {
 	for _, i := range r.Invited {
 		if i.Who.User() == user {
-			p.Para(v.handed(i).Say(" It is about: ").Strong(what(r)))
+			p.Para(v.handedOnBy(i).Say(" It is about: ").Strong(nameRequest(r)))
 			return
 		}
 	}
-	p.Para(Say("↪️ This was handed on to you: ").Strong(what(r)))
+	p.Para(Say("↪️ This was handed on to you: ").Strong(nameRequest(r)))
 }
 
 // askedAgain says whether a person whose decision no longer counts must decide again, at the current stage or a later
@@ -290,7 +290,7 @@ func (v View) reminder(p *BlockBuilder, r approvers.Request, user string) {
 	var line *RichText
 	switch {
 	case r.State != approvers.Pending:
-		line = Say(endSign[r.State] + " ").Strong(about).Say(": ").also(v.ending(r))
+		line = Say(endSign[r.State] + " ").Strong(about).Say(": ").add(v.ending(r))
 	case slices.ContainsFunc(r.Decisions, had):
 		line = Say("☑️ You have decided: ").Strong(about).Say(". Others are still needed.")
 	case v.Message.CreatedAt.Before(r.StageAt):
@@ -301,7 +301,7 @@ func (v View) reminder(p *BlockBuilder, r approvers.Request, user string) {
 			p.Para(away(g.Gap).Say(" If you clicked a button in that time, it did not reach me."))
 		}
 		line = Say("Asked by ").Person(r.Facts.Asker, r.Facts.AskerName).Say("; waits since ").At(began(r), DayTime).Say(" for " + v.waitsFor(r) + ".")
-		defer func() { p.Para(v.otherwise(r)...) }()
+		defer func() { p.Para(v.ifNobodyActs(r)...) }()
 	}
 	if card := v.cardFor(user); card != "" {
 		line.Say(" ").link(card, "See the card")
@@ -326,7 +326,7 @@ func (v View) broken(p *BlockBuilder, r approvers.Request, user string) {
 		return
 	}
 	d := r.Decisions[i]
-	p.Para(Say("🚨 ").Strong("Approved at the command line, in place of its approvers (break glass): ").Say(what(r)).Say(". ").
+	p.Para(Say("🚨 ").Strong("Approved at the command line, in place of its approvers (break glass): ").Say(nameRequest(r)).Say(". ").
 		Person(d.By, d.Name).Say(" did it, ").At(d.At, DayTime).Say("."))
 	p.Para(Say("Reason: ").soft(Clip(OneLine(d.Reason), maxReason)))
 	p.Para(v.passedOver(r, d))
@@ -337,7 +337,7 @@ func (v View) broken(p *BlockBuilder, r approvers.Request, user string) {
 	case approvers.Consumed:
 		line.Say("It was started.")
 	default:
-		line = Say(endSign[r.State] + " ").also(v.ending(r))
+		line = Say(endSign[r.State] + " ").add(v.ending(r))
 	}
 	if card := v.cardFor(user); card != "" {
 		line.Say(" ").link(card, "See the card")

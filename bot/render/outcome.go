@@ -24,30 +24,30 @@ func (v View) aftermath(r approvers.Request) *RichText {
 	case r.State == approvers.Approved:
 		return Say(" It is about to run.")
 	case r.State == approvers.Consumed && v.Execution != nil:
-		return Say(" ").also(v.ran(*v.Execution))
+		return Say(" ").add(v.runOutcome(*v.Execution))
 	case r.Lost:
 		return Say(" ").Strong("It is not known whether it ran").Say(".")
 	}
 	return Say(" It was not run.")
 }
 
-// The method "ran" describes in a few words how a run ended.
-func (v View) ran(e approvers.Execution) *RichText {
+// runOutcome describes in a few words how a run ended.
+func (v View) runOutcome(e approvers.Execution) *RichText {
 	switch {
 	case e.ReportedBy != "":
-		return reportedBy(e).Say(", ").At(e.FinishedAt, clock).also(resultLine(v.maskedResult(e.Result)))
+		return reportedBy(e).Say(", ").At(e.FinishedAt, clock).add(resultLine(v.maskedResult(e.Result)))
 	case e.Caller != "" && e.State == approvers.ExecutionSucceeded: // only the client observed the run
-		return Say("The client "+Name(e.Caller)+" says: ").Strong("it ran").Say(", ").At(e.FinishedAt, clock).also(resultLine(v.maskedResult(e.Result)))
+		return Say("The client "+Name(e.Caller)+" says: ").Strong("it ran").Say(", ").At(e.FinishedAt, clock).add(resultLine(v.maskedResult(e.Result)))
 	case e.Caller != "" && e.State == approvers.ExecutionFailed && !e.Unrun:
-		return Say("The client "+Name(e.Caller)+" says: ").Strong("it failed").Say(", ").At(e.FinishedAt, clock).also(resultLine(v.maskedResult(e.Result)))
+		return Say("The client "+Name(e.Caller)+" says: ").Strong("it failed").Say(", ").At(e.FinishedAt, clock).add(resultLine(v.maskedResult(e.Result)))
 	case e.State == approvers.ExecutionSucceeded:
-		return new(RichText).Strong("It ran").Say(", ").At(e.FinishedAt, clock).also(resultLine(v.maskedResult(e.Result)))
+		return new(RichText).Strong("It ran").Say(", ").At(e.FinishedAt, clock).add(resultLine(v.maskedResult(e.Result)))
 	case e.State == approvers.ExecutionFailed && e.Unrun:
-		return new(RichText).Strong("It was not run after all").Say(", ").At(e.FinishedAt, clock).also(resultLine(v.maskedResult(e.Result)))
+		return new(RichText).Strong("It was not run after all").Say(", ").At(e.FinishedAt, clock).add(resultLine(v.maskedResult(e.Result)))
 	case e.State == approvers.ExecutionFailed:
-		return new(RichText).Strong("It failed").Say(", ").At(e.FinishedAt, clock).also(resultLine(v.maskedResult(e.Result)))
+		return new(RichText).Strong("It failed").Say(", ").At(e.FinishedAt, clock).add(resultLine(v.maskedResult(e.Result)))
 	case e.State == approvers.ExecutionUnknown:
-		return new(RichText).Strong("It is not known whether it happened").Say(": ").Say(lossWords(e)).Say(", ").At(e.StartedAt, clock).Say(".").also(onceMoreToo(v))
+		return new(RichText).Strong("It is not known whether it happened").Say(": ").Say(lossWords(e)).Say(", ").At(e.StartedAt, clock).Say(".").add(onceMoreToo(v))
 	case e.Caller != "":
 		return Say("The client " + Name(e.Caller) + " is running it.")
 	case v.Pause.On:
@@ -97,9 +97,8 @@ func resultText(s string) string {
 	return Visible(s)
 }
 
-// The method "unknown" asks people to report the unknown outcome of a run. After the report, the message has two
-// lines.
-func (v View) unknown() Rendered {
+// unknownOutcome asks people to report the unknown outcome of a run. After the report, the message has two lines.
+func (v View) unknownOutcome() Rendered {
 	e := *v.Execution
 	p := new(BlockBuilder)
 	what := whatHappens(v.Call.Preview, e.Tool)
@@ -107,19 +106,19 @@ func (v View) unknown() Rendered {
 	whole := fitsCard(text)
 	shows := []store.Shown{{Request: e.Request, Digest: e.Digest, Whole: whole}}
 	if sign, over := found[e.State]; over {
-		p.Para(Say(sign+" ").Strong(what), v.ran(e).also(onceMoreToo(v)))
+		p.Para(Say(sign+" ").Strong(what), v.runOutcome(e).add(onceMoreToo(v)))
 		return Rendered{Messages: []Message{p.Message()}, Shows: shows}
 	}
 	p.headline("Did this happen?")
 	p.Para(new(RichText).Strong(what))
-	p.Para(Say("❓ ").also(v.lost(e)))
+	p.Para(Say("❓ ").add(v.unknownReason(e)))
 	readsAll := "" // a run without a request has no Details…
 	if v.Request != nil {
 		readsAll = " Details… shows all."
 	}
 	v.arguments(p, text, whole, readsAll)
 	if v.Request != nil && !strings.HasPrefix(v.Message.To, store.ToConversation) {
-		v.asked(p, *v.Request, maxQuote)
+		v.requester(p, *v.Request, maxQuote)
 	}
 	p.Para(reportsWanted(v), toldAlready(v))
 	p.Para(v.onceMore())
@@ -133,8 +132,8 @@ func (v View) unknown() Rendered {
 // The map called found maps the reported outcome of a run to a sign.
 var found = map[approvers.ExecutionState]string{approvers.ExecutionSucceeded: "🏁", approvers.ExecutionFailed: "⚠️"}
 
-// The method "lost" explains why the outcome of a run is unknown.
-func (v View) lost(e approvers.Execution) *RichText {
+// unknownReason explains why the outcome of a run is unknown.
+func (v View) unknownReason(e approvers.Execution) *RichText {
 	words := lossWords(e)
 	undone := ""
 	if v.Request != nil && !canBeUndone(v.Request.Plan.Risk, v.Request.Effect) {
@@ -174,7 +173,7 @@ func reportsWanted(v View) *RichText {
 	asked := slices.DeleteFunc(slices.Clone(v.Turn.Requesters), func(p approvers.PersonID) bool { return p.Caller() != "" })
 	line, or := Say("✋ Waits for "), ""
 	if r := v.Request; r != nil {
-		line.Strong(v.stageTitle(r.CurrentStage()) + v.joined(*r))
+		line.Strong(v.stageTitle(r.CurrentStage()) + v.escalatedRoles(*r))
 		if or = " or "; len(asked) == 0 {
 			asked = []approvers.PersonID{r.Facts.Asker}
 		}
@@ -215,7 +214,7 @@ func toldAlready(v View) *RichText {
 // onceMoreToo returns the text of onceMore with a space before it, so that the text can follow another sentence.
 func onceMoreToo(v View) *RichText {
 	if again := v.onceMore(); !again.empty() {
-		return Say(" ").also(again)
+		return Say(" ").add(again)
 	}
 	return new(RichText)
 }
@@ -228,9 +227,9 @@ func (v View) onceMore() *RichText {
 	r := *v.Later
 	line := Say("🔁 ").Strong("Asked again").Say(" by ").Person(r.Retry.By, r.Retry.Name).Say(", ").At(r.Retry.At, DayTime).Say(". ")
 	if r.State == approvers.Pending {
-		line.Say("It waits for " + v.stageTitle(r.CurrentStage()) + v.joined(r) + ".")
+		line.Say("It waits for " + v.stageTitle(r.CurrentStage()) + v.escalatedRoles(r) + ".")
 	} else {
-		line.Say(endSign[r.State] + " ").also(v.ending(r))
+		line.Say(endSign[r.State] + " ").add(v.ending(r))
 	}
 	if link := v.cardFor(strings.TrimPrefix(v.Message.To, store.ToUser)); link != "" {
 		line.Say(" · ").link(link, "See the card")
@@ -276,9 +275,9 @@ func (v View) findings(p *BlockBuilder, e approvers.Execution, what string) {
 	}
 }
 
-// The method "earlier" returns a warning for the card of a retry: the call may have taken effect already. The
-// warning includes the reports about the earlier run.
-func (v View) earlier(r approvers.Request) *RichText {
+// earlierRunWarning returns a warning for the card of a retry: the call may have taken effect already. The warning
+// includes the reports about the earlier run.
+func (v View) earlierRunWarning(r approvers.Request) *RichText {
 	a := r.Retry
 	if a == nil {
 		return new(RichText)
@@ -300,8 +299,8 @@ func (v View) earlier(r approvers.Request) *RichText {
 	return line
 }
 
-// The function "twice" warns an approver that the call may have happened already and would happen again.
-func twice(r approvers.Request) string {
+// twiceWarning warns an approver that the call may have happened already and would happen again.
+func twiceWarning(r approvers.Request) string {
 	if r.Retry == nil || r.Retry.Found == approvers.ExecutionFailed {
 		return ""
 	}

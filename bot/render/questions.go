@@ -16,19 +16,19 @@ func (v View) question() *BlockBuilder {
 	r := *v.Request
 	q := r.Remark(v.Message.Step)
 	p := new(BlockBuilder)
-	p.Para(Say("❓ ").also(v.speaker(q)).Say(" asks about ").Strong(Clip(whatHappens(r.Preview, r.Tool), MaxNote)).Say(":"))
-	p.quoted(Clip(Visible(q.Text), MaxSentence))
+	p.Para(Say("❓ ").add(v.speaker(q)).Say(" asks about ").Strong(Clip(whatHappens(r.Preview, r.Tool), MaxNote)).Say(":"))
+	p.quote(Clip(Visible(q.Text), MaxSentence))
 	answer := slices.IndexFunc(r.Remarks, func(a approvers.Remark) bool { return a.Kind == approvers.Answer && a.To == v.Message.Step })
 	switch {
 	case answer >= 0:
 		a := r.Remarks[answer]
 		p.Para(Say("💬 ").Person(a.By, a.Name).Say(" answered, ").At(a.At, clock).Say(changedLater(a) + ":"))
-		p.quoted(Clip(Visible(a.Text), MaxSentence))
+		p.quote(Clip(Visible(a.Text), MaxSentence))
 	case r.State == approvers.Pending:
-		p.Para(v.called(r).Say(": write your answer here, or press Answer…; it appears on the card. The deadline does not change. ").also(v.deadline(r)))
+		p.Para(v.called(r).Say(": write your answer here, or press Answer…; it appears on the card. The deadline does not change. ").add(v.deadline(r)))
 		p.buttons("", button(ActAnswer, "Answer…", v.token(r.ID), slack.StylePrimary))
 	default:
-		p.Para(Say("No answer is needed any more: ").also(v.ending(r)))
+		p.Para(Say("No answer is needed any more: ").add(v.ending(r)))
 	}
 	return p
 }

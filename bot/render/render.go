@@ -133,7 +133,7 @@ func (v View) render() Rendered { //nolint:cyclop // one case for each kind of m
 	case store.OutboxMessageEdit:
 		return v.messageEdit()
 	case store.OutboxUnknown:
-		return v.unknown()
+		return v.unknownOutcome()
 	case store.OutboxStandIn:
 		return Single(v.standIn())
 	case store.OutboxQuestion:
@@ -178,7 +178,7 @@ func (v View) title(role string) string { return Name(RoleTitle(v.Policy, role))
 
 // stageTitle names the approvers of a stage: its roles, and the user group that they must be in.
 func (v View) stageTitle(st approvers.Stage) string {
-	return short(OneLine(st.Title(v.Policy)), maxStageName)
+	return shorten(OneLine(st.Title(v.Policy)), maxStageName)
 }
 
 // permalink returns the address of a message, or "" if the workspace's address is not known.
@@ -227,7 +227,7 @@ func whatHappens(preview, tool string) string {
 func inFull(preview string, tool string, args []byte, secrets []string) string {
 	what := whatHappens(preview, tool)
 	if strings.TrimSpace(preview) == "" {
-		if brief := briefly(string(args), secrets); brief != "" {
+		if brief := oneLineArguments(string(args), secrets); brief != "" {
 			what += " " + brief
 		}
 	}

@@ -33,7 +33,7 @@ func (p *BlockBuilder) reportFigures(r *settings.Report, title func(role string)
 	p.Para(reportPace(r)...)
 	p.reportList("Where requests wait", len(r.Waits), func(i int) *RichText {
 		x := r.Waits[i]
-		return Say(title(x.Role) + ": " + Plural(x.Open, "request") + ", the oldest for " + roughly(r.Until.Sub(x.Since)))
+		return Say(title(x.Role) + ": " + Plural(x.Open, "request") + ", the oldest for " + roughDuration(r.Until.Sub(x.Since)))
 	})
 	p.reportList("Rejected most often", len(r.Opposed), func(i int) *RichText {
 		return Say(Name(r.Opposed[i].Tool) + ": " + times(r.Opposed[i].N))
@@ -50,7 +50,7 @@ func (p *BlockBuilder) reportFigures(r *settings.Report, title func(role string)
 func reportPace(r *settings.Report) (lines []*RichText) {
 	if r.Decided > 0 {
 		lines = append(lines, Say(fmt.Sprintf("Decisions: %d · half of them within %s · 95 %% within %s",
-			r.Decided, roughly(time.Duration(r.Half)*time.Millisecond), roughly(time.Duration(r.Most)*time.Millisecond))))
+			r.Decided, roughDuration(time.Duration(r.Half)*time.Millisecond), roughDuration(time.Duration(r.Most)*time.Millisecond))))
 	}
 	if r.Quick > 0 {
 		lines = append(lines, Say(fmt.Sprintf("Approvals within 3 seconds, too soon to have read the card: %d of %d (%d %%)", r.Quick, r.Timed, 100*r.Quick/max(1, r.Timed))))
@@ -88,7 +88,7 @@ func (p *BlockBuilder) reportList(title string, n int, line func(int) *RichText)
 	}
 	lines := []*RichText{new(RichText).Strong(title)}
 	for i := range n {
-		lines = append(lines, Say("• ").also(line(i)))
+		lines = append(lines, Say("• ").add(line(i)))
 	}
 	p.Para(lines...)
 }

@@ -113,8 +113,8 @@ func (p *RichText) link(url, words string) *RichText {
 	return p
 }
 
-// The method "also" appends another text.
-func (p *RichText) also(q *RichText) *RichText {
+// add appends another text.
+func (p *RichText) add(q *RichText) *RichText {
 	p.parts = append(p.parts, q.parts...)
 	p.plain.WriteString(q.plain.String())
 	return p

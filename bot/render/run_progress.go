@@ -41,7 +41,7 @@ func (r RunProgress) amount() string {
 
 // words returns the progress text on one line, with the call's secrets masked.
 func (r RunProgress) words(c view.Call) string {
-	return short(OneLine(maskSecrets(strings.ToValidUTF8(r.Text, "\uFFFD"), []byte(c.Call.Args), c.Call.Secrets)), MaxRunProgressText)
+	return shorten(OneLine(maskSecrets(strings.ToValidUTF8(r.Text, "\uFFFD"), []byte(c.Call.Args), c.Call.Secrets)), MaxRunProgressText)
 }
 
 // runProgress returns the progress that a call's run has reported, if any.

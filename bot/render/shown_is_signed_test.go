@@ -51,7 +51,7 @@ func hostile(rnd *rand.Rand) (approvers.Request, error) {
 		if rnd.IntN(2) == 0 {
 			name = fmt.Sprint("field_", rnd.IntN(9))
 		}
-		name = short(name, 200)
+		name = shorten(name, 200)
 		if k := strings.ToLower(name); names[k] {
 			continue
 		} else {
@@ -77,8 +77,8 @@ func hostile(rnd *rand.Rand) (approvers.Request, error) {
 		members = append(members, string(n)+strings.Repeat(" ", rnd.IntN(3))+":"+string(v))
 	}
 	r := bottest.Request("{" + strings.Join(members, ", ") + "}")
-	r.Preview, r.Facts.Quote, r.Facts.AskerName, r.Tool = spoilt(rnd), spoilt(rnd), spoilt(rnd), "tool_"+short(spoilt(rnd), 40)
-	r.Facts.Asker = approvers.PersonID(map[bool]string{true: "T0001/U0100", false: "operator:" + short(spoilt(rnd), 30)}[rnd.IntN(2) == 0])
+	r.Preview, r.Facts.Quote, r.Facts.AskerName, r.Tool = spoilt(rnd), spoilt(rnd), spoilt(rnd), "tool_"+shorten(spoilt(rnd), 40)
+	r.Facts.Asker = approvers.PersonID(map[bool]string{true: "T0001/U0100", false: "operator:" + shorten(spoilt(rnd), 30)}[rnd.IntN(2) == 0])
 	r.PreviewFault, r.Plan.Why = spoilt(rnd), []string{spoilt(rnd), spoilt(rnd)}
 	r.Remarks = []approvers.Remark{{Kind: approvers.Comment, By: "T0001/U0003", Name: spoilt(rnd), Text: spoilt(rnd), At: bottest.Noon}}
 	r.Digest = approvers.Digest(r.Execution, r.Tool, r.ToolHash, r.Args)

@@ -161,7 +161,7 @@ func (s *simplifier) add(b slack.Block) bool {
 		for i, part := range chunks(text, maxSection) {
 			part := slack.NewSectionBlock(plainText(part), nil, nil)
 			if part.BlockID = id; i > 0 && id != "" {
-				part.BlockID = short(id, 200) + ":" + strconv.Itoa(i)
+				part.BlockID = shorten(id, 200) + ":" + strconv.Itoa(i)
 			}
 			s.blocks = append(s.blocks, part)
 		}
@@ -197,13 +197,13 @@ func blockText(v any) string {
 	case string:
 		return v
 	case []any:
-		return joined(v, "")
+		return joinTexts(v, "")
 	case map[string]any:
 		kind, _ := v["type"].(string)
 		if text, ok := elementText(kind, v); ok {
 			return text
 		}
-		return blockText(v["text"]) + joined(list(v["fields"]), "\n") + blockText(v["elements"])
+		return blockText(v["text"]) + joinTexts(list(v["fields"]), "\n") + blockText(v["elements"])
 	}
 	return ""
 }
@@ -216,15 +216,15 @@ func elementText(kind string, v map[string]any) (string, bool) {
 	case "task_card":
 		return taskSigns[slack.TaskCardStatus(word("status"))] + word("title") + onNextLine(blockText(v["details"])) + onNextLine(blockText(v["output"])), true
 	case "plan":
-		return blockText(v["title"]) + onNextLine(joined(list(v["tasks"]), "\n")), true
+		return blockText(v["title"]) + onNextLine(joinTexts(list(v["tasks"]), "\n")), true
 	case "table":
 		var rows []string
 		for _, row := range list(v["rows"]) {
-			rows = append(rows, joined(list(row), " | "))
+			rows = append(rows, joinTexts(list(row), " | "))
 		}
 		return strings.Join(rows, "\n"), true
 	case "rich_text", "context":
-		return joined(list(v["elements"]), "\n"), true
+		return joinTexts(list(v["elements"]), "\n"), true
 	case "rich_text_list":
 		var items []string
 		for i, item := range list(v["elements"]) {
@@ -264,8 +264,8 @@ func list(v any) []any {
 	return l
 }
 
-// The function "joined" joins the texts of a list.
-func joined(items []any, with string) string {
+// joinTexts joins the texts of a list.
+func joinTexts(items []any, with string) string {
 	texts := make([]string, 0, len(items))
 	for _, item := range items {
 		texts = append(texts, blockText(item))

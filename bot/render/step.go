@@ -83,25 +83,25 @@ func (v View) state(c view.Call) (sign string, line *RichText) {
 	case c.Call.Outcome != "":
 		return v.outcome(c)
 	case c.Execution != nil && c.Execution.State == approvers.ExecutionUnknown:
-		return "❓", v.decided(c).Say("It was started, and its outcome is unknown. People are asked whether it happened.")
+		return "❓", v.allowedBy(c).Say("It was started, and its outcome is unknown. People are asked whether it happened.")
 	case v.Pause.On:
-		return "⏸️", v.decided(c).also(v.held(c))
+		return "⏸️", v.allowedBy(c).add(v.held(c))
 	case c.Request != nil && c.Request.State == approvers.Approved:
-		return "✅", v.decided(c).Say("It is about to run.")
+		return "✅", v.allowedBy(c).Say("It is about to run.")
 	case c.Asks:
-		return "❓", v.decided(c).Say("It waits for an answer from the person who asked.")
+		return "❓", v.allowedBy(c).Say("It waits for an answer from the person who asked.")
 	case c.Execution != nil && c.Execution.State == approvers.ExecutionExecuting:
-		return "▶️", v.decided(c).also(v.running(c))
+		return "▶️", v.allowedBy(c).add(v.running(c))
 	}
 	return "▶️", Say("Starting…")
 }
 
 func (v View) waiting(r approvers.Request) *RichText {
 	if r.ReachesNobody() {
-		return unreached(v, r).Say(" ").also(v.deadline(r))
+		return unreachedNotice(v, r).Say(" ").add(v.deadline(r))
 	}
 	st := r.CurrentStage()
-	p := Say("Waits for ").Strong(v.stageTitle(st) + v.joined(r)).also(v.invited(r))
+	p := Say("Waits for ").Strong(v.stageTitle(st) + v.escalatedRoles(r)).add(v.invitedPeople(r))
 	if n := len(r.Plan.Stages); n > 1 {
 		p.Say(fmt.Sprintf(" (stage %d of %d)", r.Stage+1, n))
 	}
@@ -111,7 +111,7 @@ func (v View) waiting(r approvers.Request) *RichText {
 	if len(r.Against(r.Stage)) > 0 {
 		p.Say(against(r, ", "))
 	}
-	p.Say(". ").also(v.deadline(r)).also(unreached(v, r))
+	p.Say(". ").add(v.deadline(r)).add(unreachedNotice(v, r))
 	if len(r.Edits) > 0 {
 		e := r.Edits[len(r.Edits)-1]
 		p.Say(" ").Person(e.By, e.Name).Say(" (" + v.title(e.Role) + ") changed the arguments.")
@@ -126,17 +126,17 @@ func (v View) outcome(c view.Call) (string, *RichText) {
 	}
 	switch c.Call.Outcome {
 	case approvers.OutcomeExecuted:
-		return "✅", v.decided(c).Say("Done.").also(v.edited(c))
+		return "✅", v.allowedBy(c).Say("Done.").add(v.edited(c))
 	case approvers.OutcomeError:
 		if c.Execution != nil && c.Execution.Unrun {
 			why := strings.TrimPrefix(strings.TrimPrefix(reasonOf(c), "it was not run, "), "it was not run: ")
-			return "🚫", v.decided(c).Say("Not run after all: ").Say(shortReason(c, why))
+			return "🚫", v.allowedBy(c).Say("Not run after all: ").Say(shortReason(c, why))
 		}
-		return "⚠️", v.decided(c).Say("It did not work: ").Say(shortReason(c, reasonOf(c)))
+		return "⚠️", v.allowedBy(c).Say("It did not work: ").Say(shortReason(c, reasonOf(c)))
 	case approvers.OutcomeObserved:
 		return "👁️", Say("Not run, because the bot only observes this for now: ").Say(shortReason(c, reasonOf(c))).Say(".")
 	case approvers.OutcomeUnknown:
-		return "❓", v.decided(c).Say("It was started, and its outcome is unknown. The agent was told so.")
+		return "❓", v.allowedBy(c).Say("It was started, and its outcome is unknown. The agent was told so.")
 	}
 	if c.Request == nil && c.Call.Outcome == approvers.OutcomeVoided {
 		return "🚫", Say("Voided: ").Say(shortReason(c, reasonOf(c)))
@@ -158,15 +158,15 @@ func (v View) report(c view.Call) (string, *RichText) {
 	if c.Execution.State == approvers.ExecutionFailed {
 		sign = "⚠️"
 	}
-	p := v.decided(c).also(reportedBy(*c.Execution)).Say(".")
+	p := v.allowedBy(c).add(reportedBy(*c.Execution)).Say(".")
 	if c.Call.Outcome == approvers.OutcomeUnknown {
 		p.Say(" It came after the agent was told that the outcome is unknown.")
 	}
-	return sign, p.also(v.edited(c))
+	return sign, p.add(v.edited(c))
 }
 
-// The method "decided" names the person who allowed a call that needed approval.
-func (v View) decided(c view.Call) *RichText {
+// allowedBy names the person who allowed a call that needed approval.
+func (v View) allowedBy(c view.Call) *RichText {
 	if c.Grant != nil {
 		return v.underGrant(*c.Grant, *c.Execution)
 	}
@@ -176,7 +176,7 @@ func (v View) decided(c view.Call) *RichText {
 	if d, broken := c.Request.BrokenBy(); broken {
 		return Say("Approved at the command line by ").Person(d.By, d.Name).Say(", in place of its approvers, ").At(d.At, clock).Say(". ")
 	}
-	return Say("Approved by ").also(v.agreed(*c.Request)).Say(", ").At(c.Request.ClosedAt, clock).Say(". ")
+	return Say("Approved by ").add(v.countedApprovals(*c.Request)).Say(", ").At(c.Request.ClosedAt, clock).Say(". ")
 }
 
 func (v View) edited(c view.Call) *RichText {
@@ -196,8 +196,8 @@ func reasonOf(c view.Call) string {
 	return c.Call.Result
 }
 
-// The function "briefly" returns a call's arguments on one line.
-func briefly(args string, secrets []string) string {
+// oneLineArguments returns a call's arguments on one line.
+func oneLineArguments(args string, secrets []string) string {
 	if len(args) > 2<<10 {
 		return ""
 	}
@@ -205,7 +205,7 @@ func briefly(args string, secrets []string) string {
 	if text == "(no arguments)" {
 		return ""
 	}
-	return "(" + short(text, 160) + ")"
+	return "(" + shorten(text, 160) + ")"
 }
 
 // This file draws tool calls as Slack's tasks. One call is a task card, and several calls are a plan. A task's status
@@ -224,10 +224,10 @@ func (v View) tasks(p *BlockBuilder, calls []view.Call) {
 	}
 	for i, c := range calls {
 		sign, state := v.state(c)
-		state.also(againInStep(c.Request))
+		state.add(againInStep(c.Request))
 		title := Clip(inFull(c.Call.Preview, c.Call.Tool, []byte(c.Call.Args), c.Call.Secrets), maxCallText)
 		if many {
-			title = short(title, maxTaskTitle)
+			title = shorten(title, maxTaskTitle)
 		}
 		told := !many || i < maxTasksTold
 		size += utf8.RuneCountInString(title) + MaxNameShown
@@ -240,7 +240,7 @@ func (v View) tasks(p *BlockBuilder, calls []view.Call) {
 		}
 		p.lines = append(p.lines, sign+" "+Escape(title), state.plain.String())
 		if waits(c) {
-			title += " · waits for " + short(v.stageTitle(c.Request.CurrentStage()), MaxNameShown)
+			title += " · waits for " + shorten(v.stageTitle(c.Request.CurrentStage()), MaxNameShown)
 			if n := len(c.Request.Plan.Stages); n > 1 {
 				title += fmt.Sprintf(" (stage %d of %d)", c.Request.Stage+1, n)
 			}
@@ -262,7 +262,7 @@ func (v View) tasks(p *BlockBuilder, calls []view.Call) {
 		p.Blocks = append(p.Blocks, slack.NewPlanBlock(planTitle(calls)).WithTasks(part...))
 	}
 	if len(rest) > 0 {
-		v.rest(p, rest)
+		v.otherCalls(p, rest)
 	}
 }
 
@@ -312,8 +312,8 @@ func waiting(calls []view.Call) (n int) {
 	return n
 }
 
-// The method rest adds a line with the numbers of calls that are not drawn individually.
-func (v View) rest(p *BlockBuilder, calls []view.Call) {
+// otherCalls adds a line with the numbers of calls that are not drawn individually.
+func (v View) otherCalls(p *BlockBuilder, calls []view.Call) {
 	done, waiting := 0, 0
 	for _, c := range calls {
 		switch {
@@ -361,7 +361,7 @@ func (v View) callStates(p *BlockBuilder, calls []view.Call) {
 		if number != "" {
 			line.Strong(number[1:] + ". ")
 		}
-		p.quiet(line.also(state).also(againInStep(c.Request)))
+		p.quiet(line.add(state).add(againInStep(c.Request)))
 		if !waits(c) {
 			continue
 		}
@@ -383,7 +383,7 @@ func WithdrawForm(s ClickTarget) slack.ModalViewRequest {
 		}
 		if waiting++; waiting <= slackapi.MaxOptions {
 			what := inFull(c.Call.Preview, c.Call.Tool, []byte(c.Call.Args), c.Call.Secrets)
-			options = append(options, slack.NewOptionBlockObject(c.Request.ID, plainText(short(what, slackapi.MaxOptionText)), nil))
+			options = append(options, slack.NewOptionBlockObject(c.Request.ID, plainText(shorten(what, slackapi.MaxOptionText)), nil))
 		}
 	}
 	if waiting == 0 {

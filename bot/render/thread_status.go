@@ -44,13 +44,13 @@ func (v View) Status() string {
 	case asks:
 		return "is waiting for your answer"
 	case who != "" && more > 0:
-		return short(fmt.Sprintf("is waiting for %s, and for %s", who, Plural(more, "more decision")), maxStatus)
+		return shorten(fmt.Sprintf("is waiting for %s, and for %s", who, Plural(more, "more decision")), maxStatus)
 	case who != "":
-		return short("is waiting for "+who, maxStatus)
+		return shorten("is waiting for "+who, maxStatus)
 	case lost != "":
-		return short(lost, maxStatus)
+		return shorten(lost, maxStatus)
 	case running != "":
-		return short(running, maxStatus)
+		return shorten(running, maxStatus)
 	}
 	return ""
 }

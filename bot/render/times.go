@@ -8,8 +8,8 @@ import (
 	"countersign/approvers"
 )
 
-// The method "otherwise" describes what happens if nobody acts, with the times.
-func (v View) otherwise(r approvers.Request) []*RichText {
+// ifNobodyActs describes what happens if nobody acts, with the times.
+func (v View) ifNobodyActs(r approvers.Request) []*RichText {
 	return []*RichText{v.ifNobody(r, ""), v.standsStill(r)}
 }
 
@@ -20,7 +20,7 @@ func (v View) ifNobody(r approvers.Request, which string) *RichText {
 	if !r.EscalateAt.IsZero() && r.EscalateAt.Before(r.ExpiresAt) {
 		line.Say(v.lead(r)+" at ").At(r.EscalateAt, clock).Say(". ")
 	}
-	end, since := v.silence(r), " ("+roughly(r.ExpiresAt.Sub(r.CreatedAt))+" after it was asked)"
+	end, since := v.silence(r), " ("+roughDuration(r.ExpiresAt.Sub(r.CreatedAt))+" after it was asked)"
 	if which != "" {
 		end, since = which+" "+strings.ToLower(end[:1])+end[1:], ""
 	}
@@ -62,9 +62,9 @@ func unless(r approvers.Request) string {
 	return " unless one more agrees"
 }
 
-// The function "roughly" formats a duration in one unit, rounded. The unit is the largest unit that fits at least
-// three times into the duration, or that divides the duration without a remainder.
-func roughly(d time.Duration) string {
+// roughDuration formats a duration in one unit, rounded. The unit is the largest unit that fits at least three times
+// into the duration, or that divides the duration without a remainder.
+func roughDuration(d time.Duration) string {
 	for _, unit := range []struct {
 		long time.Duration
 		name string

@@ -17,7 +17,7 @@ func otherwiseOf(t testing.TB, p *approvers.Policy, now time.Time, r approvers.R
 	s := bottest.ViewModel(r)
 	s.Policy, s.Now = p, now
 	var out []string
-	for _, line := range (View{Model: s}).otherwise(r) {
+	for _, line := range (View{Model: s}).ifNobodyActs(r) {
 		if !line.empty() {
 			out = append(out, line.plain.String())
 		}

@@ -48,7 +48,7 @@ func (v View) toolPreviewLine(r approvers.Request, most int) *RichText {
 			return new(RichText)
 		}
 		if most < MaxNote {
-			return Say("🔎 ").soft("“" + short(text, most) + "”")
+			return Say("🔎 ").soft("“" + shorten(text, most) + "”")
 		}
 		line := Say("🔎 ").Code(Name(f.By)).Say(": ").soft("“" + text + "”")
 		if more {

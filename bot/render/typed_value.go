@@ -103,10 +103,10 @@ func TypedForm(r approvers.Request, f FormToken) slack.ModalViewRequest {
 	if no := previewSaysNo(r); no != "" {
 		p.Para(Say("⛔ ").Strong(no))
 	}
-	if doubt := twice(r); doubt != "" {
+	if doubt := twiceWarning(r); doubt != "" {
 		p.Para(Say("⚠️ " + doubt))
 	}
-	p.exact(argumentsOf(r))
+	p.preformatted(argumentsOf(r))
 	p.Blocks = append(p.Blocks, typedInput(r))
 	return submittable(Modal(FormTitles[ActTyped], p), ActTyped, "Approve", f)
 }

@@ -37,13 +37,13 @@ func MendRefusal(cause string) string {
 	return "Correct the cause in Slack"
 }
 
-// The function unreached tells the requesters that nobody can see the card of their request. It says who can decide
-// instead, and that the bot tries again. The function returns nothing for a request that people can see.
-func unreached(v View, r approvers.Request) *RichText {
+// unreachedNotice tells the requesters that nobody can see the card of their request. It says who can decide instead,
+// and that the bot tries again. The function returns nothing for a request that people can see.
+func unreachedNotice(v View, r approvers.Request) *RichText {
 	stage := v.stageTitle(r.CurrentStage())
 	if r.ReachesNobody() {
 		p := Say("Nobody could be shown this, because " + refusedCard(r.Unreached.Cause) + ". My operator has been told, and I keep trying. ")
-		return p.Strong(stage + v.joined(r)).Say(" can decide it on my Home tab.")
+		return p.Strong(stage + v.escalatedRoles(r)).Say(" can decide it on my Home tab.")
 	}
 	p := new(RichText)
 	for _, lead := range r.Joined {

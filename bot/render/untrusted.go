@@ -48,9 +48,9 @@ func clipMarked(s string, n int) string {
 	return kept + fmt.Sprintf(" … (cut: %d more characters)", total-utf8.RuneCountInString(kept))
 }
 
-// The function short cuts a name and appends "…". It is used for names, because the note that Clip adds would be longer
-// than a name.
-func short(s string, n int) string {
+// shorten cuts a name and appends "…". It is used for names, because the note that Clip adds would be longer than a
+// name.
+func shorten(s string, n int) string {
 	if utf8.RuneCountInString(s) <= n {
 		return s
 	}
@@ -59,7 +59,7 @@ func short(s string, n int) string {
 
 // Name returns a name for display: on one line, of limited length.
 func Name(s string) string {
-	if s = short(OneLine(s), MaxNameShown); s == "" {
+	if s = shorten(OneLine(s), MaxNameShown); s == "" {
 		return "(no name)"
 	}
 	return s
@@ -115,7 +115,7 @@ func mixedWords(s string) []string {
 		if !mixed(word) && !alike(word) {
 			continue
 		}
-		word = "“" + short(Visible(word), 40) + "”"
+		word = "“" + shorten(Visible(word), 40) + "”"
 		if slices.Contains(out, word) {
 			continue
 		}

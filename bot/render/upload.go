@@ -25,7 +25,7 @@ func UploadOf(vm view.Model) Upload {
 	if s.Kind != store.OutboxAttachment {
 		return Upload{Name: "answer-" + id + ".md", Title: "The whole answer", Data: []byte(vm.Text)}
 	}
-	u := Upload{Name: id + "-" + slackName(vm.File.Name), Title: short(OneLine(vm.File.Name), MaxNameShown), Data: vm.Data}
+	u := Upload{Name: id + "-" + slackName(vm.File.Name), Title: shorten(OneLine(vm.File.Name), MaxNameShown), Data: vm.Data}
 	u.Comment = "📎 From " + Escape(Name(vm.Execution.Tool))
 	if vm.File.Whole {
 		u.Comment = "📎 The whole result of " + Escape(Name(vm.Execution.Tool))
@@ -65,8 +65,8 @@ func (v View) attachment() *BlockBuilder {
 		what = "a result that is too long for messages"
 	}
 	p.Para(Say("📎 ").Strong(Name(v.Execution.Tool)).Say(" brought back " + what + ", which could not be put here, because Slack takes no files from this app:"))
-	p.exact(Name(f.Name))
-	p.Para(Say(short(OneLine(f.Type), MaxNameShown) + ", " + sizeOf(f.Size) + ". The operator of this bot can add the scope files:write; the file is kept as long as the conversation is."))
+	p.preformatted(Name(f.Name))
+	p.Para(Say(shorten(OneLine(f.Type), MaxNameShown) + ", " + sizeOf(f.Size) + ". The operator of this bot can add the scope files:write; the file is kept as long as the conversation is."))
 	return p
 }
 

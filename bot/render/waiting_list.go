@@ -24,12 +24,12 @@ func (l *WaitingList) DecideLine(u view.PendingItem, conv store.Conversation, me
 	case u.Request == nil:
 		q := u.Call.ModelQuestion
 		line = Say("💬 The agent asks you: ").Strong(Clip(OneLine(q.Question), maxCallText)).Say(", until ").At(q.ExpiresAt, DayTime)
-		return l.linked(line, conv, messages, store.ToConversation)
+		return l.withLink(line, conv, messages, store.ToConversation)
 	default:
 		line = Say("✋ ").Strong(Clip(whatHappens(u.Request.Preview, u.Request.Tool), maxCallText)).Say(", asked for by ").
 			Person(u.Request.Facts.Asker, u.Request.Facts.AskerName).Say(", until ").At(u.Request.ExpiresAt, DayTime)
 	}
-	return l.linked(line, conv, messages, store.ToUser, store.ToChannel, store.ToConversation)
+	return l.withLink(line, conv, messages, store.ToUser, store.ToChannel, store.ToConversation)
 }
 
 // AskedLine returns the line about the person's own request.
@@ -37,14 +37,14 @@ func (l *WaitingList) AskedLine(u view.PendingItem, conv store.Conversation, mes
 	r := *u.Request
 	line := Say("✋ ").Strong(Clip(whatHappens(r.Preview, r.Tool), maxCallText))
 	if r.State == approvers.Approved {
-		return l.linked(line.Say(", approved and about to run"), conv, messages, store.ToConversation, store.ToUser)
+		return l.withLink(line.Say(", approved and about to run"), conv, messages, store.ToConversation, store.ToUser)
 	}
 	line.Say(", waits for "+l.View.waitsFor(r)+" until ").At(r.ExpiresAt, DayTime)
-	return l.linked(line, conv, messages, store.ToConversation, store.ToUser)
+	return l.withLink(line, conv, messages, store.ToConversation, store.ToUser)
 }
 
-// The method "linked" adds a link to the message in Slack.
-func (l *WaitingList) linked(line *RichText, conv store.Conversation, messages []store.OutboxMessage, places ...string) *RichText {
+// withLink adds a link to the message in Slack.
+func (l *WaitingList) withLink(line *RichText, conv store.Conversation, messages []store.OutboxMessage, places ...string) *RichText {
 	if link := l.link(conv, messages, places...); link != "" {
 		return line.Say(" · ").link(link, "See it")
 	}

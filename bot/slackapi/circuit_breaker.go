@@ -82,8 +82,8 @@ func (c *circuitBreaker) look(ctx context.Context) error {
 	return putOffError{fmt.Errorf("%w: %w", errDown, err), c.pause}
 }
 
-// The method "answered" records that a call got an answer, successful or not.
-func (c *circuitBreaker) answered() {
+// noteAnswer records that a call got an answer, successful or not.
+func (c *circuitBreaker) noteAnswer() {
 	c.mu.Lock()
 	wasDown, since := c.down, c.since
 	c.failures, c.down, c.cause = 0, false, nil
@@ -94,8 +94,8 @@ func (c *circuitBreaker) answered() {
 	}
 }
 
-// The method "failed" records that a call got no answer.
-func (c *circuitBreaker) failed(cause error) {
+// noteFailure records that a call got no answer.
+func (c *circuitBreaker) noteFailure(cause error) {
 	c.mu.Lock()
 	now := time.Now()
 	if c.failures == 0 {

@@ -17,7 +17,7 @@ type quota interface {
 	// spacing returns the time between two consecutive waiting calls.
 	spacing(p Priority) time.Duration
 	// The method share sets how many processes share the limit.
-	share(now time.Time, by sharing)
+	setShare(now time.Time, by sharing)
 }
 
 // sharing says how many processes share Slack's limits, and whether this process learns of the others' calls.
@@ -53,11 +53,11 @@ func (b *bucket) take(at time.Time) { b.paid = latest(b.full(), at).Add(b.every)
 
 func (b *bucket) spacing(Priority) time.Duration { return b.every }
 
-// The method share divides the burst among the processes, because several of them may begin a burst at the same time. A
-// process keeps at least two calls; the second of these is for PriorityFirst. The method share also converts the
-// waiting times of already counted calls to the new rate. Without this conversion, urgent calls of one process could
-// wait behind answers of another process when the number of processes changes.
-func (b *bucket) share(now time.Time, by sharing) {
+// setShare divides the burst among the processes, because several of them may begin a burst at the same time. A process
+// keeps at least two calls; the second of these is for PriorityFirst. setShare also converts the waiting times of
+// already counted calls to the new rate. Without this conversion, urgent calls of one process could wait behind answers
+// of another process when the number of processes changes.
+func (b *bucket) setShare(now time.Time, by sharing) {
 	before := b.every
 	b.every, b.burst = postEvery, max(postBurst/by.processes, 2)
 	if !by.told {
@@ -123,10 +123,10 @@ func (w *window) take(at time.Time) {
 	w.calls = slices.Insert(w.calls, i, at)
 }
 
-// The method share divides the limit among the processes. If this process counts the calls of the other processes, it
-// may use nearly the whole limit. The function reserves only a few calls for the other processes, which may call at the
-// same moment.
-func (w *window) share(_ time.Time, by sharing) {
+// setShare divides the limit among the processes. If this process counts the calls of the other processes, it may use
+// nearly the whole limit. The function reserves only a few calls for the other processes, which may call at the same
+// moment.
+func (w *window) setShare(_ time.Time, by sharing) {
 	w.most = max(w.limit/by.processes, 1)
 	if by.told {
 		w.most = max(w.most, w.limit-2*(by.processes-1))
@@ -211,8 +211,8 @@ func (p *callLimit) take(at time.Time) {
 	}
 }
 
-// The method "over" reports whether the callLimit can be dropped, because its state has no effect on later calls.
-func (p *callLimit) over(now time.Time) bool {
+// isIdle reports whether the callLimit can be dropped, because its state has no effect on later calls.
+func (p *callLimit) isIdle(now time.Time) bool {
 	if b, ok := p.meter.(*bucket); ok && b.full().After(now) {
 		return false
 	}

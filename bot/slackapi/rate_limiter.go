@@ -102,29 +102,29 @@ func (l *rateLimiter) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := l.next.RoundTrip(req)
 	switch {
 	case err == nil && resp.StatusCode == http.StatusTooManyRequests:
-		l.asked(method, channel, retryAfter(resp.Header))
+		l.noteRetryAfter(method, channel, retryAfter(resp.Header))
 		count(CallLimited)
-		l.breaker.answered()
+		l.breaker.noteAnswer()
 	case err != nil && errors.Is(req.Context().Err(), context.Canceled): // the caller cancelled the call, so err says nothing about Slack
 	case err != nil:
 		count(CallFailed)
-		l.breaker.failed(err)
+		l.breaker.noteFailure(err)
 	default:
 		failure := failureIn(resp)
 		unusable := notJSON(resp)
 		if failure = cmp.Or(failure, unusable); failure == nil {
 			count(CallAnswered)
-			l.breaker.answered()
+			l.breaker.noteAnswer()
 		} else {
 			count(CallFailed)
-			l.breaker.failed(failure)
+			l.breaker.noteFailure(failure)
 		}
 		if unusable != nil {
 			resp.Body.Close()
 			return nil, unusable
 		}
 		if asksToWait(resp) {
-			l.asked(method, channel, defaultRetryAfter)
+			l.noteRetryAfter(method, channel, defaultRetryAfter)
 		}
 	}
 	return resp, err
@@ -256,7 +256,7 @@ func (l *rateLimiter) limitFor(key string) *callLimit {
 	}
 	if now := time.Now(); len(l.limits) >= maxLimits {
 		for k, p := range l.limits {
-			if _, lasting := limits[k]; !lasting && p.over(now) {
+			if _, lasting := limits[k]; !lasting && p.isIdle(now) {
 				delete(l.limits, k)
 			}
 		}
@@ -272,7 +272,7 @@ func (l *rateLimiter) limitFor(key string) *callLimit {
 // meter sets the published limit of calls of one kind. The caller holds l.mu.
 func (l *rateLimiter) meter(p *callLimit) {
 	if p.meter = published(p.key); p.meter != nil {
-		p.meter.share(time.Now(), l.sharedBy)
+		p.meter.setShare(time.Now(), l.sharedBy)
 	}
 }
 
@@ -287,7 +287,7 @@ func (l *rateLimiter) divide() {
 	l.sharedBy = by
 	for _, p := range l.limits {
 		if p.meter != nil {
-			p.meter.share(now, by)
+			p.meter.setShare(now, by)
 		}
 	}
 }
@@ -302,8 +302,8 @@ type Told struct {
 	First   time.Duration `json:"first,omitempty"`   // how long a call of PriorityFirst waits for its turn
 }
 
-// The method "asked" handles an answer in which Slack asks the bot to wait.
-func (l *rateLimiter) asked(method, channel string, wait time.Duration) {
+// noteRetryAfter handles an answer in which Slack asks the bot to wait.
+func (l *rateLimiter) noteRetryAfter(method, channel string, wait time.Duration) {
 	l.hold(method, channel, wait)
 	l.log.Warn("Slack asks to wait", "method", method, "channel", channel, "for", wait)
 	l.tell(Told{Method: method, Channel: channel, Wait: wait})

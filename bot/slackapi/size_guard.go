@@ -99,10 +99,10 @@ func shownBy(req *http.Request) map[string]any {
 func CheckSizes(fields map[string]any) []SizeError {
 	g := &sizeChecker{code: "msg_too_long"}
 	if s, ok := fields["text"].(string); ok {
-		g.text("text", s, MaxMessageText)
+		g.checkText("text", s, MaxMessageText)
 	}
 	if s, ok := fields["markdown_text"].(string); ok {
-		g.text("markdown_text", s, maxMarkdown)
+		g.checkText("markdown_text", s, maxMarkdown)
 	}
 	for i, chunk := range listIn(fields, "chunks") {
 		g.chunk(fmt.Sprintf("chunks/%d", i), chunk)
@@ -121,7 +121,7 @@ func CheckSizes(fields map[string]any) []SizeError {
 	g.code = "metadata_too_large"
 	if m, ok := fields["metadata"]; ok {
 		if raw, err := json.Marshal(m); err == nil {
-			g.text("metadata", string(raw), maxMetadata)
+			g.checkText("metadata", string(raw), maxMetadata)
 		}
 	}
 	return g.errors
@@ -131,7 +131,7 @@ func CheckSizes(fields map[string]any) []SizeError {
 func (g *sizeChecker) chunk(at string, chunk any) {
 	o, _ := chunk.(map[string]any)
 	if s, ok := o["text"].(string); ok {
-		g.text(at+"/text", s, maxMarkdown)
+		g.checkText(at+"/text", s, maxMarkdown)
 	}
 	if blocks := listIn(o, "blocks"); len(blocks) > 0 {
 		g.code = "invalid_blocks"

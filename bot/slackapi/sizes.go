@@ -94,8 +94,8 @@ func (g *sizeChecker) wrong(at, format string, args ...any) {
 	g.errors = append(g.errors, SizeError{g.code, at, fmt.Sprintf(format, args...)})
 }
 
-// The method text measures a string.
-func (g *sizeChecker) text(at, s string, most int) {
+// checkText measures a string.
+func (g *sizeChecker) checkText(at, s string, most int) {
 	if n := utf8.RuneCountInString(s); n > most {
 		g.wrong(at, "has %d characters, and Slack takes %d", n, most)
 	}
@@ -117,7 +117,7 @@ func (g *sizeChecker) blocks(at string, blocks []any) {
 		g.wrong(at, "has %d items, and Slack takes %d", len(blocks), maxMessageBlocks)
 	}
 	g.blockIDs, g.markdown = map[string]bool{}, 0
-	g.each(at, "blocks", blocks)
+	g.checkItems(at, "blocks", blocks)
 	if g.markdown > maxMarkdown {
 		g.wrong(at, "has %d characters in markdown blocks, and Slack takes %d", g.markdown, maxMarkdown)
 	}
@@ -137,15 +137,15 @@ func (g *sizeChecker) view(v map[string]any) {
 	g.object("view", "view", v)
 }
 
-// The method "each" measures the items of the list in a field. The action ids of one block must differ.
-func (g *sizeChecker) each(at, field string, items []any) {
+// checkItems measures the items of the list in a field. The action ids of one block must differ.
+func (g *sizeChecker) checkItems(at, field string, items []any) {
 	actions := map[string]bool{}
 	for i, item := range items {
 		here := at + "/" + strconv.Itoa(i)
 		switch v := item.(type) {
 		case []any: // a row
 			g.list(here, len(v), maxColumns)
-			g.each(here, field, v)
+			g.checkItems(here, field, v)
 		case map[string]any:
 			if id, _ := v["action_id"].(string); id != "" {
 				if actions[id] {
@@ -192,7 +192,7 @@ func (g *sizeChecker) field(at, key string, v any, most int, limited bool) {
 	switch v := v.(type) {
 	case string:
 		if limited {
-			g.text(at, v, most)
+			g.checkText(at, v, most)
 		}
 		if key == "text" && v == "" {
 			g.wrong(at, "is empty")
@@ -205,10 +205,10 @@ func (g *sizeChecker) field(at, key string, v any, most int, limited bool) {
 		if limited {
 			g.list(at, len(v), most)
 		}
-		g.each(at, key, v)
+		g.checkItems(at, key, v)
 	case map[string]any:
 		if text, ok := v["text"].(string); ok && limited {
-			g.text(at, text, most)
+			g.checkText(at, text, most)
 		}
 		g.object(at, key, v)
 	}
@@ -224,7 +224,7 @@ func (g *sizeChecker) textObject(at, field string, o map[string]any) {
 	if m, ok := partSizes[field]["text"]; ok { // the items of "fields" are text objects themselves
 		most = m
 	}
-	g.text(at, text, most)
+	g.checkText(at, text, most)
 }
 
 // textWithin counts the characters of all texts in blocks.

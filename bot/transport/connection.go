@@ -63,18 +63,18 @@ func connect(ctx context.Context, address string, client *http.Client) (*connect
 	conn.SetReadLimit(maxFrame)
 	c := &connection{conn: conn, began: time.Now(), over: make(chan struct{}), left: make(chan struct{})}
 	conn.SetPingHandler(func(text string) error {
-		c.heard()
+		c.extendDeadline()
 		return conn.WriteControl(websocket.PongMessage, []byte(text), time.Now().Add(ackWait))
 	})
 	conn.SetCloseHandler(func(int, string) error { return nil }) // the method end answers Slack's close, after the last acknowledgement
-	c.heard()
+	c.extendDeadline()
 	return c, nil
 }
 
 func (c *connection) age() time.Duration { return time.Since(c.began) }
 
-// The method "heard" extends the deadline for reading, because Slack has sent something.
-func (c *connection) heard() {
+// extendDeadline extends the deadline for reading, because Slack has sent something.
+func (c *connection) extendDeadline() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.leaving && !c.stopped {
@@ -109,14 +109,14 @@ func (c *connection) stop() {
 	_ = c.conn.SetReadDeadline(time.Unix(1, 0))
 }
 
-// The method "next" reads the next frame.
-func (c *connection) next() (f frame, err error) {
+// nextFrame reads the next frame.
+func (c *connection) nextFrame() (f frame, err error) {
 	for {
 		kind, raw, err := c.conn.ReadMessage()
 		if err != nil {
 			return f, err
 		}
-		c.heard()
+		c.extendDeadline()
 		if kind == websocket.TextMessage && json.Unmarshal(raw, &f) == nil {
 			return f, nil
 		}

@@ -198,7 +198,7 @@ func (h *HTTP) answer(w http.ResponseWriter, r *http.Request) answer {
 	if err := verifier.Ensure(); err != nil {
 		return h.rejectUnsigned(err)
 	}
-	h.senders.verified(h.Now())
+	h.senders.noteVerified(h.Now())
 	return h.deliver(r, media, body)
 }
 

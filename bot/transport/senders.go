@@ -17,8 +17,8 @@ type senders struct {
 	logged   time.Time
 }
 
-// The method "verified" records a request with a valid signature.
-func (s *senders) verified(now time.Time) {
+// noteVerified records a request with a valid signature.
+func (s *senders) noteVerified(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.last, s.refused = now, 0

@@ -23,7 +23,7 @@ func TestSenders(t *testing.T) {
 		}
 	}
 	says("no valid request from Slack yet; refused: 4, the last because the clock is wrong")
-	s.verified(now)
+	s.noteVerified(now)
 	says("")
 	s.refuse(now, "the secret is wrong")
 	says("refused since Slack's last valid request: 1, the last because the secret is wrong")

@@ -109,7 +109,7 @@ func (r *reader) keep(ctx context.Context, n int) error {
 		r.up.tries(n, anew)
 		c, err := r.open(once)
 		if err == nil {
-			r.read(ctx, n, c)
+			r.readConnection(ctx, n, c)
 			select {
 			case <-c.left:
 			case <-c.over:
@@ -182,13 +182,13 @@ func (r *reader) missing(n int, cause error) {
 	r.Log.Debug("no connection to Slack; trying again", "socket", n, "error", cause)
 }
 
-// The method "read" reads a connection in the background until it ends.
-func (r *reader) read(ctx context.Context, n int, c *connection) {
+// readConnection reads a connection in the background until it ends.
+func (r *reader) readConnection(ctx context.Context, n int, c *connection) {
 	r.ending.Add(1)
 	unwatched := context.AfterFunc(ctx, c.stop)
 	r.reading.Go(func() error {
 		for {
-			f, err := c.next()
+			f, err := c.nextFrame()
 			if err != nil {
 				r.Log.Debug("a connection to Slack has ended", "socket", n, "why", err)
 				break

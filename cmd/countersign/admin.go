@@ -54,9 +54,8 @@ func admin(probes []probe, metrics http.Handler) http.Handler {
 	return mux
 }
 
-// The function "runs" reports a pause on /readyz. The bot stays ready, because it still receives messages and
-// decisions.
-func runs(wf *workflow.Workflow) func(context.Context) error {
+// reportPause reports a pause on /readyz. The bot stays ready, because it still receives messages and decisions.
+func reportPause(wf *workflow.Workflow) func(context.Context) error {
 	return func(ctx context.Context) error {
 		p, err := wf.Views.Paused(ctx)
 		if err != nil || !p.On {
@@ -91,9 +90,9 @@ func refusalLine(r settings.Refusal) string {
 	return visible.Line(fmt.Sprintf("%s since %s (%s), not tried before %s", r.What, r.Since.Format(time.RFC3339), r.Cause, r.Until.Format(time.RFC3339)))
 }
 
-// The function "reaches" reports on /readyz the requests whose cards nobody can see. The bot stays ready, and retries
-// the posts of the cards.
-func reaches(wf *workflow.Workflow) func(context.Context) error {
+// reportUnreached reports on /readyz the requests whose cards nobody can see. The bot stays ready, and retries the
+// posts of the cards.
+func reportUnreached(wf *workflow.Workflow) func(context.Context) error {
 	return func(ctx context.Context) error {
 		unreached, err := wf.Views.Unreached(ctx)
 		if err != nil || len(unreached) == 0 {
@@ -108,8 +107,8 @@ func reaches(wf *workflow.Workflow) func(context.Context) error {
 	}
 }
 
-// The function "tells" reports on /readyz the clients' webhooks that don't work.
-func tells(wf *workflow.Workflow) func(context.Context) error {
+// reportWebhooks reports on /readyz the clients' webhooks that don't work.
+func reportWebhooks(wf *workflow.Workflow) func(context.Context) error {
 	return func(ctx context.Context) error {
 		broken, err := wf.Views.BrokenWebhooks(ctx)
 		if err != nil || len(broken) == 0 {

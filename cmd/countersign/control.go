@@ -62,7 +62,7 @@ func (r *controlServer) attend(ctx context.Context, uid int, c control.Call) err
 	if i < 0 {
 		return task.ErrSkew
 	}
-	if !r.holds(c.Store) {
+	if !r.isOwnStore(c.Store) {
 		return cli.Misused("the bot that answers here holds another store, %s: set COUNTERSIGN_CONTROL to the socket of the bot that holds %s", r.path, c.Store)
 	}
 	if r.held != nil && !all[i].RunsWhileHeld() {
@@ -83,9 +83,9 @@ func (r *controlServer) attend(ctx context.Context, uid int, c control.Call) err
 	return all[i].Handle(ctx, w, c.Options)
 }
 
-// The method "holds" reports whether a path names the bot's store. The result is true if the bot's open file is at this
-// path, or was at this path before somebody moved the file away.
-func (r *controlServer) holds(path string) bool {
+// isOwnStore reports whether a path names the bot's store. The result is true if the bot's open file is at this path,
+// or was at this path before somebody moved the file away.
+func (r *controlServer) isOwnStore(path string) bool {
 	s, ok := r.store.(interface{ Holds(path string) bool })
 	if !ok {
 		return cli.SameFile(r.path, path)

@@ -148,7 +148,7 @@ func demo(ctx context.Context, o demoOptions, out io.Writer) error {
 	}
 	defer sendTraces(s.tracer, log)
 	return unlessHung(ctx, st.store, log, func() error {
-		return st.around(ctx, func(ctx context.Context) error {
+		return st.serveAround(ctx, func(ctx context.Context) error {
 			if script != nil {
 				return rehearse(ctx, *script, &playedBot{setup: s, env: st, clock: c, interrupted: cut}, out)
 			}

@@ -216,8 +216,8 @@ func (st demoEnv) close() error {
 	return errors.Join(st.ws.Close(), st.store.Close())
 }
 
-// The method "around" serves the demo's services while fn runs.
-func (st demoEnv) around(ctx context.Context, fn func(context.Context) error) error {
+// serveAround serves the demo's services while fn runs.
+func (st demoEnv) serveAround(ctx context.Context, fn func(context.Context) error) error {
 	mux := http.NewServeMux()
 	mux.Handle("/v1/", scriptedmodel.New(scriptedmodel.Config{Now: st.now}))
 	mux.Handle("/shop/", http.StripPrefix("/shop", st.shop.Handler()))

@@ -58,7 +58,7 @@ func openDemoHarness(t *testing.T, dir string, change func(*setup)) *demoHarness
 	h.ctx = ctx
 	up, done := make(chan struct{}), make(chan error, 1)
 	go func() {
-		done <- st.around(ctx, func(ctx context.Context) error {
+		done <- st.serveAround(ctx, func(ctx context.Context) error {
 			close(up)
 			<-ctx.Done()
 			return nil

@@ -135,13 +135,13 @@ func (c *interruptedRun) arm(tool string, acted bool, stop func()) {
 func (c *interruptedRun) between(t *agent.Tool) {
 	name, run := t.Name, t.Run
 	t.Run = func(ctx context.Context, in agent.Invocation) (string, error) {
-		cut, acted := c.takes(name)
+		cut, acted := c.interrupts(name)
 		if !cut {
 			return run(ctx, in)
 		}
 		if acted {
 			if _, err := run(ctx, in); err != nil {
-				c.again(name)
+				c.interruptNext(name)
 				return "", err
 			}
 		}
@@ -153,9 +153,9 @@ func (c *interruptedRun) between(t *agent.Tool) {
 	}
 }
 
-// The method "takes" reports whether this run of a tool is the one to interrupt, and whether the tool acts before the
+// interrupts reports whether this run of a tool is the one to interrupt, and whether the tool acts before the
 // interruption.
-func (c *interruptedRun) takes(tool string) (cut, acted bool) {
+func (c *interruptedRun) interrupts(tool string) (cut, acted bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.tool != tool {
@@ -165,8 +165,8 @@ func (c *interruptedRun) takes(tool string) (cut, acted bool) {
 	return true, c.acted
 }
 
-// The method "again" requests that the next run of the tool is interrupted, because the current run returned an error.
-func (c *interruptedRun) again(tool string) {
+// interruptNext requests that the next run of the tool is interrupted, because the current run returned an error.
+func (c *interruptedRun) interruptNext(tool string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.tool = tool

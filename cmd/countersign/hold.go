@@ -42,7 +42,7 @@ func hold(ctx context.Context, env config.Env, policies *policyfile.Source, db o
 			return l, err
 		}
 		log.Info("the loss was accepted, and the bot starts", "head", older.Number)
-		if l, err = l.again(); err != nil {
+		if l, err = l.reopen(); err != nil {
 			return l, err
 		}
 	}
@@ -86,8 +86,8 @@ func refuse(w http.ResponseWriter, _ *http.Request) {
 	http.Error(w, http.StatusText(http.StatusServiceUnavailable), http.StatusServiceUnavailable)
 }
 
-// The method "again" reopens closed listeners at the same addresses.
-func (l listeners) again() (listeners, error) {
+// reopen reopens closed listeners at the same addresses.
+func (l listeners) reopen() (listeners, error) {
 	for _, one := range []struct {
 		l             *net.Listener
 		what, setting string

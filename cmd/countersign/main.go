@@ -86,8 +86,8 @@ type loggedError struct{ error }
 
 func (e *loggedError) Unwrap() error { return e.error }
 
-// The function "logged" writes the error that ends the program to the log, if the log consists of JSON objects.
-func logged(err error, log *slog.Logger) error {
+// logError writes the error that ends the program to the log, if the log consists of JSON objects.
+func logError(err error, log *slog.Logger) error {
 	if _, isJSON := log.Handler().(*slog.JSONHandler); err == nil || !isJSON {
 		return err
 	}

@@ -154,7 +154,7 @@ func (s setup) reread() func(context.Context) bool {
 	if s.secrets == nil {
 		return nil
 	}
-	return func(ctx context.Context) bool { return s.secrets.look(ctx, true) }
+	return func(ctx context.Context) bool { return s.secrets.reread(ctx, true) }
 }
 
 // workers returns the workers of the kinds of timer that the bot and the agent handle.
@@ -269,10 +269,10 @@ func (s setup) run(ctx context.Context, p parts) error {
 			{name: "policy", ready: s.policies.State, notice: true},
 			{name: "pins", ready: s.policies.Pinned, notice: true},
 			{name: "servers", ready: s.tools.Reachable, notice: true},
-			{name: "running", ready: runs(p.workflow), notice: true},
-			{name: "cards", ready: reaches(p.workflow), notice: true},
-			{name: "messages", ready: delivers(p.workflow), notice: true},
-			{name: "webhooks", ready: tells(p.workflow), notice: true},
+			{name: "running", ready: reportPause(p.workflow), notice: true},
+			{name: "cards", ready: reportUnreached(p.workflow), notice: true},
+			{name: "messages", ready: reportUndelivered(p.workflow), notice: true},
+			{name: "webhooks", ready: reportWebhooks(p.workflow), notice: true},
 			{name: "scopes", ready: p.bot.Permissions.Complete, notice: true},
 		}, append(s.requestProbe(p), sealProbes(p.sealer)...)...), p.metrics.Handler())
 		g.Go(func() error { return serveHTTP(ctx, s.admin, h) })

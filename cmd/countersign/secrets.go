@@ -76,17 +76,17 @@ func (s *secrets) watch(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-hangup:
-			s.look(ctx, true)
+			s.reread(ctx, true)
 		case <-tick.C:
-			s.look(ctx, false)
+			s.reread(ctx, false)
 		}
 	}
 }
 
-// The method "look" reads the secrets in the files and uses them. It reports whether the secrets have changed. The
-// parameter whole means that the files are known to be complete. If whole is false, two readings in a row must find the
-// same values, because the first half of a key may look like a key.
-func (s *secrets) look(ctx context.Context, whole bool) (renewed bool) {
+// reread reads the secrets in the files and uses them. It reports whether the secrets have changed. The parameter whole
+// means that the files are known to be complete. If whole is false, two readings in a row must find the same values,
+// because the first half of a key may look like a key.
+func (s *secrets) reread(ctx context.Context, whole bool) (renewed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.used.SecretFiles) == 0 {

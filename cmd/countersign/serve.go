@@ -53,7 +53,7 @@ func serve(cmd *cobra.Command) error {
 	}
 	log := logger(env.Log, env.LogFormat)
 	logEverything(log)
-	return logged(serveWith(ctx, env, log), log)
+	return logError(serveWith(ctx, env, log), log)
 }
 
 // serveWith runs serve with an environment that was already read.

@@ -84,7 +84,7 @@ func (b *synctestHarness) saysOf(ready string, lines ...string) {
 	if len(lines) == 0 && strings.Contains(text, "!") {
 		b.Errorf("pending says:\n%s", text)
 	}
-	switch err := delivers(b.bot.workflow)(b.ctx); {
+	switch err := reportUndelivered(b.bot.workflow)(b.ctx); {
 	case ready == "" && err != nil:
 		b.Errorf("/readyz says: %v", err)
 	case ready != "" && (err == nil || !strings.Contains(err.Error(), ready)):
@@ -166,9 +166,9 @@ func TestRefusedMessagesAreTold(t *testing.T) {
 		}
 		b.restart()
 		b.pass(time.Minute)
-		first := delivers(b.bot.workflow)(b.ctx).Error()
+		first := reportUndelivered(b.bot.workflow)(b.ctx).Error()
 		b.pass(11 * time.Minute) // it was tried again
-		if again := delivers(b.bot.workflow)(b.ctx).Error(); again != first {
+		if again := reportUndelivered(b.bot.workflow)(b.ctx).Error(); again != first {
 			t.Errorf("/readyz said %q, and then %q", first, again)
 		}
 		slack.refuses(nil)

@@ -21,7 +21,7 @@ func TestUnreachedIsTold(t *testing.T) {
 	}
 	defer db.Close()
 	wf := workflow.New(workflow.Config{Store: db, Policy: func() *approvers.Policy { return &approvers.Policy{} }})
-	if err := reaches(wf)(t.Context()); err != nil {
+	if err := reportUnreached(wf)(t.Context()); err != nil {
 		t.Errorf("without requests: %v", err)
 	}
 	since := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
@@ -33,7 +33,7 @@ func TestUnreachedIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := "1 request waits with a card that nobody can see, since 2026-03-02T12:00:00Z: conversations.open: missing_scope: im:write. countersign pending lists them"
-	if err := reaches(wf)(t.Context()); err == nil || err.Error() != want {
+	if err := reportUnreached(wf)(t.Context()); err == nil || err.Error() != want {
 		t.Errorf("/readyz says: %v", err)
 	}
 	var trouble []string

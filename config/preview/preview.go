@@ -6,6 +6,7 @@ import (
 	"io"
 	"regexp"
 	"strings"
+	"sync"
 	"text/template"
 	"unicode/utf8"
 
@@ -45,16 +46,28 @@ func Compile(text string) (render func(args map[string]any) (string, error), mes
 		message, hint = explainTemplate(err)
 		return nil, message, hint
 	}
-	return func(args map[string]any) (string, error) { return renderPreview(t, args) }, "", ""
+	runners := &sync.Pool{New: func() any {
+		r := &runner{}
+		r.template = template.Must(t.Clone()).Funcs(r.work.functions())
+		return r
+	}}
+	return func(args map[string]any) (string, error) {
+		r := runners.Get().(*runner)
+		defer runners.Put(r)
+		return r.render(args)
+	}, "", ""
 }
 
-func renderPreview(t *template.Template, args map[string]any) (string, error) {
-	run, err := t.Clone() // a copy, because its functions count the work of this run alone
-	if err != nil {
-		return "", err
-	}
+// runner is a copy of a template. The functions of the copy count the work of one run at a time.
+type runner struct {
+	template *template.Template
+	work     work
+}
+
+func (r *runner) render(args map[string]any) (string, error) {
+	r.work = work{}
 	out := &bounded{left: maxPreview * utf8.UTFMax}
-	if err := run.Funcs(new(work).functions()).Execute(out, readableArgs(args)); err != nil {
+	if err := r.template.Execute(out, readableArgs(args)); err != nil {
 		return "", previewFault(err)
 	}
 	text := strings.TrimSpace(out.String())

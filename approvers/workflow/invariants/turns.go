@@ -49,7 +49,7 @@ func turnIsWhole(r store.Reader, turn approvers.Turn) error {
 				fault("call %s waits for nothing: %w", c.Tool, err)
 			}
 		}
-		n, err := returned(r, c)
+		n, err := countResults(r, c)
 		if err != nil {
 			return err
 		}
@@ -96,9 +96,9 @@ func stuck(r store.Reader, c store.Call) error {
 	return err
 }
 
-// The function returned counts the audit records of a call's result. The record of a result can be in the audit chain
-// of the call, the execution or the request.
-func returned(r store.Reader, c store.Call) (int, error) {
+// countResults counts the audit records of a call's result. The record of a result can be in the audit chain of the
+// call, the execution or the request.
+func countResults(r store.Reader, c store.Call) (int, error) {
 	n := 0
 	for i, chain := range []string{c.ID, c.Execution, c.Request} {
 		if chain == "" || i > 0 && chain == c.ID { // a caller's request has the id of its call

@@ -240,7 +240,7 @@ func (m *Model) readCall(r store.Reader, c store.Call) (Call, error) {
 		if vm.Grant, err = GrantOf(r, e); err != nil {
 			return vm, err
 		}
-		if vm.Asks, err = asks(r, e); err != nil {
+		if vm.Asks, err = awaitsAnswer(r, e); err != nil {
 			return vm, err
 		}
 	}
@@ -287,8 +287,8 @@ func (m *Model) readElicitation(r store.Reader, id string) error {
 	return m.readChannel(r, q.Turn)
 }
 
-// The function asks reports whether a run waits for a person's answer.
-func asks(r store.Reader, e approvers.Execution) (bool, error) {
+// awaitsAnswer reports whether a run waits for a person's answer.
+func awaitsAnswer(r store.Reader, e approvers.Execution) (bool, error) {
 	if e.State != approvers.ExecutionExecuting {
 		return false, nil
 	}

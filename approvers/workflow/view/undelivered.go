@@ -60,9 +60,8 @@ func (v *Reader) Undelivered(ctx context.Context) (u Undelivered, err error) {
 	return u, err
 }
 
-// The function timed runs a callback for each timer of a kind. The callback gets the timer and the timer's outbox
-// message.
-func timed(r store.Reader, kind store.TimerKind, do func(store.Timer, store.OutboxMessage) error) error {
+// eachTimer runs a callback for each timer of a kind. The callback gets the timer and the timer's outbox message.
+func eachTimer(r store.Reader, kind store.TimerKind, do func(store.Timer, store.OutboxMessage) error) error {
 	timers, err := r.Timers(kind, maxUndelivered)
 	if err != nil {
 		return err
@@ -83,7 +82,7 @@ func timed(r store.Reader, kind store.TimerKind, do func(store.Timer, store.Outb
 }
 
 func refusedMessages(r store.Reader) (list []RefusedMessage, err error) {
-	err = timed(r, store.TimerRepost, func(t store.Timer, s store.OutboxMessage) error {
+	err = eachTimer(r, store.TimerRepost, func(t store.Timer, s store.OutboxMessage) error {
 		if s.State != store.OutboxUnreachable || IsCard(s.Kind) || s.Kind == store.OutboxBundle {
 			return nil
 		}
@@ -124,7 +123,7 @@ func TurnOf(r store.Reader, s store.OutboxMessage) (string, error) {
 }
 
 func leftovers(r store.Reader) (list []LeftoverMessage, err error) {
-	err = timed(r, store.TimerLeftover, func(_ store.Timer, s store.OutboxMessage) error {
+	err = eachTimer(r, store.TimerLeftover, func(_ store.Timer, s store.OutboxMessage) error {
 		for _, l := range s.Leftovers {
 			list = append(list, LeftoverMessage{s, l})
 		}

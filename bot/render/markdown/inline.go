@@ -20,8 +20,8 @@ var inlineSyntax = regexp.MustCompile("(?s)" + strings.Join([]string{
 	`(https?://[^\s<>\[\]()"'⟨⟩]+)`, // 10: an address
 }, "|"))
 
-// The function inline parses the inline syntax of one paragraph.
-func inline(s string) []slack.RichTextSectionElement {
+// parseInline parses the inline syntax of one paragraph.
+func parseInline(s string) []slack.RichTextSectionElement {
 	return inlineIn(s, nil, 0)
 }
 
@@ -54,10 +54,10 @@ func matched(group func(int) (string, bool), style *slack.RichTextSectionTextSty
 	}
 	if url, ok := group(4); ok {
 		words, _ := group(3)
-		return linked(words, url, style)
+		return linkWithTarget(words, url, style)
 	}
 	if url, ok := group(10); ok {
-		return linked("", url, style)
+		return linkWithTarget("", url, style)
 	}
 	for n, add := range map[int]slack.RichTextSectionTextStyle{5: {Bold: true}, 6: {Bold: true}, 7: {Strike: true}, 8: {Italic: true}, 9: {Italic: true}} {
 		if text, ok := group(n); ok {
@@ -67,8 +67,8 @@ func matched(group func(int) (string, bool), style *slack.RichTextSectionTextSty
 	return nil
 }
 
-// The function "linked" shows the target of a link beside its words. So the words can't imitate another address.
-func linked(words, url string, style *slack.RichTextSectionTextStyle) []slack.RichTextSectionElement {
+// linkWithTarget shows the target of a link beside its words. So the words can't imitate another address.
+func linkWithTarget(words, url string, style *slack.RichTextSectionTextStyle) []slack.RichTextSectionElement {
 	if !strings.HasPrefix(url, "https://") && !strings.HasPrefix(url, "http://") || len(url) > 2000 {
 		if words == "" {
 			return literal(url, style)

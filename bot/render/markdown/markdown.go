@@ -141,7 +141,7 @@ func section(parts []slack.RichTextSectionElement, plain string) Piece {
 func linePieces(text string, heading bool) []Piece {
 	var out []Piece
 	for _, part := range Pages(text, MaxBlockText) {
-		parts := inline(part)
+		parts := parseInline(part)
 		if heading {
 			parts = bolden(parts)
 		}
@@ -173,7 +173,7 @@ func quotePieces(lines []string) []Piece {
 	}
 	var out []Piece
 	for _, part := range Pages(b.String(), MaxBlockText) {
-		if parts := inline(part); len(parts) > 0 {
+		if parts := parseInline(part); len(parts) > 0 {
 			out = append(out, Piece{Element: &slack.RichTextQuote{Type: slack.RTEQuote, Elements: parts}, Plain: part, Size: utf8.RuneCountInString(part)})
 		}
 	}
@@ -187,7 +187,7 @@ func listPieces(lines []string) []Piece {
 	for _, l := range lines {
 		list, text := listItem(l)
 		for _, part := range Pages(text, MaxBlockText) {
-			parts := inline(part)
+			parts := parseInline(part)
 			if len(parts) == 0 {
 				parts = literal(" ", nil)
 			}
@@ -244,13 +244,13 @@ func mergeLists(in []Piece) []Piece {
 // Settled returns the length in bytes of a Markdown text's settled part. Later text can't change this part. This part
 // ends at the last blank line outside a fence, or at the end of a fence.
 func Settled(text string) (n int) {
-	for n = range settled(text) {
+	for n = range settledLengths(text) {
 	}
 	return n
 }
 
-// The function "settled" yields the lengths of all settled parts of a text, the shortest first.
-func settled(text string) iter.Seq[int] {
+// settledLengths yields the lengths of all settled parts of a text, the shortest first.
+func settledLengths(text string) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		fence, at := "", 0
 		for line := range strings.SplitAfterSeq(text, "\n") {
@@ -277,7 +277,7 @@ func settled(text string) iter.Seq[int] {
 // SettledWithin returns the longest settled part of a text that fits within the given numbers of blocks and characters.
 // SettledWithin returns the part's length in bytes, and its pieces.
 func SettledWithin(text string, blocks, size int) (n int, pieces []Piece) {
-	for end := range settled(text) {
+	for end := range settledLengths(text) {
 		more := Parse(text[n:end])
 		for _, x := range more {
 			size -= x.Size

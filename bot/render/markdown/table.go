@@ -42,7 +42,7 @@ func tablePiece(lines []string) []Piece {
 	for i, row := range rows {
 		cells := make([]slack.TableCell, columns)
 		for j, cell := range row {
-			parts := inline(cell)
+			parts := parseInline(cell)
 			if i == 0 {
 				parts = bolden(parts)
 			}

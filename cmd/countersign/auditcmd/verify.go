@@ -61,7 +61,7 @@ Somebody who can write to the store and has the key can replace everything in it
 				return err
 			}
 			if len(files) == 0 {
-				files = o.beside()
+				files = o.ownHeadsFile()
 			}
 			in, err := o.open(files)
 			if err != nil {
@@ -124,9 +124,9 @@ func (o *TrustedKeys) TrustFile(path string) error {
 	return KeyError(err)
 }
 
-// The method "beside" returns the path of the bot's own file of signed heads, if the file exists. Verification against
-// this file proves less than verification against a file on another machine.
-func (o *verifyOptions) beside() []string {
+// ownHeadsFile returns the path of the bot's own file of signed heads, if the file exists. Verification against this
+// file proves less than verification against a file on another machine.
+func (o *verifyOptions) ownHeadsFile() []string {
 	env, err := config.ReadEnv(config.Offline)
 	if err != nil {
 		return nil // Trust reported it

@@ -37,7 +37,7 @@ func (d *Doctor) people(ctx context.Context, e *installation.Examiner, p *approv
 			if m.Kind == approvers.MemberEmail && !p.CountsEmail(m.Value) {
 				continue // the check of the policy reports this
 			}
-			found, some, t, err := g.look(ctx, m)
+			found, some, t, err := g.lookUp(ctx, m)
 			if err != nil {
 				d.unanswered(err, "the bot token", "")
 				return
@@ -77,10 +77,10 @@ func (d *Doctor) role(role approvers.Role, able map[approvers.PersonID]string, m
 	}
 }
 
-// The method "look" looks up a member of a role: a person or a group. The result able maps the id of each person who
-// can decide to the person's name. The result troubles has the reasons why other people can't decide. The result more
-// is true if a group has members that were not looked up.
-func (g *slackRegister) look(ctx context.Context, m approvers.Member) (able map[approvers.PersonID]string, more bool, troubles []memberProblem, err error) {
+// lookUp looks up a member of a role: a person or a group. The result able maps the id of each person who can decide to
+// the person's name. The result troubles has the reasons why other people can't decide. The result more is true if a
+// group has members that were not looked up.
+func (g *slackRegister) lookUp(ctx context.Context, m approvers.Member) (able map[approvers.PersonID]string, more bool, troubles []memberProblem, err error) {
 	able = map[approvers.PersonID]string{}
 	switch m.Kind {
 	case approvers.MemberUser:

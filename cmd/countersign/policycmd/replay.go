@@ -129,7 +129,7 @@ func (r *replayed) agents(calls []config.Fixture) error {
 			return cli.Misused("%s:%d: the policy has no client %q", r.fixtures, x.Line, x.Client)
 		}
 		if x.Line > 0 && x.Agent != "" && !has(r.policy) && !has(r.other) {
-			return cli.Misused("%s:%d: the policy has no agent %q; it has %s", r.fixtures, x.Line, x.Agent, r.names())
+			return cli.Misused("%s:%d: the policy has no agent %q; it has %s", r.fixtures, x.Line, x.Agent, r.agentNames())
 		}
 	}
 	return nil
@@ -143,8 +143,8 @@ func hasClient(p *approvers.Policy, name string) bool {
 	return ok
 }
 
-// The method "names" lists the agents that a fixture may name.
-func (r *replayed) names() string {
+// agentNames lists the agents that a fixture may name.
+func (r *replayed) agentNames() string {
 	names := make([]string, len(r.policy.Agents))
 	for i, a := range r.policy.Agents {
 		names[i] = a.Name

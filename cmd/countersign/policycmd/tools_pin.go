@@ -75,7 +75,7 @@ func (s toolReport) pin(cmd *cobra.Command, names []string, source string, o pin
 	if err != nil {
 		return err
 	}
-	if err := s.reached(tools, names, source); err != nil {
+	if err := s.checkReached(tools, names, source); err != nil {
 		return err
 	}
 	out, now := cmd.OutOrStdout(), time.Now()
@@ -156,8 +156,8 @@ func (s toolReport) toPin(names []string, source string) ([]agent.Status, error)
 	return out, nil
 }
 
-// The method "reached" returns an error if the command needs a source that is unreachable.
-func (s toolReport) reached(tools []agent.Status, names []string, source string) error {
+// checkReached returns an error if the command needs a source that is unreachable.
+func (s toolReport) checkReached(tools []agent.Status, names []string, source string) error {
 	for _, name := range s.downNames() {
 		asked := len(names) == 0 && (source == "" || source == name) || slices.ContainsFunc(tools, func(t agent.Status) bool { return len(names) > 0 && t.Tool.Source == name })
 		if asked {

@@ -183,7 +183,7 @@ func (r *policyReplica) gets(policy string) {
 
 func (r *policyReplica) looks(whole bool) {
 	r.Helper()
-	if _, err := r.look(r.Context(), whole); err != nil {
+	if _, err := r.readFiles(r.Context(), whole); err != nil {
 		r.Fatalf("%s can't look at its files: %v", r.process, err)
 	}
 }
@@ -612,7 +612,7 @@ func TestPolicyRace(t *testing.T) {
 		}
 		each(func(i int, r *policyReplica) error {
 			if i%2 == 0 {
-				_, err := r.look(t.Context(), true)
+				_, err := r.readFiles(t.Context(), true)
 				return err
 			}
 			var denied *approvers.Denied
@@ -624,7 +624,7 @@ func TestPolicyRace(t *testing.T) {
 		for _, r := range all {
 			r.ok(r.CatchUp(t.Context()))
 			r.uses(byIngrid, 2)
-			if _, err := r.look(t.Context(), true); err != nil {
+			if _, err := r.readFiles(t.Context(), true); err != nil {
 				t.Error(err)
 			}
 			r.differsFrom("")

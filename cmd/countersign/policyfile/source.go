@@ -133,7 +133,7 @@ func (s *Source) begin() error {
 	if err := cmp.Or(s.policy.fault, s.pins.fault); err != nil {
 		return err
 	}
-	refused, _ := s.put(context.Background(), own, s.name, whyStart)
+	refused, _ := s.usePolicy(context.Background(), own, s.name, whyStart)
 	return refused
 }
 
@@ -191,10 +191,10 @@ func (s *Source) check(c catalog.Content, name string) (*config.File, pins.Lock,
 	return file, lock, nil
 }
 
-// The method "put" makes this process use a policy. If the process has joined the store, put also puts the policy into
+// usePolicy makes this process use a policy. If the process has joined the store, usePolicy also puts the policy into
 // force. The result refused says why the policy can't be used, and err says why the policy can't be stored. In both
 // cases, the process keeps the previous policy.
-func (s *Source) put(ctx context.Context, c catalog.Content, name, why string) (refused, err error) {
+func (s *Source) usePolicy(ctx context.Context, c catalog.Content, name, why string) (refused, err error) {
 	file, lock, err := s.check(c, name)
 	if err != nil {
 		return err, nil
@@ -216,7 +216,7 @@ func (s *Source) put(ctx context.Context, c catalog.Content, name, why string) (
 			return nil, errors.Join(err, s.Tools.Adopt(before.file, before.lock, before.load))
 		}
 	}
-	s.now(row, now)
+	s.setUsed(row, now)
 	return nil, nil
 }
 
@@ -230,8 +230,8 @@ func (s *Source) store(ctx context.Context, row store.Policy, p usedPolicy, why 
 	})
 }
 
-// The method "now" records that this process uses the policy in force.
-func (s *Source) now(row store.Policy, p usedPolicy) {
+// setUsed records that this process uses the policy in force.
+func (s *Source) setUsed(row store.Policy, p usedPolicy) {
 	s.row, s.used = row, p
 	s.number.Store(row.Version)
 	s.unusable.Store(nil)
@@ -292,7 +292,7 @@ func (s *Source) joinOnce(ctx context.Context) error {
 	case used.Policy.Digest() == row.Policy.Digest && used.PinsDigest() == row.Pins.Digest:
 		stored.content, stored.file, stored.lock = used, s.used.file, s.used.lock
 		s.Tools.Stored(row.Load)
-		s.now(row, stored)
+		s.setUsed(row, stored)
 	case err != nil && s.Shared:
 		return cli.Misused("%w", err)
 	case !s.Shared && (take[0] || take[1] || err != nil), take[0] && take[1]:
@@ -329,7 +329,7 @@ func (s *Source) replace(ctx context.Context, row store.Policy, own catalog.Cont
 	if s.pins.fault != nil {
 		own.Pins = s.used.content.Pins
 	}
-	refused, err := s.put(ctx, own, s.name, whyStart)
+	refused, err := s.usePolicy(ctx, own, s.name, whyStart)
 	if refused != nil {
 		return cli.Misused("the policy can't be used:\n%w", refused)
 	}
@@ -368,7 +368,7 @@ func (s *Source) adopt(row store.Policy, p usedPolicy) (err error) {
 	if err != nil {
 		return unusable(row, err)
 	}
-	s.now(row, p)
+	s.setUsed(row, p)
 	return nil
 }
 
@@ -399,7 +399,7 @@ func (s *Source) catchUp(ctx context.Context) error {
 	switch {
 	case errors.Is(err, store.ErrNotFound): // the record was damaged, and set aside
 		s.row = store.Policy{}
-		refused, err := s.put(ctx, s.used.content.Content, inForceName, whyLost)
+		refused, err := s.usePolicy(ctx, s.used.content.Content, inForceName, whyLost)
 		if errors.Is(err, store.ErrConflict) { // another process was first
 			return s.catchUp(ctx)
 		}
@@ -489,9 +489,9 @@ func (s *Source) Watch(ctx context.Context, wf *workflow.Workflow) error {
 		case <-s.Tools.Changed():
 			changed = true
 		case <-s.Hangup:
-			changed, err = s.look(ctx, true)
+			changed, err = s.readFiles(ctx, true)
 		case <-tick.C:
-			changed, err = s.look(ctx, false)
+			changed, err = s.readFiles(ctx, false)
 		case <-others:
 			err = s.CatchUp(ctx)
 		case <-s.wake:
@@ -504,11 +504,11 @@ func (s *Source) Watch(ctx context.Context, wf *workflow.Workflow) error {
 	}
 }
 
-// The method "look" reads the files, and puts changed files into force if they are valid. The parameter whole means
-// that the files are known to be complete. If whole is false, two checks in a row must find the same content, because
-// the first half of a file may also be a valid policy. If the store can't be used, err says why, and Watch soon reads
-// the files again.
-func (s *Source) look(ctx context.Context, whole bool) (changed bool, err error) {
+// readFiles reads the files, and puts changed files into force if they are valid. The parameter whole means that the
+// files are known to be complete. If whole is false, two checks in a row must find the same content, because the first
+// half of a file may also be a valid policy. If the store can't be used, err says why, and Watch soon reads the files
+// again.
+func (s *Source) readFiles(ctx context.Context, whole bool) (changed bool, err error) {
 	if err := s.enter(ctx); err != nil {
 		return false, err
 	}
@@ -587,7 +587,7 @@ func (s *Source) take(ctx context.Context, own catalog.Content, take [2]bool, wh
 		if take[1] {
 			c.Pins = own.Pins
 		}
-		refused, err := s.put(ctx, c, name, why)
+		refused, err := s.usePolicy(ctx, c, name, why)
 		if err != nil {
 			return false, err
 		}
@@ -652,7 +652,7 @@ func (s *Source) Become(ctx context.Context, path string) error {
 	}
 	s.reader.Path, s.name, s.builtin = path, path, nil
 	s.leave()
-	if _, err := s.look(ctx, true); err != nil {
+	if _, err := s.readFiles(ctx, true); err != nil {
 		return err
 	}
 	if failure := s.policy.failure.Load(); failure != nil {

@@ -32,7 +32,7 @@ func TestPolicyFileWatched(t *testing.T) {
 			write(t, path, data)
 		}
 		said.Reset()
-		if got, err := s.look(t.Context(), false); err != nil || got != changed {
+		if got, err := s.readFiles(t.Context(), false); err != nil || got != changed {
 			t.Errorf("%s: changed %t, want %t (error %v)", name, got, changed, err)
 		}
 		if n := strings.Count(said.String(), "\n"); n != lines {
@@ -62,7 +62,7 @@ func TestPolicyFileWatched(t *testing.T) {
 		t.Error("another policy is in force than the last good one")
 	}
 	write(t, path, one)
-	if changed, err := s.look(t.Context(), true); err != nil || !changed || s.Tools.Policy().Hash != first {
+	if changed, err := s.readFiles(t.Context(), true); err != nil || !changed || s.Tools.Policy().Hash != first {
 		t.Error("asked to, it did not take the file up immediately")
 	}
 	write(t, pins.Beside(path), []byte("{"))

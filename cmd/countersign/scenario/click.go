@@ -76,7 +76,7 @@ func (p *player) pressInDetails(ctx context.Context, do click) (workspaceclient.
 	}
 	view := views[len(views)-1]
 	for _, e := range workspaceclient.Elements(view.Blocks) {
-		if e.Type != "button" || !do.names(e.Text.Text) {
+		if e.Type != "button" || !do.matches(e.Text.Text) {
 			continue
 		}
 		if err := who.PressIn(ctx, view, e); err != nil {
@@ -135,7 +135,7 @@ type foundButton struct {
 
 func (p *player) buttonOn(ctx context.Context, do click, m workspaceclient.Message) (found foundButton, err error) {
 	for _, e := range workspaceclient.Elements(m.Blocks) {
-		if e.Type != "button" || !do.names(e.Text.Text) {
+		if e.Type != "button" || !do.matches(e.Text.Text) {
 			continue
 		}
 		about, err := p.about(ctx, e.Value)
@@ -159,9 +159,9 @@ func (p *player) buttonOn(ctx context.Context, do click, m workspaceclient.Messa
 // buttonNumber matches the number that distinguishes similar buttons.
 var buttonNumber = regexp.MustCompile(` \d+$`)
 
-// The method "names" reports whether the label matches the action. The whole label must match. The action may leave out
-// two parts: the dots of a button that opens a form, and the button's number.
-func (do click) names(label string) bool {
+// matches reports whether the label matches the action. The whole label must match. The action may leave out two parts:
+// the dots of a button that opens a form, and the button's number.
+func (do click) matches(label string) bool {
 	label = strings.TrimSuffix(label, "…")
 	one := buttonNumber.ReplaceAllString(label, "")
 	// On a card with several calls, a button "Open" with a number opens the details of one call.

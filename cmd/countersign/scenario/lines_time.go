@@ -113,9 +113,9 @@ func (p *player) pass(ctx context.Context, until time.Time) error {
 
 // reload puts another policy file into force. If the file is refused, the transcript has the reasons.
 func (p *player) reload(ctx context.Context, file string) error {
-	problems, err := p.demo.Reload(ctx, p.script.beside(file))
+	problems, err := p.demo.Reload(ctx, p.script.pathOf(file))
 	for _, problem := range problems {
-		p.aside("the policy is refused: " + strings.TrimPrefix(problem.Error(), p.script.beside("")+"/"))
+		p.aside("the policy is refused: " + strings.TrimPrefix(problem.Error(), p.script.pathOf("")+"/"))
 	}
 	return err
 }

@@ -63,7 +63,7 @@ func (p *player) news(ctx context.Context) (lines []string, err error) {
 		}
 		lines = append(lines, said...)
 	}
-	told, err := p.told(ctx)
+	told, err := p.newMessages(ctx)
 	return append(lines, told...), err
 }
 

@@ -139,7 +139,7 @@ func (s *Scenario) head(text string) (taken bool, err error) {
 	case len(s.actions) > 0:
 		return false, nil
 	case policy:
-		s.Policy = s.beside(file)
+		s.Policy = s.pathOf(file)
 		return true, nil
 	}
 	if m := itIs.FindStringSubmatch(text); m != nil {
@@ -149,9 +149,9 @@ func (s *Scenario) head(text string) (taken bool, err error) {
 	return false, nil
 }
 
-// The method "beside" returns the path of a file that the scenario names. A scenario names a file by a path relative to
-// the scenario.
-func (s *Scenario) beside(file string) string {
+// pathOf returns the path of a file that the scenario names. A scenario names a file by a path relative to the
+// scenario.
+func (s *Scenario) pathOf(file string) string {
 	if filepath.IsAbs(file) {
 		return file
 	}

@@ -50,8 +50,8 @@ func (p *player) outboxMessage(ctx context.Context, m workspaceclient.Message) (
 	return s, err
 }
 
-// The method "told" returns the new messages to people outside the conversation, sorted by person and time.
-func (p *player) told(ctx context.Context) (lines []string, err error) {
+// newMessages returns the new messages to people outside the conversation, sorted by person and time.
+func (p *player) newMessages(ctx context.Context) (lines []string, err error) {
 	people := slices.Clone(p.people)
 	slices.SortFunc(people, func(a, b workspaceclient.Person) int { return strings.Compare(a.Called(), b.Called()) })
 	for _, who := range people {
@@ -63,7 +63,7 @@ func (p *player) told(ctx context.Context) (lines []string, err error) {
 			return nil, err
 		}
 		for _, m := range found {
-			line, err := p.tells(ctx, who, m)
+			line, err := p.messageLine(ctx, who, m)
 			if err != nil {
 				return nil, err
 			}
@@ -110,9 +110,9 @@ func (p *player) fresh(ctx context.Context, who workspaceclient.Person) (found [
 	return found, nil
 }
 
-// The method "tells" returns the line for a message to a person, or "" if the transcript omits the message. The line
-// for a card has two parts: the card's subject, and the reason why the person got the card.
-func (p *player) tells(ctx context.Context, who workspaceclient.Person, m workspaceclient.Message) (string, error) {
+// messageLine returns the line for a message to a person, or "" if the transcript omits the message. The line for a
+// card has two parts: the card's subject, and the reason why the person got the card.
+func (p *player) messageLine(ctx context.Context, who workspaceclient.Person, m workspaceclient.Message) (string, error) {
 	text := strings.TrimSpace(workspaceclient.Plain(m.Text, p.called))
 	if m.Ephemeral {
 		return "Countersign to " + who.Called() + ": " + oneLine(text), nil

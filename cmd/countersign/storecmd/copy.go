@@ -108,8 +108,8 @@ func (c *Copy) run(ctx context.Context) error {
 		return c.failed(ctx, err)
 	}
 	fmt.Fprintf(c.Out, "%s is copied to %s, and compared row by row: %s\n", c.from, c.to, what.what())
-	c.where("The key that signs the history is", c.fromAudit.Key, c.toAudit.Key)
-	c.where("The signed heads are", c.fromAudit.Heads, c.toAudit.Heads)
+	c.printPath("The key that signs the history is", c.fromAudit.Key, c.toAudit.Key)
+	c.printPath("The signed heads are", c.fromAudit.Heads, c.toAudit.Heads)
 	fmt.Fprintf(c.Out, "Start the bot with COUNTERSIGN_STORE set to the new store. Never start it on %s again after that: it would run what the other bot has run.\n", c.from)
 	return nil
 }
@@ -225,8 +225,8 @@ func (c *Copy) carry() error {
 	return nil
 }
 
-// The method "where" prints the path of a file that belongs to the new store.
-func (c *Copy) where(what, from, to string) {
+// printPath prints the path of a file that belongs to the new store.
+func (c *Copy) printPath(what, from, to string) {
 	if from != to && to != "" {
 		if _, err := os.Stat(to); err == nil {
 			fmt.Fprintf(c.Out, "%s %s\n", what, to)

@@ -171,10 +171,10 @@ func (s *salvage) finish(ctx context.Context, env config.Env, path string, lost 
 		return err
 	}
 	s.tell(lost, report.Faults())
-	s.where("The key that signs the history is", s.fromAudit.Key, s.toAudit.Key)
+	s.printPath("The key that signs the history is", s.fromAudit.Key, s.toAudit.Key)
 	switch {
 	case older == nil:
-		s.where("The signed heads are", s.fromAudit.Heads, s.toAudit.Heads)
+		s.printPath("The signed heads are", s.fromAudit.Heads, s.toAudit.Heads)
 	case heads == s.fromAudit.Heads:
 		if err := headsAside(s.Out, heads, ""); err != nil {
 			return err
