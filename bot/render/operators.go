@@ -104,9 +104,9 @@ func (v View) toolsDrifted(all []settings.Problem) *RichText {
 	case workflow.DriftKind(p.How) == workflow.DriftUnusable:
 		line.Say("Countersign can't use the new " + definition + ", so nobody can call " + them + ". Have the source corrected. The reason: ").Code("countersign tools")
 	case distrusted:
-		line.Say("Until you pin the new " + definition + ", calls follow the policy of unknown tools. ").also(howToPin(all))
+		line.Say("Until you pin the new " + definition + ", calls follow the policy of unknown tools. ").add(howToPin(all))
 	default:
-		line.Say("Until you pin the new " + definition + ", nobody can call " + them + ", and waiting calls are voided. ").also(howToPin(all))
+		line.Say("Until you pin the new " + definition + ", nobody can call " + them + ", and waiting calls are voided. ").add(howToPin(all))
 	}
 	return line.Say(".")
 }

@@ -133,7 +133,7 @@ func TestNoticesInASharedChannel(t *testing.T) {
 			o.pass(time.Minute)
 			o.wants("allowed by "+allowed, notices...)
 			said := ""
-			if err := delivers(b.bot.workflow)(b.ctx); err != nil {
+			if err := reportUndelivered(b.bot.workflow)(b.ctx); err != nil {
 				said = err.Error()
 			}
 			if refused := strings.Contains(said, "a notice for the operators for channel:#supplier-desk"); refused != (len(notices) == 0) {
