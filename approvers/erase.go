@@ -13,6 +13,11 @@ func (r Request) Erase() Request {
 		f.Text, f.Fault, f.No = "", "", ""
 		r.ToolPreview = &f
 	}
+	if r.Unreached != nil {
+		u := *r.Unreached
+		u.Cause = "" // Slack may quote what it refused
+		r.Unreached = &u
+	}
 	r.Decisions = each(r.Decisions, func(d *Decision) { d.Reason = "" })
 	r.Edits = each(r.Edits, func(e *Edit) { e.Before, e.After, e.Reason = erasedArgs, erasedArgs, "" })
 	r.Remarks = each(r.Remarks, func(m *Remark) { m.Text, m.MessageEdit = "", nil })
@@ -30,7 +35,7 @@ func (e Execution) Erase() Execution {
 
 // Erase removes the question and the answer from an elicitation. The person and the time of the answer stay.
 func (q Elicitation) Erase() Elicitation {
-	q.Text, q.Schema, q.URL, q.Values = "", nil, "", nil
+	q.From, q.Text, q.Schema, q.URL, q.Values = "", "", nil, "", nil
 	return q
 }
 

@@ -27,7 +27,7 @@ const (
 	OutboxModelQuestion OutboxKind = "inquiry"    // the model's question to the person, with its choices; Ref: a call
 	OutboxElicitation   OutboxKind = "elicit"     // a tool's question to the requester, during its run; Ref: an elicitation
 	OutboxAttachment    OutboxKind = "attachment" // a file from a run's result, in the requester's thread; Ref: an execution, with Step: the file's index, from 0
-	OutboxHead          OutboxKind = "head"       // the newest signed head of the audit; each post is a new Slack message; Ref: as named by the workflow, with Step: the number of the head that was posted last
+	OutboxHead          OutboxKind = "head"       // the newest signed head of the audit; each post is a new Slack message; Step: the number of the head that was posted last
 	OutboxReport        OutboxKind = "report"     // a report about the past week; each week's report is a new Slack message; Ref: as named by the workflow
 	OutboxOperators     OutboxKind = "operators"  // tells the operators of problems; a later notice may use the message again; Ref: as named by the workflow
 	OutboxPause         OutboxKind = "pause"      // tells those who may resume that everything is paused; Ref: the pause, as named by the workflow
@@ -41,7 +41,7 @@ type Note string
 
 // The kinds of notice.
 const (
-	NoteFallen       Note = "fallen"        // your decision does not count any more, and why; Step: the number of the edit that is the cause, from 1; 0: a change of the policy is the cause
+	NoteFallen       Note = "fallen"        // your decision does not count any more, and why; Step: the number of the edit, from 1; 0: the policy changed
 	NoteTurn         Note = "turn"          // the stage has begun in which you may decide; you already have the card
 	NoteReminder     Note = "reminder"      // this still waits for your decision
 	NoteInvited      Note = "invited"       // a colleague delegated the decision to you, or you stand in for somebody who is away
@@ -105,20 +105,21 @@ type OutboxMessage struct {
 	Note          Note        `json:"note,omitempty"`    // for OutboxNotice
 	Rank          Rank        `json:"rank,omitempty"`
 	State         OutboxState `json:"state"`
-	Revision      uint64      `json:"want"`              // incremented with each change of the content
-	ShownRevision uint64      `json:"shown"`             // the Revision that Slack shows
-	Posts         uint64      `json:"posts"`             // number of posted renderings
-	Hash          string      `json:"hash,omitempty"`    // hash of the rendering that Slack shows
-	Channel       string      `json:"channel,omitempty"` // id of the channel in which Slack shows the message
-	TS            string      `json:"ts,omitempty"`      // ts of the Slack message; kept after the message was lost
-	ReplacedTS    string      `json:"old,omitempty"`     // ts of an earlier Slack message that can't be edited any more, and must be deleted
-	Round         uint64      `json:"round,omitempty"`   // how often the message was lost or started over; also in the metadata, so that a search skips lost messages
-	RepostIfLost  bool        `json:"insist,omitempty"`  // if the message is found to be lost, the bot posts it a second time immediately
-	Drafted       bool        `json:"drafted,omitempty"` // its Slack message may have started as a draft, without identifying metadata
-	DraftText     string      `json:"said,omitempty"`    // for a draft or a stopped turn: the part of the model's text that Slack shows
-	Steps         []int       `json:"steps,omitempty"`   // for OutboxAnswer: the steps that the answer describes, because they have no message of their own
+	Revision      uint64      `json:"want"`                // incremented with each change of the content
+	ShownRevision uint64      `json:"shown"`               // the Revision that Slack shows
+	KeepFrom      uint64      `json:"keep_from,omitempty"` // renderings of earlier Revisions are not stored, because they may contain texts that were erased meanwhile
+	Posts         uint64      `json:"posts"`               // number of posted renderings
+	Hash          string      `json:"hash,omitempty"`      // hash of the rendering that Slack shows
+	Channel       string      `json:"channel,omitempty"`   // id of the channel in which Slack shows the message
+	TS            string      `json:"ts,omitempty"`        // ts of the Slack message; kept after the message was lost
+	ReplacedTS    string      `json:"old,omitempty"`       // ts of an earlier Slack message that can't be edited any more, and must be deleted
+	Round         uint64      `json:"round,omitempty"`     // how often the message was lost or started over; also in the metadata, so that a search skips lost messages
+	RepostIfLost  bool        `json:"insist,omitempty"`    // if the message is found to be lost, the bot posts it a second time immediately
+	Drafted       bool        `json:"drafted,omitempty"`   // its Slack message may have started as a draft, without identifying metadata
+	DraftText     string      `json:"said,omitempty"`      // for a draft or a stopped turn: the part of the model's text that Slack shows
+	Steps         []int       `json:"steps,omitempty"`     // for OutboxAnswer: the steps that the answer describes, because they have no message of their own
 	LastError     string      `json:"last_error,omitempty"`
-	Refusals      int         `json:"refused,omitempty"`      // for an answer or a question: how often Slack refused it, not counting early retries; the delay before the next retry depends on it
+	Refusals      int         `json:"refused,omitempty"`      // of an answer or a question: how often Slack refused it, not counting early retries; the next delay depends on it
 	RefusedSince  time.Time   `json:"refused_since,omitzero"` // for an answer or a question: when Slack first refused it; zero: not refused
 	Leftovers     []Leftover  `json:"leftovers,omitempty"`    // earlier messages whose deletion Slack refused; TimerLeftover repeats the deletion
 	Home          *Home       `json:"home,omitempty"`         // for OutboxHome

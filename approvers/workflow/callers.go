@@ -221,6 +221,7 @@ func (t callersTx) propose(p CallerCall, team string) (id string, again bool, er
 	}
 	if rejected != "" { // the new conversation, and so the key, refers to the request that was rejected
 		conv.Caller.Request, conv.Place = rejected, place+"/"+conv.ID
+		conv.Caller.Summary, conv.Caller.State = "", "" // nobody reads them, and Erase would not find them
 		t.note(slog.LevelInfo, "a caller repeats a call that was rejected shortly before; nobody is asked again", "client", client.Name, "tool", p.Tool, "request", rejected)
 		return rejected, false, t.PutConversation(conv)
 	}

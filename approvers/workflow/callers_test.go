@@ -574,6 +574,22 @@ func TestCallersRetention(t *testing.T) {
 	}
 }
 
+// A repetition of a rejected request with a new key stores only the key. So Erase leaves no text of it.
+func TestEraseRepeatedRequestOfCaller(t *testing.T) {
+	h := newCallerHarness(t)
+	with := func(c *workflow.CallerCall) { c.Summary, c.State = "Roswell refund", "Roswell refund" }
+	id := h.callerAsks(callerCall("1", `issue_refund {"amount": 5}`, with))
+	h.reject(lead, id)
+	if again := h.callerAsks(callerCall("2", `issue_refund {"amount": 5}`, with)); again != id {
+		t.Fatalf("the repetition is %s", again)
+	}
+	_, err := h.History.Erase(h.ctx(), id, approvers.Operator("root"), "asked to")
+	h.ok(err)
+	if found := h.rowsWith("Roswell refund"); len(found) > 0 {
+		t.Errorf("the words are still in %v", found)
+	}
+}
+
 // A client can prove that it acts for a person. This person is then a requester, who can withdraw the request but can't
 // approve it. The client can handle the request only on behalf of the same person. The client can't name another person
 // as the requester.

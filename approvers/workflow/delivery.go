@@ -20,7 +20,8 @@ type SentMessage struct {
 }
 
 // Delivered records that Slack shows an outbox message. s is the outbox message that was rendered, with Channel and TS
-// set. The store keeps every version that was posted.
+// set. The store keeps every version that was posted, except a version that may contain erased texts, and notices about
+// card queues.
 func (w *Outbox) Delivered(ctx context.Context, s store.OutboxMessage, p SentMessage) error {
 	hash := view.HashOf(p.Body)
 	w.slack.saw(s.TS)
@@ -65,8 +66,16 @@ func (w *Outbox) Delivered(ctx context.Context, s store.OutboxMessage, p SentMes
 				return err
 			}
 		}
-		shown := store.Rendering{OutboxMessage: s.ID, Post: cur.Posts, Hash: hash, Shows: shows, Body: p.Body, At: t.now}
-		if err := t.PutRendering(shown); err != nil {
+		var text any = p.Body
+		switch {
+		case s.Kind == store.OutboxCardQueue: // it has nothing to click, and Erase and Retain would not find the texts of the calls that it lists
+			_, err = t.EraseRenderings(s.ID, 0) // earlier versions of Countersign stored them
+		case s.Revision < cur.KeepFrom:
+			text = nil
+		default:
+			err = t.PutRendering(store.Rendering{OutboxMessage: s.ID, Post: cur.Posts, Hash: hash, Shows: shows, Body: p.Body, At: t.now})
+		}
+		if err != nil {
 			return err
 		}
 		for _, one := range p.Shows {
@@ -76,7 +85,7 @@ func (w *Outbox) Delivered(ctx context.Context, s store.OutboxMessage, p SentMes
 			facts := map[string]string{
 				approvers.FactShownAs: string(s.Kind), "to": s.To, "channel": s.Channel, "message": s.TS, "rendering": hash, "digest": one.Digest,
 			}
-			if err := t.audit(one.Request, approvers.AuditShown, "", facts, p.Body); err != nil {
+			if err := t.audit(one.Request, approvers.AuditShown, "", facts, text); err != nil {
 				return err
 			}
 			if !posted {

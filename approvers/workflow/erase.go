@@ -22,10 +22,10 @@ type Erased struct {
 }
 
 // Erase erases the texts of people and of the model about a call. These are the texts in the call's audit records, the
-// posted versions of its cards, and the texts in the request, the executions and the call. The audit still says who
-// decided, when, and about which digest. The messages of the conversation remain. The parameter chain is the id of the
-// call's audit chain. This is the id of the call's request. If nobody was asked, it is the id of the call's execution
-// or of the call. Other requests on the same cards must have ended too.
+// posted versions of its cards, and the texts in the requests, the executions and the call. The audit still says who
+// decided, when, and about which digest. The messages of the conversation remain. The parameter chain is the id of an
+// audit chain of the call. This is the id of a request of the call. If nobody was asked, it is the id of the call's
+// execution or of the call. Other requests on the same cards must have ended too.
 func (w *History) Erase(ctx context.Context, chain string, who approvers.PersonID, reason string) (done Erased, err error) {
 	err = w.update(ctx, "erase", func(t *tx) error {
 		e := &erasing{tx: t, chain: chain, who: who, reason: reason, hashes: map[string]bool{}, beside: map[string]bool{}}
@@ -44,22 +44,24 @@ type erasing struct {
 	*tx
 	chain, reason string
 	who           approvers.PersonID
-	request       *approvers.Request
-	runs          []approvers.Execution
 	call          *store.Call
+	requests      []approvers.Request // of the call: RetryUnknown adds a request and an execution
+	runs          []approvers.Execution
+	chains        []string        // all possible audit chains of the call
 	hashes        map[string]bool // hashes of the renderings that showed the call
 	beside        map[string]bool // other requests that these renderings showed
 	done          Erased
 }
 
-// e.find reads the chain's call, request and executions, and checks that they have ended.
+// e.find reads the chain's call, its requests and its executions, and checks that they have ended.
 func (e *erasing) find() error {
 	if _, err := e.AuditHead(e.chain); err != nil {
 		return err
 	}
+	e.chains = []string{e.chain}
 	call := e.chain
 	if r, err := e.Request(e.chain); err == nil {
-		e.request, call = &r, r.Call
+		call = r.Call
 	} else if !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
@@ -76,29 +78,46 @@ func (e *erasing) find() error {
 		return err
 	}
 	e.call = &c
-	all, err := e.Executions(c.Conversation)
-	if err != nil {
+	if e.requests, err = e.Requests(c.Conversation); err != nil {
 		return err
 	}
-	for _, x := range all {
-		if x.Call == c.ID && (e.request == nil || x.Request == e.request.ID) {
-			e.runs = append(e.runs, x)
-		}
+	e.requests = slices.DeleteFunc(e.requests, func(r approvers.Request) bool { return r.Call != c.ID })
+	if e.runs, err = e.Executions(c.Conversation); err != nil {
+		return err
 	}
+	e.runs = slices.DeleteFunc(e.runs, func(x approvers.Execution) bool { return x.Call != c.ID })
+	e.chains = chainsOf([]store.Call{c}, e.requests, e.runs)
 	return e.over()
 }
 
-// e.over checks that the call, its request and its executions have ended.
+// chainsOf returns the ids of the audit chains that calls with these requests and executions may have.
+func chainsOf(calls []store.Call, requests []approvers.Request, runs []approvers.Execution) []string {
+	var chains []string
+	for _, c := range calls {
+		chains = append(chains, c.ID)
+	}
+	for _, r := range requests {
+		chains = append(chains, r.ID)
+	}
+	for _, x := range runs {
+		chains = append(chains, x.ID)
+	}
+	slices.Sort(chains) // a caller's call and its first request have the same id
+	return slices.Compact(chains)
+}
+
+// e.over checks that the call, its requests and its executions have ended. If the outcome of a run is unknown and the
+// call was asked for again, the earlier run counts as ended.
 func (e *erasing) over() error {
 	conversation, err := e.Conversation(e.call.Conversation)
 	switch {
 	case err != nil && !errors.Is(err, store.ErrNotFound):
 		return err
-	case err == nil && conversation.Turn == e.call.Turn, e.request != nil && e.request.State.Open():
+	case err == nil && conversation.Turn == e.call.Turn, slices.ContainsFunc(e.requests, func(r approvers.Request) bool { return r.State.Open() }):
 		return ErrNotOver
 	}
 	for _, x := range e.runs {
-		if x.State == approvers.ExecutionExecuting || x.State == approvers.ExecutionUnknown {
+		if x.State == approvers.ExecutionExecuting || x.State == approvers.ExecutionUnknown && x.ID == e.call.Execution {
 			return ErrNotOver
 		}
 	}
@@ -109,8 +128,10 @@ func (e *erasing) everything() error {
 	if err := e.outboxMessages(); err != nil {
 		return err
 	}
-	if err := e.payloads(e.chain, nil); err != nil {
-		return err
+	for _, chain := range e.chains {
+		if err := e.payloads(chain, nil); err != nil {
+			return err
+		}
 	}
 	for id := range e.beside {
 		if err := e.shownBeside(id); err != nil {
@@ -123,30 +144,20 @@ func (e *erasing) everything() error {
 	return e.records()
 }
 
-// e.homes erases the stored versions of the watched Home tabs, because each version may have shown the call. The next
-// update sends these Home tabs to Slack again, even if their content is unchanged.
+// e.homes erases the stored versions of the watched Home tabs, because each version may have shown the call.
 func (e *erasing) homes() error {
-	return e.tx.homes.eachHome(func(s store.OutboxMessage) error {
-		n, err := e.EraseRenderings(s.ID, 0)
-		if err != nil {
-			return err
-		}
-		e.done.Renderings += n
-		again := *s.Home
-		again.ViewHash = ""
-		s.Home = &again
-		return e.PutOutboxMessage(s)
-	})
+	n, err := e.tx.homes.eraseVersions()
+	e.done.Renderings += n
+	return err
 }
 
 // e.outboxMessages erases the posted versions of every message that showed the call.
 func (e *erasing) outboxMessages() error {
-	refs := []string{e.chain}
+	refs := slices.Clone(e.chains)
 	if e.call != nil {
-		refs = append(refs, e.call.ID, e.call.Turn)
+		refs = append(refs, e.call.Turn)
 	}
 	for _, x := range e.runs {
-		refs = append(refs, x.ID)
 		asked, err := e.Elicitations(x.ID)
 		if err != nil {
 			return err
@@ -161,7 +172,7 @@ func (e *erasing) outboxMessages() error {
 			return err
 		}
 		for _, s := range list {
-			if e.call != nil && ref == e.call.Turn && s.Step != e.call.Step && !slices.Contains(s.Steps, e.call.Step) {
+			if e.call != nil && ref == e.call.Turn && s.Kind != store.OutboxQueued && s.Step != e.call.Step && !slices.Contains(s.Steps, e.call.Step) {
 				continue // the message shows another step of the turn, or an answer that does not describe the call
 			}
 			if err := e.outboxMessage(s); err != nil {
@@ -172,10 +183,20 @@ func (e *erasing) outboxMessages() error {
 	return nil
 }
 
+// textsErased returns an outbox message whose texts are erased. If the bot is sending a version to Slack now, this
+// version may still contain the texts, so the store must not keep it.
+func textsErased(s store.OutboxMessage) store.OutboxMessage {
+	if s.State == store.OutboxWanted {
+		s.Revision++
+		s.KeepFrom = s.Revision
+	}
+	return s
+}
+
 func (e *erasing) outboxMessage(s store.OutboxMessage) error {
-	if s.DraftText != "" {
-		s.DraftText = ""
-		if err := e.PutOutboxMessage(s); err != nil {
+	if s.DraftText != "" || s.LastError != "" || s.State == store.OutboxWanted {
+		s.DraftText, s.LastError = "", "" // an error of Slack may quote what Slack refused
+		if err := e.PutOutboxMessage(textsErased(s)); err != nil {
 			return err
 		}
 	}
@@ -186,7 +207,7 @@ func (e *erasing) outboxMessage(s store.OutboxMessage) error {
 	for _, post := range posts {
 		e.hashes[post.Hash] = true
 		for _, shown := range post.Shows {
-			if shown.Request == "" || shown.Request == e.chain {
+			if shown.Request == "" || slices.Contains(e.chains, shown.Request) {
 				continue
 			}
 			r, err := e.Request(shown.Request)
@@ -239,10 +260,10 @@ func (e *erasing) shownBeside(chain string) error {
 	return e.payloads(chain, seqs)
 }
 
-// e.records erases the texts in the request, the executions and the call.
+// e.records erases the texts in the requests, the executions and the call.
 func (e *erasing) records() error {
-	if e.request != nil {
-		if err := e.PutRequest(e.request.Erase()); err != nil {
+	for _, r := range e.requests {
+		if err := e.PutRequest(r.Erase()); err != nil {
 			return err
 		}
 	}

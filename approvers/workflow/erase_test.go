@@ -1,9 +1,12 @@
 package workflow_test
 
 import (
+	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -203,6 +206,165 @@ func TestEraseHomes(t *testing.T) {
 		t.Errorf("%d versions of Home tabs are left", n)
 	}
 	h.ok(h.store.Check(h.ctx()))
+}
+
+// rowsWith counts the rows of the store that contain a text, by part of the store.
+func (h *harness) rowsWith(text string) map[store.Part]int {
+	h.t.Helper()
+	found := map[store.Part]int{}
+	forms := [][]byte{[]byte(text)}
+	for skip := range 3 { // the base64 of a text depends on the text's position
+		forms = append(forms, []byte(base64.RawStdEncoding.EncodeToString([]byte(text[skip:skip+len(text)/3*3-3]))))
+	}
+	h.ok(h.store.(store.Contents).EachRow(h.ctx(), func(row store.Row) error {
+		for _, b := range [][]byte{row.Record, row.Data, row.Audit.Record, row.Audit.Payload} {
+			if slices.ContainsFunc(forms, func(form []byte) bool { return bytes.Contains(b, form) }) {
+				found[row.Part]++
+				break
+			}
+		}
+		return nil
+	}))
+	return found
+}
+
+// shownAs makes Slack show a message with a text in it.
+func (h *harness) shownAs(s store.OutboxMessage, text string) {
+	h.t.Helper()
+	p := h.posted(s)
+	p.Body = fmt.Appendf(nil, `{"text":%q}`, text)
+	s.Channel, s.TS = "C", "ts-"+s.ID
+	h.ok(h.Outbox.Delivered(h.ctx(), s, p))
+}
+
+// A call that was asked for again has two requests and two executions. Erase and Retain erase the texts of both, even if
+// the outcome of the earlier run stays unknown. Erase takes each of the two requests.
+func TestEraseCallAskedForAgain(t *testing.T) {
+	for _, erase := range []func(h *harness, first, second string) error{
+		func(h *harness, first, _ string) error {
+			_, err := h.History.Erase(h.ctx(), first, approvers.Operator("root"), "asked to")
+			return err
+		},
+		func(h *harness, _, second string) error {
+			_, err := h.History.Erase(h.ctx(), second, approvers.Operator("root"), "asked to")
+			return err
+		},
+		func(h *harness, _, _ string) error {
+			h.clock.pass(91 * aDay)
+			h.retain(1, 0)
+			h.turns = nil // the turn is erased, and the invariants are checked only for existing turns
+			return nil
+		},
+	} {
+		h := newHarness(t)
+		keeping(h)
+		c := h.lost(`issue_refund {"amount":1,"note":"Roswell refund"}`, lead)
+		first := h.request(c.Request)
+		h.shownAs(h.only(first.ID, store.OutboxCard), "Roswell refund")
+		h.ok(h.again(alice, c.Execution))
+		second := h.request(h.call(c.ID).Request)
+		h.shownAs(h.only(second.ID, store.OutboxCard), "Roswell refund")
+		h.approve(lead, second.ID)
+		if _, err := h.History.Erase(h.ctx(), first.ID, approvers.Operator("root"), "asked to"); !errors.Is(err, workflow.ErrNotOver) {
+			t.Errorf("a call whose second run is due: %v", err)
+		}
+		h.run(second.Execution, "Roswell refund")
+		h.answer(c.Turn)
+		if found := h.rowsWith("Roswell refund"); found[store.PartAudit] < 4 || found[store.PartRequests] != 2 || found[store.PartExecutions] != 2 {
+			t.Fatalf("the words are in %v: this test looks at the wrong places", found)
+		}
+		h.ok(erase(h, first.ID, second.ID))
+		if found := h.rowsWith("Roswell refund"); len(found) > 0 {
+			t.Errorf("the words are still in %v", found)
+		}
+		h.ok(h.store.Check(h.ctx()))
+	}
+}
+
+// The notice that messages wait names the call for which they wait.
+func TestEraseNoticeOfWaitingMessages(t *testing.T) {
+	h := newHarness(t)
+	r := h.ask(`issue_refund {"amount":1,"note":"Roswell refund"}`)
+	h.say(alice, "one more thing")
+	h.shownAs(h.only(r.Turn, store.OutboxQueued), "1 message waits until this is settled: Roswell refund")
+	h.reject(lead, r.ID)
+	h.answer(r.Turn)
+	_, err := h.History.Erase(h.ctx(), r.ID, approvers.Operator("root"), "asked to")
+	h.ok(err)
+	if found := h.rowsWith("Roswell refund"); len(found) > 0 {
+		t.Errorf("the words are still in %v", found)
+	}
+}
+
+// The notice about a card queue names calls of several conversations. The store keeps no version of the notice.
+func TestEraseNoticeOfCardQueue(t *testing.T) {
+	h := newHarness(t)
+	h.policy.Store(capped("policy-1", 1))
+	r := h.asked(2)[1]
+	notice := h.only("role:team-lead 1", store.OutboxCardQueue)
+	h.ok(h.Outbox.Expand(h.ctx(), notice.ID, []string{"U0002"}))
+	h.shownAs(h.messagesOf("role:team-lead 1")[1], "1 more request waits behind these: Roswell refund")
+	h.withdrawn(r.ID)
+	h.answer(r.Turn)
+	_, err := h.History.Erase(h.ctx(), r.ID, approvers.Operator("root"), "asked to")
+	h.ok(err)
+	if found := h.rowsWith("Roswell refund"); len(found) > 0 {
+		t.Errorf("the words are still in %v", found)
+	}
+}
+
+// If a message or a Home tab is on its way to Slack during an erasure, its texts are not stored afterwards. The bot
+// sends the message again, without the texts. Erase also erases the reason for which Slack refused a message.
+func TestEraseWhileMessagesAreSent(t *testing.T) {
+	h := newHarness(t)
+	r := h.ask(`issue_refund {"amount":1,"note":"Roswell refund"}`)
+	h.ok(h.Homes.Open(h.ctx(), "", "U0002", "", 0))
+	h.ok(h.Outbox.Unreachable(h.ctx(), h.only(r.Turn, store.OutboxStep).ID, "invalid_blocks: Roswell refund", ""))
+	card, home := h.only(r.ID, store.OutboxCard), h.messagesOf(store.SettingHomes + "/U0002")[0]
+	h.shownAs(card, "Roswell refund")
+	h.reject(lead, r.ID)
+	h.answer(r.Turn)
+	card = h.message(card.ID)
+	_, err := h.History.Erase(h.ctx(), r.ID, approvers.Operator("root"), "asked to")
+	h.ok(err)
+	h.shownAs(card, "Roswell refund, rejected")
+	p := h.posted(home)
+	p.Body = []byte(`{"text":"Roswell refund, rejected"}`)
+	h.ok(h.Homes.Shown(h.ctx(), home, p, "looks"))
+	if found := h.rowsWith("Roswell refund"); len(found) > 0 {
+		t.Errorf("the words are still in %v", found)
+	}
+	for _, s := range []store.OutboxMessage{h.message(card.ID), h.message(home.ID)} {
+		if s.State != store.OutboxWanted || s.Home != nil && s.Home.ViewHash != "" {
+			t.Errorf("the %s is not sent again: %+v", s.Kind, s)
+		}
+	}
+	h.shownAs(h.message(card.ID), "Rejected")
+	if n := len(readStore(h, func(r store.Reader) ([]store.Rendering, error) { return r.Renderings(card.ID) })); n != 1 {
+		t.Errorf("%d versions of the card are kept; want the last one", n)
+	}
+	h.ok(h.store.Check(h.ctx()))
+}
+
+// The media type of a file may contain the file's name. Erase leaves neither.
+func TestEraseFileWithNameInItsType(t *testing.T) {
+	h := newHarness(t)
+	call := h.propose(h.say(alice, "please").Turn, `search_orders {}`)[0]
+	_, _, err := h.Runs.Claim(h.ctx(), call.Execution)
+	h.ok(err)
+	file := workflow.File{Name: "Roswell refund.pdf", Type: `application/pdf; name="Roswell refund.pdf"`, Data: []byte("Roswell refund")}
+	h.ok(h.Runs.Finish(h.ctx(), call.Execution, true, "found", file))
+	h.answer(call.Turn)
+	_, err = h.History.Erase(h.ctx(), call.Execution, approvers.Operator("root"), "asked to")
+	h.ok(err)
+	if found := h.rowsWith("Roswell refund"); len(found) > 0 {
+		t.Errorf("the words are still in %v", found)
+	}
+	records := readStore(h, func(r store.Reader) ([]approvers.AuditRecord, error) { return r.Audit(call.Execution) })
+	i := slices.IndexFunc(records, func(a approvers.AuditRecord) bool { return a.Kind == approvers.AuditAttached })
+	if records[i].Facts["type"] != "application/pdf" {
+		t.Errorf("the record has the type %q", records[i].Facts["type"])
+	}
 }
 
 // Erase takes the execution's id for a call that ran without approval. Erase takes the call's id for a question of the

@@ -6,6 +6,7 @@ import (
 	"mime"
 	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"countersign/approvers"
@@ -176,7 +177,8 @@ func (t runsTx) keepFiles(e approvers.Execution, rows []store.File, files []File
 		if err := t.PutFile(row, files[i].Data); err != nil {
 			return err
 		}
-		facts := map[string]string{"execution": e.ID, "file": strconv.Itoa(i), "type": row.Type, "bytes": strconv.Itoa(row.Size)}
+		kind, _, _ := strings.Cut(row.Type, ";") // a parameter may be a text, such as the file's name
+		facts := map[string]string{"execution": e.ID, "file": strconv.Itoa(i), "type": strings.TrimSpace(kind), "bytes": strconv.Itoa(row.Size)}
 		if row.Whole {
 			facts["whole"] = "result"
 		}

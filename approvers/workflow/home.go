@@ -150,6 +150,23 @@ func (t homesTx) eachHome(do func(store.OutboxMessage) error) error {
 	return nil
 }
 
+// eraseVersions erases the stored versions of the watched Home tabs, and returns their number. The next update sends
+// these Home tabs to Slack again, even if their content is unchanged.
+func (t homesTx) eraseVersions() (erased int, err error) {
+	t.showHomes = true
+	return erased, t.eachHome(func(s store.OutboxMessage) error {
+		n, err := t.EraseRenderings(s.ID, 0)
+		if err != nil {
+			return err
+		}
+		erased += n
+		again := *s.Home
+		again.ViewHash = ""
+		s.Home = &again
+		return t.PutOutboxMessage(textsErased(s))
+	})
+}
+
 // Idle removes the buttons of a Home tab if nobody has looked at the tab for homeWatched.
 func (w *Homes) Idle(ctx context.Context, timer store.Timer) error {
 	return w.update(ctx, "idle home", func(t *tx) error {
@@ -194,6 +211,10 @@ func (w *Homes) Shown(ctx context.Context, s store.OutboxMessage, p SentMessage,
 			if _, err := t.EraseRenderings(cur.ID, 0); err != nil {
 				return err
 			}
+			return t.homes.settled(cur, s.Revision)
+		}
+		if s.Revision < cur.KeepFrom {
+			home.ViewHash = "" // so that the next version is sent and stored
 			return t.homes.settled(cur, s.Revision)
 		}
 		if err := t.PutRendering(store.Rendering{OutboxMessage: cur.ID, Post: cur.Posts, Hash: cur.Hash, Shows: shows, Body: p.Body, At: t.now}); err != nil {

@@ -75,6 +75,7 @@ func (w *Workflow) Workers() map[store.TimerKind]jobs.Worker {
 // timer kinds that [Workflow.Workers] does not handle. A test may omit some of these kinds. A test may also replace
 // workers of Workflow.Workers.
 func (w *Workflow) Work(ctx context.Context, workers map[store.TimerKind]jobs.Worker) error {
+	w.began = time.Now()
 	all := w.Workers()
 	maps.Copy(all, workers)
 	return w.jobs.Run(ctx, all, w.WatchPlace, w.watchOthers)
@@ -100,15 +101,27 @@ func (w *core) handle(ctx context.Context, t store.Timer, handler jobs.Handler) 
 }
 
 // giveUp clears a timer that can't be handled, and records the failure. If the timer belongs to a turn, giveUp stops
-// the turn, and the bot notifies the turn's requesters.
+// the turn, and the bot notifies the turn's requesters. If the timer belongs to a delivery, giveUp closes the delivery's
+// inbox row.
 func (w *core) giveUp(ctx context.Context, timer store.Timer) error {
 	return w.update(ctx, "give up", func(t *tx) error {
 		facts := map[string]string{"bucket": "timers", "key": string(timer.Kind) + " " + timer.Ref, "why": "handling it failed again and again"}
 		if err := t.audit(approvers.InstallationChain, approvers.AuditDamaged, "", facts, nil); err != nil {
 			return err
 		}
-		if err := t.ClearTimer(timer.Kind, timer.Ref); err != nil || timer.Kind != store.TimerThink {
+		if err := t.ClearTimer(timer.Kind, timer.Ref); err != nil {
 			return err
+		}
+		switch timer.Kind {
+		case store.TimerInbox: // an unhandled click would delay the deadlines of all requests
+			err := t.settle(timer.Ref, facts["why"])
+			if errors.Is(err, ErrHandled) || errors.Is(err, store.ErrDamaged) {
+				return nil
+			}
+			return store.IgnoreNotFound(err)
+		case store.TimerThink:
+		default:
+			return nil
 		}
 		turn, conv, due, err := t.turns.thinking(timer.Ref)
 		if err != nil || !due {
@@ -168,7 +181,10 @@ func (e afterCrashesError) Error() string {
 // After returns the delay before the next try. The scheduler calls After.
 func (e afterCrashesError) After() time.Duration { return e.wait }
 
-// untilRetry returns how long a delivery must wait. After two crashes, a delivery is handled when the process has run
+// Untried makes the scheduler not count the wait as a try, because some deliveries have only a few tries.
+func (e afterCrashesError) Untried() {}
+
+// untilRetry returns how long a delivery must wait. After two crashes, a delivery is handled when the process has worked
 // for one second. The time doubles with each further crash. A delivery that the bot will not handle does not wait.
 func (w *core) untilRetry(t store.Timer) time.Duration {
 	n := w.Crashes.Count(string(t.Kind), t.Ref)

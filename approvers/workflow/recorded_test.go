@@ -80,6 +80,23 @@ func TestPanicInAHandler(t *testing.T) {
 		if left := w.timers(store.TimerInbox); len(left) > 0 {
 			t.Errorf("left: %v", left)
 		}
+		bad := readStore(w.harness, func(r store.Reader) (store.Inbox, error) { return r.Inbox("bad") })
+		if bad.HandledAt.IsZero() || bad.Payload != nil {
+			t.Errorf("the delivery is not closed: %+v", bad)
+		}
+	})
+}
+
+// If the handling of a click fails again and again, the click does not delay the deadlines of requests for ever.
+func TestDeadlineAfterClickThatCanNotBeHandled(t *testing.T) {
+	inFakedTime(t, func(t *testing.T, w *workingHarness) {
+		r := w.ask(`issue_refund {"amount":40}`)
+		w.receive(workflow.Click{Inbox: "click", At: time.Now(), Who: lead})
+		w.work(map[store.TimerKind]jobs.Worker{store.TimerInbox: {Concurrency: 1, Handle: func(context.Context, store.Timer) error {
+			panic("a stored value is out of range")
+		}}})
+		w.pass(expiresAfter + time.Hour)
+		w.wantState(r.ID, approvers.Expired)
 	})
 }
 

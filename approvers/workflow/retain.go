@@ -22,7 +22,7 @@ type Retained struct {
 const (
 	retainPage  = 100 // conversations or chains in one read
 	retainBatch = 100 // records that one transaction deletes, while other commits wait
-	retainTexts = 25  // calls whose texts one transaction erases
+	retainTexts = 75  // audit chains whose texts one transaction erases
 )
 
 // Retain erases data that is older than the policy's two retention times. The first time is for conversations with all
@@ -34,6 +34,12 @@ func (w *History) Retain(ctx context.Context) (done Retained, err error) {
 	keep := w.Policy().Retention
 	if keep.Conversations > 0 {
 		done.Conversations, err = w.retainConversations(ctx, w.now().Add(-keep.Conversations))
+		if done.Conversations > 0 { // Home tabs show calls of old conversations, too
+			err = errors.Join(err, w.update(ctx, "retain homes", func(t *tx) error {
+				_, err := t.homes.eraseVersions()
+				return err
+			}))
+		}
 		if err != nil && !store.OnlyDamaged(err) {
 			return done, err
 		}
@@ -107,20 +113,30 @@ func (w *History) retainConversations(ctx context.Context, before time.Time) (er
 // Each transaction only checks that the conversation is unchanged.
 func (w *History) retainConversation(ctx context.Context, id string, before time.Time) (gone bool, err error) {
 	var c store.Conversation
-	var calls []store.Call
+	var chains []string
 	over := false
 	err = w.Store.View(ctx, func(r store.Reader) (err error) {
 		if c, err = r.Conversation(id); err != nil {
 			return store.IgnoreNotFound(err)
 		}
-		if calls, err = callsIn(r, id); err != nil {
+		calls, err := callsIn(r, id)
+		if err != nil {
 			return err
 		}
+		requests, err := r.Requests(id) // a call that was asked for again has several
+		if err != nil {
+			return err
+		}
+		runs, err := r.Executions(id)
+		if err != nil {
+			return err
+		}
+		chains = chainsOf(calls, requests, runs)
 		over, err = isOver(r, c, calls, before)
 		return err
 	})
 	for err == nil && over && !gone {
-		part := calls[:min(len(calls), retainTexts)]
+		part := chains[:min(len(chains), retainTexts)]
 		err = w.update(ctx, "retain", func(t *tx) error {
 			gone = false
 			now, err := t.Conversation(id)
@@ -133,7 +149,7 @@ func (w *History) retainConversation(ctx context.Context, id string, before time
 			gone, err = t.EraseConversation(id, retainBatch)
 			return err
 		})
-		calls = calls[len(part):]
+		chains = chains[len(part):]
 	}
 	return gone, err
 }
@@ -187,26 +203,21 @@ func callsIn(r store.Reader, id string) (all []store.Call, err error) {
 	return all, nil
 }
 
-// eraseTexts erases the payloads of the audit records of calls. The audit records and their hashes remain. Each audit
-// chain gets a record of the erasure.
-func (t *tx) eraseTexts(calls []store.Call) error {
-	for _, call := range calls {
-		for _, chain := range []string{call.Request, call.Execution, call.ID} {
-			if chain == "" {
-				continue
-			}
-			seqs, err := t.ErasePayloads(chain)
-			if err != nil {
-				return err
-			}
-			if len(seqs) == 0 {
-				continue
-			}
-			facts := approvers.Erasure{Seqs: seqs}.Facts()
-			facts["why"] = "age"
-			if err := t.audit(chain, approvers.AuditErased, "", facts, nil); err != nil {
-				return err
-			}
+// eraseTexts erases the payloads of audit chains. The audit records and their hashes remain. Each audit chain gets a
+// record of the erasure.
+func (t *tx) eraseTexts(chains []string) error {
+	for _, chain := range chains {
+		seqs, err := t.ErasePayloads(chain)
+		if err != nil {
+			return err
+		}
+		if len(seqs) == 0 {
+			continue
+		}
+		facts := approvers.Erasure{Seqs: seqs}.Facts()
+		facts["why"] = "age"
+		if err := t.audit(chain, approvers.AuditErased, "", facts, nil); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -55,6 +55,29 @@ func (h *harness) payloadsOf(chain string) (n int) {
 	return n
 }
 
+// Home tabs show calls of old conversations. Retain leaves no stored version of a Home tab that shows them.
+func TestRetentionOfHomes(t *testing.T) {
+	h := newHarness(t)
+	keeping(h)
+	r := h.ask(`issue_refund {"amount":5}`)
+	h.reject(lead, r.ID)
+	h.answer(r.Turn)
+	h.clock.pass(91 * aDay)
+	h.ok(h.Homes.Open(h.ctx(), "", "U0002", "", 0))
+	home := h.messagesOf(store.SettingHomes + "/U0002")[0]
+	p := h.posted(home)
+	p.Body = []byte(`{"text":"You rejected: Roswell refund"}`)
+	h.ok(h.Homes.Shown(h.ctx(), home, p, "looks"))
+	h.retain(1, 0)
+	h.turns = nil // the turn is erased, and the invariants are checked only for existing turns
+	if found := h.rowsWith("Roswell refund"); len(found) > 0 {
+		t.Errorf("the words are still in %v", found)
+	}
+	if _, scheduled := h.timers(store.TimerHomes)[store.SettingHomes]; !scheduled || h.message(home.ID).Home.ViewHash != "" {
+		t.Error("the Home tab is not sent again")
+	}
+}
+
 // When the retention time of conversations ends, the texts of people are erased, and the audit chain gets a record of
 // the erasure. When the longer retention time of audit records ends, the chain is deleted, and the installation's chain
 // gets a record of the deletion. The store's check must find no fault after each of the two steps.

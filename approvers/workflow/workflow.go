@@ -204,7 +204,7 @@ type (
 type core struct {
 	Config
 	owner        string    // the name of this process in executions and outbox messages
-	began        time.Time // when this process created the workflow; from time.Now, because Config.Now may jump
+	began        time.Time // when Work began; from time.Now, because Config.Now may jump
 	jobs         *jobs.Runner
 	running      runningHandlers
 	elicitations elicitationsUnderWay
@@ -239,7 +239,7 @@ func New(c Config) *Workflow {
 	if c.Trace == nil {
 		c.Trace = func(string) string { return "" }
 	}
-	w := &core{Config: c, owner: newID("proc", c.Now()), began: time.Now(), running: runningHandlers{under: map[int]underWay{}}}
+	w := &core{Config: c, owner: newID("proc", c.Now()), running: runningHandlers{under: map[int]underWay{}}}
 	w.jobs = w.newRunner()
 	return &Workflow{
 		core: w, Views: view.New(c.Store, c.Policy, w.hash, w.now),

@@ -325,7 +325,9 @@ func (p *workerPool) putOff(ctx context.Context, t store.Timer, cause error) err
 		if again, put, err = Reread(tx, t); err != nil || !put {
 			return err
 		}
-		again.Tries++
+		if untried := (interface{ Untried() })(nil); !errors.As(cause, &untried) {
+			again.Tries++
+		}
 		if !told {
 			wait = backoff(again.Tries)
 		}

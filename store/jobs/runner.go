@@ -19,7 +19,8 @@ import (
 
 // Handler handles a due timer. The handler's own transaction clears or replaces the timer. After an error, the runner
 // retries the timer later. If the error has a method After() time.Duration, this method returns the delay, and the
-// error is not logged as a warning.
+// error is not logged as a warning. If the error also has a method Untried(), the work was not tried, and the call does
+// not count as a try.
 type Handler func(ctx context.Context, t store.Timer) error
 
 // Worker is the handler of a kind of timer, with its concurrency.
