@@ -12,12 +12,12 @@ import (
 
 // operatorNotice tells the operators of problems: what happened, and what they can do. When a problem has ended, the
 // notice says so.
-func (v View) operatorNotice() Rendered {
+func operatorNotice(v View) Rendered {
 	p := new(BlockBuilder)
 	if v.Notice == nil {
 		p.Para(Say("The details of this notice are lost."))
 	} else {
-		lines := v.problems(v.Notice.Problems)
+		lines := problemLines(v, v.Notice.Problems)
 		for _, line := range lines[:min(len(lines), maxProblemsShown)] {
 			p.Para(line)
 		}
@@ -37,9 +37,9 @@ const (
 	maxDriftNamed    = 10 // in one paragraph
 )
 
-// problems returns a paragraph for each problem. Problems that last come first. Tools of a source that have the same
+// problemLines returns a paragraph for each problem. Problems that last come first. Tools of a source that have the same
 // problem share a paragraph.
-func (v View) problems(all []settings.Problem) (lines []*RichText) {
+func problemLines(v View, all []settings.Problem) (lines []*RichText) {
 	var now, over []*RichText
 	done := map[string]bool{}
 	for i, p := range all {
@@ -51,11 +51,11 @@ func (v View) problems(all []settings.Problem) (lines []*RichText) {
 		case settings.ProblemWebhook:
 			*to = append(*to, webhookOff(p))
 		case settings.ProblemCards:
-			*to = append(*to, v.cardsUnseen(p))
+			*to = append(*to, cardsUnseen(v, p))
 		case settings.ProblemTool:
-			if key := v.sameDrift(p); !done[key] {
+			if key := sameDrift(v, p); !done[key] {
 				done[key] = true
-				*to = append(*to, v.toolsDrifted(slices.DeleteFunc(slices.Clone(all[i:]), func(o settings.Problem) bool { return v.sameDrift(o) != key })))
+				*to = append(*to, toolsDrifted(v, slices.DeleteFunc(slices.Clone(all[i:]), func(o settings.Problem) bool { return sameDrift(v, o) != key })))
 			}
 		}
 	}
@@ -63,7 +63,7 @@ func (v View) problems(all []settings.Problem) (lines []*RichText) {
 }
 
 // sameDrift returns a key for problems of tools that share a paragraph.
-func (v View) sameDrift(p settings.Problem) string {
+func sameDrift(v View, p settings.Problem) string {
 	_, distrusted := v.Policy.Distrusts(p.Of)
 	return fmt.Sprint(p.Kind, " ", p.Source, " ", p.How, " ", p.Lasts(), " ", distrusted)
 }
@@ -82,7 +82,7 @@ func webhookOff(p settings.Problem) *RichText {
 }
 
 // toolsDrifted describes tools of one source that differ from their pins in the same way.
-func (v View) toolsDrifted(all []settings.Problem) *RichText {
+func toolsDrifted(v View, all []settings.Problem) *RichText {
 	p, source := all[0], " of the source "+Name(all[0].Source)
 	which, them, definition, their, pin := "the tool "+Name(p.Of), "it", "definition", "its", "pin"
 	if len(all) > 1 {
@@ -133,8 +133,8 @@ func toolNames(all []settings.Problem) string {
 }
 
 // cardsUnseen describes cards that reach nobody.
-func (v View) cardsUnseen(p settings.Problem) *RichText {
-	where := v.addressTitles(p.Of)
+func cardsUnseen(v View, p settings.Problem) *RichText {
+	where := addressTitles(v, p.Of)
 	if !p.Lasts() {
 		return problemOver(p).Say("cards for " + where + " reached nobody. No request waits for this reason any more.")
 	}
@@ -144,7 +144,7 @@ func (v View) cardsUnseen(p settings.Problem) *RichText {
 }
 
 // addressTitles names the addresses of cards.
-func (v View) addressTitles(addresses string) string {
+func addressTitles(v View, addresses string) string {
 	var titles []string
 	for _, to := range strings.Split(addresses, "\n") {
 		if name, ok := strings.CutPrefix(to, store.ToChannel); ok {

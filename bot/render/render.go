@@ -153,7 +153,7 @@ func (v View) render() Rendered { //nolint:cyclop // one case for each kind of m
 	case store.OutboxReport:
 		return v.weeklyReport()
 	case store.OutboxOperators:
-		return v.operatorNotice()
+		return operatorNotice(v)
 	case store.OutboxHome:
 		return v.home()
 	case store.OutboxStandstill:
