@@ -37,6 +37,15 @@ func stands(r *Registry) string {
 	return strings.Join(out, "; ")
 }
 
+// drift lists the pinned tools whose source does not offer the pinned definition.
+func drift(r *Registry) string {
+	var out []string
+	for _, d := range r.Drift() {
+		out = append(out, d.Source+"/"+d.Tool+" "+string(d.How))
+	}
+	return strings.Join(out, "; ")
+}
+
 func none(t *testing.T, errs []error) {
 	t.Helper()
 	if len(errs) > 0 {
@@ -48,40 +57,43 @@ func none(t *testing.T, errs []error) {
 // pin changes.
 func TestPins(t *testing.T) {
 	r := &Registry{}
-	expect := func(what, want string) {
+	expect := func(what, want, drifts string) {
 		t.Helper()
 		if got := stands(r); got != want {
 			t.Errorf("%s: %s, want %s", what, got, want)
 		}
+		if got := drift(r); got != drifts {
+			t.Errorf("%s: the drift is %q, want %q", what, got, drifts)
+		}
 	}
 	none(t, r.Pin("files", []Tool{offered("files.read", "1"), offered("files.write", "1")}))
-	expect("by the lock", "files.read waiting; files.write waiting")
+	expect("by the lock", "files.read waiting; files.write waiting", "files/files.read unknown; files/files.write unknown")
 	none(t, r.Replace("files", []Tool{offered("files.write", "1"), offered("files.read", "1")}))
-	expect("the source confirms", "files.read same; files.write same")
+	expect("the source confirms", "files.read same; files.write same", "")
 	none(t, r.Replace("files", []Tool{offered("files.read", "2"), offered("files.write", "1"), offered("files.list", "1")}))
-	expect("it drifts", "files.list new: nobody has pinned its definition yet; files.read drifted: its definition changed since it was pinned; files.write same")
+	expect("it drifts", "files.list new: nobody has pinned its definition yet; files.read drifted: its definition changed since it was pinned; files.write same", "files/files.read changed")
 	all, _ := r.Status()
 	if string(all[1].Definition) != `{"name":"files.read","v":"2"}` || string(all[1].Pinned) != `{"name":"files.read","v":"1"}` {
 		t.Errorf("it became %s, and was %s", all[1].Definition, all[1].Pinned)
 	}
 	none(t, r.Pin("files", []Tool{offered("files.read", "2"), offered("files.list", "1"), offered("files.write", "1")}))
-	expect("pinned again", "files.list same; files.read same; files.write same")
+	expect("pinned again", "files.list same; files.read same; files.write same", "")
 	none(t, r.Replace("files", []Tool{offered("files.read", "1"), offered("files.write", "1")}))
-	expect("back to what was", "files.list gone: its source does not offer it any more, or not as a tool that can be used; files.read drifted: its definition changed since it was pinned; files.write same")
+	expect("back to what was", "files.list gone: its source does not offer it any more, or not as a tool that can be used; files.read drifted: its definition changed since it was pinned; files.write same", "files/files.list gone; files/files.read changed")
 	broken := offered("files.write", "3")
 	broken.Schema = json.RawMessage(`{"type":"array"}`)
 	if errs := r.Replace("files", []Tool{offered("files.read", "2"), broken}); len(errs) != 1 || !errors.Is(errs[0], ErrTool) {
 		t.Errorf("%v", errs)
 	}
 	expect("a schema that can't be used",
-		"files.list gone: its source does not offer it any more, or not as a tool that can be used; files.read same; files.write drifted: its definition changed since it was pinned, to one that can't be used")
+		"files.list gone: its source does not offer it any more, or not as a tool that can be used; files.read same; files.write drifted: its definition changed since it was pinned, to one that can't be used", "files/files.list gone; files/files.write unusable")
 	if all, _ = r.Status(); all[2].Fault == nil || string(all[2].Pinned) != `{"name":"files.write","v":"1"}` {
 		t.Errorf("%+v", all[2])
 	}
 	none(t, r.Pin("files", nil))
-	expect("the pins are gone", "files.read new: nobody has pinned its definition yet")
+	expect("the pins are gone", "files.read new: nobody has pinned its definition yet", "")
 	r.Remove("files")
-	expect("the source is gone", "")
+	expect("the source is gone", "", "")
 	if len(r.Sources()) != 0 {
 		t.Errorf("%v", r.Sources())
 	}

@@ -86,6 +86,30 @@ func (r *Registry) Fingerprint() string {
 	return r.print
 }
 
+// Drift lists the pinned tools whose source does not offer the pinned definition, in order of their names. A tool that
+// nobody has pinned is not listed.
+func (r *Registry) Drift() (all []workflow.Drift) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	for _, t := range r.inOrder() {
+		d := workflow.Drift{Tool: t.Name, Source: t.source}
+		switch {
+		case t.state == pins.Waiting:
+			d.How = workflow.DriftUnknown
+		case t.state == pins.Gone:
+			d.How = workflow.DriftGone
+		case t.state == pins.Drifted && t.fault != nil:
+			d.How = workflow.DriftUnusable
+		case t.state == pins.Drifted:
+			d.How = workflow.DriftChanged
+		default:
+			continue
+		}
+		all = append(all, d)
+	}
+	return all
+}
+
 // patienceForSource is how long a run waits for a source that has not listed its tools yet. A run never waits longer
 // than half of its timeout.
 const patienceForSource = 10 * time.Second

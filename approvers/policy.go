@@ -33,6 +33,7 @@ type Policy struct {
 	Retention      Retention
 	Audit          AuditPost
 	Report         ReportPost
+	Operators      OperatorPost
 	index          *index  // set by Indexed
 	overlay        Overlay // set by With
 }
@@ -52,10 +53,10 @@ func (p *Policy) CountsEmail(address string) bool {
 	return ok && slices.Contains(p.EmailDomains, domain)
 }
 
-// Names reports whether the policy names a channel for cards, for heads, for reports, or for an agent. The channel is
-// given as #name or id.
+// Names reports whether the policy names a channel for cards, for heads, for reports, for the operators, or for an
+// agent. The channel is given as #name or id.
 func (p *Policy) Names(channel string) bool {
-	return p.Audit.Channel == channel || p.Report.Channel == channel ||
+	return p.Audit.Channel == channel || p.Report.Channel == channel || p.Operators.Channel == channel ||
 		slices.ContainsFunc(p.Approvers, func(r Role) bool { return r.Cards == channel }) ||
 		slices.ContainsFunc(p.Agents, func(a Agent) bool { return slices.Contains(a.Channels, channel) })
 }
@@ -77,6 +78,9 @@ type AuditPost struct {
 	Channel string
 	Every   time.Duration // at most one message per interval, and none without new records
 }
+
+// OperatorPost configures the notices for the operators in Slack. Without a channel, no notice is posted.
+type OperatorPost struct{ Channel string }
 
 // Budgets limit one person's usage per day (UTC). Zero means that there is no limit.
 type Budgets struct {

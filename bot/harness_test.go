@@ -80,6 +80,8 @@ func (t testTools) Tool(name string) (workflow.Tool, bool) {
 
 func (t testTools) Fingerprint() string { return "" }
 
+func (t testTools) Drift() []workflow.Drift { return nil }
+
 func newHarness(t testing.TB, adjust ...func(*harness)) *harness {
 	t.Helper()
 	h := &harness{t: t, ackWait: 10 * time.Second, overHTTP: os.Getenv("COUNTERSIGN_TRANSPORT") == "http", policy: bottest.Policy(), path: filepath.Join(t.TempDir(), "countersign.db"), log: new(logBuffer)}

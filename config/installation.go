@@ -67,6 +67,11 @@ func readReportPost(v yamldoc.Value) approvers.ReportPost {
 	return p
 }
 
+// readOperatorPost reads the channel in which notices for the operators are posted.
+func readOperatorPost(v yamldoc.Value) approvers.OperatorPost {
+	return approvers.OperatorPost{Channel: readPostChannel(v, v.Fields("channel"), "#ops", "problems of the installation are posted")}
+}
+
 // readPostChannel reads the channel in which something is posted.
 func readPostChannel(v yamldoc.Value, f yamldoc.Fields, like, what string) string {
 	channel, ok := f["channel"]

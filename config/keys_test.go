@@ -24,6 +24,7 @@ paused_by: [b, a]
 retention: {conversations: 1y30d, records: 7y}
 audit: {channel: "#audit", every: 10m}
 report: {channel: "#approvals", zone: Europe/Berlin}
+operators: {channel: "#ops"}
 defaults: {remind_after: 5m, reminders: 2, repeat: 1, on_expiry: escalate}
 tools:
   pay:
@@ -63,6 +64,7 @@ agents:
 		Budgets: approvers.Budgets{Tokens: 200_000, Calls: 50}, PausedBy: []string{"b", "a"},
 		Audit:     approvers.AuditPost{Channel: "#audit", Every: 10 * time.Minute},
 		Report:    approvers.ReportPost{Channel: "#approvals", Zone: berlin},
+		Operators: approvers.OperatorPost{Channel: "#ops"},
 		Retention: approvers.Retention{Conversations: 395 * 24 * time.Hour, Records: 7 * 365 * 24 * time.Hour},
 		Defaults: approvers.Defaults{
 			ExpiresAfter: 30 * time.Minute, EscalateAfter: 10 * time.Minute, RunWithin: 15 * time.Minute,

@@ -24,7 +24,7 @@ type reader struct{ file *File }
 // policy reads the whole file.
 func (r reader) policy(root yamldoc.Value) *approvers.Policy {
 	f := root.Fields("version", "mode", "defaults", "tools", "never_loosen", "approvers", "agents", "clients", "email_domains", "shared_channels",
-		"caps", "budgets", "paused_by", "retention", "audit", "report", "servers", "http", "openapi")
+		"caps", "budgets", "paused_by", "retention", "audit", "report", "operators", "servers", "http", "openapi")
 	readVersion(root, f)
 	p := &approvers.Policy{Defaults: readDefaults(f["defaults"])}
 	readMode(f, &p.Mode)
@@ -54,6 +54,9 @@ func (r reader) policy(root yamldoc.Value) *approvers.Policy {
 	}
 	if v, ok := f["report"]; ok {
 		p.Report = readReportPost(v)
+	}
+	if v, ok := f["operators"]; ok {
+		p.Operators = readOperatorPost(v)
 	}
 	r.file.Servers = readServers(f["servers"])
 	r.file.HTTP = readEndpoints(f["http"])

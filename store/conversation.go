@@ -118,22 +118,23 @@ type Counter struct {
 
 // Setting keys. Values are JSON.
 const (
-	SettingPause        = "pause"    // who paused everything, when and why; the value is the workflow's settings.Pause
-	SettingSeal         = "seal"     // the state from which the next signed head is computed; only the workflow reads and writes it
-	SettingReport       = "report"   // the newest weekly report; its value is a settings.Report
-	SettingPolicy       = "policy"   // the policy and tools that waiting requests were last checked against
-	SettingDiskSpace    = "room"     // without content; written only to test whether the disk has space
-	SettingCardQueue    = "line/"    // followed by an address: its open cards and the requests queued behind them
-	SettingChannelState = "place/"   // followed by a channel's id or name: whether the bot lost the channel, and the messages left there
-	SettingHomes        = "homes"    // not stored as a setting; the Ref of the one timer that refreshes Home tabs
-	SettingTrust        = "trust/"   // followed by an agent and a tool: how many calls in a row were approved unchanged
-	SettingReception    = "heard"    // the time up to which all messages were received, and the interruption whose messages the bot is reading; its value is a settings.Reception
-	SettingFeedback     = "ratings/" // followed by an agent: ratings of its answers; its value is a settings.Feedback
-	SettingRefusals     = "refused"  // what Slack refuses in this workspace, such as a kind of block
-	SettingCaller       = "caller/"  // followed by a caller's name: its requests that wait; its value is a settings.Caller
-	SettingReceiptKeys  = "receipts" // the public keys that verify receipts; its value is a settings.ReceiptKeys
-	SettingWebhook      = "webhook/" // followed by a caller's name: how deliveries to its webhook went; its value is a settings.Webhook
-	SettingDemo         = "demo"     // without content; marks a store that a demo uses because of --store, so no bot's data are in the store
+	SettingPause        = "pause"     // who paused everything, when and why; the value is the workflow's settings.Pause
+	SettingSeal         = "seal"      // the state from which the next signed head is computed; only the workflow reads and writes it
+	SettingReport       = "report"    // the newest weekly report; its value is a settings.Report
+	SettingOperators    = "operators" // the notices for the operators; its value is a settings.Operators
+	SettingPolicy       = "policy"    // the policy and tools that waiting requests were last checked against
+	SettingDiskSpace    = "room"      // without content; written only to test whether the disk has space
+	SettingCardQueue    = "line/"     // followed by an address: its open cards and the requests queued behind them
+	SettingChannelState = "place/"    // followed by a channel's id or name: whether the bot lost the channel, and the messages left there
+	SettingHomes        = "homes"     // not stored as a setting; the Ref of the one timer that refreshes Home tabs
+	SettingTrust        = "trust/"    // followed by an agent and a tool: how many calls in a row were approved unchanged
+	SettingReception    = "heard"     // the time up to which all messages were received, and the interruption whose messages the bot is reading; its value is a settings.Reception
+	SettingFeedback     = "ratings/"  // followed by an agent: ratings of its answers; its value is a settings.Feedback
+	SettingRefusals     = "refused"   // what Slack refuses in this workspace, such as a kind of block
+	SettingCaller       = "caller/"   // followed by a caller's name: its requests that wait; its value is a settings.Caller
+	SettingReceiptKeys  = "receipts"  // the public keys that verify receipts; its value is a settings.ReceiptKeys
+	SettingWebhook      = "webhook/"  // followed by a caller's name: how deliveries to its webhook went; its value is a settings.Webhook
+	SettingDemo         = "demo"      // without content; marks a store that a demo uses because of --store, so no bot's data are in the store
 )
 
 // Setting is a small value that belongs to the whole installation.

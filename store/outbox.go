@@ -29,6 +29,7 @@ const (
 	OutboxAttachment    OutboxKind = "attachment" // a file from a run's result, in the requester's thread; Ref: an execution, with Step: the file's index, from 0
 	OutboxHead          OutboxKind = "head"       // the newest signed head of the audit; each post is a new Slack message; Step: the number of the head that was posted last
 	OutboxReport        OutboxKind = "report"     // a report about the past week; each week's report is a new Slack message; Ref: as named by the workflow
+	OutboxOperators     OutboxKind = "operators"  // tells the operators of problems; a later notice may use the message again; Ref: as named by the workflow
 	OutboxPause         OutboxKind = "pause"      // tells those who may resume that everything is paused; Ref: the pause, as named by the workflow
 	OutboxHome          OutboxKind = "home"       // a person's Home tab: requests that wait for them, their own requests, and more; Ref: as named by the workflow
 	OutboxStandstill    OutboxKind = "standstill" // tells a conversation that its messages wait for the end of a pause; Ref: a turn

@@ -31,6 +31,7 @@ func (t *tx) apply(r approvers.Request, events []approvers.Event) error {
 		t.notices.refreshMessages, // everything that shows the request
 		t.notices.notifyPeople,    // direct messages to the people concerned
 		t.callers.follow,          // the caller, if another agent asked
+		t.operators.follow,        // the operators, if the cards reach nobody
 	} {
 		if err := consequence(r, events); err != nil {
 			return err

@@ -145,7 +145,7 @@ func (w *Intake) channelBack(ctx context.Context, inbox, channel string, also fu
 		if err := t.settle(inbox, ""); err != nil {
 			return err
 		}
-		return errors.Join(t.channels.channelRestored(channel), t.seals.headAgain(), t.reports.again(0), also(t))
+		return errors.Join(t.channels.channelRestored(channel), t.seals.headAgain(), t.reports.again(0), t.operators.again(), also(t))
 	})
 	if errors.Is(err, ErrHandled) {
 		return nil
@@ -349,7 +349,7 @@ func (t channelsTx) moveAway(name string, s store.OutboxMessage, cause string) e
 // question has no other address, giveUp schedules another attempt at the same address.
 func (t channelsTx) giveUp(s store.OutboxMessage, cause string) error {
 	s.State, s.LastError = store.OutboxUnreachable, cause
-	if isAnswer(s) || isQuestion(s) {
+	if isRetried(s) {
 		s.Refusals++
 		if s.RefusedSince.IsZero() {
 			s.RefusedSince = t.now

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -91,6 +92,7 @@ func policy(hash string, change ...func(*approvers.Policy)) *approvers.Policy {
 type toolbox struct {
 	mu    sync.Mutex
 	tools map[string]workflow.Tool
+	drift map[string]workflow.DriftKind // by tool
 }
 
 func newToolbox() *toolbox {
@@ -128,6 +130,29 @@ func (b *toolbox) Fingerprint() string {
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, "\n")
+}
+
+// Drift lists the tools that differ from their pins.
+func (b *toolbox) Drift() (all []workflow.Drift) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(b.drift)) {
+		all = append(all, workflow.Drift{Tool: name, Source: "shop", How: b.drift[name]})
+	}
+	return all
+}
+
+// drifts makes a tool differ from its pin. With an empty kind, the tool is as pinned again.
+func (b *toolbox) drifts(name string, how workflow.DriftKind) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.drift == nil {
+		b.drift = map[string]workflow.DriftKind{}
+	}
+	b.drift[name] = how
+	if how == "" {
+		delete(b.drift, name)
+	}
 }
 
 // b.asks adds a tool with which the model asks people a question.

@@ -17,17 +17,23 @@ func (t outboxTx) add(s store.OutboxMessage) error {
 	if id, ok := strings.CutPrefix(s.To, store.ToConversation); ok && ofCaller(id) {
 		return nil // a caller's conversation shows no messages, because the caller reads the state of its request
 	}
-	rank, err := t.rank(s)
+	s, err := t.put(s)
 	if err != nil {
 		return err
 	}
+	return t.showAt(s, t.now) // its id is new, so it has no timer yet
+}
+
+// put stores a new outbox message, and does not schedule its delivery.
+func (t outboxTx) put(s store.OutboxMessage) (store.OutboxMessage, error) {
+	rank, err := t.rank(s)
+	if err != nil {
+		return s, err
+	}
 	s.ID, s.State, s.Revision, s.CreatedAt, s.Rank = t.newID("s"), store.OutboxWanted, 1, t.now, rank
 	s.Process, s.After = t.w.owner, t.w.slack.time()
-	if err := t.PutOutboxMessage(s); err != nil {
-		return err
-	}
 	t.refreshed[refresh{ref: s.ID}] = true
-	return t.showAt(s, t.now) // its id is new, so it has no timer yet
+	return s, t.PutOutboxMessage(s)
 }
 
 // refresh identifies a set of outbox messages: one message, all messages of a ref, all messages of a kind and step, or
@@ -253,7 +259,7 @@ func (t outboxTx) rank(s store.OutboxMessage) (store.Rank, error) {
 		if s.Note == store.NoteTurn || s.Note == store.NoteInvited { // the notice asks a person to decide
 			return t.rankOf(s.Ref)
 		}
-	case store.OutboxModelQuestion, store.OutboxElicitation, store.OutboxGrant, store.OutboxHome:
+	case store.OutboxModelQuestion, store.OutboxElicitation, store.OutboxGrant, store.OutboxHome, store.OutboxOperators:
 		return store.RankPlain, nil
 	case store.OutboxAnswer, store.OutboxFile, store.OutboxProblem, store.OutboxGap: // delivered in the order in which they were created
 		return store.RankAnswer, nil

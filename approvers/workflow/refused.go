@@ -66,18 +66,36 @@ func isQuestion(s store.OutboxMessage) bool {
 	return false
 }
 
-// retryLater schedules another attempt for a refused answer or question that has no other address. If the message is
-// too old, or the question does not need an answer any more, retryLater schedules nothing.
+// isRetried reports whether the bot tries a refused outbox message again: an answer, a question, or a notice for the
+// operators.
+func isRetried(s store.OutboxMessage) bool {
+	return isAnswer(s) || isQuestion(s) || s.Kind == store.OutboxOperators
+}
+
+// isNeeded reports whether a refused message must still be shown. An answer is always needed.
+func (t outboxTx) isNeeded(s store.OutboxMessage) (bool, error) {
+	switch {
+	case isQuestion(s):
+		life, err := t.reposts.relevance(s)
+		return life.relevant, err
+	case s.Kind == store.OutboxOperators:
+		return t.operators.lasts(s)
+	}
+	return true, nil
+}
+
+// retryLater schedules another attempt for a refused message that has no other address. If the message is too old, or
+// is not needed any more, retryLater schedules nothing.
 func (t outboxTx) retryLater(s store.OutboxMessage) error {
 	first := firstAnswerRetry
 	switch {
 	case isQuestion(s):
-		if life, err := t.reposts.relevance(s); err != nil || !life.relevant {
-			return err
-		}
 		first = firstQuestionRetry
-	case !isAnswer(s) || t.now.Sub(s.CreatedAt) > answersKept:
+	case !isRetried(s) || isAnswer(s) && t.now.Sub(s.CreatedAt) > answersKept:
 		return nil
+	}
+	if needed, err := t.isNeeded(s); err != nil || !needed {
+		return err
 	}
 	if places, err := t.otherPlaces(s); err != nil || len(places) > 0 {
 		return err
@@ -90,12 +108,11 @@ func (t outboxTx) retryLater(s store.OutboxMessage) error {
 	return t.SetTimer(store.Timer{Kind: store.TimerRepost, Ref: s.ID, Due: t.now.Add(pause)})
 }
 
-// retryAnswer tries a refused answer or question again. If the question has ended, retryAnswer only clears the timer.
+// retryAnswer tries a refused answer, question or notice for the operators again. If the message is not needed any
+// more, retryAnswer only clears the timer.
 func (t cardsTx) retryAnswer(s store.OutboxMessage) error {
-	if isQuestion(s) {
-		if life, err := t.reposts.relevance(s); err != nil || !life.relevant {
-			return errors.Join(err, t.ClearTimer(store.TimerRepost, s.ID))
-		}
+	if needed, err := t.outbox.isNeeded(s); err != nil || !needed {
+		return errors.Join(err, t.ClearTimer(store.TimerRepost, s.ID))
 	}
 	return t.tryAgain(s)
 }
@@ -113,7 +130,7 @@ func (t cardsTx) retryAnswers() error {
 	}
 	for _, timer := range timers {
 		s, err := t.OutboxMessage(timer.Ref)
-		if errors.Is(err, store.ErrNotFound) || err == nil && (s.State != store.OutboxUnreachable || !isAnswer(s) && !isQuestion(s)) {
+		if errors.Is(err, store.ErrNotFound) || err == nil && (s.State != store.OutboxUnreachable || !isRetried(s)) {
 			continue
 		}
 		if err != nil {
@@ -249,7 +266,7 @@ func (t cardsTx) tryAgain(s store.OutboxMessage) error {
 // retryCard tries a refused message again when the message's timer is due. The message is an answer, a question, or a
 // card of an unreached request.
 func (t cardsTx) retryCard(s store.OutboxMessage) error {
-	if isAnswer(s) || isQuestion(s) {
+	if isRetried(s) {
 		return t.retryAnswer(s)
 	}
 	unreached, err := t.isUnreached(s)

@@ -103,7 +103,7 @@ func (w *Callers) Told(ctx context.Context, timer store.Timer, target, key strin
 			return err
 		}
 		t.note(slog.LevelInfo, "a client's webhook works again", "client", timer.Lane, "failures", known.Failures)
-		return t.callers.putWebhook(s, settings.Webhook{Target: target})
+		return t.callers.webhookWorks(timer.Lane, s, target)
 	})
 }
 
@@ -131,6 +131,9 @@ func (w *Callers) NotTold(ctx context.Context, timer store.Timer, target string,
 			known.Off = t.now
 			t.note(slog.LevelError, "a client's webhook was switched off; its lines in the policy, or countersign client resume, switch it on again",
 				"client", timer.Lane, "since", known.Since, "why", f.Why)
+			if err := t.operators.webhookOff(timer.Lane, known); err != nil {
+				return err
+			}
 		}
 		if err := t.callers.putWebhook(s, known); err != nil {
 			return err
@@ -209,8 +212,13 @@ func (w *Callers) ResumeWebhook(ctx context.Context, name string) error {
 				return err
 			}
 		}
-		return t.callers.putWebhook(s, settings.Webhook{Target: known.Target})
+		return t.callers.webhookWorks(name, s, known.Target)
 	})
+}
+
+// webhookWorks removes the failures of a client's webhook. If the webhook was switched off, it is on again.
+func (t callersTx) webhookWorks(client string, s store.Setting, target string) error {
+	return errors.Join(t.operators.webhookOn(client), t.putWebhook(s, settings.Webhook{Target: target}))
 }
 
 // mostResumed is the maximum number of waiting deliveries that ResumeWebhook reads. Deliveries beyond the limit are

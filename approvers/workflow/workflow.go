@@ -32,7 +32,26 @@ type Tools interface {
 	// Fingerprint identifies the tools, their definitions, and which tools are blocked. If the fingerprint changes, the
 	// workflow checks waiting requests again. The fingerprint stays the same across restarts if the tools are the same.
 	Fingerprint() string
+	// Drift lists the pinned tools whose source does not offer the pinned definition, in order of their names.
+	Drift() []Drift
 }
+
+// Drift is a pinned tool whose source does not offer the pinned definition.
+type Drift struct {
+	Tool, Source string
+	How          DriftKind
+}
+
+// DriftKind says how a tool differs from its pin.
+type DriftKind string
+
+// The kinds of drift.
+const (
+	DriftUnknown  DriftKind = "unknown"  // the source has not listed its tools yet
+	DriftChanged  DriftKind = "changed"  // the source offers another definition
+	DriftUnusable DriftKind = "unusable" // the source offers another definition, which can't be used
+	DriftGone     DriftKind = "gone"     // the source does not offer the tool
+)
 
 // Tool is the pinned definition of a tool.
 type Tool struct {
@@ -517,6 +536,7 @@ type parts struct {
 	restore   restoreTx   // closing all open work in a restored store
 	seals     sealsTx     // signed heads
 	reports   reportsTx   // weekly reports
+	operators operatorsTx // notices for the operators
 	reception receptionTx // gaps in which nothing was received
 	callers   callersTx   // requests of other agents
 }
@@ -544,6 +564,7 @@ type (
 	restoreTx   struct{ *tx }
 	sealsTx     struct{ *tx }
 	reportsTx   struct{ *tx }
+	operatorsTx struct{ *tx }
 	receptionTx struct{ *tx }
 )
 
@@ -571,6 +592,7 @@ func newParts(t *tx) parts {
 		restore:   restoreTx{t},
 		seals:     sealsTx{t},
 		reports:   reportsTx{t},
+		operators: operatorsTx{t},
 		reception: receptionTx{t},
 		callers:   callersTx{t},
 	}

@@ -152,6 +152,8 @@ func (v View) render() Rendered { //nolint:cyclop // one case for each kind of m
 		return Single(v.head())
 	case store.OutboxReport:
 		return v.weeklyReport()
+	case store.OutboxOperators:
+		return operatorNotice(v)
 	case store.OutboxHome:
 		return v.home()
 	case store.OutboxStandstill:

@@ -50,6 +50,7 @@ func TestStoresOfEarlierPrograms(t *testing.T) {
 			}
 			defer db.Close()
 			postsReport(t, db)
+			postsNotice(t, db)
 			var ended []string
 			err = db.View(t.Context(), func(r store.Reader) error {
 				chains, err := r.AuditChains("req_", 100)
@@ -104,6 +105,26 @@ func postsReport(t *testing.T, db store.Store) {
 	}
 	if vm, err := wf.Views.Message(t.Context(), messages[0].ID); err != nil || vm.Report.Asked != 7 {
 		t.Errorf("the report is %+v, %v", vm.Report, err)
+	}
+}
+
+// postsNotice posts a notice for the operators, whose records no earlier program has written.
+func postsNotice(t *testing.T, db store.Store) {
+	t.Helper()
+	hook := &approvers.Webhook{URL: "https://ci.example.com/hook"}
+	policy := (&approvers.Policy{Operators: approvers.OperatorPost{Channel: "#support"}, Clients: []approvers.Client{{Name: "ci", Webhook: hook}}}).Indexed()
+	wf := workflow.New(workflow.Config{Store: db, Policy: func() *approvers.Policy { return policy }, Log: slog.New(slog.DiscardHandler)})
+	gone := workflow.WebhookFailure{Why: "the receiver answered 410", Gone: true}
+	if err := wf.Callers.NotTold(t.Context(), store.Timer{Kind: store.TimerWebhook, Ref: "call_0", Lane: "ci"}, hook.Target(), gone); err != nil {
+		t.Fatal(err)
+	}
+	var messages []store.OutboxMessage
+	err := db.View(t.Context(), func(r store.Reader) (err error) { messages, err = r.OutboxMessagesOf("operators"); return err })
+	if err != nil || len(messages) != 1 {
+		t.Fatalf("%d messages, %v", len(messages), err)
+	}
+	if vm, err := wf.Views.Message(t.Context(), messages[0].ID); err != nil || len(vm.Notice.Problems) != 1 || vm.Notice.Problems[0].Of != "ci" {
+		t.Errorf("the notice is %+v, %v", vm.Notice, err)
 	}
 }
 

@@ -229,6 +229,9 @@ type refusedWorld struct {
 const refusedTools = `paused_by: [director]
 audit: {channel: "#support-approvals", every: 10m}
 report: {channel: "#support-approvals"}
+operators: {channel: "#support-approvals"}
+clients:
+  ci: {token: "sha256:0000000000000000000000000000000000000000000000000000000000000000", agent: support, owner: U0100, tools: ["*"], webhook: {url: "https://ci.example.com/hook", secret: "${CI_WEBHOOK}"}}
 caps: {approver: 4}
 tools:
   fragile: {risk: high, confirm: true}
@@ -417,6 +420,7 @@ func (w *refusedWorld) play() {
 	if _, err := wf.People.SetAway(w.ctx, workflow.Departure{Who: kenji, Until: began.Add(24 * time.Hour), Delegate: &ingrid}); err != nil {
 		w.Errorf("kenji can't be away: %v", err)
 	}
+	w.switchesWebhookOff()
 	grants := w.says("plain m1")
 	w.asked("m1") // first, while no other request waits in a queue
 	w.says("say hello")
@@ -479,6 +483,7 @@ func (w *refusedWorld) play() {
 	w.pass(time.Until(began.Add(25 * time.Minute)))
 	w.mustBeAsked("Which colour for doors?", "write your answer here")
 	w.pass(35 * time.Minute)
+	w.ok(wf.Callers.ResumeWebhook(w.ctx, "ci"))
 	w.ok(w.bot.end())
 	w.says("say away")
 	w.pass(20 * time.Minute)
@@ -491,6 +496,18 @@ func (w *refusedWorld) seals() {
 	w.Helper()
 	_, err := w.bot.workflow.History.Seal(w.ctx, w.keys...)
 	w.ok(err)
+}
+
+// switchesWebhookOff makes the receiver of a client's webhook answer that it wants no more deliveries. The bot tells the
+// operators.
+func (w *refusedWorld) switchesWebhookOff() {
+	w.Helper()
+	client, ok := w.bot.workflow.Policy().Client("ci")
+	if !ok {
+		w.Fatal("the policy has no client")
+	}
+	gone := workflow.WebhookFailure{Why: "the receiver answered 410", Gone: true}
+	w.ok(w.bot.workflow.Callers.NotTold(w.ctx, store.Timer{Kind: store.TimerWebhook, Ref: "call_0", Lane: "ci"}, client.Webhook.Target(), gone))
 }
 
 // The method "allows" makes teo approve a call and give a grant for similar calls.
@@ -572,7 +589,7 @@ func (w *refusedWorld) account() (sum refusalSum) {
 			texts.WriteString(f.Name + "\n")
 		}
 	}
-	wanted := []string{"You said hello", "A long story about long", "The end.", "cell2", "chart.txt", "You said afterwards", "You said away", "model"}
+	wanted := []string{"You said hello", "A long story about long", "The end.", "cell2", "chart.txt", "You said afterwards", "You said away", "model", "the webhook of the client ci was switched off"}
 	if w.rule.lasts == 0 { // during a temporary refusal, the bot drops messages that only inform
 		wanted = append(wanted, "stand in", "Audit head", "allowed", "It arrived broken", "I was away", "Which colour for walls?", "Where do you want to go?")
 	}

@@ -80,7 +80,7 @@ func (u undelivered) lines() (out []string) {
 var kindWords = map[store.OutboxKind]string{
 	store.OutboxAnswer: "an answer", store.OutboxFile: "the file of an answer", store.OutboxProblem: "the message that a turn stopped", store.OutboxAttachment: "a file of a run",
 	store.OutboxModelQuestion: "a question of the model", store.OutboxElicitation: "a question of a tool", store.OutboxQuestion: "an approver's question",
-	store.OutboxUnknown: "the question whether a run took effect",
+	store.OutboxUnknown: "the question whether a run took effect", store.OutboxOperators: "a notice for the operators",
 }
 
 func (m refusedMessage) what() string {

@@ -148,7 +148,7 @@ func TestDocumentedFunctions(t *testing.T) {
 // TestDocumentedKeys checks that every key of the file, every function of previews and every variable is documented.
 func TestDocumentedKeys(t *testing.T) {
 	doc := read(t, "../../docs/policy.md")
-	_, err := config.ParsePolicy("x", []byte("version: 1\nnone: 1\ndefaults: {none: 1, unknown_tool: {none: 1}}\ncaps: {none: 1}\nbudgets: {none: 1}\nretention: {none: 1}\naudit: {none: 1}\nservers: {x: {none: 1, oauth: {none: 1}}}\nhttp: {x: {none: 1, result: {none: 1}}}\nopenapi: {x: {none: 1}}\ntools: {x: {none: 1, preview: {none: 1}, grants: {none: 1}, trust: {none: 1}, stages: [{none: 1}], rules: [{none: 1}]}}\napprovers: {x: {none: 1, hours: {none: 1}}}\nagents: {x: {none: 1, prompts: [{none: 1}], overrides: {x: {none: 1}}}}\nclients: {x: {none: 1, caps: {none: 1}, webhook: {none: 1}, oauth: {none: 1}}}\n"))
+	_, err := config.ParsePolicy("x", []byte("version: 1\nnone: 1\ndefaults: {none: 1, unknown_tool: {none: 1}}\ncaps: {none: 1}\nbudgets: {none: 1}\nretention: {none: 1}\naudit: {none: 1}\nreport: {none: 1}\noperators: {none: 1}\nservers: {x: {none: 1, oauth: {none: 1}}}\nhttp: {x: {none: 1, result: {none: 1}}}\nopenapi: {x: {none: 1}}\ntools: {x: {none: 1, preview: {none: 1}, grants: {none: 1}, trust: {none: 1}, stages: [{none: 1}], rules: [{none: 1}]}}\napprovers: {x: {none: 1, hours: {none: 1}}}\nagents: {x: {none: 1, prompts: [{none: 1}], overrides: {x: {none: 1}}}}\nclients: {x: {none: 1, caps: {none: 1}, webhook: {none: 1}, oauth: {none: 1}}}\n"))
 	if err == nil {
 		t.Fatal("unknown keys were taken")
 	}

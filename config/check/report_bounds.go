@@ -88,8 +88,8 @@ func clockText(d time.Duration) string {
 	return fmt.Sprintf("%02d:%02d", int(d.Hours()), int(d.Minutes())%60)
 }
 
-// keeping describes who may pause everything, how long data is kept, and where the heads of the audit history and the
-// weekly report are posted.
+// keeping describes who may pause everything, how long data is kept, and where the heads of the audit history, the
+// weekly report and the notices for the operators are posted.
 func keeping(p *approvers.Policy) []string {
 	var out []string
 	var titles []string
@@ -112,6 +112,9 @@ func keeping(p *approvers.Policy) []string {
 	}
 	if p.Report.Channel != "" {
 		out = append(out, fmt.Sprintf("a report about the past week is posted to %s each Monday at 09:00 (%s)", p.Report.Channel, p.Report.Zone))
+	}
+	if p.Operators.Channel != "" {
+		out = append(out, "problems of the installation are posted to "+p.Operators.Channel)
 	}
 	return out
 }

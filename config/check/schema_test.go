@@ -166,6 +166,7 @@ func TestSchemaHasTheKeys(t *testing.T) {
 		"retention":        {s.Properties["retention"], "retention: {qqqq: 1}"},
 		"audit":            {s.Properties["audit"], "audit: {qqqq: 1}"},
 		"report":           {s.Properties["report"], "report: {qqqq: 1}"},
+		"operators":        {s.Properties["operators"], "operators: {qqqq: 1}"},
 		"tools":            {tool, "tools: {x: {qqqq: 1}}"},
 		"tools preview":    {preview, "tools: {x: {preview: {qqqq: 1}}}"},
 		"tools rules":      {rule, "tools: {x: {rules: [{qqqq: 1}]}}"},

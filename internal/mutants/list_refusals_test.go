@@ -47,7 +47,7 @@ var refusalMutants = []mutant{
 	},
 	{
 		name:  "a refused question is given up",
-		edits: []edit{{"approvers/workflow/refused.go", "err != nil || !life.relevant {\n			return err\n", "err != nil || life.relevant {\n			return err\n"}},
+		edits: []edit{{"approvers/workflow/refused.go", "err != nil || !needed {\n		return err\n", "err != nil || needed {\n		return err\n"}},
 		by:    []campaign{inWorkflow("^TestARefusedQuestionIsAskedLater$")},
 	},
 	{

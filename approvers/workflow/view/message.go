@@ -56,6 +56,8 @@ func (v *Reader) read(ctx context.Context, message string, as func(store.Reader,
 			return m.readHead(r)
 		case store.OutboxReport:
 			return m.readReport(r)
+		case store.OutboxOperators:
+			return m.readNotice(r)
 		case store.OutboxCard, store.OutboxEscalation:
 			return m.readRequest(r, m.Message.Ref)
 		case store.OutboxQuestion, store.OutboxNotice:
@@ -347,6 +349,14 @@ func (m *Model) readReport(r store.Reader) error {
 		return store.ErrNotFound
 	}
 	m.Report = &report
+	return err
+}
+
+func (m *Model) readNotice(r store.Reader) error {
+	o, _, err := settings.ReadOperators(r)
+	if n := o.Notice(m.Message.ID); n != nil {
+		m.Notice = n
+	}
 	return err
 }
 

@@ -13,29 +13,30 @@ type Model struct {
 	Message      store.OutboxMessage
 	Conversation store.Conversation
 	Turn         approvers.Turn
-	Request      *approvers.Request     // for a card, an escalation, a question, a notice, and a run that was approved
-	Execution    *approvers.Execution   // the request's current execution, or the run whose outcome is unknown
-	Call         *store.Call            // call of the request or the execution, with the result that the model received
-	Later        *approvers.Request     // for a run with an unknown outcome: the request for a retry
-	Earlier      []store.OutboxMessage  // for a retry's request: the messages in Slack about the earlier run
-	LeaveAt      time.Time              // for an unknown outcome: when the model is told that the outcome is unknown; zero: it was told, or never is
-	Cards        []store.OutboxMessage  // for a question and a notice: the request's cards that Slack shows; if Later is set: the cards of Later
-	Absence      *approvers.Absence     // for a notice to a stand-in: the absence in its current state
-	Calls        []Call                 // for a step: its calls in order; for a bundle: the calls that it shows
-	Grant        *approvers.Grant       // for a grant
-	Stalled      string                 // for a grant in force: why no call can run under it now
-	CardQueue    *CardQueue             // for a queue's notice; nil: the notice is out of date
-	Queued       []store.Message        // for a queued notice: the messages that wait
-	MessageEdit  *store.Message         // the turn's last message that was edited or deleted after the model had read it
-	Gap          *approvers.Gap         // the last gap in which a message of the conversation was written; nil: none
-	Text         string                 // the model's text: of a step, or the answer
-	Steps        []Step                 // for an answer: the steps that it reports, in order
-	Elicitation  *approvers.Elicitation // a tool's question to a person
-	File         *store.File            // for a file that a run returned
-	Data         []byte                 // the file's bytes
-	Head         *store.Head            // for the signed heads in a channel: the newest
-	Report       *settings.Report       // for the weekly report
-	Pause        settings.Pause         // whether everything is paused
+	Request      *approvers.Request       // for a card, an escalation, a question, a notice, and a run that was approved
+	Execution    *approvers.Execution     // the request's current execution, or the run whose outcome is unknown
+	Call         *store.Call              // call of the request or the execution, with the result that the model received
+	Later        *approvers.Request       // for a run with an unknown outcome: the request for a retry
+	Earlier      []store.OutboxMessage    // for a retry's request: the messages in Slack about the earlier run
+	LeaveAt      time.Time                // for an unknown outcome: when the model is told that the outcome is unknown; zero: it was told, or never is
+	Cards        []store.OutboxMessage    // for a question and a notice: the request's cards that Slack shows; if Later is set: the cards of Later
+	Absence      *approvers.Absence       // for a notice to a stand-in: the absence in its current state
+	Calls        []Call                   // for a step: its calls in order; for a bundle: the calls that it shows
+	Grant        *approvers.Grant         // for a grant
+	Stalled      string                   // for a grant in force: why no call can run under it now
+	CardQueue    *CardQueue               // for a queue's notice; nil: the notice is out of date
+	Queued       []store.Message          // for a queued notice: the messages that wait
+	MessageEdit  *store.Message           // the turn's last message that was edited or deleted after the model had read it
+	Gap          *approvers.Gap           // the last gap in which a message of the conversation was written; nil: none
+	Text         string                   // the model's text: of a step, or the answer
+	Steps        []Step                   // for an answer: the steps that it reports, in order
+	Elicitation  *approvers.Elicitation   // a tool's question to a person
+	File         *store.File              // for a file that a run returned
+	Data         []byte                   // the file's bytes
+	Head         *store.Head              // for the signed heads in a channel: the newest
+	Report       *settings.Report         // for the weekly report
+	Notice       *settings.OperatorNotice // for a notice for the operators; nil: the store has lost it
+	Pause        settings.Pause           // whether everything is paused
 	Policy       *approvers.Policy
 	Now          time.Time
 }

@@ -47,6 +47,9 @@ func channelsIn(p *approvers.Policy) []policyChannel {
 	if p.Report.Channel != "" {
 		add(p.Report.Channel, "the weekly report", true)
 	}
+	if p.Operators.Channel != "" {
+		add(p.Operators.Channel, "notices for the operators", true)
+	}
 	return out
 }
 
@@ -78,7 +81,7 @@ func (d *Doctor) channels(ctx context.Context, e *installation.Examiner, p *appr
 		case !c.Member:
 			d.fail(cli.ExitNo, fmt.Sprintf("the bot is not in %s (%s)", n.name, uses), "in the channel: /invite @"+in.User)
 		case c.Shared && n.cards && !shared:
-			d.fail(cli.ExitNo, fmt.Sprintf("%s is shared with another organisation, so neither cards nor reports are posted there (%s)", n.name, uses), "write another one into the policy, or name it under shared_channels")
+			d.fail(cli.ExitNo, fmt.Sprintf("%s is shared with another organisation, so no cards, reports or notices are posted there (%s)", n.name, uses), "write another one into the policy, or name it under shared_channels")
 		case c.Shared:
 			d.warn(fmt.Sprintf("%s is shared with another organisation, whose people read along (%s)", n.name, uses), "")
 		default:

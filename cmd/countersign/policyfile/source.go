@@ -467,7 +467,7 @@ func (s *Source) Watch(ctx context.Context, wf *workflow.Workflow) error {
 	}
 	for behind := true; ; {
 		if behind && s.Usable() {
-			err := wf.Requests.Reevaluate(ctx)
+			err := errors.Join(wf.Outbox.ReviewProblems(ctx), wf.Requests.Reevaluate(ctx))
 			if errors.Is(err, store.ErrCommitUnknown) {
 				return err
 			}
@@ -476,7 +476,7 @@ func (s *Source) Watch(ctx context.Context, wf *workflow.Workflow) error {
 				if errors.Is(err, store.ErrUnavailable) { // the log already has an error about the database
 					level = slog.LevelWarn
 				}
-				s.log.Log(ctx, level, "open requests could not be checked against the policy in force; this is tried again", "error", err)
+				s.log.Log(ctx, level, "open requests and problems could not be checked against the policy in force; this is tried again", "error", err)
 			}
 			behind = err != nil
 		}

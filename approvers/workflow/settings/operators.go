@@ -1,0 +1,85 @@
+package settings
+
+import (
+	"slices"
+	"time"
+
+	"countersign/store"
+)
+
+// Operators is the setting with the notices for the operators. Each notice is a message in the operators' channel.
+type Operators struct {
+	Notices []OperatorNotice `json:"notices"`       // the oldest first
+	Last    time.Time        `json:"last,omitzero"` // when the last post was due
+}
+
+// OperatorNotice is a message about problems. It is posted once, and edited when a problem ends.
+type OperatorNotice struct {
+	Message  string    `json:"message"`         // the outbox message; a later notice may use it again
+	At       time.Time `json:"at"`              // when the post was due
+	Posts    uint64    `json:"posts,omitempty"` // of the outbox message before this notice
+	Problems []Problem `json:"problems"`
+}
+
+// Problem is something that an operator has to mend.
+type Problem struct {
+	Kind     ProblemKind `json:"kind"`
+	Of       string      `json:"of"` // the client, the tool, or the addresses of the cards, on a line each
+	Since    time.Time   `json:"since"`
+	Until    time.Time   `json:"until,omitzero"`     // zero: the problem lasts
+	Why      string      `json:"why,omitempty"`      // of a webhook: the last failure; of cards: Slack's first reason
+	Source   string      `json:"source,omitempty"`   // of a tool
+	How      string      `json:"how,omitempty"`      // of a tool: how it differs from its pin, as named by the workflow
+	Tool     string      `json:"tool,omitempty"`     // of cards: the tool of the first request
+	First    string      `json:"first,omitempty"`    // of cards: the first request
+	Requests []string    `json:"requests,omitempty"` // of cards: requests that nobody can see now
+	More     bool        `json:"more,omitempty"`     // there were more requests than Requests can hold
+}
+
+// ProblemKind says what a problem is about.
+type ProblemKind string
+
+// The kinds of problems.
+const (
+	ProblemWebhook ProblemKind = "webhook" // a client's webhook is switched off
+	ProblemTool    ProblemKind = "tool"    // a tool's source does not offer the pinned definition
+	ProblemCards   ProblemKind = "cards"   // cards for some addresses reach nobody
+)
+
+// Lasts reports whether the problem has not ended.
+func (p Problem) Lasts() bool { return p.Until.IsZero() }
+
+// Lasts reports whether a problem of the notice lasts.
+func (n OperatorNotice) Lasts() bool { return slices.ContainsFunc(n.Problems, Problem.Lasts) }
+
+// Posted reports whether the outbox message has shown the notice in Slack.
+func (n OperatorNotice) Posted(s store.OutboxMessage) bool { return s.Posts > n.Posts }
+
+// Find returns the newest entry about a problem. If there is none, the result is nil.
+func (o *Operators) Find(kind ProblemKind, of string) (*OperatorNotice, *Problem) {
+	for i := len(o.Notices) - 1; i >= 0; i-- {
+		n := &o.Notices[i]
+		for j := len(n.Problems) - 1; j >= 0; j-- {
+			if p := &n.Problems[j]; p.Kind == kind && p.Of == of {
+				return n, p
+			}
+		}
+	}
+	return nil, nil
+}
+
+// Notice returns the notice that an outbox message shows. If there is none, the result is nil.
+func (o Operators) Notice(message string) *OperatorNotice {
+	for i := range o.Notices {
+		if o.Notices[i].Message == message {
+			return &o.Notices[i]
+		}
+	}
+	return nil
+}
+
+// ReadOperators reads the notices for the operators.
+func ReadOperators(r store.Reader) (o Operators, s store.Setting, err error) {
+	s, err = readJSON(r, store.SettingOperators, &o)
+	return o, s, err
+}
