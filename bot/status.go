@@ -47,7 +47,8 @@ func (b *Bot) showStatus(ctx context.Context, turn string, posted bool) {
 	if err != nil || s.Conversation.Thread == "" || s.Conversation.Gone {
 		return
 	}
-	b.setStatus(ctx, destination{s.Conversation.Channel, s.Conversation.Thread}, status{turn: turn, text: render.View{Model: s, Progress: b.progress.progressOf(s.Calls)}.Status()}, posted)
+	text := render.View{Model: s, Progress: b.progress.progressOf(s.Calls)}.Status()
+	b.setStatus(ctx, destination{s.Conversation.Channel, s.Conversation.Thread}, status{turn: turn, text: text}, posted)
 }
 
 func (b *Bot) setStatus(ctx context.Context, at destination, s status, posted bool) {

@@ -27,7 +27,7 @@ const (
 	OutboxModelQuestion OutboxKind = "inquiry"    // the model's question to the person, with its choices; Ref: a call
 	OutboxElicitation   OutboxKind = "elicit"     // a tool's question to the requester, during its run; Ref: an elicitation
 	OutboxAttachment    OutboxKind = "attachment" // a file from a run's result, in the requester's thread; Ref: an execution, with Step: the file's index, from 0
-	OutboxHead          OutboxKind = "head"       // the newest signed head of the audit; each post is a new Slack message; Ref: as named by the workflow, with Step: the number of the head that was posted last
+	OutboxHead          OutboxKind = "head"       // the newest signed head of the audit; each post is a new Slack message; Step: the number of the head that was posted last
 	OutboxReport        OutboxKind = "report"     // a report about the past week; each week's report is a new Slack message; Ref: as named by the workflow
 	OutboxPause         OutboxKind = "pause"      // tells those who may resume that everything is paused; Ref: the pause, as named by the workflow
 	OutboxHome          OutboxKind = "home"       // a person's Home tab: requests that wait for them, their own requests, and more; Ref: as named by the workflow
@@ -40,7 +40,7 @@ type Note string
 
 // The kinds of notice.
 const (
-	NoteFallen       Note = "fallen"        // your decision does not count any more, and why; Step: the number of the edit that is the cause, from 1; 0: a change of the policy is the cause
+	NoteFallen       Note = "fallen"        // your decision does not count any more, and why; Step: the number of the edit, from 1; 0: the policy changed
 	NoteTurn         Note = "turn"          // the stage has begun in which you may decide; you already have the card
 	NoteReminder     Note = "reminder"      // this still waits for your decision
 	NoteInvited      Note = "invited"       // a colleague delegated the decision to you, or you stand in for somebody who is away
@@ -118,7 +118,7 @@ type OutboxMessage struct {
 	DraftText     string      `json:"said,omitempty"`      // for a draft or a stopped turn: the part of the model's text that Slack shows
 	Steps         []int       `json:"steps,omitempty"`     // for OutboxAnswer: the steps that the answer describes, because they have no message of their own
 	LastError     string      `json:"last_error,omitempty"`
-	Refusals      int         `json:"refused,omitempty"`      // for an answer or a question: how often Slack refused it, not counting early retries; the delay before the next retry depends on it
+	Refusals      int         `json:"refused,omitempty"`      // of an answer or a question: how often Slack refused it, not counting early retries; the next delay depends on it
 	RefusedSince  time.Time   `json:"refused_since,omitzero"` // for an answer or a question: when Slack first refused it; zero: not refused
 	Leftovers     []Leftover  `json:"leftovers,omitempty"`    // earlier messages whose deletion Slack refused; TimerLeftover repeats the deletion
 	Home          *Home       `json:"home,omitempty"`         // for OutboxHome

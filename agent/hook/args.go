@@ -11,7 +11,10 @@ import (
 // arguments, so an approval is valid only in this folder. Rules and previews of the policy can read the argument.
 const FolderArgument = "working_folder"
 
-var errNotJSON = errors.New("the agent's input is not the JSON that was expected")
+var (
+	errNotJSON       = errors.New("the agent's input is not the JSON that was expected")
+	errFolderChanged = errors.New("an approver changed the working folder, and the agent can't run the tool in another one")
+)
 
 // member is a member of an object: the name, and the bytes of the whole member.
 type member struct {
@@ -88,7 +91,7 @@ func withoutFolder(args json.RawMessage, folder string) (json.RawMessage, error)
 		found = json.Unmarshal(value, &is) == nil && is == folder
 	}
 	if !found {
-		return nil, errors.New("an approver changed the working folder, and the agent can't run the tool in another one")
+		return nil, errFolderChanged
 	}
 	return append(append([]byte("{"), bytes.Join(rest, []byte(","))...), '}'), nil
 }

@@ -48,7 +48,8 @@ var cursor = dialect{
 		}
 		return encode(out)
 	},
-	deny: cursorDeny,
+	deny:    cursorDeny,
+	folders: map[string]string{"Shell": "cwd"},
 	leave: func(e event, _ string) []byte {
 		if e.moment != before {
 			return []byte("{}\n")

@@ -26,7 +26,7 @@ type event struct {
 	id      string // the agent's id of the call; empty: the agent has no ids
 	tool    string
 	input   json.RawMessage // the arguments, byte for byte
-	folder  string          // working folder of the tool
+	folder  string          // the working folder
 	failed  bool            // after a call: the tool failed
 	text    string          // after a failed call: the tool's error
 	noEdit  bool            // the agent does not accept changed arguments for this event
@@ -46,6 +46,9 @@ type dialect struct {
 	// block is the answer to an event that could not be read. The function deny can't be used, because deny needs the
 	// event.
 	block []byte
+	// folders names, for each tool whose calls can choose their working folder, the argument with the folder. A relative
+	// folder begins at the event's folder.
+	folders map[string]string
 	// merges is set if the agent adds the changed arguments to the call's original arguments. An agent that merges
 	// arguments can't remove one.
 	merges bool

@@ -6,7 +6,8 @@ import (
 )
 
 // gemini is the dialect of Gemini CLI. See bundle/docs/hooks/reference.md in @google/gemini-cli. Gemini CLI has no
-// event for its permission dialog, so the profile comfort is impossible.
+// event for its permission dialog, so the profile comfort is impossible. The reference says that changed arguments are
+// added to the original arguments. Version 0.61 replaces the arguments.
 var gemini = dialect{
 	Agent: Agent{Name: "gemini", Title: "Gemini CLI", Timeout: 60 * time.Second},
 	read: func(_ string, raw []byte) (event, error) {
@@ -19,9 +20,10 @@ var gemini = dialect{
 		}
 		return encode(out)
 	},
-	deny:   func(_ event, reason string) []byte { return encode(object{"decision": "deny", "reason": reason}) },
-	leave:  nothing,
-	merges: true,
+	deny:    func(_ event, reason string) []byte { return encode(object{"decision": "deny", "reason": reason}) },
+	leave:   nothing,
+	folders: map[string]string{"run_shell_command": "dir_path"},
+	merges:  true,
 }
 
 // failedResponse reports whether a tool's response has an error, and returns the error.

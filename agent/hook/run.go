@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -33,7 +34,8 @@ type Answer struct {
 	Code int
 }
 
-// blocked is the exit code that means a denial. All agents accept this exit code for an event before a call.
+// blocked is the exit code that means a denial. All agents accept this exit code for an event before a call. Codex and
+// Gemini CLI accept it only with a text on the standard error, which is Answer.Err.
 const blocked = 2
 
 const (
@@ -52,6 +54,7 @@ type hook struct {
 	dialect
 	Config
 	event
+	folder   string // in which the tool works
 	state    state
 	gate     *client.Client
 	patience time.Duration
@@ -149,15 +152,30 @@ func (h *hook) prepare(getenv func(string) string) (err error) {
 	switch {
 	case h.tool == "":
 		return errors.New("the agent does not name the tool")
-	case h.folder == "":
+	case h.event.folder == "":
 		return errors.New("the agent does not say in which folder the tool works")
 	}
+	h.folder = h.folderOf(h.input)
 	h.tool = h.Name + "." + h.tool
 	if h.args, err = withFolder(h.input, h.folder); err != nil {
 		return err
 	}
 	h.call, h.ran = fingerprint(h.tool, string(h.args)), fingerprint(h.tool, string(h.input))
 	return nil
+}
+
+// folderOf returns the folder in which the tool works with the given arguments.
+func (h *hook) folderOf(args json.RawMessage) string {
+	var values map[string]json.RawMessage
+	var own string
+	tool := strings.TrimPrefix(h.tool, h.Name+".")
+	if json.Unmarshal(args, &values) != nil || json.Unmarshal(values[h.folders[tool]], &own) != nil || own == "" {
+		return h.event.folder
+	}
+	if filepath.IsAbs(own) {
+		return filepath.Clean(own)
+	}
+	return filepath.Join(h.event.folder, own)
 }
 
 // giveUp returns the answer to an event that could not be handled. An event before a call gets a denial. For an event
@@ -347,6 +365,9 @@ func (h *hook) changed(args json.RawMessage) (json.RawMessage, error) {
 	changed, err := withoutFolder(args, h.folder)
 	if err != nil {
 		return nil, err
+	}
+	if h.folderOf(changed) != h.folder {
+		return nil, errFolderChanged
 	}
 	if h.noEdit {
 		return nil, errors.New("the agent takes no changed arguments back here")

@@ -309,6 +309,38 @@ func TestFolderArgument(t *testing.T) {
 	}
 }
 
+// TestChosenFolder shows that the working folder is the folder that the call itself chooses. An approver can't change
+// this folder.
+func TestChosenFolder(t *testing.T) {
+	for _, test := range []struct{ agent, tool, input, want string }{
+		{"gemini", "run_shell_command", `{"command":"ls","dir_path":"/srv/production"}`, "/srv/production"},
+		{"gemini", "run_shell_command", `{"command":"ls","dir_path":"../bank/."}`, "/home/kim/bank"},
+		{"gemini", "run_shell_command", `{"command":"ls","dir_path":""}`, "/home/kim/shop"},
+		{"gemini", "run_shell_command", `{"command":"ls","dir_path":7}`, "/home/kim/shop"},
+		{"gemini", "glob", `{"pattern":"*","dir_path":"/srv"}`, "/home/kim/shop"},
+		{"cursor", "Shell", `{"command":"ls","cwd":"/srv/production"}`, "/srv/production"},
+		{"claude-code", "Bash", `{"command":"ls","dir_path":"/srv"}`, "/home/kim/shop"},
+	} {
+		d := newDesk(t, test.agent, Control)
+		edited := ""
+		d.OnAsk(func(r *fakegateway.Request) {
+			r.Status, r.Edited = "approved", edited
+		})
+		whole := strings.TrimSuffix(test.input, "}") + fmt.Sprintf(`,"working_folder":%q}`, test.want)
+		got := d.run(d.before, d.input(d.before, test.tool, test.input, ""))
+		if r := d.Requests()[0]; !allows(got) || r.Args != whole {
+			t.Errorf("%s %s: %s, with the request %s", test.agent, test.input, got.Out, r.Args)
+		}
+		if test.want != "/srv/production" {
+			continue
+		}
+		edited = strings.Replace(whole, "/srv/production", "/srv/staging", 1)
+		if got := d.run(d.before, d.input(d.before, test.tool, test.input, "")); allows(got) || !strings.Contains(string(got.Out), "changed the working folder") {
+			t.Errorf("%s after the edit %s: %s", test.agent, edited, got.Out)
+		}
+	}
+}
+
 func compact(t *testing.T, raw []byte) string {
 	t.Helper()
 	var v any

@@ -139,8 +139,8 @@ func (m Machine) examineHook(t Target, h found, fail func(string, ...any)) {
 		if t.Agent.Name == "cursor" && h.fields["failClosed"] != true {
 			fail("the hook %s has no \"failClosed\": true, so a failure lets the call run", h.event)
 		}
-		if !strings.Contains(h.command, "|| exit 2") {
-			fail("the command of the hook %s does not end with || exit 2, so a failure may let the call run", h.event)
+		if !strings.HasSuffix(h.command, orDeny) {
+			fail("the command of the hook %s does not end with %s, so a failure may let the call run", h.event, orDeny)
 		}
 	}
 	if matcher, ok := h.fields["matcher"].(string); ok && matcher != "*" && matcher != "" && matcher != ".*" {

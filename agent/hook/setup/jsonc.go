@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -240,10 +241,14 @@ func insert(src string, n node, name string, value any) (string, error) {
 			inner = lineIndent(src, first.from)
 		}
 	}
-	text, err := json.MarshalIndent(value, inner, step)
-	if err != nil {
+	var encoded bytes.Buffer
+	enc := json.NewEncoder(&encoded)
+	enc.SetEscapeHTML(false) // people read the commands
+	enc.SetIndent(inner, step)
+	if err := enc.Encode(value); err != nil {
 		return "", err
 	}
+	text := bytes.TrimSuffix(encoded.Bytes(), []byte("\n"))
 	if name != "" {
 		text = append([]byte(`"`+name+`": `), text...)
 	}

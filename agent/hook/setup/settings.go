@@ -157,6 +157,10 @@ func (t Target) events() ([]string, error) {
 	return f.control, nil
 }
 
+// orDeny ends the command of a hook in the profile control. If the program fails or is missing, the command denies the
+// call. Codex and Gemini CLI take exit code 2 as a denial only if the command also writes to its standard error.
+const orDeny = "|| { echo 'The hook of Countersign failed, so the call was denied.' >&2; exit 2; }"
+
 // command returns the shell command for an event. If the process crashes in the profile control, the command's exit
 // code denies the call. If the process crashes in the profile comfort, the agent's dialog decides.
 func (t Target) command(event string) string {
@@ -172,7 +176,7 @@ func (t Target) command(event string) string {
 	}
 	parts = append(parts, "--timeout", strconv.Itoa(int(t.Timeout.Seconds()))+"s")
 	if t.Profile == hook.Control {
-		parts = append(parts, "|| exit 2")
+		parts = append(parts, orDeny)
 	}
 	return strings.Join(parts, " ")
 }

@@ -184,15 +184,17 @@ func TestAsAgentsRunIt(t *testing.T) {
 	}
 }
 
-// TestKilled shows that the agent denies the call if the hook's process dies.
+// TestKilled shows that the agent gets a denial with a text if the hook's process dies.
 func TestKilled(t *testing.T) {
 	l := newLaptop(t, hook.Control)
 	l.run("", "install", "codex", "--yes")
 	command := l.commands(".codex/hooks.json", "PreToolUse")[0]
-	l.write("killer/countersign-hook", "#!/bin/sh\nkill -9 $$\n", 0o755)
 	command = strings.Replace(command, "my tools", "killer", 1)
-	if r := l.start(settings["codex"].input, "sh", "-c", command); r.code != 2 || r.err == "" {
-		t.Errorf("%+v", r)
+	for _, death := range []string{"kill -9 $$", "kill -PIPE $$", "exit 1"} { // the shell reports only some of the signals
+		l.write("killer/countersign-hook", "#!/bin/sh\n"+death+"\n", 0o755)
+		if r := l.start(settings["codex"].input, "sh", "-c", command); r.code != 2 || !strings.Contains(r.err, "the call was denied") {
+			t.Errorf("%s: %+v", death, r)
+		}
 	}
 }
 

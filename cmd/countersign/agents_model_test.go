@@ -1,0 +1,227 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"countersign/internal/demo/scriptedmodel"
+)
+
+// agentStep is a tool call of the scripted model of a coding agent.
+type agentStep struct {
+	call   scriptedmodel.Call
+	before func() // called before the model answers with the call; nil: nothing
+}
+
+// agentWire is the protocol between a coding agent and its model: the part that the agent needs for tool calls.
+type agentWire struct {
+	path string // of a request for an answer
+	// read returns the names of the offered tools, and the results of all calls so far.
+	read  func(body []byte) (tools, results []string, err error)
+	write func(reply scriptedmodel.Reply) []any // the events of the answer
+}
+
+// agentModel is a scripted model for a coding agent. Each answer is one tool call, and the last answer is a text.
+type agentModel struct {
+	t       *testing.T
+	wire    agentWire
+	url     string
+	results chan string // the result of each call
+
+	mu    sync.Mutex
+	steps []agentStep
+	made  int
+	tools []string // offered by the agent
+}
+
+const agentEnds = "All calls are made."
+
+func openAgentModel(t *testing.T, wire agentWire, steps []agentStep) *agentModel {
+	m := &agentModel{t: t, wire: wire, steps: steps, results: make(chan string, len(steps))}
+	web := httptest.NewServer(m)
+	t.Cleanup(web.Close)
+	m.url = web.URL
+	return m
+}
+
+func (m *agentModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil || r.Method != http.MethodPost || r.URL.Path != m.wire.path {
+		m.t.Errorf("the agent asks its model for %s %s: %v", r.Method, r.URL, err)
+		http.NotFound(w, r)
+		return
+	}
+	tools, results, err := m.wire.read(body)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err != nil || len(results) != m.made {
+		m.t.Errorf("after %d calls, the agent reports %q: %v", m.made, results, err)
+		http.Error(w, "the request is not understood", http.StatusBadRequest)
+		return
+	}
+	m.tools = tools
+	if m.made > 0 {
+		m.results <- results[m.made-1]
+	}
+	reply := scriptedmodel.Reply{Content: agentEnds}
+	if m.made < len(m.steps) {
+		step := m.steps[m.made]
+		if step.before != nil {
+			step.before()
+		}
+		step.call.ID = fmt.Sprintf("call_%d", m.made)
+		reply = scriptedmodel.Reply{Calls: []scriptedmodel.Call{step.call}}
+	}
+	m.made++
+	w.Header().Set("Content-Type", "text/event-stream")
+	for _, event := range m.wire.write(reply) {
+		text, err := json.Marshal(event)
+		if err != nil {
+			m.t.Error(err)
+		}
+		fmt.Fprintf(w, "data: %s\n\n", text)
+	}
+}
+
+// The method "reports" waits for the result of the next call. The result must contain the words. The agent's start, and
+// the 30 seconds for which a hook tries to reach the gateway, can be part of the wait.
+func (m *agentModel) reports(words ...string) {
+	m.t.Helper()
+	select {
+	case got := <-m.results:
+		if !hasAll(got, words) {
+			m.t.Errorf("the agent tells its model %q, want %q", got, words)
+		}
+	case <-time.After(3 * patience):
+		m.t.Fatalf("no result with %q", words)
+	}
+}
+
+// offered returns the tools that the agent offers to its model.
+func (m *agentModel) offered() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.tools
+}
+
+// geminiWire is the method streamGenerateContent of the Gemini API.
+var geminiWire = agentWire{
+	path: "/v1beta/models/scripted:streamGenerateContent",
+	read: func(body []byte) (tools, results []string, err error) {
+		var in struct {
+			Contents []struct {
+				Parts []struct {
+					FunctionResponse *struct{ Response json.RawMessage }
+				}
+			}
+			Tools []struct {
+				FunctionDeclarations []struct{ Name string }
+			}
+		}
+		err = json.Unmarshal(body, &in)
+		for _, content := range in.Contents {
+			for _, part := range content.Parts {
+				if part.FunctionResponse != nil {
+					results = append(results, readable(part.FunctionResponse.Response))
+				}
+			}
+		}
+		for _, group := range in.Tools {
+			for _, tool := range group.FunctionDeclarations {
+				tools = append(tools, tool.Name)
+			}
+		}
+		return tools, results, err
+	},
+	write: func(reply scriptedmodel.Reply) []any {
+		part := map[string]any{"text": reply.Content}
+		for _, call := range reply.Calls {
+			part = map[string]any{"functionCall": map[string]any{"id": call.ID, "name": call.Name, "args": json.RawMessage(call.Arguments)}}
+		}
+		return []any{map[string]any{
+			"candidates":    []any{map[string]any{"content": map[string]any{"role": "model", "parts": []any{part}}, "finishReason": "STOP", "index": 0}},
+			"usageMetadata": map[string]int{"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2},
+		}}
+	},
+}
+
+// codexWire is the streaming Responses API.
+var codexWire = agentWire{
+	path: "/v1/responses",
+	read: func(body []byte) (tools, results []string, err error) {
+		type tool struct{ Type, Name string }
+		var in struct {
+			Input []struct {
+				Type   string
+				Output json.RawMessage
+			}
+			Tools []struct {
+				tool
+				Tools []tool
+			}
+		}
+		err = json.Unmarshal(body, &in)
+		for _, item := range in.Input {
+			if item.Type == "function_call_output" {
+				results = append(results, readable(item.Output))
+			}
+		}
+		for _, one := range in.Tools {
+			if one.Type == "function" {
+				tools = append(tools, one.Name)
+			}
+			for _, inner := range one.Tools {
+				tools = append(tools, one.Name+"/"+inner.Name)
+			}
+		}
+		return tools, results, err
+	},
+	write: func(reply scriptedmodel.Reply) []any {
+		item := map[string]any{"type": "message", "id": "msg_1", "role": "assistant", "content": []any{map[string]any{"type": "output_text", "text": reply.Content}}}
+		for _, call := range reply.Calls {
+			item = map[string]any{"type": "function_call", "id": "fc_" + call.ID, "call_id": call.ID, "name": call.Name, "arguments": call.Arguments}
+			if space, name, ok := strings.Cut(call.Name, "/"); ok {
+				item["namespace"], item["name"] = space, name
+			}
+		}
+		response := map[string]any{"id": "resp_1", "usage": map[string]any{"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}}
+		return []any{
+			map[string]any{"type": "response.created", "response": map[string]any{"id": "resp_1"}},
+			map[string]any{"type": "response.output_item.done", "output_index": 0, "item": item},
+			map[string]any{"type": "response.completed", "response": response},
+		}
+	},
+}
+
+// readable returns all strings of a JSON value, because agents put the text of a result into different objects.
+func readable(raw json.RawMessage) string {
+	var value any
+	if json.Unmarshal(raw, &value) != nil {
+		return string(raw)
+	}
+	var texts []string
+	var read func(any)
+	read = func(v any) {
+		switch v := v.(type) {
+		case string:
+			texts = append(texts, v)
+		case []any:
+			for _, e := range v {
+				read(e)
+			}
+		case map[string]any:
+			for _, e := range v {
+				read(e)
+			}
+		}
+	}
+	read(value)
+	return strings.Join(texts, "\n")
+}
