@@ -103,7 +103,7 @@ func shades() (out color.Palette) {
 func style(size float64, c color.Color, bold bool) text.Style {
 	f := font.Font{Typeface: "Liberation", Variant: "Sans"}
 	if bold {
-		f.Weight = 2 // the bold face
+		f.Weight = 3 // bold, as in golang.org/x/image/font
 	}
 	return text.Style{Color: c, Font: font.From(f, font.Length(size)), Handler: plot.DefaultTextHandler}
 }
