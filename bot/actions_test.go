@@ -20,7 +20,7 @@ import (
 // The map called elsewhere lists the buttons that are handled neither by the method act nor by the method form. The
 // value is the function that handles the button.
 var elsewhere = map[string]string{
-	"ActHome": "Bot.clicked", "ActPause": "Bot.clicked", "ActLink": "action.linkOnly",
+	"ActHome": "Bot.handleClick", "ActPause": "Bot.handleClick", "ActLink": "action.linkOnly",
 	"ActRevoke": "Bot.actOnGrant", "ActAccept": "Bot.actOnGrant", "ActDecline": "Bot.actOnGrant",
 }
 

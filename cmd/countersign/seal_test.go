@@ -112,11 +112,11 @@ func TestHeadsThatAreNotBroughtAreShown(t *testing.T) {
 		sealer.Finish(t.Context())
 	}
 	page := httptest.NewRecorder()
-	admin(sealProbes(sealer), metrics.New(db, nil).Handler()).ServeHTTP(page, httptest.NewRequest(http.MethodGet, "/readyz", nil))
+	admin(sealProbes(sealer), metrics.New(db, wf.Policy).Handler()).ServeHTTP(page, httptest.NewRequest(http.MethodGet, "/readyz", nil))
 	if page.Code != 200 || !strings.Contains(page.Body.String(), "heads: somewhere: unreachable") || !strings.Contains(page.Body.String(), "seal: ok") {
 		t.Errorf("/readyz says %d\n%s", page.Code, page.Body)
 	}
-	m := metrics.New(db, nil)
+	m := metrics.New(db, wf.Policy)
 	m.WatchSeal(db, sealer)
 	text := httptest.NewRecorder()
 	m.Handler().ServeHTTP(text, httptest.NewRequest(http.MethodGet, "/metrics", nil))
