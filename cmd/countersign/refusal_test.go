@@ -589,7 +589,10 @@ func (w *refusedWorld) account() (sum refusalSum) {
 			texts.WriteString(f.Name + "\n")
 		}
 	}
-	wanted := []string{"You said hello", "A long story about long", "The end.", "cell2", "chart.txt", "You said afterwards", "You said away", "model", "the webhook of the client ci was switched off"}
+	wanted := []string{"You said hello", "A long story about long", "The end.", "cell2", "chart.txt", "You said afterwards", "You said away", "model"}
+	if !slices.Contains(w.rule.methods, "chat.update") { // a notice that can't be changed is deleted when its problem is over
+		wanted = append(wanted, "the webhook of the client ci was switched off")
+	}
 	if w.rule.lasts == 0 { // during a temporary refusal, the bot drops messages that only inform
 		wanted = append(wanted, "stand in", "Audit head", "allowed", "It arrived broken", "I was away", "Which colour for walls?", "Where do you want to go?")
 	}
