@@ -16,7 +16,7 @@ type quota interface {
 	take(at time.Time)
 	// spacing returns the time between two consecutive waiting calls.
 	spacing(p Priority) time.Duration
-	// The method share sets how many processes share the limit.
+	// setShare sets how many processes share the limit.
 	setShare(now time.Time, by sharing)
 }
 
