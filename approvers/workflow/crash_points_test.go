@@ -12,7 +12,6 @@ import (
 	"countersign/internal/testkit"
 	"countersign/internal/testkit/pgserver"
 	"countersign/store"
-	"countersign/store/postgres"
 )
 
 // crashTransactions are the transactions of the workflow on the path of a call. A process can stop before and after the
@@ -80,23 +79,11 @@ func TestCrashPoints(t *testing.T) {
 // one of 45 points.
 func TestCrashPointsPostgres(t *testing.T) {
 	t.Parallel()
-	server, err := pgserver.Start(pgserver.Find(t), "fsync=off", "full_page_writes=off", "autovacuum=off")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Remove)
-	db, err := postgres.Open(t.Context(), server.URL("postgres"), postgres.Options{Create: true})
-	if err == nil {
-		err = db.Close()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
 	stride := 45
 	if testkit.Stride() == 1 {
 		stride = 1
 	}
-	sum := &crashSum{reached: map[string]map[approvers.Effect]map[string]int{}, server: server}
+	sum := &crashSum{reached: map[string]map[approvers.Effect]map[string]int{}, server: newDatabase(t)}
 	sum.allPoints(t, stride)
 	sum.allEnds(t)
 }

@@ -13,9 +13,7 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/workflow"
 	"countersign/approvers/workflow/settings"
-	"countersign/internal/testkit/pgserver"
 	"countersign/store"
-	"countersign/store/postgres"
 )
 
 // operatorsHarness is a harness whose policy names a channel for the operators. Its Slack shows notices.
@@ -527,17 +525,9 @@ func TestNoticesAreBounded(t *testing.T) {
 // posts each problem.
 func TestOperatorsOfTwoReplicas(t *testing.T) {
 	t.Parallel()
-	server, err := pgserver.Start(pgserver.Find(t), "fsync=off", "full_page_writes=off", "autovacuum=off")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Remove)
 	o := newOperatorsHarness(t)
 	o.ok(o.store.Close())
-	o.database = server.URL("postgres")
-	created, err := postgres.Open(o.ctx(), o.database, postgres.Options{Create: true})
-	o.ok(err)
-	o.ok(created.Close())
+	o.database = newDatabase(t).URL("postgres")
 	o.open(nil)
 	other := newOperatorsHarness(t)
 	other.ok(other.store.Close())

@@ -267,17 +267,9 @@ func TestWeeklyReportOfADamagedStore(t *testing.T) {
 // posts the report.
 func TestWeeklyReportOfTwoReplicas(t *testing.T) {
 	t.Parallel()
-	server, err := pgserver.Start(pgserver.Find(t), "fsync=off", "full_page_writes=off", "autovacuum=off")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Remove)
 	o := newReportHarness(t)
 	o.ok(o.store.Close())
-	o.database = server.URL("postgres")
-	created, err := postgres.Open(o.ctx(), o.database, postgres.Options{Create: true})
-	o.ok(err)
-	o.ok(created.Close())
+	o.database = newDatabase(t).URL("postgres")
 	o.open(nil)
 	other := newReportHarness(t)
 	other.ok(other.store.Close())
@@ -317,4 +309,22 @@ func TestWeeklyReportOfTwoReplicas(t *testing.T) {
 		o.post()
 	}
 	o.wants("three weeks", "2026-02-23", "2026-03-02", "2026-03-09")
+}
+
+// newDatabase starts a PostgreSQL server whose database has the tables of an empty store.
+func newDatabase(t *testing.T) *pgserver.Server {
+	t.Helper()
+	server, err := pgserver.Start(pgserver.Find(t), "fsync=off", "full_page_writes=off", "autovacuum=off")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Remove)
+	db, err := postgres.Open(t.Context(), server.URL("postgres"), postgres.Options{Create: true})
+	if err == nil {
+		err = db.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return server
 }

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"countersign/cmd/countersign/policyfile"
 	"countersign/internal/demo/workspaceclient"
 	"countersign/internal/testkit"
 	"countersign/store"
@@ -82,9 +81,7 @@ type chaos struct {
 
 // prepare sets the bot up.
 func (c *chaos) prepare(b *synctestHarness) {
-	policies, err := policyfile.New("chaos.yaml", []byte(chaosPolicy), b.setup.tools, b.setup.log)
-	b.ok(err)
-	b.setup.policies = policies
+	b.usePolicy(chaosPolicy)
 	b.fates = c.mishap
 	b.note = c.posted
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"countersign/approvers/workflow"
-	"countersign/cmd/countersign/policyfile"
 	"countersign/store"
 )
 
@@ -148,9 +147,7 @@ func TestOperatorsAreToldOfUnseenCards(t *testing.T) {
 	t.Parallel()
 	inRefusingSlack(t, func(b *synctestHarness, slack *refusingWhen) {
 		text := b.policy + "operators: {channel: \"#supplier-desk\"}\nshared_channels: [\"#supplier-desk\"]\n"
-		policies, err := policyfile.New("policy.yaml", []byte(text), b.setup.tools, b.setup.log)
-		b.ok(err)
-		b.setup.policies = policies
+		b.usePolicy(text)
 		o := opsChannel{b, "#supplier-desk", "ada"}
 		b.restart()
 		slack.refuses(func(method string, form url.Values) string {

@@ -26,7 +26,6 @@ import (
 	"countersign/approvers/audit"
 	"countersign/approvers/workflow"
 	"countersign/bot/render"
-	"countersign/cmd/countersign/policyfile"
 	"countersign/internal/demo/scriptedmodel"
 	"countersign/internal/demo/workspaceclient"
 	"countersign/internal/testkit"
@@ -294,9 +293,7 @@ func inRefusal(t *testing.T, rule refusalRule, kinds []store.OutboxKind, sum *re
 		}
 		policy := strings.Replace(synctestPolicy, "tools:\n", refusedTools, 1)
 		policy = strings.Replace(policy, "plain: {risk: high, confirm: true", "plain: {risk: high, confirm: true, grants: {uses: 3, within: 30m}", 1)
-		policies, err := policyfile.New("policy.yaml", []byte(policy), b.setup.tools, b.setup.log)
-		b.ok(err)
-		b.setup.policies = policies
+		b.usePolicy(policy)
 	}, func(*synctestHarness) {
 		w.proxy.refuses(rule)
 		w.play()

@@ -155,6 +155,14 @@ func inFakedTime(t *testing.T, change func(*synctestHarness), fn func(*synctestH
 	})
 }
 
+// usePolicy sets the policy with which the bot starts next.
+func (b *synctestHarness) usePolicy(text string) {
+	b.Helper()
+	policies, err := policyfile.New("policy.yaml", []byte(text), b.setup.tools, b.setup.log)
+	b.ok(err)
+	b.setup.policies = policies
+}
+
 func (b *synctestHarness) ok(err error) {
 	b.Helper()
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"countersign/agent"
-	"countersign/cmd/countersign/policyfile"
 	"countersign/internal/demo/scriptedmodel"
 )
 
@@ -47,9 +46,7 @@ func inRunWith(t *testing.T, tools []agent.Tool, change func(*synctestHarness), 
 		for _, tool := range agent.BuiltIns() {
 			b.ok(b.setup.tools.Register(tool))
 		}
-		policies, err := policyfile.New("run.yaml", []byte(strings.Replace(runPolicy, "TOOLS\n", named.String(), 1)), b.setup.tools, b.setup.log)
-		b.ok(err)
-		b.setup.policies = policies
+		b.usePolicy(strings.Replace(runPolicy, "TOOLS\n", named.String(), 1))
 		b.instead = func(http.Handler) http.Handler {
 			return scriptedmodel.New(scriptedmodel.Config{Responder: scriptedmodel.ResponderFunc(runner)})
 		}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"countersign/approvers/workflow/settings"
-	"countersign/cmd/countersign/policyfile"
 	"countersign/internal/demo/workspaceclient"
 	"countersign/store"
 )
@@ -247,9 +246,7 @@ func TestWeeklyReportInASimplerForm(t *testing.T) {
 	t.Parallel()
 	inRefusingSlack(t, func(b *synctestHarness, slack *refusingWhen) {
 		text := b.policy + "report: {channel: \"#support-approvals\"}\n"
-		policies, err := policyfile.New("policy.yaml", []byte(text), b.setup.tools, b.setup.log)
-		b.ok(err)
-		b.setup.policies = policies
+		b.usePolicy(text)
 		var refused atomic.Int32
 		slack.refuses(func(method string, form url.Values) string {
 			if method == "chat.postMessage" && strings.Contains(form.Get("blocks"), `"rich_text"`) {
