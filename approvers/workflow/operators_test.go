@@ -525,9 +525,10 @@ func TestNoticesAreBounded(t *testing.T) {
 // posts each problem.
 func TestOperatorsOfTwoReplicas(t *testing.T) {
 	t.Parallel()
+	server := newDatabase(t)
 	o := newOperatorsHarness(t)
 	o.ok(o.store.Close())
-	o.database = newDatabase(t).URL("postgres")
+	o.database = server.URL("postgres")
 	o.open(nil)
 	other := newOperatorsHarness(t)
 	other.ok(other.store.Close())

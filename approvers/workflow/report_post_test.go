@@ -267,9 +267,10 @@ func TestWeeklyReportOfADamagedStore(t *testing.T) {
 // posts the report.
 func TestWeeklyReportOfTwoReplicas(t *testing.T) {
 	t.Parallel()
+	server := newDatabase(t)
 	o := newReportHarness(t)
 	o.ok(o.store.Close())
-	o.database = newDatabase(t).URL("postgres")
+	o.database = server.URL("postgres")
 	o.open(nil)
 	other := newReportHarness(t)
 	other.ok(other.store.Close())
