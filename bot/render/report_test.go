@@ -65,20 +65,7 @@ func TestNamesInTheWeeklyReport(t *testing.T) {
 		r.Unopposed = append(r.Unopposed[:min(i, 4)], settings.Count{Tool: evil, N: 1_000_000})
 	}
 	m := drawn(t, reportView(r)).Messages[0]
-	blocks, err := json.Marshal(m.Blocks)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, bad := range []string{"<!channel>", "<@U0002>", "\u202e"} {
-		if strings.Contains(m.Text, bad) {
-			t.Errorf("the text contains %q:\n%s", bad, m.Text)
-		}
-	}
-	for _, bad := range []string{`"type":"user"`, `"type":"broadcast"`, `"type":"usergroup"`, "mrkdwn", "\u202e"} {
-		if strings.Contains(string(blocks), bad) {
-			t.Errorf("the blocks contain %s:\n%s", bad, blocks)
-		}
-	}
+	mentionsNobody(t, m)
 	if n := strings.Count(m.Text, "⟨U+202E⟩"); n != 3+3+5 {
 		t.Errorf("%d names are shown:\n%s", n, m.Text)
 	}
@@ -136,4 +123,25 @@ func TestWeeklyReportIsLate(t *testing.T) {
 			t.Errorf("%s: expired is %v", tt.what, d.Expired)
 		}
 	}
+}
+
+// mentionsNobody checks that names with Slack's markup for mentions mention nobody. mentionsNobody returns the blocks as
+// JSON.
+func mentionsNobody(t *testing.T, m Message) string {
+	t.Helper()
+	blocks, err := json.Marshal(m.Blocks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range []string{"<!channel>", "<@U0002>", "\u202e"} {
+		if strings.Contains(m.Text, bad) {
+			t.Errorf("the text contains %q:\n%s", bad, m.Text)
+		}
+	}
+	for _, bad := range []string{`"type":"user"`, `"type":"broadcast"`, `"type":"usergroup"`, "mrkdwn", "\u202e"} {
+		if strings.Contains(string(blocks), bad) {
+			t.Errorf("the blocks contain %s:\n%s", bad, blocks)
+		}
+	}
+	return string(blocks)
 }
