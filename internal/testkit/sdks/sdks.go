@@ -99,7 +99,7 @@ func Compile(t *testing.T, root string) Programs {
 type Run struct {
 	Gate, Token string // the gateway's address, and the client's token
 	Build       string
-	Calls       []string // the arguments of the model's calls, as JSON
+	Calls       [][]string // the arguments of the model's calls in each step, as JSON
 }
 
 // Host is a process that runs one program again and again, because loading an SDK takes longer than a run.
