@@ -223,8 +223,7 @@ func (t *tx) eraseTexts(chains []string) error {
 	return nil
 }
 
-// retainChains deletes the audit chains whose last record is older than the time in the parameter before, and counts
-// them.
+// retainChains deletes the audit chains whose time is over, and counts them.
 func (w *History) retainChains(ctx context.Context, before time.Time, done *Retained) error {
 	var damaged damagedOnes
 	for after, more := "", true; more; {
@@ -237,14 +236,14 @@ func (w *History) retainChains(ctx context.Context, before time.Time, done *Reta
 			old, more = nil, len(page) == retainPage
 			for _, chain := range page {
 				after = chain
-				head, err := r.AuditHead(chain)
-				if errors.Is(err, store.ErrDamaged) || err == nil && head.At.IsZero() {
-					continue // the chain's age is unreadable, so the chain stays
+				if chain == approvers.InstallationChain {
+					continue
 				}
+				last, err := lastEvent(r, chain)
 				if err != nil {
 					return err
 				}
-				if chain != approvers.InstallationChain && head.At.Before(before) {
+				if !last.IsZero() && last.Before(before) {
 					old = append(old, chain)
 				}
 			}
@@ -271,18 +270,41 @@ func (w *History) retainChains(ctx context.Context, before time.Time, done *Reta
 	return damaged.err("chains of the history")
 }
 
+// lastEvent returns the time of a chain's last record that is not about an erasure. If this record can't be read,
+// lastEvent returns the zero time.
+func lastEvent(r store.Reader, chain string) (time.Time, error) {
+	a, err := r.AuditHead(chain)
+	for err == nil && a.Kind == approvers.AuditErased && a.Seq > 1 {
+		var row approvers.AuditRow
+		if row, err = r.AuditRow(chain, a.Seq-1); err != nil {
+			break
+		}
+		if a, err = approvers.ParseAuditRecord(row.Record); err != nil || row.Damaged {
+			return time.Time{}, nil //nolint:nilerr // nobody knows how old the chain is
+		}
+	}
+	if errors.Is(err, store.ErrDamaged) || errors.Is(err, store.ErrNotFound) {
+		return time.Time{}, nil
+	}
+	return a.At, err
+}
+
 // prune deletes an audit chain that is not in use, and records the deletion in the installation's audit chain. prune
 // returns the number of deleted records, or 0 if it keeps the chain.
 func (w *History) prune(ctx context.Context, chain string, before time.Time) (records int, err error) {
 	err = w.update(ctx, "prune", func(t *tx) error {
 		records = 0
-		head, err := t.AuditHead(chain)
-		if err != nil || !head.At.Before(before) {
-			return store.IgnoreNotFound(err)
+		last, err := lastEvent(t, chain)
+		if err != nil || last.IsZero() || !last.Before(before) {
+			return err
 		}
 		if r, err := t.Request(chain); err == nil && r.State.Open() {
 			return nil
 		} else if store.IgnoreNotFound(err) != nil {
+			return err
+		}
+		head, err := t.AuditHead(chain)
+		if err != nil {
 			return err
 		}
 		if records, err = t.PruneChain(chain); err != nil {
