@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"countersign/approvers"
@@ -14,6 +15,9 @@ import (
 // Retained counts the records that were erased because of their age.
 type Retained struct {
 	Conversations int
+	Grants        int
+	Absences      int
+	Homes         int // times at which people opened their Home tabs
 	Chains        int // audit chains
 	Records       int // records in those chains
 }
@@ -26,19 +30,27 @@ const (
 )
 
 // Retain erases data that is older than the policy's two retention times. The first time is for conversations with all
-// their texts, including the payloads of their audit records. The second time is longer, and is for the audit records
-// themselves. Retain keeps a conversation or audit chain with unfinished work. If Retain is stopped, the next call
-// continues the work. Retain also keeps a conversation or audit chain with a damaged record. If a damaged record is the
-// reason for keeping data, the error is store.ErrDamaged.
+// their texts, including the payloads of their audit records, and for grants, absences and the times at which people
+// opened their Home tabs. The second time is longer, and is for the audit records themselves. Retain keeps a
+// conversation or audit chain with unfinished work. If Retain is stopped, the next call continues the work. Retain also
+// keeps a conversation, grant or audit chain with a damaged record. If a damaged record is the reason for keeping data,
+// the error is store.ErrDamaged.
 func (w *History) Retain(ctx context.Context) (done Retained, err error) {
 	keep := w.Policy().Retention
 	if keep.Conversations > 0 {
-		done.Conversations, err = w.retainConversations(ctx, w.now().Add(-keep.Conversations))
+		before := w.now().Add(-keep.Conversations)
+		done.Conversations, err = w.retainConversations(ctx, before)
 		if done.Conversations > 0 { // Home tabs show calls of old conversations, too
 			err = errors.Join(err, w.update(ctx, "retain homes", func(t *tx) error {
 				_, err := t.homes.eraseVersions()
 				return err
 			}))
+		}
+		for _, retain := range []func(context.Context, time.Time, *Retained) error{w.retainGrants, w.retainAbsences, w.retainHomes} {
+			if err != nil && !store.OnlyDamaged(err) {
+				return done, err
+			}
+			err = errors.Join(err, retain(ctx, before, &done))
 		}
 		if err != nil && !store.OnlyDamaged(err) {
 			return done, err
@@ -54,7 +66,7 @@ func (w *History) Retain(ctx context.Context) (done Retained, err error) {
 	return done, err
 }
 
-// damagedOnes counts the conversations and audit chains that Retain keeps because of damaged records.
+// damagedOnes counts the conversations, grants and audit chains that Retain keeps because of damaged records.
 type damagedOnes struct {
 	n     int
 	first error
@@ -298,9 +310,7 @@ func (w *History) prune(ctx context.Context, chain string, before time.Time) (re
 		if err != nil || last.IsZero() || !last.Before(before) {
 			return err
 		}
-		if r, err := t.Request(chain); err == nil && r.State.Open() {
-			return nil
-		} else if store.IgnoreNotFound(err) != nil {
+		if used, err := inUse(t, chain, t.now); used || err != nil {
 			return err
 		}
 		head, err := t.AuditHead(chain)
@@ -314,4 +324,27 @@ func (w *History) prune(ctx context.Context, chain string, before time.Time) (re
 		return t.audit(approvers.InstallationChain, approvers.AuditPruned, "", facts, nil)
 	})
 	return records, err
+}
+
+// inUse reports whether an audit chain is about something that has not ended: an open request or an absence. The chain
+// of a grant is in use as long as the grant is stored, or a call that the grant allowed has audit records.
+func inUse(r store.Reader, chain string, now time.Time) (bool, error) {
+	if grant, ok := strings.CutPrefix(chain, grantChain("")); ok {
+		if _, err := r.Grant(grant); !errors.Is(err, store.ErrNotFound) {
+			return true, err
+		}
+		runs, err := runsUnder(r, grant)
+		for _, run := range runs {
+			if _, err := r.AuditHead(run); !errors.Is(err, store.ErrNotFound) {
+				return true, err
+			}
+		}
+		return false, err
+	}
+	if who, ok := strings.CutPrefix(chain, absenceChain("")); ok {
+		a, err := r.Absence(approvers.PersonID(who))
+		return err == nil && !a.Over(now), store.IgnoreNotFound(err)
+	}
+	q, err := r.Request(chain)
+	return err == nil && q.State.Open(), store.IgnoreNotFound(err)
 }
