@@ -18,6 +18,7 @@ type Retained struct {
 	Grants        int
 	Absences      int
 	Homes         int // times at which people opened their Home tabs
+	SetAside      int // damaged records that were moved out of the way
 	Chains        int // audit chains
 	Records       int // records in those chains
 }
@@ -30,11 +31,11 @@ const (
 )
 
 // Retain erases data that is older than the policy's two retention times. The first time is for conversations with all
-// their texts, including the payloads of their audit records, and for grants, absences and the times at which people
-// opened their Home tabs. The second time is longer, and is for the audit records themselves. Retain keeps a
-// conversation or audit chain with unfinished work. If Retain is stopped, the next call continues the work. Retain also
-// keeps a conversation, grant or audit chain with a damaged record. If a damaged record is the reason for keeping data,
-// the error is store.ErrDamaged.
+// their texts, including the payloads of their audit records. The first time is also for grants, absences, the times at
+// which people opened their Home tabs, and damaged records that were moved out of the way. The second time is longer,
+// and is for the audit records themselves. Retain keeps a conversation or audit chain with unfinished work. If Retain is
+// stopped, the next call continues the work. Retain also keeps a conversation, grant or audit chain with a damaged
+// record. If a damaged record is the reason for keeping data, the error is store.ErrDamaged.
 func (w *History) Retain(ctx context.Context) (done Retained, err error) {
 	keep := w.Policy().Retention
 	if keep.Conversations > 0 {
@@ -46,7 +47,7 @@ func (w *History) Retain(ctx context.Context) (done Retained, err error) {
 				return err
 			}))
 		}
-		for _, retain := range []func(context.Context, time.Time, *Retained) error{w.retainGrants, w.retainAbsences, w.retainHomes} {
+		for _, retain := range []func(context.Context, time.Time, *Retained) error{w.retainGrants, w.retainAbsences, w.retainHomes, w.retainSetAside} {
 			if err != nil && !store.OnlyDamaged(err) {
 				return done, err
 			}
@@ -231,6 +232,26 @@ func (t *tx) eraseTexts(chains []string) error {
 		if err := t.audit(chain, approvers.AuditErased, "", facts, nil); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// retainSetAside deletes damaged records that were moved out of the way before the time in the parameter before.
+func (w *History) retainSetAside(ctx context.Context, before time.Time, done *Retained) error {
+	for over := false; !over; {
+		erased := 0
+		err := w.update(ctx, "retain set aside", func(t *tx) (err error) {
+			s, ok := t.Tx.(store.SetAside)
+			if over = !ok; over {
+				return nil
+			}
+			erased, over, err = s.EraseSetAside(t.now, before, retainBatch)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		done.SetAside += erased
 	}
 	return nil
 }

@@ -1,12 +1,15 @@
 package workflow_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
+
+	"go.etcd.io/bbolt"
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
@@ -261,4 +264,46 @@ type between struct {
 func (b *between) Update(ctx context.Context, fn func(store.Tx) error) error {
 	b.before()
 	return b.Store.Update(ctx, fn)
+}
+
+// Damaged records that were moved out of the way are deleted after the time in the policy. In a file, this time begins
+// when retention first finds such a record. Each store also has its own test of EraseSetAside.
+func TestRetentionOfSetAside(t *testing.T) {
+	h := newHarness(t)
+	keeping(h)
+	r := h.ask(`issue_refund {"amount":5}`)
+	h.spoil("requests", r.ID)
+	h.ok(h.Requests.Expire(h.ctx(), h.timers(store.TimerExpire)[r.ID])) // reads the record, and sets it aside
+	aside := func() (n int) {
+		t.Helper()
+		h.ok(h.store.Close())
+		db, err := bbolt.Open(h.path, 0o600, &bbolt.Options{FreelistType: bbolt.FreelistMapType, ReadOnly: true})
+		h.ok(err)
+		h.ok(errors.Join(db.View(func(tx *bbolt.Tx) error {
+			return tx.Bucket([]byte("set_aside")).ForEach(func(_, value []byte) error {
+				if bytes.Contains(value, []byte(r.Digest)) {
+					n++
+				}
+				return nil
+			})
+		}), db.Close()))
+		h.open(nil)
+		return n
+	}
+	if aside() != 1 {
+		t.Fatal("the damaged record was not set aside")
+	}
+	for _, x := range []struct {
+		after         time.Duration
+		erased, stays int
+	}{{0, 0, 1}, {89 * aDay, 0, 1}, {2 * aDay, 1, 0}, {aDay, 0, 0}} {
+		h.clock.pass(x.after)
+		done, err := h.History.Retain(h.ctx())
+		h.ok(err)
+		if n := aside(); done.SetAside != x.erased || n != x.stays {
+			t.Errorf("after another %s, %+v were erased, and %d rows are set aside; want %d erased, and %d left", x.after, done, n, x.erased, x.stays)
+		}
+	}
+	h.ok(h.store.Check(h.ctx()))
+	h.turns = nil
 }

@@ -48,7 +48,7 @@ func retain(ctx context.Context, wf *workflow.Workflow, m *metrics.Metrics, log 
 	done, err := wf.History.Retain(ctx)
 	if done != (workflow.Retained{}) {
 		log.Info("erased by age, as the policy says", "conversations", done.Conversations, "grants", done.Grants, "absences", done.Absences,
-			"times of Home tabs", done.Homes, "chains of the history", done.Chains, "records", done.Records)
+			"times of Home tabs", done.Homes, "damaged records that were set aside", done.SetAside, "chains of the history", done.Chains, "records", done.Records)
 	}
 	m.CountRetained(done, err == nil)
 	return err
