@@ -58,6 +58,9 @@ func TestClient(t *testing.T) {
 			name, action = req.Header.Get("Idempotency-Key"), "ask"
 		}
 		seen[name+" "+action]++
+		if action == "" && req.Header.Get("If-None-Match") == "" {
+			t.Errorf("%s: the client waits for the decision and not for the next change, which can be a question", name)
+		}
 		switch name + " " + action {
 		case "busy ask", "busy claim":
 			if seen[name+" "+action] > 1 {
@@ -160,6 +163,7 @@ refused: http://example.com
 refused: ftp://127.0.0.1
 refused: https://user@example.com
 refused: https://example.com?x=1
+the tool search is not gated, so settle can't decide about its call
 `
 	if got := out.String(); got != want {
 		t.Errorf("it prints\n%s\nwant\n%s", got, want)

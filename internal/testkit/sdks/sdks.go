@@ -17,6 +17,9 @@ import (
 
 const untried = "the TypeScript client, and its adapters for the OpenAI Agents SDK, the AI SDK and LangChain, were"
 
+// mostLines is the maximum length of a program in docs/sdks.md, in lines.
+const mostLines = 20
+
 // patience is how long the end of a program may take.
 const patience = 2 * time.Minute
 
@@ -37,6 +40,9 @@ func Texts(t *testing.T, root string) map[string]string {
 			name = m[1]
 		}
 		out[name] = block[1]
+		if n := len(strings.FieldsFunc(block[1], func(c rune) bool { return c == '\n' })); n > mostLines {
+			t.Errorf("%s: the program has %d lines, more than %d", name, n, mostLines)
+		}
 	}
 	if len(out) != 4 {
 		t.Fatalf("the page has %d programs, want 4", len(out))

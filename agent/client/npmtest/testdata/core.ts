@@ -3,6 +3,7 @@
 import { tool } from "ai";
 import { Countersign, Refusal } from "countersign-client";
 import { gated } from "countersign-client/ai";
+import { settle } from "countersign-client/langchain";
 import { z } from "zod";
 
 const options = { address: process.env.GATE!, token: process.env.TOKEN!, patience: 5000 };
@@ -54,3 +55,5 @@ for (const address of ["http://example.com", "ftp://127.0.0.1", "https://user@ex
     console.log(`refused: ${address}`);
   }
 }
+const interrupt = { actionRequests: [{ name: "search", args: {} }], reviewConfigs: [] };
+await settle(gate, { messages: [], __interrupt__: [{ value: interrupt }] }).catch((err) => console.log(err.message));

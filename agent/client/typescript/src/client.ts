@@ -131,14 +131,14 @@ export class Countersign {
     let request = await this.#send("POST", "/v1/requests", { body: `${rest.slice(0, -1)},"args":${args}}`, key, repeat: true, signal });
     if (request.body.status === "pending") this.#options.onPending?.(request.body, call);
     const answered = new Set<number>();
-    for (let etag = ""; request.body.status === "pending"; etag = request.etag) {
+    while (request.body.status === "pending") {
       for (const q of request.body.questions ?? []) {
         if (q.answer || answered.has(q.question)) continue;
         answered.add(q.question);
         const text = await this.#options.answer?.(q.text, call);
         if (text) await this.#answer(request.body.id, q.question, text, signal);
       }
-      request = await this.#send("GET", `/v1/requests/${request.body.id}?wait=${longestWait}`, { etag, last: request, repeat: true, signal });
+      request = await this.#send("GET", `/v1/requests/${request.body.id}?wait=${longestWait}`, { etag: request.etag, last: request, repeat: true, signal });
     }
     return request.body;
   }
