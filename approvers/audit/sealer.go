@@ -51,8 +51,9 @@ func NewSealer(keys []approvers.SealKey, targets []HeadTarget, wf Signer, db sto
 	return out
 }
 
-// Run seals until ctx ends.
+// Run seals until ctx ends. Afterwards another replica may seal, so an earlier failure here does not matter any more.
 func (s *Sealer) Run(ctx context.Context) error {
+	defer s.attempted(nil)
 	var g errgroup.Group
 	for _, c := range s.Shippers {
 		g.Go(func() error { c.work(ctx); return nil })
@@ -87,17 +88,22 @@ func (s *Sealer) seal(ctx context.Context) (err error) {
 			err = s.release(ctx)
 		}
 	}
-	if errors.Is(err, context.Canceled) {
-		return err // the bot stops
+	if errors.Is(err, context.Canceled) || errors.Is(err, store.ErrFenced) {
+		return err // the bot stops, or another replica seals
 	}
-	s.mu.Lock()
-	before := s.err
-	s.err = err
-	s.mu.Unlock()
+	before := s.attempted(err)
 	if err != nil && before == nil && !errors.Is(err, store.ErrMoved) { // ErrMoved is logged elsewhere
 		s.log.Error("the history can't be sealed", "cause", err)
 	}
 	return err
+}
+
+// attempted stores the error of the last attempt, and returns the error of the attempt before it.
+func (s *Sealer) attempted(err error) (before error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before, s.err = s.err, err
+	return before
 }
 
 // release lets the shippers ship all heads in the store. The caller ensures that no head is being signed. So all heads
