@@ -53,7 +53,7 @@ func NewSealer(keys []approvers.SealKey, targets []HeadTarget, wf Signer, db sto
 
 // Run seals until ctx ends. Afterwards another replica may seal, so an earlier failure here does not matter any more.
 func (s *Sealer) Run(ctx context.Context) error {
-	defer s.attempted(nil)
+	defer s.forgetFailure()
 	var g errgroup.Group
 	for _, c := range s.Shippers {
 		g.Go(func() error { c.work(ctx); return nil })
@@ -91,19 +91,20 @@ func (s *Sealer) seal(ctx context.Context) (err error) {
 	if errors.Is(err, context.Canceled) || errors.Is(err, store.ErrFenced) {
 		return err // the bot stops, or another replica seals
 	}
-	before := s.attempted(err)
+	s.mu.Lock()
+	before := s.err
+	s.err = err
+	s.mu.Unlock()
 	if err != nil && before == nil && !errors.Is(err, store.ErrMoved) { // ErrMoved is logged elsewhere
 		s.log.Error("the history can't be sealed", "cause", err)
 	}
 	return err
 }
 
-// attempted stores the error of the last attempt, and returns the error of the attempt before it.
-func (s *Sealer) attempted(err error) (before error) {
+func (s *Sealer) forgetFailure() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	before, s.err = s.err, err
-	return before
+	s.err = nil
 }
 
 // release lets the shippers ship all heads in the store. The caller ensures that no head is being signed. So all heads
