@@ -224,6 +224,9 @@ func (b *Bot) show(ctx context.Context, vm view.Model) error { //nolint:cyclop /
 		}
 		sent[0] = s.TS
 	}
+	if err := ctx.Err(); err != nil { // another replica may have taken over the message during the search
+		return err
+	}
 	ctx = context.WithoutCancel(ctx)
 	channel, ts, d, err := b.post(ctx, s, d, at, sent)
 	if strings.HasPrefix(s.To, store.ToUser) && slackapi.IsChannelLost(slackapi.ErrorCode(err)) { // Slack has given the direct messages another channel

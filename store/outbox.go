@@ -128,13 +128,23 @@ type OutboxMessage struct {
 	After         time.Time   `json:"after,omitzero"` // all its Slack messages were posted after this time by Slack's clock; zero: unknown
 }
 
-// Leftover is a Slack message that the bot tried to delete. Slack refused the deletion.
+// Leftover is a Slack message that the bot must still delete, usually because Slack refused the deletion.
 type Leftover struct {
 	Channel string    `json:"channel"`
 	TS      string    `json:"ts"`
-	Since   time.Time `json:"since"` // of the first refusal
-	Next    time.Time `json:"next"`  // when the bot repeats the deletion
-	Cause   string    `json:"cause"` // Slack's last reason
+	Since   time.Time `json:"since"`          // of the first refusal, or of a late post
+	Next    time.Time `json:"next"`           // when the bot repeats the deletion
+	Late    bool      `json:"late,omitempty"` // a replica posted the message after another replica had taken over the outbox message
+	Cause   string    `json:"cause"`          // Slack's last reason; of a late post, why the message must be deleted
+}
+
+// IsAt reports whether another leftover is the same Slack message.
+func (l Leftover) IsAt(other Leftover) bool { return l.Channel == other.Channel && l.TS == other.TS }
+
+// MayUse reports whether a leftover may still become the Slack message of the outbox message. The leftover is a late
+// post, and the replica that took over the outbox message has posted nothing yet. This replica may find the late post.
+func (s OutboxMessage) MayUse(l Leftover) bool {
+	return l.Late && s.State == OutboxWanted && s.TS == ""
 }
 
 // Home is the state of the Home tab of one person.

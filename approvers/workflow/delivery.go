@@ -21,10 +21,18 @@ type SentMessage struct {
 
 // Delivered records that Slack shows an outbox message. s is the outbox message that was rendered, with Channel and TS
 // set. The store keeps every version that was posted, except a version that may contain erased texts, and notices about
-// card queues.
+// card queues. If another replica has taken over the delivery, Delivered returns store.ErrFenced: see sentLate.
 func (w *Outbox) Delivered(ctx context.Context, s store.OutboxMessage, p SentMessage) error {
-	hash := view.HashOf(p.Body)
 	w.slack.saw(s.TS)
+	err := w.delivered(ctx, s, p)
+	if errors.Is(err, store.ErrFenced) && s.TS != "" {
+		return errors.Join(err, w.sentLate(store.WithClaims(context.WithoutCancel(ctx)), s))
+	}
+	return err
+}
+
+func (w *Outbox) delivered(ctx context.Context, s store.OutboxMessage, p SentMessage) error {
+	hash := view.HashOf(p.Body)
 	return w.record(ctx, "delivered", func(t *tx) error {
 		cur, err := t.OutboxMessage(s.ID)
 		if err != nil {
@@ -101,6 +109,27 @@ func (w *Outbox) Delivered(ctx context.Context, s store.OutboxMessage, p SentMes
 			}
 		}
 		return t.outbox.goneBefore(s.Channel, s.TS)
+	})
+}
+
+// sentLate repairs what Slack shows after this replica sent an outbox message that another replica had taken over. For
+// example, the process was suspended for longer than its lease, just before it called Slack. There are two cases. If
+// this replica posted a Slack message, the other replica may have posted the outbox message too. Then one of the two
+// Slack messages must be deleted, so sentLate records this replica's message as a leftover. If this replica changed a
+// Slack message, it may have replaced a newer version. Then the message must be sent again.
+func (w *Outbox) sentLate(ctx context.Context, s store.OutboxMessage) error {
+	return w.update(ctx, "sent late", func(t *tx) error {
+		cur, err := t.OutboxMessage(s.ID)
+		if err != nil {
+			return store.IgnoreNotFound(err)
+		}
+		if cur.Channel == s.Channel && cur.TS == s.TS {
+			cur.Hash = "" // otherwise the bot would not send an unchanged version again
+			return t.outbox.changed(cur)
+		}
+		return t.outbox.addLeftover(cur, store.Leftover{
+			Channel: s.Channel, TS: s.TS, Since: t.now, Next: t.now, Late: true, Cause: "another replica had taken over the message",
+		})
 	})
 }
 
@@ -313,10 +342,10 @@ func (w *Outbox) Unreachable(ctx context.Context, message, cause, lost string) e
 	})
 }
 
-// A leftover is a Slack message that the bot must delete, but that Slack refuses to delete. For example, Slack refused
-// to edit a card, so the bot posted the card again and must delete the old card. The buttons of a leftover have no
-// effect. The outbox message lists its leftovers in Leftovers. The bot repeats the deletion until it succeeds or
-// leftoversKept has passed.
+// A leftover is a Slack message that the bot must still delete. For example, Slack refused to edit a card, so the bot
+// posted the card again, and Slack also refused to delete the old card. The buttons of a leftover have no effect. The
+// outbox message lists its leftovers in Leftovers. The bot repeats the deletion until it succeeds or leftoversKept has
+// passed.
 const (
 	firstDeletion = time.Minute
 	lastDeletion  = 6 * time.Hour
@@ -334,15 +363,20 @@ func (w *Outbox) LeftOver(ctx context.Context, message, channel, ts, cause strin
 		if s.ReplacedTS == ts {
 			s.ReplacedTS = ""
 		}
-		if !slices.ContainsFunc(s.Leftovers, func(l store.Leftover) bool { return l.Channel == channel && l.TS == ts }) {
-			s.Leftovers = append(s.Leftovers, store.Leftover{Channel: channel, TS: ts, Since: t.now, Next: t.now.Add(firstDeletion), Cause: cause})
-		}
-		if more := len(s.Leftovers) - maxLeftovers; more > 0 {
-			t.outbox.noteLeft(s, s.Leftovers[0])
-			s.Leftovers = slices.Delete(s.Leftovers, 0, more)
-		}
-		return t.outbox.putLeftovers(s)
+		return t.outbox.addLeftover(s, store.Leftover{Channel: channel, TS: ts, Since: t.now, Next: t.now.Add(firstDeletion), Cause: cause})
 	})
+}
+
+// addLeftover adds a leftover to an outbox message and stores the message.
+func (t outboxTx) addLeftover(s store.OutboxMessage, leftover store.Leftover) error {
+	if !slices.ContainsFunc(s.Leftovers, leftover.IsAt) {
+		s.Leftovers = append(s.Leftovers, leftover)
+	}
+	if more := len(s.Leftovers) - maxLeftovers; more > 0 {
+		t.noteLeft(s, s.Leftovers[0])
+		s.Leftovers = slices.Delete(s.Leftovers, 0, more)
+	}
+	return t.putLeftovers(s)
 }
 
 // TriedDeletion is the outcome of an attempt to delete a leftover.
@@ -364,11 +398,19 @@ func (w *Outbox) TriedLeftovers(ctx context.Context, message string, tried []Tri
 		}
 		var left []store.Leftover
 		for _, l := range s.Leftovers {
-			i := slices.IndexFunc(tried, func(d TriedDeletion) bool { return d.Channel == l.Channel && d.TS == l.TS })
+			i := slices.IndexFunc(tried, func(d TriedDeletion) bool { return l.IsAt(d.Leftover) })
 			switch {
+			case s.Channel == l.Channel && s.TS == l.TS: // another replica found the late post and uses it
+				continue
+			case s.MayUse(l):
+				l.Next = t.now.Add(firstDeletion)
 			case i < 0:
 			case tried[i].Refused == "":
-				t.note(slog.LevelInfo, "a message that Slack would not delete is deleted", "message", string(s.Kind), "request", s.Request, "channel", l.Channel, "since", l.Since)
+				what := "a message that Slack would not delete is deleted"
+				if l.Late {
+					what = "a message that was posted twice is deleted"
+				}
+				t.note(slog.LevelInfo, what, "message", string(s.Kind), "request", s.Request, "channel", l.Channel, "since", l.Since)
 				continue
 			case t.now.Sub(l.Since) >= leftoversKept:
 				l.Cause = tried[i].Refused

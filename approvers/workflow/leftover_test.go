@@ -2,6 +2,9 @@ package workflow_test
 
 import (
 	"bytes"
+	"cmp"
+	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"testing"
@@ -122,5 +125,69 @@ func TestLeftoversOfOneMessage(t *testing.T) {
 	h.ok(err)
 	if len(u.Leftovers) != 1 || u.Leftovers[0].TS != "1.0" || len(u.Refused) != 0 || u.Deferred.Count != 0 {
 		t.Errorf("undelivered: %+v", u)
+	}
+}
+
+// takenOver is the store of a replica that has lost every claim.
+type takenOver struct{ store.Store }
+
+func (s takenOver) Update(ctx context.Context, fn func(store.Tx) error) error {
+	if len(store.ClaimsOf(ctx)) > 0 {
+		return store.ErrFenced
+	}
+	return s.Store.Update(ctx, fn)
+}
+
+// TestSentLate checks what happens after a replica sent a card although another replica had taken over the delivery.
+// In the end, Slack shows the card once, in its newest version.
+func TestSentLate(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		before, after string // what the other replica posted before and after the late post
+		deleted       int    // number of deletions of the late post
+		sendsAgain    bool
+	}{
+		{name: "the other replica had posted the card", before: "2.0", deleted: 1},
+		{name: "the other replica posts the card", after: "2.0", deleted: 1},
+		{name: "the other replica finds the late post", after: "1.0"},
+		{name: "the late call was a change", before: "1.0", sendsAgain: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := newHarness(t)
+			card := h.only(h.requestIn(h.say(alice, "one").Turn, `issue_refund {"amount":1}`).ID, store.OutboxCard)
+			post := func(ts string) {
+				if ts != "" {
+					s := h.message(card.ID)
+					s.Channel, s.TS = "C", ts
+					h.ok(h.Outbox.Delivered(h.ctx(), s, h.posted(s)))
+				}
+			}
+			post(c.before)
+			late := workflow.New(workflow.Config{Store: takenOver{h.store}, Policy: h.policy.Load, Tools: h.tools, Now: h.clock.Now, Log: slog.New(slog.DiscardHandler)})
+			card.Channel, card.TS = "C", "1.0"
+			if err := late.Outbox.Delivered(store.WithClaims(h.ctx(), store.Claim{Name: store.ShareClaim(1)}), card, h.posted(card)); !errors.Is(err, store.ErrFenced) {
+				t.Fatalf("the late delivery: got %v, want ErrFenced", err)
+			}
+			again := h.message(card.ID)
+			if wanted := again.State == store.OutboxWanted && c.before != ""; wanted != c.sendsAgain || wanted && again.Hash != "" {
+				t.Errorf("the card is sent again: %v, want %v; its hash is %q", wanted, c.sendsAgain, again.Hash)
+			}
+			deleted := 0
+			if c.after != "" {
+				if deleted = h.tryLeftovers(card.ID, ""); deleted != 0 || len(h.dueOf(store.TimerLeftover)) != 0 {
+					t.Errorf("the deletion of the late post does not wait, but the other replica may still find the post")
+				}
+				post(c.after)
+				h.clock.pass(time.Minute)
+			}
+			if deleted += h.tryLeftovers(card.ID, ""); deleted != c.deleted {
+				t.Errorf("%d deletions, want %d", deleted, c.deleted)
+			}
+			want := cmp.Or(c.after, c.before)
+			if got := h.message(card.ID); got.TS != want || len(got.Leftovers) != 0 || len(h.timers(store.TimerLeftover)) != 0 {
+				t.Errorf("the card is %q with leftovers %v, want %q and none", got.TS, got.Leftovers, want)
+			}
+			h.invariants()
+		})
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -85,7 +86,8 @@ func (f *fate) reach(point string) {
 }
 
 // witnessMain runs the bot as serve does, with tools that record their effects. The bot prints a line to standard
-// output when it is up, and when a tool begins. The bot ends on SIGTERM, or when its parent process has ended.
+// output when it is up, and when a tool begins. The bot ends on SIGTERM, or when its parent process has ended. If the
+// database does not answer while the bot starts, witnessMain starts the bot again, as systemd does.
 func witnessMain(conf string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -93,14 +95,19 @@ func witnessMain(conf string) int {
 		io.Copy(io.Discard, os.Stdin)
 		os.Exit(9) // the parent is gone
 	}()
-	err := witnessRun(ctx, conf)
+	var up atomic.Bool
+	err := witnessRun(ctx, conf, &up)
+	for errors.Is(err, store.ErrUnavailable) && !up.Load() && ctx.Err() == nil {
+		err = witnessRun(ctx, conf, &up)
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bot:", err)
 	}
 	return cli.Code(err)
 }
 
-func witnessRun(ctx context.Context, conf string) error {
+// witnessRun runs the bot. witnessRun sets isUp when the bot is connected.
+func witnessRun(ctx context.Context, conf string, isUp *atomic.Bool) (err error) {
 	var c witnessConfig
 	if err := json.Unmarshal([]byte(conf), &c); err != nil {
 		return err
@@ -119,6 +126,11 @@ func witnessRun(ctx context.Context, conf string) error {
 	if err != nil {
 		return err
 	}
+	defer func() {
+		if closed := db.Close(); err == nil {
+			err = closed
+		}
+	}()
 	heard, err := os.OpenFile(c.Heard, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
@@ -129,6 +141,7 @@ func witnessRun(ctx context.Context, conf string) error {
 		model: agent.Model{BaseURL: c.Base + "/v1", Key: "witness", Name: "countersign-scripted"}, policies: policies,
 		store: overheard{db, heard, end}, tools: tools, log: log, crashes: openCrashes(c.Crashes, log),
 	}
+	defer s.crashes.stop()
 	if database, ok := db.(*postgres.Store); ok {
 		policies.Shared = true
 		if s.replica, err = database.Join(ctx, postgres.ReplicaOptions{
@@ -137,7 +150,6 @@ func witnessRun(ctx context.Context, conf string) error {
 			return err
 		}
 	}
-	defer s.crashes.stop()
 	if c.Listen != "" {
 		s.listen, s.signingSecret = func() (net.Listener, error) { return net.Listen("tcp", c.Listen) }, workspace.DemoSigningSecret
 	}
@@ -161,6 +173,7 @@ func witnessRun(ctx context.Context, conf string) error {
 	var up sync.WaitGroup
 	up.Go(func() {
 		if connected(ctx, p) == nil {
+			isUp.Store(true)
 			fmt.Println("up")
 		}
 		select {
@@ -174,9 +187,6 @@ func witnessRun(ctx context.Context, conf string) error {
 	err = s.run(ctx, p)
 	over()
 	up.Wait()
-	if closed := db.Close(); err == nil {
-		err = closed
-	}
 	return err
 }
 
@@ -189,17 +199,26 @@ func openWitnessed(ctx context.Context, at string, shared bool) (openstore.Store
 	if err != nil {
 		return nil, err
 	}
-	return db, db.Hold(ctx, shared)
+	if err := db.Hold(ctx, shared); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return db, nil
 }
 
-// awaitHandled waits until the bot has handled every delivery that it acknowledged.
+// awaitHandled waits until the bot has handled every delivery that it acknowledged, and deleted the messages that were
+// posted twice.
 func awaitHandled(ctx context.Context, db store.Store) error {
 	for {
 		left := 0
 		err := db.View(ctx, func(r store.Reader) error {
-			timers, err := r.Timers(store.TimerInbox, 1)
-			left = len(timers)
-			return err
+			for _, kind := range []store.TimerKind{store.TimerInbox, store.TimerLeftover} {
+				timers, err := r.Timers(kind, 1)
+				if err != nil {
+					return err
+				}
+				left += len(timers)
+			}
+			return nil
 		})
 		if err != nil || left == 0 {
 			return err

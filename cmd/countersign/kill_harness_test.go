@@ -39,7 +39,7 @@ agents:
 
 // These time limits are so long that only a failure reaches them.
 const (
-	startTime  = 30 * time.Second
+	startTime  = 2 * time.Minute
 	settleTime = 2 * time.Minute
 )
 

@@ -185,6 +185,7 @@ func (c *killHarness) run(bringDown func(ctx context.Context)) {
 	}
 	c.awaitHandled(bot)
 	for _, p := range append(others, bot) {
+		c.awaitUp(p)
 		if err := p.end(syscall.SIGTERM); err != nil {
 			c.Errorf("the bot, asked to stop, ended with: %v\n%s", err, c.tail())
 		}

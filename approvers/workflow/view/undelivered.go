@@ -3,6 +3,7 @@ package view
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"countersign/approvers"
@@ -132,11 +133,13 @@ func leftovers(r store.Reader) (list []LeftoverMessage, err error) {
 	return list, err
 }
 
-// Leftovers lists the Slack messages of an outbox message that Slack refuses to delete.
+// Leftovers lists the Slack messages that must be deleted for an outbox message.
 func (v *Reader) Leftovers(ctx context.Context, message string) (list []store.Leftover, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		s, err := r.OutboxMessage(message)
-		list = s.Leftovers
+		list = slices.DeleteFunc(s.Leftovers, func(l store.Leftover) bool {
+			return s.MayUse(l) || l.Channel == s.Channel && l.TS == s.TS
+		})
 		return store.IgnoreNotFound(err)
 	})
 	return list, err
