@@ -70,15 +70,24 @@ func (r *Request) checked() (*Request, error) {
 
 // Get reads a request. While the request waits for people, Get waits up to the given time, and at most 55 seconds.
 func (c *Client) Get(ctx context.Context, id string, wait time.Duration) (*Request, error) {
+	return c.get(ctx, &Request{ID: id}, wait)
+}
+
+// get reads a request. If the gateway has sent the request before, get waits until the request changes, for example
+// because an approver asks a question.
+func (c *Client) get(ctx context.Context, known *Request, wait time.Duration) (*Request, error) {
 	seconds := int(min(max(wait, 0), longestWait) / time.Second)
-	path := "/v1/requests/" + url.PathEscape(id)
+	path := "/v1/requests/" + url.PathEscape(known.ID)
 	if seconds > 0 {
 		path += "?wait=" + strconv.Itoa(seconds)
 	}
 	var r Request
-	err := c.do(ctx, exchange{method: http.MethodGet, path: path, within: time.Duration(seconds)*time.Second + graceOfWait, repeatable: true}, &r)
+	err := c.do(ctx, exchange{method: http.MethodGet, path: path, etag: known.etag, within: time.Duration(seconds)*time.Second + graceOfWait, repeatable: true}, &r)
 	if err != nil {
 		return nil, err
+	}
+	if known.etag != "" && r.ID == "" { // the request has not changed
+		return known, nil
 	}
 	return r.checked()
 }
@@ -95,7 +104,7 @@ func (c *Client) Wait(ctx context.Context, r *Request, until func(*Request) bool
 		if wait < time.Second {
 			return nil, &PendingError{r, context.DeadlineExceeded}
 		}
-		next, err := c.Get(ctx, r.ID, wait)
+		next, err := c.get(ctx, r, wait)
 		if err != nil {
 			if ctx.Err() != nil {
 				return nil, &PendingError{r, ctx.Err()}

@@ -71,6 +71,7 @@ func isLoopback(host string) bool {
 type exchange struct {
 	method, path string
 	key          string // the idempotency key
+	etag         string // if the request still has this ETag, the answer is empty
 	body         []byte
 	within       time.Duration // time limit for the answer; zero: answerTime
 	repeatable   bool          // a repetition has no second effect
@@ -148,6 +149,9 @@ func (c *Client) once(ctx context.Context, e exchange, out any) error {
 	if e.key != "" {
 		req.Header.Set("Idempotency-Key", e.key)
 	}
+	if e.etag != "" {
+		req.Header.Set("If-None-Match", e.etag)
+	}
 	res, err := c.http.Do(req)
 	if err != nil {
 		return c.unreached(err)
@@ -159,6 +163,8 @@ func (c *Client) once(ctx context.Context, e exchange, out any) error {
 		return fmt.Errorf("the gateway's answer broke off: %w", err)
 	case len(body) > longestAnswer:
 		return &AnswerError{"the gateway's answer is too long"}
+	case e.etag != "" && res.StatusCode == http.StatusNotModified:
+		return nil
 	case res.StatusCode != http.StatusOK && res.StatusCode != http.StatusAccepted:
 		return problem(res, body)
 	}
@@ -167,6 +173,9 @@ func (c *Client) once(ctx context.Context, e exchange, out any) error {
 	}
 	if err := json.Unmarshal(body, out); err != nil {
 		return &AnswerError{"the gateway's answer is not the JSON that was expected"}
+	}
+	if r, ok := out.(*Request); ok {
+		r.etag = res.Header.Get("ETag")
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -136,15 +137,27 @@ func TestPendingAtTheDeadline(t *testing.T) {
 
 func TestQuestionsEndTheWait(t *testing.T) {
 	g, c := start(t)
-	g.OnAsk(func(r *fakegateway.Request) {
-		r.Questions = []map[string]any{{"question": 0, "text": "Why now?", "by": "Team Lead"}}
+	g.Fault(func(_ http.ResponseWriter, req *http.Request) bool {
+		if req.Method == http.MethodGet && req.Header.Get("If-None-Match") == "" {
+			t.Error("the client waits for the decision and not for the next change")
+		}
+		return false
 	})
 	r, err := c.Ask(t.Context(), "k", "decide", call)
 	if err != nil {
 		t.Fatal(err)
 	}
 	asked := func(r *client.Request) bool { _, open := r.Open(); return open }
-	if r, err = c.Wait(t.Context(), r, asked); err != nil || !asked(r) {
+	ended := make(chan error, 1)
+	go func() {
+		r, err = c.Wait(t.Context(), r, asked)
+		ended <- err
+	}()
+	g.Await("the client waits", func([]fakegateway.Request) bool { return slices.Contains(g.Log(), "GET /v1/requests/req_1") })
+	g.Change("req_1", func(r *fakegateway.Request) {
+		r.Questions = []map[string]any{{"question": 0, "text": "Why now?", "by": "Team Lead"}}
+	})
+	if err := <-ended; err != nil || !asked(r) {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	if r, err = c.Answer(t.Context(), r.ID, 0, "the customer waits"); err != nil || asked(r) {

@@ -64,6 +64,8 @@ type Request struct {
 	Disposition string     `json:"disposition"`
 	Questions   []Question `json:"questions"`
 	State       string     `json:"state"`
+
+	etag string
 }
 
 // Decision is the decision of people, or of the policy.

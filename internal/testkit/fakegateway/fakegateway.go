@@ -143,20 +143,6 @@ func (g *Gateway) Log() []string {
 	return append([]string(nil), g.log...)
 }
 
-// AwaitLog waits until the log contains a line the given number of times.
-func (g *Gateway) AwaitLog(what, line string, times int) {
-	g.t.Helper()
-	g.Await(what, func([]Request) bool {
-		n := 0
-		for _, got := range g.Log() {
-			if got == line {
-				n++
-			}
-		}
-		return n >= times
-	})
-}
-
 // Await waits until a condition holds for the requests.
 func (g *Gateway) Await(what string, holds func([]Request) bool) []Request {
 	g.t.Helper()

@@ -17,6 +17,9 @@ export async function deploy(args: { service: string; version: string }): Promis
   return `deployed ${args.service} ${args.version}`;
 }
 
+/** Answers an approver's question. */
+export const ask = (question: string) => `The agent was asked: ${question}`;
+
 export async function save(state: string): Promise<void> {
   writeFileSync(`${build}.state`, state);
 }

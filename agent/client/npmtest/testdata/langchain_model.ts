@@ -4,7 +4,7 @@ import { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { AIMessage, type BaseMessage } from "@langchain/core/messages";
 import { MemorySaver } from "@langchain/langgraph";
 
-import { calls, heard, id } from "./script.js";
+import { heard, next } from "./script.js";
 
 const build = process.env.BUILD!;
 
@@ -13,9 +13,10 @@ class LangChainModel extends BaseChatModel {
   bindTools() { return this; }
   async _generate(messages: BaseMessage[]) {
     const results = messages.filter((m) => m.type === "tool").map((m) => m.text);
-    const message = results.length
-      ? new AIMessage(heard(results))
-      : new AIMessage({ content: "", tool_calls: calls.map((args, n) => ({ type: "tool_call", id: id(n), name: "deploy", args: JSON.parse(args) })) });
+    const calls = next(messages.flatMap((m) => (AIMessage.isInstance(m) ? m.tool_calls ?? [] : [])).map((call) => call.id));
+    const message = calls.length
+      ? new AIMessage({ content: "", tool_calls: calls.map(({ id, args }) => ({ type: "tool_call", id, name: "deploy", args: JSON.parse(args) })) })
+      : new AIMessage(heard(results));
     return { generations: [{ text: message.text, message }] };
   }
 }

@@ -14,21 +14,48 @@ export function gated<T extends ToolSet>(gate: Countersign, tools: T): T {
     const run = tool.execute;
     if (!run) throw new Error(`the tool ${name} has no execute function, so Countersign can't run it after an approval`);
     gate.tools.add(name);
+    const shown = tool.toModelOutput;
     const execute: typeof run = async (input, options) => {
+      let ran = false;
+      let out: unknown;
       try {
-        return await gate.run({ id: options.toolCallId, tool: name, args: JSON.stringify(input) }, async (args, edited) => {
+        out = await gate.run({ id: options.toolCallId, tool: name, args: JSON.stringify(input) }, async (args, edited) => {
+          ran = true;
           let result: unknown = await run(edited ? await read(tool.inputSchema, args) : input, options);
           if (isStream(result)) for await (const part of result) result = part; // the last part is the result
           return result;
-        }, { signal: options.abortSignal });
+        }, { signal: options.abortSignal, noted: shown && ((result, countersign): Noted => ({ countersign, result })) });
       } catch (err) {
-        if (err instanceof Refusal) return err.message;
-        throw err;
+        if (!(err instanceof Refusal)) throw err;
+        out = err.message;
       }
+      return shown && !ran ? { countersign: out } : out;
     };
-    out[name] = { ...tool, execute, needsApproval: true } as ToolSet[string];
+    out[name] = { ...tool, execute, needsApproval: true, ...(shown && { toModelOutput: withNotes(shown) }) } as ToolSet[string];
   }
   return out as T;
+}
+
+/** The output of a tool with toModelOutput, if the output has a note for the model. Without a run, it has no result. */
+interface Noted {
+  countersign: string;
+  result?: unknown;
+}
+
+type ToModelOutput = NonNullable<ToolSet[string]["toModelOutput"]>;
+
+/** Adds the notes for the model to toModelOutput, which gets only the results of the tool. */
+function withNotes(shown: ToModelOutput): ToModelOutput {
+  return async (options: Parameters<ToModelOutput>[0]): Promise<Awaited<ReturnType<ToModelOutput>>> => {
+    const output = options.output as Noted | undefined;
+    if (typeof output?.countersign !== "string") return shown(options);
+    const note = output.countersign;
+    if (!("result" in output)) return { type: "text", value: note };
+    const of = await shown({ ...options, output: output.result });
+    if (of.type === "content") return { ...of, value: [{ type: "text", text: note }, ...of.value] };
+    const value = "value" in of ? of.value : of.reason;
+    return { type: "text", value: `${note}\n${typeof value === "string" ? value : JSON.stringify(value)}` };
+  };
 }
 
 function isStream(v: unknown): v is AsyncIterable<unknown> {

@@ -16,6 +16,10 @@ export interface Options {
   accepts?: Accepts[];
   /** The Slack user for whom the caller acts. This person then can't decide, and gets no rights. */
   onBehalfOf?: string;
+  /** The reason for the calls, which approvers read. It must be the same after a restart of the program. */
+  summary?: string;
+  /** Is told that a call waits for people, once for each wait. With the request's id, the program can withdraw it. */
+  onPending?: (request: Request, call: Call) => void;
   /** Answers an approver's question. Without an answer, the call continues to wait. */
   answer?: (question: string, call: Call) => string | undefined | Promise<string | undefined>;
   /** For how many milliseconds the client repeats a request while the gateway can't be reached. */
@@ -28,7 +32,7 @@ export interface Call {
   tool: string;
   /** A JSON object. */
   args: string;
-  /** The reason for the call, which approvers read. */
+  /** The reason for the call, instead of the option summary. */
   summary?: string;
 }
 
@@ -41,11 +45,14 @@ export interface Request {
   id: string;
   status: Status;
   args_sha256: string;
+  /** While pending: the roles that may decide, and the time at which the request expires. */
   waits_for?: string[];
+  expires_at?: string;
   decision?: { type: Accepts; args_json?: string; by: { role: string }[]; reason?: string };
   reason?: string;
   receipt?: string;
   result?: string;
+  disposition?: "approved-executed" | "denied-not-executed" | "execution-error" | "outcome-unknown";
   questions?: { question: number; text: string; by: string; answer?: string }[];
 }
 
@@ -67,17 +74,23 @@ export class Problem extends Error {
   readonly problem: string;
   readonly status: number;
   readonly retryAfter: number;
-  constructor(status: number, problem: string, text: string, retryAfter: number) {
+  /** The id and the status of the request that the problem is about. */
+  readonly request?: string;
+  readonly requestStatus?: Status;
+  constructor(status: number, problem: string, text: string, retryAfter: number, request?: string, requestStatus?: Status) {
     super(problem ? `the gateway refused (${problem}): ${text}` : `the gateway, or something before it, answered ${status} ${text}`);
     this.name = "Problem";
     this.status = status;
     this.problem = problem;
     this.retryAfter = retryAfter;
+    this.request = request;
+    this.requestStatus = requestStatus;
   }
 }
 
 const longestWait = 55; // seconds; the gateway's limit of one long poll
 const longestText = 65536;
+const longestReason = 3000;
 const prefix = "urn:countersign:problem:";
 
 /** The problems with which the gateway says that it did nothing, and that the client may repeat the request. */
@@ -104,23 +117,28 @@ export class Countersign {
     this.#options = options;
   }
 
-  /** Waits until the call is decided, and returns the request. A restarted program can wait for the same call. */
+  /**
+   * Waits until the call is decided, and returns the request. A restarted program can wait for the same call. The end
+   * of the wait by the signal does not withdraw the request.
+   */
   async decided(call: Call, signal?: AbortSignal): Promise<Request> {
     const { run, accepts = ["approve", "edit", "reject"], onBehalfOf } = this.#options;
-    const rest = JSON.stringify({ mode: "decide", tool: call.tool, accepts, on_behalf_of: onBehalfOf, summary: call.summary });
     const args = object(call.args);
-    let request = await this.#send("POST", "/v1/requests", {
-      body: `${rest.slice(0, -1)},"args":${args}}`, key: run ? `${run}:${call.id}` : call.id, repeat: true, signal,
-    });
+    const summary = call.summary ?? this.#options.summary;
+    const rest = JSON.stringify({ mode: "decide", tool: call.tool, accepts, on_behalf_of: onBehalfOf, summary: summary && cut(summary, longestReason) });
+    const key = run ? `${run}:${call.id}` : call.id;
+    if (!/^[ -~]{1,255}$/.test(key)) throw new Error(`the gateway takes no such id of a call: ${JSON.stringify(key)}`);
+    let request = await this.#send("POST", "/v1/requests", { body: `${rest.slice(0, -1)},"args":${args}}`, key, repeat: true, signal });
+    if (request.body.status === "pending") this.#options.onPending?.(request.body, call);
     const answered = new Set<number>();
-    for (let etag = ""; request.body.status === "pending"; etag = request.etag) {
+    while (request.body.status === "pending") {
       for (const q of request.body.questions ?? []) {
         if (q.answer || answered.has(q.question)) continue;
         answered.add(q.question);
         const text = await this.#options.answer?.(q.text, call);
-        if (text) await this.#act(request.body.id, "answer", { question: q.question, text: cut(text, 3000) }, false, signal);
+        if (text) await this.#answer(request.body.id, q.question, text, signal);
       }
-      request = await this.#send("GET", `/v1/requests/${request.body.id}?wait=${longestWait}`, { etag, last: request, repeat: true, signal });
+      request = await this.#send("GET", `/v1/requests/${request.body.id}?wait=${longestWait}`, { etag: request.etag, last: request, repeat: true, signal });
     }
     return request.body;
   }
@@ -135,12 +153,13 @@ export class Countersign {
     let request: Request;
     let args: string;
     try {
-      request = await this.decided(call, options.signal);
-      if (request.status === "succeeded") return sentence(request);
-      if (request.status !== "approved") throw new Refusal(sentence(request), request.status, request.id);
-      args = request.decision?.type === "edit" ? request.decision.args_json ?? "" : object(call.args);
-      if ((await sha256(args)) !== request.args_sha256) throw new Error("the gateway approved other arguments than those that it returned");
-      await this.#claim(request, options.signal);
+      do { // If the policy requires more approvals at the claim, the call waits again.
+        request = await this.decided(call, options.signal);
+        if (request.status === "succeeded") return sentence(request);
+        if (request.status !== "approved") throw new Refusal(sentence(request), request.status, request.id);
+        args = request.decision?.type === "edit" ? request.decision.args_json ?? "" : object(call.args);
+        if ((await sha256(args)) !== request.args_sha256) throw new Error("the gateway approved other arguments than those that it returned");
+      } while (!(await this.#claim(request, options.signal)));
     } catch (err) {
       throw refusal(err);
     }
@@ -160,17 +179,29 @@ export class Countersign {
 
   /** Withdraws a request. The tool must not run afterwards. */
   async withdraw(request: string, reason: string): Promise<void> {
-    await this.#act(request, "withdraw", { reason: cut(reason, 3000) }, true);
+    await this.#act(request, "withdraw", { reason: cut(reason, longestReason) }, true);
   }
 
-  async #claim(request: Request, signal?: AbortSignal): Promise<void> {
+  /** Claims the approval. Returns false if the request waits for people again. */
+  async #claim(request: Request, signal?: AbortSignal): Promise<boolean> {
     try {
       const claimed = await this.#act(request.id, "claim", { args_sha256: request.args_sha256 }, false, signal);
       if (claimed.id !== request.id || claimed.args_sha256 !== request.args_sha256) throw new Error("it is about another request");
+      return true;
     } catch (err) {
+      if (err instanceof Problem && err.problem === "not_approved" && err.requestStatus === "pending") return false;
       if ((err instanceof Problem && err.problem) || notSent(err)) throw err;
       await this.#report(request.id, "failed", "The tool did not run, because the answer to the claim was lost.");
       throw new Error("the answer to the claim was lost, so the tool did not run", { cause: err });
+    }
+  }
+
+  /** Answers an approver's question. If the question is over, the answer is dropped. */
+  async #answer(id: string, question: number, text: string, signal?: AbortSignal): Promise<void> {
+    try {
+      await this.#act(id, "answer", { question, text: cut(text, longestReason) }, true, signal);
+    } catch (err) {
+      if (!(err instanceof Problem && err.problem === "no_question")) throw err;
     }
   }
 
@@ -190,12 +221,13 @@ export class Countersign {
 
   /** Sends a request. After a failure, repeats the request if the repetition can't have a second effect. */
   async #send(method: string, path: string, o: Exchange): Promise<Answer> {
-    const end = Date.now() + (this.#options.patience ?? 60_000);
+    let end = 0;
     for (let pause = 200; ; pause = Math.min(2 * pause, 10_000)) {
       let after = pause * (1 + Math.random() / 2);
       try {
         return await this.#once(method, path, o);
       } catch (err) {
+        end ||= Date.now() + (this.#options.patience ?? 60_000); // a long poll before the failure does not count
         let again = o.repeat || notSent(err);
         if (err instanceof Problem) {
           again = repeatable.has(err.problem) || (o.repeat && err.status >= 500 && err.problem !== "paused");
@@ -203,7 +235,7 @@ export class Countersign {
         }
         if (!again || o.signal?.aborted || err instanceof WrongAnswer || Date.now() + after > end) throw err;
       }
-      await new Promise((done) => setTimeout(done, after));
+      await pauseFor(after, o.signal);
     }
   }
 
@@ -219,9 +251,9 @@ export class Countersign {
     const kind = res.headers.get("content-type")?.split(";")[0];
     const raw = await res.text();
     if (res.status !== 200 && res.status !== 202) {
-      const p = (kind === "application/problem+json" ? parse(raw) : {}) as { type?: string; title?: string; detail?: string };
+      const p = (kind === "application/problem+json" ? parse(raw) : {}) as { type?: string; title?: string; detail?: string; id?: string; request_status?: Status };
       const problem = p.type?.startsWith(prefix) ? p.type.slice(prefix.length) : "";
-      throw new Problem(res.status, problem, p.detail || p.title || res.statusText, Number(res.headers.get("retry-after")) || 0);
+      throw new Problem(res.status, problem, p.detail || p.title || res.statusText, Number(res.headers.get("retry-after")) || 0, p.id, p.request_status);
     }
     const body = (kind === "application/json" ? parse(raw) : {}) as Partial<Request>;
     if (!body.id || !body.status || !body.args_sha256) throw new WrongAnswer("the answer is not a request; is the address that of a gateway?");
@@ -257,6 +289,19 @@ interface Answer {
 
 class WrongAnswer extends Error {}
 
+/** Waits for some milliseconds, or until the signal. The next exchange then throws the signal's reason. */
+function pauseFor(ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((done) => {
+    const over = () => {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", over);
+      done();
+    };
+    const timer = setTimeout(over, ms);
+    signal?.addEventListener("abort", over);
+  });
+}
+
 function parse(raw: string): unknown {
   try {
     return JSON.parse(raw);
@@ -273,9 +318,11 @@ function notSent(err: unknown): boolean {
 /** Converts a Problem that means that the call must not run into a Refusal. Returns other errors unchanged. */
 export function refusal(err: unknown): unknown {
   if (!(err instanceof Problem)) return err;
-  if (refusals.has(err.problem)) return new Refusal(`The call did not run: ${err.message}`, "refused");
-  if (err.problem === "already_claimed") return new Refusal(uncertain, "unknown");
-  if (err.problem === "not_approved") return new Refusal("The call did not run, because its approval no longer holds.", "voided");
+  const refused = (text: string, status: Status) => new Refusal(text, err.requestStatus ?? status, err.request);
+  if (refusals.has(err.problem)) return refused(`The call did not run: ${err.message}`, "refused");
+  if (err.problem === "already_claimed") return refused(uncertain, "unknown");
+  if (err.problem === "not_approved") return refused("The call did not run, because its approval no longer holds.", "voided");
+  if (err.problem === "paused") return refused("The call did not run, because people have paused all runs.", "approved");
   return err;
 }
 
@@ -283,12 +330,13 @@ const uncertain = "The call may have run: its outcome is not known. People are a
 
 /** Returns a sentence for the model that says how a request ended. */
 export function sentence(r: Request): string {
-  const because = r.decision?.reason || r.reason;
+  const because = r.reason || r.decision?.reason;
   const why = because ? `: ${because}` : ".";
   switch (r.status) {
     case "succeeded":
       return `This call ran before, and was not made again. Its result: ${r.result ?? "(none)"}`;
     case "failed":
+      if (r.disposition === "denied-not-executed") break;
       return `This call ran before and failed, and was not made again: ${r.result ?? "(no reason)"}`;
     case "running":
     case "unknown":
@@ -296,7 +344,7 @@ export function sentence(r: Request): string {
     case "rejected":
       return `The call was rejected by ${r.decision?.by[0]?.role ?? "an approver"}, and did not run${why}`;
     case "expired":
-      return `The call was not decided in time, so it did not run${why}`;
+      return `The call expired, and did not run${why}`; // either nobody decided in time, or it was not claimed in time
     case "withdrawn":
       return `The call was withdrawn, and did not run${why}`;
     case "observed":
@@ -328,12 +376,15 @@ function noted(out: unknown, note: string): unknown {
   return typeof out === "string" ? `${note}\n${out}` : { note, result: out };
 }
 
-/** Removes white space around arguments. Throws if the arguments are not a JSON object. */
+/** Removes white space around arguments. If the arguments are not a JSON object, the call must not run. */
 function object(args: string): string {
   const trimmed = args.trim();
-  if (!trimmed.startsWith("{")) throw new Error("the arguments are not a JSON object");
-  JSON.parse(trimmed);
-  return trimmed;
+  try {
+    if (trimmed.startsWith("{") && JSON.parse(trimmed)) return trimmed;
+  } catch {
+    // not JSON
+  }
+  throw new Refusal("The call did not run, because its arguments are not a JSON object.", "refused");
 }
 
 function text(out: unknown): string {

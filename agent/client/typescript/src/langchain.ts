@@ -5,14 +5,18 @@ import { createMiddleware, ToolMessage, type HITLRequest, type HITLResponse } fr
 
 import { Countersign, Refusal, refusal, sentence, type Request } from "./client.ts";
 
-/** Returns middleware with which these tools run only if Countersign approves the call, with the approved arguments. */
-export function gated(gate: Countersign, tools: string[]) {
-  for (const name of tools) gate.tools.add(name);
+/**
+ * Returns middleware with which these tools run only if Countersign approves the call, with the approved arguments. If
+ * the agent is given such a tool by its name, a mistake in the name leaves the tool without Countersign.
+ */
+export function gated(gate: Countersign, tools: (string | { name: string })[]) {
+  const names = new Set(tools.map((tool) => (typeof tool === "string" ? tool : tool.name)));
+  for (const name of names) gate.tools.add(name);
   return createMiddleware({
     name: "Countersign",
     wrapToolCall: async (request, handler) => {
       const call = request.toolCall;
-      if (!tools.includes(call.name)) return handler(request);
+      if (!names.has(call.name)) return handler(request);
       const answer = (content: string, status: "success" | "error") => new ToolMessage({ content, status, name: call.name, tool_call_id: call.id ?? "" });
       try {
         const out = await gate.run({ id: id(call), tool: call.name, args: JSON.stringify(call.args) }, (args, edited) => {
@@ -46,6 +50,7 @@ export async function settle(gate: Countersign, state: Interrupted, signal?: Abo
   const calls = state.messages.map((m) => ("tool_calls" in m ? [...(m.tool_calls as ToolCall[])] : [])).findLast((list) => list.length) ?? [];
   const settled = await Promise.all(request.actionRequests.map(async (action): Promise<Request | Refusal> => {
     const args = JSON.stringify(action.args);
+    if (!gate.tools.has(action.name)) throw new Error(`the tool ${action.name} is not gated, so settle can't decide about its call`);
     // The requests are in the order of the model's calls. Calls without a request need no decision, so skip them.
     while (calls.length && !(calls[0]!.name === action.name && JSON.stringify(calls[0]!.args) === args)) calls.shift();
     const call = calls.shift();

@@ -1,0 +1,177 @@
+// Package npmtest compiles the TypeScript client, and tests the client against a fake gateway with faults. TestSDKs in
+// cmd/countersign runs the client and its adapters against a real bot.
+package npmtest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"countersign/internal/testkit/fakegateway"
+	"countersign/internal/testkit/sdks"
+)
+
+// approve approves a request.
+func approve(r *fakegateway.Request) { r.Status = "approved" }
+
+// The client handles the faults of a gateway and of the connection to it, and the decisions that are rare.
+func TestClient(t *testing.T) {
+	p := sdks.Compile(t, "../../..")
+	g := fakegateway.New(t, "../../gateway/openapi.json")
+	g.OnAsk(func(r *fakegateway.Request) {
+		r.Status = "approved"
+		switch r.Key {
+		case "question":
+			r.Status, r.Questions = "pending", []map[string]any{{"question": 0, "text": "Why now?", "by": "Team Lead"}}
+		case "late-answer":
+			r.Status, r.Questions = "pending", []map[string]any{{"question": 0, "text": "Still?", "by": "Team Lead"}}
+		case "cut-poll", "stopped":
+			r.Status = "pending"
+		case "expired":
+			r.Status, r.Reason = "expired", "it was approved but could not be started in time"
+		case "shown-rejected":
+			r.Status, r.Reason = "rejected", "not now"
+		case "edited", "shown-edited":
+			r.Edited, r.Reason = `{"n":2}`, "half"
+		case "other-bytes":
+			r.Edited = `{"n":2}`
+		case "running":
+			r.Status = "running"
+		}
+	})
+	seen := map[string]int{}
+	g.Fault(func(w http.ResponseWriter, req *http.Request) bool {
+		id, action, _ := strings.Cut(strings.TrimPrefix(req.URL.Path, "/v1/requests/"), "/")
+		name := id
+		for _, r := range g.Requests() {
+			if r.ID == id {
+				name = r.Key
+			}
+		}
+		if req.URL.Path == "/v1/requests" {
+			name, action = req.Header.Get("Idempotency-Key"), "ask"
+		}
+		seen[name+" "+action]++
+		if action == "" && req.Header.Get("If-None-Match") == "" {
+			t.Errorf("%s: the client waits for the decision and not for the next change, which can be a question", name)
+		}
+		switch name + " " + action {
+		case "busy ask", "busy claim":
+			if seen[name+" "+action] > 1 {
+				return false
+			}
+			fakegateway.Problem(w, http.StatusServiceUnavailable, "unavailable", "the store is busy")
+		case "claim-lost claim":
+			panic(http.ErrAbortHandler)
+		case "report-lost outcome":
+			http.Error(w, "<h1>Bad gateway</h1>", http.StatusBadGateway)
+		case "other-bytes ask":
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(w, `{"id":"req_x","status":"approved","args_sha256":%q,"decision":{"type":"edit","args_json":"{\"n\":3}","by":[]}}`, fakegateway.Hash(`{"n":2}`))
+		case "late-answer answer": // the question is over, because the approver has decided
+			g.Change(id, approve)
+			fakegateway.Problem(w, http.StatusConflict, "no_question", "there is no such question")
+		case "reopened claim":
+			if seen["reopened claim"] > 1 {
+				return false
+			}
+			g.Change(id, func(r *fakegateway.Request) { r.Status = "pending" })
+			w.Header().Set("Content-Type", "application/problem+json")
+			w.WriteHeader(http.StatusConflict)
+			fmt.Fprintf(w, `{"type":"urn:countersign:problem:not_approved","title":"The call is not approved now.","status":409,"id":%q,"request_status":"pending"}`, id)
+		case "reopened ":
+			g.Change(id, approve)
+			return false
+		case "paused claim":
+			fakegateway.Problem(w, http.StatusServiceUnavailable, "paused", "")
+		case "unrun ask":
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(w, `{"id":"req_y","status":"failed","args_sha256":%q,"disposition":"denied-not-executed","reason":"the tool has changed"}`, fakegateway.Hash(`{}`))
+		case "cut-poll ": // the connection breaks after more time than the client's patience
+			if seen["cut-poll "] == 1 {
+				time.Sleep(600 * time.Millisecond)
+				panic(http.ErrAbortHandler)
+			}
+			g.Change(id, approve)
+			return false
+		case "stopped-in-pause ask":
+			w.Header().Set("Retry-After", "600")
+			fakegateway.Problem(w, http.StatusServiceUnavailable, "unavailable", "the store is busy")
+		default:
+			return false
+		}
+		return true
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // only a fault reaches the limit
+	defer cancel()
+	cmd := exec.CommandContext(ctx, p.Node, "core.js")
+	var out bytes.Buffer
+	cmd.Dir, cmd.Stdout, cmd.Stderr = p.Dir, &out, &out
+	cmd.Env = append(os.Environ(), "GATE="+g.URL, "TOKEN="+fakegateway.Token)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	list := g.Await("the question is answered", func(list []fakegateway.Request) bool {
+		return len(list) == 2 && list[1].Questions[0]["answer"] != nil
+	})
+	if got := list[1].Questions[0]["answer"]; got != "question says: because Why now?" {
+		t.Errorf("the answer is %q", got)
+	}
+	g.Change(list[1].ID, approve)
+	if err := cmd.Wait(); err != nil {
+		t.Fatalf("%v\n%s", err, &out)
+	}
+	want := `bytes ran: { "amount" : 12345678901234567890.10, "note":"<a & ü>" }
+bytes returns: {"done":"bytes"}
+question ran: {}
+question returns: {"done":"question"}
+busy ran: {}
+busy returns: {"done":"busy"}
+claim-lost throws: the answer to the claim was lost, so the tool did not run
+report-lost ran: {}
+warned: countersign: the outcome of req_5 was not reported: the gateway, or something before it, answered 502 Bad Gateway
+report-lost returns: {"done":"report-lost"}
+edited ran: {"n":2}
+edited returns: {"note":"An approver changed the arguments of the call to {\"n\":2}. The reason: half","result":{"done":"edited"}}
+other-bytes throws: the gateway approved other arguments than those that it returned
+running throws a refusal: The call may have run: its outcome is not known. People are asked what happened. Don't try it in another way.
+no-object throws a refusal: The call did not run, because its arguments are not a JSON object.
+no-json throws a refusal: The call did not run, because its arguments are not a JSON object.
+über throws: the gateway takes no such id of a call: "über"
+late-answer ran: {}
+late-answer returns: {"done":"late-answer"}
+reopened ran: {}
+reopened returns: {"done":"reopened"}
+paused throws a refusal: The call did not run, because people have paused all runs.
+expired throws a refusal: The call expired, and did not run: it was approved but could not be started in time
+unrun throws a refusal: The call did not run: the tool has changed
+cut-poll ran: {}
+cut-poll returns: {"done":"cut-poll"}
+stopped waits for Team Lead until 2026-11-27T10:00:00Z
+stopped throws: This operation was aborted
+stopped-in-pause throws: The operation was aborted due to timeout
+shown: {"type":"content","value":[{"type":"text","text":"shown"}]}
+shown-edited: {"type":"content","value":[{"type":"text","text":"An approver changed the arguments of the call to {\"n\":2}. The reason: half"},{"type":"text","text":"shown-edited"}]}
+shown-rejected: {"type":"text","value":"The call was rejected by Team Lead, and did not run: not now"}
+refused: http://example.com
+refused: ftp://127.0.0.1
+refused: https://user@example.com
+refused: https://example.com?x=1
+the tool search is not gated, so settle can't decide about its call
+`
+	if got := out.String(); got != want {
+		t.Errorf("it prints\n%s\nwant\n%s", got, want)
+	}
+	if seen["stopped withdraw"] != 0 || seen["claim-lost claim"] != 1 || seen["busy ask"] != 2 || seen["busy claim"] != 2 || seen["other-bytes claim"] != 0 {
+		t.Errorf("the gateway saw %v", seen)
+	}
+	if got := g.Requests()[0]; got.Summary != "tests passed" || got.Outcome != `succeeded {"done":"bytes"}` {
+		t.Errorf("%+v", got)
+	}
+}

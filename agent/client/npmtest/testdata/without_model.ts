@@ -1,0 +1,4 @@
+// The program without an SDK has no model.
+
+export const model = undefined;
+export const checkpointer = undefined;
