@@ -423,8 +423,8 @@ func (h *hook) changed(args json.RawMessage) (json.RawMessage, error) {
 
 // undecided returns the answer to a call that had no decision before the deadline.
 func (h *hook) undecided(ctx context.Context, rec record, r *client.Request) Answer {
-	if h.hungUp(ctx) { // the request continues to wait for a repetition of the call
-		return Answer{Out: h.giveUp(errHungUp).Out}
+	if h.Profile == Comfort && h.hungUp(ctx) { // a later event says whether the user has answered the dialog
+		return Answer{Out: h.leave(h.event, "")}
 	}
 	if h.Profile == Comfort {
 		h.memory.drop(rec)
@@ -453,7 +453,7 @@ func (h *hook) question(r *client.Request) Answer {
 }
 
 // errHungUp means that the agent did not wait for the answer.
-var errHungUp = errors.New("the agent has hung up, or the gateway stops")
+var errHungUp = errors.New("the agent has hung up")
 
 // refused returns the answer to a call whose request ended without an approval.
 func (h *hook) refused(r *client.Request) Answer {
