@@ -11,6 +11,7 @@ import (
 
 	"countersign/agent/hook"
 	hooksetup "countersign/agent/hook/setup"
+	"countersign/internal/demo/workspaceclient"
 )
 
 // remoteCoder is a machine on which Claude Code sends its events to the gateway over HTTP.
@@ -217,7 +218,16 @@ func TestHeldHooksContinue(t *testing.T) {
 	for _, other := range []string{earlier, foreign} {
 		laptop.wants(laptop.do(http.MethodPost, "/v1/requests/"+other+"/withdraw", ""), http.StatusOK, "withdrawn")
 	}
-	teo.readsMetric(admin, "countersign_requests_waiting 1\n")
+	teo.wait("one card with buttons", func(ctx context.Context) (bool, error) {
+		messages, err := teo.Messages(ctx, "countersign", "")
+		n := 0
+		for _, m := range messages {
+			if _, ok := workspaceclient.Button(m.Blocks, "Approve"); ok {
+				n++
+			}
+		}
+		return n == 1, err
+	})
 	teo.clicks("countersign", "", "Approve", "make deploy")
 	if out := answer(); !allowed(out) || requestIn.FindString(out) != id {
 		t.Errorf("approved after the restarts: %s", out)
@@ -237,4 +247,89 @@ func (w watcher) readsMetric(admin, line string) {
 		status, text := get(w.T, admin+"/metrics")
 		return status == http.StatusOK && strings.Contains(text, line), nil
 	})
+}
+
+// Nothing that an attacker or a wrong setting sends lets a call run. Each answer has the status 200, because Claude Code
+// takes other statuses as a failure of the hook, and by default runs the call after a failure.
+func TestHooksOverHTTPRefuse(t *testing.T) {
+	t.Parallel()
+	p, _, admin, laptop := openRemoteCoder(t)
+	teo := p.watcher("teo")
+	laptop.query = "?timeout=2&event=PreToolUse"
+	call := bashCall("PreToolUse", "a", "make deploy", "")
+	own := requestIn.FindString(laptop.sends(call))
+	if own == "" {
+		t.Fatal("the client's own call has no request")
+	}
+	for _, attack := range []struct{ name, token, query, body, words string }{
+		{"no token", "", "", call, "token"},
+		{"a wrong token", "cs_wrong", "", call, "token"},
+		{"a JWT of nobody", "e30.e30.e30", "", call, "token"},
+		{"no token, and the event in the URL", "", "?event=PreToolUse", call, "token"},
+		{"an unknown parameter", "cs_laptop", "?timeout=2&wait=1", call, "wait"},
+		{"a parameter twice", "cs_laptop", "?timeout=2&timeout=3600", call, "timeout"},
+		{"no time", "cs_laptop", "?timeout=0", call, "timeout"},
+		{"another profile", "cs_laptop", "?profile=none", call, "profile"},
+		{"the other profile", "cs_laptop", "?profile=comfort", call, "profile"},
+		{"a person who is none", "cs_laptop", "?on_behalf_of=sam", call, "on_behalf_of"},
+		{"another event than in the URL", "cs_laptop", "?event=PostToolUse", call, ""},
+		{"an unknown event", "cs_laptop", "", strings.Replace(call, "PreToolUse", "BeforeAll", 1), "BeforeAll"},
+		{"no JSON", "cs_laptop", "", "rm -rf /", "JSON"},
+		{"two events", "cs_laptop", "", call + call, "JSON"},
+		{"no session", "cs_laptop", "", strings.Replace(call, "s-1", "", 1), "session"},
+		{"long arguments", "cs_laptop", "", bashCall("PreToolUse", "b", strings.Repeat("x", 100<<10), ""), "more than 65536"},
+		{"longer arguments", "cs_laptop", "", bashCall("PreToolUse", "c", strings.Repeat("x", 1<<20), ""), "too_large"},
+		{"an endless event", "cs_laptop", "", bashCall("PreToolUse", "d", strings.Repeat("x", 9<<20), ""), "too large"},
+	} {
+		c := laptop
+		c.token, c.query = attack.token, attack.query
+		out := c.sends(attack.body)
+		if strings.Contains(out, "allow") || !denied(out) && attack.query != "?event=PostToolUse" || !strings.Contains(out, attack.words) {
+			t.Errorf("%s: %s", attack.name, out)
+		}
+	}
+
+	// Another client can't use or end the request, although it sends the same session and call.
+	thief := laptop
+	thief.token = "cs_phone"
+	if out := thief.sends(call); !denied(out) || strings.Contains(out, own) {
+		t.Errorf("another client gets %s", out)
+	}
+	for _, event := range []string{"PostToolUse", "Stop"} {
+		for _, query := range []string{"", "?profile=comfort"} {
+			thief.query = query
+			thief.sends(bashCall(event, "a", "make deploy", ""))
+		}
+	}
+	if r := laptop.do(http.MethodGet, "/v1/requests/"+own, ""); r.text("status") != "pending" {
+		t.Errorf("the request is %s", r.Original)
+	}
+
+	// 16 identical calls at the same time: each approval allows one of them.
+	laptop.query = "?timeout=3600"
+	laptop.wants(laptop.do(http.MethodPost, "/v1/requests/"+own+"/withdraw", ""), http.StatusOK, "withdrawn")
+	answers := make(chan string, 16)
+	for i := range cap(answers) {
+		go func() {
+			r, err := laptop.send(http.MethodPost, "/v1/hooks/claude-code"+laptop.query, bashCall("PreToolUse", fmt.Sprint("same-", i), "make test", ""))
+			if err == nil { // at the end of the test, the connections break
+				answers <- r.Original
+			}
+		}()
+	}
+	teo.readsMetric(admin, "countersign_gateway_waiting 16\n")
+	teo.clicks("countersign", "", "Approve", "make test")
+	if out := <-answers; !allowed(out) {
+		t.Errorf("approved: %s", out)
+	}
+	teo.readsMetric(admin, "countersign_gateway_waiting 15\n")
+	if len(answers) != 0 {
+		t.Errorf("one approval let %d more calls run", len(answers))
+	}
+
+	for _, wrong := range []string{"/v1/hooks/codex", "/v1/hooks/vim", "/v1/hooks/"} {
+		if r := laptop.do(http.MethodPost, wrong, call); r.Status != http.StatusNotFound {
+			t.Errorf("%s: %d", wrong, r.Status)
+		}
+	}
 }
