@@ -67,11 +67,13 @@ func (x *Held) end(call string) {
 
 // Serve handles an event, and returns the body of the answer. The status of the answer is always 200, because no other
 // status blocks a call. The caller must cancel ctx when the agent hangs up, or when the process is about to stop.
-func Serve(ctx context.Context, d Delivery) []byte {
+func Serve(ctx context.Context, d Delivery) []byte { return serve(ctx, d, 0) }
+
+func serve(ctx context.Context, d Delivery, patience time.Duration) []byte {
 	m := &remote{Delivery: d}
 	m.Body = nil // an agent can wait for an hour
 	defer m.release()
-	o := Options{Agent: d.Agent, Event: d.Event, Timeout: d.Timeout, Input: bytes.NewReader(d.Body)}
+	o := Options{Agent: d.Agent, Event: d.Event, Timeout: d.Timeout, Input: bytes.NewReader(d.Body), patience: patience}
 	a := run(ctx, o, func(h *hook) error {
 		h.http, h.gate, h.memory = true, d.Gate, m
 		h.Config = Config{Profile: d.Profile, OnBehalfOf: d.OnBehalfOf}
