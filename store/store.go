@@ -69,8 +69,11 @@ type Reader interface {
 	// OpenGrants lists a tool's grants that are offered or in force, oldest first. If tool is empty, OpenGrants lists
 	// the grants of all tools.
 	OpenGrants(tool string) ([]approvers.Grant, error)
+	// ClosedGrants lists grants that have ended, in the order of their ids, after the given id.
+	ClosedGrants(after string, limit int) ([]approvers.Grant, error)
 
-	// Absence reads a person's absence. A past absence stays stored until the person's next absence replaces it.
+	// Absence reads a person's absence. A past absence stays stored until the person's next absence replaces it, or
+	// EraseAbsence deletes it.
 	Absence(who approvers.PersonID) (approvers.Absence, error)
 	// Absences lists all stored absences in the order of the persons' ids.
 	Absences() ([]approvers.Absence, error)
@@ -93,6 +96,8 @@ type Reader interface {
 	OutboxMessage(id string) (OutboxMessage, error)
 	// OutboxMessagesOf lists the outbox messages with a Ref, in order of creation.
 	OutboxMessagesOf(ref string) ([]OutboxMessage, error)
+	// OutboxRefs lists the Refs of outbox messages in ascending order, after the given Ref. Each Ref is listed once.
+	OutboxRefs(after string, limit int) ([]string, error)
 	// OutboxMessageAt finds the outbox message of a Slack message.
 	OutboxMessageAt(channel, ts string) (OutboxMessage, error)
 	Rendering(message string, post uint64) (Rendering, error)
@@ -166,7 +171,12 @@ type Tx interface {
 	// counters.
 	PruneCounters(before time.Time, limit int) (int, error)
 	PutGrant(approvers.Grant) error
+	// EraseGrant deletes a grant. If the grant does not exist, EraseGrant does nothing. The messages about the grant, its timer and its audit records are not deleted.
+	EraseGrant(id string) error
 	PutAbsence(approvers.Absence) error
+	// EraseAbsence deletes a person's absence. If the absence does not exist, EraseAbsence does nothing. The messages
+	// about the absence, its timer and its audit records are not deleted.
+	EraseAbsence(who approvers.PersonID) error
 
 	SetTimer(Timer) error
 	// ClearTimer removes a timer. If the timer does not exist, ClearTimer does nothing.
@@ -177,6 +187,8 @@ type Tx interface {
 	ForgetInbox(handledBefore time.Time, limit int) (int, error)
 
 	PutOutboxMessage(OutboxMessage) error
+	// EraseOutboxMessage deletes an outbox message, its renderings and its timers, if they exist.
+	EraseOutboxMessage(id string) error
 	// PutRendering writes a posted version of an outbox message. If the version already exists, the error is
 	// ErrConflict.
 	PutRendering(Rendering) error

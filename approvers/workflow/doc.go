@@ -82,5 +82,6 @@
 // finish, unknown. The files callers and webhooks handle the calls of other agents. The files jobs and deadlines handle
 // timers. The files outbox, delivery, repost, refused, bundle, card_queue, channel_state and home are about the messages
 // that Slack shows. The file questions handles the questions of the model and of running tools to people. The remaining
-// files concern the whole installation: policy, pause, interrupt, seal, report, retain, erase, restore, damage, moved.
+// files concern the whole installation: policy, pause, interrupt, seal, report, retain, retain_people, erase, restore,
+// damage, moved.
 package workflow

@@ -153,6 +153,10 @@ func (x tornTx) PruneChain(chain string) (int, error) {
 // SetAside does nothing, so the workflow can't close damaged records.
 func (x tornTx) SetAside(string, string) ([]string, bool, error) { return nil, false, nil }
 
+func (x tornTx) EraseSetAside(now, before time.Time, limit int) (int, bool, error) {
+	return x.Tx.(store.SetAside).EraseSetAside(now, before, limit)
+}
+
 // If a damaged record can't be closed, all work that needs the record fails. After some tries, the bot gives up the
 // timers of this work.
 func TestDamageThatCannotBeClosed(t *testing.T) {

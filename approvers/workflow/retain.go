@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"countersign/approvers"
@@ -14,6 +15,10 @@ import (
 // Retained counts the records that were erased because of their age.
 type Retained struct {
 	Conversations int
+	Grants        int
+	Absences      int
+	Homes         int // times at which people opened their Home tabs
+	SetAside      int // damaged records that were moved out of the way
 	Chains        int // audit chains
 	Records       int // records in those chains
 }
@@ -26,19 +31,27 @@ const (
 )
 
 // Retain erases data that is older than the policy's two retention times. The first time is for conversations with all
-// their texts, including the payloads of their audit records. The second time is longer, and is for the audit records
-// themselves. Retain keeps a conversation or audit chain with unfinished work. If Retain is stopped, the next call
-// continues the work. Retain also keeps a conversation or audit chain with a damaged record. If a damaged record is the
-// reason for keeping data, the error is store.ErrDamaged.
+// their texts, including the payloads of their audit records. The first time is also for grants, absences, the times at
+// which people opened their Home tabs, and damaged records that were moved out of the way. The second time is longer,
+// and is for the audit records themselves. Retain keeps a conversation or audit chain with unfinished work. If Retain is
+// stopped, the next call continues the work. Retain also keeps a conversation, grant or audit chain with a damaged
+// record. If a damaged record is the reason for keeping data, the error is store.ErrDamaged.
 func (w *History) Retain(ctx context.Context) (done Retained, err error) {
 	keep := w.Policy().Retention
 	if keep.Conversations > 0 {
-		done.Conversations, err = w.retainConversations(ctx, w.now().Add(-keep.Conversations))
+		before := w.now().Add(-keep.Conversations)
+		done.Conversations, err = w.retainConversations(ctx, before)
 		if done.Conversations > 0 { // Home tabs show calls of old conversations, too
 			err = errors.Join(err, w.update(ctx, "retain homes", func(t *tx) error {
 				_, err := t.homes.eraseVersions()
 				return err
 			}))
+		}
+		for _, retain := range []func(context.Context, time.Time, *Retained) error{w.retainGrants, w.retainAbsences, w.retainHomes, w.retainSetAside} {
+			if err != nil && !store.OnlyDamaged(err) {
+				return done, err
+			}
+			err = errors.Join(err, retain(ctx, before, &done))
 		}
 		if err != nil && !store.OnlyDamaged(err) {
 			return done, err
@@ -54,7 +67,7 @@ func (w *History) Retain(ctx context.Context) (done Retained, err error) {
 	return done, err
 }
 
-// damagedOnes counts the conversations and audit chains that Retain keeps because of damaged records.
+// damagedOnes counts the conversations, grants and audit chains that Retain keeps because of damaged records.
 type damagedOnes struct {
 	n     int
 	first error
@@ -223,8 +236,27 @@ func (t *tx) eraseTexts(chains []string) error {
 	return nil
 }
 
-// retainChains deletes the audit chains whose last record is older than the time in the parameter before, and counts
-// them.
+// retainSetAside deletes damaged records that were moved out of the way before the time in the parameter before.
+func (w *History) retainSetAside(ctx context.Context, before time.Time, done *Retained) error {
+	for over := false; !over; {
+		erased := 0
+		err := w.update(ctx, "retain set aside", func(t *tx) (err error) {
+			s, ok := t.Tx.(store.SetAside)
+			if over = !ok; over {
+				return nil
+			}
+			erased, over, err = s.EraseSetAside(t.now, before, retainBatch)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		done.SetAside += erased
+	}
+	return nil
+}
+
+// retainChains deletes the audit chains whose time is over, and counts them.
 func (w *History) retainChains(ctx context.Context, before time.Time, done *Retained) error {
 	var damaged damagedOnes
 	for after, more := "", true; more; {
@@ -237,14 +269,14 @@ func (w *History) retainChains(ctx context.Context, before time.Time, done *Reta
 			old, more = nil, len(page) == retainPage
 			for _, chain := range page {
 				after = chain
-				head, err := r.AuditHead(chain)
-				if errors.Is(err, store.ErrDamaged) || err == nil && head.At.IsZero() {
-					continue // the chain's age is unreadable, so the chain stays
+				if chain == approvers.InstallationChain {
+					continue
 				}
+				last, err := lastEvent(r, chain)
 				if err != nil {
 					return err
 				}
-				if chain != approvers.InstallationChain && head.At.Before(before) {
+				if !last.IsZero() && last.Before(before) {
 					old = append(old, chain)
 				}
 			}
@@ -271,18 +303,39 @@ func (w *History) retainChains(ctx context.Context, before time.Time, done *Reta
 	return damaged.err("chains of the history")
 }
 
+// lastEvent returns the time of a chain's last record that is not about an erasure. If this record can't be read,
+// lastEvent returns the zero time.
+func lastEvent(r store.Reader, chain string) (time.Time, error) {
+	a, err := r.AuditHead(chain)
+	for err == nil && a.Kind == approvers.AuditErased && a.Seq > 1 {
+		var row approvers.AuditRow
+		if row, err = r.AuditRow(chain, a.Seq-1); err != nil {
+			break
+		}
+		if a, err = approvers.ParseAuditRecord(row.Record); err != nil || row.Damaged {
+			return time.Time{}, nil //nolint:nilerr // nobody knows how old the chain is
+		}
+	}
+	if errors.Is(err, store.ErrDamaged) || errors.Is(err, store.ErrNotFound) {
+		return time.Time{}, nil
+	}
+	return a.At, err
+}
+
 // prune deletes an audit chain that is not in use, and records the deletion in the installation's audit chain. prune
 // returns the number of deleted records, or 0 if it keeps the chain.
 func (w *History) prune(ctx context.Context, chain string, before time.Time) (records int, err error) {
 	err = w.update(ctx, "prune", func(t *tx) error {
 		records = 0
-		head, err := t.AuditHead(chain)
-		if err != nil || !head.At.Before(before) {
-			return store.IgnoreNotFound(err)
+		last, err := lastEvent(t, chain)
+		if err != nil || last.IsZero() || !last.Before(before) {
+			return err
 		}
-		if r, err := t.Request(chain); err == nil && r.State.Open() {
-			return nil
-		} else if store.IgnoreNotFound(err) != nil {
+		if used, err := inUse(t, chain, t.now); used || err != nil {
+			return err
+		}
+		head, err := t.AuditHead(chain)
+		if err != nil {
 			return err
 		}
 		if records, err = t.PruneChain(chain); err != nil {
@@ -292,4 +345,27 @@ func (w *History) prune(ctx context.Context, chain string, before time.Time) (re
 		return t.audit(approvers.InstallationChain, approvers.AuditPruned, "", facts, nil)
 	})
 	return records, err
+}
+
+// inUse reports whether an audit chain is about something that has not ended: an open request or an absence. The chain
+// of a grant is in use as long as the grant is stored, or a call that the grant allowed has audit records.
+func inUse(r store.Reader, chain string, now time.Time) (bool, error) {
+	if grant, ok := strings.CutPrefix(chain, grantChain("")); ok {
+		if _, err := r.Grant(grant); !errors.Is(err, store.ErrNotFound) {
+			return true, err
+		}
+		runs, err := runsUnder(r, grant)
+		for _, run := range runs {
+			if _, err := r.AuditHead(run); !errors.Is(err, store.ErrNotFound) {
+				return true, err
+			}
+		}
+		return false, err
+	}
+	if who, ok := strings.CutPrefix(chain, absenceChain("")); ok {
+		a, err := r.Absence(approvers.PersonID(who))
+		return err == nil && !a.Over(now), store.IgnoreNotFound(err)
+	}
+	q, err := r.Request(chain)
+	return err == nil && q.State.Open(), store.IgnoreNotFound(err)
 }

@@ -46,8 +46,9 @@ const retainEvery = 36
 // retain erases data beyond the policy's retention, and counts the erased data.
 func retain(ctx context.Context, wf *workflow.Workflow, m *metrics.Metrics, log *slog.Logger) error {
 	done, err := wf.History.Retain(ctx)
-	if done.Conversations+done.Chains > 0 {
-		log.Info("erased by age, as the policy says", "conversations", done.Conversations, "chains of the history", done.Chains, "records", done.Records)
+	if done != (workflow.Retained{}) {
+		log.Info("erased by age, as the policy says", "conversations", done.Conversations, "grants", done.Grants, "absences", done.Absences,
+			"times of Home tabs", done.Homes, "damaged records that were set aside", done.SetAside, "chains of the history", done.Chains, "records", done.Records)
 	}
 	m.CountRetained(done, err == nil)
 	return err

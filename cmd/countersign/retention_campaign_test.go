@@ -47,10 +47,9 @@ func TestRetentionUnderLoad(t *testing.T) {
 	lasts := 500 * time.Millisecond // how long retention takes
 	for range times {
 		a.fill(requests)
-		// The first retention erases the texts of old conversations. This adds a new record to each chain, so the chain
-		// is old enough only at the second retention.
-		for range 2 {
-			a.later(40 * 24 * time.Hour)
+		// The first retention erases the texts of old conversations, and the second retention deletes their chains.
+		for _, age := range []time.Duration{2 * 24 * time.Hour, 30 * 24 * time.Hour} {
+			a.later(age)
 			without = append(without, a.while(func() { time.Sleep(lasts) })...)
 			before := erased
 			with = append(with, a.while(func() {

@@ -24,8 +24,8 @@ const recordedMetrics = "COUNTERSIGN_WEEK_FILE"
 var weekBegins = firstMonday.Add(7 * time.Hour)
 
 // TestWeekOfMetrics lets people work for a week in faked time, and reads /metrics once a minute. The tests of
-// internal/alerts run this test, and draw the dashboard with the recorded metrics. COUNTERSIGN_WEEK_DAYS is the number
-// of days (1 without it). COUNTERSIGN_WEEK_FILE is the file for the metrics.
+// internal/alerts run this test, and draw the dashboard with the recorded metrics. COUNTERSIGN_WEEK_HOURS is the number
+// of hours (24 with CI=true). COUNTERSIGN_WEEK_FILE is the file for the metrics.
 func TestWeekOfMetrics(t *testing.T) {
 	t.Parallel()
 	path := cmp.Or(os.Getenv(recordedMetrics), t.TempDir()+"/metrics")
@@ -34,7 +34,7 @@ func TestWeekOfMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := &recorder{out: bufio.NewWriter(file), last: map[string]string{}}
-	inWeek(t, testkit.Size(t, "COUNTERSIGN_WEEK_DAYS", 1), r)
+	inWeek(t, testkit.Size(t, "COUNTERSIGN_WEEK_HOURS", 24), r)
 	if err := r.out.Flush(); err != nil {
 		t.Error(err)
 	}

@@ -84,8 +84,8 @@ func (s slowStore) Update(ctx context.Context, fn func(store.Tx) error) error {
 	return s.Store.Update(ctx, fn)
 }
 
-// inWeek plays some days, and records the metrics of each minute.
-func inWeek(t *testing.T, days int, r *recorder) {
+// inWeek plays the first hours of the week, and records the metrics of each minute.
+func inWeek(t *testing.T, hours int, r *recorder) {
 	w := &workweek{recorder: r, chance: testkit.Chance(20261127, 1), noise: testkit.Chance(20261127, 2), seen: map[string]bool{}, counts: map[string]int{}}
 	dir := t.TempDir()
 	r.dir = dir
@@ -102,9 +102,10 @@ func inWeek(t *testing.T, days int, r *recorder) {
 		b.ok(b.endAll())
 		b.pass(time.Until(weekBegins))
 		w.restarts()
-		w.plan(days)
-		w.play(weekBegins.Add(time.Duration(days) * 24 * time.Hour))
-		t.Logf("days=%d scrapes=%d series=%d %v", days, r.scrapes, len(r.last), w.counts)
+		ends := weekBegins.Add(time.Duration(hours) * time.Hour)
+		w.plan(ends)
+		w.play(ends)
+		t.Logf("hours=%d scrapes=%d series=%d %v", hours, r.scrapes, len(r.last), w.counts)
 	})
 }
 
@@ -277,8 +278,7 @@ func (w *workweek) play(until time.Time) {
 }
 
 // plan fills the agenda: what people and the other agent ask, and what goes wrong.
-func (w *workweek) plan(days int) {
-	ends := weekBegins.Add(time.Duration(days) * 24 * time.Hour)
+func (w *workweek) plan(ends time.Time) {
 	for at := working(weekBegins.Add(2 * time.Minute)); at.Before(ends); at = working(at.Add(w.later(8 * time.Minute))) {
 		w.at(at, w.asks)
 	}

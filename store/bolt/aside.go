@@ -1,8 +1,13 @@
 package bolt
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
+
+	"go.etcd.io/bbolt"
 
 	"countersign/store"
 )
@@ -55,6 +60,40 @@ func (t *tx) setAside(in bucket, id []byte) (of []string, done bool, err error) 
 	}
 	t.rows.dealt = append(t.rows.dealt, recordID{in, string(id)})
 	return of, true, nil
+}
+
+// EraseSetAside deletes rows of the bucket set_aside. setAside and the repair of a file write rows without a time.
+// EraseSetAside adds a time to the keys of these rows.
+func (t *tx) EraseSetAside(now, before time.Time, limit int) (erased int, done bool, err error) {
+	type asideRow struct{ key, value []byte }
+	timed := text(nil, "")
+	var old, untimed []asideRow
+	for k, v := range t.rows.asStored(setAside, nil) {
+		if len(old)+len(untimed) >= limit {
+			break
+		}
+		at, ok := bytes.CutPrefix(k, timed)
+		switch {
+		case !ok:
+			untimed = append(untimed, asideRow{k, v.value})
+		case len(at) < 8 || readMoment(at[:8]).Before(before):
+			old = append(old, asideRow{key: k})
+		}
+	}
+	for _, row := range slices.Concat(old, untimed) {
+		if _, err := t.rows.discard(setAside, row.key); err != nil {
+			return 0, false, err
+		}
+		t.rows.dealt = append(t.rows.dealt, recordID{setAside, string(row.key)})
+	}
+	for _, row := range untimed {
+		key := append(moment(slices.Clone(timed), now), row.key...)
+		key = key[:min(len(key), bbolt.MaxKeySize)] // nothing reads the rest
+		if err := t.rows.set(setAside, key, nil, row.value); err != nil {
+			return 0, false, err
+		}
+	}
+	return len(old), len(old)+len(untimed) < limit, nil
 }
 
 // undecodable reports whether a record has a valid checksum but can't be decoded.

@@ -90,7 +90,7 @@
 //	grants              id                                  header, approvers.Grant
 //	grant_open          tool, birth                         grant id; open ones only, each listed twice: under its tool, and under an empty tool for listing them all
 //	absences            person                              header, approvers.Absence
-//	set_aside           bucket, and the row's key           the damaged value
+//	set_aside           bucket, and the row's key           the damaged value; when retention finds the row, an empty part and the time are put before the key
 //
 // Values in the audit buckets are the exact bytes that the hashes cover.
 //

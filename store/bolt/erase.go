@@ -139,18 +139,25 @@ func (e *eraser) turns(conversation []byte) error {
 func (e *eraser) outboxMessages(ref string) error {
 	_, ids := e.some(outboxRef, text(nil, ref))
 	for _, id := range ids {
-		id := string(id)
-		if err := e.scanned(renderings, text(nil, id)); err != nil || e.left <= 0 {
+		if err := e.outboxMessage(string(id)); err != nil || e.left <= 0 {
 			return err
 		}
-		if err := e.timers(id); err != nil {
-			return err
-		}
-		if err := outboxTable.erase(e.rows, id); err != nil {
-			return err
-		}
-		e.left--
 	}
+	return nil
+}
+
+// outboxMessage deletes an outbox message after its renderings and timers.
+func (e *eraser) outboxMessage(id string) error {
+	if err := e.scanned(renderings, text(nil, id)); err != nil || e.left <= 0 {
+		return err
+	}
+	if err := e.timers(id); err != nil {
+		return err
+	}
+	if err := outboxTable.erase(e.rows, id); err != nil {
+		return err
+	}
+	e.left--
 	return nil
 }
 

@@ -1,7 +1,10 @@
 package bolt
 
 import (
+	"errors"
+
 	"countersign/approvers"
+	"countersign/store"
 )
 
 var grantTable = &table[approvers.Grant]{
@@ -32,7 +35,28 @@ func (t reader) OpenGrants(tool string) ([]approvers.Grant, error) {
 	return grantTable.readable(t.rows, t.rows.sound(grantOpen, text(nil, tool), nil), noLimit)
 }
 
+func (t reader) ClosedGrants(after string, limit int) ([]approvers.Grant, error) {
+	var out []approvers.Grant
+	for id := range t.rows.sound(grants, nil, append([]byte(after), 0)) {
+		if len(out) >= limit {
+			break
+		}
+		g, err := t.Grant(string(id))
+		switch {
+		case err != nil && !errors.Is(err, store.ErrDamaged):
+			return nil, err
+		case err == nil && !g.State.Open():
+			out = append(out, g)
+		}
+	}
+	return out, nil
+}
+
 func (t *tx) PutGrant(g approvers.Grant) error { return grantTable.write(t.rows, g) }
+
+func (t *tx) EraseGrant(id string) error {
+	return store.IgnoreNotFound(grantTable.erase(t.rows, id))
+}
 
 func (t reader) Absence(who approvers.PersonID) (approvers.Absence, error) {
 	return absenceTable.read(t.rows, string(who))
@@ -41,3 +65,7 @@ func (t reader) Absence(who approvers.PersonID) (approvers.Absence, error) {
 func (t reader) Absences() ([]approvers.Absence, error) { return absenceTable.every(t.rows) }
 
 func (t *tx) PutAbsence(a approvers.Absence) error { return absenceTable.write(t.rows, a) }
+
+func (t *tx) EraseAbsence(who approvers.PersonID) error {
+	return store.IgnoreNotFound(absenceTable.erase(t.rows, string(who)))
+}

@@ -30,6 +30,23 @@ func (t reader) OutboxMessagesOf(ref string) ([]store.OutboxMessage, error) {
 	return outboxTable.readable(t.rows, t.rows.sound(outboxRef, text(nil, ref), nil), noLimit)
 }
 
+func (t reader) OutboxRefs(after string, limit int) (refs []string, err error) {
+	for from := beyond(text(nil, after)); len(refs) < limit; {
+		ref, found := "", false
+		for k := range t.rows.sound(outboxRef, nil, from) {
+			if ref, _, found = cutText(k); found {
+				break
+			}
+		}
+		if !found {
+			break
+		}
+		refs = append(refs, ref)
+		from = beyond(text(nil, ref))
+	}
+	return refs, nil
+}
+
 func (t reader) OutboxMessageAt(channel, ts string) (store.OutboxMessage, error) {
 	_, id := t.rows.last(outboxSlackMessage, text(text(nil, channel), ts))
 	if id == nil {
@@ -39,6 +56,11 @@ func (t reader) OutboxMessageAt(channel, ts string) (store.OutboxMessage, error)
 }
 
 func (t *tx) PutOutboxMessage(s store.OutboxMessage) error { return outboxTable.write(t.rows, s) }
+
+func (t *tx) EraseOutboxMessage(id string) error {
+	e := &eraser{rows: t.rows, kinds: t.timerKinds(), left: noLimit}
+	return store.IgnoreNotFound(e.outboxMessage(id))
+}
 
 func (t reader) Rendering(message string, post uint64) (store.Rendering, error) {
 	var r store.Rendering

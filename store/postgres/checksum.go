@@ -153,6 +153,12 @@ SELECT %[2]s FROM gone`, table, owner), text(id))
 	return of, true, nil
 }
 
+// EraseSetAside compares the time with the clock of the database, which wrote the time of each row.
+func (t *tx) EraseSetAside(_, before time.Time, limit int) (erased int, done bool, err error) {
+	erased, err = t.run.exec("DELETE FROM set_aside WHERE ctid = ANY(ARRAY(SELECT ctid FROM set_aside WHERE at < $1 LIMIT $2))", moment(before), limit)
+	return erased, erased < limit, err
+}
+
 // An inspection reads inspectPage rows at a time, and then pauses for inspectPause. During the pause, other
 // transactions can use the server.
 const (

@@ -399,6 +399,20 @@ func TestDamagedRecords(t *testing.T) {
 		}
 		return errors.Join(tx.PutRequest(approvers.Request{ID: "a", State: approvers.Voided}), tx.PutPolicy(store.Policy{Load: "again"}, []byte("content")))
 	})
+	for _, x := range []struct {
+		before       time.Duration // from now
+		limit, wants int
+		done         bool
+	}{{-time.Hour, 10, 0, true}, {time.Hour, 1, 1, false}, {time.Hour, 10, 1, true}, {time.Hour, 10, 0, true}} {
+		now := time.Now()
+		err = errors.Join(err, s.Update(t.Context(), func(tx store.Tx) error {
+			n, done, err := tx.(store.SetAside).EraseSetAside(now, now.Add(x.before), x.limit)
+			if n != x.wants || done != x.done {
+				t.Errorf("%d rows that were set aside before %s from now are erased, done: %v; want %d, %v", n, x.before, done, x.wants, x.done)
+			}
+			return err
+		}))
+	}
 	if err != nil {
 		t.Error(err)
 	}

@@ -232,6 +232,13 @@ func (t reader) OpenGrants(tool string) ([]approvers.Grant, error) {
 	return grantTable.readable(t.run, "WHERE open AND tool = $1 ORDER BY born", text(tool))
 }
 
+func (t reader) ClosedGrants(after string, limit int) ([]approvers.Grant, error) {
+	if limit <= 0 {
+		return nil, nil
+	}
+	return grantTable.first(t.run, limit, "WHERE NOT open AND id > $1 ORDER BY id", text(after))
+}
+
 func (t reader) Absence(who approvers.PersonID) (approvers.Absence, error) {
 	return absenceTable.read(t.run, string(who))
 }
@@ -270,6 +277,19 @@ func (t reader) OutboxMessagesOf(ref string) ([]store.OutboxMessage, error) {
 	return out, nil
 }
 
+func (t reader) OutboxRefs(after string, limit int) (refs []string, err error) {
+	if limit <= 0 {
+		return nil, nil
+	}
+	err = t.run.query(on(outboxTable.in), rows(limited("SELECT DISTINCT ref FROM outbox_messages WHERE ref > $1 ORDER BY ref", limit), []any{text(after)}, func(found pgx.Rows) error {
+		var ref string
+		err := found.Scan(&ref)
+		refs = append(refs, readText(ref))
+		return err
+	}))
+	return refs[:min(limit, len(refs))], err
+}
+
 func (t reader) OutboxMessageAt(channel, ts string) (store.OutboxMessage, error) {
 	return outboxTable.one(t.run, fmt.Sprintf("outbox message at %s %s", channel, ts), "WHERE channel = $1 AND ts = $2 ORDER BY born DESC LIMIT 1", text(channel), text(ts))
 }
@@ -301,6 +321,21 @@ func (t *tx) PutElicitation(q approvers.Elicitation) error { return elicitationT
 func (t *tx) PutGrant(g approvers.Grant) error { return grantTable.write(t.run, g) }
 
 func (t *tx) PutAbsence(a approvers.Absence) error { return absenceTable.write(t.run, a) }
+
+func (t *tx) EraseGrant(id string) error {
+	_, err := t.run.exec("DELETE FROM grants WHERE id = $1", text(id))
+	return err
+}
+
+func (t *tx) EraseAbsence(who approvers.PersonID) error {
+	_, err := t.run.exec("DELETE FROM absences WHERE id = $1", text(who))
+	return err
+}
+
+func (t *tx) EraseOutboxMessage(id string) error {
+	_, err := t.run.exec("WITH shown AS (DELETE FROM renderings WHERE message = $1), timed AS (DELETE FROM timers WHERE ref = $1) DELETE FROM outbox_messages WHERE id = $1", text(id))
+	return err
+}
 
 func (t *tx) PutInbox(i store.Inbox) error { return inboxTable.write(t.run, i) }
 

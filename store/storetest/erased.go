@@ -145,6 +145,74 @@ func left(h *harness, id string) (n int) {
 	return n
 }
 
+// outboxErased checks OutboxRefs and EraseOutboxMessage. The tests use Refs that differ only by their end.
+func outboxErased(h *harness) {
+	refs := func(after string, limit int, want ...string) {
+		h.Helper()
+		h.view(func(r store.Reader) error {
+			list, err := r.OutboxRefs(after, limit)
+			h.same(fmt.Sprintf("%d refs after %q", limit, after), append([]string{}, list...), append([]string{}, want...))
+			return err
+		})
+	}
+	refs("", 10)
+	for i, ref := range []string{"home", "home/b", "home/a", "home/a", "home0", "home/a/"} {
+		id := fmt.Sprint("m", i)
+		h.write(func(tx store.Tx) error {
+			return errors.Join(
+				tx.PutOutboxMessage(store.OutboxMessage{ID: id, Ref: ref, Channel: "C", TS: id}),
+				tx.PutRendering(store.Rendering{OutboxMessage: id, Post: 1}), tx.PutRendering(store.Rendering{OutboxMessage: id, Post: 2}),
+				tx.SetTimer(store.Timer{Kind: store.TimerShow, Ref: id, Due: at(1)}), tx.SetTimer(store.Timer{Kind: "a kind to come", Ref: id, Due: at(1)}))
+		})
+	}
+	refs("", 10, "home", "home/a", "home/a/", "home/b", "home0")
+	refs("", 2, "home", "home/a")
+	refs("home", 2, "home/a", "home/a/")
+	refs("home/", 10, "home/a", "home/a/", "home/b", "home0")
+	refs("home/a", 1, "home/a/")
+	refs("home0", 10)
+	refs("", 0)
+	erase := func(id string) func(store.Tx) error {
+		return func(tx store.Tx) error { return tx.EraseOutboxMessage(id) }
+	}
+	h.refused(errMine, func(tx store.Tx) error { return errors.Join(erase("m2")(tx), errMine) })
+	left := func(id string, want int) {
+		h.Helper()
+		h.view(func(r store.Reader) error {
+			n := 0
+			if _, err := r.OutboxMessage(id); err == nil {
+				n++
+			}
+			if _, err := r.OutboxMessageAt("C", id); err == nil {
+				n++
+			}
+			for _, kind := range []store.TimerKind{store.TimerShow, "a kind to come"} {
+				if _, err := r.Timer(kind, id); err == nil {
+					n++
+				}
+			}
+			posts, err := r.Renderings(id)
+			h.same("what is left of "+id, n+len(posts), want)
+			return err
+		})
+	}
+	left("m2", 6)
+	h.write(erase("m2"), erase("m4"), erase("none"))
+	left("m2", 0)
+	left("m3", 6)
+	refs("", 10, "home", "home/a", "home/a/", "home/b")
+	h.update(func(tx store.Tx) error { // the erasure is visible in its own transaction
+		err := tx.EraseOutboxMessage("m3")
+		of, err2 := tx.OutboxMessagesOf("home/a")
+		h.same("messages about home/a", len(of), 0)
+		list, err3 := tx.OutboxRefs("", 10)
+		h.same("refs", list, []string{"home", "home/a/", "home/b"})
+		return errors.Join(err, err2, err3)
+	})
+	h.write(func(tx store.Tx) error { return tx.PutOutboxMessage(store.OutboxMessage{ID: "m3", Ref: "home/a"}) })
+	left("m3", 1)
+}
+
 // conversationsErased checks that EraseConversation removes a conversation completely. Neighboring conversations and
 // the audit stay.
 func conversationsErased(h *harness) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"countersign/approvers"
@@ -344,6 +345,14 @@ func (m *memory) OutboxMessageAt(channel, ts string) (store.OutboxMessage, error
 		}
 	}
 	return store.OutboxMessage{}, store.ErrNotFound
+}
+
+func (m *memory) OutboxRefs(after string, limit int) ([]string, error) {
+	refs := map[string]string{}
+	for _, s := range m.outboxMessages {
+		refs[s.Ref] = s.Ref
+	}
+	return sorted(refs, func(ref string) bool { return ref > after }, strings.Compare, limit), nil
 }
 
 func (m *memory) PutOutboxMessage(s store.OutboxMessage) error {

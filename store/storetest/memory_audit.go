@@ -189,17 +189,23 @@ func (m *memory) EraseConversation(id string, _ int) (bool, error) {
 // eraseOutboxMessages deletes the outbox messages whose Ref is ref, and the timers of these messages.
 // eraseOutboxMessages also deletes the timers whose Ref is ref.
 func (m *memory) eraseOutboxMessages(ref string) {
-	unset := func(ref string) {
-		maps.DeleteFunc(m.timers, func(k timerKey, _ store.Timer) bool { return k.ref == ref })
-	}
-	unset(ref)
+	m.unset(ref)
 	for id, s := range m.outboxMessages {
-		if s.Ref != ref {
-			continue
+		if s.Ref == ref {
+			_ = m.EraseOutboxMessage(id) // it never fails
 		}
-		unset(id)
-		delete(m.outboxMessages, id)
-		delete(m.renderings, id)
-		m.born = slices.DeleteFunc(m.born, func(s string) bool { return s == id })
 	}
+}
+
+// unset deletes the timers whose Ref is ref.
+func (m *memory) unset(ref string) {
+	maps.DeleteFunc(m.timers, func(k timerKey, _ store.Timer) bool { return k.ref == ref })
+}
+
+func (m *memory) EraseOutboxMessage(id string) error {
+	m.unset(id)
+	delete(m.outboxMessages, id)
+	delete(m.renderings, id)
+	m.born = slices.DeleteFunc(m.born, func(s string) bool { return s == id })
+	return nil
 }

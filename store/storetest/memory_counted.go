@@ -49,6 +49,17 @@ func (m *memory) OpenGrants(tool string) ([]approvers.Grant, error) {
 	return out, nil
 }
 
+func (m *memory) ClosedGrants(after string, limit int) ([]approvers.Grant, error) {
+	return sorted(m.grants, func(g approvers.Grant) bool { return !g.State.Open() && g.ID > after },
+		func(a, b approvers.Grant) int { return cmp.Compare(a.ID, b.ID) }, limit), nil
+}
+
+func (m *memory) EraseGrant(id string) error {
+	delete(m.grants, id)
+	m.granted = slices.DeleteFunc(m.granted, func(g string) bool { return g == id })
+	return nil
+}
+
 func (m *memory) PutGrant(g approvers.Grant) error {
 	created := g.Version == 0
 	err := guard(m.grants, g.ID, &g.Version, func(g approvers.Grant) uint64 { return g.Version })
@@ -77,4 +88,9 @@ func (m *memory) PutAbsence(a approvers.Absence) error {
 		m.absences[string(a.Who)] = a
 	}
 	return err
+}
+
+func (m *memory) EraseAbsence(who approvers.PersonID) error {
+	delete(m.absences, string(who))
+	return nil
 }

@@ -156,6 +156,8 @@ func readings() (all []reading) {
 		see("grant "+n, func(r store.Reader) (any, error) { return r.Grant(n) })
 		see("open grants of "+n, func(r store.Reader) (any, error) { return r.OpenGrants(n) })
 		see("absence of "+n, func(r store.Reader) (any, error) { return r.Absence(approvers.PersonID(n)) })
+		see("closed grants after "+n, func(r store.Reader) (any, error) { return r.ClosedGrants(n, 2) })
+		see("outbox refs after "+n, func(r store.Reader) (any, error) { return r.OutboxRefs(n, 2) })
 		see("chains after "+n, func(r store.Reader) (any, error) { return r.AuditChains(n, 2) })
 		for _, m := range names {
 			see(fmt.Sprintf("outbox message at %q %q", n, m), func(r store.Reader) (any, error) { return r.OutboxMessageAt(n, m) })

@@ -56,6 +56,47 @@ func openGrants(h *harness) {
 	open("t", "m", "b", "a", "bare")
 }
 
+// grantsErased checks ClosedGrants and EraseGrant.
+func grantsErased(h *harness) {
+	put := func(id string, state approvers.GrantState, version uint64) func(store.Tx) error {
+		return func(tx store.Tx) error {
+			return tx.PutGrant(approvers.Grant{ID: id, Tool: "t", State: state, Version: version})
+		}
+	}
+	closed := func(after string, limit int, want ...string) {
+		h.Helper()
+		h.view(func(r store.Reader) error {
+			list, err := r.ClosedGrants(after, limit)
+			h.same(fmt.Sprintf("%d closed grants after %q", limit, after), ids(list, func(g approvers.Grant) string { return g.ID }), append([]string{}, want...))
+			return err
+		})
+	}
+	erase := func(id string) func(store.Tx) error { return func(tx store.Tx) error { return tx.EraseGrant(id) } }
+	closed("", 10)
+	h.write(put("c", approvers.GrantUsed, 0), put("b", approvers.GrantLive, 0), put("a", approvers.GrantDeclined, 0), put("d", approvers.GrantOffered, 0))
+	closed("", 10, "a", "c")
+	closed("a", 10, "c")
+	closed("b", 10, "c")
+	closed("c", 10)
+	closed("", 1, "a")
+	closed("", 0)
+	h.write(put("d", approvers.GrantExpired, 1))
+	closed("", 10, "a", "c", "d")
+	h.refused(errMine, func(tx store.Tx) error { return errors.Join(erase("c")(tx), errMine) })
+	closed("", 10, "a", "c", "d")
+	h.write(erase("c"), erase("b"), erase("nobody's"))
+	closed("", 10, "a", "d")
+	h.view(func(r store.Reader) error {
+		open, err := r.OpenGrants("")
+		h.same("the open grants", len(open), 0)
+		if _, err := r.Grant("c"); !errors.Is(err, store.ErrNotFound) {
+			h.Errorf("an erased grant: got error %v, want ErrNotFound", err)
+		}
+		return err
+	})
+	h.write(put("c", approvers.GrantLive, 0)) // a new grant may have the id again
+}
+
 func absences(h *harness) {
 	put := func(who approvers.PersonID, version uint64, name string) func(store.Tx) error {
 		return func(tx store.Tx) error {
@@ -86,4 +127,8 @@ func absences(h *harness) {
 		}
 		return err
 	})
+	h.write(func(tx store.Tx) error { return errors.Join(tx.EraseAbsence("T1/U2"), tx.EraseAbsence("T1/U")) })
+	all("T1/U10 third", "T2/U1 first")
+	h.write(put("T1/U2", 0, "away again"))
+	all("T1/U10 third", "T1/U2 away again", "T2/U1 first")
 }

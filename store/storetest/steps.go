@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"pgregory.net/rapid"
@@ -29,7 +30,7 @@ func drawStep(t *rapid.T) step { //nolint:cyclop // one case for each operation 
 		"conversation", "message", "turn", "call", "request", "request", "execution", "elicitation",
 		"file", "file", "unfile", "counter", "counter", "uncount", "grant", "grant", "absence", "timer", "timer", "timer", "unset", "inbox", "inbox", "forget",
 		"outbox message", "outbox message", "rendering", "audit", "audit", "setting", "policy", "due", "open", "of", "at",
-		"erase", "unsay", "unshow", "prune", "head", "read", "read", "read", "read", "read", "read", "read", "read",
+		"erase", "unsay", "unshow", "prune", "ungrant", "unpost", "head", "read", "read", "read", "read", "read", "read", "read", "read",
 	}).Draw(t, "what") {
 	case "conversation":
 		return put("put conversation", func(tx store.Tx) error {
@@ -163,6 +164,12 @@ func drawStep(t *rapid.T) step { //nolint:cyclop // one case for each operation 
 		return step{fmt.Sprint("erase renderings of ", id, " below ", n), func(tx store.Tx) (any, error) { return tx.EraseRenderings(id, uint64(n)) }}
 	case "prune":
 		return step{"prune " + id, func(tx store.Tx) (any, error) { return tx.PruneChain(id) }}
+	case "ungrant":
+		return put("erase grant and absence", func(tx store.Tx) error {
+			return errors.Join(tx.EraseGrant(id), tx.EraseAbsence(approvers.PersonID(other)))
+		})
+	case "unpost":
+		return put("erase outbox message", func(tx store.Tx) error { return tx.EraseOutboxMessage(id) })
 	case "head":
 		return put("put head", func(tx store.Tx) error {
 			last, _ := tx.LastHead()

@@ -29,11 +29,14 @@ func grantsAddUp(r store.Reader) error {
 }
 
 func grantAddsUp(r store.Reader, chain, id string) error {
-	g, err := r.Grant(id)
+	records, err := r.Audit(chain)
 	if err != nil {
 		return err
 	}
-	records, err := r.Audit(chain)
+	g, err := r.Grant(id)
+	if errors.Is(err, store.ErrNotFound) {
+		return grantErased(r, id, records)
+	}
 	if err != nil {
 		return err
 	}
@@ -57,6 +60,23 @@ func grantAddsUp(r store.Reader, chain, id string) error {
 	_, err = r.Timer(store.TimerGrant, id)
 	if g.State.Open() != (err == nil) {
 		return fmt.Errorf("grant %s is %s, which does not agree with its timer: %w", id, g.State, err)
+	}
+	return nil
+}
+
+// grantErased checks the audit chain of a grant that retention has erased. The texts of the chain must be erased, and no
+// run under the grant may be stored.
+func grantErased(r store.Reader, id string, records []approvers.AuditRecord) error {
+	for _, a := range records {
+		if _, err := r.Execution(a.Facts["execution"]); a.Facts["what"] == "used" && !errors.Is(err, store.ErrNotFound) {
+			return errors.Join(err, fmt.Errorf("grant %s is missing, and execution %s ran under it", id, a.Facts["execution"]))
+		}
+		if _, err := r.AuditPayload(a.Chain, a.Seq); !errors.Is(err, store.ErrNotFound) {
+			return errors.Join(err, fmt.Errorf("grant %s is missing, and its record %d has a text", id, a.Seq))
+		}
+	}
+	if messages, err := r.OutboxMessagesOf(id); len(messages) > 0 || err != nil {
+		return errors.Join(err, fmt.Errorf("grant %s is missing, and has %d messages", id, len(messages)))
 	}
 	return nil
 }

@@ -24,17 +24,22 @@ func (m *Model) readGrant(hash func(tool string) string, r store.Reader, id stri
 	return err
 }
 
-// GrantOf reads the grant under which an execution ran. If the execution ran without a grant, GrantOf returns nil.
+// GrantOf reads the grant under which an execution ran. If the execution ran without a grant, or the grant is erased,
+// GrantOf returns nil. Retention keeps the grants of stored executions, except for grants whose chain an earlier program
+// has deleted.
 func GrantOf(r store.Reader, e approvers.Execution) (*approvers.Grant, error) {
 	if e.GrantUse == 0 {
 		return nil, nil
 	}
 	g, err := r.Grant(e.Grant)
-	return &g, err
+	if err != nil {
+		return nil, store.IgnoreNotFound(err)
+	}
+	return &g, nil
 }
 
 // GrantOwnerOf returns the person who gave the grant under which an execution ran. If the execution ran without a
-// grant, GrantOwnerOf returns "".
+// grant, or the grant is erased, GrantOwnerOf returns "".
 func GrantOwnerOf(r store.Reader, e approvers.Execution) (approvers.PersonID, error) {
 	g, err := GrantOf(r, e)
 	if g == nil || err != nil {
