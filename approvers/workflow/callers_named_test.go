@@ -59,4 +59,13 @@ func TestCallersNamed(t *testing.T) {
 	named(ci, "run", second)
 	h.reopen()
 	named(ci, "run", second)
+
+	h.ok(h.Callers.Withdraw(h.ctx(), ci, first, ""))
+	h.policy.Store(policy("policy-1", withClients, func(p *approvers.Policy) { p.Retention = approvers.Retention{Conversations: 90 * aDay} }))
+	h.clock.pass(91 * aDay)
+	h.retain(3, 0)
+	for _, key := range []string{"a", "b", "run"} {
+		named(ci, key, "")
+	}
+	h.ok(h.store.Check(h.ctx()))
 }

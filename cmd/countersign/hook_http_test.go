@@ -161,8 +161,8 @@ func TestHooksOverHTTP(t *testing.T) {
 // requestIn finds the id of a request in an answer.
 var requestIn = regexp.MustCompile(`req_[0-9A-Za-z]+`)
 
-// A held call ends at the deadline with a denial that names the request. The call also ends if the bot stops, is killed,
-// or if the agent hangs up. Each time, the repeated call waits for the same request.
+// A held call ends at the deadline with a denial that names the request. The call also ends if the bot stops or is
+// killed, or if the agent hangs up. Each time, the repeated call waits for the same request.
 func TestHeldHooksContinue(t *testing.T) {
 	t.Parallel()
 	p, bot, admin, laptop := openRemoteCoder(t)
@@ -249,8 +249,8 @@ func (w watcher) readsMetric(admin, line string) {
 	})
 }
 
-// Nothing that an attacker or a wrong setting sends lets a call run. Each answer has the status 200, because Claude Code
-// takes other statuses as a failure of the hook, and by default runs the call after a failure.
+// Nothing that an attacker or a wrong setting sends lets a call run. Each answer has the status 200, because Claude
+// Code takes other statuses as a failure of the hook, and by default runs the call after a failure.
 func TestHooksOverHTTPRefuse(t *testing.T) {
 	t.Parallel()
 	p, _, admin, laptop := openRemoteCoder(t)
