@@ -27,11 +27,11 @@ var ErrOtherApp = errors.New("the token belongs to another app or workspace")
 func Renew(ctx context.Context, b *Bot, s Secrets) error {
 	now := *b.secrets.Load()
 	if s.AppToken != now.AppToken && appOf(s.AppToken) != appOf(now.AppToken) {
-		return fmt.Errorf("SLACK_APP_TOKEN: %w", ErrOtherApp)
+		return fmt.Errorf("SLACK_APP_TOKEN can't be used: %w", ErrOtherApp)
 	}
 	if s.BotToken != now.BotToken {
 		if err := sameBot(ctx, b, s.BotToken); err != nil {
-			return fmt.Errorf("SLACK_BOT_TOKEN: %w", err)
+			return fmt.Errorf("SLACK_BOT_TOKEN can't be used: %w", err)
 		}
 	}
 	b.secrets.Store(&s)

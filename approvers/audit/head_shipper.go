@@ -62,8 +62,9 @@ func (c *HeadShipper) notify() {
 	}
 }
 
-// The method ships heads until ctx ends.
+// The method ships heads until ctx ends. Afterwards another replica may ship, so an earlier failure does not matter.
 func (c *HeadShipper) work(ctx context.Context) {
+	defer c.forgetFailure()
 	again := time.NewTimer(0)
 	defer again.Stop()
 	for {
@@ -77,6 +78,12 @@ func (c *HeadShipper) work(ctx context.Context) {
 			again.Reset(shipRetry)
 		}
 	}
+}
+
+func (c *HeadShipper) forgetFailure() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.err = nil
 }
 
 // Ship copies every head that the target lacks. An error is logged, and returned by Err.

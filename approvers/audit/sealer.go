@@ -51,8 +51,9 @@ func NewSealer(keys []approvers.SealKey, targets []HeadTarget, wf Signer, db sto
 	return out
 }
 
-// Run seals until ctx ends.
+// Run seals until ctx ends. Afterwards another replica may seal, so an earlier failure here does not matter any more.
 func (s *Sealer) Run(ctx context.Context) error {
+	defer s.forgetFailure()
 	var g errgroup.Group
 	for _, c := range s.Shippers {
 		g.Go(func() error { c.work(ctx); return nil })
@@ -87,8 +88,8 @@ func (s *Sealer) seal(ctx context.Context) (err error) {
 			err = s.release(ctx)
 		}
 	}
-	if errors.Is(err, context.Canceled) {
-		return err // the bot stops
+	if errors.Is(err, context.Canceled) || errors.Is(err, store.ErrFenced) {
+		return err // the bot stops, or another replica seals
 	}
 	s.mu.Lock()
 	before := s.err
@@ -98,6 +99,12 @@ func (s *Sealer) seal(ctx context.Context) (err error) {
 		s.log.Error("the history can't be sealed", "cause", err)
 	}
 	return err
+}
+
+func (s *Sealer) forgetFailure() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err = nil
 }
 
 // release lets the shippers ship all heads in the store. The caller ensures that no head is being signed. So all heads

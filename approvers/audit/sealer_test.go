@@ -316,6 +316,51 @@ func TestHeadShipperTriesAgain(t *testing.T) {
 	}
 }
 
+// signer fails each seal with the next of its errors.
+type signer chan error
+
+func (s signer) Seal(ctx context.Context, _ ...approvers.SealKey) (int, error) {
+	select {
+	case err := <-s:
+		return 0, err
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+}
+
+// When another replica has taken over the sealing, this is no failure. A failure before the takeover is forgotten.
+func TestSealerTakenOver(t *testing.T) {
+	s := newSealedStore(t)
+	s.head(1)
+	fenced := fmt.Errorf("seal: %w", store.ErrFenced)
+	fails := make(signer, 1)
+	sealer := NewSealer(s.keys, []HeadTarget{&flaky{down: true}}, fails, s.db, s.log)
+	fails <- fenced
+	if err := sealer.seal(t.Context()); !errors.Is(err, store.ErrFenced) || sealer.Ready(t.Context()) != nil {
+		t.Errorf("seal returned %v, and Ready %v", err, sealer.Ready(t.Context()))
+	}
+	if strings.Contains(s.logged.String(), "can't be sealed") {
+		t.Errorf("the takeover was logged as a failure:\n%s", s.logged)
+	}
+
+	fails <- errors.New("the disk is gone")
+	if err := sealer.seal(t.Context()); err == nil || sealer.Ready(t.Context()) == nil {
+		t.Errorf("seal returned %v, and Ready %v", err, sealer.Ready(t.Context()))
+	}
+	sealer.Shippers[0].Ship(t.Context())
+	if sealer.HeadsShipped(t.Context()) == nil {
+		t.Error("the target is down, but no failure is reported")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := sealer.Run(ctx); err != nil {
+		t.Error(err)
+	}
+	if err := errors.Join(sealer.Ready(t.Context()), sealer.HeadsShipped(t.Context())); err != nil {
+		t.Errorf("the replica does not seal any more, and still reports %v", err)
+	}
+}
+
 // early is a store whose commits are visible before they are durable. In bbolt, this is the case between the write and
 // the sync.
 type early struct {

@@ -71,7 +71,7 @@ func (t timersTx) updateTimersFor(r approvers.Request, e approvers.Event) error 
 		if err := t.SetTimer(store.Timer{Kind: store.TimerExpire, Ref: r.ID, Due: r.RunBy}); err != nil {
 			return err
 		}
-		if r.Facts.Caller.Begins() {
+		if c := r.Facts.Caller; c.Begins() && (c.Decides() || !t.callers.isHeld(r)) {
 			return nil // the caller claims it, or asks for its result
 		}
 		return t.runSoon(r)

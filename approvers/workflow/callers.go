@@ -725,27 +725,38 @@ func (w *Callers) PublishReceiptKey(ctx context.Context, id string, public []byt
 	})
 }
 
-// callersWaiting holds the callers that wait in this process for changes of their requests. The keys are the ids of the
-// calls. A caller reads the request after each wake-up, so a wake-up without a change does no harm.
+// callersWaiting has the callers that wait in this process for changes of their requests. The keys are the ids of the
+// calls. A caller reads the request after each wake-up, so a wake-up without a change does no harm. The value of a
+// channel is the client whose connection holds the call (see Hold), or nil.
 type callersWaiting struct {
 	mu sync.Mutex
-	by map[string]map[chan struct{}]bool
+	by map[string]map[chan struct{}]*approvers.Client
 }
 
 // Watch returns a channel that gets a value after each change of a request. To end the watch, the function that called
 // Watch must call stop.
 func (w *Callers) Watch(id string) (changed <-chan struct{}, stop func()) {
+	return w.waiting.add(id, nil)
+}
+
+// Hold is like Watch, for a connection on which the client waits for the result of its request. An approval during the
+// watch starts the call in the transaction of the decision, so the connection does not need to call Start. The client's
+// ownership of the request must have been checked.
+func (w *Callers) Hold(client approvers.Client, id string) (changed <-chan struct{}, stop func()) {
+	return w.waiting.add(id, &client)
+}
+
+func (x *callersWaiting) add(id string, client *approvers.Client) (changed <-chan struct{}, stop func()) {
 	c := make(chan struct{}, 1)
-	x := &w.waiting
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.by == nil {
-		x.by = map[string]map[chan struct{}]bool{}
+		x.by = map[string]map[chan struct{}]*approvers.Client{}
 	}
 	if x.by[id] == nil {
-		x.by[id] = map[chan struct{}]bool{}
+		x.by[id] = map[chan struct{}]*approvers.Client{}
 	}
-	x.by[id][c] = true
+	x.by[id][c] = client
 	return c, func() {
 		x.mu.Lock()
 		defer x.mu.Unlock()
@@ -754,6 +765,18 @@ func (w *Callers) Watch(id string) (changed <-chan struct{}, stop func()) {
 			delete(x.by, id)
 		}
 	}
+}
+
+// holders returns the clients whose connections hold a call.
+func (x *callersWaiting) holders(id string) (clients []approvers.Client) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, c := range x.by[id] {
+		if c != nil {
+			clients = append(clients, *c)
+		}
+	}
+	return clients
 }
 
 // wake wakes the callers that wait for a request.

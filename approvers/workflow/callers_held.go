@@ -3,6 +3,7 @@ package workflow
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"countersign/approvers"
@@ -26,6 +27,15 @@ func (w *Callers) Start(ctx context.Context, client approvers.Client, id string)
 			return err
 		}
 		return t.timers.runSoon(r)
+	})
+}
+
+// isHeld reports whether a connection to this process holds the call of a request. A connection of a client that is no
+// longer in the policy does not count.
+func (t callersTx) isHeld(r approvers.Request) bool {
+	return slices.ContainsFunc(t.w.waiting.holders(r.Call), func(c approvers.Client) bool {
+		_, err := t.client(c)
+		return err == nil
 	})
 }
 

@@ -136,20 +136,23 @@ func TestCallersRepeatOfAnOlderStore(t *testing.T) {
 	}
 }
 
+// isRunDue reports whether a call has the timer of its run.
+func (h *harness) isRunDue(id string) (due bool) {
+	h.t.Helper()
+	execution := h.callerView("ci", id).Execution.ID
+	h.ok(h.store.View(h.ctx(), func(r store.Reader) error {
+		_, err := r.Timer(store.TimerRun, execution)
+		due = err == nil
+		return store.IgnoreNotFound(err)
+	}))
+	return due
+}
+
 // An approved call starts when its caller asks for the result. If the policy says when_caller_left: run, or the caller
 // has said that it does not wait for the result, the call starts immediately after the approval.
 func TestCallersStart(t *testing.T) {
 	h := newCallerHarness(t)
-	due := func(id string) bool {
-		t.Helper()
-		execution, found := h.callerView("ci", id).Execution.ID, false
-		h.ok(h.store.View(h.ctx(), func(r store.Reader) error {
-			_, err := r.Timer(store.TimerRun, execution)
-			found = err == nil
-			return store.IgnoreNotFound(err)
-		}))
-		return found
-	}
+	due := h.isRunDue
 	id := h.repeats(heldCall(`issue_refund {"amount": 1}`), "")
 	h.ok(h.Callers.Start(h.ctx(), ci, id))
 	if due(id) {
@@ -179,6 +182,42 @@ func TestCallersStart(t *testing.T) {
 	h.approve(lead, run)
 	if !due(run) {
 		t.Error("with when_caller_left: run, the call is not run")
+	}
+}
+
+// If a connection of the client holds the call, the transaction of the approval starts the call. The connection does not
+// count if it has ended, if it only watches, or if the client's credentials have changed.
+func TestCallersStartWhileHeld(t *testing.T) {
+	h := newCallerHarness(t)
+	changed := ci
+	changed.Token = "the hash of an earlier token"
+	for i, c := range []struct {
+		name  string
+		wait  func(id string) (stop func())
+		after bool // the connection has ended before the approval
+		runs  bool
+	}{
+		{"held", func(id string) func() { _, stop := h.Callers.Hold(ci, id); return stop }, false, true},
+		{"ended", func(id string) func() { _, stop := h.Callers.Hold(ci, id); return stop }, true, false},
+		{"watched", func(id string) func() { _, stop := h.Callers.Watch(id); return stop }, false, false},
+		{"other credentials", func(id string) func() { _, stop := h.Callers.Hold(changed, id); return stop }, false, false},
+	} {
+		id := h.repeats(heldCall(fmt.Sprintf(`issue_refund {"amount": 1%d}`, i)), "")
+		stop := c.wait(id)
+		if c.after {
+			stop()
+		}
+		h.approve(lead, id)
+		stop()
+		if got := h.isRunDue(id); got != c.runs {
+			t.Errorf("%s: the run is due after the approval: %v, want %v", c.name, got, c.runs)
+		}
+	}
+	decided := h.callerAsks(callerCall("k", `issue_refund {"amount": 2}`))
+	_, stop := h.Callers.Hold(ci, decided)
+	defer stop()
+	if h.approve(lead, decided); h.isRunDue(decided) {
+		t.Error("a call that its client runs itself is started")
 	}
 }
 

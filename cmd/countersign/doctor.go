@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 
 	"github.com/spf13/cobra"
 
@@ -37,7 +38,7 @@ Exit codes: 0 nothing is missing · 1 something is missing or wrong · 2 the env
 Slack or the model refuses a token · 3 Slack, the model or the store can't be reached.`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			d := &doctor.Doctor{URL: address, Tools: offlineTools, OpenStore: openForCheck, Excess: excessRights, AskBot: askRefusals}
+			d := &doctor.Doctor{URL: address, Tools: offlineTools, OpenStore: openForCheck, Excess: excessRights, AskBot: askRefusals, ReadBeside: refusalsBeside}
 			if !asJSON {
 				d.Out = cmd.OutOrStdout()
 			}
@@ -94,6 +95,22 @@ func askRefusals(ctx context.Context, env config.Env) (list []settings.Refusal, 
 		return nil, cli.CouldNot("the bot's answer can't be read: %w", err)
 	}
 	return list, nil
+}
+
+// refusalsBeside reads the same list from a database on which replicas work.
+func refusalsBeside(ctx context.Context, env config.Env) (list []settings.Refusal, err error) {
+	db, err := openstore.Database(ctx, env.Store, postgres.Options{}, true)
+	if err != nil {
+		return nil, err
+	}
+	older, err := audit.FindOlder(ctx, env.Store.Path, env.Audit.Heads, db)
+	if err == nil && older != nil {
+		err = &cli.Error{Code: cli.ExitNo, Err: older}
+	}
+	return list, errors.Join(err, db.View(ctx, func(r store.Reader) (err error) {
+		list, _, err = settings.ReadRefusals(r)
+		return err
+	}), db.Close())
 }
 
 // doctorTask confirms that the running bot can read its store. doctorTask writes, as JSON, the features that Slack

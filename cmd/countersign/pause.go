@@ -45,7 +45,7 @@ var (
 			return err
 		}
 		if err := wf.Pauses.Pause(ctx, w.Who, reason); err != nil {
-			return notPaused(ctx, wf, err, "it is paused already")
+			return notPaused(ctx, wf, err, "it is paused already", ", by %s since %s: %s")
 		}
 		fmt.Fprintf(w.Out, "Paused as %s. Nothing runs and no model is called until `countersign resume`.\n", w.Who)
 		return nil
@@ -56,20 +56,21 @@ var (
 			return err
 		}
 		if err := wf.Pauses.Resume(ctx, w.Who, reason); err != nil {
-			return notPaused(ctx, wf, err, "nothing is paused")
+			return notPaused(ctx, wf, err, "nothing is paused", ": %s resumed everything at %s: %s")
 		}
 		fmt.Fprintf(w.Out, "Resumed as %s. Everything continues.\n", w.Who)
 		return nil
 	}}
 )
 
-// notPaused explains why nothing was paused or resumed. notPaused names the person who last paused or resumed.
-func notPaused(ctx context.Context, wf *workflow.Workflow, err error, why string) error {
+// notPaused explains why nothing was paused or resumed. by is the format of the words about the person who last paused
+// or resumed.
+func notPaused(ctx context.Context, wf *workflow.Workflow, err error, why, by string) error {
 	if !errors.Is(err, workflow.ErrNotDue) {
 		return cli.CouldNot("nothing can be changed now: %w", err)
 	}
 	if p, err := wf.Views.Paused(ctx); err == nil && !p.At.IsZero() {
-		why += fmt.Sprintf(", by %s since %s: %s", p.By, cli.Moment(p.At), visible.Line(p.Reason))
+		why += fmt.Sprintf(by, p.By, cli.Moment(p.At), visible.Line(p.Reason))
 	}
 	return cli.AnswerNo("%s", why)
 }

@@ -121,6 +121,10 @@ func TestRotatedSecrets(t *testing.T) {
 		t.Fatal(err)
 	}
 	running.says(`a secret changed in its file and can't be used; the previous one stays in use.*(the token belongs to another app or workspace)`)
+	if err := os.WriteFile(file("bot"), []byte("xoxb-refused"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	running.says(`(SLACK_BOT_TOKEN can't be used: Slack refuses a token \(invalid_auth\))`)
 	if err := os.WriteFile(file("app"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}

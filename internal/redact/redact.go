@@ -32,7 +32,20 @@ var patterns = []struct {
 	{regexp.MustCompile(`(?i)\b(authorization"?(?:[=:]|%3d) ?\[?"?(?:bearer|basic))(?:[ +]|%20)[^\s"'&,;\])}(]{4,}`), "${1} " + Removed},
 	{regexp.MustCompile(`(?i)\b(bearer)([ +]|%20)[0-9a-z._~+/=-]{6,}`), "${1} " + Removed},
 	{regexp.MustCompile(`(?i)("?\b[0-9a-z_.-]*(?:token|ticket|secret|passw(?:or)?d|api_?key|authorization)"?(?:[=:]|%3d) ?\[?"?)[^\s"'&,;\])}(]{4,}`), "${1}" + Removed},
-	{regexp.MustCompile(`(://)[^/\s"'@]+@`), "${1}" + Removed + "@"}, // a name and a password in an address
+}
+
+// user matches a name and a password in an address. Our own sentences show the form of an address with placeholder.
+var user = regexp.MustCompile(`://[^/\s"'@]+@`)
+
+const placeholder = "://USER@"
+
+func withoutUser(s string) string {
+	return user.ReplaceAllStringFunc(s, func(found string) string {
+		if found == placeholder {
+			return found
+		}
+		return "://" + Removed + "@"
+	})
 }
 
 // basic matches a name and a password in base64. A plain word after "Basic" is not a secret. For example, "Basic
@@ -129,7 +142,7 @@ func Text(s string) string {
 	for _, p := range patterns {
 		s = p.secret.ReplaceAllString(s, p.left)
 	}
-	return s
+	return withoutUser(s)
 }
 
 // Error returns the text of an error without secrets. If err is nil, the text is empty.

@@ -35,7 +35,7 @@ func TestText(t *testing.T) {
 	for _, in := range []string{
 		"", "the token is missing", "tokens=200000", "a request waits: req_03E6LK18D6HMPQBJ6CAPAVTQ5G", "https://slack.com/api/chat.postMessage", "ask-me-anything-now", "risk-assessment-of-it",
 		"users.info: missing_scope", "jane@example.com", "Slack refuses a token: the bot token (invalid_auth)", "bearer of bad news", "secret: no",
-		"from your app's page Basic Information", "on Basic Information.", "a basic understanding of it",
+		"write postgres://USER@HOST/DATABASE", "from your app's page Basic Information", "on Basic Information.", "a basic understanding of it",
 	} {
 		if got := Text(in); got != in {
 			t.Errorf("%q is written as %q", in, got)

@@ -25,12 +25,19 @@ type entry struct {
 
 // texts lists the text files in every archive.
 func (r *release) texts() []entry {
-	return []entry{
+	all := []entry{
 		{"LICENSE", filepath.Join(r.dir, "LICENSE"), 0o644},
 		{"CHANGELOG.md", filepath.Join(r.dir, "CHANGELOG.md"), 0o644},
 		{"README.md", filepath.Join(r.dir, "README.md"), 0o644},
 		{"THIRD-PARTY-LICENSES.txt", r.notices(), 0o644},
 	}
+	for _, kind := range []string{"*.md", "*.png"} { // messages of the program name pages of docs
+		pages, _ := filepath.Glob(filepath.Join(r.dir, "docs", kind)) // fails only if the pattern is wrong
+		for _, page := range pages {
+			all = append(all, entry{"docs/" + filepath.Base(page), page, 0o644})
+		}
+	}
+	return all
 }
 
 // archives writes an archive for each platform. Windows gets a .zip, and the other platforms get a .tar.gz.

@@ -208,6 +208,16 @@ func write(t *testing.T, path, content string) {
 	}
 }
 
+// TestPackageHasDocs looks for the pages of docs in the unpacked package, because messages of the program name them.
+func TestPackageHasDocs(t *testing.T) {
+	root := unpackDeb(t)
+	for _, page := range []string{"README.md", "docs/postgres.md", "docs/operate.md", "docs/card.png"} {
+		if info, err := os.Stat(filepath.Join(root, "usr/share/doc/countersign", page)); err != nil || info.Size() == 0 {
+			t.Errorf("%s: %v", page, err)
+		}
+	}
+}
+
 // TestRPM checks the header of the .rpm: the format's magic number and the package's name.
 func TestRPM(t *testing.T) {
 	content, err := os.ReadFile(one(t, ".rpm"))

@@ -165,10 +165,14 @@ func (r *Runner) attend(ctx context.Context, kind store.TimerKind, worker Worker
 	}
 	defer pool.wg.Wait()
 	var watch watch
+	var free time.Time // the next read begins at this time or later
 	for {
+		if err := after(ctx, free); err != nil {
+			return err
+		}
 		var due []store.Timer
 		var next time.Time
-		shares, worth, asked := r.Replica.Shares(), worker.isWorth(), r.Now()
+		shares, worth, asked, began := r.Replica.Shares(), worker.isWorth(), r.Now(), time.Now()
 		pool.begin()
 		limited, cancel := context.WithTimeout(ctx, readWithin)
 		err := r.Store.View(limited, func(reader store.Reader) error {
@@ -205,6 +209,11 @@ func (r *Runner) attend(ctx context.Context, kind store.TimerKind, worker Worker
 		if err != nil {
 			return err
 		}
+		free = time.Time{}
+		if len(due) >= manyDue {
+			read := time.Now()
+			free = read.Add(min(pauseFactor*read.Sub(began), longestPause))
+		}
 		sleep, ahead := poll, len(due) == 0 && next.After(asked)
 		if worth && len(due) == 0 && r.quiet() && (next.IsZero() || ahead) {
 			sleep = idle
@@ -215,6 +224,29 @@ func (r *Runner) attend(ctx context.Context, kind store.TimerKind, worker Worker
 		if err := r.workOff(ctx, kind, &pool, due, sleep); err != nil {
 			return err
 		}
+	}
+}
+
+// If many timers are due and have to wait, for example for Slack's limits, each further timer makes attend read all of
+// them. So after a read of at least manyDue timers, attend pauses for pauseFactor times the duration of the read. Then
+// the reads take at most a tenth of a processor.
+const (
+	manyDue      = 128
+	pauseFactor  = 9
+	longestPause = 50 * time.Millisecond
+)
+
+// after waits until a time, which may be past.
+func after(ctx context.Context, t time.Time) error {
+	wait := time.Until(t)
+	if wait <= 0 {
+		return nil
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(wait):
+		return nil
 	}
 }
 

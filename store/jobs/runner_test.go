@@ -303,6 +303,40 @@ func TestFlows(t *testing.T) {
 	}
 }
 
+// slowReads is a store whose reads take 2 ms.
+type slowReads struct {
+	store.Store
+	n atomic.Int64
+}
+
+func (s *slowReads) View(ctx context.Context, fn func(store.Reader) error) error {
+	s.n.Add(1)
+	time.Sleep(2 * time.Millisecond)
+	return s.Store.View(ctx, fn)
+}
+
+// TestManyDue checks that the runner does not read all of many due timers after each wake-up.
+func TestManyDue(t *testing.T) {
+	for many, want := range map[int][2]int64{200: {600, 1100}, 100: {5000, 20_000}} {
+		var timers []store.Timer
+		for i := range many {
+			timers = append(timers, at(fmt.Sprintf("a%03d", i), "lane", 0))
+		}
+		reads := &slowReads{}
+		f := &fixture{over: func(s store.Store) store.Store { reads.Store = s; return reads }}
+		f.run(t, jobs.Options{}, func(store.Timer) error {
+			for range 1000 {
+				time.Sleep(time.Millisecond)
+				f.Wake()
+			}
+			return nil
+		}, 20*time.Second, timers...)
+		if n := reads.n.Load(); n < want[0] || n > want[1] || len(f.handled) < 19 {
+			t.Errorf("with %d due timers, the runner read %d times and handled %v", many, n, f.handled)
+		}
+	}
+}
+
 // TestKeep checks that ErrKeep leaves a timer unchanged, and does not count as a failure.
 func TestKeep(t *testing.T) {
 	kept := 0

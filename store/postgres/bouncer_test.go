@@ -100,6 +100,17 @@ func TestBouncerFull(t *testing.T) {
 	tryOpen(t, b.URL(empty(t), nil)+"&connect_timeout=1", store.ErrUnavailable, "does not answer", "connection pooler: see whether it has connections left")
 }
 
+// PgBouncer refuses a wrong password and a missing database. The error says what to do.
+func TestBouncerRefuses(t *testing.T) {
+	t.Parallel()
+	b := bouncer(t, "pool_mode=session")
+	name := empty(t)
+	tryOpen(t, b.URL(name, url.UserPassword(role, "horse")), postgres.ErrAccess, "pooler", "check the user and the password")
+	tryOpen(t, b.URL(name, url.User(role)), postgres.ErrAccess, "pooler", "check the user and the password")
+	tryOpen(t, b.URL(name, url.UserPassword("nobody", "horse")), postgres.ErrAccess, "pooler", "check the user and the password")
+	tryOpen(t, b.URL("unknown", url.UserPassword(role, "bot")), postgres.ErrAccess, "pooler", "make the database first")
+}
+
 // notified waits until one replica gets the notice of another replica.
 func notified(t *testing.T, from, to *postgres.Replica) {
 	t.Helper()

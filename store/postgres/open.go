@@ -498,6 +498,10 @@ func (c *config) sentence(err error) error {
 	switch code(err) {
 	case "28P01", "28000":
 		return fmt.Errorf("%w: %s refuses the user %s: check the user and the password (%w)", ErrAccess, at, c.pool.ConnConfig.User, err)
+	case codeProtocol: // PgBouncer sends this code with every error
+		if refused := refusedByPooler(err); refused != "" {
+			return fmt.Errorf("%w: the connection pooler before %s refuses the connection of the user %s: %s (%w)", ErrAccess, at, c.pool.ConnConfig.User, refused, err)
+		}
 	case codeNoDatabase:
 		return fmt.Errorf("%w: %s does not exist: make it first, with createdb (%w)", ErrAccess, at, err)
 	case codePrivilege:
@@ -524,6 +528,22 @@ func (c *config) sentence(err error) error {
 		}
 	}
 	return fmt.Errorf("%w: %s: %w", store.ErrUnavailable, at, err)
+}
+
+// refusedByPooler says what to do if PgBouncer refuses the user or the database. For other errors, the text is empty.
+func refusedByPooler(err error) string {
+	for text, act := range map[string]string{
+		"password":         "check the user and the password",
+		"SASL":             "check the user and the password",
+		"no such user":     "add the user to the pooler's auth_file",
+		"no such database": "add the database to the pooler's section [databases]",
+		"does not exist":   "make the database first, with createdb",
+	} {
+		if strings.Contains(err.Error(), text) {
+			return act
+		}
+	}
+	return ""
 }
 
 // plain returns the text of an error in one line.

@@ -192,14 +192,14 @@ func (s *Server) await(ctx context.Context, x *exchange, id string, limit time.D
 		return state, rec, "", err
 	}
 	defer end()
-	changed, stop := s.Callers.Watch(id)
+	changed, stop := s.Callers.Hold(x.client, id)
 	defer stop()
 	over := time.NewTimer(limit)
 	defer over.Stop()
 	beat := time.NewTicker(min(progressEvery, max(limit/3, time.Second)))
 	defer beat.Stop()
 	for told := false; ; {
-		// The request may have changed before the call of Watch.
+		// The request may have changed before the call of Hold.
 		if state, rec, err = s.now(ctx, x, id); err != nil || wanted(state) {
 			return state, rec, whyWanted, err
 		}

@@ -33,7 +33,7 @@ type Callers interface {
 	HungUp(ctx context.Context, client approvers.Client, after time.Duration) error
 	Withdraw(ctx context.Context, client approvers.Client, id, reason string) error
 	Answer(ctx context.Context, client approvers.Client, id string, question int, text string) error
-	Watch(id string) (changed <-chan struct{}, stop func())
+	Hold(client approvers.Client, id string) (changed <-chan struct{}, stop func())
 }
 
 // Views reads stored data about clients and requests. *view.Reader implements this interface.

@@ -184,3 +184,16 @@ func TestDrawEscapes(t *testing.T) {
 		}
 	}
 }
+
+// A record about the policy in force says which policy or pins came into force, and who loaded them.
+func TestPolicySentence(t *testing.T) {
+	for want, facts := range map[string]map[string]string{
+		"The policy 542bcc991713 came into force, loaded by vm:7.": {"policy": "542bcc991713eb33", "before_policy": "e092325aa4f1b992", "pins": "9", "before_pins": "9", "process": "vm:7"},
+		"Other pins came into force, loaded by vm:7.":              {"policy": "542bcc991713eb33", "before_policy": "542bcc991713eb33", "pins": "9", "before_pins": "8", "process": "vm:7"},
+		"The policy 542b came into force.":                         {"policy": "542b"},
+	} {
+		if got := (Story{}).Sentence(approvers.AuditRecord{Kind: approvers.AuditPolicy, Facts: facts}); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

@@ -66,10 +66,26 @@ func (s Story) sentence(e Entry) string {
 
 // plain describes a record by its kind.
 func (s Story) plain(e Entry, who string) string {
-	if e.Kind == approvers.AuditStarted {
+	switch e.Kind {
+	case approvers.AuditStarted:
 		return "Countersign " + e.Facts["version"] + " started."
+	case approvers.AuditPolicy:
+		return inForce(e.Facts)
 	}
 	return spaced(string(e.Kind)) + by(e.Actor, who) + "."
+}
+
+// inForce describes a record about the policy and the pins in force.
+func inForce(f map[string]string) string {
+	line := "The policy " + f["policy"][:min(12, len(f["policy"]))]
+	if f["policy"] == f["before_policy"] {
+		line = "Other pins"
+	}
+	line += " came into force"
+	if f["process"] != "" {
+		line += ", loaded by " + f["process"]
+	}
+	return line + "."
 }
 
 func (s Story) proposed(f map[string]string) string {

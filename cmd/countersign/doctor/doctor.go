@@ -53,6 +53,8 @@ type Doctor struct {
 	// AskBot asks the running bot which features Slack refuses in its workspace. An error means that the bot does not
 	// answer, or can't read its store.
 	AskBot func(ctx context.Context, env config.Env) ([]settings.Refusal, error)
+	// ReadBeside reads the same from a database on which replicas of other machines work.
+	ReadBeside func(ctx context.Context, env config.Env) ([]settings.Refusal, error)
 
 	topic    string
 	findings []diagnosis

@@ -101,10 +101,15 @@ func missing(path string) bool {
 
 // held asks the running bot about the store, if a process has locked the store.
 func (d *Doctor) held(ctx context.Context, env config.Env) {
+	says := fmt.Sprintf("a bot is running: it holds %s, and answers", named(env.Store))
 	refused, err := d.AskBot(ctx, env)
+	if errors.Is(err, control.ErrNobody) && env.Store.Backend == config.Postgres {
+		says = fmt.Sprintf("other replicas work on %s; on this machine, no bot answers at %s", named(env.Store), env.Control)
+		refused, err = d.ReadBeside(ctx, env)
+	}
 	switch {
 	case err == nil:
-		d.ok("a bot is running: it holds %s, and answers", named(env.Store))
+		d.ok("%s", says)
 		d.refused(refused)
 	case errors.Is(err, control.ErrNobody):
 		d.fail(cli.ExitFailed, named(env.Store)+" is held by a program that does not answer at "+env.Control, "set COUNTERSIGN_CONTROL as serve has it, or see which program it is")

@@ -9,6 +9,7 @@ import (
 	"math"
 	"math/bits"
 	"net/http"
+	"regexp"
 	"strconv"
 	"time"
 
@@ -25,6 +26,9 @@ import (
 	"countersign/cmd/countersign/cli"
 	"countersign/store"
 )
+
+// liveHeap matches the memory of the objects that the last garbage collection found in use: go_gc_heap_live_bytes.
+var liveHeap = regexp.MustCompile(`^/gc/heap/live:bytes$`)
 
 // Metrics holds the metrics that /metrics of the admin address serves. docs/metrics.md explains each metric.
 type Metrics struct {
@@ -121,7 +125,8 @@ func New(s store.Store, policy func() *approvers.Policy) *Metrics {
 	}, func() float64 { return timersSet(s, store.TimerExpire) })
 	m.registry.MustRegister(m.took, m.quick, m.requests, m.runs, m.operator, m.answers, m.calls, m.httpRequests, m.callers, m.webhooks, waiting,
 		m.retained.conversations, m.retained.records, m.retained.last,
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+		collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(collectors.GoRuntimeMetricsRule{Matcher: liveHeap})),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 

@@ -20,6 +20,9 @@ func File(path string) (*bolt.Store, error) {
 		return nil, cli.Misused("the store %s is a directory; name a file in it", path)
 	}
 	db, err := bolt.Open(path, bolt.Options{})
+	if errors.Is(err, store.ErrDamaged) || errors.Is(err, store.ErrForeign) {
+		err = fmt.Errorf("%w. Without a backup, copy what can be read: countersign store salvage FILE --to bolt:NEW.db", err)
+	}
 	if err != nil {
 		return nil, FileError(err)
 	}
