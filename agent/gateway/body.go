@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -18,17 +19,17 @@ import (
 
 // readBody reads a request's body as JSON. A body is refused if it is too large, arrives too slowly, or has a type
 // other than JSON. For an empty optional body, the result is "{}".
-func readBody(w http.ResponseWriter, r *http.Request, optional bool) ([]byte, error) {
+func readBody(w http.ResponseWriter, r *http.Request, optional bool, most int64) ([]byte, error) {
 	if kind := r.Header.Get("Content-Type"); !isJSON(kind) && (!optional || kind != "") || r.Header.Get("Content-Encoding") != "" {
 		return nil, problem{name: "not_json", status: http.StatusUnsupportedMediaType, title: "The Content-Type must be application/json, without a Content-Encoding."}
 	}
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(bodyWithin)) // if setting the deadline fails, the read has no deadline
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
-		return nil, problem{name: "too_large", status: http.StatusRequestEntityTooLarge, title: "The body is too large.", detail: "at most 192 KiB are read"}
+		return nil, problem{name: "too_large", status: http.StatusRequestEntityTooLarge, title: "The body is too large.", detail: fmt.Sprintf("at most %d KiB are read", most>>10)}
 	case err != nil:
 		return nil, malformed("the body could not be read")
 	case optional && len(bytes.TrimSpace(body)) == 0:

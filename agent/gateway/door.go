@@ -43,6 +43,14 @@ func (g *Gateway) Handle(pattern, operation string, serve func(http.ResponseWrit
 	g.mux.HandleFunc(pattern, g.client(operation, serve))
 }
 
+// HandleAll is like Handle, but calls serve for every request. If the request has no valid token, refused says why.
+func (g *Gateway) HandleAll(pattern, operation string, serve func(w http.ResponseWriter, r *http.Request, client approvers.Client, refused error) error) {
+	g.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		c, err := g.Authenticate(r)
+		g.serve(w, r, c.Name, operation, func(w http.ResponseWriter, r *http.Request) error { return serve(w, r, c, err) })
+	})
+}
+
 // Request reads a client's request. Request returns the client's view of the request and the stored records.
 func (g *Gateway) Request(ctx context.Context, client approvers.Client, id string) (State, view.CallerRequest, error) {
 	c, err := g.Views.Caller(ctx, client.Name, id)
@@ -69,7 +77,21 @@ func (g *Gateway) Wait(client string) (end func(), err error) {
 }
 
 // ReadBody reads a request's body as JSON, within the gateway's limits.
-func ReadBody(w http.ResponseWriter, r *http.Request) ([]byte, error) { return readBody(w, r, false) }
+func ReadBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	return readBody(w, r, false, maxBody)
+}
+
+// LongBody reports whether a request's body may be longer than the gateway's limit.
+func LongBody(r *http.Request) bool { return r.ContentLength < 0 || r.ContentLength > maxBody }
+
+// ReadLongBody is like ReadBody, but with another limit for the size. The caller must limit how many long bodies are
+// read at the same time.
+func ReadLongBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
+	return readBody(w, r, false, most)
+}
+
+// NotFound is the error for a path at which there is nothing.
+var NotFound error = notFound
 
 // Extend restarts the write deadline. Sending a part of an answer then has the same time limit as sending a whole
 // answer.

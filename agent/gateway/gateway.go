@@ -91,7 +91,7 @@ func New(ctx context.Context, c Config) (*Gateway, error) {
 	g.mux.HandleFunc("GET "+resourcePath, g.open("metadata", g.metadata))
 	g.mux.HandleFunc("GET "+resourcePath+"/{path...}", g.open("metadata", g.metadata))
 	g.mux.HandleFunc("/", g.open("other", func(http.ResponseWriter, *http.Request) error {
-		return problem{name: "not_found", status: http.StatusNotFound, title: "There is nothing at this address."}
+		return notFound
 	}))
 	return g, nil
 }
@@ -220,6 +220,8 @@ func (g *Gateway) Authenticate(r *http.Request) (approvers.Client, error) {
 	}
 	return c, err
 }
+
+var notFound = problem{name: "not_found", status: http.StatusNotFound, title: "There is nothing at this address."}
 
 var unauthorized = problem{name: "unauthorized", status: http.StatusUnauthorized, title: "The token is missing, or belongs to no client."}
 

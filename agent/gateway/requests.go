@@ -80,7 +80,7 @@ func keyOf(r *http.Request) (string, error) {
 
 // store parses the body of a new request and stores the request.
 func (g *Gateway) store(w http.ResponseWriter, r *http.Request, client approvers.Client, key string) (id string, again bool, wait int, err error) {
-	body, err := readBody(w, r, false)
+	body, err := readBody(w, r, false, maxBody)
 	if err != nil {
 		return "", false, 0, err
 	}
@@ -194,7 +194,7 @@ func (g *Gateway) answer(w http.ResponseWriter, r *http.Request, client approver
 
 // act reads a body, changes a request, and answers with the new state of the request.
 func (g *Gateway) act(w http.ResponseWriter, r *http.Request, client approvers.Client, optional bool, known []string, do func(*fields, string) error) error {
-	body, err := readBody(w, r, optional)
+	body, err := readBody(w, r, optional, maxBody)
 	if err != nil {
 		return err
 	}

@@ -9,13 +9,8 @@ import (
 // claudeCode is the dialect of Claude Code. The types in @anthropic-ai/claude-agent-sdk describe the hooks of Claude
 // Code.
 var claudeCode = dialect{
-	Agent: Agent{Name: "claude-code", Title: "Claude Code", Timeout: 600 * time.Second, Comfort: true},
-	read: func(_ string, raw []byte) (event, error) {
-		return readSnake(raw, map[string]moment{
-			"PreToolUse": before, "PreSkillShellCommand": before, "PermissionRequest": permission,
-			"PostToolUse": after, "PostToolUseFailure": after, "Stop": ended, "SessionEnd": ended,
-		})
-	},
+	Agent: Agent{Name: "claude-code", Title: "Claude Code", Timeout: 600 * time.Second, Comfort: true, HTTP: true},
+	read:  func(_ string, raw []byte) (event, error) { return readSnake(raw, claudeEvents) },
 	allow: func(e event, changed json.RawMessage, reason string) []byte {
 		if e.moment == permission {
 			return permissionAnswer("allow", changed, "")
@@ -32,7 +27,20 @@ var claudeCode = dialect{
 		}
 		return encode(object{"hookSpecificOutput": object{"hookEventName": e.name, "permissionDecision": "deny", "permissionDecisionReason": reason}})
 	},
-	leave: leaveWithMessage,
+	leave:  leaveWithMessage,
+	events: claudeEvents,
+	// For PreToolUse, both members deny the call: "decision" is the older form. For other events, Claude Code reports an
+	// error, because the answer names another event.
+	unread: func(reason string) []byte {
+		return encode(object{"decision": "block", "reason": reason, "hookSpecificOutput": object{
+			"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": reason,
+		}})
+	},
+}
+
+var claudeEvents = map[string]moment{
+	"PreToolUse": before, "PreSkillShellCommand": before, "PermissionRequest": permission,
+	"PostToolUse": after, "PostToolUseFailure": after, "Stop": ended, "SessionEnd": ended,
 }
 
 // codex is the dialect of Codex. The hooks of Codex have the form of Claude Code's hooks, with two differences. The

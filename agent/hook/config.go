@@ -84,7 +84,7 @@ func ReadConfig(getenv func(string) string) (Config, error) {
 	case c.Profile != Control && c.Profile != Comfort:
 		return c, fmt.Errorf("the profile %q is neither control nor comfort", c.Profile)
 	case c.Profile == Comfort && c.OnBehalfOf != "":
-		return c, errors.New("on_behalf_of bars that person from deciding, and with the profile comfort they decide; remove it")
+		return c, errBarred
 	}
 	if c.Token, err = readToken(c.TokenFile); err != nil {
 		return c, err

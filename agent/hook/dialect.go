@@ -46,6 +46,10 @@ type dialect struct {
 	// block is the answer to an event that could not be read. The function deny can't be used, because deny needs the
 	// event.
 	block []byte
+	// events has the events that the agent can send over HTTP, and unread is the answer to such an event that could not
+	// be read. They are for agents with HTTP.
+	events map[string]moment
+	unread func(reason string) []byte
 	// folders names, for each tool whose calls can choose their working folder, the argument with the folder. A relative
 	// folder begins at the event's folder.
 	folders map[string]string
@@ -60,6 +64,7 @@ type Agent struct {
 	Title   string
 	Timeout time.Duration // the agent's default time limit for a hook
 	Comfort bool          // the agent has an event for its permission dialog
+	HTTP    bool          // the agent can send its events over HTTP, and can block a call if this fails
 }
 
 var dialects = []dialect{claudeCode, codex, gemini, copilot, cursor}

@@ -7,6 +7,9 @@
 // adds the working folder to a call's arguments. state.go keeps requests between processes. config.go reads the
 // configuration. Package setup installs hooks.
 //
+// Claude Code can also send its events to the gateway over HTTP. The gateway calls [Serve] (http.go), which handles
+// events as Run does, and finds requests at the gateway instead of in files.
+//
 // There are two profiles. A machine uses one of them:
 //
 //   - control: the hook answers an event before each tool call, and other people decide. If anything fails, the call is

@@ -7,11 +7,13 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"countersign/agent/client"
 	"countersign/internal/testkit/fakegateway"
 )
 
@@ -95,6 +97,7 @@ type desk struct {
 	agent string
 	dir   string
 	env   map[string]string
+	http  *Held            // not nil: the events arrive over HTTP
 	now   *strings.Builder // the record of the scenario
 }
 
@@ -158,13 +161,69 @@ func (d *desk) runIn(ctx context.Context, event, input string) Answer {
 	if d.agent == "copilot" {
 		o.Event = event
 	}
-	a := Run(ctx, o)
+	a := Answer{}
+	if d.http == nil {
+		a = Run(ctx, o)
+	} else {
+		a.Out = d.serve(ctx, o, input)
+	}
 	out := strings.NewReplacer(d.URL, "GATEWAY", d.dir, "DIR").Replace
 	fmt.Fprintf(d.now, "in   %s\nout  %sexit %d\n", input, orNone(out(string(a.Out))), a.Code)
 	if a.Err != "" {
 		fmt.Fprintf(d.now, "err  %s\n", out(a.Err))
 	}
 	return a
+}
+
+// serve handles an event that arrives over HTTP.
+func (d *desk) serve(ctx context.Context, o Options, input string) []byte {
+	d.Helper()
+	gate, err := client.New(d.URL, fakegateway.Token)
+	if err != nil {
+		d.Fatal(err)
+	}
+	gate.Patience = time.Nanosecond
+	return serve(ctx, Delivery{
+		Agent: d.agent, Profile: d.profile(), Timeout: o.Timeout, Body: []byte(input), Gate: gate, Client: "laptop", Requests: atGateway{d}, Held: d.http,
+	}, o.patience)
+}
+
+// atGateway implements Requests with the requests of the test gateway. The names of requests are kept in the file names
+// of a folder.
+type atGateway struct{ *desk }
+
+func (g atGateway) Last(_ context.Context, call client.Call) (id, state string, err error) {
+	for _, r := range g.Requests() {
+		if r.Tool == call.Tool && r.Args == string(call.Args) {
+			id, state = r.ID, r.State
+		}
+	}
+	return id, state, nil
+}
+
+func (g atGateway) Named(_ context.Context, key string) (string, error) {
+	if id, err := os.ReadFile(filepath.Join(g.dir, "key-"+key)); err == nil {
+		return string(id), nil
+	}
+	for _, r := range g.Requests() {
+		if r.Key == key {
+			return r.ID, nil
+		}
+	}
+	return "", nil
+}
+
+func (g atGateway) Name(_ context.Context, key, id string) error {
+	return os.WriteFile(filepath.Join(g.dir, "key-"+key), []byte(id), 0o600)
+}
+
+func (g atGateway) Waiting(context.Context) (ids []string, err error) {
+	for _, r := range g.Requests() {
+		if r.Status == "pending" {
+			ids = append(ids, r.ID)
+		}
+	}
+	return ids, nil
 }
 
 func orNone(out string) string {
@@ -182,13 +241,14 @@ func (d *desk) ask(event string) Answer {
 
 // scenario is one test case of TestAnswers.
 type scenario struct {
-	name string
-	do   func(*desk)
+	name    string
+	do      func(*desk)
+	machine bool // only for hooks that are processes on the agent's machine
 }
 
 // decided returns a scenario in which the request is decided immediately.
 func decided(name string, change func(*desk, *fakegateway.Request)) scenario {
-	return scenario{name, func(d *desk) {
+	return scenario{name: name, do: func(d *desk) {
 		d.OnAsk(func(r *fakegateway.Request) { change(d, r) })
 		d.ask(d.event())
 	}}
@@ -204,7 +264,7 @@ func (d *desk) event() string {
 
 // broken returns a scenario in which the gateway fails for one path.
 func broken(name, path string, fail func(http.ResponseWriter)) scenario {
-	return scenario{name, func(d *desk) {
+	return scenario{name: name, do: func(d *desk) {
 		d.OnAsk(func(r *fakegateway.Request) { r.Status = "approved" })
 		d.Fault(func(w http.ResponseWriter, req *http.Request) bool {
 			if !strings.HasSuffix(req.URL.Path, path) {
@@ -223,7 +283,7 @@ func problem(status int, name, detail string) func(http.ResponseWriter) {
 
 // asked returns a scenario with a special input. The request is approved.
 func asked(name string, input func(*desk) string) scenario {
-	return scenario{name, func(d *desk) {
+	return scenario{name: name, do: func(d *desk) {
 		d.OnAsk(func(r *fakegateway.Request) { r.Status = "approved" })
 		d.run(d.event(), input(d))
 	}}
@@ -249,7 +309,7 @@ var scenarios = []scenario{
 	decided("voided", func(_ *desk, r *fakegateway.Request) { r.Status, r.Reason = "voided", "the policy changed" }),
 	decided("refused by the policy", func(_ *desk, r *fakegateway.Request) { r.Status, r.Reason = "refused", "nobody may approve it" }),
 	decided("observed", func(_ *desk, r *fakegateway.Request) { r.Status = "observed" }),
-	{"nobody decides in time, and the repeat continues", func(d *desk) {
+	{name: "nobody decides in time, and the repeat continues", do: func(d *desk) {
 		d.undecided(d.event(), d.input(d.event(), d.tool, d.args, ""))
 		if r := d.Requests()[0]; r.Status == "pending" {
 			d.Change(r.ID, func(r *fakegateway.Request) { r.Status = "approved" })
@@ -257,7 +317,7 @@ var scenarios = []scenario{
 		d.OnAsk(func(r *fakegateway.Request) { r.Status = "approved" })
 		d.ask(d.event())
 	}},
-	{"an approver asks, and the repeat after the answer continues", func(d *desk) {
+	{name: "an approver asks, and the repeat after the answer continues", do: func(d *desk) {
 		d.OnAsk(func(r *fakegateway.Request) {
 			r.Questions = []map[string]any{{"question": 0, "text": "Why now?", "by": "Team Lead"}}
 			if d.event() == d.permission {
@@ -270,7 +330,7 @@ var scenarios = []scenario{
 			d.ask(d.event())
 		}
 	}},
-	{"the gateway can't be reached", func(d *desk) {
+	{machine: true, name: "the gateway can't be reached", do: func(d *desk) {
 		d.write("hook.json", `{"address": "http://127.0.0.1:1", "token_file": "token", "profile": "`+string(d.profile())+`", "state": "`+filepath.Join(d.dir, "state")+`"}`, 0o600)
 		d.ask(d.event())
 	}},
@@ -322,36 +382,36 @@ var scenarios = []scenario{
 	asked("an argument twice", func(d *desk) string { return d.input(d.event(), d.tool, `{"command":"ls","command":"rm -rf /"}`, "") }),
 	asked("an argument that looks like the folder", func(d *desk) string { return d.input(d.event(), d.tool, `{"working_folder":"/tmp"}`, "") }),
 	asked("no arguments", func(d *desk) string { return d.input(d.event(), d.tool, `{}`, "") }),
-	{"others can read the token", func(d *desk) {
+	{machine: true, name: "others can read the token", do: func(d *desk) {
 		if err := os.Chmod(filepath.Join(d.dir, "token"), 0o644); err != nil {
 			d.Fatal(err)
 		}
 		d.ask(d.event())
 	}},
-	{"no token", func(d *desk) {
+	{machine: true, name: "no token", do: func(d *desk) {
 		os.Remove(filepath.Join(d.dir, "token"))
 		d.ask(d.event())
 	}},
-	{"a broken configuration", func(d *desk) {
+	{machine: true, name: "a broken configuration", do: func(d *desk) {
 		d.write("hook.json", `{"url": "https://gate.example"}`, 0o600)
 		d.ask(d.event())
 	}},
-	{"the other profile", func(d *desk) {
+	{machine: true, name: "the other profile", do: func(d *desk) {
 		other := map[Profile]Profile{Control: Comfort, Comfort: Control}[d.profile()]
 		d.write("hook.json", fmt.Sprintf(`{"address": %q, "token_file": "token", "profile": %q, "state": %q}`, d.URL, other, filepath.Join(d.dir, "state")), 0o600)
 		d.ask(d.event())
 	}},
-	{"the state can't be written", func(d *desk) {
+	{machine: true, name: "the state can't be written", do: func(d *desk) {
 		d.write("state", "a file", 0o600)
 		d.ask(d.event())
 	}},
-	{"it ran", func(d *desk) {
+	{name: "it ran", do: func(d *desk) {
 		d.OnAsk(func(r *fakegateway.Request) { r.Status = "approved" })
 		d.ask(d.event())
 		d.run(d.after, d.input(d.after, d.tool, d.args, d.succeeded))
 		d.run(d.after, d.input(d.after, d.tool, d.args, d.succeeded)) // the hook has no record for the second report
 	}},
-	{"it ran and failed", func(d *desk) {
+	{name: "it ran and failed", do: func(d *desk) {
 		if d.failure == "" {
 			return // the agent has no event for a failure
 		}
@@ -359,7 +419,7 @@ var scenarios = []scenario{
 		d.ask(d.event())
 		d.run(d.failure, d.input(d.failure, d.tool, d.args, d.failed))
 	}},
-	{"the report is lost", func(d *desk) {
+	{name: "the report is lost", do: func(d *desk) {
 		d.OnAsk(func(r *fakegateway.Request) { r.Status = "approved" })
 		d.ask(d.event())
 		d.Fault(func(w http.ResponseWriter, _ *http.Request) bool { panic(http.ErrAbortHandler) })
@@ -382,25 +442,36 @@ func TestAnswers(t *testing.T) {
 		if a.Comfort {
 			profiles = append(profiles, Comfort)
 		}
-		for _, profile := range profiles {
-			t.Run(a.Name+"-"+string(profile), func(t *testing.T) {
-				t.Parallel()
-				var all strings.Builder
-				for _, s := range scenarios {
-					d := newDesk(t, a.Name, profile)
-					s.do(d)
-					fmt.Fprintf(&all, "# %s\n%s", s.name, d.now)
-					for _, r := range d.Requests() {
-						fmt.Fprintf(&all, "gate %s %s %s %v: %s\n", r.ID, r.Tool, r.Args, r.Accepts, strings.TrimSpace(r.Status+" "+r.Withdrawn+r.Outcome))
-					}
-					if log := d.Log(); len(log) > 0 {
-						fmt.Fprintf(&all, "log  %s\n", strings.Join(log, ", "))
-					}
-					all.WriteString("\n")
-				}
-				golden(t, filepath.Join("testdata", a.Name+"-"+string(profile)+".txt"), all.String())
-			})
+		answers(t, a, profiles, "", scenarios)
+		if a.HTTP {
+			answers(t, a, profiles, "http-", slices.DeleteFunc(slices.Clone(scenarios), func(s scenario) bool { return s.machine }))
 		}
+	}
+}
+
+// answers compares the answers for one agent. way is the prefix of the profile in the name of the golden file.
+func answers(t *testing.T, a Agent, profiles []Profile, way string, scenarios []scenario) {
+	for _, profile := range profiles {
+		t.Run(a.Name+"-"+way+string(profile), func(t *testing.T) {
+			t.Parallel()
+			var all strings.Builder
+			for _, s := range scenarios {
+				d := newDesk(t, a.Name, profile)
+				if way != "" {
+					d.http = &Held{}
+				}
+				s.do(d)
+				fmt.Fprintf(&all, "# %s\n%s", s.name, d.now)
+				for _, r := range d.Requests() {
+					fmt.Fprintf(&all, "gate %s %s %s %v: %s\n", r.ID, r.Tool, r.Args, r.Accepts, strings.TrimSpace(r.Status+" "+r.Withdrawn+r.Outcome))
+				}
+				if log := d.Log(); len(log) > 0 {
+					fmt.Fprintf(&all, "log  %s\n", strings.Join(log, ", "))
+				}
+				all.WriteString("\n")
+			}
+			golden(t, filepath.Join("testdata", a.Name+"-"+way+string(profile)+".txt"), all.String())
+		})
 	}
 }
 

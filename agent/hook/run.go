@@ -45,6 +45,7 @@ const (
 	reportTries  = 5 * time.Second  // limit for retries of a report while the gateway is unreachable
 	earlierTime  = 3 * time.Second  // time limit for the reports of earlier calls
 	askTries     = 30 * time.Second
+	claimTime    = 10 * time.Second
 	withdrawTime = 3 * time.Second // time limit for the final requests after the deadline or the signal to stop
 	longestText  = 2000            // characters of an error in a report
 )
@@ -55,16 +56,34 @@ type hook struct {
 	Config
 	event
 	folder   string // in which the tool works
-	state    state
+	memory   memory
 	gate     *client.Client
 	patience time.Duration
+	http     bool            // the event arrived over HTTP; the end of its context means that the agent has hung up
 	args     json.RawMessage // the arguments with the working folder
 	call     string          // fingerprint of the tool and of args
 	ran      string          // fingerprint without the working folder, because the agent may report from another folder
 }
 
 // Run handles one event. The caller must cancel ctx when the process gets a signal to stop.
-func Run(ctx context.Context, o Options) (answer Answer) {
+func Run(ctx context.Context, o Options) Answer {
+	return run(ctx, o, func(h *hook) error { return h.onMachine(o.Getenv) })
+}
+
+// onMachine prepares a hook that is a process on the agent's machine.
+func (h *hook) onMachine(getenv func(string) string) (err error) {
+	if h.Config, err = ReadConfig(getenv); err != nil {
+		return err
+	}
+	if h.gate, err = client.New(h.Address, h.Token); err != nil {
+		return err
+	}
+	h.memory = session(h.State, h.Name, h.session)
+	return nil
+}
+
+// run handles one event. The function open sets the configuration, the gateway and the memory of the hook.
+func run(ctx context.Context, o Options, open func(*hook) error) (answer Answer) {
 	start := time.Now()
 	d, ok := find(o.Agent)
 	if !ok {
@@ -87,13 +106,16 @@ func Run(ctx context.Context, o Options) (answer Answer) {
 		e, err = d.read(o.Event, raw)
 	}
 	if err == nil && o.Event != "" && o.Event != e.name {
-		err = fmt.Errorf("the event is %q, and the command in the settings is for %q", e.name, o.Event)
+		err = fmt.Errorf("the event is %q, and the settings are for %q", e.name, o.Event)
 	}
 	if err != nil { // the event is unknown, so the exit code is the only reliable answer
 		return Answer{Out: d.block, Err: "Countersign denied this call: " + sentence(err.Error()), Code: blocked}
 	}
 	h := hook{dialect: d, event: e, patience: o.patience}
-	if err := h.prepare(o.Getenv); err != nil {
+	if err := open(&h); err != nil {
+		return h.giveUp(err)
+	}
+	if err := h.prepare(); err != nil {
 		return h.giveUp(err)
 	}
 	h.reportEarlier(ctx)
@@ -131,21 +153,14 @@ func readInput(ctx context.Context, in io.Reader) ([]byte, error) {
 	}
 }
 
-// prepare reads the configuration, and checks the event.
-func (h *hook) prepare(getenv func(string) string) (err error) {
-	if h.Config, err = ReadConfig(getenv); err != nil {
-		return err
-	}
+// prepare checks the event.
+func (h *hook) prepare() (err error) {
 	if h.moment == before && h.Profile != Control || h.moment == permission && h.Profile != Comfort {
 		return fmt.Errorf("the event %s does not belong to the profile %s; run: countersign hook doctor", h.name, h.Profile)
 	}
 	if h.session == "" {
 		return errors.New("the agent does not name its session")
 	}
-	if h.gate, err = client.New(h.Address, h.Token); err != nil {
-		return err
-	}
-	h.state = session(h.State, h.Name, h.session)
 	if h.moment == ended {
 		return nil
 	}
@@ -212,22 +227,18 @@ func (h *hook) decide(ctx context.Context) Answer {
 // and returns true for again. For example, an earlier call or another process has used the approval, or the request has
 // ended.
 func (h *hook) attempt(ctx context.Context, fresh func() string) (a Answer, again bool, err error) {
-	rec, resumed, err := h.state.begin(h.id, h.call, h.ran, fresh)
-	if err != nil {
-		return a, false, fmt.Errorf("the state can't be written: %w", err)
-	}
-	call := client.Call{Tool: h.tool, Args: h.args, Accepts: []string{client.Approve, client.Reject}, OnBehalfOf: h.OnBehalfOf}
-	if !h.noEdit {
-		call.Accepts = client.All
-	}
 	h.gate.Patience = cmp.Or(h.patience, askTries)
-	r, err := h.gate.Ask(ctx, rec.Key, "decide", call)
+	rec, resumed, err := h.memory.begin(ctx, h, fresh)
+	if err != nil {
+		return a, false, err
+	}
+	r, err := h.ask(ctx, rec)
 	if err != nil && ctx.Err() != nil && h.Profile == Comfort {
 		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawTime)
 		defer cancel()
 		// The gateway may have stored the request. With the same key, Ask returns this request, so that undecided can
 		// withdraw it.
-		if r, err := h.gate.Ask(late, rec.Key, "decide", call); err == nil {
+		if r, err := h.ask(late, rec); err == nil {
 			return h.undecided(ctx, rec, r), false, nil
 		}
 	}
@@ -236,8 +247,8 @@ func (h *hook) attempt(ctx context.Context, fresh func() string) (a Answer, agai
 	}
 	if rec.Request != r.ID {
 		rec.Request = r.ID
-		if err := rec.save(open); err != nil {
-			return a, false, fmt.Errorf("the state can't be written: %w", err)
+		if err := h.memory.asked(rec); err != nil {
+			return a, false, err
 		}
 	}
 	for range 5 { // after each decision, the policy may require more approvals
@@ -247,35 +258,56 @@ func (h *hook) attempt(ctx context.Context, fresh func() string) (a Answer, agai
 		case errors.As(err, &pending):
 			return h.undecided(ctx, rec, pending.Request), false, nil
 		case err != nil:
-			h.leaveFor(rec)
+			h.memory.leave(rec)
 			return a, false, fmt.Errorf("%w (request %s)", err, rec.Request)
 		case r.Status == client.Pending:
-			h.leaveFor(rec)
+			h.memory.leave(rec)
 			return h.question(r), false, nil
 		case stale(r, resumed):
-			rec.remove(open)
+			h.memory.drop(rec)
 			return a, true, nil
 		case r.Status != client.Approved:
-			rec.remove(open)
+			h.memory.drop(rec)
 			return h.refused(r), false, nil
+		case h.hungUp(ctx):
+			return h.undecided(ctx, rec, r), false, nil
 		}
 		a, err = h.claim(ctx, rec, r)
 		switch {
 		case err == nil:
 			return a, false, nil
 		case client.Is(err, client.AlreadyClaimed):
-			rec.remove(open)
+			h.memory.drop(rec)
 			return a, true, nil
 		case client.Is(err, client.NotApproved):
 			if r, err = h.gate.Get(ctx, r.ID, 0); err == nil {
 				continue
 			}
 		}
-		h.leaveFor(rec)
+		h.memory.leave(rec)
 		return a, false, fmt.Errorf("%w (request %s)", err, rec.Request)
 	}
-	h.leaveFor(rec)
+	h.memory.leave(rec)
 	return a, false, fmt.Errorf("the approval of request %s can't be used up", rec.Request)
+}
+
+// ask sends the request of a record to the gateway. If the gateway has the request already, ask reads the request.
+func (h *hook) ask(ctx context.Context, rec record) (*client.Request, error) {
+	if rec.Key == "" {
+		return h.gate.Get(ctx, rec.Request, 0)
+	}
+	return h.gate.Ask(ctx, rec.Key, decideMode, h.request())
+}
+
+const decideMode = "decide"
+
+// request returns the call in the form of the gateway.
+func (h *hook) request() client.Call {
+	call := client.Call{Tool: h.tool, Args: h.args, Accepts: []string{client.Approve, client.Reject}, OnBehalfOf: h.OnBehalfOf, State: h.memory.mark(h)}
+	if !h.noEdit {
+		call.Accepts = client.All
+	}
+	return call
 }
 
 // freshKey returns the key of a new request. If the agent has an id for the call, the key is the same after a crash.
@@ -283,7 +315,12 @@ func (h *hook) freshKey() string {
 	if h.id == "" {
 		return client.NewKey()
 	}
-	return fingerprint(h.Name, h.session, h.id, h.call)
+	return fingerprint(h.Name, h.session, h.id)
+}
+
+// hungUp reports whether the agent has closed the connection on which it waited for the answer.
+func (h *hook) hungUp(ctx context.Context) bool {
+	return h.http && errors.Is(ctx.Err(), context.Canceled)
 }
 
 // notAsked handles an error of the request to the gateway.
@@ -291,13 +328,13 @@ func (h *hook) notAsked(rec record, err error) (a Answer, again bool, _ error) {
 	var p *client.Problem
 	switch {
 	case client.Is(err, client.KeyReused): // the configuration changed since the first request for this call
-		rec.remove(open)
+		h.memory.drop(rec)
 		return a, true, nil
 	case !errors.As(err, &p) || p.Status >= 500 || p.Name() == "":
-		h.leaveFor(rec) // the gateway may have stored the request
+		h.memory.leave(rec) // the gateway may have stored the request
 		return a, false, err
 	}
-	rec.remove(open)
+	h.memory.drop(rec)
 	if p.Name() == client.Refused || p.Name() == client.ToolBlocked || p.Name() == client.ToolNotAllowed && h.Profile == Control {
 		return Answer{Out: h.deny(h.event, "Countersign's policy refuses this call: "+sentence(cmp.Or(p.Detail, p.Title))+" It did not run.")}, false, nil
 	}
@@ -333,27 +370,33 @@ func (h *hook) claim(ctx context.Context, rec record, r *client.Request) (Answer
 	var changed json.RawMessage
 	if r.Decision != nil && r.Decision.Type == client.Edit {
 		if changed, err = h.changed(args); err != nil {
-			rec.remove(open)
+			h.memory.drop(rec)
 			h.withdraw(ctx, r.ID, "The edit can't be applied: "+err.Error())
 			return Answer{Out: h.deny(h.event, fmt.Sprintf("The edit of an approver can't be applied: %s. The request %s was withdrawn.", err, r.ID))}, nil
 		}
-		// Some agents report the edited arguments after the call.
-		rec.Ran = append(rec.Ran, fingerprint(h.tool, string(changed)))
-		if err := rec.save(open); err != nil {
-			return Answer{}, fmt.Errorf("the state can't be written: %w", err)
-		}
 	}
-	if _, err := h.gate.Claim(ctx, r); err != nil {
+	if err := h.memory.claiming(ctx, h, &rec, changed); err != nil {
+		return Answer{}, err
+	}
+	claim, cancel := ctx, context.CancelFunc(func() {})
+	if h.http { // a hang-up during the claim would leave it open whether the claim succeeded
+		claim, cancel = context.WithTimeout(context.WithoutCancel(ctx), claimTime)
+	}
+	defer cancel()
+	if _, err := h.gate.Claim(claim, r); err != nil {
 		if errors.Is(err, client.ErrClaimLost) {
 			h.notRun(r.ID)
 		}
 		return Answer{}, err
 	}
-	if err := rec.save(claimed); err != nil {
+	if err := h.memory.claimed(rec); err != nil {
 		h.notRun(r.ID)
-		return Answer{}, fmt.Errorf("the state can't be written: %w", err)
+		return Answer{}, err
 	}
-	rec.remove(open) // does nothing if another process with the same call has already removed this record
+	if h.hungUp(ctx) {
+		h.notRun(r.ID)
+		return Answer{}, errHungUp
+	}
 	if r.Decision != nil && r.Decision.Automatic && h.moment == before {
 		return Answer{Out: h.leave(h.event, "")}, nil // no person has seen the call, so the agent's own permissions decide
 	}
@@ -380,8 +423,11 @@ func (h *hook) changed(args json.RawMessage) (json.RawMessage, error) {
 
 // undecided returns the answer to a call that had no decision before the deadline.
 func (h *hook) undecided(ctx context.Context, rec record, r *client.Request) Answer {
+	if h.Profile == Comfort && h.hungUp(ctx) { // a later event says whether the user has answered the dialog
+		return Answer{Out: h.leave(h.event, "")}
+	}
 	if h.Profile == Comfort {
-		rec.remove(open)
+		h.memory.drop(rec)
 		if errors.Is(ctx.Err(), context.Canceled) { // agents end the hook when the user has answered the dialog
 			h.withdraw(ctx, r.ID, answeredHere)
 			return Answer{Out: h.leave(h.event, "")}
@@ -389,7 +435,7 @@ func (h *hook) undecided(ctx context.Context, rec record, r *client.Request) Ans
 		h.withdraw(ctx, r.ID, "It is asked at the agent instead.")
 		return Answer{Out: h.leave(h.event, "Nobody answered on the phone in time. Decide here instead.")}
 	}
-	h.leaveFor(rec)
+	h.memory.leave(rec)
 	return Answer{Out: h.deny(h.event, fmt.Sprintf(
 		"Nobody has decided this call yet, so it did not run. The request %s still waits for %s. Repeat the identical call to continue waiting for it.", r.ID, list(r.WaitsFor)))}
 }
@@ -397,10 +443,17 @@ func (h *hook) undecided(ctx context.Context, rec record, r *client.Request) Ans
 // question returns the answer to a call about which an approver has asked a question.
 func (h *hook) question(r *client.Request) Answer {
 	q, _ := r.Open()
+	how := fmt.Sprintf("countersign hook answer %s %d 'TEXT'", r.ID, q.Number)
+	if h.http {
+		how = fmt.Sprintf(`an HTTP request to the gateway of this hook, with the hook's token: POST /v1/requests/%s/answer {"question": %d, "text": "TEXT"}`, r.ID, q.Number)
+	}
 	return Answer{Out: h.deny(h.event, fmt.Sprintf(
-		"The call did not run yet. %s asks about it: %q. Answer with: countersign hook answer %s %d 'TEXT'. Then repeat the identical call, which continues the request %s.",
-		q.By, q.Text, r.ID, q.Number, r.ID))}
+		"The call did not run yet. %s asks about it: %q. Answer with: %s. Then repeat the identical call, which continues the request %s.",
+		q.By, q.Text, how, r.ID))}
 }
+
+// errHungUp means that the agent did not wait for the answer.
+var errHungUp = errors.New("the agent has hung up")
 
 // refused returns the answer to a call whose request ended without an approval.
 func (h *hook) refused(r *client.Request) Answer {
@@ -435,21 +488,22 @@ func (h *hook) report(ctx context.Context) Answer {
 	ctx, cancel := context.WithTimeout(ctx, reportTime)
 	defer cancel()
 	h.gate.Patience = cmp.Or(h.patience, reportTries)
-	if rec, ok := h.state.find(claimed, h.id, h.ran); ok {
+	rec, ok, err := h.memory.ran(ctx, h)
+	if err != nil {
+		return h.giveUp(err)
+	}
+	if ok {
 		rec.Status = client.Succeeded
 		if h.failed {
 			rec.Status, rec.Text = client.Failed, shorten(h.text)
 		}
 		if err := h.send(ctx, rec); err != nil {
-			if kept := rec.save(claimed); kept != nil {
-				return h.giveUp(errors.Join(err, kept))
-			}
-			return h.giveUp(errors.Join(err, rec.move(claimed, unreported)))
+			return h.giveUp(errors.Join(err, h.memory.unreported(rec)))
 		}
-		rec.remove(claimed)
+		h.memory.drop(rec)
 		return Answer{Out: []byte("{}\n")}
 	}
-	return h.withdrawAll(ctx, func(r record) bool { return h.moment == after && slices.Contains(r.Ran, h.ran) })
+	return h.withdrawAll(ctx, func(r record) bool { return slices.Contains(r.Ran, h.ran) })
 }
 
 // send reports the outcome of a record. After an error, the outcome can be reported later.
@@ -468,11 +522,11 @@ func (h *hook) reportEarlier(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, earlierTime)
 	defer cancel()
 	h.gate.Patience = 0
-	for _, rec := range everySession(h.State).list(unreported) {
+	for _, rec := range h.memory.earlier() {
 		if h.send(ctx, rec) != nil {
 			return
 		}
-		rec.remove(unreported)
+		h.memory.drop(rec)
 	}
 }
 
@@ -491,28 +545,23 @@ func (h *hook) withdrawAll(ctx context.Context, which func(record) bool) Answer 
 	if h.Profile != Comfort {
 		return Answer{Out: []byte("{}\n")}
 	}
-	for _, extension := range []string{open, left} {
-		for _, rec := range h.state.list(extension) {
-			if !which(rec) || rec.Request == "" { // another process is still creating the request
-				continue
-			}
-			if _, err := h.gate.Withdraw(ctx, rec.Request, answeredHere); err != nil && !client.Is(err, client.AlreadyOver) {
-				return h.giveUp(err)
-			}
-			rec.remove(extension)
+	list, err := h.memory.waiting(ctx, h)
+	if err != nil {
+		return h.giveUp(err)
+	}
+	for _, rec := range list {
+		if !which(rec) || rec.Request == "" { // another process is still creating the request
+			continue
 		}
+		if _, err := h.gate.Withdraw(ctx, rec.Request, answeredHere); err != nil && !client.Is(err, client.AlreadyOver) {
+			return h.giveUp(err)
+		}
+		h.memory.drop(rec)
 	}
 	return Answer{Out: []byte("{}\n")}
 }
 
 const answeredHere = "It was answered at the agent."
-
-// leaveFor marks a request as left, so that a repetition of the call continues the request.
-func (h *hook) leaveFor(rec record) {
-	if rec.move(open, left) != nil {
-		rec.remove(open) // without a record, a repetition of the call creates a new request
-	}
-}
 
 // withdraw withdraws a request, even if ctx has ended.
 func (h *hook) withdraw(ctx context.Context, id, reason string) {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"countersign/agent/client"
 	"countersign/internal/testkit/fakegateway"
 )
 
@@ -379,6 +380,14 @@ func FuzzInput(f *testing.F) {
 		}
 		if a.Code == 0 && len(a.Out) == 0 || a.Code != 0 && a.Code != blocked {
 			t.Fatalf("%+v", a) // Codex lets a call run if the hook prints nothing
+		}
+		gate, err := client.New("http://127.0.0.1:1", fakegateway.Token)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := Delivery{Agent: "claude-code", Profile: Control, Body: []byte(input), Gate: gate, Requests: atGateway{&desk{T: t, Gateway: &fakegateway.Gateway{}}}, Held: &Held{}}
+		if out := serve(t.Context(), d, time.Nanosecond); !json.Valid(out) || strings.Contains(string(out), `"allow"`) {
+			t.Fatalf("over HTTP: %s", out)
 		}
 	})
 }

@@ -1,10 +1,12 @@
 package hook
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,8 +16,28 @@ import (
 	"countersign/agent/client"
 )
 
-// A record stores a request for the later hook processes of a session. A record is a file, and the extension of the
-// file's name is the state of the record. If several processes rename the file, only one of them succeeds. For this
+// memory keeps the requests of a session from one event to the next.
+type memory interface {
+	// begin returns the record of a call. resumed is set if the call continues a request of the session. fresh makes the
+	// key of a new request.
+	begin(ctx context.Context, h *hook, fresh func() string) (r record, resumed bool, err error)
+	// mark returns a text that the gateway keeps with a new request.
+	mark(h *hook) string
+	asked(r record) error // r.Request was set
+	leave(r record)       // the hook ends without a decision; a repetition of the call continues the request
+	// claiming is called before the claim of an approval. changed has the edited arguments, or is nil.
+	claiming(ctx context.Context, h *hook, r *record, changed json.RawMessage) error
+	claimed(r record) error
+	drop(r record) // no later event needs the record
+	// ran returns the record of the call that has ended.
+	ran(ctx context.Context, h *hook) (r record, ok bool, err error)
+	unreported(r record) error                              // the report of an outcome failed
+	earlier() []record                                      // the records whose report failed, of all sessions
+	waiting(ctx context.Context, h *hook) ([]record, error) // the records without a decision
+}
+
+// A record stores a request for the later events of a session. On the agent's machine, a record is a file, and the
+// extension of the file's name is the state of the record. If several processes rename the file, only one of them succeeds. For this
 // reason, a record has only one owner.
 type record struct {
 	Key     string   `json:"key"`     // the idempotency key
@@ -28,6 +50,7 @@ type record struct {
 	Text   string        `json:"text,omitempty"`   // the error of a call that failed
 
 	path string // path of the file, without the extension
+	in   string // the extension of the file
 }
 
 // The extensions of file names, which are the states of records.
@@ -43,7 +66,7 @@ const (
 // gateway long ago, or people have already been asked about its outcome.
 const keepRecords = 7 * 24 * time.Hour
 
-// state has the records of one session. Its records are the files in dir whose names begin with prefix. In a name,
+// state keeps the records of one session in files. Its records are the files in dir whose names begin with prefix. In a name,
 // the creation time follows the prefix, so the list of the names begins with the oldest record.
 type state struct{ dir, prefix string }
 
@@ -51,9 +74,6 @@ type state struct{ dir, prefix string }
 func session(dir, agent, id string) state {
 	return state{dir, agent + "-" + fingerprint(id)[:24] + "-"}
 }
-
-// everySession returns the records of all sessions of all agents.
-func everySession(dir string) state { return state{dir, ""} }
 
 // fingerprint returns a hash that identifies a list of texts.
 func fingerprint(parts ...string) string {
@@ -76,7 +96,7 @@ func (s state) list(extension string) []record {
 		if filepath.Ext(f.Name()) != extension || !strings.HasPrefix(f.Name(), s.prefix) {
 			continue
 		}
-		r := record{path: filepath.Join(s.dir, strings.TrimSuffix(f.Name(), extension))}
+		r := record{path: filepath.Join(s.dir, strings.TrimSuffix(f.Name(), extension)), in: extension}
 		text, err := os.ReadFile(r.path + extension)
 		if err == nil && json.Unmarshal(text, &r) == nil {
 			list = append(list, r)
@@ -109,18 +129,72 @@ func (s state) find(extension, id, fingerprint string) (record, bool) {
 // treated as the repetition, even if its id is different. There is no time limit, because the record is removed when
 // the request is claimed or has ended. If the record's request has ended in the meantime, the gateway reports the
 // end.
-func (s state) begin(id, call, ran string, fresh func() string) (r record, resumed bool, err error) {
+func (s state) begin(_ context.Context, h *hook, fresh func() string) (r record, resumed bool, err error) {
 	for _, r := range s.list(left) {
-		if r.Call == call && os.Rename(r.path+left, r.path+open) == nil {
-			r.ID = id
-			return r, true, r.save(open)
+		if r.Call == h.call && os.Rename(r.path+left, r.path+open) == nil {
+			r.ID, r.in = h.id, open
+			return r, true, unwritten(r.save(open))
 		}
 	}
-	if r, ok := s.find(open, id, call); ok {
+	if r, ok := s.find(open, h.id, h.call); ok {
 		return r, true, nil
 	}
-	r, err = s.create(record{Key: fresh(), Call: call, Ran: []string{ran}, ID: id})
-	return r, false, err
+	r, err = s.create(record{Key: fresh(), Call: h.call, Ran: []string{h.ran}, ID: h.id})
+	return r, false, unwritten(err)
+}
+
+// unwritten wraps an error of writing a record.
+func unwritten(err error) error {
+	if err != nil {
+		return fmt.Errorf("the state can't be written: %w", err)
+	}
+	return nil
+}
+
+func (s state) mark(*hook) string { return "" }
+
+func (s state) asked(r record) error { return unwritten(r.save(open)) }
+
+func (s state) leave(r record) {
+	if r.move(open, left) != nil {
+		r.remove(open) // without a record, a repetition of the call creates a new request
+	}
+}
+
+func (s state) claiming(_ context.Context, h *hook, r *record, changed json.RawMessage) error {
+	if changed == nil {
+		return nil
+	}
+	r.Ran = append(r.Ran, fingerprint(h.tool, string(changed))) // some agents report the edited arguments after the call
+	return unwritten(r.save(open))
+}
+
+func (s state) claimed(r record) error {
+	if err := r.save(claimed); err != nil {
+		return unwritten(err)
+	}
+	r.remove(open) // does nothing if another process with the same call has already removed this record
+	return nil
+}
+
+func (s state) drop(r record) { r.remove(r.in) }
+
+func (s state) ran(_ context.Context, h *hook) (record, bool, error) {
+	r, ok := s.find(claimed, h.id, h.ran)
+	return r, ok, nil
+}
+
+func (s state) unreported(r record) error {
+	if err := r.save(claimed); err != nil {
+		return err
+	}
+	return r.move(claimed, unreported)
+}
+
+func (s state) earlier() []record { return state{s.dir, ""}.list(unreported) }
+
+func (s state) waiting(context.Context, *hook) ([]record, error) {
+	return append(s.list(open), s.list(left)...), nil
 }
 
 // create stores a new record.
@@ -129,6 +203,7 @@ func (s state) create(r record) (record, error) {
 		return r, err
 	}
 	s.prune()
+	r.in = open
 	r.path = filepath.Join(s.dir, s.prefix+time.Now().UTC().Format("20060102T150405.000000000")+"-"+rand.Text()[:8])
 	return r, r.save(open)
 }

@@ -12,6 +12,7 @@ import (
 
 	"countersign/agent/client"
 	"countersign/agent/gateway"
+	"countersign/agent/gateway/hookserver"
 	"countersign/agent/gateway/mcpserver"
 	"countersign/agent/hook"
 	"countersign/cmd/countersign/cli"
@@ -42,6 +43,7 @@ func (s setup) openGateway(ctx context.Context, p parts) (*http.Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	hookserver.Attach(hookserver.Config{Gateway: g, Callers: p.workflow.Callers, Views: p.workflow.Views, Stopping: ctx.Done(), Log: s.log})
 	p.metrics.WatchGateway(g.Waiting)
 	server := gateway.Server(g)
 	server.Handler = p.traces.receiving(server.Handler)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -82,6 +83,11 @@ func (m Machine) examine(t Target) []Finding {
 	}
 	f := forms[t.Agent.Name]
 	again := fmt.Sprintf("run: countersign hook install %s --scope %s", t.Agent.Name, t.Scope)
+	if i := slices.IndexFunc(hooks, func(h found) bool { return h.url != "" }); i >= 0 {
+		if u, err := url.Parse(hooks[i].url); err == nil {
+			again += " --http " + baseOf(u)
+		}
+	}
 	var list []Finding
 	fail := func(format string, args ...any) {
 		list = append(list, Finding{Fail, t.Path + ": " + fmt.Sprintf(format, args...), again})
@@ -126,6 +132,10 @@ func (m Machine) examineHook(t Target, h found, fail func(string, ...any)) {
 	control := !slices.Contains(forms[t.Agent.Name].comfort, h.event)
 	limit, ok := limitOf(t.Agent.Name, h.fields)
 	own := deadlineOf(h.command)
+	if h.url != "" {
+		m.examineURL(t, h, limit, fail)
+		own = limit // examineURL compares the times
+	}
 	switch {
 	case !ok:
 		fail("the hook %s has no timeout, so the agent's own of %s holds, and then the call runs", h.event, t.Agent.Timeout)
@@ -139,12 +149,15 @@ func (m Machine) examineHook(t Target, h found, fail func(string, ...any)) {
 		if t.Agent.Name == "cursor" && h.fields["failClosed"] != true {
 			fail("the hook %s has no \"failClosed\": true, so a failure lets the call run", h.event)
 		}
-		if !strings.HasSuffix(h.command, orDeny) {
+		if h.url == "" && !strings.HasSuffix(h.command, orDeny) {
 			fail("the command of the hook %s does not end with %s, so a failure may let the call run", h.event, orDeny)
 		}
 	}
 	if matcher, ok := h.fields["matcher"].(string); ok && matcher != "*" && matcher != "" && matcher != ".*" {
 		fail("the hook %s has the matcher %q, so calls of other tools run without being asked about", h.event, matcher)
+	}
+	if h.fields["once"] == true {
+		fail("the hook %s is run once, and later calls run without being asked about", h.event)
 	}
 	if h.fields["async"] == true {
 		fail("the hook %s is async, so nothing waits for its answer", h.event)
@@ -152,7 +165,7 @@ func (m Machine) examineHook(t Target, h found, fail func(string, ...any)) {
 	if h.fields["if"] != nil {
 		fail("the hook %s has a condition (if), so calls that do not match it run without being asked about", h.event)
 	}
-	if program := programOf(h.command); program != "" {
+	if program := programOf(h.command); h.url == "" && program != "" {
 		if _, err := exec.LookPath(program); err != nil {
 			fail("the program of the hook %s is not there: %s", h.event, program)
 		}
@@ -225,6 +238,7 @@ func (m Machine) switches(agent hook.Agent, control bool) []Finding {
 		for _, name := range []string{"settings.json", "settings.local.json"} {
 			each(filepath.Join(dir, name), filepath.Join(".claude", name), "disableAllHooks=true")
 		}
+		list = append(list, m.allowlists(agent, dir)...)
 		if control {
 			list = append(list, m.managed())
 		}
@@ -246,17 +260,21 @@ func (m Machine) switches(agent hook.Agent, control bool) []Finding {
 	return list
 }
 
+func (m Machine) managedPath() string {
+	if m.Managed == "" {
+		return "/etc/claude-code/managed-settings.json"
+	}
+	return filepath.Join(m.Managed, "managed-settings.json")
+}
+
 // managed checks whether managed settings prevent people from removing the hooks of Claude Code.
 func (m Machine) managed() Finding {
-	path := filepath.Join(m.Managed, "managed-settings.json")
-	if m.Managed == "" {
-		path = "/etc/claude-code/managed-settings.json"
-	}
+	path := m.managedPath()
 	text, err := os.ReadFile(path)
 	if err == nil {
 		root, err := parse(string(text))
 		if v, ok := root.get("allowManagedHooksOnly"); err == nil && ok && string(text)[v.from:v.to] == "true" {
-			t := Target{Agent: hook.Agent{Name: "claude-code"}, Path: path}
+			t := Target{Agent: hook.Agent{Name: "claude-code", HTTP: true}, Path: path}
 			if found, err := t.find(string(text)); err == nil && len(found) > 0 {
 				return Finding{OK, path + " has the hooks, and nobody else's are run", ""}
 			}
@@ -293,6 +311,14 @@ func featureOff(path string) (string, bool) {
 // Reach checks the connection to the gateway and the configured token. To do so, it reads a request that does not
 // exist.
 func (m Machine) Reach(ctx context.Context) []Finding {
+	gateways := m.gateways()
+	if len(gateways) > 0 && !m.configured() {
+		var list []Finding
+		for _, h := range gateways {
+			list = append(list, m.reachOverHTTP(ctx, h))
+		}
+		return list
+	}
 	c, err := hook.ReadConfig(m.Getenv)
 	if err != nil {
 		return []Finding{{Fail, err.Error(), "every call is denied until this is mended"}}
@@ -305,15 +331,20 @@ func (m Machine) Reach(ctx context.Context) []Finding {
 	if err != nil {
 		return append(list, Finding{Fail, err.Error(), ""})
 	}
+	return append(list, knows(ctx, gate, c.Address))
+}
+
+// knows checks whether a gateway answers, and knows the token of the client.
+func knows(ctx context.Context, gate *client.Client, address string) Finding {
 	gate.Patience = 0
-	_, err = gate.Get(ctx, "req_doctor", 0)
+	_, err := gate.Get(ctx, "req_doctor", 0)
 	switch {
 	case client.Is(err, client.NotFound):
-		return append(list, Finding{OK, "the gateway at " + c.Address + " knows the token", ""})
+		return Finding{OK, "the gateway at " + address + " knows the token", ""}
 	case client.Is(err, client.Unauthorized):
-		return append(list, Finding{Fail, "the gateway at " + c.Address + " does not know the token", "compare its hash with the policy: countersign client add makes a new one"})
+		return Finding{Fail, "the gateway at " + address + " does not know the token", "compare its hash with the policy: countersign client add makes a new one"}
 	}
-	return append(list, Finding{Fail, fmt.Sprintf("the gateway does not answer: %v", err), "every call is denied until it does"})
+	return Finding{Fail, fmt.Sprintf("the gateway does not answer: %v", err), "every call is denied until it does"}
 }
 
 // writable checks that files can be created in a folder.
@@ -343,7 +374,7 @@ func (m Machine) ProfileMismatch(agent hook.Agent) (Finding, bool) {
 		if err != nil {
 			continue
 		}
-		if p, ok, err := t.Installed(); err == nil && ok && p != c.Profile {
+		if p, ok, err := t.Installed(); err == nil && ok && p != c.Profile && !t.overHTTP() {
 			return Finding{Fail, fmt.Sprintf("%s has hooks of the profile %s, and the configuration says %s", t.Path, p, c.Profile), "install them again with --profile " + string(c.Profile) + ", or change the configuration"}, true
 		}
 	}

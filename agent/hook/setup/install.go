@@ -99,7 +99,7 @@ func (t Target) complete(list []found, events []string) bool {
 func encode(element any) []byte {
 	text, err := json.Marshal(element)
 	if err != nil {
-		panic(err) // the maps have only strings and numbers, so encoding can't fail
+		panic(err) // the maps have only strings, lists of strings and numbers, so encoding can't fail
 	}
 	return text
 }
@@ -155,6 +155,7 @@ func (t Target) unreadable(err error) error {
 type found struct {
 	event   string
 	command string
+	url     string // of a hook over HTTP; empty: the hook is a command
 	fields  map[string]any
 }
 
@@ -172,11 +173,13 @@ func (t Target) find(text string) ([]found, error) {
 	for _, event := range hooks.members {
 		for _, e := range event.value.members {
 			for _, h := range append([]node{e.value}, inner(e.value)...) {
-				command := commandOf(text, h)
-				if !ours(command, t.Agent.Name) {
+				if !t.owns(text, h) {
 					continue
 				}
-				f := found{event: event.name, command: command, fields: map[string]any{}}
+				f := found{event: event.name, command: commandOf(text, h), fields: map[string]any{}}
+				if f.command == "" {
+					f.url = textOf(text, h, "url")
+				}
 				for _, m := range h.members {
 					var v any
 					if json.Unmarshal([]byte(text[m.value.from:m.value.to]), &v) == nil {
@@ -203,9 +206,17 @@ func inner(group node) []node {
 	return list
 }
 
+// owns reports whether a hook in a settings file is a hook of this program, or sends its event to a gateway.
+func (t Target) owns(text string, h node) bool {
+	return ours(commandOf(text, h), t.Agent.Name) || t.Agent.HTTP && oursOverHTTP(textOf(text, h, "url"), t.Agent.Name)
+}
+
 // commandOf returns a hook's command. The agents use different names for the member with the command.
-func commandOf(text string, h node) string {
-	for _, name := range []string{"command", "bash"} {
+func commandOf(text string, h node) string { return textOf(text, h, "command", "bash") }
+
+// textOf returns the text of the first member that a hook has, or "".
+func textOf(text string, h node, names ...string) string {
+	for _, name := range names {
 		if c, ok := h.get(name); ok {
 			return c.text(text)
 		}
@@ -239,9 +250,9 @@ func (t Target) withoutOne(text string, root node) (string, bool) {
 	for i, event := range hooks.members {
 		for j, e := range event.value.members {
 			owner, index := event.value, j
-			if !ours(commandOf(text, e.value), t.Agent.Name) {
+			if !t.owns(text, e.value) {
 				group, _ := e.value.get("hooks")
-				index = slices.IndexFunc(group.members, func(h entry) bool { return ours(commandOf(text, h.value), t.Agent.Name) })
+				index = slices.IndexFunc(group.members, func(h entry) bool { return t.owns(text, h.value) })
 				if index < 0 {
 					continue
 				}

@@ -4,12 +4,15 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"net/url"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"countersign/agent/client"
 	"countersign/agent/hook"
 )
 
@@ -120,7 +123,14 @@ type Target struct {
 	Program []string // the command line of the hooks, such as /usr/local/bin/countersign hook
 	Profile hook.Profile
 	Timeout time.Duration // the agent's time limit for a hook that waits for a decision
+	// Gateway is the address of the gateway, if the agent sends its events to the gateway over HTTP. Program is then
+	// unused, and Variable is the environment variable with the token.
+	Gateway  string
+	Variable string
 }
+
+// DefaultVariable is the usual environment variable with the token of hooks over HTTP.
+const DefaultVariable = "COUNTERSIGN_TOKEN"
 
 // Limits of the times in the settings.
 const (
@@ -146,6 +156,11 @@ func NewTarget(agent hook.Agent, scope Scope, home, folder string, getenv func(s
 // events lists the events of the target's profile.
 func (t Target) events() ([]string, error) {
 	f := forms[t.Agent.Name]
+	if t.Gateway != "" {
+		if err := t.checkHTTP(); err != nil {
+			return nil, err
+		}
+	}
 	switch {
 	case t.Timeout < shortestLimit || t.Timeout > longestLimit:
 		return nil, fmt.Errorf("the timeout must be between %s and %s", shortestLimit, longestLimit)
@@ -193,6 +208,11 @@ func (t Target) element(event string) any {
 		limit = t.Timeout
 	}
 	h := f.fields(event, asks, limit)
+	if t.Gateway != "" {
+		h["type"], h["url"], h["allowedEnvVars"] = "http", t.url(event, limit), []string{t.Variable}
+		h["headers"] = map[string]string{"Authorization": "Bearer $" + t.Variable}
+		return map[string]any{"hooks": []any{h}}
+	}
 	name := "command"
 	if t.Agent.Name == "copilot" {
 		name = "bash"
@@ -218,4 +238,39 @@ func ours(command, agent string) bool {
 		}
 	}
 	return false
+}
+
+// hooksPath is the path of the gateway's endpoint for hooks, before the agent's name.
+const hooksPath = "/v1/hooks/"
+
+// variable matches the name of an environment variable.
+var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+func (t Target) checkHTTP() error {
+	switch {
+	case !t.Agent.HTTP:
+		return fmt.Errorf("%s can't send its events over HTTP so that a failure blocks the call; install the command instead", t.Agent.Title)
+	case !variable.MatchString(t.Variable):
+		return fmt.Errorf("%q is not the name of an environment variable", t.Variable)
+	}
+	_, err := client.New(t.Gateway, "token") // checks the address
+	return err
+}
+
+// url returns the URL to which the agent sends an event.
+func (t Target) url(event string, limit time.Duration) string {
+	query := url.Values{"event": {event}}
+	if slices.Contains(forms[t.Agent.Name].asks, event) {
+		query.Set("timeout", strconv.Itoa(int(limit.Seconds())))
+	}
+	if t.Profile == hook.Comfort {
+		query.Set("profile", string(hook.Comfort))
+	}
+	return strings.TrimRight(t.Gateway, "/") + hooksPath + t.Agent.Name + "?" + query.Encode()
+}
+
+// oursOverHTTP reports whether a URL in a settings file is the gateway's endpoint for the agent.
+func oursOverHTTP(address, agent string) bool {
+	u, err := url.Parse(address)
+	return err == nil && strings.HasSuffix(u.Path, hooksPath+agent)
 }

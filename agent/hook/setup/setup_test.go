@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -339,6 +340,139 @@ func TestExamine(t *testing.T) {
 	})
 	if list, ok := machine(t).Examine(hook.Agents()[0]); ok || len(list) > 0 {
 		t.Errorf("nothing is installed: %+v", list)
+	}
+}
+
+// overHTTP returns a target whose hooks are HTTP requests.
+func overHTTP(t *testing.T, m Machine, profile hook.Profile, gateway string) Target {
+	t.Helper()
+	a, _ := hook.Find("claude-code")
+	tg := target(t, m, a, User, profile)
+	tg.Gateway, tg.Variable, tg.Program = gateway, DefaultVariable, nil
+	return tg
+}
+
+// TestInstallHTTP compares the settings with testdata. The installation replaces hooks that are commands, and keeps the
+// settings of other programs.
+func TestInstallHTTP(t *testing.T) {
+	for _, profile := range []hook.Profile{hook.Control, hook.Comfort} {
+		t.Run(string(profile), func(t *testing.T) {
+			m := machine(t)
+			tg := overHTTP(t, m, profile, "https://gate.example/")
+			c := do(t, tg.Install)
+			path := filepath.Join("testdata", "claude-code-http-"+string(profile)+".json")
+			if *update {
+				write(t, path, c.After)
+			}
+			if want := read(t, path); c.After != want {
+				t.Errorf("got\n%s\nwant\n%s", c.After, want)
+			}
+			if again, err := tg.Install(); err != nil || !again.Empty() {
+				t.Errorf("the second installation changes\n%s (%v)", again.Diff(), err)
+			}
+			do(t, tg.Uninstall)
+			if _, err := os.Stat(tg.Path); !os.IsNotExist(err) {
+				t.Errorf("the settings remain: %v", err)
+			}
+			do(t, target(t, m, tg.Agent, User, profile).Install)
+			do(t, tg.Install)
+			if list, err := tg.find(read(t, tg.Path)); err != nil || slices.ContainsFunc(list, func(h found) bool { return h.url == "" }) || !tg.overHTTP() {
+				t.Errorf("the hooks that were commands become %+v (%v)", list, err)
+			}
+			for name, text := range foreign {
+				if name == "one line" {
+					continue // the removal removes the empty object of hooks, too
+				}
+				other := overHTTP(t, machine(t), profile, "https://gate.example")
+				if name != "none" {
+					write(t, other.Path, text)
+				}
+				do(t, other.Install)
+				do(t, other.Uninstall)
+				if got, err := os.ReadFile(other.Path); string(got) != text || (err != nil) != (name == "none") {
+					t.Errorf("%s comes back as %s (%v)", name, got, err)
+				}
+			}
+		})
+	}
+	m := machine(t)
+	codex, _ := hook.Find("codex")
+	refused := []Target{overHTTP(t, m, hook.Control, "http://gate.example"), overHTTP(t, m, hook.Control, "gate.example"), overHTTP(t, m, hook.Control, "https://gate.example/?a=b"), overHTTP(t, m, hook.Control, "https://gate.example"), overHTTP(t, m, hook.Control, "https://gate.example")}
+	refused[3].Variable, refused[4].Agent = "$CS", codex
+	for _, tg := range refused {
+		if c, err := tg.Install(); err == nil {
+			t.Errorf("%+v is installed:\n%s", tg, c.After)
+		}
+	}
+	if _, err := overHTTP(t, m, hook.Control, "http://127.0.0.1:8081").Install(); err != nil {
+		t.Errorf("a gateway on this machine: %v", err)
+	}
+}
+
+// TestExamineHTTP breaks settings of hooks over HTTP. Examine must find each fault.
+func TestExamineHTTP(t *testing.T) {
+	for _, harm := range []struct {
+		profile        hook.Profile
+		from, to, want string
+	}{
+		{hook.Control, `"onFailure": "block"`, `"onFailure": "continue"`, "onFailure"},
+		{hook.Control, `"timeout": 3600`, `"timeout": 600`, "after the agent's limit"},
+		{hook.Control, `timeout=3600`, `timeout=7200`, "after the agent's limit"},
+		{hook.Control, `&timeout=3600`, ``, ""},
+		{hook.Control, `"timeout": 3600`, `"later": 3600`, "has no timeout"},
+		{hook.Control, `"timeout": 3600`, `"timeout": 30`, "too short for people"},
+		{hook.Control, `https://gate.example/v1/hooks/claude-code?event=PreToolUse`, `http://gate.example/v1/hooks/claude-code?event=PreToolUse`, "unencrypted"},
+		{hook.Control, `event=PreToolUse`, `event=PostToolUse`, "is for the event PostToolUse"},
+		{hook.Control, `event=PreToolUse`, `profile=comfort`, "profile control"},
+		{hook.Comfort, `profile=comfort`, `profile=control`, "profile comfort"},
+		{hook.Control, `"Bearer $COUNTERSIGN_TOKEN"`, `"Bearer csgw_secret"`, "Authorization"},
+		{hook.Control, `"COUNTERSIGN_TOKEN"`, `"OTHER"`, "does not allow the variable"},
+		{hook.Control, `"type": "http"`, `"type": "http", "if": "Bash(git *)"`, "condition"},
+		{hook.Control, `"type": "http"`, `"type": "http", "once": true`, "once"},
+		{hook.Control, `"PreToolUse"`, `"Notification"`, "PreToolUse is missing"},
+		{hook.Control, `{`, `{"allowedHttpHookUrls": ["https://hooks.example/*"],`, "allowedHttpHookUrls"},
+		{hook.Control, `{`, `{"allowedHttpHookUrls": [],`, "allowedHttpHookUrls"},
+		{hook.Control, `{`, `{"allowedHttpHookUrls": ["https://gate.example/*"],`, ""},
+		{hook.Control, `{`, `{"httpHookAllowedEnvVars": ["OTHER"],`, "httpHookAllowedEnvVars"},
+		{hook.Control, `{`, `{"httpHookAllowedEnvVars": ["OTHER", "COUNTERSIGN_TOKEN"],`, ""},
+	} {
+		m := machine(t)
+		tg := overHTTP(t, m, harm.profile, "https://gate.example")
+		do(t, tg.Install)
+		if list, ok := m.Examine(tg.Agent); !ok || failed(list) {
+			t.Fatalf("sound settings: %+v", list)
+		}
+		text := read(t, tg.Path)
+		if !strings.Contains(text, harm.from) {
+			t.Fatalf("%s\nhas no %s", text, harm.from)
+		}
+		write(t, tg.Path, strings.Replace(text, harm.from, harm.to, 1))
+		list, _ := m.Examine(tg.Agent)
+		if said := fmt.Sprint(list); failed(list) != (harm.want != "") || !strings.Contains(said, harm.want) {
+			t.Errorf("%s becomes %s: %s", harm.from, harm.to, said)
+		}
+	}
+}
+
+// TestReachHTTP checks the gateway of hooks over HTTP. Such a machine has no configuration.
+func TestReachHTTP(t *testing.T) {
+	g := fakegateway.New(t, "../../gateway/openapi.json")
+	m := machine(t)
+	env := map[string]string{"HOME": m.Home}
+	m.Getenv = func(name string) string { return env[name] }
+	tg := overHTTP(t, m, hook.Control, g.URL)
+	do(t, tg.Install)
+	for _, test := range []struct{ token, want, state string }{
+		{"", "environment has no COUNTERSIGN_TOKEN", Warn}, {"other", "does not know the token", Fail}, {fakegateway.Token, "knows the token", OK},
+	} {
+		env[DefaultVariable] = test.token
+		list := m.Reach(t.Context())
+		if len(list) != 1 || list[0].State != test.state || !strings.Contains(list[0].What, test.want) {
+			t.Errorf("with the token %q: %+v", test.token, list)
+		}
+		if f, ok := m.ProfileMismatch(tg.Agent); ok {
+			t.Errorf("%+v", f)
+		}
 	}
 }
 

@@ -143,7 +143,7 @@ func names() string {
 
 func installCommand(program []string) *cobra.Command {
 	var p place
-	var profile string
+	var profile, gateway, variable string
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "install AGENT",
@@ -152,8 +152,11 @@ func installCommand(program []string) *cobra.Command {
 in the file stays as it is. "hook uninstall" undoes it.
 
 The profile control asks other people about each call, and denies whatever fails. The profile comfort answers the
-agent's own permission dialog from the phone of the person who works with it; whatever fails, the dialog asks.`,
-		Example: "  countersign hook install claude-code",
+agent's own permission dialog from the phone of the person who works with it; whatever fails, the dialog asks.
+
+With --http, the agent sends its events to the gateway itself, so its machine needs no program of Countersign. The agent
+reads the token from an environment variable. Only Claude Code can do this safely.`,
+		Example: "  countersign hook install claude-code\n  countersign hook install claude-code --http https://countersign.example.com",
 		Args:    cli.Args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t, err := p.target(args[0])
@@ -168,6 +171,7 @@ agent's own permission dialog from the phone of the person who works with it; wh
 				return cli.CouldNot("the path of this program is not known: %w", err)
 			}
 			t.Profile, t.Timeout, t.Program = hook.Profile(profile), timeout, append([]string{path}, program...)
+			t.Gateway, t.Variable = gateway, variable
 			if t.Profile != hook.Control && t.Profile != hook.Comfort {
 				return cli.Misused("the profile %q is neither control nor comfort", profile)
 			}
@@ -178,6 +182,9 @@ agent's own permission dialog from the phone of the person who works with it; wh
 			if err := apply(cmd, c, p.yes, "The hooks are there already."); err != nil {
 				return err
 			}
+			if t.Gateway != "" && !c.Empty() {
+				fmt.Fprintf(cmd.OutOrStdout(), "Start %s with the token in the variable %s. Without the token, every call is denied.\n", t.Agent.Title, t.Variable)
+			}
 			if t.Agent.Name == "codex" && !c.Empty() {
 				fmt.Fprintln(cmd.OutOrStdout(), "Open Codex, run /hooks, and trust the hooks. Until then it runs calls without them.")
 			}
@@ -187,6 +194,8 @@ agent's own permission dialog from the phone of the person who works with it; wh
 	p.flags(cmd)
 	cmd.Flags().StringVar(&profile, "profile", string(hook.Control), "control: other people decide; comfort: the person who works with the agent decides")
 	cmd.Flags().DurationVar(&timeout, "timeout", setup.DefaultTimeout, "how long a call may wait, from 1m to 24h")
+	cmd.Flags().StringVar(&gateway, "http", "", "address of the gateway: the agent sends its events there, and needs no program")
+	cmd.Flags().StringVar(&variable, "token-variable", setup.DefaultVariable, "with --http: the environment variable with the token")
 	return cmd
 }
 

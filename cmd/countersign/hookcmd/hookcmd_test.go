@@ -225,6 +225,34 @@ func TestInstallAsks(t *testing.T) {
 	}
 }
 
+// TestInstallHTTP installs hooks that need no program on the machine, and removes them. If the gateway's address would
+// send the token unencrypted, the address is refused. An agent that can't block a call over HTTP is refused, too.
+func TestInstallHTTP(t *testing.T) {
+	l := newLaptop(t, hook.Control)
+	const gateway = "https://gate.example.com"
+	path := filepath.Join(l.home, ".claude/settings.json")
+	if r := l.run("y\n", "install", "claude-code", "--http", gateway, "--token-variable", "CS"); r.code != 0 || !strings.Contains(r.out, `+            "onFailure": "block"`) || !strings.Contains(r.out, "variable CS") {
+		t.Errorf("%+v", r)
+	}
+	if now, err := os.ReadFile(path); err != nil || !strings.Contains(string(now), `"Bearer $CS"`) || strings.Contains(string(now), "countersign-hook") {
+		t.Errorf("%s (%v)", now, err)
+	}
+	if r := l.run("", "doctor", "claude-code"); !strings.Contains(r.out, "has the hooks of the profile control") {
+		t.Errorf("%+v", r)
+	}
+	if r := l.run("y\n", "uninstall", "claude-code"); r.code != 0 {
+		t.Errorf("%+v", r)
+	}
+	if _, err := os.Stat(path); !os.IsNotExist(err) {
+		t.Errorf("the settings remain: %v", err)
+	}
+	for _, wrong := range [][]string{{"claude-code", "--http", "http://gate.example.com"}, {"claude-code", "--http", gateway, "--token-variable", "$CS"}, {"copilot", "--http", gateway}} {
+		if r := l.run("y\n", append([]string{"install"}, wrong...)...); r.code != 2 {
+			t.Errorf("%q: %+v", wrong, r)
+		}
+	}
+}
+
 func TestExitCodes(t *testing.T) {
 	l := newLaptop(t, hook.Control)
 	for _, test := range []struct {

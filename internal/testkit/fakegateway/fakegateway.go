@@ -59,6 +59,7 @@ type Request struct {
 	Args      string // the bytes that were sent
 	Accepts   []string
 	Summary   string
+	State     string
 	Fields    map[string]any // the answer, without the fields that the gateway derives from the fields below
 	Status    string
 	Edited    string // the arguments as an approver changed them
@@ -319,13 +320,14 @@ func (g *Gateway) create(w *httptest.ResponseRecorder, req *http.Request, body s
 		Args    json.RawMessage `json:"args"`
 		Accepts []string        `json:"accepts"`
 		Summary string          `json:"summary"`
+		State   string          `json:"state"`
 		Mode    string          `json:"mode"`
 	}
 	if err := json.Unmarshal([]byte(body), &in); err != nil {
 		g.t.Errorf("%s: %v", body, err)
 	}
 	r := &Request{
-		ID: fmt.Sprintf("req_%d", len(g.requests)+1), Key: key, Mode: in.Mode, Tool: in.Tool, Args: string(in.Args), Accepts: in.Accepts, Summary: in.Summary,
+		ID: fmt.Sprintf("req_%d", len(g.requests)+1), Key: key, Mode: in.Mode, Tool: in.Tool, Args: string(in.Args), Accepts: in.Accepts, Summary: in.Summary, State: in.State,
 		Status: "pending", body: body,
 	}
 	g.requests = append(g.requests, r)
@@ -413,6 +415,9 @@ func (g *Gateway) send(w *httptest.ResponseRecorder, status int, r *Request) {
 		if r.Reason != "" {
 			out["reason"] = r.Reason
 		}
+	}
+	if r.State != "" {
+		out["state"] = r.State
 	}
 	if len(r.Questions) > 0 {
 		out["questions"] = r.Questions

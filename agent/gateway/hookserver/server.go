@@ -1,0 +1,217 @@
+// Package hookserver answers the hooks of coding agents that send their events over HTTP, so that the agents' machines
+// need no program of Countersign.
+//
+// The package reads the request, and limits its body. Package hook handles the event, as it does for the hook's
+// command: it asks this process' gateway with the token of the request. The package keeps no state except the calls
+// for which connections wait.
+//
+// An agent takes every status except 2xx as a failure of the hook, and most settings let a call run after a failure.
+// For this reason, every answer to an event has the status 200, and errors are denials in the agent's format.
+package hookserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"countersign/agent/client"
+	"countersign/agent/gateway"
+	"countersign/agent/hook"
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/view"
+)
+
+// Callers finds the requests of callers. *workflow.Callers implements this interface.
+type Callers interface {
+	Last(ctx context.Context, p workflow.CallerCall) (id, state string, err error)
+	Named(ctx context.Context, client approvers.Client, key string) (id string, err error)
+	Name(ctx context.Context, client approvers.Client, key, request string) error
+}
+
+// Views lists the requests of a client. *view.Reader implements this interface.
+type Views interface {
+	CallerPending(ctx context.Context, client string) ([]string, error)
+}
+
+var (
+	_ Callers = (*workflow.Callers)(nil)
+	_ Views   = (*view.Reader)(nil)
+)
+
+// Config configures the server. All fields are required.
+type Config struct {
+	Gateway  *gateway.Gateway
+	Callers  Callers
+	Views    Views
+	Stopping <-chan struct{} // closed when the process is about to end
+	Log      *slog.Logger
+}
+
+// The events after a call contain the output of the tool. The output may be longer than the gateway's limit for bodies,
+// but is not used. So few long bodies are read at the same time.
+const (
+	longestBody = 8 << 20
+	longBodies  = 4
+	slotWithin  = 10 * time.Second // how long a long body waits until it is read
+)
+
+// The bounds of the parameter timeout.
+const (
+	shortestTimeout = 2 * time.Second
+	longestTimeout  = 24 * time.Hour
+)
+
+type server struct {
+	Config
+	held hook.Held
+	long chan struct{} // has an entry for each long body that is being read
+}
+
+// Attach adds the server to a gateway, at the path /v1/hooks/AGENT.
+func Attach(c Config) {
+	s := &server{Config: c, long: make(chan struct{}, longBodies)}
+	c.Gateway.HandleAll("POST /v1/hooks/{agent}", "hook", s.serve)
+}
+
+func (s *server) serve(w http.ResponseWriter, r *http.Request, caller approvers.Client, refused error) error {
+	agent, ok := hook.Find(r.PathValue("agent"))
+	if !ok || !agent.HTTP {
+		return gateway.NotFound
+	}
+	out, err := s.answer(w, r, agent.Name, caller, refused)
+	if err != nil {
+		text := explain(err)
+		s.Log.Info("denied an event of a hook", "client", caller.Name, "agent", agent.Name, "why", text)
+		out = hook.Refuse(agent.Name, r.URL.Query().Get("event"), "Countersign can't be asked: "+text+" The call was denied and did not run.")
+	}
+	gateway.Extend(w)
+	w.Header().Set("Content-Type", "application/json")
+	if _, err := w.Write(out); err != nil {
+		s.Log.Info("the answer to a hook could not be sent", "client", caller.Name, "agent", agent.Name)
+	}
+	return nil
+}
+
+// answer returns the answer to an event. An error means that the event could not be handled.
+func (s *server) answer(w http.ResponseWriter, r *http.Request, agent string, caller approvers.Client, refused error) ([]byte, error) {
+	if refused != nil { // the body of a stranger is not read
+		return nil, refused
+	}
+	d, err := parameters(r.URL.Query())
+	if err != nil {
+		return nil, err
+	}
+	if d.Body, err = s.body(w, r); err != nil {
+		return nil, err
+	}
+	_, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	d.Agent, d.Client, d.Held = agent, caller.Name+" "+caller.ActsFor, &s.held
+	d.Gate = client.Local(s.Gateway, strings.Trim(token, " "))
+	d.Requests = requests{s, caller}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	go func() {
+		select {
+		case <-s.Stopping:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return hook.Serve(ctx, d), nil
+}
+
+// faultError is an error whose text is for the caller.
+type faultError string
+
+func (e faultError) Error() string { return string(e) }
+
+// explain returns a sentence about an error.
+func explain(err error) string {
+	var fault faultError
+	if errors.As(err, &fault) {
+		return string(fault)
+	}
+	text, _, _ := gateway.Explain(err)
+	return text
+}
+
+// slackUser matches the id of a Slack user.
+var slackUser = regexp.MustCompile(`^[UW][A-Z0-9]{1,30}$`)
+
+// parameters reads the query of the URL.
+func parameters(query url.Values) (d hook.Delivery, err error) {
+	d.Profile = hook.Control
+	for name, values := range query {
+		value := values[0]
+		ok := len(values) == 1
+		switch name {
+		case "event":
+			d.Event = value
+		case "profile":
+			d.Profile = hook.Profile(value)
+			ok = ok && slices.Contains([]hook.Profile{hook.Control, hook.Comfort}, d.Profile)
+		case "timeout":
+			seconds, err := strconv.Atoi(value)
+			ok = ok && err == nil && seconds >= int(shortestTimeout/time.Second) && seconds <= int(longestTimeout/time.Second)
+			d.Timeout = time.Duration(seconds) * time.Second
+		case "on_behalf_of":
+			d.OnBehalfOf = value
+			ok = ok && slackUser.MatchString(value)
+		default:
+			return d, faultError(fmt.Sprintf("The hook's URL has the parameter %.50q, which is not known.", name))
+		}
+		if !ok {
+			return d, faultError(fmt.Sprintf("The parameter %s in the hook's URL is not valid.", name))
+		}
+	}
+	return d, nil
+}
+
+// body reads the event.
+func (s *server) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	if !gateway.LongBody(r) {
+		return gateway.ReadBody(w, r)
+	}
+	wait := time.NewTimer(slotWithin)
+	defer wait.Stop()
+	select {
+	case s.long <- struct{}{}:
+		defer func() { <-s.long }()
+		return gateway.ReadLongBody(w, r, longestBody)
+	case <-wait.C:
+		return nil, faultError("Too many long events arrive at the same time.")
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
+	}
+}
+
+// requests implements hook.Requests for one client.
+type requests struct {
+	*server
+	client approvers.Client
+}
+
+func (q requests) Last(ctx context.Context, call client.Call) (id, state string, err error) {
+	return q.Callers.Last(ctx, workflow.CallerCall{Client: q.client, Mode: approvers.DecideMode, Tool: call.Tool, Args: call.Args, For: call.OnBehalfOf})
+}
+
+func (q requests) Named(ctx context.Context, key string) (string, error) {
+	return q.Callers.Named(ctx, q.client, key)
+}
+
+func (q requests) Name(ctx context.Context, key, id string) error {
+	return q.Callers.Name(ctx, q.client, key, id)
+}
+
+func (q requests) Waiting(ctx context.Context) ([]string, error) {
+	return q.Views.CallerPending(ctx, q.client.Name)
+}

@@ -1,0 +1,224 @@
+package hook
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"countersign/agent/client"
+)
+
+// Delivery is an event that an agent has sent to the gateway over HTTP.
+type Delivery struct {
+	Agent      string
+	Event      string // the event's name in the URL; empty: the body has the name
+	Profile    Profile
+	OnBehalfOf string        // see Config
+	Timeout    time.Duration // the hook's time limit in the agent's settings; zero: the agent's default
+	Body       []byte
+
+	Gate     *client.Client // the gateway, with the token of the agent's client
+	Client   string         // the client's name, and the person for whom it acts
+	Requests Requests
+	Held     *Held
+}
+
+// Requests finds requests of the client that sent the event.
+type Requests interface {
+	// Last returns the id and the state of the client's last request for an identical call, or "".
+	Last(ctx context.Context, call client.Call) (id, state string, err error)
+	// Named returns the id of the request that has a key, or "".
+	Named(ctx context.Context, key string) (id string, err error)
+	// Name gives a request one more key. If another request was named with the key, the key is moved.
+	Name(ctx context.Context, key, id string) error
+	// Waiting lists the requests that wait for people.
+	Waiting(ctx context.Context) (ids []string, err error)
+}
+
+// Held has the calls for which agents wait at this moment. The zero value is ready for use.
+type Held struct {
+	mu sync.Mutex
+	by map[string]int
+}
+
+// begin adds a call, and reports whether the same call was held already.
+func (x *Held) begin(call string) (before bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.by == nil {
+		x.by = map[string]int{}
+	}
+	x.by[call]++
+	return x.by[call] > 1
+}
+
+func (x *Held) end(call string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.by[call]--; x.by[call] == 0 {
+		delete(x.by, call)
+	}
+}
+
+// Serve handles an event, and returns the body of the answer. The status of the answer is always 200, because no other
+// status blocks a call. The caller must cancel ctx when the agent hangs up, or when the process is about to stop.
+func Serve(ctx context.Context, d Delivery) []byte { return serve(ctx, d, 0) }
+
+func serve(ctx context.Context, d Delivery, patience time.Duration) []byte {
+	m := &remote{Delivery: d}
+	m.Body = nil // an agent can wait for an hour
+	defer m.release()
+	o := Options{Agent: d.Agent, Event: d.Event, Timeout: d.Timeout, Input: bytes.NewReader(d.Body), patience: patience}
+	a := run(ctx, o, func(h *hook) error {
+		h.http, h.gate, h.memory = true, d.Gate, m
+		h.Config = Config{Profile: d.Profile, OnBehalfOf: d.OnBehalfOf}
+		if d.Profile == Comfort && d.OnBehalfOf != "" {
+			return errBarred
+		}
+		return nil
+	})
+	switch {
+	case a.Code != 0:
+		return Refuse(d.Agent, d.Event, a.Err)
+	case a.Err != "" && bytes.Equal(a.Out, nothing(event{}, "")):
+		return leaveWithMessage(event{}, a.Err)
+	}
+	return a.Out
+}
+
+// Refuse returns the answer to an event that the gateway does not handle, for example because the token is wrong. If
+// the name of the event is not known, the answer denies a call, and has no effect on other events.
+func Refuse(agent, name, reason string) []byte {
+	d, ok := find(agent)
+	if !ok || !d.HTTP {
+		return nothing(event{}, "")
+	}
+	e := event{name: name}
+	switch e.moment, ok = d.events[name]; {
+	case !ok:
+		return d.unread(reason)
+	case e.moment == before:
+		return d.deny(e, reason)
+	}
+	return d.leave(e, reason)
+}
+
+// remote is the memory of hooks that are no processes. It has no records: the requests at the gateway are enough to
+// find the request of a call. So a repeated call also continues its request after a restart of the gateway, and at
+// another replica.
+type remote struct {
+	Delivery
+	holds string // the call in Held
+}
+
+func (m *remote) release() {
+	if m.holds != "" {
+		m.Held.end(m.holds)
+	}
+}
+
+// begin continues the last identical call of the session if this call still waits, or if its approval is unused.
+// Identical calls that an agent makes at the same time get requests of their own.
+func (m *remote) begin(ctx context.Context, h *hook, fresh func() string) (record, bool, error) {
+	held := m.holds != ""
+	if !held {
+		m.holds = fingerprint(m.Client, h.Name, h.session, h.call)
+		held = m.Held.begin(m.holds)
+	}
+	if held {
+		return record{Key: fresh()}, false, nil
+	}
+	id, state, err := m.Requests.Last(ctx, h.request())
+	if err != nil || id == "" || state != m.mark(h) {
+		return record{Key: fresh()}, false, err
+	}
+	r, err := h.gate.Get(ctx, id, 0)
+	switch {
+	case client.Is(err, client.NotFound):
+	case err != nil:
+		return record{}, false, err
+	case r.Status == client.Pending || r.Status == client.Approved:
+		return record{Request: id}, true, nil
+	}
+	return record{Key: fresh()}, false, nil
+}
+
+// mark identifies the session and the call. The gateway keeps the mark as the state of the request.
+func (m *remote) mark(h *hook) string { return sessionMark(h) + h.ran }
+
+func sessionMark(h *hook) string { return fingerprint(h.Name, h.session) + "." }
+
+func (m *remote) asked(record) error      { return nil }
+func (m *remote) leave(record)            {}
+func (m *remote) drop(record)             {}
+func (m *remote) claimed(record) error    { return nil }
+func (m *remote) unreported(record) error { return nil } // in the end, the workflow asks people for the outcome
+func (m *remote) earlier() []record       { return nil }
+
+// claiming gives the request a key by which the event after the call finds the request. If the request's own key was
+// made of the call's id, it is this key.
+func (m *remote) claiming(ctx context.Context, h *hook, r *record, changed json.RawMessage) error {
+	if h.id != "" && r.Key == h.freshKey() {
+		return nil
+	}
+	ran := h.ran
+	if changed != nil {
+		ran = fingerprint(h.tool, string(changed))
+	}
+	return m.Requests.Name(ctx, runKey(h, cmp.Or(h.id, ran)), r.Request)
+}
+
+func runKey(h *hook, call string) string { return fingerprint("run", h.Name, h.session, call) }
+
+// ran finds the request by the id of the call. For events without this id, ran uses the arguments.
+func (m *remote) ran(ctx context.Context, h *hook) (record, bool, error) {
+	keys := []string{runKey(h, h.ran)}
+	if h.id != "" {
+		keys = []string{runKey(h, h.id), h.freshKey(), keys[0]}
+	}
+	for _, key := range keys {
+		id, err := m.Requests.Named(ctx, key)
+		if err != nil {
+			return record{}, false, err
+		}
+		if id == "" {
+			continue
+		}
+		r, err := h.gate.Get(ctx, id, 0)
+		switch {
+		case err != nil && !client.Is(err, client.NotFound):
+			return record{}, false, err
+		case err == nil && (r.Status == client.Running || r.Status == client.Unknown):
+			return record{Request: id}, true, nil
+		}
+	}
+	return record{}, false, nil
+}
+
+func (m *remote) waiting(ctx context.Context, h *hook) ([]record, error) {
+	ids, err := m.Requests.Waiting(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var list []record
+	for _, id := range ids {
+		r, err := h.gate.Get(ctx, id, 0)
+		if client.Is(err, client.NotFound) {
+			continue // it belongs to another person of the client
+		}
+		if err != nil {
+			return nil, err
+		}
+		if ran, ok := strings.CutPrefix(r.State, sessionMark(h)); ok {
+			list = append(list, record{Request: id, Ran: []string{ran}})
+		}
+	}
+	return list, nil
+}
+
+var errBarred = errors.New("on_behalf_of bars that person from deciding, and with the profile comfort they decide; remove it")

@@ -1,0 +1,130 @@
+package hook
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"countersign/agent/client"
+	"countersign/internal/testkit/fakegateway"
+)
+
+func newRemoteDesk(t *testing.T, profile Profile) *desk {
+	t.Helper()
+	d := newDesk(t, "claude-code", profile)
+	d.http = &Held{}
+	return d
+}
+
+// TestHangUp closes the agent's connection at each moment of a call. A hang-up is no withdrawal, so the repeated call
+// continues the request, also at another replica. An approval is claimed only if the agent still waits.
+func TestHangUp(t *testing.T) {
+	for _, profile := range []Profile{Control, Comfort} {
+		t.Run(string(profile), func(t *testing.T) {
+			t.Run("during the wait", func(t *testing.T) {
+				d := newRemoteDesk(t, profile)
+				ctx, hangUp := context.WithCancel(t.Context())
+				go func() {
+					d.Await("the request arrives", func(list []fakegateway.Request) bool { return len(list) == 1 })
+					hangUp()
+				}()
+				event := d.event()
+				if a := d.runIn(ctx, event, d.input(event, d.tool, d.args, "")); allows(a) {
+					t.Errorf("%s", a.Out)
+				}
+				if r := d.Requests()[0]; r.Status != "pending" {
+					t.Errorf("the request is %s %s", r.Status, r.Withdrawn)
+				}
+				d.Change("req_1", func(r *fakegateway.Request) { r.Status = "approved" })
+				d.http = &Held{} // another replica
+				if a := d.run(event, d.withID(event, "another")); !allows(a) || len(d.Requests()) != 1 {
+					t.Errorf("%s with %d requests", a.Out, len(d.Requests()))
+				}
+				d.run(d.after, d.withID(d.after, "another"))
+				if r := d.Requests()[0]; r.Outcome != "succeeded" {
+					t.Errorf("the outcome is %q", r.Outcome)
+				}
+			})
+			for path, want := range map[string]string{"/v1/requests": "approved ", "/v1/requests/req_1/claim": "failed failed The call did not run"} {
+				t.Run("during "+path, func(t *testing.T) {
+					d := newRemoteDesk(t, profile)
+					d.OnAsk(func(r *fakegateway.Request) { r.Status = "approved" })
+					ctx, hangUp := context.WithCancel(t.Context())
+					d.http = &Held{}
+					event := d.event()
+					// The hang-up comes while the gateway handles the request, and is noticed after its answer.
+					local := client.Local(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+						d.forward(w, r.WithContext(context.WithoutCancel(r.Context())))
+						if r.URL.Path == path {
+							hangUp()
+						}
+					}), fakegateway.Token)
+					out := Serve(ctx, Delivery{
+						Agent: "claude-code", Profile: profile, Body: []byte(d.input(event, d.tool, d.args, "")), Gate: local, Client: "laptop", Requests: atGateway{d}, Held: d.http,
+					})
+					if strings.Contains(string(out), `"allow"`) {
+						t.Errorf("%s", out)
+					}
+					if r := d.Requests()[0]; !strings.HasPrefix(r.Status+" "+r.Outcome, want) {
+						t.Errorf("the request is %s %s, want %s", r.Status, r.Outcome, want)
+					}
+				})
+			}
+		})
+	}
+}
+
+// forward sends a request to the test gateway.
+func (d *desk) forward(w http.ResponseWriter, r *http.Request) {
+	d.Helper()
+	r.RequestURI = ""
+	r.URL.Scheme, r.URL.Host = "http", strings.TrimPrefix(d.URL, "http://")
+	resp, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		d.Errorf("%v", err)
+		return
+	}
+	for name, values := range resp.Header {
+		w.Header()[name] = values
+	}
+	w.WriteHeader(resp.StatusCode)
+	if _, err := io.Copy(w, resp.Body); err != nil {
+		d.Errorf("%v", err)
+	}
+	resp.Body.Close()
+}
+
+// TestReportsOfEdits reports the outcome of a call whose arguments an approver has changed. In the profile comfort, the
+// agent's permission dialog has no id for the call.
+func TestReportsOfEdits(t *testing.T) {
+	for _, profile := range []Profile{Control, Comfort} {
+		t.Run(string(profile), func(t *testing.T) {
+			d := newRemoteDesk(t, profile)
+			d.OnAsk(func(r *fakegateway.Request) {
+				r.Status, r.Edited = "approved", strings.TrimSuffix(d.edited, "}")+`,"working_folder":"/home/kim/shop"}`
+			})
+			event := d.event()
+			if a := d.run(event, d.input(event, d.tool, d.args, "")); !allows(a) {
+				t.Fatalf("%s", a.Out)
+			}
+			d.run(d.failure, strings.Replace(d.input(d.failure, d.tool, d.edited, d.failed), "/home/kim/shop", "/home/kim", 1))
+			if r := d.Requests()[0]; r.Outcome != "failed exit status 1" {
+				t.Errorf("the outcome is %q", r.Outcome)
+			}
+		})
+	}
+}
+
+// TestRefuse shows that an answer without an event never lets a call run.
+func TestRefuse(t *testing.T) {
+	for event, want := range map[string]string{
+		"": `"permissionDecision":"deny"`, "PreToolUse": `"permissionDecision":"deny"`, "PreSkillShellCommand": `"hookEventName":"PreSkillShellCommand","permissionDecision":"deny"`,
+		"BeforeAll": `"decision":"block"`, "PermissionRequest": `{"systemMessage":"no"}`, "PostToolUse": `{"systemMessage":"no"}`, "Stop": `{"systemMessage":"no"}`,
+	} {
+		if out := string(Refuse("claude-code", event, "no")); !strings.Contains(out, want) || strings.Contains(out, "allow") {
+			t.Errorf("%q: %s", event, out)
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package workflow_test
+
+import (
+	"testing"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+)
+
+// TestCallersNamed finds a client's requests by their calls and by further keys. Other clients find nothing.
+func TestCallersNamed(t *testing.T) {
+	h := newCallerHarness(t)
+	state := func(s string) func(*workflow.CallerCall) { return func(c *workflow.CallerCall) { c.State = s } }
+	call := callerCall("a", `issue_refund {"amount":1}`, state("s-1"))
+	last := func(c workflow.CallerCall, wantID, wantState string) {
+		t.Helper()
+		if id, s, err := h.Callers.Last(h.ctx(), c); err != nil || id != wantID || s != wantState {
+			t.Errorf("the last request is %q with the state %q (%v), want %q with %q", id, s, err, wantID, wantState)
+		}
+	}
+	named := func(c approvers.Client, key, want string) {
+		t.Helper()
+		if id, err := h.Callers.Named(h.ctx(), c, key); err != nil || id != want {
+			t.Errorf("the key %s names %q (%v), want %q", key, id, err, want)
+		}
+	}
+	last(call, "", "")
+	first := h.callerAsks(call)
+	last(call, first, "s-1")
+	second := h.callerAsks(callerCall("b", `issue_refund {"amount":1}`, state("s-2")))
+	last(call, second, "s-2")
+	last(callerCall("", `issue_refund {"amount":2}`), "", "")
+	foreign := call
+	foreign.Client = other
+	last(foreign, "", "")
+	person := call
+	person.Client.ActsFor = "U0300"
+	last(person, "", "")
+
+	named(ci, "a", first)
+	named(ci, "run", "")
+	for range 2 {
+		h.ok(h.Callers.Name(h.ctx(), ci, "run", first))
+		named(ci, "run", first)
+	}
+	h.ok(h.Callers.Name(h.ctx(), ci, "run", second))
+	named(ci, "run", second)
+	named(other, "run", "")
+	if err := h.Callers.Name(h.ctx(), ci, "a", second); err == nil {
+		t.Error("the key of a request was moved to another request")
+	}
+	wantProblem(t, h.Callers.Name(h.ctx(), other, "run", first), workflow.CallerNotFound)
+	last(call, second, "s-2") // a key is not a call
+
+	h.approve(lead, second)
+	h.ok(h.claims(second))
+	h.ok(h.Callers.Report(h.ctx(), ci, second, approvers.ExecutionSucceeded, "done"))
+	h.runs(second, approvers.ExecutionSucceeded)
+	named(ci, "run", second)
+	h.reopen()
+	named(ci, "run", second)
+
+	h.ok(h.Callers.Withdraw(h.ctx(), ci, first, ""))
+	h.policy.Store(policy("policy-1", withClients, func(p *approvers.Policy) { p.Retention = approvers.Retention{Conversations: 90 * aDay} }))
+	h.clock.pass(91 * aDay)
+	h.retain(3, 0)
+	for _, key := range []string{"a", "b", "run"} {
+		named(ci, key, "")
+	}
+	h.ok(h.store.Check(h.ctx()))
+}
