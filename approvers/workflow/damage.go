@@ -611,7 +611,10 @@ func (t damageTx) rebuildCallersConversation(id, place string) (func() error, er
 		}
 		facts, _ := t.proposedFacts(e.Chain())
 		for who := range strings.SplitSeq(facts["requesters"], ",") {
-			if who := approvers.PersonID(who); caller.Owner == "" && who.Caller() == "" {
+			switch who := approvers.PersonID(who); {
+			case who.Caller() != "":
+				caller.Name = cmp.Or(caller.Name, who.Caller())
+			case caller.Owner == "":
 				caller.Owner = who
 			}
 		}
@@ -635,7 +638,7 @@ func (t damageTx) rebuildCallersConversation(id, place string) (func() error, er
 	}
 	return func() error {
 		// The store has lost which change the webhook got last, so the webhook may get the latest change again.
-		if err := t.SetTimer(store.Timer{Kind: store.TimerWebhook, Ref: call, Due: t.now, Lane: name}); err != nil {
+		if err := t.SetTimer(store.Timer{Kind: store.TimerWebhook, Ref: call, Due: t.now, Lane: caller.Name}); err != nil {
 			return err
 		}
 		call, err := t.Call(call)

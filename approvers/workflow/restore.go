@@ -22,6 +22,7 @@ type Restoration struct {
 	Loss   *Loss              // set if the store is older than its signed heads; nil: the store was restored from a backup
 
 	older bool // set if the file was damaged: rows may be out of date, and audit records may be missing
+	torn  bool // set if audit records are missing, and the store does not know which
 }
 
 // Loss describes the records that an operator has accepted as lost.
@@ -107,6 +108,7 @@ func (w *History) Salvaged(ctx context.Context, x Restoration, lost []store.Dama
 		return err
 	}
 	x.older = slices.ContainsFunc(lost, func(d store.Damage) bool { return d.Bucket == "file" })
+	x.torn = slices.ContainsFunc(lost, func(d store.Damage) bool { return d.Bucket == "audit" && d.ID == "" })
 	losses := map[string]*approvers.HistoryLoss{}
 	for _, d := range lost {
 		if d.Bucket != "audit" && d.Bucket != "audit_payloads" {
@@ -293,7 +295,7 @@ func (t restoreTx) keepRecorded(execution string, x Restoration) error {
 	}
 	chain, err := t.Audit(e.Chain())
 	after := t.damage.recorded(e, chain)
-	if errors.Is(err, store.ErrDamaged) && after.State == approvers.ExecutionNone {
+	if (x.torn || errors.Is(err, store.ErrDamaged)) && after.State == approvers.ExecutionNone {
 		after.State, after.StartedAt, after.Tries = approvers.ExecutionExecuting, t.now, 1
 	}
 	if after.State == approvers.ExecutionNone {

@@ -345,10 +345,16 @@ func (s *salvage) closeHistory() {
 	}
 	last := map[string]uint64{} // the last record of each chain
 	erased := map[string][]uint64{}
+	chains := map[string][]approvers.AuditRecord{}
 	s.sounds(audit, func(k string, v []byte) {
 		x := auditRow([]byte(k), v)
 		last[x.Chain] = max(last[x.Chain], x.Seq)
-		if a, err := approvers.ParseAuditRecord(x.Record); err == nil && a.Kind == approvers.AuditErased {
+		a, err := approvers.ParseAuditRecord(x.Record)
+		if err != nil {
+			return
+		}
+		chains[x.Chain] = append(chains[x.Chain], a)
+		if a.Kind == approvers.AuditErased {
 			if e, err := approvers.ErasureOf(a); err == nil {
 				erased[x.Chain] = append(erased[x.Chain], e.Seqs...)
 			}
@@ -367,6 +373,11 @@ func (s *salvage) closeHistory() {
 	for k := range s.set[audit] {
 		if s.marked(audit, k) {
 			delete(s.set[audit], k)
+		}
+	}
+	for _, chain := range s.cutChains(chains) {
+		if last[chain] == uint64(len(chains[chain])) {
+			last[chain]++
 		}
 	}
 	for chain, end := range last {
@@ -398,6 +409,34 @@ func (s *salvage) closeHistory() {
 		}
 	}
 	s.closeHeads(cut)
+}
+
+// cutChains returns the chains whose last records are lost although no other row of the history names them. The stored
+// request, or the stored execution, of such a chain has a state that the chain's records do not have. cutChains does
+// nothing if every page with records can be read, because then no record is lost in this way.
+func (s *salvage) cutChains(chains map[string][]approvers.AuditRecord) (cut []string) {
+	if !slices.ContainsFunc(s.damage, func(d store.Damage) bool { return d.Bucket == audit.String() && d.Key == "" }) {
+		return nil
+	}
+	differs := func(chain string, why func([]approvers.AuditRecord) string) {
+		if records := chains[chain]; len(records) > 0 && why(records) != "" {
+			cut = append(cut, chain)
+		}
+	}
+	eachRecord(s, requests, func(r *approvers.Request) {
+		differs(r.ID, func(records []approvers.AuditRecord) string {
+			if why := r.Unrecorded(records); why != "" || !s.there(executions, r.Execution) {
+				return why
+			}
+			return soundRecord[approvers.Execution](s, executions, r.Execution).Unrecorded(records)
+		})
+	})
+	eachRecord(s, executions, func(e *approvers.Execution) {
+		if e.Request == "" {
+			differs(e.ID, e.Unrecorded)
+		}
+	})
+	return cut
 }
 
 // sumNamed reads a hash in hex. If the text is not a hash, sumNamed returns zero.
