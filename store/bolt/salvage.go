@@ -375,11 +375,7 @@ func (s *salvage) closeHistory() {
 			delete(s.set[audit], k)
 		}
 	}
-	for _, chain := range s.cutChains(chains) {
-		if last[chain] == uint64(len(chains[chain])) {
-			last[chain]++
-		}
-	}
+	s.cutChains(chains, last)
 	for chain, end := range last {
 		prev := "" // the hash that the following record names
 		for seq := end; seq > 0; seq-- {
@@ -411,16 +407,18 @@ func (s *salvage) closeHistory() {
 	s.closeHeads(cut)
 }
 
-// cutChains returns the chains whose last records are lost although no other row of the history names them. The stored
-// request, or the stored execution, of such a chain has a state that the chain's records do not have. cutChains does
-// nothing if every page with records can be read, because then no record is lost in this way.
-func (s *salvage) cutChains(chains map[string][]approvers.AuditRecord) (cut []string) {
+// cutChains finds chains whose last records are lost although no other row of the history names them. The stored
+// request, or the stored execution, of such a chain has a state that the chain's records do not have. For such a chain,
+// cutChains increases the number of the last record. If every page with records can be read, no record is lost in this
+// way, and cutChains does nothing.
+func (s *salvage) cutChains(chains map[string][]approvers.AuditRecord, last map[string]uint64) {
 	if !slices.ContainsFunc(s.damage, func(d store.Damage) bool { return d.Bucket == audit.String() && d.Key == "" }) {
-		return nil
+		return
 	}
 	differs := func(chain string, why func([]approvers.AuditRecord) string) {
-		if records := chains[chain]; len(records) > 0 && why(records) != "" {
-			cut = append(cut, chain)
+		records := chains[chain]
+		if len(records) > 0 && last[chain] == uint64(len(records)) && why(records) != "" {
+			last[chain]++
 		}
 	}
 	eachRecord(s, requests, func(r *approvers.Request) {
@@ -436,7 +434,6 @@ func (s *salvage) cutChains(chains map[string][]approvers.AuditRecord) (cut []st
 			differs(e.ID, e.Unrecorded)
 		}
 	})
-	return cut
 }
 
 // sumNamed reads a hash in hex. If the text is not a hash, sumNamed returns zero.
