@@ -22,7 +22,6 @@ type Restoration struct {
 	Loss   *Loss              // set if the store is older than its signed heads; nil: the store was restored from a backup
 
 	older bool // set if the file was damaged: rows may be out of date, and audit records may be missing
-	torn  bool // set if audit records are missing, and the store does not know which
 }
 
 // Loss describes the records that an operator has accepted as lost.
@@ -108,7 +107,6 @@ func (w *History) Salvaged(ctx context.Context, x Restoration, lost []store.Dama
 		return err
 	}
 	x.older = slices.ContainsFunc(lost, func(d store.Damage) bool { return d.Bucket == "file" })
-	x.torn = slices.ContainsFunc(lost, func(d store.Damage) bool { return d.Bucket == "audit" && d.ID == "" })
 	losses := map[string]*approvers.HistoryLoss{}
 	for _, d := range lost {
 		if d.Bucket != "audit" && d.Bucket != "audit_payloads" {
@@ -282,9 +280,10 @@ func (t restoreTx) loseCall(e approvers.Execution, x Restoration) error {
 	return t.keepRecorded(e.ID, x)
 }
 
-// keepRecorded handles a run whose stored state may be older than its audit records. If the stored state says that the
-// run has not begun, keepRecorded takes the state from the audit records. If the run began and did not end, or audit
-// records may be lost, the bot asks people about the outcome.
+// keepRecorded handles a run whose stored state may be older than its last commit. If the stored state says that the run
+// has not begun, keepRecorded takes the state from the audit records. Audit records may be missing too, and the decision
+// and the start of the run are in one commit. So if no audit record says how the run ended, the bot asks people about
+// the outcome.
 func (t restoreTx) keepRecorded(execution string, x Restoration) error {
 	if !x.older {
 		return nil
@@ -294,12 +293,12 @@ func (t restoreTx) keepRecorded(execution string, x Restoration) error {
 		return store.IgnoreNotFound(err)
 	}
 	chain, err := t.Audit(e.Chain())
-	after := t.damage.recorded(e, chain)
-	if (x.torn || errors.Is(err, store.ErrDamaged)) && after.State == approvers.ExecutionNone {
-		after.State, after.StartedAt, after.Tries = approvers.ExecutionExecuting, t.now, 1
+	if err != nil && !errors.Is(err, store.ErrDamaged) {
+		return err
 	}
+	after := t.damage.recorded(e, chain)
 	if after.State == approvers.ExecutionNone {
-		return store.IgnoreNotFound(err)
+		after.State, after.StartedAt, after.Tries = approvers.ExecutionExecuting, t.now, 1
 	}
 	if err := t.PutExecution(after); err != nil {
 		return err
