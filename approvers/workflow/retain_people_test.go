@@ -107,9 +107,9 @@ func TestRetentionOfGrants(t *testing.T) {
 	})
 }
 
-// A grant stays as long as a run under the grant is stored, because messages about the run name the grant. The grant's
-// chain stays with the grant.
-func TestRetentionKeepsGrantsOfStoredRuns(t *testing.T) {
+// retainGrantOfRun returns a harness with a retention of 30 and 60 days, and a grant under which one call has run.
+func retainGrantOfRun(t *testing.T) (*harness, approvers.Grant, store.Call) {
+	t.Helper()
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", granting, func(p *approvers.Policy) {
 		p.Retention = approvers.Retention{Conversations: 30 * aDay, Records: 60 * aDay}
@@ -118,6 +118,13 @@ func TestRetentionKeepsGrantsOfStoredRuns(t *testing.T) {
 	c := h.next(oneRefund)
 	h.run(c.Execution, "RF")
 	h.answer(c.Turn)
+	return h, g, c
+}
+
+// A grant stays as long as a run under the grant is stored, because messages about the run name the grant. The grant's
+// chain stays with the grant.
+func TestRetentionKeepsGrantsOfStoredRuns(t *testing.T) {
+	h, g, c := retainGrantOfRun(t)
 	for range 3 {
 		h.clock.pass(29 * aDay)
 		h.answer(h.say(alice, "and then?").Turn)
@@ -142,14 +149,7 @@ func TestRetentionKeepsGrantsOfStoredRuns(t *testing.T) {
 // Earlier programs deleted the chain of a grant whose runs were still stored. Such a grant is erased, and messages about
 // the runs can be shown without the grant.
 func TestRetentionOfGrantWithoutChain(t *testing.T) {
-	h := newHarness(t)
-	h.policy.Store(policy("policy-1", granting, func(p *approvers.Policy) {
-		p.Retention = approvers.Retention{Conversations: 30 * aDay, Records: 60 * aDay}
-	}))
-	g := h.granted(1)
-	c := h.next(oneRefund)
-	h.run(c.Execution, "RF")
-	h.answer(c.Turn)
+	h, g, c := retainGrantOfRun(t)
 	h.clock.pass(29 * aDay)
 	h.answer(h.say(alice, "and then?").Turn)
 	h.clock.pass(29 * aDay)

@@ -105,11 +105,10 @@ func bashCall(event, id, command, extra string) string {
 	return fmt.Sprintf(`{"session_id":"s-1","cwd":"/home/sam/shop","hook_event_name":%q,"tool_name":"Bash","tool_input":{"command":%q,"description":"Deploy"},"tool_use_id":%q%s}`, event, command, id, extra)
 }
 
-// A coding agent's calls wait for real clicks. Calls are approved and rejected, and a call of low risk needs no click.
-// In the profile comfort, the user answers on the phone, or answers earlier in the agent's dialog.
-func TestHooksOfClaudeCode(t *testing.T) {
-	t.Parallel()
-	p := openProcessHarness(t)
+// openHooks starts a bot whose gateway answers the hooks of two laptops: see hooksPolicy.
+func openHooks(t *testing.T) (p *processHarness, bot *program, admin, gate string) {
+	t.Helper()
+	p = openProcessHarness(t)
 	a, _ := hook.Find("claude-code")
 	tools, err := hooksetup.Policy(a)
 	if err != nil {
@@ -118,8 +117,15 @@ func TestHooksOfClaudeCode(t *testing.T) {
 	own := strings.Replace(tools, "claude-code.Edit: {risk: medium", "claude-code.Edit: {self_approval: true, risk: high", 1)
 	write(t, p.policy(), fmt.Appendf(nil, hooksPolicy, own, tokenHash("cs_laptop"), tokenHash("cs_phone")))
 	p.env = append(p.env, "COUNTERSIGN_GATEWAY_ADDR=127.0.0.1:0")
-	bot, _ := p.serve()
-	gate := "http://" + bot.says(`countersign is up.* gateway=(\S+)`)
+	bot, admin = p.serve()
+	return p, bot, admin, "http://" + bot.says(`countersign is up.* gateway=(\S+)`)
+}
+
+// A coding agent's calls wait for real clicks. Calls are approved and rejected, and a call of low risk needs no click.
+// In the profile comfort, the user answers on the phone, or answers earlier in the agent's dialog.
+func TestHooksOfClaudeCode(t *testing.T) {
+	t.Parallel()
+	p, _, _, gate := openHooks(t)
 	teo := p.watcher("teo")
 	laptop := newCoder(t, gate, "cs_laptop", hook.Control)
 

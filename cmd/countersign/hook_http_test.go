@@ -9,8 +9,6 @@ import (
 	"syscall"
 	"testing"
 
-	"countersign/agent/hook"
-	hooksetup "countersign/agent/hook/setup"
 	"countersign/internal/demo/workspaceclient"
 )
 
@@ -81,17 +79,8 @@ func denied(out string) bool  { return strings.Contains(out, `"permissionDecisio
 // openRemoteCoder starts a bot whose gateway answers the hooks of two laptops: see hooksPolicy.
 func openRemoteCoder(t *testing.T) (p *processHarness, bot *program, admin string, laptop remoteCoder) {
 	t.Helper()
-	p = openProcessHarness(t)
-	a, _ := hook.Find("claude-code")
-	tools, err := hooksetup.Policy(a)
-	if err != nil {
-		t.Fatal(err)
-	}
-	own := strings.Replace(tools, "claude-code.Edit: {risk: medium", "claude-code.Edit: {self_approval: true, risk: high", 1)
-	write(t, p.policy(), fmt.Appendf(nil, hooksPolicy, own, tokenHash("cs_laptop"), tokenHash("cs_phone")))
-	p.env = append(p.env, "COUNTERSIGN_GATEWAY_ADDR=127.0.0.1:0")
-	bot, admin = p.serve()
-	return p, bot, admin, remoteCoder{openCaller(t, "http://"+bot.says(`countersign is up.* gateway=(\S+)`), "cs_laptop"), "?timeout=3600"}
+	p, bot, admin, gate := openHooks(t)
+	return p, bot, admin, remoteCoder{openCaller(t, gate, "cs_laptop"), "?timeout=3600"}
 }
 
 // Claude Code's calls wait for real clicks without a program on its machine. A call is approved, edited and rejected.
