@@ -94,7 +94,7 @@ func (t *tx) eraseGrant(id string) error {
 	return t.EraseGrant(id)
 }
 
-// eraseMessages erases the outbox messages with a Ref for which the function old returns true.
+// eraseMessages erases outbox messages of a Ref: those for which the function old returns true.
 func (t *tx) eraseMessages(ref string, old func(store.OutboxMessage) bool) error {
 	list, err := t.OutboxMessagesOf(ref)
 	if err != nil {
@@ -173,7 +173,7 @@ func oldNotice(a approvers.Absence, before time.Time) func(store.OutboxMessage) 
 }
 
 // hasMessage reports whether a Ref has an outbox message for which the function old returns true. If a message is
-// damaged, the result is true: core.update closes damaged records.
+// damaged, hasMessage returns true. The caller then erases the messages with core.update, which closes damaged records.
 func hasMessage(r store.Reader, ref string, old func(store.OutboxMessage) bool) (bool, error) {
 	list, err := r.OutboxMessagesOf(ref)
 	if errors.Is(err, store.ErrDamaged) {
