@@ -340,7 +340,7 @@ var scriptedServers = map[string]acts{
 	"lists too many":         listing(many(501)...),
 	"lists a tool too large": listing(`{"name":"fat","description":"` + strings.Repeat("x", 70<<10) + `","inputSchema":{"type":"object"}}`),
 	"has ten tools":          listing(many(10)...),
-	"lists too much":         listing(fat(90)...),
+	"lists too much":         {"tools/list": func(p *scriptedServer, m wire) { listing(fat(90)...)["tools/list"](p, m) }}, // 5 MB, which other servers should not make at their start
 	"sends somebody elsewhere again": answering(func(p *scriptedServer, m wire) {
 		p.say(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32042,"message":"sign in first","data":{"elicitations":[{"mode":"url","message":"Sign in","url":"https://example.com/in","elicitationId":"e1"}]}}}`, m.ID)
 	}),
