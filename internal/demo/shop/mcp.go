@@ -96,8 +96,8 @@ const (
 	asked = "sections"
 )
 
-// exportAsked is export_customer_data. If the arguments name no sections and the client can ask questions, the tool
-// asks the requester for the sections. The choice stays within the approved arguments, which allow all sections.
+// exportAsked is export_customer_data. Arguments without sections mean all sections. If the client can ask questions,
+// the tool then asks the requester to choose some of the sections, all of which are approved.
 func (s *Shop) exportAsked(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	args, err := arguments[ExportArgs](exportTool, req.Params.Arguments)
 	if err != nil {
