@@ -36,7 +36,7 @@ func readStages(v yamldoc.Value) ([]approvers.Stage, bool) {
 	return out, len(out) == len(items)
 }
 
-// SameStage reports whether two stages have the same people. The order of roles does not matter.
+// SameStage reports whether two stages name the same roles, in any order, and the same user group.
 func SameStage(a, b approvers.Stage) bool {
 	return a.Group == b.Group && slices.Equal(yamldoc.SortedUnique(a.Roles()), yamldoc.SortedUnique(b.Roles()))
 }
