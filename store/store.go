@@ -79,10 +79,6 @@ type Reader interface {
 	Absences() ([]approvers.Absence, error)
 
 	Timer(kind TimerKind, ref string) (Timer, error)
-	// DueTimers lists the due timers of a kind in order of Due, then Ref.
-	DueTimers(kind TimerKind, now time.Time, limit int) ([]Timer, error)
-	// NextTimer returns the next timer of a kind, due or not.
-	NextTimer(kind TimerKind) (Timer, error)
 	// Timers lists up to limit timers of a kind, due or not, in order of Due, then Ref.
 	Timers(kind TimerKind, limit int) ([]Timer, error)
 	// TimersIn is like Timers, but lists only the timers of the given shares. If until is not zero, TimersIn lists only

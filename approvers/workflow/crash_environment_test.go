@@ -192,7 +192,7 @@ func (w *environment) step() bool {
 	}
 	due := readStore(w.harness, func(r store.Reader) (first []store.Timer, err error) {
 		for _, kind := range stepOrder {
-			if first, err = r.DueTimers(kind, w.clock.Now(), 1); err != nil || len(first) > 0 {
+			if first, err = r.TimersIn(store.AllShares, kind, w.clock.Now(), 1); err != nil || len(first) > 0 {
 				break
 			}
 		}

@@ -330,7 +330,9 @@ func (h *harness) due() {
 	for range 1000 {
 		var first *store.Timer
 		for kind := range handlers {
-			for _, t := range readStore(h, func(r store.Reader) ([]store.Timer, error) { return r.DueTimers(kind, h.clock.Now(), 1) }) {
+			for _, t := range readStore(h, func(r store.Reader) ([]store.Timer, error) {
+				return r.TimersIn(store.AllShares, kind, h.clock.Now(), 1)
+			}) {
 				if first == nil || t.Due.Before(first.Due) {
 					first = &t
 				}

@@ -217,7 +217,7 @@ func (k *known) runOn(ctx context.Context, s store.Store) error {
 	}
 	var due []store.Timer
 	err := s.View(ctx, func(r store.Reader) (err error) {
-		due, err = r.DueTimers(store.TimerRun, at, 1000)
+		due, err = r.TimersIn(store.AllShares, store.TimerRun, at, 1000)
 		return err
 	})
 	for _, timer := range due {

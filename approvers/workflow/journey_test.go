@@ -149,7 +149,9 @@ func TestMixedDecisions(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "do it all").Turn
 	cs := h.propose(turn, `search_orders {}`, `issue_refund {"amount":1}`, `cancel_account {}`, `apply_discount {"a":1,"A":2}`, `update_address {}`, `apply_discount {}`)
-	due := readStore(h, func(r store.Reader) ([]store.Timer, error) { return r.DueTimers(store.TimerRun, h.clock.Now(), 10) })
+	due := readStore(h, func(r store.Reader) ([]store.Timer, error) {
+		return r.TimersIn(store.AllShares, store.TimerRun, h.clock.Now(), 10)
+	})
 	if len(due) != 2 {
 		t.Fatalf("%d runs are due immediately; want the two that nobody is asked about", len(due))
 	}

@@ -53,7 +53,9 @@ func (h *harness) tryLeftovers(message, refused string) (n int) {
 
 func (h *harness) dueOf(kind store.TimerKind) []store.Timer {
 	h.t.Helper()
-	return readStore(h, func(r store.Reader) ([]store.Timer, error) { return r.DueTimers(kind, h.clock.Now(), 10) })
+	return readStore(h, func(r store.Reader) ([]store.Timer, error) {
+		return r.TimersIn(store.AllShares, kind, h.clock.Now(), 10)
+	})
 }
 
 // TestLeftoverIsGivenUp checks that the bot tries the deletion of a leftover again and again. The delay doubles up to

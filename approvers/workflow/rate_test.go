@@ -139,7 +139,7 @@ func TestDeadlinesAtRate(t *testing.T) {
 		for _, kind := range []store.TimerKind{store.TimerExpire, store.TimerEscalate} {
 			err := s.View(ctx, func(r store.Reader) error {
 				// The next minute includes postponed timers. A timer that follows an escalation is due later.
-				due, err := r.DueTimers(kind, c.Now().Add(time.Minute), most)
+				due, err := r.TimersIn(store.AllShares, kind, c.Now().Add(time.Minute), most)
 				n += len(due)
 				return err
 			})

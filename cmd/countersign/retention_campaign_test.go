@@ -305,7 +305,7 @@ func (a *archive) fill(n int) {
 	for {
 		var due []store.Timer
 		a.ok(a.db.View(a.Context(), func(r store.Reader) (err error) {
-			due, err = r.DueTimers(store.TimerExpire, a.now(), 100)
+			due, err = r.TimersIn(store.AllShares, store.TimerExpire, a.now(), 100)
 			return err
 		}))
 		if len(due) == 0 {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"unicode/utf8"
 
 	"countersign/approvers"
 	"countersign/store"
@@ -127,7 +126,6 @@ func (t reader) AuditPayload(chain string, seq uint64) (approvers.AuditPayload, 
 	return p, nil
 }
 
-// AppendAudit refuses a record that would later fail verification, because an appended record can't be corrected.
 func (t *tx) AppendAudit(a approvers.AuditRecord, payload *approvers.AuditPayload) error {
 	if err := keyable("audit chain's id", a.Chain); err != nil {
 		return err
@@ -136,25 +134,9 @@ func (t *tx) AppendAudit(a approvers.AuditRecord, payload *approvers.AuditPayloa
 	if err != nil {
 		return err
 	}
-	if a.Seq != head.Seq+1 || a.Prev != head.Hash {
-		return fmt.Errorf("audit chain %q ends with record %d; record %d does not follow it: %w", a.Chain, head.Seq, a.Seq, store.ErrConflict)
-	}
-	record := a.Bytes()
-	sum := approvers.SumOf(record)
-	for _, s := range []string{string(a.Actor), string(a.Kind), a.PayloadHash} {
-		if !utf8.ValidString(s) {
-			sum = approvers.Sum{} // The check of sum below refuses the record: not every backend can store invalid UTF-8.
-		}
-	}
-	if !sum.Is(a.Hash) {
-		return fmt.Errorf("store: record %d of audit chain %q would not match its hash when it is read again", a.Seq, a.Chain)
-	}
-	var body []byte
-	if payload != nil {
-		body = payload.Bytes()
-		if payload.Chain != a.Chain || payload.Seq != a.Seq || !approvers.SumOf(body).Is(a.PayloadHash) {
-			return fmt.Errorf("store: the payload of record %d of audit chain %q does not match the record's hash", a.Seq, a.Chain)
-		}
+	record, sum, body, err := store.EncodeAudit(head, a, payload)
+	if err != nil {
+		return err
 	}
 	leaf, err := t.rows.journal(a.Chain, a.Seq, sum)
 	if err != nil {

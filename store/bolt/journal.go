@@ -191,8 +191,8 @@ func (t *tx) PutHead(h store.Head) error {
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
-	if h.Number != last.Number+1 || h.Size <= last.Size {
-		return fmt.Errorf("the last signed head is number %d over %d records; number %d over %d does not follow it: %w", last.Number, last.Size, h.Number, h.Size, store.ErrConflict)
+	if err := h.Follows(last); err != nil {
+		return err
 	}
 	if t.rows.get(auditJournal, number(nil, h.Size-1)) == nil {
 		return fmt.Errorf("store: head %d covers %d records, but there are fewer", h.Number, h.Size)

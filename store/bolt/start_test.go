@@ -53,11 +53,11 @@ func BenchmarkStart(b *testing.B) {
 				store.TimerInbox, store.TimerThink, store.TimerRun, store.TimerExpire, store.TimerEscalate, store.TimerRemind, store.TimerAvailability,
 				store.TimerModelQuestion, store.TimerLeave, store.TimerGrant, store.TimerShowFirst, store.TimerShow, store.TimerShowAnswer, store.TimerShowLast,
 			} {
-				due, err := r.DueTimers(kind, benchTime, 1024)
+				due, err := r.TimersIn(store.AllShares, kind, benchTime, 1024)
 				if err != nil || len(due) > 1 {
 					return fmt.Errorf("%d timers %s are due: %w", len(due), kind, err)
 				}
-				if _, err := r.NextTimer(kind); err != nil && !errors.Is(err, store.ErrNotFound) {
+				if _, err := r.Timers(kind, 1); err != nil {
 					return err
 				}
 			}

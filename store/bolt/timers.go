@@ -36,21 +36,11 @@ func (t reader) Timer(kind store.TimerKind, ref string) (store.Timer, error) {
 	return timer, record.Decode(v, &timer)
 }
 
-func (t reader) DueTimers(kind store.TimerKind, now time.Time, limit int) ([]store.Timer, error) {
-	return t.timers(store.AllShares, kind, now, limit)
+func (t reader) Timers(kind store.TimerKind, limit int) ([]store.Timer, error) {
+	return t.TimersIn(store.AllShares, kind, time.Time{}, limit)
 }
 
 func (t reader) TimersIn(shares store.Shares, kind store.TimerKind, until time.Time, limit int) ([]store.Timer, error) {
-	return t.timers(shares, kind, until, limit)
-}
-
-func (t reader) Timers(kind store.TimerKind, limit int) ([]store.Timer, error) {
-	return t.timers(store.AllShares, kind, time.Time{}, limit)
-}
-
-// timers lists the timers of a kind in the given shares. If until is not zero, timers lists only the timers whose due
-// time is not after until.
-func (t reader) timers(shares store.Shares, kind store.TimerKind, until time.Time, limit int) ([]store.Timer, error) {
 	var out []store.Timer
 	for k, v := range t.rows.sound(timers, text(nil, string(kind)), nil) {
 		if len(out) >= limit {
@@ -87,17 +77,6 @@ func (t reader) isSet(k []byte, timer store.Timer) bool {
 	}
 	t.rows.note(damagedRow(timers, k, "no timer is set for that time"))
 	return false
-}
-
-func (t reader) NextTimer(kind store.TimerKind) (store.Timer, error) {
-	next, err := t.Timers(kind, 1)
-	if err != nil {
-		return store.Timer{}, err
-	}
-	if len(next) == 0 {
-		return store.Timer{}, fmt.Errorf("timers %s: %w", kind, store.ErrNotFound)
-	}
-	return next[0], nil
 }
 
 func (t *tx) SetTimer(timer store.Timer) error {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 
@@ -173,7 +172,6 @@ func payloadOf(chain string, seq uint64, body, record []byte) (p approvers.Audit
 	return p, nil
 }
 
-// AppendAudit refuses a record that would later fail verification, because an appended record can't be corrected.
 func (t *tx) AppendAudit(a approvers.AuditRecord, payload *approvers.AuditPayload) error {
 	if err := keyable("audit chain's id", a.Chain); err != nil {
 		return err
@@ -182,25 +180,9 @@ func (t *tx) AppendAudit(a approvers.AuditRecord, payload *approvers.AuditPayloa
 	if err != nil {
 		return err
 	}
-	if a.Seq != head.Seq+1 || a.Prev != head.Hash {
-		return fmt.Errorf("audit chain %q ends with record %d; record %d does not follow it: %w", a.Chain, head.Seq, a.Seq, store.ErrConflict)
-	}
-	record := a.Bytes()
-	sum := approvers.SumOf(record)
-	for _, s := range []string{string(a.Actor), string(a.Kind), a.PayloadHash} {
-		if !utf8.ValidString(s) {
-			sum = approvers.Sum{} // The check of sum below refuses the record: a text column can't store invalid UTF-8.
-		}
-	}
-	if !sum.Is(a.Hash) {
-		return fmt.Errorf("store: record %d of audit chain %q would not match its hash when it is read again", a.Seq, a.Chain)
-	}
-	var body []byte
-	if payload != nil {
-		body = payload.Bytes()
-		if payload.Chain != a.Chain || payload.Seq != a.Seq || !approvers.SumOf(body).Is(a.PayloadHash) {
-			return fmt.Errorf("store: the payload of record %d of audit chain %q does not match the record's hash", a.Seq, a.Chain)
-		}
+	record, sum, body, err := store.EncodeAudit(head, a, payload)
+	if err != nil {
+		return err
 	}
 	chain, seq := text(a.Chain), number(a.Seq)
 	t.run.always(key{"audit_records", a.Chain, seq}, "INSERT INTO audit_records (chain, seq, at, kind, actor, sum, record) VALUES ($1, $2, $3, $4, $5, $6, $7)",
@@ -277,8 +259,8 @@ func (t *tx) PutHead(h store.Head) error {
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
-	if h.Number != last.Number+1 || h.Size <= last.Size {
-		return fmt.Errorf("the last signed head is number %d over %d records; number %d over %d does not follow it: %w", last.Number, last.Size, h.Number, h.Size, store.ErrConflict)
+	if err := h.Follows(last); err != nil {
+		return err
 	}
 	want, there := number(h.Size-last.Size), int64(0)
 	const unsealed = "SELECT count(*) FROM (SELECT FROM audit_journal WHERE leaf IS NULL ORDER BY position LIMIT $1) x"

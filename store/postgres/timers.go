@@ -74,13 +74,6 @@ func (t reader) timers(kind store.TimerKind, limit int, where string, args ...an
 	return out[:min(limit, len(out))], nil
 }
 
-func (t reader) DueTimers(kind store.TimerKind, now time.Time, limit int) ([]store.Timer, error) {
-	if limit <= 0 {
-		return nil, nil
-	}
-	return t.timers(kind, limit, "WHERE kind || '' = $1 AND due <= $2", text(kind), moment(now))
-}
-
 func (t reader) Timers(kind store.TimerKind, limit int) ([]store.Timer, error) {
 	if limit <= 0 {
 		return nil, nil
@@ -113,17 +106,6 @@ func shareNumbers(shares store.Shares) []int16 {
 		}
 	}
 	return list
-}
-
-func (t reader) NextTimer(kind store.TimerKind) (store.Timer, error) {
-	next, err := t.Timers(kind, 1)
-	if err != nil {
-		return store.Timer{}, err
-	}
-	if len(next) == 0 {
-		return store.Timer{}, fmt.Errorf("timers %s: %w", kind, store.ErrNotFound)
-	}
-	return next[0], nil
 }
 
 func (t *tx) SetTimer(timer store.Timer) error {

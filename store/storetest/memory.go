@@ -266,23 +266,10 @@ func (m *memory) Timers(kind store.TimerKind, limit int) ([]store.Timer, error) 
 	}, limit), nil
 }
 
-func (m *memory) DueTimers(kind store.TimerKind, now time.Time, limit int) ([]store.Timer, error) {
-	list, err := m.Timers(kind, limit)
-	return slices.DeleteFunc(list, func(t store.Timer) bool { return t.Due.After(now) }), err
-}
-
 func (m *memory) TimersIn(shares store.Shares, kind store.TimerKind, until time.Time, limit int) ([]store.Timer, error) {
 	list, err := m.Timers(kind, noLimit)
 	list = slices.DeleteFunc(list, func(t store.Timer) bool { return !shares.Has(t.Share()) || !until.IsZero() && t.Due.After(until) })
 	return list[:min(len(list), max(limit, 0))], err
-}
-
-func (m *memory) NextTimer(kind store.TimerKind) (store.Timer, error) {
-	list, _ := m.Timers(kind, 1)
-	if len(list) == 0 {
-		return store.Timer{}, store.ErrNotFound
-	}
-	return list[0], nil
 }
 
 func (m *memory) SetTimer(t store.Timer) error {

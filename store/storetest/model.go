@@ -179,12 +179,11 @@ func readings() (all []reading) {
 			see(fmt.Sprintf("%s unhandled at %d", kind, when), func(r store.Reader) (any, error) { return r.Unhandled(kind, at(when)) })
 		}
 		for _, k := range kinds {
-			see(fmt.Sprintf("timers %s due at %d", k, when), func(r store.Reader) (any, error) { return r.DueTimers(k, at(when), 3) })
+			see(fmt.Sprintf("timers %s due at %d", k, when), func(r store.Reader) (any, error) { return r.TimersIn(store.AllShares, k, at(when), 3) })
 		}
 	}
 	for _, k := range kinds {
 		see("timers "+string(k), func(r store.Reader) (any, error) { return r.Timers(k, 100) })
-		see("next timer "+string(k), func(r store.Reader) (any, error) { return r.NextTimer(k) })
 	}
 	see("open requests", func(r store.Reader) (any, error) { return r.OpenRequests(store.RequestCursor{}, 100) })
 	see("open grants", func(r store.Reader) (any, error) { return r.OpenGrants("") })

@@ -225,8 +225,6 @@ func (w *worker) look() step {
 		return step{"the outbox message at " + place, func(tx store.Tx) (any, error) { return tx.OutboxMessageAt("C", place) }}
 	case 6:
 		return step{"timers", func(tx store.Tx) (any, error) { return tx.Timers(w.kind(), noLimit) }}
-	case 7:
-		return step{"the next timer", func(tx store.Tx) (any, error) { return tx.NextTimer(w.kind()) }}
 	}
 	return step{fmt.Sprintf("the messages of %s, and a payload", place), func(tx store.Tx) (any, error) {
 		list, err := tx.Messages(place+" conversation 1", uint64(n))

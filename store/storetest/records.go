@@ -169,7 +169,6 @@ func notThere(h *harness) {
 			"Grant":           func() error { _, err := r.Grant("x"); return err },
 			"Absence":         func() error { _, err := r.Absence("x"); return err },
 			"Timer":           func() error { _, err := r.Timer(store.TimerRun, "x"); return err },
-			"NextTimer":       func() error { _, err := r.NextTimer(store.TimerRun); return err },
 			"Inbox":           func() error { _, err := r.Inbox("x"); return err },
 			"OutboxMessage":   func() error { _, err := r.OutboxMessage("x"); return err },
 			"OutboxMessageAt": func() error { _, err := r.OutboxMessageAt("x", "y"); return err },
@@ -203,7 +202,7 @@ func lengths(r store.Reader) (n [16]int, err error) {
 	count(1, len(calls), err)
 	open, err := r.OpenRequests(store.RequestCursor{}, 10)
 	count(2, len(open), err)
-	due, err := r.DueTimers(store.TimerRun, at(0), 10)
+	due, err := r.TimersIn(store.AllShares, store.TimerRun, at(0), 10)
 	count(3, len(due), err)
 	all, err := r.Timers(store.TimerRun, 10)
 	count(4, len(all), err)

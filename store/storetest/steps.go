@@ -148,7 +148,7 @@ func drawStep(t *rapid.T) step { //nolint:cyclop // one case for each operation 
 			return tx.PutSetting(store.Setting{Key: id, Version: old.Version + stale, Value: json.RawMessage(fmt.Sprint(n))})
 		})
 	case "due":
-		return step{fmt.Sprint("due ", kind, when, n), func(tx store.Tx) (any, error) { return tx.DueTimers(kind, when, n) }}
+		return step{fmt.Sprint("due ", kind, when, n), func(tx store.Tx) (any, error) { return tx.TimersIn(store.AllShares, kind, when, n) }}
 	case "open":
 		return step{fmt.Sprint("open after ", when, id), func(tx store.Tx) (any, error) {
 			return tx.OpenRequests(store.RequestCursor{CreatedAt: when, ID: id}, n)
