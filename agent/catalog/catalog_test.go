@@ -109,12 +109,18 @@ func TestCountsCalls(t *testing.T) {
 func TestOutlivesItsContext(t *testing.T) {
 	t.Parallel()
 	o := openServer(t, "search")
-	var run func(context.Context, agent.Invocation) (string, error)
+	offered := make(chan func(context.Context, agent.Invocation) (string, error), 1)
 	f := openFixture(t, o.servers("up", ""), func(c *Config) {
-		c.Wrap = func(tool *agent.Tool) { run = tool.Run }
+		c.Wrap = func(tool *agent.Tool) {
+			select {
+			case offered <- tool.Run:
+			default:
+			}
+		}
 	})
 	ctx, stop := context.WithCancel(t.Context())
 	end := f.Begin(ctx)
+	run := <-offered // on a busy machine, the server can join after Begin has returned
 	stop()
 	if _, err := run(t.Context(), agent.Invocation{Key: "exec-1", Args: json.RawMessage(`{}`)}); err != nil {
 		t.Errorf("after the end of its context: %v", err)

@@ -23,7 +23,7 @@ type Client struct {
 }
 
 // dialTime is the time limit for a server to accept a connection.
-const dialTime = 5 * time.Second
+const dialTime = 20 * time.Second
 
 // Do requests a task, copies its output to c.Out, and returns its outcome. If the task failed, the error is a *Failure.
 func (c Client) Do(ctx context.Context, call Call) error {
