@@ -63,18 +63,18 @@ func ReadSecretFile(path string) (secret string, mode fs.FileMode, err error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return "", 0, fmt.Errorf("names %s, which does not exist", path)
 	case err != nil:
-		return "", 0, fmt.Errorf("names a file that can't be read: %w", err)
+		return "", 0, unreadable(path, err)
 	case !info.Mode().IsRegular(): // reading from a pipe could wait forever
 		return "", 0, fmt.Errorf("names %s, which is not a file", path)
 	}
 	file, err := os.Open(path)
 	if err != nil {
-		return "", 0, fmt.Errorf("names a file that can't be read: %w", err)
+		return "", 0, unreadable(path, err)
 	}
 	defer file.Close()
 	content, err := io.ReadAll(io.LimitReader(file, maxSecretFile+1))
 	if err != nil {
-		return "", 0, fmt.Errorf("names a file that can't be read: %w", err)
+		return "", 0, unreadable(path, err)
 	}
 	text := strings.TrimSuffix(strings.TrimSuffix(string(content), "\n"), "\r")
 	switch {
@@ -84,6 +84,16 @@ func ReadSecretFile(path string) (secret string, mode fs.FileMode, err error) {
 		return "", 0, fmt.Errorf("names %s, which is empty", path)
 	}
 	return text, info.Mode(), nil
+}
+
+// unreadable returns the error for a file that can't be read. The path is not followed by a colon, because logs remove the
+// word after "token:", which could be a secret.
+func unreadable(path string, err error) error {
+	var failed *fs.PathError
+	if errors.As(err, &failed) {
+		err = failed.Err
+	}
+	return fmt.Errorf("names %s, which can't be read: %w", path, err)
 }
 
 // Lookup finds the environment variable for ${NAME} in a policy. If NAME is not set and NAME_FILE is set, Lookup

@@ -38,6 +38,7 @@ func TestSecretFiles(t *testing.T) {
 		{name: "missing", env: map[string]string{"SLACK_BOT_TOKEN_FILE": filepath.Join(dir, "none")}, problem: "SLACK_BOT_TOKEN_FILE: names " + filepath.Join(dir, "none") + ", which does not exist"},
 		{name: "empty", env: map[string]string{"SLACK_BOT_TOKEN_FILE": file("empty", "\n", 0o400)}, problem: "empty, which is empty"},
 		{name: "a directory", env: map[string]string{"SLACK_BOT_TOKEN_FILE": dir}, problem: "which is not a file"},
+		{name: "below a file", env: map[string]string{"SLACK_BOT_TOKEN_FILE": filepath.Join(token, "x")}, problem: "token/x, which can't be read: not a directory"},
 		{name: "too large", env: map[string]string{"SLACK_BOT_TOKEN_FILE": file("large", strings.Repeat("x", 1<<17), 0o400)}, problem: "so it is not a secret"},
 		{name: "both", env: map[string]string{"SLACK_BOT_TOKEN_FILE": token, "SLACK_BOT_TOKEN": botToken}, problem: "SLACK_BOT_TOKEN_FILE: is set, and SLACK_BOT_TOKEN is set, too; unset one of them"},
 		{name: "readable by everybody", env: map[string]string{"SLACK_BOT_TOKEN_FILE": file("open", botToken, 0o444)}, warning: "open can be read by every user of this machine; chmod 400 "},

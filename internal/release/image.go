@@ -85,7 +85,7 @@ func (r *release) config(b built, img v1.Image) *v1.ConfigFile {
 		User: imageUser, WorkingDir: imageState, Entrypoint: []string{imageProgram}, Cmd: []string{"serve"},
 		Env: []string{
 			"PATH=/usr/bin", "HOME=" + imageState, "SSL_CERT_FILE=" + imageRoots,
-			"COUNTERSIGN_POLICY=/etc/countersign/countersign.yaml", "COUNTERSIGN_STORE=bolt:" + imageState + "/countersign.db", "COUNTERSIGN_LOG_FORMAT=json",
+			"COUNTERSIGN_POLICY=/etc/countersign/countersign.yaml", "COUNTERSIGN_LOG_FORMAT=json",
 		},
 		Volumes: map[string]struct{}{imageState: {}},
 		Labels: map[string]string{

@@ -61,8 +61,9 @@ func (r *release) pack(b built, format string) error {
 		Maintainer: "The Countersign authors <countersign@localhost>", License: "Apache-2.0", MTime: r.date,
 		Description: "A Slack bot whose AI agent's risky tool calls wait until the right people countersign them.",
 		Overridables: nfpm.Overridables{
-			Contents: contents, Scripts: nfpm.Scripts{PostInstall: filepath.Join(deploy, "systemd/after-install.sh")},
-			RPM: nfpm.RPM{BuildHost: "countersign"},
+			Contents: contents,
+			Scripts:  nfpm.Scripts{PostInstall: filepath.Join(deploy, "systemd/after-install.sh"), PreRemove: filepath.Join(deploy, "systemd/before-removal.sh")},
+			RPM:      nfpm.RPM{BuildHost: "countersign"},
 		},
 	})
 	if err := nfpm.PrepareForPackager(info, format); err != nil {

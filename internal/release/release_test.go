@@ -6,19 +6,16 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"crypto/x509"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -229,25 +226,7 @@ func TestRPM(t *testing.T) {
 	}
 }
 
-// TestPackageRuns starts the unit's program in the unpacked .deb. The program gets its settings and secrets in the same
-// way as from the unit.
-func TestPackageRuns(t *testing.T) {
-	root := unpackDeb(t)
-	settings, err := os.ReadFile(filepath.Join(root, "etc/countersign/environment"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var env []string
-	for line := range strings.Lines(string(settings)) {
-		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
-			env = append(env, line)
-		}
-	}
-	runsIn(t, root, env)
-}
-
-// TestImage checks the image's layout, unpacks the image, and starts its program. The program does not run as root, and
-// its root directory is read-only.
+// TestImage checks the image's layout, its settings, and its root certificates.
 func TestImage(t *testing.T) {
 	dir := t.TempDir()
 	untar(t, one(t, "oci.tar"), filepath.Join(dir, "layout"))
@@ -290,7 +269,18 @@ func TestImage(t *testing.T) {
 	if !x509.NewCertPool().AppendCertsFromPEM(pem) || bytes.Count(pem, []byte("BEGIN CERTIFICATE")) < 100 {
 		t.Error("there are no root certificates")
 	}
-	runsIn(t, root, c.Config.Env)
+	// The bot refuses to start if both the variable and the file of a setting are given.
+	for _, deployment := range []string{"compose/compose.yaml", "helm/countersign/templates/_helpers.tpl"} {
+		text, err := os.ReadFile(filepath.Join("../../cmd/countersign/deploy", deployment))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`\b([A-Z_]+)_FILE\b`).FindAllStringSubmatch(string(text), -1) {
+			if slices.ContainsFunc(c.Config.Env, func(set string) bool { return strings.HasPrefix(set, m[1]+"=") }) {
+				t.Errorf("the image sets %s, and %s sets %s", m[1], deployment, m[0])
+			}
+		}
+	}
 }
 
 func unpackImage(t *testing.T, img v1.Image, root string) {
@@ -341,59 +331,6 @@ func extract(t *testing.T, r *tar.Reader, dir string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-	}
-}
-
-// policy is the smallest valid policy.
-const policy = `version: 1
-tools: {search_orders: {risk: low}}
-approvers: {lead: {title: Lead, members: [U0002, U0003], max_risk: critical, can_approve: ["*"]}}
-agents: {support: {channels: ["#support"], prompt: Help., tools: [search_orders]}}
-`
-
-// runsIn starts the program inside an unpacked system, and runs countersign health. The root directory is read-only,
-// and the user is not root. The program uses its own local workspace in place of Slack.
-func runsIn(t *testing.T, root string, env []string) {
-	t.Helper()
-	need(t, "unshare")
-	if os.Geteuid() != 0 || exec.Command("unshare", "--mount", "true").Run() != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("only root can change the root directory of a process")
-		}
-		t.Skip("not tried without root")
-	}
-	program := filepath.Join(root, "usr/bin/countersign")
-	slack := start(t, exec.Command(program, "workspace", "--addr", "127.0.0.1:0"))
-	base := slack.says(`is open at (http://\S+)`)
-	token, app := slack.says(`SLACK_BOT_TOKEN=(\S+)`), slack.says(`SLACK_APP_TOKEN=(\S+)`)
-	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_ = json.NewEncoder(w).Encode(map[string]any{"object": "list", "data": []any{}})
-	}))
-	defer model.Close()
-	write(t, filepath.Join(root, "etc/countersign/countersign.yaml"), policy)
-	for name, secret := range map[string]string{"slack-bot-token": token, "slack-app-token": app, "openai-api-key": "sk-not-a-secret"} {
-		write(t, filepath.Join(root, "run/credentials", name), secret+"\n")
-	}
-	if err := os.MkdirAll(filepath.Join(root, "var/lib/countersign"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	const inside = `mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && mount -t tmpfs -o mode=0700,uid=65532,gid=65532 tmpfs "$0/var/lib/countersign" && exec chroot --userspec=65532:65532 "$0" "$@"`
-	bot := exec.Command("unshare", "--mount", "sh", "-c", inside, root, "/usr/bin/countersign", "serve")
-	bot.Env = append(append(env, "SLACK_API_URL="+base+"/api", "OPENAI_BASE_URL="+model.URL+"/v1", "OPENAI_MODEL=m", "COUNTERSIGN_ADMIN_ADDR=127.0.0.1:0", "PATH="+os.Getenv("PATH")),
-		"SLACK_BOT_TOKEN_FILE=/run/credentials/slack-bot-token", "SLACK_APP_TOKEN_FILE=/run/credentials/slack-app-token", "OPENAI_API_KEY_FILE=/run/credentials/openai-api-key")
-	up := start(t, bot)
-	admin := up.says(`"countersign is up".*"admin":"([^"]*)"`)
-	up.says(`("connected to Slack")`)
-	health := exec.Command(program, "health", "--ready")
-	health.Env = []string{"COUNTERSIGN_ADMIN_ADDR=" + admin}
-	if out, err := health.CombinedOutput(); err != nil || !strings.Contains(string(out), "store: ok") || !strings.Contains(string(out), "slack: ok") {
-		t.Errorf("%v\n%s", err, out)
-	}
-	if err := bot.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Error(err)
-	}
-	if err := <-up.ended; err != nil {
-		t.Errorf("it ended with %v", err)
 	}
 }
 
