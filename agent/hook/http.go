@@ -30,8 +30,8 @@ type Delivery struct {
 
 // Requests finds requests of the client that sent the event.
 type Requests interface {
-	// Last returns the id and the state of the client's last request for an identical call, or "".
-	Last(ctx context.Context, call client.Call) (id, state string, err error)
+	// Last returns the id of the client's last request for an identical call with the same state, or "".
+	Last(ctx context.Context, call client.Call) (id string, err error)
 	// Named returns the id of the request that has a key, or "".
 	Named(ctx context.Context, key string) (id string, err error)
 	// Name gives a request one more key. If another request was named with the key, the key is moved.
@@ -133,8 +133,8 @@ func (m *remote) begin(ctx context.Context, h *hook, fresh func() string) (recor
 	if held {
 		return record{Key: fresh()}, false, nil
 	}
-	id, state, err := m.Requests.Last(ctx, h.request())
-	if err != nil || id == "" || state != m.mark(h) {
+	id, err := m.Requests.Last(ctx, h.request())
+	if err != nil || id == "" {
 		return record{Key: fresh()}, false, err
 	}
 	r, err := h.gate.Get(ctx, id, 0)

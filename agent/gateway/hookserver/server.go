@@ -32,7 +32,7 @@ import (
 
 // Callers finds the requests of callers. *workflow.Callers implements this interface.
 type Callers interface {
-	Last(ctx context.Context, p workflow.CallerCall) (id, state string, err error)
+	Last(ctx context.Context, p workflow.CallerCall) (id string, err error)
 	Named(ctx context.Context, client approvers.Client, key string) (id string, err error)
 	Name(ctx context.Context, client approvers.Client, key, request string) error
 }
@@ -200,8 +200,10 @@ type requests struct {
 	client approvers.Client
 }
 
-func (q requests) Last(ctx context.Context, call client.Call) (id, state string, err error) {
-	return q.Callers.Last(ctx, workflow.CallerCall{Client: q.client, Mode: approvers.DecideMode, Tool: call.Tool, Args: call.Args, For: call.OnBehalfOf})
+func (q requests) Last(ctx context.Context, call client.Call) (string, error) {
+	return q.Callers.Last(ctx, workflow.CallerCall{
+		Client: q.client, Mode: approvers.DecideMode, Tool: call.Tool, Args: call.Args, For: call.OnBehalfOf, State: call.State,
+	})
 }
 
 func (q requests) Named(ctx context.Context, key string) (string, error) {
