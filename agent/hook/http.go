@@ -82,30 +82,32 @@ func serve(ctx context.Context, d Delivery, patience time.Duration) []byte {
 		}
 		return nil
 	})
-	switch {
-	case a.Code != 0:
-		return Refuse(d.Agent, d.Event, a.Err)
-	case a.Err != "" && bytes.Equal(a.Out, nothing(event{}, "")):
-		return leaveWithMessage(event{}, a.Err)
+	if a.fault != nil {
+		return Refuse(d.Agent, cmp.Or(a.event, d.Event), a.fault)
 	}
-	return a.Out
+	return a.body()
 }
 
 // Refuse returns the answer to an event that the gateway does not handle, for example because the token is wrong. If
 // the name of the event is not known, the answer denies a call, and has no effect on other events.
-func Refuse(agent, name, reason string) []byte {
+func Refuse(agent, name string, err error) []byte {
 	d, ok := find(agent)
 	if !ok || !d.HTTP {
 		return nothing(event{}, "")
 	}
-	e := event{name: name}
-	switch e.moment, ok = d.events[name]; {
-	case !ok:
-		return d.unread(reason)
-	case e.moment == before:
-		return d.deny(e, reason)
+	h := hook{dialect: d, event: event{name: name}}
+	if h.moment, ok = d.events[name]; !ok {
+		return d.unread(cantAsk(err) + didNotRun)
 	}
-	return d.leave(e, reason)
+	return h.giveUp(err).body()
+}
+
+// body returns the answer over HTTP, which has no standard error.
+func (a Answer) body() []byte {
+	if a.Err != "" && bytes.Equal(a.Out, nothing(event{}, "")) {
+		return leaveWithMessage(event{}, a.Err)
+	}
+	return a.Out
 }
 
 // remote is the memory of hooks that are no processes. It has no records: the requests at the gateway are enough to

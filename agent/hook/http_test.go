@@ -2,6 +2,7 @@ package hook
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -117,14 +118,31 @@ func TestReportsOfEdits(t *testing.T) {
 	}
 }
 
-// TestRefuse shows that an answer without an event never lets a call run.
+// TestRefuse shows that an answer without an event never lets a call run, and says nothing of a call after other
+// events.
 func TestRefuse(t *testing.T) {
 	for event, want := range map[string]string{
 		"": `"permissionDecision":"deny"`, "PreToolUse": `"permissionDecision":"deny"`, "PreSkillShellCommand": `"hookEventName":"PreSkillShellCommand","permissionDecision":"deny"`,
-		"BeforeAll": `"decision":"block"`, "PermissionRequest": `{"systemMessage":"no"}`, "PostToolUse": `{"systemMessage":"no"}`, "Stop": `{"systemMessage":"no"}`,
+		"BeforeAll": `"decision":"block"`, "PermissionRequest": `{"systemMessage":"Countersign can't be asked: no. Decide here instead."}`,
+		"PostToolUse": `{"systemMessage":"Countersign can't be asked: no."}`, "Stop": `{"systemMessage":"Countersign can't be asked: no."}`,
 	} {
-		if out := string(Refuse("claude-code", event, "no")); !strings.Contains(out, want) || strings.Contains(out, "allow") {
+		out := string(Refuse("claude-code", event, errors.New("no")))
+		if !strings.Contains(out, want) || strings.Contains(out, "allow") || strings.Contains(want, "deny") != strings.Contains(out, "did not run") && event != "BeforeAll" {
 			t.Errorf("%q: %s", event, out)
+		}
+	}
+}
+
+// TestEventInURL sends events to a URL that is for another event. A call before its run is denied in each case.
+func TestEventInURL(t *testing.T) {
+	d := newRemoteDesk(t, Control)
+	d.OnAsk(func(r *fakegateway.Request) { r.Status = "approved" })
+	for _, inURL := range []string{"PreSkillShellCommand", "PermissionRequest", "PostToolUse", "Stop", "BeforeAll"} {
+		out := string(Serve(t.Context(), Delivery{
+			Agent: "claude-code", Event: inURL, Profile: Control, Body: []byte(d.input(d.before, d.tool, d.args, "")), Held: &Held{}, Requests: atGateway{d},
+		}))
+		if !strings.Contains(out, `"hookEventName":"PreToolUse","permissionDecision":"deny"`) {
+			t.Errorf("%s: %s", inURL, out)
 		}
 	}
 }
