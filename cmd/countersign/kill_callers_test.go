@@ -49,6 +49,7 @@ type job struct {
 	lives       int    // of the agent
 	handed      int    // how often an answer was lost, so that a repeated call returned the result
 	calls       int    // how often the model made the call, for hooks
+	said        string // the error or the last answer of a hook, for a failure message
 }
 
 func (j *job) args() string { return fmt.Sprintf(`{"n":%q,"gated":true}`, "caller."+j.number) }
@@ -88,6 +89,11 @@ func (c *killHarness) callersLive(ctx context.Context, via string, random *rand.
 			}
 			j.lives++
 			disposition, err := c.live1(life, j, act, random)
+			if err != nil {
+				c.mu.Lock()
+				j.said = err.Error()
+				c.mu.Unlock()
+			}
 			timer.Stop()
 			kill()
 			if ctx.Err() != nil {
@@ -230,6 +236,9 @@ func (c *killHarness) callOverMCP(ctx context.Context, j *job) (string, error) {
 func (c *killHarness) callWithHook(ctx context.Context, j *job, act func(tool, key string) error, random *rand.Rand) (string, error) {
 	id := fmt.Sprint("toolu_", j.calls)
 	out, err := c.hook(ctx, j, "PreToolUse", id)
+	c.mu.Lock()
+	j.said = out
+	c.mu.Unlock()
 	if ctx.Err() == nil { // otherwise the bot may hold the call until it notices that the connection broke
 		j.calls++
 	}
