@@ -70,10 +70,10 @@ func (x *Held) end(call string) {
 func Serve(ctx context.Context, d Delivery) []byte { return serve(ctx, d, 0) }
 
 func serve(ctx context.Context, d Delivery, patience time.Duration) []byte {
-	m := &remote{Delivery: d}
-	m.Body = nil // an agent can wait for an hour
-	defer m.release()
 	o := Options{Agent: d.Agent, Event: d.Event, Timeout: d.Timeout, Input: bytes.NewReader(d.Body), patience: patience}
+	d.Body = nil // an agent can wait for an hour
+	m := &remote{Delivery: d}
+	defer m.release()
 	a := run(ctx, o, func(h *hook) error {
 		h.http, h.gate, h.memory = true, d.Gate, m
 		h.Config = Config{Profile: d.Profile, OnBehalfOf: d.OnBehalfOf}

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
+	"weak"
 
 	"countersign/agent/client"
 	"countersign/internal/testkit/fakegateway"
@@ -116,6 +118,33 @@ func TestReportsOfEdits(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestWaitingKeepsNoBody shows that a call that waits does not keep the event in memory, which can have 8 MiB.
+func TestWaitingKeepsNoBody(t *testing.T) {
+	d := newRemoteDesk(t, Control)
+	ctx, hangUp := context.WithCancel(t.Context())
+	body := []byte(d.input(d.before, d.tool, d.args, `,"x":"`+strings.Repeat("x", 1<<20)+`"`))
+	kept := weak.Make(&body[0])
+	delivery := Delivery{Agent: "claude-code", Profile: Control, Body: body, Client: "laptop", Requests: atGateway{d}, Held: d.http}
+	gate, err := client.New(d.URL, fakegateway.Token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	delivery.Gate = gate
+	done := make(chan []byte, 1)
+	go func(delivery Delivery) { done <- Serve(ctx, delivery) }(delivery)
+	body, delivery = nil, Delivery{}
+	d.Await("the request arrives", func(list []fakegateway.Request) bool { return len(list) == 1 })
+	for range 10 {
+		runtime.GC()
+	}
+	if kept.Value() != nil {
+		t.Error("the event is still in memory")
+	}
+	hangUp()
+	<-done
+	_, _ = body, delivery
 }
 
 // TestRefuse shows that an answer without an event never lets a call run, and says nothing of a call after other
