@@ -84,7 +84,11 @@ func (c *killHarness) callersLive(ctx context.Context, via string, random *rand.
 		for !j.closed {
 			life, kill := context.WithCancel(ctx)
 			timer := time.AfterFunc(30*time.Second, kill)
-			if random.IntN(2) == 0 { // this life, or its connection, ends soon
+			soon := random.IntN(2) == 0
+			switch {
+			case via == viaHook: // while the bot holds a connection that broke, a repeated call is another call
+				timer.Stop()
+			case soon: // this life, or its connection, ends soon
 				timer.Reset(time.Duration(random.Int64N(int64(1500 * time.Millisecond))))
 			}
 			j.lives++
@@ -235,13 +239,11 @@ func (c *killHarness) callOverMCP(ctx context.Context, j *job) (string, error) {
 // call ran. If the model makes the call again, the call has a new id.
 func (c *killHarness) callWithHook(ctx context.Context, j *job, act func(tool, key string) error, random *rand.Rand) (string, error) {
 	id := fmt.Sprint("toolu_", j.calls)
-	out, err := c.hook(ctx, j, "PreToolUse", id)
+	j.calls++
+	out, err := c.hook(ctx, j, "PreToolUse", id, 2+random.IntN(20))
 	c.mu.Lock()
 	j.said = out
 	c.mu.Unlock()
-	if ctx.Err() == nil { // otherwise the bot may hold the call until it notices that the connection broke
-		j.calls++
-	}
 	if err != nil {
 		return "", err
 	}
@@ -275,16 +277,16 @@ func (c *killHarness) callWithHook(ctx context.Context, j *job, act func(tool, k
 	if random.IntN(6) == 0 {
 		return "", errAgentKilled // after the run
 	}
-	if _, err := c.hook(ctx, j, "PostToolUse", id); err != nil {
+	if _, err := c.hook(ctx, j, "PostToolUse", id, 20); err != nil {
 		c.Logf("the report of the job %s is lost, so people are asked: %v", j.number, err)
 	}
 	return "approved-executed", c.awaitOver(j, gate)
 }
 
-// hook sends an event, and returns the answer. If ctx ends first, the connection breaks.
-func (c *killHarness) hook(ctx context.Context, j *job, event, id string) (string, error) {
+// hook sends an event with a time limit in seconds, and returns the answer.
+func (c *killHarness) hook(ctx context.Context, j *job, event, id string, timeout int) (string, error) {
 	body := fmt.Sprintf(`{"session_id":"s-%s","cwd":"/w","hook_event_name":%q,"tool_name":"act","tool_input":%s,"tool_use_id":%q}`, j.number, event, j.args(), id)
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+c.conf.Gateway+"/v1/hooks/claude-code?timeout=3600", strings.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, fmt.Sprintf("http://%s/v1/hooks/claude-code?timeout=%d", c.conf.Gateway, timeout), strings.NewReader(body))
 	if err != nil {
 		return "", err
 	}
