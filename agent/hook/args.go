@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // FolderArgument is the name of the argument with the working folder. An approval covers exactly the bytes of the
@@ -22,15 +23,51 @@ type member struct {
 	raw  []byte
 }
 
-// members returns the members of a JSON object. Duplicate names are refused, because JSON parsers differ in which of
-// the values they use.
+// decode reads an agent's input. The case of the input's names makes no difference, as in package json.
+func decode(raw []byte, into any) error {
+	list, err := split(raw)
+	if err != nil || json.Unmarshal(raw, into) != nil {
+		return errNotJSON
+	}
+	fold := func(name string) string { return strings.ToLower(strings.ToUpper(name)) }
+	if name, ok := duplicate(list, fold); ok {
+		return fmt.Errorf("the agent's input has %q twice", name)
+	}
+	return nil
+}
+
+// members returns the arguments of a call.
 func members(raw []byte) ([]member, error) {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	if t, err := dec.Token(); err != nil || t != json.Delim('{') || !json.Valid(raw) {
+	list, err := split(raw)
+	if err != nil {
 		return nil, errors.New("the arguments are not a JSON object")
 	}
-	var list []member
+	if name, ok := duplicate(list, func(name string) string { return name }); ok {
+		return nil, fmt.Errorf("the arguments have %q twice", name)
+	}
+	return list, nil
+}
+
+// duplicate returns a name that occurs twice. Duplicate names are refused, because JSON parsers differ in which of the
+// values they use. Names are the same if fold returns the same text for them.
+func duplicate(list []member, fold func(string) string) (string, bool) {
 	seen := map[string]bool{}
+	for _, m := range list {
+		if seen[fold(m.name)] {
+			return m.name, true
+		}
+		seen[fold(m.name)] = true
+	}
+	return "", false
+}
+
+// split returns the members of a JSON object.
+func split(raw []byte) ([]member, error) {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	if t, err := dec.Token(); err != nil || t != json.Delim('{') || !json.Valid(raw) {
+		return nil, errNotJSON
+	}
+	var list []member
 	for dec.More() {
 		from := dec.InputOffset()
 		t, err := dec.Token()
@@ -38,10 +75,6 @@ func members(raw []byte) ([]member, error) {
 			return nil, errNotJSON
 		}
 		name, _ := t.(string)
-		if seen[name] {
-			return nil, fmt.Errorf("the arguments have %q twice", name)
-		}
-		seen[name] = true
 		var value json.RawMessage
 		if err := dec.Decode(&value); err != nil {
 			return nil, errNotJSON

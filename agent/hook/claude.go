@@ -103,8 +103,8 @@ func readSnake(raw []byte, moments map[string]moment) (event, error) {
 		Error    string          `json:"error"`
 		Response json.RawMessage `json:"tool_response"`
 	}
-	if err := json.Unmarshal(raw, &in); err != nil {
-		return event{}, errNotJSON
+	if err := decode(raw, &in); err != nil {
+		return event{}, err
 	}
 	e := event{name: in.Event, session: in.Session, id: in.ID, tool: in.Tool, input: in.Input, folder: in.Folder, text: in.Error}
 	if in.Agent != "" {

@@ -28,8 +28,8 @@ var copilot = dialect{
 		if e.moment, ok = moments[name]; !ok {
 			return e, fmt.Errorf("the event %q is not known; the command in the settings must end with its name", name)
 		}
-		if err := json.Unmarshal(raw, &in); err != nil {
-			return e, errNotJSON
+		if err := decode(raw, &in); err != nil {
+			return e, err
 		}
 		e.session, e.folder, e.tool, e.input = in.Session, in.Folder, in.Tool, in.Args
 		if e.input == nil {

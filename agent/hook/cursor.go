@@ -24,8 +24,8 @@ var cursor = dialect{
 			Input        json.RawMessage `json:"tool_input"`
 			Error        string          `json:"error_message"`
 		}
-		if err := json.Unmarshal(raw, &in); err != nil {
-			return event{}, errNotJSON
+		if err := decode(raw, &in); err != nil {
+			return event{}, err
 		}
 		e := event{name: in.Event, session: in.Conversation, id: in.ID, input: in.Input, folder: in.Folder, text: in.Error}
 		// Cursor's name for a tool of an MCP server is "MCP:name". A tool name in the policy can't contain a colon.

@@ -192,13 +192,13 @@ func (d *desk) serve(ctx context.Context, o Options, input string) []byte {
 // of a folder.
 type atGateway struct{ *desk }
 
-func (g atGateway) Last(_ context.Context, call client.Call) (id, state string, err error) {
+func (g atGateway) Last(_ context.Context, call client.Call) (id string, err error) {
 	for _, r := range g.Requests() {
-		if r.Tool == call.Tool && r.Args == string(call.Args) {
-			id, state = r.ID, r.State
+		if r.Tool == call.Tool && r.Args == string(call.Args) && r.State == call.State {
+			id = r.ID
 		}
 	}
-	return id, state, nil
+	return id, nil
 }
 
 func (g atGateway) Named(_ context.Context, key string) (string, error) {
@@ -379,6 +379,9 @@ var scenarios = []scenario{
 	}),
 	asked("no tool", func(d *desk) string { return d.input(d.event(), "", d.args, "") }),
 	asked("arguments that are a list", func(d *desk) string { return d.input(d.event(), d.tool, `["rm"]`, "") }),
+	asked("a member of the input twice", func(d *desk) string {
+		return strings.TrimSuffix(d.input(d.event(), d.tool, d.args, ""), "}") + `,"CWD":"/srv/production"}`
+	}),
 	asked("an argument twice", func(d *desk) string { return d.input(d.event(), d.tool, `{"command":"ls","command":"rm -rf /"}`, "") }),
 	asked("an argument that looks like the folder", func(d *desk) string { return d.input(d.event(), d.tool, `{"working_folder":"/tmp"}`, "") }),
 	asked("no arguments", func(d *desk) string { return d.input(d.event(), d.tool, `{}`, "") }),

@@ -30,8 +30,8 @@ type Delivery struct {
 
 // Requests finds requests of the client that sent the event.
 type Requests interface {
-	// Last returns the id and the state of the client's last request for an identical call, or "".
-	Last(ctx context.Context, call client.Call) (id, state string, err error)
+	// Last returns the id of the client's last request for an identical call with the same state, or "".
+	Last(ctx context.Context, call client.Call) (id string, err error)
 	// Named returns the id of the request that has a key, or "".
 	Named(ctx context.Context, key string) (id string, err error)
 	// Name gives a request one more key. If another request was named with the key, the key is moved.
@@ -70,10 +70,10 @@ func (x *Held) end(call string) {
 func Serve(ctx context.Context, d Delivery) []byte { return serve(ctx, d, 0) }
 
 func serve(ctx context.Context, d Delivery, patience time.Duration) []byte {
-	m := &remote{Delivery: d}
-	m.Body = nil // an agent can wait for an hour
-	defer m.release()
 	o := Options{Agent: d.Agent, Event: d.Event, Timeout: d.Timeout, Input: bytes.NewReader(d.Body), patience: patience}
+	d.Body = nil // an agent can wait for an hour
+	m := &remote{Delivery: d}
+	defer m.release()
 	a := run(ctx, o, func(h *hook) error {
 		h.http, h.gate, h.memory = true, d.Gate, m
 		h.Config = Config{Profile: d.Profile, OnBehalfOf: d.OnBehalfOf}
@@ -82,30 +82,32 @@ func serve(ctx context.Context, d Delivery, patience time.Duration) []byte {
 		}
 		return nil
 	})
-	switch {
-	case a.Code != 0:
-		return Refuse(d.Agent, d.Event, a.Err)
-	case a.Err != "" && bytes.Equal(a.Out, nothing(event{}, "")):
-		return leaveWithMessage(event{}, a.Err)
+	if a.fault != nil {
+		return Refuse(d.Agent, cmp.Or(a.event, d.Event), a.fault)
 	}
-	return a.Out
+	return a.body()
 }
 
 // Refuse returns the answer to an event that the gateway does not handle, for example because the token is wrong. If
 // the name of the event is not known, the answer denies a call, and has no effect on other events.
-func Refuse(agent, name, reason string) []byte {
+func Refuse(agent, name string, err error) []byte {
 	d, ok := find(agent)
 	if !ok || !d.HTTP {
 		return nothing(event{}, "")
 	}
-	e := event{name: name}
-	switch e.moment, ok = d.events[name]; {
-	case !ok:
-		return d.unread(reason)
-	case e.moment == before:
-		return d.deny(e, reason)
+	h := hook{dialect: d, event: event{name: name}}
+	if h.moment, ok = d.events[name]; !ok {
+		return d.unread(cantAsk(err) + didNotRun)
 	}
-	return d.leave(e, reason)
+	return h.giveUp(err).body()
+}
+
+// body returns the answer over HTTP, which has no standard error.
+func (a Answer) body() []byte {
+	if a.Err != "" && bytes.Equal(a.Out, nothing(event{}, "")) {
+		return leaveWithMessage(event{}, a.Err)
+	}
+	return a.Out
 }
 
 // remote is the memory of hooks that are no processes. It has no records: the requests at the gateway are enough to
@@ -133,8 +135,8 @@ func (m *remote) begin(ctx context.Context, h *hook, fresh func() string) (recor
 	if held {
 		return record{Key: fresh()}, false, nil
 	}
-	id, state, err := m.Requests.Last(ctx, h.request())
-	if err != nil || id == "" || state != m.mark(h) {
+	id, err := m.Requests.Last(ctx, h.request())
+	if err != nil || id == "" {
 		return record{Key: fresh()}, false, err
 	}
 	r, err := h.gate.Get(ctx, id, 0)

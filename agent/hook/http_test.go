@@ -2,10 +2,13 @@ package hook
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
+	"weak"
 
 	"countersign/agent/client"
 	"countersign/internal/testkit/fakegateway"
@@ -117,14 +120,58 @@ func TestReportsOfEdits(t *testing.T) {
 	}
 }
 
-// TestRefuse shows that an answer without an event never lets a call run.
+// TestWaitingKeepsNoBody shows that a call that waits does not keep the event in memory, which can have 8 MiB.
+func TestWaitingKeepsNoBody(t *testing.T) {
+	d := newRemoteDesk(t, Control)
+	ctx, hangUp := context.WithCancel(t.Context())
+	body := []byte(d.input(d.before, d.tool, d.args, `,"x":"`+strings.Repeat("x", 1<<20)+`"`))
+	kept := weak.Make(&body[0])
+	delivery := Delivery{Agent: "claude-code", Profile: Control, Body: body, Client: "laptop", Requests: atGateway{d}, Held: d.http}
+	gate, err := client.New(d.URL, fakegateway.Token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	delivery.Gate = gate
+	done := make(chan []byte, 1)
+	go func(delivery Delivery) { done <- Serve(ctx, delivery) }(delivery)
+	body, delivery = nil, Delivery{}
+	d.Await("the request arrives", func(list []fakegateway.Request) bool { return len(list) == 1 })
+	for range 10 {
+		runtime.GC()
+	}
+	if kept.Value() != nil {
+		t.Error("the event is still in memory")
+	}
+	hangUp()
+	<-done
+	_, _ = body, delivery
+}
+
+// TestRefuse shows that an answer without an event never lets a call run, and says nothing of a call after other
+// events.
 func TestRefuse(t *testing.T) {
 	for event, want := range map[string]string{
 		"": `"permissionDecision":"deny"`, "PreToolUse": `"permissionDecision":"deny"`, "PreSkillShellCommand": `"hookEventName":"PreSkillShellCommand","permissionDecision":"deny"`,
-		"BeforeAll": `"decision":"block"`, "PermissionRequest": `{"systemMessage":"no"}`, "PostToolUse": `{"systemMessage":"no"}`, "Stop": `{"systemMessage":"no"}`,
+		"BeforeAll": `"decision":"block"`, "PermissionRequest": `{"systemMessage":"Countersign can't be asked: no. Decide here instead."}`,
+		"PostToolUse": `{"systemMessage":"Countersign can't be asked: no."}`, "Stop": `{"systemMessage":"Countersign can't be asked: no."}`,
 	} {
-		if out := string(Refuse("claude-code", event, "no")); !strings.Contains(out, want) || strings.Contains(out, "allow") {
+		out := string(Refuse("claude-code", event, errors.New("no")))
+		if !strings.Contains(out, want) || strings.Contains(out, "allow") || strings.Contains(want, "deny") != strings.Contains(out, "did not run") && event != "BeforeAll" {
 			t.Errorf("%q: %s", event, out)
+		}
+	}
+}
+
+// TestEventInURL sends events to a URL that is for another event. A call before its run is denied in each case.
+func TestEventInURL(t *testing.T) {
+	d := newRemoteDesk(t, Control)
+	d.OnAsk(func(r *fakegateway.Request) { r.Status = "approved" })
+	for _, inURL := range []string{"PreSkillShellCommand", "PermissionRequest", "PostToolUse", "Stop", "BeforeAll"} {
+		out := string(Serve(t.Context(), Delivery{
+			Agent: "claude-code", Event: inURL, Profile: Control, Body: []byte(d.input(d.before, d.tool, d.args, "")), Held: &Held{}, Requests: atGateway{d},
+		}))
+		if !strings.Contains(out, `"hookEventName":"PreToolUse","permissionDecision":"deny"`) {
+			t.Errorf("%s: %s", inURL, out)
 		}
 	}
 }

@@ -32,6 +32,9 @@ type Answer struct {
 	Out  []byte
 	Err  string
 	Code int
+
+	fault error  // why the event could not be handled, if Code is not zero
+	event string // the event's name, if the settings are for another event
 }
 
 // blocked is the exit code that means a denial. All agents accept this exit code for an event before a call. Codex and
@@ -91,7 +94,7 @@ func run(ctx context.Context, o Options, open func(*hook) error) (answer Answer)
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			answer = Answer{Out: d.block, Err: fmt.Sprintf("countersign: internal error: %v", p), Code: blocked}
+			answer = Answer{Out: d.block, Err: fmt.Sprintf("countersign: internal error: %v", p), Code: blocked, fault: fmt.Errorf("internal error: %v", p)}
 		}
 	}()
 	timeout := o.Timeout
@@ -105,11 +108,12 @@ func run(ctx context.Context, o Options, open func(*hook) error) (answer Answer)
 	if err == nil {
 		e, err = d.read(o.Event, raw)
 	}
+	other := ""
 	if err == nil && o.Event != "" && o.Event != e.name {
-		err = fmt.Errorf("the event is %q, and the settings are for %q", e.name, o.Event)
+		other, err = e.name, fmt.Errorf("the event is %q, and the settings are for %q", e.name, o.Event)
 	}
 	if err != nil { // the event is unknown, so the exit code is the only reliable answer
-		return Answer{Out: d.block, Err: "Countersign denied this call: " + sentence(err.Error()), Code: blocked}
+		return Answer{Out: d.block, Err: "Countersign denied this call: " + sentence(err.Error()), Code: blocked, fault: err, event: other}
 	}
 	h := hook{dialect: d, event: e, patience: o.patience}
 	if err := open(&h); err != nil {
@@ -197,15 +201,19 @@ func (h *hook) folderOf(args json.RawMessage) string {
 // of the permission dialog, the agent's dialog decides. If the configured profile is not the profile of the event, the
 // call is denied.
 func (h *hook) giveUp(err error) Answer {
-	text := "Countersign can't be asked: " + sentence(err.Error())
+	text := cantAsk(err)
 	switch {
 	case h.moment == permission && h.Profile != Control:
 		return Answer{Out: h.leave(h.event, text+" Decide here instead."), Err: text}
 	case h.moment == before || h.moment == permission:
-		return Answer{Out: h.deny(h.event, text+" The call was denied and did not run."), Err: text}
+		return Answer{Out: h.deny(h.event, text+didNotRun), Err: text}
 	}
 	return Answer{Out: []byte("{}\n"), Err: text}
 }
+
+const didNotRun = " The call was denied and did not run."
+
+func cantAsk(err error) string { return "Countersign can't be asked: " + sentence(err.Error()) }
 
 // decide sends a request for a call to the gateway, and waits for the decision.
 func (h *hook) decide(ctx context.Context) Answer {

@@ -235,6 +235,11 @@ func (t callersTx) propose(p CallerCall, team string) (id string, again bool, er
 	if err := t.withinLimits(turn, call, client, caller); err != nil {
 		return "", false, err
 	}
+	if p.Key != "" {
+		if err := t.keepLast(p, place); err != nil {
+			return "", false, err
+		}
+	}
 	for _, put := range []func() error{
 		func() error { return t.PutConversation(conv) }, func() error { return t.PutTurn(turn) }, func() error { return t.PutCall(call) },
 	} {

@@ -8,27 +8,39 @@ import (
 	"countersign/store"
 )
 
-// Last returns the id and the state of the client's last request for an identical call with a key. If there is no such
-// request, Last returns "".
-func (w *Callers) Last(ctx context.Context, p CallerCall) (id, state string, err error) {
+// Last returns the id of the client's last request for an identical call with a key and the same state, or "".
+func (w *Callers) Last(ctx context.Context, p CallerCall) (id string, err error) {
 	p.Key = "any"
+	place := placeOf(p)
 	err = w.view(ctx, func(r store.Reader) error {
-		for _, place := range placesOf(p) {
-			conv, err := r.ConversationAt(place)
-			if err != nil {
-				if store.IgnoreNotFound(err) != nil {
-					return err
-				}
-				continue
-			}
-			if conv.Caller != nil && p.Client.Owns(conv.Caller.Caller) {
-				id, state = conv.Caller.Request, conv.Caller.State
-				return nil
-			}
+		conv, err := r.ConversationAt(place)
+		if err == nil && (conv.Caller == nil || conv.Caller.State != p.State) {
+			conv, err = r.Conversation(conversationOf(p.Client, stateKey(place, p.State)))
 		}
+		if err != nil || conv.Caller == nil || !p.Client.Owns(conv.Caller.Caller) {
+			return store.IgnoreNotFound(err)
+		}
+		id = conv.Caller.Request
 		return nil
 	})
-	return id, state, err
+	return id, err
+}
+
+// stateKey returns the key of a request that is no longer the last one at its place. No client can send this key.
+func stateKey(place, state string) string { return "state\x00" + place + "\x00" + state }
+
+// keepLast gives the last request at a place a key, so that Last finds the request after p. Without this key, p would
+// hide a request that has another state.
+func (t callersTx) keepLast(p CallerCall, place string) error {
+	last, err := t.ConversationAt(place)
+	if err != nil || last.Caller == nil || last.Caller.State == "" || last.Caller.State == p.State {
+		return store.IgnoreNotFound(err)
+	}
+	call, err := t.Call(last.Caller.Request)
+	if err != nil || call.Outcome != "" {
+		return store.IgnoreNotFound(err)
+	}
+	return t.name(p.Client, stateKey(place, last.Caller.State), last)
 }
 
 // Named returns the id of the client's request that has a key, or "".
@@ -61,22 +73,27 @@ func (w *Callers) Name(ctx context.Context, client approvers.Client, key, reques
 		if err != nil {
 			return err
 		}
-		id := conversationOf(client, key)
-		conv, err := t.Conversation(id)
-		if store.IgnoreNotFound(err) != nil {
-			return err
-		}
-		own, err := callOfCaller(t, id)
-		if err != nil {
-			return err
-		}
-		if len(own) > 0 {
-			return fmt.Errorf("the key of request %s can't be moved", own[0].ID)
-		}
-		refers := *of.Caller
-		refers.Request, refers.Body, refers.Summary, refers.State, refers.Told = request, "", "", "", ""
-		conv.ID, conv.Place, conv.Team, conv.Agent = id, of.Place+"/"+id, of.Team, of.Agent
-		conv.CreatedAt, conv.LastAt, conv.Caller = t.now, t.now, &refers
-		return t.PutConversation(conv)
+		return t.callers.name(client, key, of)
 	})
+}
+
+// name lets a key refer to the request of a conversation.
+func (t callersTx) name(client approvers.Client, key string, of store.Conversation) error {
+	id := conversationOf(client, key)
+	conv, err := t.Conversation(id)
+	if store.IgnoreNotFound(err) != nil {
+		return err
+	}
+	own, err := callOfCaller(t, id)
+	if err != nil {
+		return err
+	}
+	if len(own) > 0 {
+		return fmt.Errorf("the key of request %s can't be moved", own[0].ID)
+	}
+	refers := *of.Caller
+	refers.Body, refers.Summary, refers.State, refers.Told = "", "", "", ""
+	conv.ID, conv.Place, conv.Team, conv.Agent = id, of.Place+"/"+id, of.Team, of.Agent
+	conv.CreatedAt, conv.LastAt, conv.Caller = t.now, t.now, &refers
+	return t.PutConversation(conv)
 }

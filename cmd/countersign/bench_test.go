@@ -60,6 +60,39 @@ func BenchmarkMessageToCard(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
+// BenchmarkHookHTTP measures the time that a hook over HTTP adds to a call of a coding agent that needs no approval.
+// The bot stores the request, and stores the claim before it answers. So each call includes two durable transactions.
+// The goal is p50 < 30 ms.
+func BenchmarkHookHTTP(b *testing.B) {
+	policy := fmt.Sprintf(benchPolicy, "U0002", "") + fmt.Sprintf(
+		"clients:\n  laptop: {token: \"sha256:%s\", agent: support, owner: U0002, tools: [\"*\"]}\n", tokenHash("cs_laptop"))
+	policy = strings.Replace(policy, "tools:\n", "tools:\n  claude-code.Read: {risk: low}\n", 1)
+	h := openLoadHarness(b, loadConfig{seed: workspace.DemoSeed(), policy: policy})
+	var took []time.Duration
+	for b.Loop() {
+		event := fmt.Sprintf(`{"session_id":"s","cwd":"/w","hook_event_name":"PreToolUse","tool_name":"Read","tool_input":{"file_path":"a.go"},"tool_use_id":"t%d"}`, len(took))
+		req, err := http.NewRequestWithContext(b.Context(), http.MethodPost, h.gateway+"/v1/hooks/claude-code", strings.NewReader(event))
+		if err != nil {
+			b.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer cs_laptop")
+		req.Header.Set("Content-Type", "application/json")
+		began := time.Now()
+		answer, err := h.client.Do(req)
+		if err != nil {
+			b.Fatal(err)
+		}
+		out, err := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		took = append(took, time.Since(began))
+		if err != nil || string(out) != "{}\n" {
+			b.Fatalf("%s (%v)", out, err)
+		}
+	}
+	percentiles(b, "", took)
+	b.ReportMetric(0, "ns/op")
+}
+
 // cardTimer starts a bot, and returns a function. The function makes a person write to the bot, and returns the time
 // until the card.
 func cardTimer(b *testing.B, t *tracing.Tracer) func() time.Duration {

@@ -175,9 +175,8 @@ func TestHeldHooksContinue(t *testing.T) {
 	if foreign == id || foreign == "" {
 		t.Errorf("another session gets the request %q", foreign)
 	}
-	// Another session made the same call, so the next repeat of the first session is a new call.
-	earlier := id
-	id = requestIn.FindString(laptop.sends(call("d")))
+	same("after another session made the same call", laptop.sends(call("d")))
+	laptop.wants(laptop.do(http.MethodPost, "/v1/requests/"+foreign+"/withdraw", ""), http.StatusOK, "withdrawn")
 
 	laptop.query = "?timeout=3600"
 	held := func(n int) { teo.readsMetric(admin, fmt.Sprintf("countersign_gateway_waiting %d\n", n)) }
@@ -203,10 +202,7 @@ func TestHeldHooksContinue(t *testing.T) {
 	laptop.base = "http://" + bot.says(`countersign is up.* gateway=(\S+)`)
 	answer = laptop.begins(call("i"))
 	held(1)
-	teo.readsMetric(admin, "countersign_requests_waiting 3\n")
-	for _, other := range []string{earlier, foreign} {
-		laptop.wants(laptop.do(http.MethodPost, "/v1/requests/"+other+"/withdraw", ""), http.StatusOK, "withdrawn")
-	}
+	teo.readsMetric(admin, "countersign_requests_waiting 1\n")
 	teo.wait("one card with buttons", func(ctx context.Context) (bool, error) {
 		messages, err := teo.Messages(ctx, "countersign", "")
 		n := 0
@@ -238,8 +234,8 @@ func (w watcher) readsMetric(admin, line string) {
 	})
 }
 
-// Nothing that an attacker or a wrong setting sends lets a call run. Each answer has the status 200, because Claude
-// Code takes other statuses as a failure of the hook, and by default runs the call after a failure.
+// A real bot refuses calls that it can't handle, and keeps the requests of its clients apart. Package hookserver tests
+// more of the events that are refused.
 func TestHooksOverHTTPRefuse(t *testing.T) {
 	t.Parallel()
 	p, _, admin, laptop := openRemoteCoder(t)
@@ -251,29 +247,15 @@ func TestHooksOverHTTPRefuse(t *testing.T) {
 		t.Fatal("the client's own call has no request")
 	}
 	for _, attack := range []struct{ name, token, query, body, words string }{
-		{"no token", "", "", call, "token"},
 		{"a wrong token", "cs_wrong", "", call, "token"},
-		{"a JWT of nobody", "e30.e30.e30", "", call, "token"},
-		{"no token, and the event in the URL", "", "?event=PreToolUse", call, "token"},
-		{"an unknown parameter", "cs_laptop", "?timeout=2&wait=1", call, "wait"},
-		{"a parameter twice", "cs_laptop", "?timeout=2&timeout=3600", call, "timeout"},
-		{"no time", "cs_laptop", "?timeout=0", call, "timeout"},
-		{"another profile", "cs_laptop", "?profile=none", call, "profile"},
-		{"the other profile", "cs_laptop", "?profile=comfort", call, "profile"},
-		{"a person who is none", "cs_laptop", "?on_behalf_of=sam", call, "on_behalf_of"},
-		{"another event than in the URL", "cs_laptop", "?event=PostToolUse", call, ""},
-		{"an unknown event", "cs_laptop", "", strings.Replace(call, "PreToolUse", "BeforeAll", 1), "BeforeAll"},
-		{"no JSON", "cs_laptop", "", "rm -rf /", "JSON"},
 		{"two events", "cs_laptop", "", call + call, "JSON"},
-		{"no session", "cs_laptop", "", strings.Replace(call, "s-1", "", 1), "session"},
 		{"long arguments", "cs_laptop", "", bashCall("PreToolUse", "b", strings.Repeat("x", 100<<10), ""), "more than 65536"},
 		{"longer arguments", "cs_laptop", "", bashCall("PreToolUse", "c", strings.Repeat("x", 1<<20), ""), "too_large"},
-		{"an endless event", "cs_laptop", "", bashCall("PreToolUse", "d", strings.Repeat("x", 9<<20), ""), "too large"},
 	} {
 		c := laptop
 		c.token, c.query = attack.token, attack.query
 		out := c.sends(attack.body)
-		if strings.Contains(out, "allow") || !denied(out) && attack.query != "?event=PostToolUse" || !strings.Contains(out, attack.words) {
+		if strings.Contains(out, "allow") || !denied(out) || !strings.Contains(out, attack.words) {
 			t.Errorf("%s: %s", attack.name, out)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -17,23 +18,27 @@ import (
 
 	"countersign/agent/client"
 	"countersign/approvers"
+	"countersign/internal/demo/workspaceclient"
 	"countersign/store"
 )
 
 const killCallerToken = "cs_the-token-of-the-campaign"
 
-// callersPolicy adds a client to the campaign's policy. If this client does not report the outcome of a run, the bot
-// soon asks people about the outcome.
+// callersPolicy adds a client, and a tool of a coding agent, to the campaign's policy. If this client does not report
+// the outcome of a run, the bot soon asks people about the outcome.
 func callersPolicy() string {
-	return killPolicy + fmt.Sprintf("clients:\n  ci: {title: CI bot, token: \"sha256:%s\", agent: support, owner: U0100, tools: [\"*\"], hold: 1s, outcome_within: 2s}\n", tokenHash(killCallerToken))
+	return strings.Replace(killPolicy, "tools:\n", "tools:\n  "+toolHooked+": {risk: high, confirm: true}\n", 1) + fmt.Sprintf("clients:\n  ci: {title: CI bot, token: \"sha256:%s\", agent: support, owner: U0100, tools: [\"*\"], hold: 1s, outcome_within: 2s}\n", tokenHash(killCallerToken))
 }
 
-// Another agent can make a call in these three ways.
+// Another agent can make a call in these four ways.
 const (
 	viaDecide  = "decide"  // over HTTP; the agent runs the tool
 	viaExecute = "execute" // over HTTP
 	viaMCP     = "mcp"     // without an idempotency key
+	viaHook    = "hook"    // the agent is Claude Code, which asks with a hook over HTTP, and runs the tool
 )
+
+const toolHooked = "claude-code.act"
 
 // job is a call of another agent. The agent repeats the call until it gets the outcome. The campaign also kills the
 // agent and breaks its connections. After a kill, the agent has only the call's key and arguments.
@@ -43,9 +48,19 @@ type job struct {
 	disposition string // how it ended, as the agent was told
 	lives       int    // of the agent
 	handed      int    // how often an answer was lost, so that a repeated call returned the result
+	calls       int    // how often the model made the call, for hooks
+	said        string // the error or the last answer of a hook, for a failure message
 }
 
 func (j *job) args() string { return fmt.Sprintf(`{"n":%q,"gated":true}`, "caller."+j.number) }
+
+// stored returns the arguments as the bot stores them.
+func (j *job) stored() string {
+	if j.via == viaHook {
+		return strings.TrimSuffix(j.args(), "}") + `,"working_folder":"/w"}`
+	}
+	return j.args()
+}
 
 // errAgentKilled is the error of a killed agent. A life of an agent is the time from its start until the campaign kills
 // it, or until it gets the outcome.
@@ -69,11 +84,20 @@ func (c *killHarness) callersLive(ctx context.Context, via string, random *rand.
 		for !j.closed {
 			life, kill := context.WithCancel(ctx)
 			timer := time.AfterFunc(30*time.Second, kill)
-			if random.IntN(2) == 0 { // this life, or its connection, ends soon
+			soon := random.IntN(2) == 0
+			switch {
+			case via == viaHook: // while the bot holds a connection that broke, a repeated call is another call
+				timer.Stop()
+			case soon: // this life, or its connection, ends soon
 				timer.Reset(time.Duration(random.Int64N(int64(1500 * time.Millisecond))))
 			}
 			j.lives++
 			disposition, err := c.live1(life, j, act, random)
+			if err != nil {
+				c.mu.Lock()
+				j.said = err.Error()
+				c.mu.Unlock()
+			}
 			timer.Stop()
 			kill()
 			if ctx.Err() != nil {
@@ -100,8 +124,11 @@ func (c *killHarness) callersLive(ctx context.Context, via string, random *rand.
 // live1 runs one life of an agent. In this life, the agent makes the call. live1 returns how the call ended, or "" if
 // the life ended first.
 func (c *killHarness) live1(ctx context.Context, j *job, act func(tool, key string) error, random *rand.Rand) (string, error) {
-	if j.via == viaMCP {
+	switch j.via {
+	case viaMCP:
 		return c.callOverMCP(ctx, j)
+	case viaHook:
+		return c.callWithHook(ctx, j, act, random)
 	}
 	gate, err := client.New("http://"+c.conf.Gateway, killCallerToken)
 	if err != nil {
@@ -208,6 +235,108 @@ func (c *killHarness) callOverMCP(ctx context.Context, j *job) (string, error) {
 	return disposition, nil
 }
 
+// callWithHook makes the call once as Claude Code does: a hook asks before the call, and another hook reports that the
+// call ran. If the model makes the call again, the call has a new id.
+func (c *killHarness) callWithHook(ctx context.Context, j *job, act func(tool, key string) error, random *rand.Rand) (string, error) {
+	id := fmt.Sprint("toolu_", j.calls)
+	j.calls++
+	out, err := c.hook(ctx, j, "PreToolUse", id, 2+random.IntN(20))
+	c.mu.Lock()
+	j.said = out
+	c.mu.Unlock()
+	if err != nil {
+		return "", err
+	}
+	gate, err := client.New("http://"+c.conf.Gateway, killCallerToken)
+	if err != nil {
+		return "", err
+	}
+	switch {
+	case strings.Contains(out, "It did not run (request"):
+		return "denied-not-executed", c.awaitOver(j, gate)
+	case !allowed(out):
+		return "", nil // the request waits, or the bot asks people what happened to the earlier call
+	}
+	gate.Patience = 0
+	r, err := gate.Get(ctx, requestIn.FindString(out), 0)
+	if err != nil || r.Status != client.Running {
+		return "", err
+	}
+	execution, err := executionOf(r.Receipt)
+	if err != nil {
+		return "", err
+	}
+	if random.IntN(6) == 0 {
+		return "", errAgentKilled // before the run
+	}
+	c.wake("tool")
+	if err := act(toolHooked, execution); err != nil {
+		return "", err
+	}
+	work(c.conf.Slow)
+	if random.IntN(6) == 0 {
+		return "", errAgentKilled // after the run
+	}
+	if _, err := c.hook(ctx, j, "PostToolUse", id, 20); err != nil {
+		c.Logf("the report of the job %s is lost, so people are asked: %v", j.number, err)
+	}
+	return "approved-executed", c.awaitOver(j, gate)
+}
+
+// hook sends an event with a time limit in seconds, and returns the answer.
+func (c *killHarness) hook(ctx context.Context, j *job, event, id string, timeout int) (string, error) {
+	body := fmt.Sprintf(`{"session_id":"s-%s","cwd":"/w","hook_event_name":%q,"tool_name":"act","tool_input":%s,"tool_use_id":%q}`, j.number, event, j.args(), id)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, fmt.Sprintf("http://%s/v1/hooks/claude-code?timeout=%d", c.conf.Gateway, timeout), strings.NewReader(body))
+	if err != nil {
+		return "", err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	answer, err := withToken{transport}.RoundTrip(req)
+	if err != nil {
+		return "", err
+	}
+	defer answer.Body.Close()
+	out, err := io.ReadAll(answer.Body)
+	return string(out), err
+}
+
+// awaitOver waits until all requests of a job are over, which people may have to report. The cards of the job have the
+// ids of the requests.
+func (c *killHarness) awaitOver(j *job, gate *client.Client) error {
+	ctx, cancel := context.WithTimeout(c.Context(), settleTime)
+	defer cancel()
+	gate.Patience = settleTime
+	messages, err := workspaceclient.Client{Base: c.conf.Base, User: "teo"}.Messages(ctx, "#support-approvals", "")
+	if err != nil {
+		return err
+	}
+	for _, m := range messages {
+		for _, e := range workspaceclient.Elements(m.Blocks) {
+			if e.ActionID != "arguments" || !strings.Contains(m.Text+string(m.Blocks), "caller."+j.number) {
+				continue
+			}
+			id, _, _ := strings.Cut(e.Value, " ")
+			for {
+				r, err := gate.Get(ctx, id, 0)
+				if err != nil {
+					return fmt.Errorf("the request %s of the job %s is not over: %w", id, j.number, err)
+				}
+				if r.Disposition != "" && r.Disposition != "outcome-unknown" {
+					break
+				}
+				select {
+				case <-time.After(glance):
+				case <-ctx.Done():
+					return fmt.Errorf("the request %s of the job %s is still %s", id, j.number, r.Status)
+				}
+			}
+		}
+	}
+	return nil
+}
+
 type withToken struct{ next http.RoundTripper }
 
 func (w withToken) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -229,7 +358,7 @@ func (c *killHarness) offerGateway() {
 
 // callerPoints are the points at which a bot is killed while it handles calls of other agents.
 var callerPoints = func() (points []string) {
-	for _, transaction := range []string{"Propose", "Claim", "Report", "Start", "Delivered", "Overdue", "Finish"} {
+	for _, transaction := range []string{"Propose", "Claim", "Report", "Start", "Delivered", "Overdue", "Finish", "Name"} {
 		points = append(points, transaction+", before its commit", transaction+", behind its commit")
 	}
 	return append(points, toolCalled, toolActed)
@@ -250,6 +379,9 @@ func (v *findings) callers(r store.Reader) error {
 		if err != nil {
 			return err
 		}
+		if call.Conversation != conv.ID { // the conversation of a further key
+			continue
+		}
 		v.calls++
 		v.call(r, call)
 		calls[call.Args] = append(calls[call.Args], conv)
@@ -258,26 +390,45 @@ func (v *findings) callers(r store.Reader) error {
 		v.jobsDone++
 		v.lives += j.lives
 		v.handed += j.handed
-		made := calls[j.args()]
+		made := calls[j.stored()]
 		slices.SortFunc(made, func(a, b store.Conversation) int { return a.CreatedAt.Compare(b.CreatedAt) })
 		if len(made) == 0 {
 			v.Errorf("nothing is stored of the job %s", j.number)
 			continue
 		}
-		if j.via != viaMCP && len(made) != 1 {
+		if (j.via == viaDecide || j.via == viaExecute) && len(made) != 1 {
 			v.double++
 			v.Errorf("the job %s became %d requests", j.number, len(made))
 		}
-		for _, earlier := range made[:len(made)-1] { // a new request is allowed only after the bot has sent an answer
+		for i, earlier := range made[:len(made)-1] {
 			v.crossed++
-			if earlier.Caller.Delivered.IsZero() {
+			if !v.mayFollow(r, j, earlier, made[i+1]) {
 				v.double++
-				v.Errorf("the job %s was asked about again, although the answer to %s was not delivered", j.number, earlier.Caller.Request)
+				v.Errorf("the job %s was asked about again, although the request %s was not used", j.number, earlier.Caller.Request)
 			}
 		}
 		v.ended(r, j, made[len(made)-1])
 	}
 	return nil
+}
+
+// mayFollow reports whether a repeated call may be a new request. Over MCP, the answer to the earlier request must have
+// been sent. With a hook, the earlier approval must be claimed, or the earlier request must have ended.
+func (v *findings) mayFollow(r store.Reader, j *job, earlier, later store.Conversation) bool {
+	if j.via == viaMCP {
+		return !earlier.Caller.Delivered.IsZero()
+	}
+	call, err := r.Call(earlier.Caller.Request)
+	if err != nil {
+		v.Error(err)
+		return false
+	}
+	e, err := r.Execution(call.Execution)
+	if err != nil {
+		v.Error(err)
+		return false
+	}
+	return e.State != approvers.ExecutionNone || !call.ReturnedAt.IsZero() && !call.ReturnedAt.After(later.CreatedAt)
 }
 
 // The method "ended" compares an agent's answer with the actual outcome.
@@ -287,7 +438,7 @@ func (v *findings) ended(r store.Reader, j *job, conv store.Conversation) {
 		v.Error(err)
 		return
 	}
-	ran := v.seen[toolAct+" "+call.Execution] > 0
+	ran := v.seen[call.Tool+" "+call.Execution] > 0
 	if told := j.disposition == "approved-executed"; told != ran {
 		v.Errorf("the job %s ended as %s, and its tool ran: %t", j.number, j.disposition, ran)
 	}

@@ -305,7 +305,7 @@ func (c *killHarness) post(ctx context.Context, who workspaceclient.Client, path
 	return a, nil
 }
 
-// open lists the conversations that are not settled, for a failure message.
+// open lists the conversations and jobs that are not settled, for a failure message.
 func (c *killHarness) open() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -315,5 +315,11 @@ func (c *killHarness) open() string {
 			open = append(open, a.number)
 		}
 	}
-	return fmt.Sprintf("%d conversations are open %v", len(open), open)
+	var jobs []string
+	for _, j := range c.jobs {
+		if !j.closed {
+			jobs = append(jobs, fmt.Sprintf("%s after %d lives: %s", j.number, j.lives, j.said))
+		}
+	}
+	return fmt.Sprintf("%d conversations are open %v, and %d jobs %v", len(open), open, len(jobs), jobs)
 }

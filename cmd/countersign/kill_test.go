@@ -163,7 +163,7 @@ func (c *killHarness) run(bringDown func(ctx context.Context)) {
 		people.Go(func() error { return c.live(busy, who, testkit.Chance(c.seed, uint64(i))) })
 	}
 	if c.conf.Gateway != "" {
-		for i, via := range []string{viaDecide, viaExecute, viaMCP} {
+		for i, via := range []string{viaDecide, viaExecute, viaMCP, viaHook} {
 			people.Go(func() error { return c.callersLive(busy, via, testkit.Chance(c.seed, uint64(10+i))) })
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"countersign/agent"
+	"countersign/agent/gateway"
 	"countersign/approvers"
 	"countersign/cmd/countersign/openstore"
 	"countersign/cmd/countersign/policyfile"
@@ -33,6 +34,7 @@ import (
 type loadHarness struct {
 	testing.TB
 	base     string
+	gateway  string // the address for other agents
 	store    store.Store
 	runs     func(key string) // called by each run of the tool
 	called   func(method string, form url.Values)
@@ -82,8 +84,12 @@ func openLoadHarness(tb testing.TB, c loadConfig) *loadHarness {
 	s := setup{
 		botToken: workspace.DemoBotToken, appToken: workspace.DemoAppToken, slackURL: h.base + "/api/", unlimited: true,
 		model:    agent.Model{BaseURL: h.base + "/v1", Key: "key", Name: scriptedmodel.DefaultModel},
-		policies: policies, store: h.store, tools: policies.Tools, log: log, tracer: c.tracer,
+		policies: policies, store: h.store, tools: policies.Tools, log: log, tracer: c.tracer, receiptKey: gateway.NewReceiptKey(),
 	}
+	if s.gateway, err = listen("the gateway", "", "127.0.0.1:0"); err != nil {
+		tb.Fatal(err)
+	}
+	h.gateway = "http://" + s.gateway.Addr().String()
 	p := s.assemble()
 	mux := http.NewServeMux()
 	mux.Handle("/v1/", h.timed(scriptedmodel.New(scriptedmodel.Config{Responder: scriptedmodel.ResponderFunc(order)})))

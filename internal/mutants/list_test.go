@@ -61,6 +61,24 @@ var stateMutants = []mutant{
 		by: []campaign{kills},
 	},
 	{
+		name: "an approval is claimed for a coding agent that has hung up",
+		edits: []edit{
+			{"agent/hook/run.go", "		case h.hungUp(ctx):\n			return h.undecided(ctx, rec, r), false, nil\n", ""},
+			{"agent/hook/run.go", "	if h.hungUp(ctx) {\n		h.notRun(r.ID)\n		return Answer{}, errHungUp\n	}\n", "	_ = errHungUp\n"},
+		},
+		by: []campaign{{pkg: "./agent/hook", run: "^TestHangUp$"}},
+	},
+	{
+		name:  "another session's call hides the request of a hook over HTTP",
+		edits: []edit{{"approvers/workflow/callers.go", "		if err := t.keepLast(p, place); err != nil {\n			return \"\", false, err\n		}\n", "		_ = t.keepLast\n"}},
+		by:    []campaign{inWorkflow("^TestCallersNamed$")},
+	},
+	{
+		name:  "a hook over HTTP is answered in the format of its URL's event",
+		edits: []edit{{"agent/hook/http.go", "cmp.Or(a.event, d.Event)", "d.Event"}},
+		by:    []campaign{{pkg: "./agent/gateway/hookserver", run: "^TestRefused$"}},
+	},
+	{
 		name: "records have no version guard", first: true,
 		edits: []edit{{"store/bolt/record.go", "	if *version != old.version {\n", "	if false {\n"}},
 		by:    []campaign{storeSuite},

@@ -20,6 +20,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"countersign/agent/client"
@@ -32,7 +33,7 @@ import (
 
 // Callers finds the requests of callers. *workflow.Callers implements this interface.
 type Callers interface {
-	Last(ctx context.Context, p workflow.CallerCall) (id, state string, err error)
+	Last(ctx context.Context, p workflow.CallerCall) (id string, err error)
 	Named(ctx context.Context, client approvers.Client, key string) (id string, err error)
 	Name(ctx context.Context, client approvers.Client, key, request string) error
 }
@@ -60,7 +61,8 @@ type Config struct {
 // but is not used. So few long bodies are read at the same time.
 const (
 	longestBody = 8 << 20
-	longBodies  = 4
+	longBodies  = 8
+	ofOneClient = 2                // so that a client that sends slowly does not keep the others waiting
 	slotWithin  = 10 * time.Second // how long a long body waits until it is read
 )
 
@@ -73,12 +75,12 @@ const (
 type server struct {
 	Config
 	held hook.Held
-	long chan struct{} // has an entry for each long body that is being read
+	long slots
 }
 
 // Attach adds the server to a gateway, at the path /v1/hooks/AGENT.
 func Attach(c Config) {
-	s := &server{Config: c, long: make(chan struct{}, longBodies)}
+	s := &server{Config: c, long: slots{of: map[string]int{}, freed: make(chan struct{})}}
 	c.Gateway.HandleAll("POST /v1/hooks/{agent}", "hook", s.serve)
 }
 
@@ -87,11 +89,20 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request, caller approvers.
 	if !ok || !agent.HTTP {
 		return gateway.NotFound
 	}
-	out, err := s.answer(w, r, agent.Name, caller, refused)
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	var out []byte
+	switch {
+	case refused != nil: // the body of a stranger is not read
+		err = refused
+	case err != nil:
+		err = faultError("The query of the hook's URL is not valid.")
+	default:
+		out, err = s.answer(w, r, agent.Name, query, caller)
+	}
 	if err != nil {
 		text := explain(err)
 		s.Log.Info("denied an event of a hook", "client", caller.Name, "agent", agent.Name, "why", text)
-		out = hook.Refuse(agent.Name, r.URL.Query().Get("event"), "Countersign can't be asked: "+text+" The call was denied and did not run.")
+		out = hook.Refuse(agent.Name, query.Get("event"), errors.New(text))
 	}
 	gateway.Extend(w)
 	w.Header().Set("Content-Type", "application/json")
@@ -101,16 +112,13 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request, caller approvers.
 	return nil
 }
 
-// answer returns the answer to an event. An error means that the event could not be handled.
-func (s *server) answer(w http.ResponseWriter, r *http.Request, agent string, caller approvers.Client, refused error) ([]byte, error) {
-	if refused != nil { // the body of a stranger is not read
-		return nil, refused
-	}
-	d, err := parameters(r.URL.Query())
+// answer returns the answer to an event of a client. An error means that the event could not be handled.
+func (s *server) answer(w http.ResponseWriter, r *http.Request, agent string, query url.Values, caller approvers.Client) ([]byte, error) {
+	d, err := parameters(query)
 	if err != nil {
 		return nil, err
 	}
-	if d.Body, err = s.body(w, r); err != nil {
+	if d.Body, err = s.body(w, r, caller.Name); err != nil {
 		return nil, err
 	}
 	_, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
@@ -177,21 +185,58 @@ func parameters(query url.Values) (d hook.Delivery, err error) {
 }
 
 // body reads the event.
-func (s *server) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+func (s *server) body(w http.ResponseWriter, r *http.Request, client string) ([]byte, error) {
 	if !gateway.LongBody(r) {
 		return gateway.ReadBody(w, r)
 	}
 	wait := time.NewTimer(slotWithin)
 	defer wait.Stop()
-	select {
-	case s.long <- struct{}{}:
-		defer func() { <-s.long }()
-		return gateway.ReadLongBody(w, r, longestBody)
-	case <-wait.C:
-		return nil, faultError("Too many long events arrive at the same time.")
-	case <-r.Context().Done():
-		return nil, r.Context().Err()
+	for {
+		freed, ok := s.long.take(client)
+		if ok {
+			defer s.long.free(client)
+			return gateway.ReadLongBody(w, r, longestBody)
+		}
+		select {
+		case <-freed:
+		case <-wait.C:
+			return nil, faultError("Too many long events arrive at the same time.")
+		case <-r.Context().Done():
+			return nil, r.Context().Err()
+		}
 	}
+}
+
+// slots counts the long bodies that are being read.
+type slots struct {
+	mu    sync.Mutex
+	all   int
+	of    map[string]int // by client
+	freed chan struct{}  // closed when a body has been read, and then replaced
+}
+
+// take begins the reading of a client's body. If too many bodies are being read, take returns false, and a channel
+// that is closed when the caller can try again.
+func (x *slots) take(client string) (freed <-chan struct{}, ok bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.all == longBodies || x.of[client] == ofOneClient {
+		return x.freed, false
+	}
+	x.all++
+	x.of[client]++
+	return nil, true
+}
+
+func (x *slots) free(client string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.all--
+	if x.of[client]--; x.of[client] == 0 {
+		delete(x.of, client)
+	}
+	close(x.freed)
+	x.freed = make(chan struct{})
 }
 
 // requests implements hook.Requests for one client.
@@ -200,8 +245,10 @@ type requests struct {
 	client approvers.Client
 }
 
-func (q requests) Last(ctx context.Context, call client.Call) (id, state string, err error) {
-	return q.Callers.Last(ctx, workflow.CallerCall{Client: q.client, Mode: approvers.DecideMode, Tool: call.Tool, Args: call.Args, For: call.OnBehalfOf})
+func (q requests) Last(ctx context.Context, call client.Call) (string, error) {
+	return q.Callers.Last(ctx, workflow.CallerCall{
+		Client: q.client, Mode: approvers.DecideMode, Tool: call.Tool, Args: call.Args, For: call.OnBehalfOf, State: call.State,
+	})
 }
 
 func (q requests) Named(ctx context.Context, key string) (string, error) {

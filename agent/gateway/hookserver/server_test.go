@@ -1,0 +1,198 @@
+package hookserver
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"countersign/agent/gateway"
+	"countersign/approvers"
+)
+
+// noCallers is the workflow in tests in which no request reaches it.
+type noCallers struct{ gateway.Callers }
+
+func (noCallers) PublishReceiptKey(context.Context, string, []byte) error { return nil }
+
+// newGateway returns a gateway with the clients laptop and phone, whose tokens are cs_laptop and cs_phone.
+func newGateway(t *testing.T) *gateway.Gateway {
+	t.Helper()
+	policy := &approvers.Policy{}
+	for _, name := range []string{"laptop", "phone"} {
+		hash := sha256.Sum256([]byte("cs_" + name))
+		policy.Clients = append(policy.Clients, approvers.Client{Name: name, Token: hex.EncodeToString(hash[:])})
+	}
+	log := slog.New(slog.DiscardHandler)
+	g, err := gateway.New(t.Context(), gateway.Config{Callers: noCallers{}, Policy: func() *approvers.Policy { return policy }, Key: gateway.NewReceiptKey(), Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	Attach(Config{Gateway: g, Log: log})
+	return g
+}
+
+// send sends an event, and returns the answer, which must have the status 200.
+func send(t *testing.T, g *gateway.Gateway, token, query string, body io.Reader, header ...string) string {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/hooks/claude-code"+query, body)
+	r.Header.Set("Authorization", "Bearer "+token)
+	r.Header.Set("Content-Type", "application/json")
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	w := httptest.NewRecorder()
+	g.ServeHTTP(w, r)
+	if w.Code != http.StatusOK || w.Header().Get("Content-Type") != "application/json" {
+		t.Errorf("%d %v", w.Code, w.Header())
+	}
+	return w.Body.String()
+}
+
+const (
+	call = `{"session_id":"s-1","cwd":"/w","hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"make deploy"},"tool_use_id":"t1"}`
+	stop = `{"session_id":"s-1","hook_event_name":"Stop"}` // needs no decision
+)
+
+// unread is a body that must not be read.
+type unread struct{ *testing.T }
+
+func (u unread) Read([]byte) (int, error) {
+	u.Error("the body was read")
+	return 0, io.EOF
+}
+
+// Nothing that an attacker or a wrong setting sends lets a call run, or reaches the workflow. Each answer has the
+// status 200, because Claude Code takes other statuses as a failure of the hook, and by default runs the call after a
+// failure.
+func TestRefused(t *testing.T) {
+	g := newGateway(t)
+	with := func(old, text string) string { return strings.Replace(call, old, text, 1) }
+	for _, attack := range []struct{ name, query, body, words string }{
+		{"an unknown parameter", "?timeout=2&wait=1", call, "wait"},
+		{"a parameter twice", "?timeout=2&timeout=3600", call, "timeout"},
+		{"no time", "?timeout=0", call, "timeout"},
+		{"a time that is no number", "?timeout=1e3", call, "timeout"},
+		{"more time than a day", "?timeout=86401", call, "timeout"},
+		{"another profile", "?profile=none", call, "profile"},
+		{"the other profile", "?profile=comfort", call, "profile"},
+		{"a person who is none", "?on_behalf_of=sam", call, "on_behalf_of"},
+		{"a semicolon, which would hide the parameters", "?timeout=2;on_behalf_of=U1", call, "query"},
+		{"an escape that is none", "?%zz", call, "query"},
+		{"another event than in the URL", "?event=PostToolUse", call, "PostToolUse"},
+		{"an unknown event in the URL", "?event=BeforeAll", call, "BeforeAll"},
+		{"an unknown event", "", with("PreToolUse", "BeforeAll"), "BeforeAll"},
+		{"no JSON", "", "rm -rf /", "JSON"},
+		{"nothing", "", "", "JSON"},
+		{"null", "", "null", "JSON"},
+		{"a list", "", "[" + call + "]", "JSON"},
+		{"two events", "", call + call, "JSON"},
+		{"a byte order mark", "", "\ufeff" + call, "JSON"},
+		{"two tools", "", with(`"Bash"`, `"Bash","tool_name":"Read"`), "tool_name"},
+		{"two folders, in different case", "", with(`"/w"`, `"/w","Cwd":"/x"`), "Cwd"},
+		{"two folders, with a letter that folds", "", with(`"s-1"`, `"s-1","\u017fession_id":"s-2"`), "ession_id"},
+		{"two events in one", "", with(`"PreToolUse"`, `"PreToolUse","hook_event_name":"PostToolUse"`), "hook_event_name"},
+		{"no session", "", with("s-1", ""), "session"},
+		{"no folder", "", with("/w", ""), "folder"},
+		{"no tool", "", with("Bash", ""), "tool"},
+		{"arguments that are no object", "", with(`{"command":"make deploy"}`, `"make deploy"`), "object"},
+		{"an argument twice", "", with(`"command":`, `"command":"ls","command":`), "command"},
+		{"an endless event", "", with("make deploy", strings.Repeat("x", longestBody)), "too large"},
+	} {
+		out := send(t, g, "cs_laptop", attack.query, strings.NewReader(attack.body))
+		if strings.Contains(out, "allow") || !strings.Contains(out, `"permissionDecision":"deny"`) || !strings.Contains(out, attack.words) || strings.Contains(out, "internal error") {
+			t.Errorf("%s: %.500s", attack.name, out)
+		}
+	}
+	for _, token := range []string{"", "cs_wrong", "e30.e30.e30"} {
+		for _, query := range []string{"", "?event=PreToolUse", "?%zz"} {
+			if out := send(t, g, token, query, unread{t}); !strings.Contains(out, `"permissionDecision":"deny"`) || !strings.Contains(out, "token") {
+				t.Errorf("the token %q and %q: %s", token, query, out)
+			}
+		}
+	}
+	for _, header := range [][]string{{"Content-Type", "text/plain"}, {"Content-Type", "application/json; charset=utf-16"}, {"Content-Encoding", "gzip"}} {
+		if out := send(t, g, "cs_laptop", "", strings.NewReader(call), header...); !strings.Contains(out, `"permissionDecision":"deny"`) {
+			t.Errorf("%q: %s", header, out)
+		}
+	}
+	if out := send(t, g, "cs_laptop", "", io.MultiReader(strings.NewReader(call), errorReader{})); !strings.Contains(out, `"permissionDecision":"deny"`) {
+		t.Errorf("a body that breaks off: %s", out)
+	}
+}
+
+// errorReader is a body that breaks off.
+type errorReader struct{}
+
+func (errorReader) Read([]byte) (int, error) { return 0, errors.New("the connection broke") }
+
+// The gateway reads few long events at the same time. A client that sends slowly keeps only its own events waiting. An
+// event that has waited too long is refused.
+func TestLongBodies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGateway(t)
+		begins := func(token string) (answer <-chan string, body *io.PipeWriter) {
+			r, w := io.Pipe()
+			out := make(chan string, 1)
+			go func() { out <- send(t, g, token, "", r) }() // without a length, the body counts as long
+			return out, w
+		}
+		ends := func(w *io.PipeWriter) {
+			if _, err := io.WriteString(w, stop); err != nil {
+				t.Error(err)
+			}
+			w.Close()
+		}
+		began := time.Now()
+		first, slow := begins("cs_laptop")
+		second, slower := begins("cs_laptop")
+		synctest.Wait()
+		third := make(chan string, 2)
+		for range cap(third) {
+			go func() { third <- send(t, g, "cs_laptop", "", io.MultiReader(strings.NewReader(stop))) }()
+		}
+		synctest.Wait()
+		if len(third) != 0 {
+			t.Errorf("a third event of the client was read: %s", <-third)
+		}
+		if out := send(t, g, "cs_phone", "", io.MultiReader(strings.NewReader(stop))); out != "{}\n" {
+			t.Errorf("another client: %s", out)
+		}
+		if out := send(t, g, "cs_laptop", "", strings.NewReader(stop)); out != "{}\n" {
+			t.Errorf("a short event: %s", out)
+		}
+		if time.Since(began) != 0 {
+			t.Errorf("a client waited %s for another one", time.Since(began))
+		}
+
+		ends(slow)
+		if out := <-first + <-third + <-third; out != "{}\n{}\n{}\n" {
+			t.Errorf("after the first event: %s", out)
+		}
+		_, slow = begins("cs_laptop")
+		synctest.Wait()
+		out := send(t, g, "cs_laptop", "", io.MultiReader(strings.NewReader(call)))
+		if !strings.Contains(out, `"permissionDecision":"deny"`) || !strings.Contains(out, "Too many long events") || time.Since(began) != slotWithin {
+			t.Errorf("after %s: %s", time.Since(began), out)
+		}
+		ends(slow)
+		ends(slower)
+		<-second
+
+		many := slots{of: map[string]int{}, freed: make(chan struct{})}
+		for i := range longBodies + 1 {
+			if _, ok := many.take(fmt.Sprint(i)); ok != (i < longBodies) {
+				t.Errorf("the event of the client %d is read: %t", i, ok)
+			}
+		}
+	})
+}
