@@ -54,6 +54,7 @@ func TestAutomaticRunsAreLimited(t *testing.T) {
 	// Automatic runs are counted separately in each conversation.
 	other := h.sayIn("other", alice, "change it").Turn
 	h.run(h.propose(other, `update_address {}`)[0].Execution, "ok")
+	h.verifies(newSealKey(t, "history"))
 }
 
 // TestAuthorsAreBarredWhenAnAutomaticCallAsks checks a call that needs approval because the automatic limit is reached.
