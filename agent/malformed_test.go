@@ -181,6 +181,9 @@ var malformedAnswers = []malformed{
 
 	// Responses that are not a stream, or not from a model.
 	{name: "a whole answer instead of a stream", header: http.Header{"Content-Type": {"application/json"}}, body: `{"choices":[{"index":0,"message":{"role":"assistant","content":"Hello"},"finish_reason":"stop"}]}`, fails: true, failed: causeEndpoint},
+	{name: "an error with status 200 instead of a stream", header: http.Header{"Content-Type": {"application/json; charset=utf-8"}}, body: "{\n  \"error\": {\"message\": \"Provider returned error\", \"code\": 502}\n}\n", fails: true, failed: causeDown, worth: true},
+	{name: "a full account with status 200 instead of a stream", header: http.Header{"Content-Type": {"application/json"}}, body: `{"error":{"message":"no credit","type":"insufficient_quota"}}`, fails: true, failed: causeQuota},
+	{name: "a whole answer with an empty error", header: http.Header{"Content-Type": {"application/json"}}, body: `{"error":null,"choices":[{"index":0,"message":{"role":"assistant","content":"Hello"},"finish_reason":"stop"}]}`, fails: true, failed: causeEndpoint},
 	{name: "a page", header: http.Header{"Content-Type": {"text/html"}}, body: "<html>data: nothing</html>\n", fails: true, failed: causeEndpoint},
 	{name: "status 500", status: 500, body: `{"error":{"message":"boom","type":"server_error"}}`, fails: true, failed: causeDown, worth: true},
 	{name: "status 502, a page", status: 502, body: "<html>Bad Gateway</html>", fails: true, failed: causeDown, worth: true},

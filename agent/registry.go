@@ -85,6 +85,9 @@ func prepare(t Tool) (registered, error) {
 		if t.Definition, err = pins.Compact(t.Definition); err == nil {
 			hash, err = pins.Hash(t.Definition)
 		}
+		if err == nil { // the schema is a part of the definition, and the definition in the lock file has no spaces
+			t.Schema, err = pins.Compact(t.Schema)
+		}
 		if err != nil {
 			return registered{}, fmt.Errorf("%w: %s: %w", ErrTool, t.Name, err)
 		}

@@ -161,6 +161,7 @@ func TestPinnedToolIsTheSameTool(t *testing.T) {
 	print := r.Fingerprint()
 	spaced := offered("files.read", "1")
 	spaced.Definition = json.RawMessage("{\"name\":\"files.read\",\n\"v\":\"1\"}")
+	spaced.Schema = json.RawMessage("{\"type\":\n\"object\"}") // as in the definition
 	none(t, r.Replace("files", []Tool{spaced}))
 	if after, _ := r.Tool("files.read"); after.Hash != before.Hash || before.Blocked != "" || r.Fingerprint() != print {
 		t.Errorf("%+v became %+v", before, after)

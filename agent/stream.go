@@ -4,9 +4,11 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -66,8 +68,28 @@ func (d doer) Do(r *http.Request) (*http.Response, error) {
 		resp.Body = bounded{io.LimitReader(resp.Body, maxErrorBody), resp.Body}
 		return resp, nil
 	}
-	resp.Body = &dataLines{lines: bufio.NewReaderSize(resp.Body, 64<<10), body: resp.Body, alive: n.alive, left: maxStream}
+	body := io.Reader(resp.Body)
+	if kind, _, _ := mime.ParseMediaType(n.contentType); kind == "application/json" {
+		body = errorAsEvent(body)
+	}
+	resp.Body = &dataLines{lines: bufio.NewReaderSize(body, 64<<10), body: resp.Body, alive: n.alive, left: maxStream}
 	return resp, nil
+}
+
+// errorAsEvent turns an error that an endpoint sends with status 200, instead of a stream, into the stream's only
+// event. Any other body remains as it is.
+func errorAsEvent(body io.Reader) io.Reader {
+	raw, err := io.ReadAll(io.LimitReader(body, maxErrorBody))
+	var answer struct {
+		Error json.RawMessage `json:"error"`
+	}
+	if err != nil || json.Unmarshal(raw, &answer) != nil || len(answer.Error) == 0 || string(answer.Error) == "null" {
+		return io.MultiReader(bytes.NewReader(raw), body)
+	}
+	event := bytes.NewBufferString("data: ")
+	_ = json.Compact(event, raw) // raw is valid JSON
+	event.WriteString("\n\n")
+	return event
 }
 
 type bounded struct {

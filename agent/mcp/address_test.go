@@ -56,6 +56,7 @@ func (a *address) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case m.Method == "ping":
 		answerJSON(w, m, `{}`)
 	case m.ID == nil:
+		w.Header().Set("Content-Type", "application/json") // servers made with the SDK for Python do this
 		w.WriteHeader(http.StatusAccepted)
 	default:
 		w.Header().Set("Content-Type", "application/json")

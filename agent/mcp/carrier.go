@@ -179,7 +179,7 @@ func (c *carrier) received(resp *http.Response, f *flight, id string) (*http.Res
 			return nil, fmt.Errorf("the server's answer ended too early: %w", err)
 		}
 		var seen []byte
-		if len(raw) <= c.limits.message {
+		if len(raw) > 0 && len(raw) <= c.limits.message { // an acknowledged notification has no content
 			seen = c.tap.in(raw, f)
 		}
 		if seen == nil && id != "" { // the response has no answer, and the server will not send one later

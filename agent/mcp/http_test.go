@@ -213,6 +213,21 @@ func TestRefusedAtTheDoor(t *testing.T) {
 	}
 }
 
+// TestAcknowledgedNotification checks that the empty response to a notification does not count as a bad message of the
+// server.
+func TestAcknowledgedNotification(t *testing.T) {
+	a := &address{}
+	var log lockedBuffer
+	c := open(Config{Servers: []config.Server{a.at(t)}, Log: slog.New(slog.NewTextHandler(&log, nil))}, quick())
+	runUntilEnd(t, c)
+	if err := c.Settled(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, heads := a.sent("notifications/initialized"); heads == nil || strings.Contains(log.String(), "ignored") {
+		t.Errorf("log: %s", log.String())
+	}
+}
+
 // TestUnfitAddresses checks that no connection is made to a forbidden address.
 func TestUnfitAddresses(t *testing.T) {
 	t.Setenv("FAR_URL", "no address")

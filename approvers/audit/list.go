@@ -141,6 +141,11 @@ func linesOf(r store.Reader, id string, selected []approvers.AuditRecord) ([]lin
 		return nil, err
 	}
 	told := evidence.Story{Chain: id, Names: names}
+	e, err := r.Execution(id)
+	if _, damaged := damagedRows(err); !damaged && store.IgnoreNotFound(err) != nil {
+		return nil, err
+	}
+	told.Asked = e.Request != ""
 	for _, a := range chain {
 		told.Entries = append(told.Entries, evidence.Entry{AuditRecord: a})
 	}

@@ -2,10 +2,12 @@ package workflow_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"countersign/approvers"
+	"countersign/approvers/audit"
 	"countersign/store"
 )
 
@@ -54,6 +56,12 @@ func TestAutomaticRunsAreLimited(t *testing.T) {
 	// Automatic runs are counted separately in each conversation.
 	other := h.sayIn("other", alice, "change it").Turn
 	h.run(h.propose(other, `update_address {}`)[0].Execution, "ok")
+	h.verifies(newSealKey(t, "history"))
+	var list strings.Builder
+	h.ok(audit.List(h.ctx(), &list, h.store, audit.ListOptions{Filter: audit.Filter{Chain: c.Execution}}))
+	if !strings.Contains(list.String(), "people were asked instead") {
+		t.Errorf("audit list does not say that people were asked:\n%s", list.String())
+	}
 }
 
 // TestAuthorsAreBarredWhenAnAutomaticCallAsks checks a call that needs approval because the automatic limit is reached.

@@ -18,7 +18,8 @@ const channelTTL = 10 * time.Minute
 type Channels struct {
 	api   *slack.Client
 	names *Cache[string]            // name by channel id
-	ids   *Cache[map[string]string] // channel id by name
+	own   *Cache[map[string]string] // id by name of the channels that the bot is in
+	ids   *Cache[map[string]string] // id by name of all channels that the bot can see
 	dms   *Cache[string]            // direct-message channel by user id
 	ext   *Cache[bool]              // whether a channel is shared with another organisation, by channel id
 	was   *Cache[bool]              // like ext, but with a longer lifetime; used while a rate limit delays the call
@@ -26,7 +27,8 @@ type Channels struct {
 
 func NewChannels(api *slack.Client, now func() time.Time) *Channels {
 	return &Channels{
-		api: api, names: NewCache[string](now, channelTTL), ids: NewCache[map[string]string](now, channelTTL),
+		api: api, names: NewCache[string](now, channelTTL),
+		own: NewCache[map[string]string](now, channelTTL), ids: NewCache[map[string]string](now, channelTTL),
 		dms: NewCache[string](now, 24*time.Hour), ext: NewCache[bool](now, IdentityTTL), was: NewCache[bool](now, channelTTL),
 	}
 }
@@ -81,31 +83,55 @@ func (p *Channels) IsMember(ctx context.Context, channel string) (bool, error) {
 // errNoChannel is Slack's error for a channel that does not exist or that the bot cannot see.
 var errNoChannel = slack.SlackErrorResponse{Err: "channel_not_found"}
 
-// ID returns the id of a channel that the policy names as #name or by id.
-func (p *Channels) ID(ctx context.Context, named string) (string, error) {
-	if !strings.HasPrefix(named, "#") && channelID(named) {
-		return named, nil
+// ID returns the id of a channel that the policy names as #name or by id. ID looks first among the channels that the
+// bot is in, because a list of all channels of a large workspace takes many calls.
+func (p *Channels) ID(ctx context.Context, channel string) (string, error) {
+	if !strings.HasPrefix(channel, "#") && channelID(channel) {
+		return channel, nil
 	}
-	named = strings.TrimPrefix(named, "#")
-	for _, fresh := range []bool{false, true} { // second try: the channel may be newer than the cached list
-		ids, err := p.ids.Get("", fresh, func() (map[string]string, error) { return p.list(ctx) })
+	name := strings.TrimPrefix(channel, "#")
+	for _, from := range []struct {
+		cache *Cache[map[string]string]
+		fresh bool
+		list  func(context.Context) (map[string]string, error)
+	}{{p.own, false, p.listOwn}, {p.ids, false, p.list}, {p.ids, true, p.list}} { // last: the channel may be newer than the cached list
+		ids, err := from.cache.Get("", from.fresh, func() (map[string]string, error) { return from.list(ctx) })
 		if err != nil {
 			return "", err
 		}
-		if id, ok := ids[named]; ok {
+		if id, ok := ids[name]; ok {
 			return id, nil
 		}
 	}
-	return "", fmt.Errorf("#%s: %w", named, errNoChannel)
+	return "", fmt.Errorf("#%s: %w", name, errNoChannel)
 }
 
 func channelID(s string) bool {
 	return len(s) > 1 && strings.ContainsRune("CGD", rune(s[0])) && strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") == ""
 }
 
+// named lists the types of the channels that have a name.
+var named = []string{"public_channel", "private_channel"}
+
+func (p *Channels) listOwn(ctx context.Context) (map[string]string, error) {
+	ids := map[string]string{}
+	query := slack.GetConversationsForUserParameters{ExcludeArchived: true, Limit: 1000, Types: named}
+	for more := true; more; more = query.Cursor != "" {
+		channels, next, err := p.api.GetConversationsForUserContext(ctx, &query)
+		if err != nil {
+			return nil, fmt.Errorf("users.conversations: %w", slackapi.WithDelay(err))
+		}
+		for _, c := range channels {
+			ids[c.Name] = c.ID
+		}
+		query.Cursor = next
+	}
+	return ids, nil
+}
+
 func (p *Channels) list(ctx context.Context) (map[string]string, error) {
 	ids := map[string]string{}
-	query := slack.GetConversationsParameters{ExcludeArchived: true, Limit: 1000, Types: []string{"public_channel", "private_channel"}}
+	query := slack.GetConversationsParameters{ExcludeArchived: true, Limit: 1000, Types: named}
 	err := EachChannel(ctx, p.api, query, func(c slack.Channel) { ids[c.Name] = c.ID })
 	return ids, err
 }
@@ -146,6 +172,7 @@ func (p *Channels) Invalidate(event, channel string) {
 	case "channel_rename", "group_rename", "channel_created", "channel_archive", "channel_unarchive", "channel_deleted", "channel_left", "group_left",
 		"group_archive", "group_unarchive", "group_deleted", "member_joined_channel":
 		p.names.forget("")
+		p.own.forget("")
 		p.ids.forget("")
 	case ChannelShared, ChannelUnshared:
 		p.ext.forget(channel)

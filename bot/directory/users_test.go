@@ -3,6 +3,7 @@ package directory
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/slack-go/slack"
@@ -89,4 +90,41 @@ func TestMemory(t *testing.T) {
 	if v, _ := m.Get("race", false, func() (int, error) { return 8, nil }); v != 8 {
 		t.Error("an answer from before the change was kept")
 	}
+}
+
+// While a key's value is requested, other calls wait for it. A call with fresh does not wait, because the requested
+// value may be too old. If the request fails, a waiting call makes its own request.
+func TestOneRequestForAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := NewCache[int](time.Now, IdentityTTL)
+		asked, proceed := 0, make(chan error)
+		ask := func() (int, error) { asked++; return asked, <-proceed }
+		get := func(fresh bool) { _, _ = m.Get("k", fresh, ask) }
+		for range 3 {
+			go get(false)
+			synctest.Wait()
+		}
+		if asked != 1 {
+			t.Errorf("%d requests for one value", asked)
+		}
+		go get(true)
+		synctest.Wait()
+		if asked != 2 {
+			t.Error("a fresh answer was not asked for")
+		}
+		m.forget("")
+		proceed <- errors.New("no")
+		proceed <- nil // an answer from before the forget
+		synctest.Wait()
+		if asked < 3 {
+			t.Error("after the failed request nobody asks")
+		}
+		for asked := asked; asked > 2; asked-- {
+			proceed <- nil
+		}
+		synctest.Wait()
+		if v, ok := m.peek("k"); !ok || v < 3 {
+			t.Errorf("%d %t", v, ok)
+		}
+	})
 }

@@ -136,7 +136,11 @@ func PlainWords(p *RichText) string {
 // neither closes the form nor shows an error at the reason. Therefore the first line says what the submit button does.
 func RejectForm(r approvers.Request, f FormToken, s ClickTarget) slack.ModalViewRequest {
 	p := new(BlockBuilder)
-	p.Para(Say("⛔ You reject this, and it will not run: ").Strong(Clip(whatHappens(r.Preview, r.Tool), maxQuote)))
+	effect := "⛔ You reject this, and it will not run: "
+	if need := r.CurrentStage().Rejects; need > 1 {
+		effect = fmt.Sprintf("⛔ You reject this. When %d people have rejected it, it will not run: ", need)
+	}
+	p.Para(Say(effect).Strong(Clip(whatHappens(r.Preview, r.Tool), maxQuote)))
 	p.Blocks = append(p.Blocks, textInput(FieldReason, "Why?", reasonHint, "", true, false))
 	return submittable(Modal("Reject", p), ActReject, "Reject", f)
 }

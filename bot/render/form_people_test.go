@@ -210,3 +210,13 @@ func TestLargestNotices(t *testing.T) {
 	r.Remarks = r.Remarks[:1]
 	drawn(t, as(bottest.ViewModel(r), store.OutboxQuestion, "", 0))
 }
+
+// If one rejection does not end the request, the form does not say that it does.
+func TestRejectFormOfOneOfSeveral(t *testing.T) {
+	r := bottest.Request(`{"order_id":"ORD-123"}`)
+	r.Plan.Stages[0].Rejects = 2
+	form, err := json.Marshal(RejectForm(r, testToken(r), ClickTarget{}).Blocks)
+	if err != nil || !strings.Contains(string(form), "When 2 people have rejected it, it will not run") {
+		t.Errorf("%s, %v", form, err)
+	}
+}

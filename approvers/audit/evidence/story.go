@@ -9,6 +9,7 @@ import (
 // Story is the history of one request, or of one execution if nobody was asked.
 type Story struct {
 	Chain   string
+	Asked   bool // for the chain of an execution: a request was opened instead of a run without approval
 	Entries []Entry
 	Names   map[approvers.PersonID]string // people's names at the time when they acted; a person without a name is shown by id
 	Words   string                        // the message that led to the request, as the store has it

@@ -244,6 +244,8 @@ func (s Story) Decision() (at time.Time, words string) {
 	at = first.At
 	who, how := "nobody was asked", "not run"
 	switch {
+	case s.Asked:
+		who, how = "people were asked instead", "see the request"
 	case first.Facts["verdict"] == string(approvers.Ask):
 		who, how = "nobody yet", "waits for "+listed(first.Facts["stages"])
 	case first.Facts["verdict"] == "error":
