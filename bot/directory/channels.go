@@ -90,13 +90,13 @@ func (p *Channels) ID(ctx context.Context, channel string) (string, error) {
 		return channel, nil
 	}
 	name := strings.TrimPrefix(channel, "#")
-	for _, from := range []struct {
+	for i, from := range []struct {
 		cache *Cache[map[string]string]
 		fresh bool
 		list  func(context.Context) (map[string]string, error)
 	}{{p.own, false, p.listOwn}, {p.ids, false, p.list}, {p.ids, true, p.list}} { // last: the channel may be newer than the cached list
 		ids, err := from.cache.Get("", from.fresh, func() (map[string]string, error) { return from.list(ctx) })
-		if err != nil {
+		if err != nil && (i > 0 || slackapi.RetryDelay(err) > 0) { // if Slack refuses the first list, the next one has all names
 			return "", err
 		}
 		if id, ok := ids[name]; ok {

@@ -17,10 +17,13 @@ import (
 // Slack allows calls in a minute.
 func TestChannelIDs(t *testing.T) {
 	var calls []string
+	refused := false
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		calls = append(calls, r.URL.Path)
 		w.Header().Set("Content-Type", "application/json")
 		switch {
+		case refused && r.URL.Path == "/users.conversations":
+			fmt.Fprint(w, `{"ok":false,"error":"missing_scope"}`)
 		case r.URL.Path == "/conversations.list":
 			fmt.Fprint(w, `{"ok":true,"channels":[{"id":"C1","name":"cards"},{"id":"C3","name":"elsewhere"}],"response_metadata":{"next_cursor":""}}`)
 		case r.FormValue("cursor") == "": // a page may be empty although others follow
@@ -49,5 +52,10 @@ func TestChannelIDs(t *testing.T) {
 		if id != step.id || (err == nil) != (step.id != "") || err != nil && slackapi.ErrorCode(err) != "channel_not_found" || !slices.Equal(calls, step.calls) {
 			t.Errorf("%s: %q, %v after %q", step.named, id, err, calls)
 		}
+	}
+	refused = true
+	p.Invalidate("channel_created", "")
+	if id, err := p.ID(t.Context(), "#cards"); id != "C1" || err != nil {
+		t.Errorf("without the bot's own channels: %q, %v", id, err)
 	}
 }
