@@ -535,15 +535,22 @@ func RejectAllForm(s ClickTarget, who approvers.Identity) slack.ModalViewRequest
 	if len(calls) == 0 {
 		return Refusal(ActRejectAll, Denied(&approvers.Denied{Code: approvers.DeniedNothing}, nil, s.Policy))
 	}
-	lines := []*RichText{Say("⛔ You reject these, and none of them will run:")}
+	lines := []*RichText{nil}
+	effect := "⛔ You reject these, and none of them will run:"
 	for _, c := range calls {
 		one := s
 		one.Request = c.Request
 		if d := Precheck(*c.Request, one, who); d != nil {
 			return Refusal(ActRejectAll, DeniedAll(d, *c.Request, s.Policy))
 		}
-		lines = append(lines, Say("• ").Strong(Clip(whatHappens(c.Request.Preview, c.Request.Tool), maxBundleText)))
+		line := Say("• ").Strong(Clip(whatHappens(c.Request.Preview, c.Request.Tool), maxBundleText))
+		if need := c.Request.CurrentStage().Rejects; need > 1 {
+			effect = "⛔ You reject these. Unless a call says otherwise, it will not run:"
+			line.Say(fmt.Sprintf(" (will not run when %d people have rejected it)", need))
+		}
+		lines = append(lines, line)
 	}
+	lines[0] = Say(effect)
 	p := new(BlockBuilder)
 	p.Para(lines...)
 	p.Blocks = append(p.Blocks, textInput(FieldReason, "Why?", reasonHint, "", true, false))

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/slack-go/slack"
+
 	"countersign/approvers"
 	"countersign/approvers/workflow/view"
 	"countersign/bot/bottest"
@@ -211,12 +213,24 @@ func TestLargestNotices(t *testing.T) {
 	drawn(t, as(bottest.ViewModel(r), store.OutboxQuestion, "", 0))
 }
 
-// If one rejection does not end the request, the form does not say that it does.
+// If one rejection does not end a request, no form says that it does.
 func TestRejectFormOfOneOfSeveral(t *testing.T) {
-	r := bottest.Request(`{"order_id":"ORD-123"}`)
-	r.Plan.Stages[0].Rejects = 2
-	form, err := json.Marshal(RejectForm(r, testToken(r), ClickTarget{}).Blocks)
-	if err != nil || !strings.Contains(string(form), "When 2 people have rejected it, it will not run") {
-		t.Errorf("%s, %v", form, err)
+	one, other := refundOf("ORD-123", "49.99"), refundOf("ORD-124", "20")
+	one.Plan.Stages[0].Rejects = 2
+	s := ClickTarget{Token: testToken(one).ButtonToken, Model: bundleOf(one, other)}
+	for _, c := range s.Calls {
+		s.Shown.Shows = append(s.Shown.Shows, store.Shown{Request: c.Request.ID, Digest: c.Request.Digest, Whole: true})
+	}
+	for name, c := range map[string]struct {
+		form slack.ModalViewRequest
+		want string
+	}{
+		"one call":  {RejectForm(one, testToken(one), ClickTarget{}), "When 2 people have rejected it, it will not run"},
+		"all calls": {RejectAllForm(s, approvers.Identity{ID: approvers.Who("T0001", "U0002"), Name: "Teo"}), "(will not run when 2 people have rejected it)"},
+	} {
+		form, err := json.Marshal(c.form.Blocks)
+		if text := string(form); err != nil || strings.Count(text, c.want) != 1 || strings.Contains(text, "none of them will run") {
+			t.Errorf("%s: %s, %v", name, form, err)
+		}
 	}
 }
