@@ -2,6 +2,7 @@ package directory
 
 import (
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -96,30 +97,31 @@ func TestMemory(t *testing.T) {
 // value may be too old. If the request fails, a waiting call makes its own request.
 func TestOneRequestForAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := NewCache[int](time.Now, IdentityTTL)
-		asked, proceed := 0, make(chan error)
-		ask := func() (int, error) { asked++; return asked, <-proceed }
+		m := NewCache[int64](time.Now, IdentityTTL)
+		var asked atomic.Int64
+		proceed := make(chan error)
+		ask := func() (int64, error) { return asked.Add(1), <-proceed }
 		get := func(fresh bool) { _, _ = m.Get("k", fresh, ask) }
 		for range 3 {
 			go get(false)
 			synctest.Wait()
 		}
-		if asked != 1 {
+		if asked := asked.Load(); asked != 1 {
 			t.Errorf("%d requests for one value", asked)
 		}
 		go get(true)
 		synctest.Wait()
-		if asked != 2 {
+		if asked.Load() != 2 {
 			t.Error("a fresh answer was not asked for")
 		}
 		m.forget("")
 		proceed <- errors.New("no")
 		proceed <- nil // an answer from before the forget
 		synctest.Wait()
-		if asked < 3 {
+		if asked.Load() < 3 {
 			t.Error("after the failed request nobody asks")
 		}
-		for asked := asked; asked > 2; asked-- {
+		for n := asked.Load(); n > 2; n-- {
 			proceed <- nil
 		}
 		synctest.Wait()
