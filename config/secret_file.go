@@ -86,8 +86,8 @@ func ReadSecretFile(path string) (secret string, mode fs.FileMode, err error) {
 	return text, info.Mode(), nil
 }
 
-// unreadable returns the error for a file that can't be read. The path is not followed by a colon, because logs remove the
-// word after "token:", which could be a secret.
+// unreadable returns the error for a file that can't be read. The path is not followed by a colon, because logs remove
+// the word after "token:", which could be a secret.
 func unreadable(path string, err error) error {
 	var failed *fs.PathError
 	if errors.As(err, &failed) {

@@ -32,7 +32,7 @@ func documented(t *testing.T, section string) string {
 	return strings.ReplaceAll(all.String(), "VERSION", version)
 }
 
-// asRoot skips the test if it does not run as root.
+// asRoot skips the test if it does not run as root. With CI=true, the test fails.
 func asRoot(t *testing.T) {
 	t.Helper()
 	if os.Geteuid() == 0 {
@@ -184,8 +184,8 @@ type container struct {
 	dir string
 }
 
-// newContainer prepares podman. Containers share the network of this machine, and get the settings env. Their limits are
-// low, so that podman needs no right to raise them.
+// newContainer prepares podman. Containers share the network of this machine, and get the settings env. Their limits
+// are low, so that podman needs no right to raise them.
 func newContainer(t *testing.T, env ...string) container {
 	t.Helper()
 	need(t, "podman")

@@ -110,8 +110,8 @@ func backup(cmd *cobra.Command, path string, force bool) error {
 	return nil
 }
 
-// isTheBots returns what the file at a path is to the bot, such as "the policy", if the environment names this file. For
-// any other file, isTheBots returns "".
+// isTheBots returns what the file at a path is to the bot, such as "the policy", if the environment names this file.
+// For any other file, isTheBots returns "".
 func isTheBots(path string) string {
 	env, err := config.ReadEnv(config.Offline)
 	if err != nil {
