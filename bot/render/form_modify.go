@@ -363,11 +363,13 @@ func validJSON(text string) error {
 }
 
 // place assigns each part of a schema error to the field that the part names. A schema error reads like "amount: must
-// be ≥ 0.01; reason: is missing".
+// be ≥ 0.01; items[2].note: is not known; the fields are name, price". A part that names no field, such as the last one
+// here, belongs to the part before it. The words about a value inside of a field keep the path of this value.
 func place(faults map[string]string, fields []field, err error) {
 	text := strings.TrimPrefix(err.Error(), approvers.ErrArgs.Error()+": ")
+	block := firstBlock(fields)
 	for part := range strings.SplitSeq(text, "; ") {
-		block, words := firstBlock(fields), part
+		words := part
 		if path, rest, ok := strings.Cut(part, ": "); ok {
 			name := path
 			if i := strings.IndexAny(path, "[./"); i > 0 {
@@ -375,7 +377,10 @@ func place(faults map[string]string, fields []field, err error) {
 			}
 			for _, candidate := range []string{path, name, strings.TrimPrefix(path, "/")} {
 				if i := slices.IndexFunc(fields, func(f field) bool { return f.name == candidate && !f.stays() }); i >= 0 {
-					block, words = fields[i].blockID(), rest
+					block = fields[i].blockID()
+					if name == path || candidate != name {
+						words = rest
+					}
 					break
 				}
 			}

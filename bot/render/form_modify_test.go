@@ -2,6 +2,7 @@ package render
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -190,6 +191,20 @@ func TestEdit(t *testing.T) {
 				t.Errorf("got\n%s, want\n%s", got, c.want)
 			}
 		})
+	}
+}
+
+// An error about a value inside of a field keeps the value's path, and the whole error belongs to this field.
+func TestEditNested(t *testing.T) {
+	schema := `{"type":"object","properties":{"ref":{"type":"string"},"patient":{"type":"object","properties":{"id":{"type":"string"},"weight":{"type":"number","maximum":300}},"additionalProperties":false}},"additionalProperties":false}`
+	r := bottest.Request(`{"ref":"R1","patient":{"id":"P1","weight":70}}`)
+	tool := bottest.Tool("adjust_dose", schema, approvers.Unprotected)
+	const said = "patient.weight: must be at most 300; patient.x: is not known; the fields are id, weight"
+	tool.Check = func(json.RawMessage) error { return errors.New(said) }
+	_, faults := EditArgs(r, tool, filledIn(map[string]string{"arg.ref": "R1", "arg.patient": `{"id":"P1","weight":900,"x":1}`}))
+	want := map[string]string{"arg.patient": said}
+	if diff := cmp.Diff(want, faults); diff != "" {
+		t.Error(diff)
 	}
 }
 
