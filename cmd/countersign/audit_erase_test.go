@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"path/filepath"
 	"regexp"
@@ -68,8 +67,8 @@ func TestAuditErase(t *testing.T) {
 	if err := pendingTask.Run(t.Context(), w, rejected[0].Chain); err != nil {
 		t.Fatal(err)
 	}
-	var p pending
-	if err := json.Unmarshal(out.Bytes(), &p); err != nil {
+	p, err := parsePending(out.Bytes())
+	if err != nil {
 		t.Fatal(err)
 	}
 	out.Reset()

@@ -62,10 +62,22 @@ func askPending(ctx context.Context, id string) (found pending, raw []byte, err 
 	if err := pendingTask.Do(ctx, id, nil, &out); err != nil {
 		return found, nil, err
 	}
-	if err := json.Unmarshal(out.Bytes(), &found); err != nil {
+	if found, err = parsePending(out.Bytes()); err != nil {
 		return found, nil, cli.CouldNot("open requests can't be read: %w", err)
 	}
 	return found, out.Bytes(), nil
+}
+
+// parsePending parses the output of pendingTask. An encoder of JSON changes the spaces and the characters <, > and & of
+// raw JSON, so a request's arguments are taken from its run, which has them as text.
+func parsePending(raw []byte) (found pending, err error) {
+	err = json.Unmarshal(raw, &found)
+	for _, w := range found.Requests {
+		if w.Request != nil && w.Run != nil {
+			w.Request.Args = json.RawMessage(w.Run.Args)
+		}
+	}
+	return found, err
 }
 
 // pendingTask writes all waiting items, or one request or run by its id, as JSON.

@@ -1,0 +1,31 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"countersign/approvers"
+)
+
+// The operator sees the exact arguments, also if the model wrote spaces or characters that an encoder of JSON escapes.
+func TestPendingExactArguments(t *testing.T) {
+	t.Parallel()
+	const args = `{ "note": "<b> & more", "amount": 5.0 }`
+	r := approvers.Request{ID: "req_1", State: approvers.Pending, Tool: "pay", Execution: "exec_1", Args: json.RawMessage(args)}
+	r.Digest = approvers.Digest(r.Execution, r.Tool, r.ToolHash, r.Args)
+	run := unknownRun{Execution: r.Execution, State: approvers.ExecutionNone, Args: args}
+	var raw, out bytes.Buffer
+	if err := json.NewEncoder(&raw).Encode(pending{Requests: []waitingCall{{ID: r.ID, State: r.State, Digest: r.Digest, Request: &r, Run: &run}}}); err != nil {
+		t.Fatal(err)
+	}
+	p, err := parsePending(raw.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.print(&out, true)
+	if text := out.String(); !strings.Contains(text, "as they are sent to the tool") || strings.Contains(text, "erased") || string(p.Requests[0].Request.Args) != args {
+		t.Errorf("%s is shown as\n%s", p.Requests[0].Request.Args, text)
+	}
+}
