@@ -83,22 +83,22 @@ func (b *Bot) moveChannel(ctx context.Context, row store.Inbox, e event) error {
 	if err != nil {
 		return err
 	}
-	channel := e.channelID()
-	switch {
-	case strings.HasPrefix(e.Type, "member_") && e.userID() != me.User:
+	if strings.HasPrefix(e.Type, "member_") && e.userID() != me.User {
 		return b.Intake.Done(ctx, row.ID, "somebody else")
-	case channelRestoredEvents[e.Type]:
+	}
+	channel := e.channelID()
+	var names []string
+	if name, err := b.channels.Name(ctx, channel); err == nil && name != "" {
+		names = []string{"#" + name}
+	}
+	if channelRestoredEvents[e.Type] {
 		restored := b.Intake.ChannelRestored
 		if e.Type == "member_joined_channel" {
 			restored = b.Intake.ChannelJoined
 		}
-		err := restored(ctx, row.ID, channel)
+		err := restored(ctx, row.ID, channel, names...)
 		b.Permissions.retryUnreached(ctx)
 		return err
-	}
-	var names []string
-	if name, err := b.channels.Name(ctx, channel); err == nil && name != "" {
-		names = []string{"#" + name}
 	}
 	return b.Intake.ChannelLost(ctx, row.ID, channel, channelLostEvents[e.Type], names...)
 }

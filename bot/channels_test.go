@@ -96,6 +96,32 @@ func TestLostChannelUnheard(t *testing.T) {
 	}
 }
 
+// If Slack sends no event and does not list the channel any more, the bot knows only the channel's name in the policy.
+// When the bot is back in the channel, the old card shows how its request ended.
+func TestLostChannelIsNotListed(t *testing.T) {
+	t.Parallel()
+	slack := &refuser{}
+	h := newHarness(t, func(h *harness) { h.http = &http.Client{Transport: slack} })
+	h.says("sam", "#support", refundCall)
+	old := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
+	h.quiet()
+	slack.refuse(func(method, body string) string {
+		if method == "users.conversations" || method == "conversations.list" || strings.HasPrefix(method, "chat.") && strings.Contains(body, "channel=C0002") {
+			return "channel_not_found"
+		}
+		return ""
+	})
+	h.does("teo", "archive", "#support") // an event about any channel discards the cached list
+	h.clicks("teo", "#support-approvals", old, render.ActApprove)
+	h.finds("teo", "U0BOT", "", "It ran")
+	slack.refuse(nil)
+	h.does("teo", "remove", "#support-approvals", "U0BOT")
+	h.does("teo", "invite", "#support-approvals", "U0BOT")
+	if done := h.finds("teo", "#support-approvals", "", "It ran"); done.TS != old.TS || done.has(render.ActApprove) {
+		t.Errorf("the old card: %s", done.raw)
+	}
+}
+
 // If a thread's only message was deleted without an event, Slack posts the bot's reply to the whole channel. The bot
 // deletes this reply. The bot sends the reply and all later messages to the requester by direct message.
 func TestStrayAnswer(t *testing.T) {

@@ -50,8 +50,8 @@ type Intake interface {
 	Deleted(ctx context.Context, x workflow.Deletion) error
 	ThreadGone(ctx context.Context, conversation string) error
 	ChannelLost(ctx context.Context, inbox, channel, cause string, named ...string) error
-	ChannelRestored(ctx context.Context, inbox, channel string) error
-	ChannelJoined(ctx context.Context, inbox, channel string) error
+	ChannelRestored(ctx context.Context, inbox, channel string, named ...string) error
+	ChannelJoined(ctx context.Context, inbox, channel string, named ...string) error
 	ChannelShared(ctx context.Context, inbox, channel string, named ...string) error
 	Received(ctx context.Context, until, open time.Time) error
 	Missed(ctx context.Context, quiet bool) error

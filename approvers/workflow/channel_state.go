@@ -127,25 +127,31 @@ func (t channelsTx) channelLost(name, cause string, matters bool) error {
 	})
 }
 
-// ChannelRestored records that the bot can write in a channel that was lost.
-func (w *Intake) ChannelRestored(ctx context.Context, inbox, channel string) error {
-	return w.channelBack(ctx, inbox, channel, func(*tx) error { return nil })
+// ChannelRestored records that the bot can write in a channel that was lost. The last parameter lists other names under
+// which the channel may be recorded as lost.
+func (w *Intake) ChannelRestored(ctx context.Context, inbox, channel string, named ...string) error {
+	return w.channelBack(ctx, inbox, append(named, channel), func(*tx) error { return nil })
 }
 
 // ChannelJoined records that a person has added the bot to a channel, so the bot can write in the channel.
 // ChannelJoined also schedules a catch-up, which reads the messages from before the bot joined.
-func (w *Intake) ChannelJoined(ctx context.Context, inbox, channel string) error {
-	return w.channelBack(ctx, inbox, channel, func(t *tx) error {
+func (w *Intake) ChannelJoined(ctx context.Context, inbox, channel string, named ...string) error {
+	return w.channelBack(ctx, inbox, append(named, channel), func(t *tx) error {
 		return t.SetTimer(store.Timer{Kind: store.TimerCatchUp, Ref: channel, Due: t.now})
 	})
 }
 
-func (w *Intake) channelBack(ctx context.Context, inbox, channel string, also func(*tx) error) error {
+func (w *Intake) channelBack(ctx context.Context, inbox string, names []string, also func(*tx) error) error {
 	err := w.update(ctx, "channel restored", func(t *tx) error {
 		if err := t.settle(inbox, ""); err != nil {
 			return err
 		}
-		return errors.Join(t.channels.channelRestored(channel), t.seals.headAgain(), t.reports.again(0), t.operators.again(), also(t))
+		for _, name := range names {
+			if err := t.channels.channelRestored(name); err != nil {
+				return err
+			}
+		}
+		return errors.Join(t.seals.headAgain(), t.reports.again(0), t.operators.again(), also(t))
 	})
 	if errors.Is(err, ErrHandled) {
 		return nil

@@ -172,6 +172,19 @@ func TestALostConversation(t *testing.T) {
 	}
 }
 
+// TestLostUnderItsName checks that a channel that was lost under its name in the policy is restored by an event with its
+// id, and that the old card is then shown as decided.
+func TestLostUnderItsName(t *testing.T) {
+	h := newHarness(t)
+	r := h.ask(`apply_discount {}`)
+	card := h.show(h.only(r.ID, store.OutboxCard))
+	h.ok(h.Outbox.Unreachable(h.ctx(), card.ID, "channel_not_found", "#support-approvals"))
+	h.ok(h.Intake.ChannelRestored(h.ctx(), "", card.Channel, "#support-approvals"))
+	if got := h.where(r.ID); got != "card channel:#support-approvals, card role:support-agent" {
+		t.Errorf("the cards are at: %s", got)
+	}
+}
+
 // TestBackBeforeItWasVacated checks that no message moves if the bot returns to a channel before the move.
 func TestBackBeforeItWasVacated(t *testing.T) {
 	h := newHarness(t)
