@@ -38,7 +38,7 @@ func (t proposalsTx) automatic(call store.Call, e *approvers.Execution, givers g
 	if err != nil {
 		return false, err
 	}
-	if why := t.forbidden(facts.Caller, e.Tool); why != "" {
+	if why := t.forbidden(facts.Caller, turn.Agent, e.Tool); why != "" {
 		return false, t.voidCall(call, *e, why)
 	}
 	p, _ := t.policy.Tool(e.Tool, turn.Agent)

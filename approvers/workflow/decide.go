@@ -53,7 +53,7 @@ func (t requestsTx) current(id string) (currentRequest, *approvers.Denied, error
 	if why := t.unlike(r.Tool, r.ToolHash); why != "" {
 		return t.void(cur, why)
 	}
-	if why := t.forbidden(r.Facts.Caller, r.Tool); why != "" {
+	if why := t.forbidden(r.Facts.Caller, r.Agent, r.Tool); why != "" {
 		return t.void(cur, why)
 	}
 	p, _ := t.policy.Tool(r.Tool, r.Agent)

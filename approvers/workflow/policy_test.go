@@ -49,6 +49,29 @@ func TestReconsider(t *testing.T) {
 	}
 }
 
+// If the policy does not let an agent call a tool any more, or does not name the agent, the agent's waiting, approved and
+// automatic calls are voided.
+func TestReconsiderAgentsTools(t *testing.T) {
+	for name, change := range map[string]func(*approvers.Policy){
+		"without the tools": func(p *approvers.Policy) { p.Agents[0].Tools = []string{"apply_discount"} },
+		"without the agent": func(p *approvers.Policy) { p.Agents = nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			waiting, approved := h.ask(`issue_refund {"amount":10}`), h.requestIn(h.sayIn("200.1", bob, "two").Turn, `issue_refund {"amount":11}`)
+			h.approve(lead, approved.ID)
+			automatic := h.propose(h.sayIn("300.1", bob, "which orders?").Turn, `search_orders {}`)[0]
+			h.policy.Store(policy("policy-2", change))
+			h.ok(h.Requests.Reevaluate(h.ctx()))
+			h.wantState(waiting.ID, approvers.Voided)
+			if r := h.wantState(approved.ID, approvers.Voided); r.Reason != "the policy does not let the agent support call issue_refund any more" {
+				t.Errorf("the reason is %q", r.Reason)
+			}
+			h.notRun(automatic.Execution)
+		})
+	}
+}
+
 // The policy changes several times. A request's plan names the change of the policy as a reason only once. The times of
 // the request's deadline, reminder and escalation do not change.
 func TestReconsiderAgainAndAgain(t *testing.T) {

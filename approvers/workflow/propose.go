@@ -397,10 +397,13 @@ func (t *tx) unlike(name, hash string) string {
 	return ""
 }
 
-// t.forbidden returns why the current policy does not allow a caller's call, or "" if the policy allows the call. c is
-// nil for calls of Countersign's own agent.
-func (t *tx) forbidden(c *approvers.Caller, tool string) string {
+// t.forbidden returns why the current policy does not allow a call of an agent or of a client, or "" if the policy
+// allows the call. c is nil for calls of Countersign's own agent.
+func (t *tx) forbidden(c *approvers.Caller, agent, tool string) string {
 	if c == nil {
+		if a, ok := t.policy.Agent(agent); !ok || !a.Offers(tool) {
+			return "the policy does not let the agent " + agent + " call " + tool + " any more"
+		}
 		return ""
 	}
 	client, ok := t.policy.Client(c.Name)
