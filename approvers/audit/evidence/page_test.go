@@ -103,6 +103,21 @@ func TestSummary(t *testing.T) {
 	}
 }
 
+// The record of a call under a grant also says that the policy asks people. The list names the grant.
+func TestDecisionUnderGrant(t *testing.T) {
+	record := func(kind approvers.AuditKind, facts map[string]string) Entry {
+		return Entry{AuditRecord: approvers.AuditRecord{Kind: kind, Facts: facts}}
+	}
+	s := Story{Entries: []Entry{
+		record(approvers.AuditProposed, map[string]string{"verdict": string(approvers.Ask), "stages": "buyer", "grant": "grant_1"}),
+		record(approvers.AuditExecuting, nil),
+		record(approvers.AuditExecuted, map[string]string{"state": "succeeded"}),
+	}}
+	if _, words := s.Decision(); words != "under a grant · ran" {
+		t.Errorf("it says %q", words)
+	}
+}
+
 // The page reports every way in which a history can be wrong.
 func TestPageSaysWhatIsWrong(t *testing.T) {
 	tests := map[string]struct {

@@ -246,12 +246,12 @@ func (s Story) Decision() (at time.Time, words string) {
 	switch {
 	case s.Asked:
 		who, how = "people were asked instead", "see the request"
+	case first.Facts["grant"] != "": // the verdict is still that people must approve
+		who = "under a grant"
 	case first.Facts["verdict"] == string(approvers.Ask):
 		who, how = "nobody yet", "waits for "+listed(first.Facts["stages"])
 	case first.Facts["verdict"] == "error":
 		how = "could not be accepted"
-	case first.Facts["grant"] != "":
-		who = "under a grant"
 	}
 	var allowed, against []string
 	for _, e := range s.Entries {
