@@ -90,6 +90,9 @@ func toolsDrifted(v View, all []settings.Problem) *RichText {
 	}
 	if !p.Lasts() {
 		last := slices.MaxFunc(all, func(a, b settings.Problem) int { return a.Until.Compare(b.Until) })
+		if workflow.DriftKind(p.How) == workflow.DriftGone {
+			return problemOver(last).Say("the source " + Name(p.Source) + " did not offer " + which + ".")
+		}
 		return problemOver(last).Say(which + source + " differed from " + their + " " + pin + ".")
 	}
 	what := "changed the " + definition + " of " + which

@@ -102,6 +102,15 @@ func TestNamesInOperatorNotices(t *testing.T) {
 	}
 }
 
+// The notice says what was wrong with a tool whose source offers it again.
+func TestToolIsOfferedAgain(t *testing.T) {
+	t.Parallel()
+	m := drawn(t, noticeView(problem(settings.ProblemTool, "crm.send", drifted(workflow.DriftGone), problemEnded))).Messages[0]
+	if !strings.HasSuffix(m.Text, ": the source crm did not offer the tool crm.send.") {
+		t.Errorf("it says %s", m.Text)
+	}
+}
+
 // A notice is not posted if its problems have ended, or if the policy does not name a channel any more. A posted notice
 // stays.
 func TestOperatorNoticeIsOver(t *testing.T) {
