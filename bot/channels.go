@@ -60,7 +60,7 @@ var (
 )
 
 // aboutChannel reports whether an event concerns the bot's access to a channel.
-func (b *Bot) aboutChannel(e event) bool {
+func (b *core) aboutChannel(e event) bool {
 	if e.Type == directory.ChannelShared || e.Type == directory.ChannelUnshared {
 		return e.channelID() != ""
 	}

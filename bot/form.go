@@ -132,7 +132,7 @@ func (b *Bot) fill(ctx context.Context, id string, at time.Time, v slack.ModalVi
 		})
 	}
 	err := show()
-	if elsewhere := o == nil && (Replicas{b}).others(); elsewhere { // another replica opens the loading view
+	if elsewhere := o == nil && b.Replicas.others(); elsewhere { // another replica opens the loading view
 		for errors.Is(err, errNoForm) && b.Now().Sub(at) < openWait {
 			if stopped := slackapi.Sleep(ctx, openAgain); stopped != nil {
 				return stopped

@@ -167,8 +167,8 @@ func (h *harness) start() {
 			store.TimerInbox:     {Handle: h.bot.Handle, Concurrency: 8},
 			store.TimerShowFirst: show, store.TimerShow: show, store.TimerShowAnswer: answer, store.TimerShowLast: show,
 			store.TimerThink: {Handle: h.think, Concurrency: 4}, store.TimerRun: {Handle: h.run, Concurrency: 4},
-			store.TimerLeftover:     {Handle: Leftovers{h.bot}.Delete, Concurrency: 1},
-			store.TimerCatchUp:      {Handle: Reception{h.bot}.CatchUp, Concurrency: 1},
+			store.TimerLeftover:     {Handle: h.bot.Leftovers.Delete, Concurrency: 1},
+			store.TimerCatchUp:      {Handle: h.bot.Reception.CatchUp, Concurrency: 1},
 			store.TimerAvailability: {Handle: h.bot.ResolveAvailability, Concurrency: 2}, store.TimerRemind: {Handle: h.bot.Remind, Concurrency: 2}, store.TimerAway: {Handle: h.bot.Depart, Concurrency: 1},
 		})
 	})

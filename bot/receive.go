@@ -159,7 +159,7 @@ func (i interaction) slim(payload []byte) ([]byte, error) {
 
 // chatter reports whether an event is a message between people in a channel, outside of threads and without a mention
 // of the bot. Such a message can't start or continue a conversation with the bot, so the bot does not store it.
-func (b *Bot) chatter(e event) bool {
+func (b *core) chatter(e event) bool {
 	me, known := b.self.known()
 	if !known || e.Type != "message" || e.dm() || e.ThreadTS != "" || mentions(e.Text, me.User) {
 		return false

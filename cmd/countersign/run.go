@@ -127,7 +127,7 @@ func (s setup) assemble() parts {
 	m.WatchStall(s.store)
 	m.WatchTools(s.tools)
 	m.WatchPolicies(s.policies)
-	wf.GrantOwner, wf.HearTold, wf.Team = b.GrantOwner, bot.Replicas{Bot: b}.Hear, bot.TeamOf(b)
+	wf.GrantOwner, wf.HearTold, wf.Team = b.GrantOwner, b.Replicas.Hear, bot.TeamOf(b)
 	a := agent.New(agent.Config{
 		Turns: wf.Turns, Runs: wf.Runs, Questions: wf.Questions, Results: wf.Views, Tools: s.tools.Registry, About: b.About,
 		Model: s.model, HistoryTokens: s.historyTokens, Log: s.log, Now: s.now, Count: m.CountModel, Grace: s.stopWait,
@@ -175,8 +175,8 @@ func (p parts) workers() map[store.TimerKind]jobs.Worker {
 		store.TimerShowLast:     show,
 		store.TimerAvailability: {Handle: p.bot.ResolveAvailability, Concurrency: lookWorkers, Worth: p.bot.Worth},
 		store.TimerRemind:       {Handle: p.bot.Remind, Concurrency: lookWorkers, Worth: p.bot.Worth},
-		store.TimerCatchUp:      {Handle: bot.Reception{Bot: p.bot}.CatchUp, Concurrency: 1, Worth: p.bot.Worth},
-		store.TimerLeftover:     {Handle: bot.Leftovers{Bot: p.bot}.Delete, Concurrency: 1, Worth: p.bot.Worth},
+		store.TimerCatchUp:      {Handle: p.bot.Reception.CatchUp, Concurrency: 1, Worth: p.bot.Worth},
+		store.TimerLeftover:     {Handle: p.bot.Leftovers.Delete, Concurrency: 1, Worth: p.bot.Worth},
 		store.TimerWebhook:      {Handle: p.webhooks.Deliver, Concurrency: gateway.WebhookWorkers},
 		store.TimerAway:         {Handle: p.bot.Depart, Concurrency: 1, Worth: p.bot.Worth},
 	}
