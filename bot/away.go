@@ -19,7 +19,7 @@ func (b *Bot) away(ctx context.Context, c command, text string) (*render.BlockBu
 	}
 	reads := render.Reader{Zone: render.ZoneOf(u), Locale: u.Locale}
 	policy := b.Views.Policy()
-	who, err := b.member(ctx, c.User, policy)
+	who, err := b.Identities.member(ctx, c.User, policy)
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +36,7 @@ func (b *Bot) away(ctx context.Context, c command, text string) (*render.BlockBu
 	}
 	m := workflow.Departure{Inbox: c.inbox, Who: who, From: said.from, Until: said.until}
 	if said.delegate != "" {
-		delegate, err := b.member(ctx, said.delegate, policy)
+		delegate, err := b.Identities.member(ctx, said.delegate, policy)
 		if err != nil {
 			return nil, err
 		}
@@ -82,11 +82,11 @@ func (b *Bot) parseAwayForm(ctx context.Context, i interaction) (m workflow.Depa
 	}
 	m.From, m.Until = at(render.FieldFrom), at(render.FieldUntil)
 	policy := b.Views.Policy()
-	if m.Who, err = b.member(ctx, i.User.ID, policy); err != nil {
+	if m.Who, err = b.Identities.member(ctx, i.User.ID, policy); err != nil {
 		return m, nil, err
 	}
 	if user := i.filled(render.FieldColleague); user != "" {
-		delegate, err := b.member(ctx, user, policy)
+		delegate, err := b.Identities.member(ctx, user, policy)
 		if err != nil {
 			return m, nil, err
 		}
@@ -121,7 +121,7 @@ func (b *Bot) submitAway(ctx context.Context, r ephemeralReply, i interaction, c
 	_, err = b.People.SetAway(ctx, m)
 	var denied *approvers.Denied
 	if errors.As(err, &denied) {
-		b.replyEphemeral(ctx, r, render.DeniedLeave(denied))
+		b.ephemeral.reply(ctx, r, render.DeniedLeave(denied))
 		return nil
 	}
 	return err
@@ -131,7 +131,7 @@ func (b *Bot) backClicked(ctx context.Context, r ephemeralReply, c workflow.Clic
 	_, err := b.People.Back(ctx, c.Inbox, c.Who)
 	var denied *approvers.Denied
 	if errors.As(err, &denied) {
-		b.replyEphemeral(ctx, r, render.Say("You were not away, as far as I know."))
+		b.ephemeral.reply(ctx, r, render.Say("You were not away, as far as I know."))
 		return nil
 	}
 	return err

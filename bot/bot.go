@@ -57,13 +57,14 @@ type Config struct {
 // parts. A Bot is safe for concurrent use.
 type Bot struct {
 	*core
-	Permissions *Permissions
-	Reception   *Reception
-	Leftovers   *Leftovers
-	Replicas    *Replicas
-	// profiles caches the profiles that the model receives.
-	profiles *directory.Cache[slack.User]
-	forms    forms
+	Permissions  *Permissions
+	Identities   *Identities
+	Availability *Availability
+	Reception    *Reception
+	Leftovers    *Leftovers
+	Replicas     *Replicas
+	ephemeral    *ephemeral
+	forms        forms
 	// transport receives Slack's deliveries.
 	transport       transport.Transport
 	diskFullNotices diskFullNotices
@@ -110,7 +111,9 @@ func New(c Config) *Bot {
 	b.Permissions.api = k.api
 	b.transport = newTransport(b)
 	b.Reception = &Reception{core: k, transport: b.transport}
-	b.profiles = directory.NewCache[slack.User](c.Now, directory.IdentityTTL)
+	b.Identities = newIdentities(k)
+	b.Availability = &Availability{k, b.Identities, b.Permissions}
+	b.ephemeral = &ephemeral{k, b.Identities}
 	return b
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/slack-go/slack"
@@ -196,7 +195,7 @@ func (b *Bot) rejectClick(ctx context.Context, d delivered, w ephemeralReply, c 
 		if err := b.Requests.Refuse(ctx, c, refused, redraw, s.Named()...); err != nil {
 			return err
 		}
-		b.replyEphemeral(ctx, w, render.Denied(refused, nil, s.Policy))
+		b.ephemeral.reply(ctx, w, render.Denied(refused, nil, s.Policy))
 		return nil
 	}
 	return err
@@ -204,7 +203,7 @@ func (b *Bot) rejectClick(ctx context.Context, d delivered, w ephemeralReply, c 
 
 // act performs a button's action.
 func (b *Bot) act(ctx context.Context, d delivered, w ephemeralReply, s render.ClickTarget, action string, c workflow.Click) error {
-	who, err := b.authority(ctx, w.user, s, action)
+	who, err := b.Identities.authority(ctx, w.user, s, action)
 	if err != nil {
 		return b.unknownClicker(ctx, d, w, c, s, err)
 	}
@@ -284,28 +283,8 @@ func (b *Bot) answerClick(ctx context.Context, w ephemeralReply, r *approvers.Re
 	if !errors.As(err, &d) {
 		return err
 	}
-	b.replyEphemeral(ctx, w, render.Denied(d, r, p))
+	b.ephemeral.reply(ctx, w, render.Denied(d, r, p))
 	return nil
-}
-
-// authority looks up the person who clicked. The identity includes the user groups that can give authority over the
-// target. For a change of arguments, authority uses no cached answer, because the change may raise the risk.
-func (b *Bot) authority(ctx context.Context, user string, s render.ClickTarget, action string) (approvers.Identity, error) {
-	switch {
-	case s.Request != nil && action == render.ActModify:
-		return b.users.Clicker(ctx, user, s.Policy, s.Request.Tool, approvers.Critical, s.Request)
-	case s.Request != nil:
-		return b.users.Clicker(ctx, user, s.Policy, s.Request.Tool, directory.IdentityRisk(s.Policy, s.Request), s.Request)
-	case s.Execution != nil:
-		return b.users.Clicker(ctx, user, s.Policy, s.Execution.Tool, approvers.Critical, nil)
-	case s.Grant != nil:
-		return b.users.Clicker(ctx, user, s.Policy, s.Grant.Tool, approvers.Critical, nil)
-	case s.Message.Kind == store.OutboxBundle:
-		return b.identifyClickerOfAll(ctx, user, s)
-	case s.Message.Kind == store.OutboxPause:
-		return b.pauser(ctx, user, s.Policy)
-	}
-	return b.users.Who(ctx, user, false)
 }
 
 // unknownClicker handles a click if Slack does not identify the person who clicked. After a few tries, the bot refuses
@@ -317,7 +296,7 @@ func (b *Bot) unknownClicker(ctx context.Context, d delivered, r ephemeralReply,
 	if err := b.refuseUnknown(ctx, d, r, c, s, cause); err != nil {
 		return err
 	}
-	b.replyEphemeral(ctx, r, render.Unidentified())
+	b.ephemeral.reply(ctx, r, render.Unidentified())
 	return nil
 }
 
@@ -336,32 +315,6 @@ func (b *Bot) refuseUnknown(ctx context.Context, d delivered, r ephemeralReply, 
 	return b.Requests.Refuse(ctx, c, &approvers.Denied{Code: approvers.DeniedUnidentified}, "", s.Named()...)
 }
 
-// identifyClickerOfAll identifies a person who clicked a button for all calls of a bundle. The identity includes the
-// user groups that can give authority over each call.
-func (b *Bot) identifyClickerOfAll(ctx context.Context, user string, s render.ClickTarget) (who approvers.Identity, err error) {
-	var tools, groups []string
-	highest := approvers.Low
-	for _, c := range s.Offered() {
-		highest = max(highest, directory.IdentityRisk(s.Policy, c.Request))
-	}
-	for _, c := range s.Offered() {
-		if slices.Contains(tools, c.Request.Tool) {
-			continue
-		}
-		tools = append(tools, c.Request.Tool)
-		if who, err = b.users.Clicker(ctx, user, s.Policy, c.Request.Tool, highest, c.Request); err != nil {
-			return approvers.Identity{}, err
-		}
-		groups = append(groups, who.Groups...)
-	}
-	if who.ID == "" {
-		return b.users.Who(ctx, user, false)
-	}
-	slices.Sort(groups)
-	who.Groups = slices.Compact(groups)
-	return who, nil
-}
-
 // decideAll decides all calls that the clicked version offered for decision. If one call can't be decided, decideAll
 // decides no call.
 func (b *Bot) decideAll(ctx context.Context, r ephemeralReply, s render.ClickTarget, c workflow.Click) error {
@@ -370,7 +323,7 @@ func (b *Bot) decideAll(ctx context.Context, r ephemeralReply, s render.ClickTar
 	if !errors.As(err, &d) {
 		return err
 	}
-	b.replyEphemeral(ctx, r, render.DeniedAll(d, inTheWay, s.Policy))
+	b.ephemeral.reply(ctx, r, render.DeniedAll(d, inTheWay, s.Policy))
 	return nil
 }
 
@@ -386,14 +339,14 @@ func (b *Bot) feedbackClicked(ctx context.Context, r ephemeralReply, s render.Cl
 	var d *approvers.Denied
 	switch {
 	case errors.As(err, &d) && (d.Code == approvers.DeniedGuest || d.Code == approvers.DeniedForeign || d.Code == approvers.DeniedBot):
-		b.replyEphemeral(ctx, r, render.Say("Only those who may ask the agent can rate its answers. Nothing was changed."))
+		b.ephemeral.reply(ctx, r, render.Say("Only those who may ask the agent can rate its answers. Nothing was changed."))
 		return nil
 	case err != nil:
 		return b.answerClick(ctx, r, nil, s.Policy, err)
 	case poor:
-		b.replyEphemeral(ctx, r, render.Say("Noted, thank you. If something should be done differently, write it here: the agent reads it, and its operator sees how the answers are rated."))
+		b.ephemeral.reply(ctx, r, render.Say("Noted, thank you. If something should be done differently, write it here: the agent reads it, and its operator sees how the answers are rated."))
 	default:
-		b.replyEphemeral(ctx, r, render.Say("Noted, thank you."))
+		b.ephemeral.reply(ctx, r, render.Say("Noted, thank you."))
 	}
 	return nil
 }
@@ -404,6 +357,6 @@ func (b *Bot) answerReport(ctx context.Context, r ephemeralReply, s render.Click
 	if !errors.As(err, &d) {
 		return err
 	}
-	b.replyEphemeral(ctx, r, render.DeniedReport(d, s))
+	b.ephemeral.reply(ctx, r, render.DeniedReport(d, s))
 	return nil
 }

@@ -82,7 +82,7 @@ func (b *Bot) handleCommand(ctx context.Context, row store.Inbox) error {
 	if err := b.Intake.Done(ctx, row.ID, ""); err != nil && !errors.Is(err, workflow.ErrHandled) {
 		return err
 	}
-	b.sendEphemeral(ctx, ephemeralReply{user: c.User, channel: c.Channel, responseURL: c.ResponseURL, command: true}, answer)
+	b.ephemeral.send(ctx, ephemeralReply{user: c.User, channel: c.Channel, responseURL: c.ResponseURL, command: true}, answer)
 	return nil
 }
 

@@ -89,5 +89,5 @@ func (b unknownWriter) tell(ctx context.Context, words *render.RichText) {
 			return
 		}
 	}
-	b.replyEphemeral(ctx, senderOf(b.row), words)
+	b.ephemeral.reply(ctx, senderOf(b.row), words)
 }

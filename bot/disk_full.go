@@ -63,7 +63,7 @@ func (b *Bot) refuseInteraction(i interaction, payload []byte, cause error) (ans
 			return
 		}
 		channel, _ := i.message()
-		b.replyEphemeral(ctx, ephemeralReply{user: i.User.ID, channel: channel, thread: i.Posted.ThreadTS, responseURL: i.ResponseURL}, why)
+		b.ephemeral.reply(ctx, ephemeralReply{user: i.User.ID, channel: channel, thread: i.Posted.ThreadTS, responseURL: i.ResponseURL}, why)
 	})
 	return nil, cause
 }
@@ -90,7 +90,7 @@ func (b *Bot) tellDiskFull(e event, cause error) {
 	b.side.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), openWait)
 		defer cancel()
-		b.replyEphemeral(ctx, ephemeralReply{user: e.userID(), channel: e.channelID(), thread: e.ThreadTS}, render.Say("I could not take in what you wrote. "+whyRefused(cause)+
+		b.ephemeral.reply(ctx, ephemeralReply{user: e.userID(), channel: e.channelID(), thread: e.ThreadTS}, render.Say("I could not take in what you wrote. "+whyRefused(cause)+
 			" If that is mended within the next minutes I answer by myself; if I don't, please write it again."))
 	})
 }

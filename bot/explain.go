@@ -26,7 +26,7 @@ func (b *Bot) explain(ctx context.Context, c command, text string) (*render.Bloc
 	if first == "" {
 		return nil, notClear("Say what: %s explain issue_refund {\"amount\": 20} for a call as if you asked for it here, or %s explain and the link of a card.", c.Command, c.Command)
 	}
-	who, err := b.member(ctx, c.User, b.Views.Policy())
+	who, err := b.Identities.member(ctx, c.User, b.Views.Policy())
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +52,7 @@ func (b *Bot) explain(ctx context.Context, c command, text string) (*render.Bloc
 // viewFor returns a view for one person. The view contains only the policy.
 func (b *Bot) viewFor(ctx context.Context, user string) (render.View, error) {
 	me, err := b.whoAmI(ctx)
-	return render.View{Model: view.Model{Policy: b.Views.Policy(), Now: b.Now()}, WorkspaceURL: me.URL, Reader: b.reader(ctx, user)}, err
+	return render.View{Model: view.Model{Policy: b.Views.Policy(), Now: b.Now()}, WorkspaceURL: me.URL, Reader: b.Identities.reader(ctx, user)}, err
 }
 
 // cardLink matches a link to a message in Slack's format.
@@ -238,7 +238,7 @@ func (b *Bot) explainMessage(ctx context.Context, d delivered, i interaction) er
 	case errors.Is(err, errNoForm):
 		b.Log.Info("a form could not be shown", "inbox", d.id, "cause", err)
 		channel, _ := i.message()
-		b.replyEphemeral(ctx, ephemeralReply{user: i.User.ID, channel: channel, thread: i.Posted.ThreadTS, responseURL: i.ResponseURL}, formNotOpened(err))
+		b.ephemeral.reply(ctx, ephemeralReply{user: i.User.ID, channel: channel, thread: i.Posted.ThreadTS, responseURL: i.ResponseURL}, formNotOpened(err))
 	case err != nil && d.tries < clickTries:
 		return err
 	case err != nil:
@@ -253,7 +253,7 @@ func (b *Bot) messageExplained(ctx context.Context, i interaction) (slack.ModalV
 	} else if err != nil {
 		return slack.ModalViewRequest{}, err
 	}
-	who, err := b.member(ctx, i.User.ID, b.Views.Policy())
+	who, err := b.Identities.member(ctx, i.User.ID, b.Views.Policy())
 	if err != nil {
 		return slack.ModalViewRequest{}, err
 	}

@@ -213,7 +213,7 @@ func unbundleWithin(ctx context.Context, b *Bot, d delivered, i interaction) err
 	if err != nil {
 		return b.rejectClick(ctx, d, r, c, s, err)
 	}
-	who, err := b.authority(ctx, r.user, s, render.ActApart)
+	who, err := b.Identities.authority(ctx, r.user, s, render.ActApart)
 	if err != nil {
 		return b.unknownClicker(ctx, d, r, c, s, err)
 	}
@@ -231,7 +231,7 @@ func unbundleWithin(ctx context.Context, b *Bot, d delivered, i interaction) err
 	err = showForm(b, render.Refusal(render.ActArguments, words), func(v slack.ModalViewRequest) error { return updateClicked(ctx, b, v, i) })
 	if err != nil {
 		b.Log.Info("Details… could not show the outcome of a click", "inbox", d.id, "cause", err)
-		b.replyEphemeral(ctx, r, words)
+		b.ephemeral.reply(ctx, r, words)
 	}
 	return nil
 }
@@ -268,7 +268,7 @@ type formClick struct {
 // open draws the form and shows it.
 func (f formClick) open(ctx context.Context) error {
 	b, d, action, r, s := f.Bot, f.d, f.action, f.reply, f.target
-	who, unknown := b.authority(ctx, r.user, s, action)
+	who, unknown := b.Identities.authority(ctx, r.user, s, action)
 	if unknown != nil && mayRetry(d, unknown) {
 		return unknown
 	}
@@ -287,7 +287,7 @@ func (f formClick) open(ctx context.Context) error {
 	} else {
 		v = b.form(action, s, who)
 	}
-	b.known(r.user).LocalizeBlocks(v.Blocks.BlockSet)
+	b.Identities.known(r.user).LocalizeBlocks(v.Blocks.BlockSet)
 	err := f.show(v)
 	switch {
 	case err == nil && who.ID != "":
@@ -298,18 +298,18 @@ func (f formClick) open(ctx context.Context) error {
 		b.Log.Info("a form could not be shown", "inbox", d.id, "cause", err)
 		switch {
 		case unknown != nil:
-			b.replyEphemeral(ctx, r, render.Unidentified())
+			b.ephemeral.reply(ctx, r, render.Unidentified())
 		case no != nil:
-			b.replyEphemeral(ctx, r, render.Denied(no, s.Request, s.Policy))
+			b.ephemeral.reply(ctx, r, render.Denied(no, s.Request, s.Policy))
 		default:
-			b.replyEphemeral(ctx, r, formNotOpened(err))
+			b.ephemeral.reply(ctx, r, formNotOpened(err))
 		}
 	case errors.Is(err, errFormRefused): // the modal shows the refusal
 	case err != nil && d.tries < clickTries:
 		return err
 	case err != nil:
 		b.Log.Error("a form could not be shown", "inbox", d.id, "error", err)
-		b.replyEphemeral(ctx, r, render.Say("The form could not be opened. Please click again."))
+		b.ephemeral.reply(ctx, r, render.Say("The form could not be opened. Please click again."))
 	}
 	c := workflow.Click{Inbox: d.id, At: d.at, Who: who, User: r.user, Channel: s.Message.Channel, MessageTS: s.Message.TS}
 	switch {
@@ -435,7 +435,7 @@ func (b *Bot) turnPage(ctx context.Context, d delivered, i interaction) error {
 	var viewer approvers.Identity
 	v := render.Refusal(form, render.Denied(&approvers.Denied{Code: approvers.DeniedStale}, s.Request, s.Policy))
 	if s.Request != nil && s.Request.Execution == f.Execution {
-		who, err := b.authority(ctx, i.User.ID, s, form)
+		who, err := b.Identities.authority(ctx, i.User.ID, s, form)
 		if err != nil {
 			return b.unknownClicker(ctx, d, r, workflow.Click{}, s, err)
 		}
@@ -452,7 +452,7 @@ func (b *Bot) turnPage(ctx context.Context, d delivered, i interaction) error {
 		default:
 			v = render.RevealForm(*s.Request, f)
 		}
-		b.known(i.User.ID).LocalizeBlocks(v.Blocks.BlockSet)
+		b.Identities.known(i.User.ID).LocalizeBlocks(v.Blocks.BlockSet)
 	}
 	err = showForm(b, v, func(v slack.ModalViewRequest) error { return updateClicked(ctx, b, v, i) })
 	switch {
@@ -462,7 +462,7 @@ func (b *Bot) turnPage(ctx context.Context, d delivered, i interaction) error {
 		}
 	case errors.Is(err, errFormRefused): // the modal shows the refusal
 	case errors.Is(err, errNoForm) && formRefusal(err) != "":
-		b.replyEphemeral(ctx, r, formNotOpened(err))
+		b.ephemeral.reply(ctx, r, formNotOpened(err))
 	case !errors.Is(err, errNoForm) && d.tries < clickTries:
 		return err
 	default:

@@ -12,14 +12,6 @@ import (
 	"countersign/bot/render"
 )
 
-// GrantOwner returns the current identity of a grant's owner. GrantOwner is called for each run under the grant. If the
-// risk is high or critical, GrantOwner does not use cached answers, as for a click.
-func (b *Bot) GrantOwner(ctx context.Context, g approvers.Grant) (approvers.Identity, error) {
-	policy := b.Views.Policy()
-	tool, _ := policy.Tool(g.Tool, g.Agent)
-	return b.users.Clicker(ctx, g.By.User(), policy, g.Tool, tool.Risk, &approvers.Request{Agent: g.Agent})
-}
-
 // actOnGrant performs the action of a button on a grant.
 func (b *Bot) actOnGrant(ctx context.Context, r ephemeralReply, s render.ClickTarget, action string, c workflow.Click) error {
 	c.Grant = s.Token.Ref
@@ -34,7 +26,7 @@ func (b *Bot) actOnGrant(ctx context.Context, r ephemeralReply, s render.ClickTa
 	if !errors.As(err, &d) {
 		return err
 	}
-	b.replyEphemeral(ctx, r, render.DeniedGrant(d, g, s.Policy))
+	b.ephemeral.reply(ctx, r, render.DeniedGrant(d, g, s.Policy))
 	return nil
 }
 
@@ -50,7 +42,7 @@ func (b *Bot) submitAllowance(ctx context.Context, w ephemeralReply, s render.Cl
 // a direct message with the button Revoke.
 func (b *Bot) grants(ctx context.Context, c command, _ string) (*render.BlockBuilder, error) {
 	policy := b.Views.Policy()
-	who, err := b.member(ctx, c.User, policy)
+	who, err := b.Identities.member(ctx, c.User, policy)
 	if err != nil {
 		return nil, err
 	}

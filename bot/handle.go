@@ -77,7 +77,7 @@ func (b *Bot) handle(ctx context.Context, t store.Timer, row store.Inbox) error 
 		case e.Event.homeOpened():
 			return b.openedHome(ctx, row, e.Event)
 		case e.Event.Type == userChange:
-			return b.accountChanged(ctx, row, e.Event)
+			return b.Availability.accountChanged(ctx, row, e.Event)
 		case b.aboutChannel(e.Event):
 			return b.moveChannel(ctx, row, e.Event)
 		case e.Event.aboutAgent():
@@ -135,7 +135,7 @@ func (b *Bot) abandon(ctx context.Context, row store.Inbox, deaths int) error {
 		return nil
 	}
 	if err == nil && r.user != "" {
-		b.replyEphemeral(ctx, r, render.Denied(&approvers.Denied{Code: approvers.DeniedAbandoned}, nil, nil))
+		b.ephemeral.reply(ctx, r, render.Denied(&approvers.Denied{Code: approvers.DeniedAbandoned}, nil, nil))
 	}
 	return err
 }

@@ -155,7 +155,7 @@ func (h *harness) start() {
 		config.SigningSecret, config.Listen = workspace.DemoSigningSecret, func() (net.Listener, error) { return l, nil }
 	}
 	h.bot = New(config)
-	h.workflow.GrantOwner = h.bot.GrantOwner
+	h.workflow.GrantOwner = h.bot.Identities.GrantOwner
 	ctx, cancel := context.WithCancel(context.Background())
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return h.bot.Run(ctx) })
@@ -169,7 +169,7 @@ func (h *harness) start() {
 			store.TimerThink: {Handle: h.think, Concurrency: 4}, store.TimerRun: {Handle: h.run, Concurrency: 4},
 			store.TimerLeftover:     {Handle: h.bot.Leftovers.Delete, Concurrency: 1},
 			store.TimerCatchUp:      {Handle: h.bot.Reception.CatchUp, Concurrency: 1},
-			store.TimerAvailability: {Handle: h.bot.ResolveAvailability, Concurrency: 2}, store.TimerRemind: {Handle: h.bot.Remind, Concurrency: 2}, store.TimerAway: {Handle: h.bot.Depart, Concurrency: 1},
+			store.TimerAvailability: {Handle: h.bot.Availability.Resolve, Concurrency: 2}, store.TimerRemind: {Handle: h.bot.Availability.Remind, Concurrency: 2}, store.TimerAway: {Handle: h.bot.Availability.Depart, Concurrency: 1},
 		})
 	})
 	h.stop = sync.OnceFunc(func() {

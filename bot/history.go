@@ -26,7 +26,7 @@ func (b *Bot) history(ctx context.Context, c command, text string) (*render.Bloc
 	if err != nil {
 		return nil, err
 	}
-	who, err := b.member(ctx, c.User, v.Policy)
+	who, err := b.Identities.member(ctx, c.User, v.Policy)
 	if err != nil {
 		return nil, err
 	}

@@ -56,7 +56,7 @@ func (b *Bot) showHome(ctx context.Context, vm view.Model) error {
 	if err != nil {
 		return err
 	}
-	v := render.View{Model: vm, WorkspaceURL: me.URL, Home: tab, Version: b.Version, Reader: b.reader(ctx, user)}
+	v := render.View{Model: vm, WorkspaceURL: me.URL, Home: tab, Version: b.Version, Reader: b.Identities.reader(ctx, user)}
 	still := v
 	still.Message.Posts = 0
 	_, same, err := render.Draw(still)

@@ -51,7 +51,7 @@ func (b *Bot) receiveMessage(ctx context.Context, row store.Inbox, e envelope) e
 			return err
 		}
 		if told {
-			b.replyEphemeral(ctx, here, render.Say("There was nothing in your message for me to work on. Write what you need in the same message as the mention, for example: “refund order ORD-123”."))
+			b.ephemeral.reply(ctx, here, render.Say("There was nothing in your message for me to work on. Write what you need in the same message as the mention, for example: “refund order ORD-123”."))
 		}
 		return nil
 	}
@@ -65,10 +65,10 @@ func (b *Bot) receiveMessage(ctx context.Context, row store.Inbox, e envelope) e
 		if result.Denied.Code == approvers.DeniedChannel && unnamed != nil { // the policy may allow the channel by its name, and Slack does not give this name to the bot
 			words = render.Unpermitted()
 		}
-		b.replyEphemeral(ctx, here, words)
+		b.ephemeral.reply(ctx, here, words)
 	}
 	if result.Passed != "" {
-		b.replyEphemeral(ctx, here, render.PassedOn(result.Passed))
+		b.ephemeral.reply(ctx, here, render.PassedOn(result.Passed))
 	}
 	if result.Turn != "" && !result.Stopped && !result.Queued && !result.Paused && !result.Duplicate {
 		b.showStatus(ctx, result.Turn, false)
@@ -91,7 +91,7 @@ func (b *Bot) incomingMessage(ctx context.Context, me directory.Self, row store.
 		}
 		place.Name = name
 	}
-	text := readableText(ev.Text, me.User, func(user string) string { return b.calledName(ctx, user) })
+	text := readableText(ev.Text, me.User, func(user string) string { return b.Identities.calledName(ctx, user) })
 	u := workflow.IncomingMessage{
 		Inbox: row.ID, At: row.ReceivedAt, Channel: place, Team: me.Team, Thread: ev.thread(), TS: ev.TS, Edited: ev.Edited.TS,
 		Text:            withFiles(text, ev.Files),
@@ -113,16 +113,6 @@ func nameFor(who approvers.Identity) string {
 		return render.Name(who.Name)
 	}
 	return who.ID.User()
-}
-
-// calledName returns the name of a mentioned person. If Slack does not give the name, calledName returns the user id,
-// so the message is not lost.
-func (b *Bot) calledName(ctx context.Context, user string) string {
-	who, err := b.users.Who(ctx, user, false)
-	if err != nil || who.Name == "" {
-		return user
-	}
-	return who.Name
 }
 
 // markup matches Slack's markup.

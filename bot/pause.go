@@ -3,12 +3,10 @@ package bot
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
-	"countersign/bot/directory"
 	"countersign/bot/render"
 )
 
@@ -16,7 +14,7 @@ import (
 // people who may pause.
 func (b *Bot) pauseAsked(ctx context.Context, c command, reason string) (*render.BlockBuilder, error) {
 	policy := b.Views.Policy()
-	who, err := b.pauser(ctx, c.User, policy)
+	who, err := b.Identities.pauser(ctx, c.User, policy)
 	if err != nil {
 		return nil, err
 	}
@@ -43,14 +41,14 @@ func (b *Bot) pauseClicked(ctx context.Context, d delivered, i interaction) erro
 	channel, ts := i.message()
 	r := ephemeralReply{user: i.User.ID, channel: channel, responseURL: i.ResponseURL, replace: true}
 	policy := b.Views.Policy()
-	who, err := b.pauser(ctx, r.user, policy)
+	who, err := b.Identities.pauser(ctx, r.user, policy)
 	if err != nil {
 		return b.unknownClicker(ctx, d, r, workflow.Click{Channel: channel, MessageTS: ts}, render.ClickTarget{}, err)
 	}
 	c := workflow.Click{Inbox: d.id, At: d.at, Who: who, Reason: render.Clip(strings.TrimSpace(i.Actions[0].Value), render.MaxPauseReason), Channel: channel, MessageTS: ts}
 	err = b.Pauses.PauseBy(ctx, c)
 	if err == nil {
-		b.replyEphemeral(ctx, r, render.Say("⏸️ ").Strong("Everything is paused.").Say(" You and all who may end it have a direct message with a Resume button."))
+		b.ephemeral.reply(ctx, r, render.Say("⏸️ ").Strong("Everything is paused.").Say(" You and all who may end it have a direct message with a Resume button."))
 	}
 	return b.answerPause(ctx, r, policy, err)
 }
@@ -58,7 +56,7 @@ func (b *Bot) pauseClicked(ctx context.Context, d delivered, i interaction) erro
 // resumeAsked answers /countersign resume.
 func (b *Bot) resumeAsked(ctx context.Context, c command, reason string) (*render.BlockBuilder, error) {
 	policy := b.Views.Policy()
-	who, err := b.pauser(ctx, c.User, policy)
+	who, err := b.Identities.pauser(ctx, c.User, policy)
 	if err != nil {
 		return nil, err
 	}
@@ -79,31 +77,6 @@ func (b *Bot) answerPause(ctx context.Context, r ephemeralReply, p *approvers.Po
 	if !errors.As(err, &no) {
 		return err
 	}
-	b.replyEphemeral(ctx, r, render.DeniedPause(no, p))
+	b.ephemeral.reply(ctx, r, render.DeniedPause(no, p))
 	return nil
-}
-
-// pauser returns a person's current identity, with the user groups that may pause. pauser uses no cached answer of
-// Slack.
-func (b *Bot) pauser(ctx context.Context, user string, p *approvers.Policy) (approvers.Identity, error) {
-	who, err := b.users.Who(ctx, user, true)
-	if err != nil || who.ID == "" {
-		return who, err
-	}
-	for _, name := range p.PausedBy {
-		role, _ := p.Role(name)
-		for _, m := range role.Members {
-			if m.Kind != approvers.MemberGroup || slices.Contains(who.Groups, m.Value) {
-				continue
-			}
-			members, err := b.users.GroupMembers(ctx, m.Value, true)
-			if err != nil {
-				return approvers.Identity{}, err
-			}
-			if directory.HasMember(members, who, user) {
-				who.Groups = append(who.Groups, m.Value)
-			}
-		}
-	}
-	return who, nil
 }

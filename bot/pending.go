@@ -28,7 +28,7 @@ func (b *Bot) listPending(ctx context.Context, c command, _ string) (*render.Blo
 	if err != nil {
 		return nil, err
 	}
-	list := render.WaitingList{View: render.View{Model: view.Model{Policy: policy, Now: b.Now()}, WorkspaceURL: me.URL, Reader: b.reader(ctx, c.User)}, Who: who}
+	list := render.WaitingList{View: render.View{Model: view.Model{Policy: policy, Now: b.Now()}, WorkspaceURL: me.URL, Reader: b.Identities.reader(ctx, c.User)}, Who: who}
 	theirs, own := selectPending(all, who, policy)
 	var out []*render.RichText
 	pause, err := b.Views.Paused(ctx)
@@ -80,7 +80,7 @@ func postedAgain(n int) string {
 // pendingFor returns all waiting items, and the person's identity with every relevant user group. The result more is
 // true if pendingFor has not read all items.
 func (b *Bot) pendingFor(ctx context.Context, user string, p *approvers.Policy) (who approvers.Identity, all []view.PendingItem, more bool, err error) {
-	if who, err = b.member(ctx, user, p); err != nil {
+	if who, err = b.Identities.member(ctx, user, p); err != nil {
 		return who, nil, false, err
 	}
 	if all, more, err = b.Views.PendingItems(ctx); err != nil {

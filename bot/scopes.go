@@ -184,7 +184,7 @@ func (b *Bot) unpermitted(ctx context.Context, row store.Inbox, cause error) err
 		return err
 	}
 	if r := senderOf(row); r.user != "" && isAddressed(row, &b.self) {
-		b.replyEphemeral(ctx, r, render.Unpermitted())
+		b.ephemeral.reply(ctx, r, render.Unpermitted())
 	}
 	return nil
 }

@@ -153,7 +153,7 @@ func (b *Bot) viewOf(ctx context.Context, vm view.Model) (render.View, error) {
 	}
 	v := render.View{Model: vm, WorkspaceURL: me.URL, Tool: render.DescribeTool(b.Tools, vm), Mentions: b.cardMentions(ctx, vm)}
 	if user, own := strings.CutPrefix(vm.Message.To, store.ToUser); own {
-		v.Reader = b.known(user)
+		v.Reader = b.Identities.known(user)
 	}
 	return v, nil
 }
@@ -444,4 +444,54 @@ func toShow(ctx context.Context, s view.Model, t store.Timer) context.Context {
 	}
 	e.UsesReserved = e.UsesReserved || s.Message.Drafted
 	return slackapi.WithCallPriority(withTries(ctx, t.Tries), e)
+}
+
+// cardMentions returns the people and groups that a pending card in a channel mentions. These are the members of the
+// stage's roles that get their cards in this channel. Without mentions, nobody would notice the card. A person who is
+// away is skipped. If the bot can't look up a person, it also skips this person, because a card with fewer mentions is
+// better than no card.
+func (b *Bot) cardMentions(ctx context.Context, s view.Model) []render.Mention {
+	channel, shared := strings.CutPrefix(s.Message.To, store.ToChannel)
+	r, waits := render.MentioningRequest(s)
+	if !shared || !waits {
+		return nil
+	}
+	away, err := b.Views.Away(ctx)
+	if err != nil {
+		b.Log.Warn("the recorded absences could not be read, so absent people are mentioned too", "request", r.ID, "error", err)
+	}
+	var out []render.Mention
+	for _, name := range r.CurrentStage().Roles() {
+		role, _ := s.Policy.Role(name)
+		if role.Cards != channel {
+			continue
+		}
+		for _, m := range role.Members {
+			c, err := b.mentionOf(ctx, m)
+			if err != nil {
+				b.Log.Warn("somebody could not be mentioned on a card", "approver", role.Name, "request", r.ID, "error", err)
+			}
+			asked := slices.ContainsFunc(r.Plan.Requesters, func(p approvers.PersonID) bool { return p.User() == c.User })
+			_, gone := away[c.User]
+			if c != (render.Mention{}) && !asked && !gone && !slices.Contains(out, c) && len(out) < render.MaxMentions {
+				out = append(out, c)
+			}
+		}
+	}
+	return out
+}
+
+func (b *Bot) mentionOf(ctx context.Context, m approvers.Member) (render.Mention, error) {
+	switch m.Kind {
+	case approvers.MemberUser:
+		return render.Mention{User: m.Value}, nil
+	case approvers.MemberGroup:
+		ids, err := b.users.GroupIDs(ctx, false)
+		return render.Mention{Group: ids[m.Value]}, err
+	}
+	users, err := b.users.RoleUsers(ctx, approvers.Role{Members: []approvers.Member{m}})
+	if err != nil || len(users) == 0 {
+		return render.Mention{}, err
+	}
+	return render.Mention{User: users[0]}, nil
 }

@@ -92,7 +92,7 @@ func examineEdit(ctx context.Context, b *Bot, r approvers.Request, f render.Form
 	if len(faults) > 0 || i.View.Submit.Text == "" {
 		return objection{faults: faults}
 	}
-	who, known := identifyQuickly(ctx, b, i.User.ID, r)
+	who, known := b.Identities.identifyQuickly(ctx, i.User.ID, r)
 	s, err := b.findClickTarget(ctx, f.ButtonToken, "")
 	if err != nil || s.Request == nil || !known || s.EditSubmit(who, tool, args) == i.View.Submit.Text {
 		return objection{}
@@ -107,18 +107,6 @@ func examineEdit(ctx context.Context, b *Bot, r approvers.Request, f render.Form
 // maxFormAnswer is the maximum size in bytes of a form in an acknowledgement. On a socket Slack silently drops
 // acknowledgements of 20 KB or more.
 const maxFormAnswer = 16 << 10
-
-// identifyQuickly identifies a person while Slack waits for an acknowledgement. The result is used only for early
-// feedback.
-func identifyQuickly(ctx context.Context, b *Bot, user string, r approvers.Request) (approvers.Identity, bool) {
-	ctx, cancel := context.WithTimeout(ctx, lookUpWait)
-	defer cancel()
-	who, err := b.users.Clicker(ctx, user, b.Views.Policy(), r.Tool, approvers.Low, &r)
-	return who, err == nil
-}
-
-// lookUpWait limits the lookup of a person while Slack waits for a form's acknowledgement.
-const lookUpWait = time.Second
 
 // filled returns the value of a field.
 func (i interaction) filled(block string) string {
@@ -141,7 +129,7 @@ func (b *Bot) submitted(ctx context.Context, d delivered, i interaction) error {
 	if strings.HasPrefix(s.Message.To, store.ToConversation) {
 		r.thread = s.Conversation.Thread
 	}
-	who, err := b.authority(ctx, r.user, s, i.View.Callback)
+	who, err := b.Identities.authority(ctx, r.user, s, i.View.Callback)
 	if err != nil {
 		return b.unknownClicker(ctx, d, r, workflow.Click{Channel: s.Message.Channel, MessageTS: s.Message.TS}, s, err)
 	}
@@ -217,7 +205,7 @@ func (b *Bot) submitEdit(ctx context.Context, w ephemeralReply, s render.ClickTa
 	if len(faults) > 0 { // the form was valid on submission, but the tool has changed meanwhile
 		for _, fault := range faults {
 			d := &approvers.Denied{Code: approvers.DeniedInvalidArgs, Detail: fault}
-			b.replyEphemeral(ctx, w, render.Denied(d, &r, s.Policy))
+			b.ephemeral.reply(ctx, w, render.Denied(d, &r, s.Policy))
 			break
 		}
 		return b.Intake.Done(ctx, c.Inbox, "the edited arguments are not valid any more")
@@ -268,7 +256,7 @@ func (b *Bot) examineColleague(ctx context.Context, r approvers.Request, i inter
 		return map[string]string{render.FieldColleague: "Choose a colleague."}
 	}
 	p := b.Views.Policy()
-	to, known := identifyQuickly(ctx, b, user, r)
+	to, known := b.Identities.identifyQuickly(ctx, user, r)
 	if !known {
 		return nil
 	}
@@ -310,10 +298,10 @@ func (b *Bot) withdrawSome(ctx context.Context, w ephemeralReply, s render.Click
 		return err
 	}
 	if r.ID == "" {
-		b.replyEphemeral(ctx, w, render.Denied(d, nil, s.Policy))
+		b.ephemeral.reply(ctx, w, render.Denied(d, nil, s.Policy))
 		return nil
 	}
-	b.replyEphemeral(ctx, w, render.Denied(d, &r, s.Policy))
+	b.ephemeral.reply(ctx, w, render.Denied(d, &r, s.Policy))
 	return nil
 }
 

@@ -127,9 +127,9 @@ func (s setup) assemble() parts {
 	m.WatchStall(s.store)
 	m.WatchTools(s.tools)
 	m.WatchPolicies(s.policies)
-	wf.GrantOwner, wf.HearTold, wf.Team = b.GrantOwner, b.Replicas.Hear, bot.TeamOf(b)
+	wf.GrantOwner, wf.HearTold, wf.Team = b.Identities.GrantOwner, b.Replicas.Hear, bot.TeamOf(b)
 	a := agent.New(agent.Config{
-		Turns: wf.Turns, Runs: wf.Runs, Questions: wf.Questions, Results: wf.Views, Tools: s.tools.Registry, About: b.About,
+		Turns: wf.Turns, Runs: wf.Runs, Questions: wf.Questions, Results: wf.Views, Tools: s.tools.Registry, About: b.Identities.About,
 		Model: s.model, HistoryTokens: s.historyTokens, Log: s.log, Now: s.now, Count: m.CountModel, Grace: s.stopWait,
 		Draft:    func(turn string, step int) agent.Draft { return b.Draft(turn, step) },
 		Progress: func(e approvers.Execution) agent.Gauge { return b.Progress(e.Turn, e.Call, e.ID) },
@@ -173,12 +173,12 @@ func (p parts) workers() map[store.TimerKind]jobs.Worker {
 		store.TimerShow:         card,
 		store.TimerShowAnswer:   answer,
 		store.TimerShowLast:     show,
-		store.TimerAvailability: {Handle: p.bot.ResolveAvailability, Concurrency: lookWorkers, Worth: p.bot.Worth},
-		store.TimerRemind:       {Handle: p.bot.Remind, Concurrency: lookWorkers, Worth: p.bot.Worth},
+		store.TimerAvailability: {Handle: p.bot.Availability.Resolve, Concurrency: lookWorkers, Worth: p.bot.Worth},
+		store.TimerRemind:       {Handle: p.bot.Availability.Remind, Concurrency: lookWorkers, Worth: p.bot.Worth},
 		store.TimerCatchUp:      {Handle: p.bot.Reception.CatchUp, Concurrency: 1, Worth: p.bot.Worth},
 		store.TimerLeftover:     {Handle: p.bot.Leftovers.Delete, Concurrency: 1, Worth: p.bot.Worth},
 		store.TimerWebhook:      {Handle: p.webhooks.Deliver, Concurrency: gateway.WebhookWorkers},
-		store.TimerAway:         {Handle: p.bot.Depart, Concurrency: 1, Worth: p.bot.Worth},
+		store.TimerAway:         {Handle: p.bot.Availability.Depart, Concurrency: 1, Worth: p.bot.Worth},
 	}
 }
 
