@@ -63,17 +63,18 @@ type Bot struct {
 	Reception    *Reception
 	Leftovers    *Leftovers
 	Replicas     *Replicas
+	Display      *Display
+	Drafts       *Drafts
+	Statuses     *Statuses
 	ephemeral    *ephemeral
+	posts        *posts
+	access       *channelAccess
+	pending      *pendingItems
+	homes        *homeTabs
 	forms        forms
 	// transport receives Slack's deliveries.
 	transport       transport.Transport
 	diskFullNotices diskFullNotices
-	unconfirmed     unconfirmedPosts // posts whose outcome is not recorded yet
-	replaced        replacing
-	drafts          drafts
-	progress        runProgresses
-	shows           keyed
-	statuses        statuses
 	viewedChannels  viewedChannels
 }
 
@@ -114,6 +115,17 @@ func New(c Config) *Bot {
 	b.Identities = newIdentities(k)
 	b.Availability = &Availability{k, b.Identities, b.Permissions}
 	b.ephemeral = &ephemeral{k, b.Identities}
+	running := new(runProgresses)
+	b.posts = &posts{core: k}
+	b.Statuses = &Statuses{core: k, progress: running}
+	b.Drafts = &Drafts{core: k, posts: b.posts}
+	b.access = &channelAccess{k, b.Permissions}
+	b.pending = &pendingItems{k, b.Identities, b.Permissions}
+	b.homes = &homeTabs{k, b.Identities, b.Permissions, b.pending}
+	b.Display = &Display{
+		core: k, identities: b.Identities, permissions: b.Permissions, posts: b.posts, drafts: b.Drafts, statuses: b.Statuses, homes: b.homes,
+		access: b.access, progress: running,
+	}
 	return b
 }
 
@@ -194,7 +206,7 @@ func (b *Bot) Run(ctx context.Context) error {
 	watching, unwatch := context.WithCancel(ctx)
 	defer unwatch()
 	b.side.Go(func() { b.api.Watch(watching) })
-	b.side.Go(func() { b.lookUpCardChannels(watching) })
+	b.side.Go(func() { b.access.lookUpCardChannels(watching) })
 	b.side.Go(func() { b.Reception.run(watching) })
 	b.side.Go(func() { b.Permissions.watch(watching) })
 	return b.transport.Run(ctx)

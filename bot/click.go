@@ -106,7 +106,7 @@ func (b *Bot) handleClick(ctx context.Context, d delivered, i interaction) error
 		return b.turnPage(ctx, d, i)
 	}
 	if strings.HasPrefix(a.ActionID, render.ActHome+"_") {
-		return b.turnHome(ctx, d, i)
+		return b.homes.turn(ctx, d, i)
 	}
 	if a.ActionID == render.ActPause {
 		return b.pauseClicked(ctx, d, i)
@@ -118,7 +118,7 @@ func (b *Bot) handleClick(ctx context.Context, d delivered, i interaction) error
 	if err != nil {
 		return b.rejectClick(ctx, d, r, c, s, err)
 	}
-	b.replaced.noteClick(s.Message.ID, i.ResponseURL, d.at)
+	b.posts.replaced.noteClick(s.Message.ID, i.ResponseURL, d.at)
 	action := render.ActionOf(a.ActionID)
 	if _, form := render.FormTitles[action]; form {
 		return formClick{b, d, action, r, s, func(v slack.ModalViewRequest) error { return b.fill(ctx, d.id, d.at, v) }}.open(ctx)

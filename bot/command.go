@@ -25,35 +25,38 @@ type command struct {
 	inbox       string
 }
 
-// subcommand is one function of the slash command. run returns the answer to the user. text is the input after the
-// subcommand's name. If a subcommand changes the state, the same transaction marks the delivery as handled.
+// subcommand is one function of the slash command.
 type subcommand struct {
 	name  string
 	usage []string // the forms in which it is typed, each with its effect
-	run   func(b *Bot, ctx context.Context, c command, text string) (*render.BlockBuilder, error)
+	run   func(b *Bot) runner
 }
+
+// runner runs a subcommand, and returns the answer to the user. text is the input after the subcommand's name. If a
+// subcommand changes the state, the same transaction marks the delivery as handled.
+type runner func(ctx context.Context, c command, text string) (*render.BlockBuilder, error)
 
 // subcommands returns the subcommands in the order of the help text.
 func subcommands() []subcommand {
 	return []subcommand{
-		{name: "pending", run: (*Bot).listPending, usage: []string{"pending · lists what waits for you and what you asked for; cards that were deleted are posted again"}},
-		{name: "explain", run: (*Bot).explain, usage: []string{
+		{name: "pending", run: func(b *Bot) runner { return b.pending.list }, usage: []string{"pending · lists what waits for you and what you asked for; cards that were deleted are posted again"}},
+		{name: "explain", run: func(b *Bot) runner { return b.explain }, usage: []string{
 			"explain issue_refund {\"amount\": 20} · says who would have to allow it if you asked for it here, and why",
 			"explain (link of a card) · says who has to allow it, why, and what has happened",
 		}},
-		{name: "history", run: (*Bot).history, usage: []string{
+		{name: "history", run: func(b *Bot) runner { return b.history }, usage: []string{
 			"history · lists what you asked for or had a say in; history 2 is the next page",
 			"history (link of a card, or id) · says what has happened to it",
 		}},
-		{name: "away", run: (*Bot).away, usage: []string{
+		{name: "away", run: func(b *Bot) runner { return b.away }, usage: []string{
 			"away until monday · says that you are away; also until 17:00, until 2026-12-01, for 3 days",
 			"away from 2026-12-24 until 2027-01-02, delegate to @colleague · they are asked in your place, as far as their own roles go",
 			"away · shows whether you are",
 		}},
-		{name: "back", run: (*Bot).endAbsence, usage: []string{"back · ends it"}},
-		{name: "pause", run: (*Bot).pauseAsked, usage: []string{"pause we are looking into wrong refunds · stops every run and every call of the model at once, if you may; it asks first"}},
-		{name: "resume", run: (*Bot).resumeAsked, usage: []string{"resume · resumes everything"}},
-		{name: "grants", run: (*Bot).grants, usage: []string{"grants · lists what may run without asking for a while, by whose permission, and lets you take yours back"}},
+		{name: "back", run: func(b *Bot) runner { return b.endAbsence }, usage: []string{"back · ends it"}},
+		{name: "pause", run: func(b *Bot) runner { return b.pauseAsked }, usage: []string{"pause we are looking into wrong refunds · stops every run and every call of the model at once, if you may; it asks first"}},
+		{name: "resume", run: func(b *Bot) runner { return b.resumeAsked }, usage: []string{"resume · resumes everything"}},
+		{name: "grants", run: func(b *Bot) runner { return b.grants }, usage: []string{"grants · lists what may run without asking for a while, by whose permission, and lets you take yours back"}},
 	}
 }
 
@@ -94,7 +97,7 @@ func (b *Bot) runCommand(ctx context.Context, c command) (*render.BlockBuilder, 
 		if s.name != first {
 			continue
 		}
-		answer, err := s.run(b, ctx, c, strings.TrimSpace(rest))
+		answer, err := s.run(b)(ctx, c, strings.TrimSpace(rest))
 		var u unclear
 		if errors.As(err, &u) {
 			return render.Paragraph(render.Say("Nothing was changed. ").Say(u.Error())), nil

@@ -508,3 +508,13 @@ func (b *Bot) recordReveal(ctx context.Context, s render.ClickTarget, who approv
 	c := workflow.Click{Who: who, Request: s.Request.ID, Digest: s.Request.Digest, Rendering: view.HashOf(body)}
 	return b.Requests.Reveal(ctx, c, s.Request.Secrets, body)
 }
+
+// When a person acts on a request on the Home tab, recordItemSeen records what the tab showed of the request. The bot
+// does not record the other renderings of a Home tab, because a tab is redrawn too often.
+func (b *Bot) recordItemSeen(ctx context.Context, s render.ClickTarget, who approvers.Identity) error {
+	if s.Message.Kind != store.OutboxHome || s.Request == nil || s.ShownRequest().Digest == "" {
+		return nil
+	}
+	_, err := b.Outbox.Viewed(ctx, workflow.Viewing{Request: s.Request.ID, Digest: s.ShownRequest().Digest, Who: who.ID, As: string(store.OutboxHome), Body: s.ItemBody()})
+	return err
+}

@@ -75,11 +75,11 @@ func (b *Bot) handle(ctx context.Context, t store.Timer, row store.Inbox) error 
 		}
 		switch {
 		case e.Event.homeOpened():
-			return b.openedHome(ctx, row, e.Event)
+			return b.homes.opened(ctx, row, e.Event)
 		case e.Event.Type == userChange:
 			return b.Availability.accountChanged(ctx, row, e.Event)
 		case b.aboutChannel(e.Event):
-			return b.moveChannel(ctx, row, e.Event)
+			return b.access.moveChannel(ctx, row, e.Event)
 		case e.Event.aboutAgent():
 			if e.Event.opensAgent() {
 				return b.greet(ctx, row, e.Event)

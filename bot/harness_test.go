@@ -159,7 +159,7 @@ func (h *harness) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return h.bot.Run(ctx) })
-	answer := jobs.Worker{Handle: h.bot.Show, Concurrency: 4, Worth: h.bot.Worth}
+	answer := jobs.Worker{Handle: h.bot.Display.Show, Concurrency: 4, Worth: h.bot.Worth}
 	show := answer
 	show.Yields = true
 	g.Go(func() error {

@@ -71,7 +71,7 @@ func (b *Bot) receiveMessage(ctx context.Context, row store.Inbox, e envelope) e
 		b.ephemeral.reply(ctx, here, render.PassedOn(result.Passed))
 	}
 	if result.Turn != "" && !result.Stopped && !result.Queued && !result.Paused && !result.Duplicate {
-		b.showStatus(ctx, result.Turn, false)
+		b.Statuses.show(ctx, result.Turn, false)
 	}
 	return nil
 }

@@ -131,8 +131,8 @@ func (s setup) assemble() parts {
 	a := agent.New(agent.Config{
 		Turns: wf.Turns, Runs: wf.Runs, Questions: wf.Questions, Results: wf.Views, Tools: s.tools.Registry, About: b.Identities.About,
 		Model: s.model, HistoryTokens: s.historyTokens, Log: s.log, Now: s.now, Count: m.CountModel, Grace: s.stopWait,
-		Draft:    func(turn string, step int) agent.Draft { return b.Draft(turn, step) },
-		Progress: func(e approvers.Execution) agent.Gauge { return b.Progress(e.Turn, e.Call, e.ID) },
+		Draft:    func(turn string, step int) agent.Draft { return b.Drafts.Draft(turn, step) },
+		Progress: func(e approvers.Execution) agent.Gauge { return b.Display.Progress(e.Turn, e.Call, e.ID) },
 	})
 	if s.secrets != nil {
 		s.secrets.renewBot = func(ctx context.Context, now bot.Secrets) error { return bot.Renew(ctx, b, now) }
@@ -159,7 +159,7 @@ func (s setup) reread() func(context.Context) bool {
 
 // workers returns the workers of the kinds of timer that the bot and the agent handle.
 func (p parts) workers() map[store.TimerKind]jobs.Worker {
-	answer := jobs.Worker{Handle: p.bot.Show, Concurrency: showWorkers, Worth: p.bot.Worth} // keeps the order in a thread
+	answer := jobs.Worker{Handle: p.bot.Display.Show, Concurrency: showWorkers, Worth: p.bot.Worth} // keeps the order in a thread
 	show := answer
 	show.Yields = true
 	card := show
@@ -246,7 +246,7 @@ func (s setup) run(ctx context.Context, p parts) error {
 		return p.bot.Run(ctx)
 	})
 	g.Go(func() error { return p.workflow.Work(ctx, p.traced(p.workers())) })
-	g.Go(func() error { return p.bot.Keep(ctx) })
+	g.Go(func() error { return p.bot.Statuses.Keep(ctx) })
 	g.Go(func() error { return s.policies.Watch(ctx, p.workflow) })
 	g.Go(func() error { return inspect(ctx, s.store, s.log) })
 	s.followMachine(ctx, g)
