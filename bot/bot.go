@@ -61,21 +61,25 @@ type Bot struct {
 	Identities   *Identities
 	Availability *Availability
 	Reception    *Reception
-	Leftovers    *Leftovers
-	Replicas     *Replicas
 	Display      *Display
 	Drafts       *Drafts
 	Statuses     *Statuses
-	ephemeral    *ephemeral
-	posts        *posts
-	access       *channelAccess
-	pending      *pendingItems
-	homes        *homeTabs
-	forms        forms
+	Leftovers    *Leftovers
+	Replicas     *Replicas
+
 	// transport receives Slack's deliveries.
 	transport       transport.Transport
 	diskFullNotices diskFullNotices
 	viewedChannels  viewedChannels
+
+	ephemeral *ephemeral
+	posts     *posts
+	access    *channelAccess
+	pending   *pendingItems
+	homes     *homeTabs
+	modals    *modals
+	targets   *targets
+	outcomes  *outcomes
 }
 
 // New returns a bot. New makes no calls.
@@ -115,6 +119,7 @@ func New(c Config) *Bot {
 	b.Identities = newIdentities(k)
 	b.Availability = &Availability{k, b.Identities, b.Permissions}
 	b.ephemeral = &ephemeral{k, b.Identities}
+
 	running := new(runProgresses)
 	b.posts = &posts{core: k}
 	b.Statuses = &Statuses{core: k, progress: running}
@@ -126,6 +131,10 @@ func New(c Config) *Bot {
 		core: k, identities: b.Identities, permissions: b.Permissions, posts: b.posts, drafts: b.Drafts, statuses: b.Statuses, homes: b.homes,
 		access: b.access, progress: running,
 	}
+
+	b.modals = &modals{core: k, replicas: b.Replicas}
+	b.targets = &targets{k}
+	b.outcomes = &outcomes{k, b.Identities, b.ephemeral}
 	return b
 }
 

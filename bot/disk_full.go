@@ -59,7 +59,7 @@ func (b *Bot) refuseInteraction(i interaction, payload []byte, cause error) (ans
 	b.side.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), openWait)
 		defer cancel()
-		if form, wants := formOf(i); wants && b.fill(ctx, i.id(payload), b.Now(), render.Refusal(form, why)) == nil {
+		if form, wants := formOf(i); wants && b.modals.fill(ctx, i.id(payload), b.Now(), render.Refusal(form, why)) == nil {
 			return
 		}
 		channel, _ := i.message()

@@ -232,7 +232,7 @@ func (b *Bot) explainMessage(ctx context.Context, d delivered, i interaction) er
 		b.Log.Error("a message could not be explained", "inbox", d.id, "error", err)
 		v = render.Refusal(render.ExplainShortcut, render.Say("I could not look this up. Please try again in a moment."))
 	}
-	err = b.fill(ctx, d.id, d.at, v)
+	err = b.modals.fill(ctx, d.id, d.at, v)
 	switch {
 	case errors.Is(err, errFormRefused): // the modal shows the refusal
 	case errors.Is(err, errNoForm):

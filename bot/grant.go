@@ -34,7 +34,7 @@ func (b *Bot) actOnGrant(ctx context.Context, r ephemeralReply, s render.ClickTa
 func (b *Bot) submitAllowance(ctx context.Context, w ephemeralReply, s render.ClickTarget, i interaction, c workflow.Click) error {
 	a, _ := render.ParseAllowance(*s.Request, s.Policy, i.View.answers) // an error can only come from a changed policy; the workflow reports and records it
 	r, err := b.Grants.Give(ctx, c, a)
-	return b.answerClick(ctx, w, &r, s.Policy, err)
+	return b.outcomes.answer(ctx, w, &r, s.Policy, err)
 }
 
 // grants lists the grants in force that concern the person. The list has the grants of the channel, the person's own

@@ -43,7 +43,7 @@ func (b *Bot) pauseClicked(ctx context.Context, d delivered, i interaction) erro
 	policy := b.Views.Policy()
 	who, err := b.Identities.pauser(ctx, r.user, policy)
 	if err != nil {
-		return b.unknownClicker(ctx, d, r, workflow.Click{Channel: channel, MessageTS: ts}, render.ClickTarget{}, err)
+		return b.outcomes.unknownClicker(ctx, d, r, workflow.Click{Channel: channel, MessageTS: ts}, render.ClickTarget{}, err)
 	}
 	c := workflow.Click{Inbox: d.id, At: d.at, Who: who, Reason: render.Clip(strings.TrimSpace(i.Actions[0].Value), render.MaxPauseReason), Channel: channel, MessageTS: ts}
 	err = b.Pauses.PauseBy(ctx, c)

@@ -128,7 +128,7 @@ func (b *Bot) receiveInteraction(ctx context.Context, d transport.Delivery) (ans
 		return nil, nil // other interactions, such as closing a form, change nothing
 	}
 	if form, wants := formOf(i); wants { // the trigger id expires after 3 s, so the form is opened while the row is stored, not afterwards
-		b.openLoading(id, i.TriggerID, form)
+		b.modals.openLoading(id, i.TriggerID, form)
 	}
 	if d.Payload, err = i.slim(d.Payload); err != nil {
 		return nil, err

@@ -93,7 +93,7 @@ func examineEdit(ctx context.Context, b *Bot, r approvers.Request, f render.Form
 		return objection{faults: faults}
 	}
 	who, known := b.Identities.identifyQuickly(ctx, i.User.ID, r)
-	s, err := b.findClickTarget(ctx, f.ButtonToken, "")
+	s, err := b.targets.find(ctx, f.ButtonToken, "")
 	if err != nil || s.Request == nil || !known || s.EditSubmit(who, tool, args) == i.View.Submit.Text {
 		return objection{}
 	}
@@ -119,11 +119,11 @@ func (b *Bot) submitted(ctx context.Context, d delivered, i interaction) error {
 	r := ephemeralReply{user: i.User.ID}
 	f, err := render.ParseFormToken(i.View.Metadata)
 	if err != nil {
-		return b.rejectClick(ctx, d, r, workflow.Click{}, render.ClickTarget{}, err)
+		return b.outcomes.reject(ctx, d, r, workflow.Click{}, render.ClickTarget{}, err)
 	}
-	s, err := b.formOn(ctx, i, f)
+	s, err := b.targets.ofForm(ctx, i, f)
 	if err != nil {
-		return b.rejectClick(ctx, d, r, workflow.Click{}, s, err)
+		return b.outcomes.reject(ctx, d, r, workflow.Click{}, s, err)
 	}
 	r.channel = s.Message.Channel
 	if strings.HasPrefix(s.Message.To, store.ToConversation) {
@@ -131,7 +131,7 @@ func (b *Bot) submitted(ctx context.Context, d delivered, i interaction) error {
 	}
 	who, err := b.Identities.authority(ctx, r.user, s, i.View.Callback)
 	if err != nil {
-		return b.unknownClicker(ctx, d, r, workflow.Click{Channel: s.Message.Channel, MessageTS: s.Message.TS}, s, err)
+		return b.outcomes.unknownClicker(ctx, d, r, workflow.Click{Channel: s.Message.Channel, MessageTS: s.Message.TS}, s, err)
 	}
 	c := workflow.Click{
 		Inbox: d.id, At: d.at, Who: who, User: r.user, Request: f.Ref, Digest: s.ShownRequest().Digest, Whole: s.ShownRequest().Whole, Rendering: s.RenderingHash(),
@@ -147,7 +147,7 @@ func (b *Bot) submitted(ctx context.Context, d delivered, i interaction) error {
 		return b.withdrawSome(ctx, r, s, i, c)
 	case render.ActRejectAll:
 		c.Kind = approvers.Reject
-		return b.decideAll(ctx, r, s, c)
+		return b.outcomes.decideAll(ctx, r, s, c)
 	case render.ActModify:
 		return b.submitEdit(ctx, r, s, f, i, c)
 	case render.ActArguments:
@@ -161,35 +161,17 @@ func (b *Bot) submitted(ctx context.Context, d delivered, i interaction) error {
 		return b.submitAway(ctx, r, i, c)
 	case render.ActFillIn:
 		if s.Elicitation == nil {
-			return b.rejectClick(ctx, d, r, c, s, errForged)
+			return b.outcomes.reject(ctx, d, r, c, s, errForged)
 		}
 		return b.submitElicitation(ctx, r, s, i, c)
 	case render.ActHappened:
 		c.Request, c.Execution, c.Reason = "", f.Ref, strings.TrimSpace(i.filled(render.FieldResult))
-		return b.answerReport(ctx, r, s, b.Runs.Report(ctx, c, workflow.Happened))
+		return b.outcomes.answerReport(ctx, r, s, b.Runs.Report(ctx, c, workflow.Happened))
 	default:
-		return b.rejectClick(ctx, d, r, c, s, fmt.Errorf("%w: no form is named %q", errForged, i.View.Callback))
+		return b.outcomes.reject(ctx, d, r, c, s, fmt.Errorf("%w: no form is named %q", errForged, i.View.Callback))
 	}
-	return b.decide(ctx, r, s, c)
+	return b.outcomes.decide(ctx, r, s, c)
 }
-
-// formOn finds and validates the subject of a submitted form, as clickedOn does for buttons.
-func (b *Bot) formOn(ctx context.Context, i interaction, f render.FormToken) (render.ClickTarget, error) {
-	if err := b.checkOrigin(ctx, i.origin()); err != nil {
-		return render.ClickTarget{Token: f.ButtonToken}, err
-	}
-	s, err := b.findClickTarget(ctx, f.ButtonToken, "")
-	switch {
-	case err != nil:
-		return s, err
-	case s.Request == nil && !formsWithoutRequest[i.View.Callback]:
-		return s, errForged
-	}
-	return s, nil
-}
-
-// formsWithoutRequest lists the forms that are not about a single request.
-var formsWithoutRequest = map[string]bool{render.ActHappened: true, render.ActWithdrawSome: true, render.ActRejectAll: true, render.ActAway: true, render.ActFillIn: true}
 
 // submitEdit passes edited arguments to the workflow. The changes are inserted into the bytes of the arguments from
 // which the form was made.
@@ -198,7 +180,7 @@ func (b *Bot) submitEdit(ctx context.Context, w ephemeralReply, s render.ClickTa
 	r := *s.Request
 	if r.Execution != f.Execution || r.State != approvers.Pending { // the workflow reports the reason, and records the attempt
 		c.Args, c.Digest = r.Args, s.ShownRequest().Digest
-		return b.decide(ctx, w, s, c)
+		return b.outcomes.decide(ctx, w, s, c)
 	}
 	tool, _ := workflow.ToolOf(b.Tools, r.Tool, r.ToolHash)
 	args, faults := render.EditArgs(r, tool, i.View.answers)
@@ -213,7 +195,7 @@ func (b *Bot) submitEdit(ctx context.Context, w ephemeralReply, s render.ClickTa
 	c.Args = args
 	c.Whole = !render.SendsOnly(i.View.Submit.Text) && s.SeenWhole(tool)
 	c.Typed = strings.TrimSpace(i.filled(render.FieldTyped)) == r.Tool
-	return b.decide(ctx, w, s, c)
+	return b.outcomes.decide(ctx, w, s, c)
 }
 
 // approveWhole approves a call from the modal that showed all arguments. The form token names the execution whose
@@ -245,7 +227,7 @@ func (b *Bot) approveWhole(ctx context.Context, d delivered, w ephemeralReply, s
 	if !c.Whole && last && d.tries < clickTries && shown.Digest == r.Digest { // the record that Slack showed the last page may still be missing
 		return errNotRecorded
 	}
-	return b.decide(ctx, w, s, c)
+	return b.outcomes.decide(ctx, w, s, c)
 }
 
 // examineColleague returns an error for the field if the chosen colleague can't decide. If a problem is not found in
@@ -283,11 +265,11 @@ func (b *Bot) submitPeople(ctx context.Context, d delivered, w ephemeralReply, s
 	case render.ActHandOn:
 		to, unknown := b.users.Clicker(ctx, i.filled(render.FieldColleague), s.Policy, s.Request.Tool, directory.IdentityRisk(s.Policy, s.Request), s.Request)
 		if unknown != nil {
-			return b.unknownClicker(ctx, d, w, c, s, unknown)
+			return b.outcomes.unknownClicker(ctx, d, w, c, s, unknown)
 		}
 		r, err = b.Requests.HandOn(ctx, c, to)
 	}
-	return b.answerClick(ctx, w, &r, s.Policy, err)
+	return b.outcomes.answer(ctx, w, &r, s.Policy, err)
 }
 
 // withdrawSome withdraws the selected calls.
@@ -335,5 +317,5 @@ func (b *Bot) submitElicitation(ctx context.Context, r ephemeralReply, s render.
 	if len(faults) > 0 { // not a form of the bot: the bot's forms were validated against the same schema on submission
 		values = []byte("{}")
 	}
-	return b.answerClick(ctx, r, nil, s.Policy, b.Questions.Respond(ctx, c, values))
+	return b.outcomes.answer(ctx, r, nil, s.Policy, b.Questions.Respond(ctx, c, values))
 }
