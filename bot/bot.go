@@ -72,14 +72,20 @@ type Bot struct {
 	diskFullNotices diskFullNotices
 	viewedChannels  viewedChannels
 
-	ephemeral *ephemeral
-	posts     *posts
-	access    *channelAccess
-	pending   *pendingItems
-	homes     *homeTabs
-	modals    *modals
-	targets   *targets
-	outcomes  *outcomes
+	ephemeral   *ephemeral
+	posts       *posts
+	access      *channelAccess
+	pending     *pendingItems
+	homes       *homeTabs
+	modals      *modals
+	targets     *targets
+	outcomes    *outcomes
+	pause       *pauseHandler
+	absence     *absenceHandler
+	grant       *grantHandler
+	forms       *formOpener
+	clicks      *clickHandler
+	submissions *submissionHandler
 }
 
 // New returns a bot. New makes no calls.
@@ -135,6 +141,15 @@ func New(c Config) *Bot {
 	b.modals = &modals{core: k, replicas: b.Replicas}
 	b.targets = &targets{k}
 	b.outcomes = &outcomes{k, b.Identities, b.ephemeral}
+	b.pause = &pauseHandler{k, b.Identities, b.ephemeral, b.outcomes}
+	b.absence = &absenceHandler{k, b.Identities, b.ephemeral}
+	b.grant = &grantHandler{k, b.Identities, b.ephemeral, b.outcomes}
+	b.forms = &formOpener{k, b.Identities, b.ephemeral, b.modals, b.targets, b.outcomes}
+	b.clicks = &clickHandler{
+		core: k, identities: b.Identities, ephemeral: b.ephemeral, posts: b.posts, homes: b.homes, modals: b.modals, targets: b.targets,
+		outcomes: b.outcomes, forms: b.forms, pause: b.pause, absence: b.absence, grant: b.grant,
+	}
+	b.submissions = &submissionHandler{k, b.Identities, b.ephemeral, b.targets, b.outcomes, b.absence, b.grant}
 	return b
 }
 

@@ -13,8 +13,25 @@ import (
 	"countersign/bot/render"
 )
 
-// handleClick handles a click on a button.
-func (b *Bot) handleClick(ctx context.Context, d delivered, i interaction) error {
+// clickHandler handles clicks on buttons. It validates the click, identifies the person, and calls one use case of the
+// workflow or opens a form. The workflow decides whether the person may do the action.
+type clickHandler struct {
+	*core
+	identities *Identities
+	ephemeral  *ephemeral
+	posts      *posts
+	homes      *homeTabs
+	modals     *modals
+	targets    *targets
+	outcomes   *outcomes
+	forms      *formOpener
+	pause      *pauseHandler
+	absence    *absenceHandler
+	grant      *grantHandler
+}
+
+// handle handles a click on a button.
+func (b *clickHandler) handle(ctx context.Context, d delivered, i interaction) error {
 	if len(i.Actions) == 0 {
 		return fmt.Errorf("%w: no action in it", errPayload)
 	}
@@ -22,17 +39,17 @@ func (b *Bot) handleClick(ctx context.Context, d delivered, i interaction) error
 	if i.View.modal() {
 		switch _, form := render.FormTitles[a.ActionID]; {
 		case form:
-			return b.openWithin(ctx, d, i)
+			return b.forms.openWithin(ctx, d, i)
 		case a.ActionID == render.ActApart:
-			return unbundleWithin(ctx, b, d, i)
+			return b.forms.unbundleWithin(ctx, d, i)
 		}
-		return b.turnPage(ctx, d, i)
+		return b.forms.turnPage(ctx, d, i)
 	}
 	if strings.HasPrefix(a.ActionID, render.ActHome+"_") {
 		return b.homes.turn(ctx, d, i)
 	}
 	if a.ActionID == render.ActPause {
-		return b.pauseClicked(ctx, d, i)
+		return b.pause.clicked(ctx, d, i)
 	}
 	channel, ts := i.message()
 	r := ephemeralReply{user: i.User.ID, channel: channel, thread: i.Posted.ThreadTS, responseURL: i.ResponseURL}
@@ -44,14 +61,14 @@ func (b *Bot) handleClick(ctx context.Context, d delivered, i interaction) error
 	b.posts.replaced.noteClick(s.Message.ID, i.ResponseURL, d.at)
 	action := render.ActionOf(a.ActionID)
 	if _, form := render.FormTitles[action]; form {
-		return formClick{b, d, action, r, s, func(v slack.ModalViewRequest) error { return b.modals.fill(ctx, d.id, d.at, v) }}.open(ctx)
+		return b.forms.open(ctx, formClick{d, action, r, s, func(v slack.ModalViewRequest) error { return b.modals.fill(ctx, d.id, d.at, v) }})
 	}
 	return b.act(ctx, d, r, s, action, c)
 }
 
 // act performs a button's action.
-func (b *Bot) act(ctx context.Context, d delivered, w ephemeralReply, s render.ClickTarget, action string, c workflow.Click) error {
-	who, err := b.Identities.authority(ctx, w.user, s, action)
+func (b *clickHandler) act(ctx context.Context, d delivered, w ephemeralReply, s render.ClickTarget, action string, c workflow.Click) error {
+	who, err := b.identities.authority(ctx, w.user, s, action)
 	if err != nil {
 		return b.outcomes.unknownClicker(ctx, d, w, c, s, err)
 	}
@@ -59,7 +76,7 @@ func (b *Bot) act(ctx context.Context, d delivered, w ephemeralReply, s render.C
 	c.Digest, c.Whole, c.Rendering, c.FirstSeen = s.ShownRequest().Digest, s.ShownRequest().Whole, s.RenderingHash(), s.ShownRequest().Since
 	r := s.Request
 	if s.Grant != nil {
-		return b.actOnGrant(ctx, w, s, action, c)
+		return b.grant.clicked(ctx, w, s, action, c)
 	}
 	switch action {
 	case render.ActApprove:
@@ -82,7 +99,7 @@ func (b *Bot) act(ctx context.Context, d delivered, w ephemeralReply, s render.C
 		c.Turn = s.Token.Ref
 		err = b.Requests.WithdrawAll(ctx, c)
 	case render.ActFeedback:
-		return b.feedbackClicked(ctx, w, s, c)
+		return b.rate(ctx, w, s, c)
 	case render.ActStop:
 		c.Turn = s.Token.Ref
 		err = b.Turns.StopBy(ctx, c)
@@ -96,9 +113,9 @@ func (b *Bot) act(ctx context.Context, d delivered, w ephemeralReply, s render.C
 		c.Execution = s.Token.Ref
 		return b.outcomes.answerReport(ctx, w, s, b.Runs.RetryUnknown(ctx, c))
 	case render.ActBack:
-		return b.backClicked(ctx, w, c)
+		return b.absence.backClicked(ctx, w, c)
 	case render.ActResume:
-		return b.answerPause(ctx, w, s.Policy, b.Pauses.ResumeBy(ctx, c))
+		return b.pause.answer(ctx, w, s.Policy, b.Pauses.ResumeBy(ctx, c))
 	case render.ActVisited:
 		c.Elicitation = s.Token.Ref
 		err = b.Questions.Respond(ctx, c, nil)
@@ -119,8 +136,8 @@ func (b *Bot) act(ctx context.Context, d delivered, w ephemeralReply, s render.C
 	return b.outcomes.answer(ctx, w, r, s.Policy, err)
 }
 
-// feedbackClicked records a rating of an answer, and confirms it.
-func (b *Bot) feedbackClicked(ctx context.Context, r ephemeralReply, s render.ClickTarget, c workflow.Click) error {
+// rate records a rating of an answer, and confirms it.
+func (b *clickHandler) rate(ctx context.Context, r ephemeralReply, s render.ClickTarget, c workflow.Click) error {
 	turn, good := strings.CutPrefix(s.Token.Ref, render.FeedbackGood)
 	turn, poor := strings.CutPrefix(turn, render.FeedbackPoor)
 	if good == poor {

@@ -48,15 +48,15 @@ func subcommands() []subcommand {
 			"history · lists what you asked for or had a say in; history 2 is the next page",
 			"history (link of a card, or id) · says what has happened to it",
 		}},
-		{name: "away", run: func(b *Bot) runner { return b.away }, usage: []string{
+		{name: "away", run: func(b *Bot) runner { return b.absence.asked }, usage: []string{
 			"away until monday · says that you are away; also until 17:00, until 2026-12-01, for 3 days",
 			"away from 2026-12-24 until 2027-01-02, delegate to @colleague · they are asked in your place, as far as their own roles go",
 			"away · shows whether you are",
 		}},
-		{name: "back", run: func(b *Bot) runner { return b.endAbsence }, usage: []string{"back · ends it"}},
-		{name: "pause", run: func(b *Bot) runner { return b.pauseAsked }, usage: []string{"pause we are looking into wrong refunds · stops every run and every call of the model at once, if you may; it asks first"}},
-		{name: "resume", run: func(b *Bot) runner { return b.resumeAsked }, usage: []string{"resume · resumes everything"}},
-		{name: "grants", run: func(b *Bot) runner { return b.grants }, usage: []string{"grants · lists what may run without asking for a while, by whose permission, and lets you take yours back"}},
+		{name: "back", run: func(b *Bot) runner { return b.absence.backAsked }, usage: []string{"back · ends it"}},
+		{name: "pause", run: func(b *Bot) runner { return b.pause.asked }, usage: []string{"pause we are looking into wrong refunds · stops every run and every call of the model at once, if you may; it asks first"}},
+		{name: "resume", run: func(b *Bot) runner { return b.pause.resumeAsked }, usage: []string{"resume · resumes everything"}},
+		{name: "grants", run: func(b *Bot) runner { return b.grant.list }, usage: []string{"grants · lists what may run without asking for a while, by whose permission, and lets you take yours back"}},
 	}
 }
 

@@ -16,28 +16,26 @@ import (
 	"countersign/store"
 )
 
-// formOf returns the modal that a click opens.
-func formOf(i interaction) (string, bool) {
-	if i.Type == interactionShortcut {
-		return i.Callback, i.TriggerID != ""
-	}
-	if i.Type != "block_actions" || i.View.modal() || len(i.Actions) == 0 || i.TriggerID == "" {
-		return "", false
-	}
-	form := render.ActionOf(i.Actions[0].ActionID)
-	_, ok := render.FormTitles[form]
-	return form, ok
+// formOpener opens forms, and handles the clicks within Details…. Before a form can be submitted, formOpener records what
+// the person has seen. If the person may not do the action, the form says why, and the attempt is recorded.
+type formOpener struct {
+	*core
+	identities *Identities
+	ephemeral  *ephemeral
+	modals     *modals
+	targets    *targets
+	outcomes   *outcomes
 }
 
 // unbundleWithin handles a button in the Details… of a call. The button moves the call from its bundle to a card of its
 // own.
-func unbundleWithin(ctx context.Context, b *Bot, d delivered, i interaction) error {
+func (b *formOpener) unbundleWithin(ctx context.Context, d delivered, i interaction) error {
 	s, err := b.targets.ofDetails(ctx, i)
 	r, c := ephemeralReply{user: i.User.ID, channel: s.Message.Channel}, workflow.Click{Channel: s.Message.Channel, MessageTS: s.Message.TS}
 	if err != nil {
 		return b.outcomes.reject(ctx, d, r, c, s, err)
 	}
-	who, err := b.Identities.authority(ctx, r.user, s, render.ActApart)
+	who, err := b.identities.authority(ctx, r.user, s, render.ActApart)
 	if err != nil {
 		return b.outcomes.unknownClicker(ctx, d, r, c, s, err)
 	}
@@ -61,21 +59,20 @@ func unbundleWithin(ctx context.Context, b *Bot, d delivered, i interaction) err
 }
 
 // openWithin replaces the modal of Details… with the form of one of the modal's buttons.
-func (b *Bot) openWithin(ctx context.Context, d delivered, i interaction) error {
+func (b *formOpener) openWithin(ctx context.Context, d delivered, i interaction) error {
 	r := ephemeralReply{user: i.User.ID}
 	s, err := b.targets.ofDetails(ctx, i)
 	if err != nil {
 		return b.outcomes.reject(ctx, d, r, workflow.Click{}, s, err)
 	}
 	r.channel = s.Message.Channel
-	return formClick{b, d, i.Actions[0].ActionID, r, s, func(v slack.ModalViewRequest) error {
+	return b.open(ctx, formClick{d, i.Actions[0].ActionID, r, s, func(v slack.ModalViewRequest) error {
 		return b.modals.show(v, func(v slack.ModalViewRequest) error { return b.modals.updateClicked(ctx, v, i) })
-	}}.open(ctx)
+	}})
 }
 
 // formClick is a click that opens a form, on a message or in Details….
 type formClick struct {
-	*Bot
 	d      delivered
 	action string
 	reply  ephemeralReply
@@ -84,9 +81,9 @@ type formClick struct {
 }
 
 // open draws the form and shows it.
-func (f formClick) open(ctx context.Context) error {
-	b, d, action, r, s := f.Bot, f.d, f.action, f.reply, f.target
-	who, unknown := b.Identities.authority(ctx, r.user, s, action)
+func (b *formOpener) open(ctx context.Context, f formClick) error {
+	d, action, r, s := f.d, f.action, f.reply, f.target
+	who, unknown := b.identities.authority(ctx, r.user, s, action)
 	if unknown != nil && mayRetry(d, unknown) {
 		return unknown
 	}
@@ -96,7 +93,7 @@ func (f formClick) open(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := readAbout(ctx, b, action, &s); err != nil {
+	if err := b.readAbout(ctx, action, &s); err != nil {
 		return err
 	}
 	var v slack.ModalViewRequest
@@ -105,7 +102,7 @@ func (f formClick) open(ctx context.Context) error {
 	} else {
 		v = b.form(action, s, who)
 	}
-	b.Identities.known(r.user).LocalizeBlocks(v.Blocks.BlockSet)
+	b.identities.known(r.user).LocalizeBlocks(v.Blocks.BlockSet)
 	err := f.show(v)
 	switch {
 	case err == nil && who.ID != "":
@@ -140,7 +137,7 @@ func (f formClick) open(ctx context.Context) error {
 }
 
 // readAbout reads the additional data that Details… shows about a request.
-func readAbout(ctx context.Context, b *Bot, action string, s *render.ClickTarget) error {
+func (b *formOpener) readAbout(ctx context.Context, action string, s *render.ClickTarget) error {
 	if action != render.ActArguments || s.Request == nil {
 		return nil
 	}
@@ -178,7 +175,7 @@ func noForm(action string, s render.ClickTarget, who approvers.Identity) *approv
 
 // form draws the modal of an action. If the person can't perform the action, the modal says why. For an action that
 // needs no form, the modal can't be submitted.
-func (b *Bot) form(action string, s render.ClickTarget, who approvers.Identity) slack.ModalViewRequest {
+func (b *formOpener) form(action string, s render.ClickTarget, who approvers.Identity) slack.ModalViewRequest {
 	if action == render.ActHappened {
 		return render.ReportForm(s)
 	}
@@ -228,7 +225,7 @@ func (b *Bot) form(action string, s render.ClickTarget, who approvers.Identity) 
 }
 
 // turnPage shows another page of the arguments.
-func (b *Bot) turnPage(ctx context.Context, d delivered, i interaction) error {
+func (b *formOpener) turnPage(ctx context.Context, d delivered, i interaction) error {
 	r := ephemeralReply{user: i.User.ID}
 	f, err := render.ParseFormToken(i.View.Metadata)
 	if err != nil {
@@ -253,12 +250,12 @@ func (b *Bot) turnPage(ctx context.Context, d delivered, i interaction) error {
 	var viewer approvers.Identity
 	v := render.Refusal(form, render.Denied(&approvers.Denied{Code: approvers.DeniedStale}, s.Request, s.Policy))
 	if s.Request != nil && s.Request.Execution == f.Execution {
-		who, err := b.Identities.authority(ctx, i.User.ID, s, form)
+		who, err := b.identities.authority(ctx, i.User.ID, s, form)
 		if err != nil {
 			return b.outcomes.unknownClicker(ctx, d, r, workflow.Click{}, s, err)
 		}
 		viewer = who
-		if err := readAbout(ctx, b, form, &s); err != nil {
+		if err := b.readAbout(ctx, form, &s); err != nil {
 			return err
 		}
 		denied := render.Precheck(*s.Request, s, who)
@@ -270,7 +267,7 @@ func (b *Bot) turnPage(ctx context.Context, d delivered, i interaction) error {
 		default:
 			v = render.RevealForm(*s.Request, f)
 		}
-		b.Identities.known(i.User.ID).LocalizeBlocks(v.Blocks.BlockSet)
+		b.identities.known(i.User.ID).LocalizeBlocks(v.Blocks.BlockSet)
 	}
 	err = b.modals.show(v, func(v slack.ModalViewRequest) error { return b.modals.updateClicked(ctx, v, i) })
 	switch {
@@ -294,7 +291,7 @@ func (b *Bot) turnPage(ctx context.Context, d delivered, i interaction) error {
 
 // When the modal shows the last page, recordAllSeen records that a person has seen all arguments. The person can
 // approve in the modal only after the bot has written this record.
-func (b *Bot) recordAllSeen(ctx context.Context, s render.ClickTarget, who approvers.Identity, v slack.ModalViewRequest) error {
+func (b *formOpener) recordAllSeen(ctx context.Context, s render.ClickTarget, who approvers.Identity, v slack.ModalViewRequest) error {
 	if v.CallbackID != render.ActArguments || v.Submit == nil {
 		return nil
 	}
@@ -308,7 +305,7 @@ func (b *Bot) recordAllSeen(ctx context.Context, s render.ClickTarget, who appro
 
 // When the modal shows the last page, recordReveal records that a person was shown a request's masked values. The
 // record has the names of the masked arguments, but not their values. The digest in the record covers the values.
-func (b *Bot) recordReveal(ctx context.Context, s render.ClickTarget, who approvers.Identity, v slack.ModalViewRequest) error {
+func (b *formOpener) recordReveal(ctx context.Context, s render.ClickTarget, who approvers.Identity, v slack.ModalViewRequest) error {
 	if v.CallbackID != render.ActReveal || !render.LastPage(v) {
 		return nil
 	}
@@ -329,7 +326,7 @@ func (b *Bot) recordReveal(ctx context.Context, s render.ClickTarget, who approv
 
 // When a person acts on a request on the Home tab, recordItemSeen records what the tab showed of the request. The bot
 // does not record the other renderings of a Home tab, because a tab is redrawn too often.
-func (b *Bot) recordItemSeen(ctx context.Context, s render.ClickTarget, who approvers.Identity) error {
+func (b *formOpener) recordItemSeen(ctx context.Context, s render.ClickTarget, who approvers.Identity) error {
 	if s.Message.Kind != store.OutboxHome || s.Request == nil || s.ShownRequest().Digest == "" {
 		return nil
 	}

@@ -12,8 +12,16 @@ import (
 	"countersign/bot/render"
 )
 
-// actOnGrant performs the action of a button on a grant.
-func (b *Bot) actOnGrant(ctx context.Context, r ephemeralReply, s render.ClickTarget, action string, c workflow.Click) error {
+// grantHandler handles the buttons, the form and the command about grants.
+type grantHandler struct {
+	*core
+	identities *Identities
+	ephemeral  *ephemeral
+	outcomes   *outcomes
+}
+
+// clicked performs the action of a button on a grant.
+func (b *grantHandler) clicked(ctx context.Context, r ephemeralReply, s render.ClickTarget, action string, c workflow.Click) error {
 	c.Grant = s.Token.Ref
 	act := map[string]func(context.Context, workflow.Click) (approvers.Grant, error){
 		render.ActRevoke: b.Grants.Revoke, render.ActAccept: b.Grants.Accept, render.ActDecline: b.Grants.Decline,
@@ -30,19 +38,19 @@ func (b *Bot) actOnGrant(ctx context.Context, r ephemeralReply, s render.ClickTa
 	return nil
 }
 
-// submitAllowance approves a call and grants more calls.
-func (b *Bot) submitAllowance(ctx context.Context, w ephemeralReply, s render.ClickTarget, i interaction, c workflow.Click) error {
+// submitted approves a call and grants more calls.
+func (b *grantHandler) submitted(ctx context.Context, w ephemeralReply, s render.ClickTarget, i interaction, c workflow.Click) error {
 	a, _ := render.ParseAllowance(*s.Request, s.Policy, i.View.answers) // an error can only come from a changed policy; the workflow reports and records it
 	r, err := b.Grants.Give(ctx, c, a)
 	return b.outcomes.answer(ctx, w, &r, s.Policy, err)
 }
 
-// grants lists the grants in force that concern the person. The list has the grants of the channel, the person's own
+// list lists the grants in force that concern the person. The list has the grants of the channel, the person's own
 // grants, and the grants of people with the same roles. For each grant that the person may revoke, the person also gets
 // a direct message with the button Revoke.
-func (b *Bot) grants(ctx context.Context, c command, _ string) (*render.BlockBuilder, error) {
+func (b *grantHandler) list(ctx context.Context, c command, _ string) (*render.BlockBuilder, error) {
 	policy := b.Views.Policy()
-	who, err := b.Identities.member(ctx, c.User, policy)
+	who, err := b.identities.member(ctx, c.User, policy)
 	if err != nil {
 		return nil, err
 	}

@@ -97,11 +97,11 @@ func (b *Bot) handle(ctx context.Context, t store.Timer, row store.Inbox) error 
 		d := delivered{id: row.ID, at: row.ReceivedAt, tries: t.Tries}
 		switch i.Type {
 		case interactionForm:
-			return b.submitted(ctx, d, i)
+			return b.submissions.handle(ctx, d, i)
 		case interactionShortcut:
 			return b.explainMessage(ctx, d, i)
 		}
-		return b.handleClick(ctx, d, i)
+		return b.clicks.handle(ctx, d, i)
 	case store.InboxCommand:
 		return b.handleCommand(ctx, row)
 	}

@@ -38,6 +38,19 @@ type opening struct {
 	at   time.Time
 }
 
+// formOf returns the modal that a click opens.
+func formOf(i interaction) (string, bool) {
+	if i.Type == interactionShortcut {
+		return i.Callback, i.TriggerID != ""
+	}
+	if i.Type != "block_actions" || i.View.modal() || len(i.Actions) == 0 || i.TriggerID == "" {
+		return "", false
+	}
+	form := render.ActionOf(i.Actions[0].ActionID)
+	_, ok := render.FormTitles[form]
+	return form, ok
+}
+
 // openLoading immediately opens a modal with a loading text. The handler of the click later replaces the modal's
 // content. The modal's external id is the click's id.
 func (b *modals) openLoading(id, trigger, form string) {

@@ -100,7 +100,7 @@ func (b *Bot) receiveInteraction(ctx context.Context, d transport.Delivery) (ans
 			return nil, nil // a duplicate of a stored delivery
 		}
 		refused := err == nil
-		against, err := b.examine(ctx, i)
+		against, err := b.submissions.examine(ctx, i)
 		if err != nil {
 			return nil, fmt.Errorf("examine form: %w", err)
 		}

@@ -35,8 +35,20 @@ func (o objection) answer() any {
 	return nil
 }
 
+// submissionHandler handles submitted forms. examine runs while Slack waits, and returns the errors that the form shows.
+// handle runs later, validates the form again, and passes the person's action to the workflow.
+type submissionHandler struct {
+	*core
+	identities *Identities
+	ephemeral  *ephemeral
+	targets    *targets
+	outcomes   *outcomes
+	absence    *absenceHandler
+	grant      *grantHandler
+}
+
 // examine validates a submitted form as far as possible while Slack waits for the acknowledgement.
-func (b *Bot) examine(ctx context.Context, i interaction) (objection, error) {
+func (b *submissionHandler) examine(ctx context.Context, i interaction) (objection, error) {
 	f, err := render.ParseFormToken(i.View.Metadata)
 	if errors.Is(err, render.ErrButtonToken) {
 		return objection{}, nil // not a valid form: the handler sets the delivery aside
@@ -50,7 +62,7 @@ func (b *Bot) examine(ctx context.Context, i interaction) (objection, error) {
 	var faults map[string]string
 	switch i.View.Callback {
 	case render.ActAway:
-		faults, err = b.examineAway(ctx, i)
+		faults, err = b.absence.examine(ctx, i)
 		return objection{faults: faults}, err
 	case render.ActFillIn:
 		faults, err = b.examineElicitation(ctx, i, f)
@@ -65,7 +77,7 @@ func (b *Bot) examine(ctx context.Context, i interaction) (objection, error) {
 	}
 	switch i.View.Callback {
 	case render.ActModify:
-		return examineEdit(ctx, b, r, f, i), nil
+		return b.examineEdit(ctx, r, f, i), nil
 	case render.ActTyped, render.ActArguments:
 		if !r.WantsTyping() {
 			break
@@ -83,7 +95,7 @@ func (b *Bot) examine(ctx context.Context, i interaction) (objection, error) {
 
 // examineEdit validates changed arguments. If the effect of the changed arguments differs from the effect that the
 // pressed button names, the form is shown again. The new button of the form names the actual effect.
-func examineEdit(ctx context.Context, b *Bot, r approvers.Request, f render.FormToken, i interaction) objection {
+func (b *submissionHandler) examineEdit(ctx context.Context, r approvers.Request, f render.FormToken, i interaction) objection {
 	tool, _ := workflow.ToolOf(b.Tools, r.Tool, r.ToolHash)
 	args, faults := render.EditArgs(r, tool, i.View.answers)
 	if typed := strings.TrimSpace(i.filled(render.FieldTyped)); typed != "" && typed != r.Tool {
@@ -92,7 +104,7 @@ func examineEdit(ctx context.Context, b *Bot, r approvers.Request, f render.Form
 	if len(faults) > 0 || i.View.Submit.Text == "" {
 		return objection{faults: faults}
 	}
-	who, known := b.Identities.identifyQuickly(ctx, i.User.ID, r)
+	who, known := b.identities.identifyQuickly(ctx, i.User.ID, r)
 	s, err := b.targets.find(ctx, f.ButtonToken, "")
 	if err != nil || s.Request == nil || !known || s.EditSubmit(who, tool, args) == i.View.Submit.Text {
 		return objection{}
@@ -114,8 +126,8 @@ func (i interaction) filled(block string) string {
 	return text
 }
 
-// submitted handles a submitted form.
-func (b *Bot) submitted(ctx context.Context, d delivered, i interaction) error {
+// handle handles a submitted form.
+func (b *submissionHandler) handle(ctx context.Context, d delivered, i interaction) error {
 	r := ephemeralReply{user: i.User.ID}
 	f, err := render.ParseFormToken(i.View.Metadata)
 	if err != nil {
@@ -129,7 +141,7 @@ func (b *Bot) submitted(ctx context.Context, d delivered, i interaction) error {
 	if strings.HasPrefix(s.Message.To, store.ToConversation) {
 		r.thread = s.Conversation.Thread
 	}
-	who, err := b.Identities.authority(ctx, r.user, s, i.View.Callback)
+	who, err := b.identities.authority(ctx, r.user, s, i.View.Callback)
 	if err != nil {
 		return b.outcomes.unknownClicker(ctx, d, r, workflow.Click{Channel: s.Message.Channel, MessageTS: s.Message.TS}, s, err)
 	}
@@ -156,9 +168,9 @@ func (b *Bot) submitted(ctx context.Context, d delivered, i interaction) error {
 	case render.ActAsk, render.ActAnswer, render.ActComment, render.ActHandOn, render.ActTakeBack:
 		return b.submitPeople(ctx, d, r, s, i, c)
 	case render.ActAllow:
-		return b.submitAllowance(ctx, r, s, i, c)
+		return b.grant.submitted(ctx, r, s, i, c)
 	case render.ActAway:
-		return b.submitAway(ctx, r, i, c)
+		return b.absence.submitted(ctx, r, i, c)
 	case render.ActFillIn:
 		if s.Elicitation == nil {
 			return b.outcomes.reject(ctx, d, r, c, s, errForged)
@@ -175,7 +187,7 @@ func (b *Bot) submitted(ctx context.Context, d delivered, i interaction) error {
 
 // submitEdit passes edited arguments to the workflow. The changes are inserted into the bytes of the arguments from
 // which the form was made.
-func (b *Bot) submitEdit(ctx context.Context, w ephemeralReply, s render.ClickTarget, f render.FormToken, i interaction, c workflow.Click) error {
+func (b *submissionHandler) submitEdit(ctx context.Context, w ephemeralReply, s render.ClickTarget, f render.FormToken, i interaction, c workflow.Click) error {
 	c.Kind = approvers.Modify
 	r := *s.Request
 	if r.Execution != f.Execution || r.State != approvers.Pending { // the workflow reports the reason, and records the attempt
@@ -202,7 +214,7 @@ func (b *Bot) submitEdit(ctx context.Context, w ephemeralReply, s render.ClickTa
 // arguments the modal showed. The bot can rely on the token, because an execution's arguments never change. The
 // workflow also compares the execution's digest with the request's digest. A separate record states that the person saw
 // the last page.
-func (b *Bot) approveWhole(ctx context.Context, d delivered, w ephemeralReply, s render.ClickTarget, f render.FormToken, c workflow.Click) error {
+func (b *submissionHandler) approveWhole(ctx context.Context, d delivered, w ephemeralReply, s render.ClickTarget, f render.FormToken, c workflow.Click) error {
 	shown, err := b.Views.Execution(ctx, f.Execution)
 	if errors.Is(err, store.ErrNotFound) {
 		err = render.ErrButtonToken
@@ -232,13 +244,13 @@ func (b *Bot) approveWhole(ctx context.Context, d delivered, w ephemeralReply, s
 
 // examineColleague returns an error for the field if the chosen colleague can't decide. If a problem is not found in
 // time, it is reported after the submission.
-func (b *Bot) examineColleague(ctx context.Context, r approvers.Request, i interaction) map[string]string {
+func (b *submissionHandler) examineColleague(ctx context.Context, r approvers.Request, i interaction) map[string]string {
 	user := i.filled(render.FieldColleague)
 	if user == "" {
 		return map[string]string{render.FieldColleague: "Choose a colleague."}
 	}
 	p := b.Views.Policy()
-	to, known := b.Identities.identifyQuickly(ctx, user, r)
+	to, known := b.identities.identifyQuickly(ctx, user, r)
 	if !known {
 		return nil
 	}
@@ -250,7 +262,7 @@ func (b *Bot) examineColleague(ctx context.Context, r approvers.Request, i inter
 }
 
 // submitPeople passes a person's action to the workflow, if the action is not a decision.
-func (b *Bot) submitPeople(ctx context.Context, d delivered, w ephemeralReply, s render.ClickTarget, i interaction, c workflow.Click) error {
+func (b *submissionHandler) submitPeople(ctx context.Context, d delivered, w ephemeralReply, s render.ClickTarget, i interaction, c workflow.Click) error {
 	var r approvers.Request
 	var err error
 	switch i.View.Callback {
@@ -273,7 +285,7 @@ func (b *Bot) submitPeople(ctx context.Context, d delivered, w ephemeralReply, s
 }
 
 // withdrawSome withdraws the selected calls.
-func (b *Bot) withdrawSome(ctx context.Context, w ephemeralReply, s render.ClickTarget, i interaction, c workflow.Click) error {
+func (b *submissionHandler) withdrawSome(ctx context.Context, w ephemeralReply, s render.ClickTarget, i interaction, c workflow.Click) error {
 	r, err := b.Requests.WithdrawSome(ctx, c, i.chosen(render.FieldCalls))
 	var d *approvers.Denied
 	if !errors.As(err, &d) {
@@ -298,7 +310,7 @@ func (i interaction) chosen(block string) (values []string) {
 }
 
 // A running tool may ask the requester to fill in a form. examineElicitation returns the errors of this form, by field.
-func (b *Bot) examineElicitation(ctx context.Context, i interaction, f render.FormToken) (map[string]string, error) {
+func (b *submissionHandler) examineElicitation(ctx context.Context, i interaction, f render.FormToken) (map[string]string, error) {
 	q, err := b.Views.Elicitation(ctx, f.Ref)
 	if errors.Is(err, store.ErrNotFound) || err == nil && q.State != approvers.ElicitationOpen {
 		return nil, nil // the handler tells the person
@@ -311,7 +323,7 @@ func (b *Bot) examineElicitation(ctx context.Context, i interaction, f render.Fo
 }
 
 // submitElicitation passes the values of a form to the waiting run.
-func (b *Bot) submitElicitation(ctx context.Context, r ephemeralReply, s render.ClickTarget, i interaction, c workflow.Click) error {
+func (b *submissionHandler) submitElicitation(ctx context.Context, r ephemeralReply, s render.ClickTarget, i interaction, c workflow.Click) error {
 	c.Request, c.Elicitation = "", s.Elicitation.ID
 	values, faults := render.ElicitationValues(*s.Elicitation, i.View.answers, b.Admits)
 	if len(faults) > 0 { // not a form of the bot: the bot's forms were validated against the same schema on submission
