@@ -17,8 +17,8 @@ import (
 	"countersign/store"
 )
 
-// The map called elsewhere lists the buttons that are handled neither by the method act nor by the method form. The
-// value is the function that handles the button.
+// The map called elsewhere lists the buttons that neither clickHandler.act nor formOpener.form handles. The value is the
+// function that handles the button.
 var elsewhere = map[string]string{
 	"ActHome": "clickHandler.handle", "ActPause": "clickHandler.handle", "ActLink": "action.linkOnly",
 	"ActRevoke": "grantHandler.clicked", "ActAccept": "grantHandler.clicked", "ActDecline": "grantHandler.clicked",
@@ -35,8 +35,8 @@ var unnamed = map[string]string{
 var neverSubmitted = map[string]string{"ActReveal": "it has no submit button"}
 
 // TestEveryActionIsHandled compares the action IDs of render/click.go with the functions that handle them. The bot
-// handles a button in one of two ways. The method act performs the button's action directly. Or the button opens a
-// form: the method form draws the form, and the method submitted handles its submission.
+// handles a button in one of two ways. clickHandler.act performs the button's action directly. Or the button opens a
+// form: formOpener.form draws the form, and submissionHandler.handle handles its submission.
 func TestEveryActionIsHandled(t *testing.T) {
 	t.Parallel()
 	named := namedActions(t)
@@ -47,10 +47,10 @@ func TestEveryActionIsHandled(t *testing.T) {
 	for name, id := range actions {
 		if _, opens := render.FormTitles[id]; opens {
 			if render.PeopleForms[id] == nil && !named["formOpener.form"][name] {
-				t.Errorf("%s opens a form, which Bot.form does not draw", name)
+				t.Errorf("%s opens a form, which formOpener does not draw", name)
 			}
 			if neverSubmitted[name] == "" && !named["submissionHandler.handle"][name] {
-				t.Errorf("%s opens a form, which Bot.submitted does not handle", name)
+				t.Errorf("%s opens a form, which submissionHandler does not handle", name)
 			}
 			continue
 		}

@@ -53,39 +53,23 @@ type Config struct {
 	CountRequest func(status int)
 }
 
-// Bot connects Slack with the workflow. Bot has one part for each concern. Bot itself only starts, checks and stops the
-// parts. A Bot is safe for concurrent use.
+// Bot connects Slack with the workflow. Each of its fields handles one concern. Bot itself only starts, checks and stops
+// them. Bot is safe for concurrent use.
 type Bot struct {
 	*core
-	Permissions  *Permissions
-	Identities   *Identities
-	Availability *Availability
+	Receiver     *Receiver
+	Inbox        *Inbox
 	Reception    *Reception
 	Display      *Display
 	Drafts       *Drafts
 	Statuses     *Statuses
 	Leftovers    *Leftovers
+	Identities   *Identities
+	Availability *Availability
+	Permissions  *Permissions
 	Replicas     *Replicas
-
-	// transport receives Slack's deliveries.
-	transport       transport.Transport
-	diskFullNotices diskFullNotices
-	viewedChannels  viewedChannels
-
-	ephemeral   *ephemeral
-	posts       *posts
-	access      *channelAccess
-	pending     *pendingItems
-	homes       *homeTabs
-	modals      *modals
-	targets     *targets
-	outcomes    *outcomes
-	pause       *pauseHandler
-	absence     *absenceHandler
-	grant       *grantHandler
-	forms       *formOpener
-	clicks      *clickHandler
-	submissions *submissionHandler
+	access       *channelAccess
+	transport    transport.Transport // receives Slack's deliveries
 }
 
 // New returns a bot. New makes no calls.
@@ -104,7 +88,7 @@ func New(c Config) *Bot {
 	}
 	c.APIURL = strings.TrimSuffix(c.APIURL, "/") + "/"
 	k := &core{Config: c, refused: newRefusedBySlack(c)}
-	b := &Bot{core: k, Permissions: newPermissions(c), Leftovers: &Leftovers{k}, Replicas: &Replicas{k}}
+	b := &Bot{core: k, Permissions: newPermissions(c), Replicas: &Replicas{k}, Leftovers: &Leftovers{k}}
 	k.secrets.Store(&Secrets{BotToken: c.BotToken, AppToken: c.AppToken, SigningSecret: c.SigningSecret})
 	k.api = slackapi.New(slackapi.Options{
 		BotToken: c.BotToken, AppToken: c.AppToken, URL: c.APIURL, HTTP: c.HTTP, Unlimited: c.Unlimited, Share: c.Share, Count: c.Count, Log: c.Log,
@@ -114,55 +98,74 @@ func New(c Config) *Bot {
 		},
 		Rescoped: b.Permissions.rescoped, Tell: b.Replicas.tell,
 	})
+	b.Permissions.api = k.api
 	k.users = directory.NewUsers(directory.UsersOptions{
 		API: k.api.Client, Self: k.whoAmI, Log: c.Log, Now: c.Now,
 		CountsEmail: func(address string) bool { return k.Views.Policy().CountsEmail(address) },
 	})
 	k.channels = directory.NewChannels(k.api.Client, c.Now)
-	b.Permissions.api = k.api
-	b.transport = newTransport(b)
-	b.Reception = &Reception{core: k, transport: b.transport}
-	b.Identities = newIdentities(k)
-	b.Availability = &Availability{k, b.Identities, b.Permissions}
-	b.ephemeral = &ephemeral{k, b.Identities}
-
-	running := new(runProgresses)
-	b.posts = &posts{core: k}
-	b.Statuses = &Statuses{core: k, progress: running}
-	b.Drafts = &Drafts{core: k, posts: b.posts}
-	b.access = &channelAccess{k, b.Permissions}
-	b.pending = &pendingItems{k, b.Identities, b.Permissions}
-	b.homes = &homeTabs{k, b.Identities, b.Permissions, b.pending}
-	b.Display = &Display{
-		core: k, identities: b.Identities, permissions: b.Permissions, posts: b.posts, drafts: b.Drafts, statuses: b.Statuses, homes: b.homes,
-		access: b.access, progress: running,
-	}
-
-	b.modals = &modals{core: k, replicas: b.Replicas}
-	b.targets = &targets{k}
-	b.outcomes = &outcomes{k, b.Identities, b.ephemeral}
-	b.pause = &pauseHandler{k, b.Identities, b.ephemeral, b.outcomes}
-	b.absence = &absenceHandler{k, b.Identities, b.ephemeral}
-	b.grant = &grantHandler{k, b.Identities, b.ephemeral, b.outcomes}
-	b.forms = &formOpener{k, b.Identities, b.ephemeral, b.modals, b.targets, b.outcomes}
-	b.clicks = &clickHandler{
-		core: k, identities: b.Identities, ephemeral: b.ephemeral, posts: b.posts, homes: b.homes, modals: b.modals, targets: b.targets,
-		outcomes: b.outcomes, forms: b.forms, pause: b.pause, absence: b.absence, grant: b.grant,
-	}
-	b.submissions = &submissionHandler{k, b.Identities, b.ephemeral, b.targets, b.outcomes, b.absence, b.grant}
+	b.connect()
 	return b
 }
 
-// TeamOf returns a function that looks up the id of a bot's organisation. This id is part of the identity of each
-// person (see approvers.Who). It is the id of the enterprise or, without an enterprise, the id of the workspace.
-func TeamOf(b *Bot) func(context.Context) (string, error) {
-	return func(ctx context.Context) (string, error) {
-		me, err := b.whoAmI(ctx)
-		if me.Enterprise != "" {
-			return me.Enterprise, err
-		}
-		return me.Team, err
+// connect creates the parts of the bot. Each part only uses parts that are created before it.
+func (b *Bot) connect() {
+	k, permissions := b.core, b.Permissions
+
+	// people and channels
+	identities := newIdentities(k)
+	availability := &Availability{k, identities, permissions}
+	access := &channelAccess{k, permissions}
+	ephemeral := &ephemeral{k, identities}
+	pending := &pendingItems{k, identities, permissions}
+
+	// what Slack shows
+	progress := new(runProgresses)
+	posts := &posts{core: k}
+	statuses := &Statuses{core: k, progress: progress}
+	drafts := &Drafts{core: k, posts: posts}
+	homes := &homeTabs{k, identities, permissions, pending}
+	display := &Display{
+		core: k, identities: identities, permissions: permissions, posts: posts, drafts: drafts, statuses: statuses, homes: homes, access: access,
+		progress: progress,
 	}
+
+	// what people do in Slack
+	modals := &modals{core: k, replicas: b.Replicas}
+	targets := &targets{k}
+	outcomes := &outcomes{k, identities, ephemeral}
+	pause := &pauseHandler{k, identities, ephemeral, outcomes}
+	absence := &absenceHandler{k, identities, ephemeral}
+	grant := &grantHandler{k, identities, ephemeral, outcomes}
+	forms := &formOpener{k, identities, ephemeral, modals, targets, outcomes}
+	clicks := &clickHandler{
+		core: k, identities: identities, ephemeral: ephemeral, posts: posts, homes: homes, modals: modals, targets: targets, outcomes: outcomes,
+		forms: forms, pause: pause, absence: absence, grant: grant,
+	}
+	submissions := &submissionHandler{k, identities, ephemeral, targets, outcomes, absence, grant}
+	explainer := &explainer{k, identities, ephemeral, modals}
+	commands := &commandHandler{k, ephemeral, pending, explainer, pause, absence, grant}
+	viewed := new(viewedChannels)
+	messages := &messageHandler{k, identities, ephemeral, &attachments{k}, statuses, viewed}
+
+	// what Slack delivers
+	b.Inbox = &Inbox{k, ephemeral, messages, clicks, submissions, commands, explainer, homes, access, availability}
+	b.Receiver = &Receiver{core: k, ephemeral: ephemeral, modals: modals, submissions: submissions, viewedChannels: viewed}
+	b.transport = newTransport(b)
+	b.Reception = &Reception{core: k, transport: b.transport}
+
+	b.Identities, b.Availability, b.access = identities, availability, access
+	b.Display, b.Drafts, b.Statuses = display, drafts, statuses
+}
+
+// Team returns the id of the bot's organisation. This id is part of the identity of each person (see approvers.Who). It
+// is the id of the enterprise or, without an enterprise, the id of the workspace.
+func (b *Bot) Team(ctx context.Context) (string, error) {
+	me, err := b.whoAmI(ctx)
+	if me.Enterprise != "" {
+		return me.Enterprise, err
+	}
+	return me.Team, err
 }
 
 // ErrToken says that Slack refuses a token permanently. An error that wraps ErrToken names the token, and says where to
@@ -208,9 +211,9 @@ func appToken(err error) error {
 	return nil
 }
 
-// newTransport returns the transport that the configuration chooses. The bot is the handler of the transport.
+// newTransport returns the transport that the configuration chooses. The Receiver handles its deliveries.
 func newTransport(b *Bot) transport.Transport {
-	common := transport.Options{Handler: b, Log: b.Log, Now: b.Now}
+	common := transport.Options{Handler: b.Receiver, Log: b.Log, Now: b.Now}
 	if b.overHTTP() {
 		return transport.NewHTTP(transport.HTTPOptions{Options: common, Listen: b.Listen, SigningSecret: func() string { return b.secrets.Load().SigningSecret }, Count: b.CountRequest})
 	}

@@ -45,7 +45,7 @@ func isDeferred(err error) bool {
 
 // unknownWriter is a message whose writer Slack does not identify.
 type unknownWriter struct {
-	*Bot
+	*messageHandler
 	row store.Inbox
 	e   envelope
 }

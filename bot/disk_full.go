@@ -34,7 +34,7 @@ func whyRefused(cause error) string {
 // refuseFull tells a person that their action could not be stored, because the disk is full or the store's file is
 // missing. For a command or a submitted form, the acknowledgement contains the notice. The bot does not acknowledge
 // other deliveries. So Slack shows its own error, and the person gets a separate notice.
-func (b *Bot) refuseFull(d transport.Delivery, cause error) (answer any, err error) {
+func (b *Receiver) refuseFull(d transport.Delivery, cause error) (answer any, err error) {
 	switch d.Kind {
 	case store.InboxCommand:
 		return map[string]any{"response_type": "ephemeral", "text": "Nothing was done. " + whyRefused(cause) + " Please try again in a few minutes."}, nil
@@ -50,7 +50,7 @@ func (b *Bot) refuseFull(d transport.Delivery, cause error) (answer any, err err
 	return nil, cause
 }
 
-func (b *Bot) refuseInteraction(i interaction, payload []byte, cause error) (answer any, err error) {
+func (b *Receiver) refuseInteraction(i interaction, payload []byte, cause error) (answer any, err error) {
 	if i.Type == "view_submission" {
 		return refuseForm(i, render.Say("Nothing was decided. "+whyRefused(cause)+" Please close this and try again in a few minutes."),
 			"This was not sent. "+whyRefused(cause)+" What you wrote stays here: send it again in a few minutes."), nil
@@ -81,7 +81,7 @@ func refuseForm(i interaction, instead *render.RichText, beside string) (answer 
 
 // tellDiskFull tells a person that their message to the bot could not be stored. Slack redelivers the message a few
 // times, but the notice is sent only once.
-func (b *Bot) tellDiskFull(e event, cause error) {
+func (b *Receiver) tellDiskFull(e event, cause error) {
 	me, known := b.self.known()
 	fresh := e.Type == "app_mention" || e.dm() || known && mentions(e.Text, me.User)
 	if !fresh || !readable[e.Subtype] || !b.diskFullNotices.first(b.Now(), e.userID()) {

@@ -68,7 +68,7 @@ const sockets = 2
 
 // receive gives the bot a delivery that arrives now, and returns the bot's answer.
 func (h *harness) receive(kind store.InboxKind, payload []byte) (answer any, err error) {
-	return h.bot.Receive(context.Background(), transport.Delivery{Kind: kind, Payload: payload, ReceivedAt: h.receipts.Next(time.Now())})
+	return h.bot.Receiver.Receive(context.Background(), transport.Delivery{Kind: kind, Payload: payload, ReceivedAt: h.receipts.Next(time.Now())})
 }
 
 type testTools map[string]workflow.Tool
@@ -164,7 +164,7 @@ func (h *harness) start() {
 	show.Yields = true
 	g.Go(func() error {
 		return h.workflow.Work(ctx, map[store.TimerKind]jobs.Worker{
-			store.TimerInbox:     {Handle: h.bot.Handle, Concurrency: 8},
+			store.TimerInbox:     {Handle: h.bot.Inbox.Handle, Concurrency: 8},
 			store.TimerShowFirst: show, store.TimerShow: show, store.TimerShowAnswer: answer, store.TimerShowLast: show,
 			store.TimerThink: {Handle: h.think, Concurrency: 4}, store.TimerRun: {Handle: h.run, Concurrency: 4},
 			store.TimerLeftover:     {Handle: h.bot.Leftovers.Delete, Concurrency: 1},

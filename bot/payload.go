@@ -335,7 +335,7 @@ func (c command) shaped() error {
 
 // Lane returns the name of a delivery's lane, or "" if the delivery can't be read. Deliveries in the same lane are
 // received and handled in order.
-func (b *Bot) Lane(d transport.Delivery) string {
+func (b *Receiver) Lane(d transport.Delivery) string {
 	switch d.Kind {
 	case store.InboxEvent:
 		if e, err := readEnvelope(d.Payload); err == nil {

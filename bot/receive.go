@@ -11,10 +11,22 @@ import (
 	"countersign/store"
 )
 
+// Receiver stores Slack's deliveries before they are acknowledged. It also does what can't wait: it opens loading views,
+// validates submitted forms, and drops what Slack says about users and channels from the caches. It does not act on a
+// delivery.
+type Receiver struct {
+	*core
+	ephemeral       *ephemeral
+	modals          *modals
+	submissions     *submissionHandler
+	viewedChannels  *viewedChannels
+	diskFullNotices diskFullNotices
+}
+
 // Receive makes a delivery durable. If err is nil, the delivery may be acknowledged with answer. In this case, the
 // delivery is stored, or needs no storage, or answer says that it was refused. If err is not nil, the delivery must not
 // be acknowledged. If the delivery is an event, Slack then sends it again.
-func (b *Bot) Receive(ctx context.Context, d transport.Delivery) (answer any, err error) {
+func (b *Receiver) Receive(ctx context.Context, d transport.Delivery) (answer any, err error) {
 	answer, err = b.store(ctx, d)
 	if store.Refused(err) {
 		return b.refuseFull(d, err)
@@ -22,7 +34,7 @@ func (b *Bot) Receive(ctx context.Context, d transport.Delivery) (answer any, er
 	return answer, err
 }
 
-func (b *Bot) store(ctx context.Context, d transport.Delivery) (answer any, err error) {
+func (b *Receiver) store(ctx context.Context, d transport.Delivery) (answer any, err error) {
 	switch d.Kind {
 	case store.InboxEvent:
 		return nil, b.receiveEvent(ctx, d)
@@ -37,7 +49,7 @@ func inboxRow(id string, d transport.Delivery) store.Inbox {
 	return store.Inbox{ID: id, Kind: d.Kind, ReceivedAt: d.ReceivedAt, Payload: d.Payload}
 }
 
-func (b *Bot) receiveCommand(ctx context.Context, d transport.Delivery) error {
+func (b *Receiver) receiveCommand(ctx context.Context, d transport.Delivery) error {
 	c, err := readCommand(d.Payload)
 	if err != nil {
 		return b.receiveUnreadable(ctx, d, err)
@@ -46,7 +58,7 @@ func (b *Bot) receiveCommand(ctx context.Context, d transport.Delivery) error {
 	return err
 }
 
-func (b *Bot) receiveEvent(ctx context.Context, d transport.Delivery) error {
+func (b *Receiver) receiveEvent(ctx context.Context, d transport.Delivery) error {
 	e, err := readEnvelope(d.Payload)
 	if err != nil {
 		return b.receiveUnreadable(ctx, d, err)
@@ -81,13 +93,13 @@ func (b *Bot) receiveEvent(ctx context.Context, d transport.Delivery) error {
 
 // receiveUnreadable stores a delivery that can't be parsed, so that the operator sees it. The delivery is acknowledged,
 // because a redelivery would not help.
-func (b *Bot) receiveUnreadable(ctx context.Context, d transport.Delivery, cause error) error {
+func (b *Receiver) receiveUnreadable(ctx context.Context, d transport.Delivery, cause error) error {
 	b.Log.Error("Slack sent a delivery that can't be read; it was set aside", "kind", string(d.Kind), "bytes", len(d.Payload), "error", cause)
 	_, err := b.Intake.Receive(ctx, inboxRow(deliveryID(d.Kind, string(d.Payload)), d), "")
 	return err
 }
 
-func (b *Bot) receiveInteraction(ctx context.Context, d transport.Delivery) (answer any, err error) {
+func (b *Receiver) receiveInteraction(ctx context.Context, d transport.Delivery) (answer any, err error) {
 	i, err := readInteraction(d.Payload)
 	if err != nil {
 		return nil, b.receiveUnreadable(ctx, d, err)

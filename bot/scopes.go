@@ -11,11 +11,8 @@ import (
 	"time"
 
 	"countersign/approvers"
-	"countersign/approvers/workflow"
 	"countersign/bot/directory"
-	"countersign/bot/render"
 	"countersign/bot/slackapi"
-	"countersign/internal/redact"
 	"countersign/store"
 )
 
@@ -172,22 +169,6 @@ func (p *Permissions) retry(ctx context.Context) {
 
 // isUnpermitted reports whether Slack refused a call because of a missing scope.
 func isUnpermitted(err error) bool { return slackapi.ErrorCode(err) == "missing_scope" }
-
-// If a missing scope prevents the handling of a delivery, unpermitted marks the delivery as handled, and tells the
-// sender about the missing scope immediately.
-func (b *Bot) unpermitted(ctx context.Context, row store.Inbox, cause error) error {
-	b.Log.Error("a delivery was set aside, because the bot token lacks a scope; add it on the app's page OAuth & Permissions, and reinstall the app",
-		"inbox", row.ID, "kind", string(row.Kind), "cause", slackapi.Explain(cause))
-	if err := b.Intake.Done(ctx, row.ID, redact.Error(cause)); errors.Is(err, workflow.ErrHandled) || errors.Is(err, store.ErrNotFound) {
-		return nil
-	} else if err != nil {
-		return err
-	}
-	if r := senderOf(row); r.user != "" && isAddressed(row, &b.self) {
-		b.ephemeral.reply(ctx, r, render.Unpermitted())
-	}
-	return nil
-}
 
 // isAddressed reports whether a delivery is for the bot, and not only a message between other people.
 func isAddressed(row store.Inbox, self *fetchedOnce[directory.Self]) bool {

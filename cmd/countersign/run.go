@@ -127,7 +127,7 @@ func (s setup) assemble() parts {
 	m.WatchStall(s.store)
 	m.WatchTools(s.tools)
 	m.WatchPolicies(s.policies)
-	wf.GrantOwner, wf.HearTold, wf.Team = b.Identities.GrantOwner, b.Replicas.Hear, bot.TeamOf(b)
+	wf.GrantOwner, wf.HearTold, wf.Team = b.Identities.GrantOwner, b.Replicas.Hear, b.Team
 	a := agent.New(agent.Config{
 		Turns: wf.Turns, Runs: wf.Runs, Questions: wf.Questions, Results: wf.Views, Tools: s.tools.Registry, About: b.Identities.About,
 		Model: s.model, HistoryTokens: s.historyTokens, Log: s.log, Now: s.now, Count: m.CountModel, Grace: s.stopWait,
@@ -135,7 +135,7 @@ func (s setup) assemble() parts {
 		Progress: func(e approvers.Execution) agent.Gauge { return b.Display.Progress(e.Turn, e.Call, e.ID) },
 	})
 	if s.secrets != nil {
-		s.secrets.renewBot = func(ctx context.Context, now bot.Secrets) error { return bot.Renew(ctx, b, now) }
+		s.secrets.renewBot = b.Renew
 		s.secrets.renewKey = a.RenewKey
 	}
 	p := parts{workflow: wf, bot: b, agent: a, metrics: m, traces: t, reporter: audit.NewReporter(wf.History, s.store, s.tools.Policy, s.log)}
@@ -165,7 +165,7 @@ func (p parts) workers() map[store.TimerKind]jobs.Worker {
 	card := show
 	card.Flow = p.workflow.Outbox.Flow // one requester's flood of cards does not delay the cards of others
 	return map[store.TimerKind]jobs.Worker{
-		store.TimerInbox:        {Handle: p.bot.Handle, Concurrency: inboxWorkers},
+		store.TimerInbox:        {Handle: p.bot.Inbox.Handle, Concurrency: inboxWorkers},
 		store.TimerThink:        {Handle: p.agent.Think, Concurrency: thinkWorkers},
 		store.TimerRun:          {Handle: p.agent.Run, Concurrency: runWorkers},
 		store.TimerPreview:      {Handle: p.agent.Preview, Concurrency: previewWorkers},
