@@ -17,8 +17,8 @@ import (
 	"countersign/store"
 )
 
-// The map called elsewhere lists the buttons that neither clickHandler.act nor formOpener.form handles. The value is the
-// function that handles the button.
+// The map called elsewhere lists the buttons that neither clickHandler.act nor formOpener.form handles. The value is
+// the function that handles the button.
 var elsewhere = map[string]string{
 	"ActHome": "clickHandler.handle", "ActPause": "clickHandler.handle", "ActLink": "action.linkOnly",
 	"ActRevoke": "grantHandler.clicked", "ActAccept": "grantHandler.clicked", "ActDecline": "grantHandler.clicked",

@@ -53,8 +53,8 @@ type Config struct {
 	CountRequest func(status int)
 }
 
-// Bot connects Slack with the workflow. Each of its fields handles one concern. Bot itself only starts, checks and stops
-// them. Bot is safe for concurrent use.
+// Bot connects Slack with the workflow. Bot has one part for each concern, and itself only starts, checks and stops the
+// parts. Bot is safe for concurrent use.
 type Bot struct {
 	*core
 	Receiver     *Receiver
@@ -88,7 +88,7 @@ func New(c Config) *Bot {
 	}
 	c.APIURL = strings.TrimSuffix(c.APIURL, "/") + "/"
 	k := &core{Config: c, refused: newRefusedBySlack(c)}
-	b := &Bot{core: k, Permissions: newPermissions(c), Replicas: &Replicas{k}, Leftovers: &Leftovers{k}}
+	b := &Bot{core: k, Permissions: newPermissions(k), Replicas: &Replicas{k}, Leftovers: &Leftovers{k}}
 	k.secrets.Store(&Secrets{BotToken: c.BotToken, AppToken: c.AppToken, SigningSecret: c.SigningSecret})
 	k.api = slackapi.New(slackapi.Options{
 		BotToken: c.BotToken, AppToken: c.AppToken, URL: c.APIURL, HTTP: c.HTTP, Unlimited: c.Unlimited, Share: c.Share, Count: c.Count, Log: c.Log,
@@ -98,18 +98,18 @@ func New(c Config) *Bot {
 		},
 		Rescoped: b.Permissions.rescoped, Tell: b.Replicas.tell,
 	})
-	b.Permissions.api = k.api
 	k.users = directory.NewUsers(directory.UsersOptions{
 		API: k.api.Client, Self: k.whoAmI, Log: c.Log, Now: c.Now,
 		CountsEmail: func(address string) bool { return k.Views.Policy().CountsEmail(address) },
 	})
 	k.channels = directory.NewChannels(k.api.Client, c.Now)
-	b.connect()
+	b.assemble()
 	return b
 }
 
-// connect creates the parts of the bot. Each part only uses parts that are created before it.
-func (b *Bot) connect() {
+// assemble creates the parts of the bot. A part only uses parts that are created before it, so parts can't use each other
+// in a circle.
+func (b *Bot) assemble() {
 	k, permissions := b.core, b.Permissions
 
 	// people and channels
@@ -249,3 +249,7 @@ func (b *Bot) Ready(context.Context) error {
 
 // Arriving returns an error if the bot is ready, but Slack's requests probably do not arrive.
 func (b *Bot) Arriving() error { return b.transport.Arriving() }
+
+// Worth reports whether calls to Slack may succeed now. The result is true if Slack answers calls, or if the circuit
+// breaker permits a test call.
+func (b *Bot) Worth() bool { return b.api.Worth() }

@@ -83,10 +83,6 @@ func (b *core) checkOrigin(ctx context.Context, o origin) error {
 // overHTTP reports whether Slack delivers over HTTP and not through Socket Mode.
 func (b *core) overHTTP() bool { return b.Listen != nil }
 
-// Worth reports whether calls to Slack may succeed now. The result is true if Slack answers calls, or if the circuit
-// breaker permits a test call.
-func (b *core) Worth() bool { return b.api.Worth() }
-
 // fetchedOnce keeps a value after the first successful fetch. After a failed fetch, the next call of get fetches the
 // value again.
 type fetchedOnce[T any] struct {

@@ -33,7 +33,7 @@ func (b *ephemeral) reply(ctx context.Context, r ephemeralReply, p ...*render.Ri
 	b.send(ctx, r, render.Paragraph(p...))
 }
 
-// send is like replyEphemeral, but also accepts buttons.
+// send is like reply, but also accepts buttons.
 func (b *ephemeral) send(ctx context.Context, r ephemeralReply, p *render.BlockBuilder) {
 	ctx = slackapi.WithCallPriority(ctx, slackapi.CallPriority{Priority: slackapi.PriorityUrgent})
 	m := p.Message()

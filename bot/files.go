@@ -120,7 +120,8 @@ func (b *attachments) text(ctx context.Context, f attachment, most int) (string,
 	return string(raw), nil
 }
 
-// isSlackFile reports whether an address is one of Slack's file addresses. The bot token is sent only to such addresses.
+// isSlackFile reports whether an address is one of Slack's file addresses. The bot token is sent only to such
+// addresses.
 func (b *attachments) isSlackFile(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || u.User != nil {

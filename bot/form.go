@@ -16,8 +16,8 @@ import (
 	"countersign/store"
 )
 
-// formOpener opens forms, and handles the clicks within Details…. Before a form can be submitted, formOpener records what
-// the person has seen. If the person may not do the action, the form says why, and the attempt is recorded.
+// formOpener opens forms, and handles the clicks within Details…. It records what the person was shown, because a
+// decision needs this record. If the person may not do the action, the form says why, and the attempt is recorded.
 type formOpener struct {
 	*core
 	identities *Identities

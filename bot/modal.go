@@ -21,8 +21,8 @@ const openWait = 4 * time.Second
 // openAgain is the pause between two tries to fill a loading view that another replica opens.
 const openAgain = 200 * time.Millisecond
 
-// modals opens and fills modals. Slack opens a modal only within three seconds of a click. So modals opens a loading view
-// at once, and fills it when the click is handled. modals does not know what a form is about.
+// modals opens and fills modals. Slack opens a modal only within three seconds of a click. So modals opens a loading
+// view at once, and fills it when the click is handled. modals does not know what a form is about.
 type modals struct {
 	*core
 	replicas *Replicas

@@ -16,9 +16,9 @@ import (
 	"countersign/store"
 )
 
-// posts writes the Slack messages of outbox messages: it posts, changes and uploads them. If Slack's answer to a post was
-// lost, posts finds the message in the channel, so that no message is posted twice. posts does not decide what a message
-// shows, and does not record that it was shown.
+// posts writes the Slack messages of outbox messages: it posts, changes and uploads them. If Slack's answer to a post
+// was lost, posts finds the message in the channel, so that no message is posted twice. posts does not decide what a
+// message shows, and does not record that it was shown.
 type posts struct {
 	*core
 	unconfirmed unconfirmedPosts // posts whose outcome is not recorded yet

@@ -11,9 +11,8 @@ import (
 	"countersign/store"
 )
 
-// Receiver stores Slack's deliveries before they are acknowledged. It also does what can't wait: it opens loading views,
-// validates submitted forms, and drops what Slack says about users and channels from the caches. It does not act on a
-// delivery.
+// Receiver stores Slack's deliveries before they are acknowledged. It also does what can't wait: it opens loading
+// views, validates submitted forms, and removes outdated answers from the caches. Inbox does everything else.
 type Receiver struct {
 	*core
 	ephemeral       *ephemeral

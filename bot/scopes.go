@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -64,16 +63,13 @@ func usesStageGroups(p *approvers.Policy) bool {
 // Permissions compares the scopes of the bot token with the scopes that the policy needs. Permissions is safe for
 // concurrent use.
 type Permissions struct {
-	views   Views
-	outbox  Outbox
-	api     *slackapi.Client
-	log     *slog.Logger
+	*core
 	changed chan struct{} // signals that Slack's latest answer has other scopes than the previous one
 	retries atomic.Int64  // how often refused cards, answers and questions were tried again
 }
 
-func newPermissions(c Config) *Permissions {
-	return &Permissions{views: c.Views, outbox: c.Outbox, log: c.Log, changed: make(chan struct{}, 1)}
+func newPermissions(k *core) *Permissions {
+	return &Permissions{core: k, changed: make(chan struct{}, 1)}
 }
 
 // rescoped records that the scopes have changed. The function never waits.
@@ -90,7 +86,7 @@ func (p *Permissions) missing() []Scope {
 	if len(granted) == 0 {
 		return nil
 	}
-	return MissingScopes(granted, p.views.Policy())
+	return MissingScopes(granted, p.Views.Policy())
 }
 
 // Complete returns nil, or an error that names the missing scopes of the bot token and what the bot can't do without
@@ -117,7 +113,7 @@ func (p *Permissions) watch(ctx context.Context) {
 		waiting, cancel := context.WithTimeout(ctx, askScopes)
 		select {
 		case <-p.changed:
-			p.log.Info("the scopes of the bot token have changed", "scopes", p.api.Scopes())
+			p.Log.Info("the scopes of the bot token have changed", "scopes", p.api.Scopes())
 			p.examine(ctx)
 		case <-waiting.Done():
 			if ctx.Err() == nil && len(p.missing()) > 0 {
@@ -134,14 +130,14 @@ func (p *Permissions) watch(ctx context.Context) {
 // ask makes a call only to learn the scopes, because Slack's answer names them.
 func (p *Permissions) ask(ctx context.Context) {
 	if _, err := p.api.AuthTestContext(ctx); err != nil {
-		p.log.Debug("Slack did not say which scopes the bot token has", "error", err)
+		p.Log.Debug("Slack did not say which scopes the bot token has", "error", err)
 	}
 }
 
 // examine tells the operator which scopes are missing, and tries refused cards, answers and questions again.
 func (p *Permissions) examine(ctx context.Context) {
 	for _, s := range p.missing() {
-		p.log.Error("the bot token lacks a scope; add it on the app's page OAuth & Permissions, and reinstall the app", "scope", s.Name, "so the bot can't", s.For)
+		p.Log.Error("the bot token lacks a scope; add it on the app's page OAuth & Permissions, and reinstall the app", "scope", s.Name, "so the bot can't", s.For)
 	}
 	p.retryUnreached(ctx)
 }
@@ -162,8 +158,8 @@ func (p *Permissions) refused(ctx context.Context, before int64) {
 }
 
 func (p *Permissions) retry(ctx context.Context) {
-	if err := p.outbox.RetryUnreached(ctx); err != nil && ctx.Err() == nil {
-		p.log.Warn("refused cards, answers and questions could not be tried again", "error", err)
+	if err := p.Outbox.RetryUnreached(ctx); err != nil && ctx.Err() == nil {
+		p.Log.Warn("refused cards, answers and questions could not be tried again", "error", err)
 	}
 }
 

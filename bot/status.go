@@ -102,7 +102,7 @@ func (b *Statuses) Keep(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
-		if !b.Worth() {
+		if !b.api.Worth() {
 			continue
 		}
 		for _, s := range b.old(b.Now()) {

@@ -35,8 +35,8 @@ func (o objection) answer() any {
 	return nil
 }
 
-// submissionHandler handles submitted forms. examine runs while Slack waits, and returns the errors that the form shows.
-// handle runs later, validates the form again, and passes the person's action to the workflow.
+// submissionHandler handles submitted forms. examine runs while Slack waits, and returns the errors that the form
+// shows. handle runs later, validates the form again, and passes the person's action to the workflow.
 type submissionHandler struct {
 	*core
 	identities *Identities

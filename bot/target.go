@@ -30,8 +30,8 @@ var (
 	errWorkspace = errors.New("the delivery came from another workspace, or is for another app")
 )
 
-// targets finds what a click or a form is about, such as a request or a grant. It validates the click against the stored
-// rendering. targets does not identify the person, and does not decide what the click does.
+// targets finds what a click or a form is about, such as a request or a grant. It validates the click against the
+// stored rendering. targets does not identify the person, and does not decide what the click does.
 type targets struct{ *core }
 
 // find finds the subject of a button token, such as a request or a grant. It validates the token against the
@@ -140,7 +140,7 @@ func (b *targets) ofForm(ctx context.Context, i interaction, f render.FormToken)
 // formsWithoutRequest lists the forms that are not about a single request.
 var formsWithoutRequest = map[string]bool{render.ActHappened: true, render.ActWithdrawSome: true, render.ActRejectAll: true, render.ActAway: true, render.ActFillIn: true}
 
-// inDetails finds the subject of a click in the modal of Details….
+// ofDetails finds the subject of a click in the modal of Details….
 func (b *targets) ofDetails(ctx context.Context, i interaction) (render.ClickTarget, error) {
 	f, err := render.ParseFormToken(i.View.Metadata)
 	if err != nil {

@@ -10,7 +10,6 @@ import (
 
 	"countersign/agent"
 	"countersign/agent/client"
-	"countersign/bot"
 	"countersign/cmd/countersign/cli"
 	"countersign/store"
 )

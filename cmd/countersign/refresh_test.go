@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"countersign/bot"
 	"countersign/internal/testkit"
 )
 
