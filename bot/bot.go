@@ -57,19 +57,19 @@ type Config struct {
 // parts. Bot is safe for concurrent use.
 type Bot struct {
 	*core
-	Receiver     *Receiver
-	Inbox        *Inbox
-	Reception    *Reception
-	Display      *Display
-	Drafts       *Drafts
-	Statuses     *Statuses
-	Leftovers    *Leftovers
-	Identities   *Identities
-	Availability *Availability
-	Permissions  *Permissions
-	Replicas     *Replicas
+	Receiver     *Receiver     // stores Slack's deliveries
+	Inbox        *Inbox        // handles the stored deliveries
+	Reception    *Reception    // finds gaps in the reception, and reads the messages of a gap
+	Display      *Display      // shows outbox messages, and the progress of runs
+	Drafts       *Drafts       // show the model's text while the model writes it
+	Statuses     *Statuses     // the statuses under threads
+	Leftovers    *Leftovers    // messages that Slack refused to delete
+	Identities   *Identities   // who somebody is
+	Availability *Availability // who can be reached
+	Permissions  *Permissions  // the scopes of the bot token
+	Replicas     *Replicas     // the other processes that share Slack's limits
 	access       *channelAccess
-	transport    transport.Transport // receives Slack's deliveries
+	transport    transport.Transport
 }
 
 // New returns a bot. New makes no calls.
