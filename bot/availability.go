@@ -20,8 +20,8 @@ type Availability struct {
 	permissions *Permissions
 }
 
-// Resolve finds out which people of a stage can be reached. The workflow then invites stand-ins or
-// escalates to the lead.
+// Resolve finds out which people of a stage can be reached. The workflow then invites stand-ins or escalates to the
+// lead.
 func (b *Availability) Resolve(ctx context.Context, t store.Timer) error {
 	ctx = dueFor(ctx, slackapi.PriorityNormal, t)
 	stage, people, err := b.stagePeople(ctx, t.Ref)

@@ -18,7 +18,7 @@ type absenceHandler struct {
 	ephemeral  *ephemeral
 }
 
-// asked records an absence, or shows the current one.
+// asked answers /countersign away: it records an absence, or shows the current one.
 func (b *absenceHandler) asked(ctx context.Context, c command, text string) (*render.BlockBuilder, error) {
 	u, err := b.users.User(ctx, c.User, false)
 	if err != nil {
@@ -60,7 +60,7 @@ func (b *absenceHandler) asked(ctx context.Context, c command, text string) (*re
 	return render.Paragraph(render.AbsenceOf(a, policy, c.Command, b.Now(), reads)...), nil
 }
 
-// backAsked answers the command with which a person ends an absence.
+// backAsked answers /countersign back, with which a person ends an absence.
 func (b *absenceHandler) backAsked(ctx context.Context, c command, _ string) (*render.BlockBuilder, error) {
 	who, err := b.users.Who(ctx, c.User, false)
 	if err != nil {

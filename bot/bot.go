@@ -107,19 +107,19 @@ func New(c Config) *Bot {
 	return b
 }
 
-// assemble creates the parts of the bot. A part only uses parts that are created before it, so parts can't use each other
-// in a circle.
+// assemble creates the parts of the bot. A part only uses parts that are created before it, so parts can't use each
+// other in a circle.
 func (b *Bot) assemble() {
 	k, permissions := b.core, b.Permissions
 
-	// people and channels
+	// The parts that ask Slack about people and channels.
 	identities := newIdentities(k)
 	availability := &Availability{k, identities, permissions}
 	access := &channelAccess{k, permissions}
 	ephemeral := &ephemeral{k, identities}
 	pending := &pendingItems{k, identities, permissions}
 
-	// what Slack shows
+	// The parts that show messages.
 	progress := new(runProgresses)
 	posts := &posts{core: k}
 	statuses := &Statuses{core: k, progress: progress}
@@ -130,7 +130,7 @@ func (b *Bot) assemble() {
 		progress: progress,
 	}
 
-	// what people do in Slack
+	// The handlers.
 	modals := &modals{core: k, replicas: b.Replicas}
 	targets := &targets{k}
 	outcomes := &outcomes{k, identities, ephemeral}
@@ -148,7 +148,7 @@ func (b *Bot) assemble() {
 	viewed := new(viewedChannels)
 	messages := &messageHandler{k, identities, ephemeral, &attachments{k}, statuses, viewed}
 
-	// what Slack delivers
+	// The parts that receive.
 	b.Inbox = &Inbox{k, ephemeral, messages, clicks, submissions, commands, explainer, homes, access, availability}
 	b.Receiver = &Receiver{core: k, ephemeral: ephemeral, modals: modals, submissions: submissions, viewedChannels: viewed}
 	b.transport = newTransport(b)

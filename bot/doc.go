@@ -23,17 +23,18 @@
 // Bot has one part for each concern. A part is a type with the state that only this concern needs, and with the parts
 // that it uses. All parts share core: the configuration, the workflow, and the clients and caches of Slack.
 //
-//   - Receiver stores deliveries, and Reception reads the messages of a gap, in which nothing was received. Inbox passes
-//     each stored delivery to its handler: messageHandler, clickHandler, submissionHandler, commandHandler or explainer.
-//     pauseHandler, absenceHandler and grantHandler have the commands, buttons and forms of one subject.
+//   - Receiver stores deliveries, and Reception reads the messages of a gap, in which nothing was received. Inbox
+//     passes each stored delivery to its handler, such as messageHandler, clickHandler, submissionHandler or
+//     commandHandler. pauseHandler, absenceHandler and grantHandler have the commands, buttons and forms of one
+//     subject.
 //   - The handlers of clicks and forms use targets to find what a click is about, modals and formOpener to open a form,
 //     outcomes to record a refused attempt, and ephemeral to reply to a person.
 //   - Display shows outbox messages. It uses posts to write messages and to find posts whose response was lost. Drafts,
 //     Statuses and homeTabs show the model's text, the status under a thread, and the Home tabs. Leftovers deletes
 //     messages that Slack refused to delete.
-//   - Identities and Availability ask Slack about people. channelAccess and Permissions find out what Slack lets the bot
-//     do. Replicas shares Slack's limits with other processes.
+//   - Identities and Availability ask Slack about people. channelAccess and Permissions find out what Slack lets the
+//     bot do. Replicas shares Slack's limits with other processes.
 //
-// Handlers use what shows messages, and what shows messages does not use handlers. assemble in bot.go creates the parts
-// in the order in which they use each other.
+// The handlers use parts that show messages, such as Statuses. No part that shows messages uses a handler. The function
+// assemble in bot.go creates each part after the parts that it uses.
 package bot

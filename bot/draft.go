@@ -399,8 +399,7 @@ func (w *streamWriter) advance(next int, pieces []markdown.Piece) {
 	}
 }
 
-// await waits until the draft of an outbox message has ended. Then await rereads the outbox message from the
-// store.
+// await waits until the draft of an outbox message has ended. Then await rereads the outbox message from the store.
 func (b *Drafts) await(ctx context.Context, s view.Model) (view.Model, error) {
 	if !s.Message.Drafted {
 		return s, nil

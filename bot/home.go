@@ -111,7 +111,7 @@ func (b *homeTabs) contentOf(ctx context.Context, user string, vm view.Model) (*
 	if at.Idle {
 		return &render.HomeTab{}, nil
 	}
-	who, all, more, err := b.pending.of(ctx, user, vm.Policy)
+	who, all, more, err := b.pending.readFor(ctx, user, vm.Policy)
 	if err != nil {
 		return nil, err
 	}

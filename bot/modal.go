@@ -148,7 +148,7 @@ func (b *modals) fill(ctx context.Context, id string, at time.Time, v slack.Moda
 	return nil
 }
 
-// show shows a form in a modal that is already open. If Slack refuses the form, show shows the refusal instead
+// show replaces the content of an open modal with a form. If Slack refuses the form, show shows the refusal instead,
 // and logs Slack's reason.
 func (b *modals) show(v slack.ModalViewRequest, update func(slack.ModalViewRequest) error) error {
 	cause := update(v)

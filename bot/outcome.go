@@ -20,7 +20,7 @@ type outcomes struct {
 	ephemeral  *ephemeral
 }
 
-// refusals maps the errors above to the codes of denials.
+// refusals maps the errors of targets to the codes of denials.
 var refusals = []struct {
 	err  error
 	code approvers.Code
@@ -30,8 +30,8 @@ var refusals = []struct {
 	{errCopied, approvers.DeniedCopied}, {errForged, approvers.DeniedForged}, {render.ErrButtonToken, approvers.DeniedForged}, {errWorkspace, approvers.DeniedWorkspace},
 }
 
-// reject rejects a click on a stale or forged message, and tells the person why. reject records the attempt
-// in the history of each request that the click names.
+// reject rejects a click on a stale or forged message, and tells the person why. reject records the attempt in the
+// history of each request that the click names.
 func (b *outcomes) reject(ctx context.Context, d delivered, w ephemeralReply, c workflow.Click, s render.ClickTarget, err error) error {
 	if errors.Is(err, errNotRecorded) && d.tries < clickTries {
 		return err
@@ -77,8 +77,8 @@ func (b *outcomes) decideAll(ctx context.Context, r ephemeralReply, s render.Cli
 	return nil
 }
 
-// answer tells a person why their click changed nothing. After a successful change, the function says nothing,
-// because the messages in Slack show the change.
+// answer tells a person why their click changed nothing. After a successful change, the function says nothing, because
+// the messages in Slack show the change.
 func (b *outcomes) answer(ctx context.Context, w ephemeralReply, r *approvers.Request, p *approvers.Policy, err error) error {
 	var d *approvers.Denied
 	if !errors.As(err, &d) {

@@ -32,7 +32,7 @@ func (b *pendingItems) list(ctx context.Context, c command, _ string) (*render.B
 	}
 	b.permissions.retryUnreached(ctx)
 	policy := b.Views.Policy()
-	who, all, more, err := b.of(ctx, c.User, policy)
+	who, all, more, err := b.readFor(ctx, c.User, policy)
 	if err != nil {
 		return nil, err
 	}
@@ -85,9 +85,9 @@ func postedAgain(n int) string {
 	return render.Plural(n, "message") + " had been deleted. They are being posted again: write the command once more for their links."
 }
 
-// of returns all waiting items, and the person's identity with every relevant user group. The result more is
-// true if of has not read all items.
-func (b *pendingItems) of(ctx context.Context, user string, p *approvers.Policy) (who approvers.Identity, all []view.PendingItem, more bool, err error) {
+// readFor returns all waiting items, and the person's identity with every relevant user group. The result more is true
+// if readFor has not read all items.
+func (b *pendingItems) readFor(ctx context.Context, user string, p *approvers.Policy) (who approvers.Identity, all []view.PendingItem, more bool, err error) {
 	if who, err = b.identities.member(ctx, user, p); err != nil {
 		return who, nil, false, err
 	}

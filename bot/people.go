@@ -17,8 +17,9 @@ import (
 	"countersign/store"
 )
 
-// Identities asks Slack who a person is now: for a click, for a command, and for a run under a grant. Identities only
-// looks people up. It decides nothing, and writes nothing to the store or to Slack.
+// Identities asks Slack who a person is now: for a click, for a command, and for a run under a grant. It also knows the
+// person's time zone, and the profile that the model receives. Identities only looks people up. It decides nothing, and
+// writes nothing to the store or to Slack.
 type Identities struct {
 	*core
 	profiles *directory.Cache[slack.User] // the profiles that the model receives

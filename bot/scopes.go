@@ -148,10 +148,10 @@ func (p *Permissions) retryUnreached(ctx context.Context) {
 	p.retry(ctx)
 }
 
-// refused is called after a refusal was recorded. The parameter before is the value of retries when the refused call
-// began. If a retry began during the call, the cause of the refusal may have ended. In this case, the method refused
+// afterRefusal is called after a refusal was recorded. The parameter before is the value of retries when the refused
+// call began. If a retry began during the call, the cause of the refusal may have ended. In this case, afterRefusal
 // tries all refused messages again.
-func (p *Permissions) refused(ctx context.Context, before int64) {
+func (p *Permissions) afterRefusal(ctx context.Context, before int64) {
 	if p.retries.Load() != before {
 		p.retry(ctx)
 	}

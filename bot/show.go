@@ -75,12 +75,12 @@ func (b *Display) Show(ctx context.Context, t store.Timer) error {
 				return err
 			}
 		}
-		lost, asked := b.access.lost(ctx, vm, code)
+		lost, asked := b.access.lostChannel(ctx, vm, code)
 		if asked != nil {
 			return asked
 		}
 		err = b.Outbox.Unreachable(ctx, s.ID, slackapi.Explain(err), lost)
-		b.permissions.refused(ctx, retries)
+		b.permissions.afterRefusal(ctx, retries)
 	}
 	if err == nil {
 		b.posts.unconfirmed.recorded(s.ID)

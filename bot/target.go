@@ -34,8 +34,8 @@ var (
 // stored rendering. targets does not identify the person, and does not decide what the click does.
 type targets struct{ *core }
 
-// find finds the subject of a button token, such as a request or a grant. It validates the token against the
-// stored rendering. If action is not empty, the rendering must contain a button with this action.
+// find returns the subject of a button token, such as a request or a grant. It validates the token against the stored
+// rendering. If action is not empty, the rendering must contain a button with this action.
 func (b *targets) find(ctx context.Context, token render.ButtonToken, action string) (render.ClickTarget, error) {
 	s := render.ClickTarget{Token: token}
 	shown, recorded := b.Views.Rendering(ctx, token.Message, token.Post) // read first, so that the view is at least as new as the rendering
@@ -77,8 +77,8 @@ func (b *targets) find(ctx context.Context, token render.ButtonToken, action str
 	return s, nil
 }
 
-// ofClick finds the subject of a click, such as a request, and validates the click. The button must belong to the
-// bot, must be in the bot's workspace, and must be on the message that the bot posted.
+// ofClick finds the subject of a click, such as a request, and validates the click. The button must belong to the bot,
+// must be in the bot's workspace, and must be on the message that the bot posted.
 func (b *targets) ofClick(ctx context.Context, i interaction, a action, channel, ts string) (render.ClickTarget, error) {
 	token, err := render.ParseButtonToken(a.Value)
 	if err != nil {
