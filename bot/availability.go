@@ -90,25 +90,11 @@ func (b *Bot) accountChanged(ctx context.Context, row store.Inbox, e event) erro
 
 // member returns a person's identity. It includes those of the person's user groups that the policy's roles name.
 func (b *Bot) member(ctx context.Context, user string, p *approvers.Policy) (approvers.Identity, error) {
-	who, err := b.users.Who(ctx, user, false)
-	if err != nil || who.ID == "" {
-		return who, err
-	}
+	var groups []string
 	for _, role := range p.Approvers {
-		for _, m := range role.Members {
-			if m.Kind != approvers.MemberGroup || slices.Contains(who.Groups, m.Value) {
-				continue
-			}
-			members, err := b.users.GroupMembers(ctx, m.Value, false)
-			if err != nil {
-				return approvers.Identity{}, err
-			}
-			if directory.HasMember(members, who, user) {
-				who.Groups = append(who.Groups, m.Value)
-			}
-		}
+		groups = append(groups, role.Groups()...)
 	}
-	return who, nil
+	return b.users.Identify(ctx, user, groups, false)
 }
 
 // stagePeople looks up the people of a request's stage: the members of its roles, the leads who were notified, and

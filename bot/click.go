@@ -5,8 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
+	"time"
 
 	"github.com/slack-go/slack"
 
@@ -311,7 +311,7 @@ func (b *Bot) authority(ctx context.Context, user string, s render.ClickTarget, 
 // unknownClicker handles a click if Slack does not identify the person who clicked. After a few tries, the bot refuses
 // and records the click, and tells the person.
 func (b *Bot) unknownClicker(ctx context.Context, d delivered, r ephemeralReply, c workflow.Click, s render.ClickTarget, cause error) error {
-	if mayRetry(d, cause) {
+	if mayRetry(d, b.Now(), cause) {
 		return cause
 	}
 	if err := b.refuseUnknown(ctx, d, r, c, s, cause); err != nil {
@@ -321,11 +321,19 @@ func (b *Bot) unknownClicker(ctx context.Context, d delivered, r ephemeralReply,
 	return nil
 }
 
-// mayRetry reports whether another try to identify the person may succeed. Another try may succeed if Slack could not
-// be reached, or if a rate limit delays the call. Refusals such as a missing scope are permanent.
-func mayRetry(d delivered, cause error) bool {
+// clickPatience is how long a click waits while calls to Slack must wait: for a rate limit, or during an outage. If the
+// click took effect much later, it would surprise the person.
+const clickPatience = 2 * time.Minute
+
+// mayRetry reports whether another try to identify the person may succeed. If calls must wait, the click is tried again
+// for clickPatience. If Slack could not be reached, the click is tried again a few times. Refusals such as a missing
+// scope are permanent.
+func mayRetry(d delivered, now time.Time, cause error) bool {
+	if slackapi.IsPutOff(cause) {
+		return now.Add(slackapi.RetryDelay(cause)).Sub(d.at) <= clickPatience
+	}
 	code := slackapi.ErrorCode(cause)
-	refused := code != "" && !slackapi.IsServerFailure(code) && !slackapi.IsPutOff(cause) || errors.Is(cause, directory.ErrAboutAnother)
+	refused := code != "" && !slackapi.IsServerFailure(code) || errors.Is(cause, directory.ErrAboutAnother)
 	return !refused && d.tries < clickTries
 }
 
@@ -338,28 +346,12 @@ func (b *Bot) refuseUnknown(ctx context.Context, d delivered, r ephemeralReply, 
 
 // identifyClickerOfAll identifies a person who clicked a button for all calls of a bundle. The identity includes the
 // user groups that can give authority over each call.
-func (b *Bot) identifyClickerOfAll(ctx context.Context, user string, s render.ClickTarget) (who approvers.Identity, err error) {
-	var tools, groups []string
-	highest := approvers.Low
+func (b *Bot) identifyClickerOfAll(ctx context.Context, user string, s render.ClickTarget) (approvers.Identity, error) {
+	var requests []*approvers.Request
 	for _, c := range s.Offered() {
-		highest = max(highest, directory.IdentityRisk(s.Policy, c.Request))
+		requests = append(requests, c.Request)
 	}
-	for _, c := range s.Offered() {
-		if slices.Contains(tools, c.Request.Tool) {
-			continue
-		}
-		tools = append(tools, c.Request.Tool)
-		if who, err = b.users.Clicker(ctx, user, s.Policy, c.Request.Tool, highest, c.Request); err != nil {
-			return approvers.Identity{}, err
-		}
-		groups = append(groups, who.Groups...)
-	}
-	if who.ID == "" {
-		return b.users.Who(ctx, user, false)
-	}
-	slices.Sort(groups)
-	who.Groups = slices.Compact(groups)
-	return who, nil
+	return b.users.ClickerOfAll(ctx, user, s.Policy, requests)
 }
 
 // decideAll decides all calls that the clicked version offered for decision. If one call can't be decided, decideAll

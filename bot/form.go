@@ -269,7 +269,7 @@ type formClick struct {
 func (f formClick) open(ctx context.Context) error {
 	b, d, action, r, s := f.Bot, f.d, f.action, f.reply, f.target
 	who, unknown := b.authority(ctx, r.user, s, action)
-	if unknown != nil && mayRetry(d, unknown) {
+	if unknown != nil && mayRetry(d, b.Now(), unknown) {
 		return unknown
 	}
 	no := noForm(action, s, who)

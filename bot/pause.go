@@ -3,12 +3,10 @@ package bot
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
-	"countersign/bot/directory"
 	"countersign/bot/render"
 )
 
@@ -86,24 +84,10 @@ func (b *Bot) answerPause(ctx context.Context, r ephemeralReply, p *approvers.Po
 // pauser returns a person's current identity, with the user groups that may pause. pauser uses no cached answer of
 // Slack.
 func (b *Bot) pauser(ctx context.Context, user string, p *approvers.Policy) (approvers.Identity, error) {
-	who, err := b.users.Who(ctx, user, true)
-	if err != nil || who.ID == "" {
-		return who, err
-	}
+	var groups []string
 	for _, name := range p.PausedBy {
 		role, _ := p.Role(name)
-		for _, m := range role.Members {
-			if m.Kind != approvers.MemberGroup || slices.Contains(who.Groups, m.Value) {
-				continue
-			}
-			members, err := b.users.GroupMembers(ctx, m.Value, true)
-			if err != nil {
-				return approvers.Identity{}, err
-			}
-			if directory.HasMember(members, who, user) {
-				who.Groups = append(who.Groups, m.Value)
-			}
-		}
+		groups = append(groups, role.Groups()...)
 	}
-	return who, nil
+	return b.users.Identify(ctx, user, groups, true)
 }

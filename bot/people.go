@@ -34,7 +34,7 @@ func (b *Bot) About(ctx context.Context, who approvers.PersonID) (string, error)
 	if who == "" {
 		return "", fmt.Errorf("nobody in particular asked for this")
 	}
-	u, err := b.profiles.Get(who.User(), false, func() (slack.User, error) {
+	u, err := b.profiles.Get(ctx, who.User(), false, func() (slack.User, error) {
 		u, err := b.api.GetUserInfoContext(ctx, who.User(), slack.GetUserInfoOptionIncludeLocale(true))
 		if err != nil {
 			return slack.User{}, fmt.Errorf("users.info: %w", slackapi.WithDelay(err))
@@ -116,8 +116,8 @@ func (b *Bot) mentionOf(ctx context.Context, m approvers.Member) (render.Mention
 	case approvers.MemberUser:
 		return render.Mention{User: m.Value}, nil
 	case approvers.MemberGroup:
-		ids, err := b.users.GroupIDs(ctx, false)
-		return render.Mention{Group: ids[m.Value]}, err
+		id, err := b.users.GroupID(ctx, m.Value)
+		return render.Mention{Group: id}, err
 	}
 	users, err := b.users.RoleUsers(ctx, approvers.Role{Members: []approvers.Member{m}})
 	if err != nil || len(users) == 0 {
