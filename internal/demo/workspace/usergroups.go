@@ -72,6 +72,15 @@ func (s *Server) groupNamed(group string) (*userGroup, error) {
 	return nil, fmt.Errorf("there is no user group %q", group)
 }
 
+// AddGroup adds a user group and notifies the app (subteam_created).
+func (s *Server) AddGroup(seed SeedGroup) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g := &userGroup{ID: seed.ID, Handle: seed.Handle, Name: seed.Name, Users: slices.Clone(seed.Users), Updated: s.cfg.Now().Unix()}
+	s.groups = append(s.groups, g)
+	s.groupChanged("subteam_created", g)
+}
+
 // DisableGroup disables a user group (by id or handle), or enables the group again, and notifies the app
 // (subteam_updated).
 func (s *Server) DisableGroup(group string, disabled bool) error {
@@ -85,7 +94,7 @@ func (s *Server) DisableGroup(group string, disabled bool) error {
 	if disabled {
 		g.Disabled = g.Updated
 	}
-	s.groupUpdated(g)
+	s.groupChanged("subteam_updated", g)
 	return nil
 }
 
@@ -123,11 +132,11 @@ func (s *Server) setGroup(g *userGroup, users []string) {
 		"type": "subteam_members_changed", "subteam_id": g.ID, "team_id": s.team.ID, "date_previous_update": previous,
 		"date_update": g.Updated, "added_users": added, "added_users_count": len(added), "removed_users": removed, "removed_users_count": len(removed),
 	})
-	s.groupUpdated(g)
+	s.groupChanged("subteam_updated", g)
 }
 
-func (s *Server) groupUpdated(g *userGroup) {
-	s.emit("subteam_updated", object{"type": "subteam_updated", "subteam": g.json(s.team.ID, true, true)})
+func (s *Server) groupChanged(event string, g *userGroup) {
+	s.emit(event, object{"type": event, "subteam": g.json(s.team.ID, true, true)})
 	s.feed.send(change{Type: "people"})
 	s.saver.touch()
 }
