@@ -46,14 +46,14 @@ func (s *Server) usergroupsList(c *call) (object, *apiError) {
 
 // usergroupsUsersList is usergroups.users.list.
 func (s *Server) usergroupsUsersList(c *call) (object, *apiError) {
-	g := s.group(c.text("usergroup"))
+	g := groupByID(s, c.text("usergroup"))
 	if g == nil || g.Disabled != 0 && !c.flag("include_disabled") {
 		return nil, refuse("no_such_subteam")
 	}
 	return object{"users": append([]string{}, g.Users...)}, nil
 }
 
-func (s *Server) group(id string) *userGroup {
+func groupByID(s *Server, id string) *userGroup {
 	for _, g := range s.groups {
 		if g.ID == id {
 			return g
@@ -63,7 +63,7 @@ func (s *Server) group(id string) *userGroup {
 }
 
 // groupNamed returns a user group by id or handle.
-func (s *Server) groupNamed(group string) (*userGroup, error) {
+func groupNamed(s *Server, group string) (*userGroup, error) {
 	for _, g := range s.groups {
 		if g.ID == group || g.Handle == strings.TrimPrefix(group, "@") {
 			return g, nil
@@ -78,7 +78,7 @@ func (s *Server) AddGroup(seed SeedGroup) {
 	defer s.mu.Unlock()
 	g := &userGroup{ID: seed.ID, Handle: seed.Handle, Name: seed.Name, Users: slices.Clone(seed.Users), Updated: s.cfg.Now().Unix()}
 	s.groups = append(s.groups, g)
-	s.groupChanged("subteam_created", g)
+	groupChanged(s, "subteam_created", g)
 }
 
 // DisableGroup disables a user group (by id or handle), or enables the group again, and notifies the app
@@ -86,7 +86,7 @@ func (s *Server) AddGroup(seed SeedGroup) {
 func (s *Server) DisableGroup(group string, disabled bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	g, err := s.groupNamed(group)
+	g, err := groupNamed(s, group)
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (s *Server) DisableGroup(group string, disabled bool) error {
 	if disabled {
 		g.Disabled = g.Updated
 	}
-	s.groupChanged("subteam_updated", g)
+	groupChanged(s, "subteam_updated", g)
 	return nil
 }
 
@@ -102,7 +102,7 @@ func (s *Server) DisableGroup(group string, disabled bool) error {
 func (s *Server) SetGroupUsers(group string, users []string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	g, err := s.groupNamed(group)
+	g, err := groupNamed(s, group)
 	if err != nil {
 		return err
 	}
@@ -111,11 +111,11 @@ func (s *Server) SetGroupUsers(group string, users []string) error {
 			return fmt.Errorf("there is no person %q", id)
 		}
 	}
-	s.setGroup(g, slices.Clone(users))
+	setGroup(s, g, slices.Clone(users))
 	return nil
 }
 
-func (s *Server) setGroup(g *userGroup, users []string) {
+func setGroup(s *Server, g *userGroup, users []string) {
 	missing := func(from, in []string) []string {
 		out := []string{}
 		for _, id := range from {
@@ -132,10 +132,10 @@ func (s *Server) setGroup(g *userGroup, users []string) {
 		"type": "subteam_members_changed", "subteam_id": g.ID, "team_id": s.team.ID, "date_previous_update": previous,
 		"date_update": g.Updated, "added_users": added, "added_users_count": len(added), "removed_users": removed, "removed_users_count": len(removed),
 	})
-	s.groupChanged("subteam_updated", g)
+	groupChanged(s, "subteam_updated", g)
 }
 
-func (s *Server) groupChanged(event string, g *userGroup) {
+func groupChanged(s *Server, event string, g *userGroup) {
 	s.emit(event, object{"type": event, "subteam": g.json(s.team.ID, true, true)})
 	s.feed.send(change{Type: "people"})
 	s.saver.touch()
