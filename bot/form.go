@@ -84,7 +84,7 @@ type formClick struct {
 func (b *formOpener) open(ctx context.Context, f formClick) error {
 	d, action, r, s := f.d, f.action, f.reply, f.target
 	who, unknown := b.identities.authority(ctx, r.user, s, action)
-	if unknown != nil && mayRetry(d, unknown) {
+	if unknown != nil && mayRetry(d, b.Now(), unknown) {
 		return unknown
 	}
 	no := noForm(action, s, who)

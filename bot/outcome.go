@@ -3,6 +3,7 @@ package bot
 import (
 	"context"
 	"errors"
+	"time"
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
@@ -101,7 +102,7 @@ func (b *outcomes) answerReport(ctx context.Context, r ephemeralReply, s render.
 // unknownClicker handles a click if Slack does not identify the person who clicked. After a few tries, the bot refuses
 // and records the click, and tells the person.
 func (b *outcomes) unknownClicker(ctx context.Context, d delivered, r ephemeralReply, c workflow.Click, s render.ClickTarget, cause error) error {
-	if mayRetry(d, cause) {
+	if mayRetry(d, b.Now(), cause) {
 		return cause
 	}
 	if err := b.refuseUnknown(ctx, d, r, c, s, cause); err != nil {
@@ -111,11 +112,19 @@ func (b *outcomes) unknownClicker(ctx context.Context, d delivered, r ephemeralR
 	return nil
 }
 
-// mayRetry reports whether another try to identify the person may succeed. Another try may succeed if Slack could not
-// be reached, or if a rate limit delays the call. Refusals such as a missing scope are permanent.
-func mayRetry(d delivered, cause error) bool {
+// clickPatience is how long a click waits while calls to Slack must wait: for a rate limit, or during an outage. If the
+// click took effect much later, it would surprise the person.
+const clickPatience = 2 * time.Minute
+
+// mayRetry reports whether another try to identify the person may succeed. If calls must wait, the click is tried again
+// for clickPatience. If Slack could not be reached, the click is tried again a few times. Refusals such as a missing
+// scope are permanent.
+func mayRetry(d delivered, now time.Time, cause error) bool {
+	if slackapi.IsPutOff(cause) {
+		return now.Add(slackapi.RetryDelay(cause)).Sub(d.at) <= clickPatience
+	}
 	code := slackapi.ErrorCode(cause)
-	refused := code != "" && !slackapi.IsServerFailure(code) && !slackapi.IsPutOff(cause) || errors.Is(cause, directory.ErrAboutAnother)
+	refused := code != "" && !slackapi.IsServerFailure(code) || errors.Is(cause, directory.ErrAboutAnother)
 	return !refused && d.tries < clickTries
 }
 

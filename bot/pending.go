@@ -113,25 +113,17 @@ func selectPending(all []view.PendingItem, who approvers.Identity, p *approvers.
 
 // inStages adds user groups to the identity. These are the person's groups that the stages of waiting items require.
 func (b *pendingItems) inStages(ctx context.Context, who approvers.Identity, all []view.PendingItem) (approvers.Identity, error) {
-	looked := map[string]bool{}
+	var groups []string
 	for _, u := range all {
 		if u.Request == nil || u.Request.Stage >= len(u.Request.Plan.Stages) {
 			continue
 		}
 		group := u.Request.CurrentStage().Group
-		if group == "" || looked[group] || slices.Contains(who.Groups, group) {
-			continue
-		}
-		looked[group] = true
-		members, err := b.users.GroupMembers(ctx, group, false)
-		if err != nil {
-			return who, err
-		}
-		if members[who.ID.User()] {
-			who.Groups = append(who.Groups, group)
+		if group != "" && !slices.Contains(groups, group) && !slices.Contains(who.Groups, group) {
+			groups = append(groups, group)
 		}
 	}
-	return who, nil
+	return b.users.AddGroups(ctx, who, who.ID.User(), groups, false)
 }
 
 // itemLine renders the line about one waiting item. The line can link to the item's conversation and messages.

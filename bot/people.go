@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -45,7 +44,7 @@ func (b *Identities) About(ctx context.Context, who approvers.PersonID) (string,
 	if who == "" {
 		return "", fmt.Errorf("nobody in particular asked for this")
 	}
-	u, err := b.profiles.Get(who.User(), false, func() (slack.User, error) {
+	u, err := b.profiles.Get(ctx, who.User(), false, func() (slack.User, error) {
 		u, err := b.api.GetUserInfoContext(ctx, who.User(), slack.GetUserInfoOptionIncludeLocale(true))
 		if err != nil {
 			return slack.User{}, fmt.Errorf("users.info: %w", slackapi.WithDelay(err))
@@ -99,25 +98,11 @@ func (b *Identities) calledName(ctx context.Context, user string) string {
 
 // member returns a person's identity. It includes those of the person's user groups that the policy's roles name.
 func (b *Identities) member(ctx context.Context, user string, p *approvers.Policy) (approvers.Identity, error) {
-	who, err := b.users.Who(ctx, user, false)
-	if err != nil || who.ID == "" {
-		return who, err
-	}
+	var groups []string
 	for _, role := range p.Approvers {
-		for _, m := range role.Members {
-			if m.Kind != approvers.MemberGroup || slices.Contains(who.Groups, m.Value) {
-				continue
-			}
-			members, err := b.users.GroupMembers(ctx, m.Value, false)
-			if err != nil {
-				return approvers.Identity{}, err
-			}
-			if directory.HasMember(members, who, user) {
-				who.Groups = append(who.Groups, m.Value)
-			}
-		}
+		groups = append(groups, role.Groups()...)
 	}
-	return who, nil
+	return b.users.Identify(ctx, user, groups, false)
 }
 
 // authority looks up the person who clicked. The identity includes the user groups that can give authority over the
@@ -142,53 +127,23 @@ func (b *Identities) authority(ctx context.Context, user string, s render.ClickT
 
 // identifyClickerOfAll identifies a person who clicked a button for all calls of a bundle. The identity includes the
 // user groups that can give authority over each call.
-func (b *Identities) identifyClickerOfAll(ctx context.Context, user string, s render.ClickTarget) (who approvers.Identity, err error) {
-	var tools, groups []string
-	highest := approvers.Low
+func (b *Identities) identifyClickerOfAll(ctx context.Context, user string, s render.ClickTarget) (approvers.Identity, error) {
+	var requests []*approvers.Request
 	for _, c := range s.Offered() {
-		highest = max(highest, directory.IdentityRisk(s.Policy, c.Request))
+		requests = append(requests, c.Request)
 	}
-	for _, c := range s.Offered() {
-		if slices.Contains(tools, c.Request.Tool) {
-			continue
-		}
-		tools = append(tools, c.Request.Tool)
-		if who, err = b.users.Clicker(ctx, user, s.Policy, c.Request.Tool, highest, c.Request); err != nil {
-			return approvers.Identity{}, err
-		}
-		groups = append(groups, who.Groups...)
-	}
-	if who.ID == "" {
-		return b.users.Who(ctx, user, false)
-	}
-	slices.Sort(groups)
-	who.Groups = slices.Compact(groups)
-	return who, nil
+	return b.users.ClickerOfAll(ctx, user, s.Policy, requests)
 }
 
 // pauser returns a person's current identity, with the user groups that may pause. pauser uses no cached answer of
 // Slack.
 func (b *Identities) pauser(ctx context.Context, user string, p *approvers.Policy) (approvers.Identity, error) {
-	who, err := b.users.Who(ctx, user, true)
-	if err != nil || who.ID == "" {
-		return who, err
-	}
+	var groups []string
 	for _, name := range p.PausedBy {
 		role, _ := p.Role(name)
-		for _, m := range role.Members {
-			if m.Kind != approvers.MemberGroup || slices.Contains(who.Groups, m.Value) {
-				continue
-			}
-			members, err := b.users.GroupMembers(ctx, m.Value, true)
-			if err != nil {
-				return approvers.Identity{}, err
-			}
-			if directory.HasMember(members, who, user) {
-				who.Groups = append(who.Groups, m.Value)
-			}
-		}
+		groups = append(groups, role.Groups()...)
 	}
-	return who, nil
+	return b.users.Identify(ctx, user, groups, true)
 }
 
 // identifyQuickly identifies a person while Slack waits for an acknowledgement. The result is used only for early

@@ -501,8 +501,8 @@ func (b *Display) mentionOf(ctx context.Context, m approvers.Member) (render.Men
 	case approvers.MemberUser:
 		return render.Mention{User: m.Value}, nil
 	case approvers.MemberGroup:
-		ids, err := b.users.GroupIDs(ctx, false)
-		return render.Mention{Group: ids[m.Value]}, err
+		id, err := b.users.GroupID(ctx, m.Value)
+		return render.Mention{Group: id}, err
 	}
 	users, err := b.users.RoleUsers(ctx, approvers.Role{Members: []approvers.Member{m}})
 	if err != nil || len(users) == 0 {
