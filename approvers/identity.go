@@ -47,6 +47,16 @@ type Identity struct {
 	Bot     bool
 }
 
+// Groups lists the user groups whose members are members of the role.
+func (r Role) Groups() (groups []string) {
+	for _, m := range r.Members {
+		if m.Kind == MemberGroup {
+			groups = append(groups, m.Value)
+		}
+	}
+	return groups
+}
+
 // Holds reports whether the person is a member of the role.
 func (r Role) Holds(who Identity) bool {
 	for _, m := range r.Members {

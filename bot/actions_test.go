@@ -17,11 +17,11 @@ import (
 	"countersign/store"
 )
 
-// The map called elsewhere lists the buttons that are handled neither by the method act nor by the method form. The
-// value is the function that handles the button.
+// The map called elsewhere lists the buttons that neither clickHandler.act nor formOpener.form handles. The value is
+// the function that handles the button.
 var elsewhere = map[string]string{
-	"ActHome": "Bot.handleClick", "ActPause": "Bot.handleClick", "ActLink": "action.linkOnly",
-	"ActRevoke": "Bot.actOnGrant", "ActAccept": "Bot.actOnGrant", "ActDecline": "Bot.actOnGrant",
+	"ActHome": "clickHandler.handle", "ActPause": "clickHandler.handle", "ActLink": "action.linkOnly",
+	"ActRevoke": "grantHandler.clicked", "ActAccept": "grantHandler.clicked", "ActDecline": "grantHandler.clicked",
 }
 
 // The map unnamed lists the buttons that no function compares by name, with the reason for each.
@@ -35,8 +35,8 @@ var unnamed = map[string]string{
 var neverSubmitted = map[string]string{"ActReveal": "it has no submit button"}
 
 // TestEveryActionIsHandled compares the action IDs of render/click.go with the functions that handle them. The bot
-// handles a button in one of two ways. The method act performs the button's action directly. Or the button opens a
-// form: the method form draws the form, and the method submitted handles its submission.
+// handles a button in one of two ways. clickHandler.act performs the button's action directly. Or the button opens a
+// form: formOpener.form draws the form, and submissionHandler.handle handles its submission.
 func TestEveryActionIsHandled(t *testing.T) {
 	t.Parallel()
 	named := namedActions(t)
@@ -46,17 +46,17 @@ func TestEveryActionIsHandled(t *testing.T) {
 	}
 	for name, id := range actions {
 		if _, opens := render.FormTitles[id]; opens {
-			if render.PeopleForms[id] == nil && !named["Bot.form"][name] {
-				t.Errorf("%s opens a form, which Bot.form does not draw", name)
+			if render.PeopleForms[id] == nil && !named["formOpener.form"][name] {
+				t.Errorf("%s opens a form, which formOpener does not draw", name)
 			}
-			if neverSubmitted[name] == "" && !named["Bot.submitted"][name] {
-				t.Errorf("%s opens a form, which Bot.submitted does not handle", name)
+			if neverSubmitted[name] == "" && !named["submissionHandler.handle"][name] {
+				t.Errorf("%s opens a form, which submissionHandler does not handle", name)
 			}
 			continue
 		}
 		handler := elsewhere[name]
 		if handler == "" {
-			handler = "Bot.act"
+			handler = "clickHandler.act"
 		}
 		if unnamed[name] == "" && !named[handler][name] {
 			t.Errorf("%s is not handled by %s", name, handler)
@@ -159,10 +159,10 @@ func TestUnknownForm(t *testing.T) {
 	r := bottest.Request(`{"amount":49.99}`)
 	s := render.ClickTarget{Model: bottest.ViewModel(r), Shown: store.Rendering{Shows: []store.Shown{{Request: r.ID, Digest: r.Digest}}}}
 	who := approvers.Identity{ID: approvers.Who("T0001", "U0002")}
-	if known := new(Bot).form(render.ActReject, s, who); known.Submit == nil {
+	if known := new(formOpener).form(render.ActReject, s, who); known.Submit == nil {
 		t.Fatalf("this person gets no form at all: %+v", known)
 	}
-	v := new(Bot).form("a new one", s, who)
+	v := new(formOpener).form("a new one", s, who)
 	if v.Submit != nil || v.CallbackID != "" || len(v.Blocks.BlockSet) == 0 {
 		t.Errorf("got %+v", v)
 	}

@@ -101,7 +101,7 @@ func (l *viewedChannels) channelOf(user string, now time.Time) string {
 
 // viewedChannelNote returns a note for the model. The note names the channel that the person viewed while writing the
 // message. Slack names the channel in the message's event or in an earlier event.
-func (b *Bot) viewedChannelNote(ctx context.Context, e event) string {
+func (b *messageHandler) viewedChannelNote(ctx context.Context, e event) string {
 	channel := e.AppContext.channel()
 	if channel == "" {
 		channel = b.viewedChannels.channelOf(e.userID(), b.Now())
@@ -123,7 +123,7 @@ func (e event) opensAgent() bool {
 
 // greet shows the suggested messages of the policy's prompts to a person who opened the agent. They are only
 // suggestions, so the bot does not retry a failed call.
-func (b *Bot) greet(ctx context.Context, row store.Inbox, e event) error {
+func (b *messageHandler) greet(ctx context.Context, row store.Inbox, e event) error {
 	user, channel, thread := e.Assistant.User, e.Assistant.Channel, e.Assistant.Thread
 	if e.Type != threadStarted { // an agent's prompts are not in a thread, but above the input field
 		user, channel, thread = e.userID(), e.channelID(), ""
@@ -161,7 +161,7 @@ func (e event) aboutAgent() bool {
 }
 
 // stopSession handles a click on Slack's stop button. It stops the agent's work in the thread of the button.
-func (b *Bot) stopSession(ctx context.Context, row store.Inbox, e envelope) error {
+func (b *messageHandler) stopSession(ctx context.Context, row store.Inbox, e envelope) error {
 	me, err := b.whoAmI(ctx)
 	if err != nil {
 		return err
@@ -184,7 +184,7 @@ func (b *Bot) stopSession(ctx context.Context, row store.Inbox, e envelope) erro
 	}
 	if d.Code != approvers.DeniedNothing && d.Code != approvers.DeniedNotFound { // with these two codes there is nothing left to stop
 		to := ephemeralReply{user: e.Event.userID(), channel: e.Event.channelID(), thread: e.Event.ThreadTS}
-		b.replyEphemeral(ctx, to, render.DeniedAsker(d, approvers.ChannelRef{DM: e.Event.dm()}))
+		b.ephemeral.reply(ctx, to, render.DeniedAsker(d, approvers.ChannelRef{DM: e.Event.dm()}))
 	}
 	return nil
 }

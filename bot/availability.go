@@ -12,9 +12,17 @@ import (
 	"countersign/store"
 )
 
-// ResolveAvailability finds out which people of a stage can be reached. The workflow then invites stand-ins or
-// escalates to the lead.
-func (b *Bot) ResolveAvailability(ctx context.Context, t store.Timer) error {
+// Availability asks Slack which people can be reached, and passes the answers to the workflow. The workflow decides
+// whom it invites or reminds.
+type Availability struct {
+	*core
+	identities  *Identities
+	permissions *Permissions
+}
+
+// Resolve finds out which people of a stage can be reached. The workflow then invites stand-ins or escalates to the
+// lead.
+func (b *Availability) Resolve(ctx context.Context, t store.Timer) error {
 	ctx = dueFor(ctx, slackapi.PriorityNormal, t)
 	stage, people, err := b.stagePeople(ctx, t.Ref)
 	if err != nil {
@@ -24,7 +32,7 @@ func (b *Bot) ResolveAvailability(ctx context.Context, t store.Timer) error {
 }
 
 // Remind reminds the people of a stage who have not decided.
-func (b *Bot) Remind(ctx context.Context, t store.Timer) error {
+func (b *Availability) Remind(ctx context.Context, t store.Timer) error {
 	ctx = dueFor(ctx, slackapi.PriorityNormal, t)
 	stage, people, err := b.stagePeople(ctx, t.Ref)
 	if err != nil {
@@ -34,10 +42,10 @@ func (b *Bot) Remind(ctx context.Context, t store.Timer) error {
 }
 
 // Depart runs when a person's absence begins. It makes the workflow recheck all requests that wait for the person.
-func (b *Bot) Depart(ctx context.Context, t store.Timer) error {
+func (b *Availability) Depart(ctx context.Context, t store.Timer) error {
 	ctx = dueFor(ctx, slackapi.PriorityNormal, t)
 	policy := b.Views.Policy()
-	who, err := b.member(ctx, approvers.PersonID(t.Ref).User(), policy)
+	who, err := b.identities.member(ctx, approvers.PersonID(t.Ref).User(), policy)
 	if err != nil {
 		return err
 	}
@@ -65,9 +73,9 @@ func aboutAccount(users *directory.Users, e event) bool {
 
 // accountChanged handles the deactivation or reactivation of an account. It makes the workflow recheck all requests
 // that wait for the owner of the account.
-func (b *Bot) accountChanged(ctx context.Context, row store.Inbox, e event) error {
+func (b *Availability) accountChanged(ctx context.Context, row store.Inbox, e event) error {
 	policy := b.Views.Policy()
-	who, err := b.member(ctx, e.userID(), policy)
+	who, err := b.identities.member(ctx, e.userID(), policy)
 	if err != nil {
 		return err
 	}
@@ -83,38 +91,15 @@ func (b *Bot) accountChanged(ctx context.Context, row store.Inbox, e event) erro
 		return err
 	}
 	if !who.Deleted {
-		b.Permissions.retryUnreached(ctx)
+		b.permissions.retryUnreached(ctx)
 	}
 	return nil
-}
-
-// member returns a person's identity. It includes those of the person's user groups that the policy's roles name.
-func (b *Bot) member(ctx context.Context, user string, p *approvers.Policy) (approvers.Identity, error) {
-	who, err := b.users.Who(ctx, user, false)
-	if err != nil || who.ID == "" {
-		return who, err
-	}
-	for _, role := range p.Approvers {
-		for _, m := range role.Members {
-			if m.Kind != approvers.MemberGroup || slices.Contains(who.Groups, m.Value) {
-				continue
-			}
-			members, err := b.users.GroupMembers(ctx, m.Value, false)
-			if err != nil {
-				return approvers.Identity{}, err
-			}
-			if directory.HasMember(members, who, user) {
-				who.Groups = append(who.Groups, m.Value)
-			}
-		}
-	}
-	return who, nil
 }
 
 // stagePeople looks up the people of a request's stage: the members of its roles, the leads who were notified, and
 // invited people. The result includes people who can't decide at the moment. If a request is not pending, the function
 // returns no people.
-func (b *Bot) stagePeople(ctx context.Context, request string) (view.StageSnapshot, []approvers.Presence, error) {
+func (b *Availability) stagePeople(ctx context.Context, request string) (view.StageSnapshot, []approvers.Presence, error) {
 	stage, err := b.Views.StageSnapshot(ctx, request)
 	if err != nil || stage.Request.State != approvers.Pending {
 		return stage, nil, err
@@ -150,7 +135,7 @@ const (
 )
 
 // presence returns a person's availability. It uses the person's recorded absence and Slack's answers about the person.
-func (b *Bot) presence(ctx context.Context, user string, stage view.StageSnapshot, depth int, ask bool) (approvers.Presence, error) {
+func (b *Availability) presence(ctx context.Context, user string, stage view.StageSnapshot, depth int, ask bool) (approvers.Presence, error) {
 	r := stage.Request
 	who, err := b.users.Clicker(ctx, user, stage.Policy, r.Tool, approvers.Low, &r)
 	if err != nil {

@@ -11,15 +11,22 @@ import (
 	"countersign/bot/render"
 )
 
-// away records an absence, or shows the current one.
-func (b *Bot) away(ctx context.Context, c command, text string) (*render.BlockBuilder, error) {
+// absenceHandler handles the commands, the form and the button about a person's own absence.
+type absenceHandler struct {
+	*core
+	identities *Identities
+	ephemeral  *ephemeral
+}
+
+// asked answers /countersign away: it records an absence, or shows the current one.
+func (b *absenceHandler) asked(ctx context.Context, c command, text string) (*render.BlockBuilder, error) {
 	u, err := b.users.User(ctx, c.User, false)
 	if err != nil {
 		return nil, err
 	}
 	reads := render.Reader{Zone: render.ZoneOf(u), Locale: u.Locale}
 	policy := b.Views.Policy()
-	who, err := b.member(ctx, c.User, policy)
+	who, err := b.identities.member(ctx, c.User, policy)
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +43,7 @@ func (b *Bot) away(ctx context.Context, c command, text string) (*render.BlockBu
 	}
 	m := workflow.Departure{Inbox: c.inbox, Who: who, From: said.from, Until: said.until}
 	if said.delegate != "" {
-		delegate, err := b.member(ctx, said.delegate, policy)
+		delegate, err := b.identities.member(ctx, said.delegate, policy)
 		if err != nil {
 			return nil, err
 		}
@@ -53,8 +60,8 @@ func (b *Bot) away(ctx context.Context, c command, text string) (*render.BlockBu
 	return render.Paragraph(render.AbsenceOf(a, policy, c.Command, b.Now(), reads)...), nil
 }
 
-// endAbsence answers the command with which a person ends an absence.
-func (b *Bot) endAbsence(ctx context.Context, c command, _ string) (*render.BlockBuilder, error) {
+// backAsked answers /countersign back, with which a person ends an absence.
+func (b *absenceHandler) backAsked(ctx context.Context, c command, _ string) (*render.BlockBuilder, error) {
 	who, err := b.users.Who(ctx, c.User, false)
 	if err != nil {
 		return nil, err
@@ -70,8 +77,8 @@ func (b *Bot) endAbsence(ctx context.Context, c command, _ string) (*render.Bloc
 	return render.Paragraph(render.Say("Welcome back. You are asked again from now on. What was put before others meanwhile stays with them, and you can decide it too.")), nil
 }
 
-// parseAwayForm reads the submitted form of an absence.
-func (b *Bot) parseAwayForm(ctx context.Context, i interaction) (m workflow.Departure, faults map[string]string, err error) {
+// parse reads the submitted form of an absence.
+func (b *absenceHandler) parse(ctx context.Context, i interaction) (m workflow.Departure, faults map[string]string, err error) {
 	faults = map[string]string{}
 	at := func(field string) time.Time {
 		seconds, err := strconv.ParseInt(i.filled(field), 10, 64)
@@ -82,11 +89,11 @@ func (b *Bot) parseAwayForm(ctx context.Context, i interaction) (m workflow.Depa
 	}
 	m.From, m.Until = at(render.FieldFrom), at(render.FieldUntil)
 	policy := b.Views.Policy()
-	if m.Who, err = b.member(ctx, i.User.ID, policy); err != nil {
+	if m.Who, err = b.identities.member(ctx, i.User.ID, policy); err != nil {
 		return m, nil, err
 	}
 	if user := i.filled(render.FieldColleague); user != "" {
-		delegate, err := b.member(ctx, user, policy)
+		delegate, err := b.identities.member(ctx, user, policy)
 		if err != nil {
 			return m, nil, err
 		}
@@ -106,14 +113,14 @@ func (b *Bot) parseAwayForm(ctx context.Context, i interaction) (m workflow.Depa
 	return m, faults, nil
 }
 
-func (b *Bot) examineAway(ctx context.Context, i interaction) (map[string]string, error) {
-	_, faults, err := b.parseAwayForm(ctx, i)
+func (b *absenceHandler) examine(ctx context.Context, i interaction) (map[string]string, error) {
+	_, faults, err := b.parse(ctx, i)
 	return faults, err
 }
 
-// submitAway records the absence that the submitted form describes.
-func (b *Bot) submitAway(ctx context.Context, r ephemeralReply, i interaction, c workflow.Click) error {
-	m, _, err := b.parseAwayForm(ctx, i)
+// submitted records the absence that the submitted form describes.
+func (b *absenceHandler) submitted(ctx context.Context, r ephemeralReply, i interaction, c workflow.Click) error {
+	m, _, err := b.parse(ctx, i)
 	if err != nil {
 		return err
 	}
@@ -121,17 +128,17 @@ func (b *Bot) submitAway(ctx context.Context, r ephemeralReply, i interaction, c
 	_, err = b.People.SetAway(ctx, m)
 	var denied *approvers.Denied
 	if errors.As(err, &denied) {
-		b.replyEphemeral(ctx, r, render.DeniedLeave(denied))
+		b.ephemeral.reply(ctx, r, render.DeniedLeave(denied))
 		return nil
 	}
 	return err
 }
 
-func (b *Bot) backClicked(ctx context.Context, r ephemeralReply, c workflow.Click) error {
+func (b *absenceHandler) backClicked(ctx context.Context, r ephemeralReply, c workflow.Click) error {
 	_, err := b.People.Back(ctx, c.Inbox, c.Who)
 	var denied *approvers.Denied
 	if errors.As(err, &denied) {
-		b.replyEphemeral(ctx, r, render.Say("You were not away, as far as I know."))
+		b.ephemeral.reply(ctx, r, render.Say("You were not away, as far as I know."))
 		return nil
 	}
 	return err

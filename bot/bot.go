@@ -9,12 +9,9 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/slack-go/slack"
-	"golang.org/x/sync/singleflight"
 
 	"countersign/approvers/workflow"
 	"countersign/bot/directory"
@@ -56,32 +53,23 @@ type Config struct {
 	CountRequest func(status int)
 }
 
-// Bot connects Slack with the workflow. Bot is safe for concurrent use.
+// Bot connects Slack with the workflow. Bot has one part for each concern, and itself only starts, checks and stops the
+// parts. Bot is safe for concurrent use.
 type Bot struct {
-	Config
-	Permissions *Permissions
-	api         *slackapi.Client
-	secrets     atomic.Pointer[Secrets]
-	self        fetchedOnce[directory.Self]
-	users       *directory.Users
-	channels    *directory.Channels
-	// profiles caches the profiles that the model receives.
-	profiles *directory.Cache[slack.User]
-	forms    forms
-	// transport receives Slack's deliveries.
-	transport       transport.Transport
-	side            sync.WaitGroup // tracks background work: loading views to open, and notices to send
-	diskFullNotices diskFullNotices
-	unconfirmed     unconfirmedPosts // posts whose outcome is not recorded yet
-	replaced        replacing
-	drafts          drafts
-	progress        runProgresses
-	shows           keyed
-	refused         *refusedBySlack
-	statuses        statuses
-	viewedChannels  viewedChannels
-	rereadAt        transport.ReceiptClock // gives receipt times to messages that are read from histories
-	gapsRecorded    atomic.Int64           // the value of Listening.Began up to which all gaps are recorded
+	*core
+	Receiver     *Receiver     // stores Slack's deliveries
+	Inbox        *Inbox        // handles the stored deliveries
+	Reception    *Reception    // finds gaps in the reception, and reads the messages of a gap
+	Display      *Display      // shows outbox messages, and the progress of runs
+	Drafts       *Drafts       // show the model's text while the model writes it
+	Statuses     *Statuses     // the statuses under threads
+	Leftovers    *Leftovers    // messages that Slack refused to delete
+	Identities   *Identities   // who somebody is
+	Availability *Availability // who can be reached
+	Permissions  *Permissions  // the scopes of the bot token
+	Replicas     *Replicas     // the other processes that share Slack's limits
+	access       *channelAccess
+	transport    transport.Transport
 }
 
 // New returns a bot. New makes no calls.
@@ -99,71 +87,85 @@ func New(c Config) *Bot {
 		c.APIURL = slack.APIURL
 	}
 	c.APIURL = strings.TrimSuffix(c.APIURL, "/") + "/"
-	b := &Bot{Config: c, refused: newRefusedBySlack(c), Permissions: newPermissions(c)}
-	b.secrets.Store(&Secrets{BotToken: c.BotToken, AppToken: c.AppToken, SigningSecret: c.SigningSecret})
-	b.api = slackapi.New(slackapi.Options{
+	k := &core{Config: c, refused: newRefusedBySlack(c)}
+	b := &Bot{core: k, Permissions: newPermissions(k), Replicas: &Replicas{k}, Leftovers: &Leftovers{k}}
+	k.secrets.Store(&Secrets{BotToken: c.BotToken, AppToken: c.AppToken, SigningSecret: c.SigningSecret})
+	k.api = slackapi.New(slackapi.Options{
 		BotToken: c.BotToken, AppToken: c.AppToken, URL: c.APIURL, HTTP: c.HTTP, Unlimited: c.Unlimited, Share: c.Share, Count: c.Count, Log: c.Log,
 		Recovered: func() {
 			b.transport.Retry()
 			b.Wake()
 		},
-		Rescoped: b.Permissions.rescoped, Tell: Replicas{b}.tell,
+		Rescoped: b.Permissions.rescoped, Tell: b.Replicas.tell,
 	})
-	b.Permissions.api = b.api
-	b.transport = newTransport(b)
-	b.users = directory.NewUsers(directory.UsersOptions{
-		API: b.api.Client, Self: b.whoAmI, Log: c.Log, Now: c.Now,
-		CountsEmail: func(address string) bool { return b.Views.Policy().CountsEmail(address) },
+	k.users = directory.NewUsers(directory.UsersOptions{
+		API: k.api.Client, Self: k.whoAmI, Log: c.Log, Now: c.Now,
+		CountsEmail: func(address string) bool { return k.Views.Policy().CountsEmail(address) },
 	})
-	b.channels = directory.NewChannels(b.api.Client, c.Now)
-	b.profiles = directory.NewCache[slack.User](c.Now, directory.IdentityTTL)
+	k.channels = directory.NewChannels(k.api.Client, c.Now)
+	b.assemble()
 	return b
 }
 
-// whoAmI returns the bot's identity. It reads the identity from Slack only once.
-func (b *Bot) whoAmI(ctx context.Context) (directory.Self, error) {
-	return b.self.get(func() (directory.Self, error) {
-		a, err := b.api.AuthTestContext(ctx)
-		if err != nil {
-			return directory.Self{}, fmt.Errorf("auth.test: %w", slackapi.WithDelay(err))
-		}
-		if a.UserID == "" || a.TeamID == "" {
-			return directory.Self{}, errors.New("auth.test: Slack did not say who the bot is; is SLACK_BOT_TOKEN a bot token (xoxb-…)?")
-		}
-		url := a.URL
-		if url != "" && !strings.HasSuffix(url, "/") {
-			url += "/"
-		}
-		app, err := b.appID(ctx, a.BotID)
-		if err != nil {
-			return directory.Self{}, err
-		}
-		return directory.Self{User: a.UserID, Bot: a.BotID, App: app, Team: a.TeamID, Enterprise: a.EnterpriseID, URL: url}, nil
-	})
+// assemble creates the parts of the bot. A part only uses parts that are created before it, so parts can't use each
+// other in a circle.
+func (b *Bot) assemble() {
+	k, permissions := b.core, b.Permissions
+
+	// The parts that ask Slack about people and channels.
+	identities := newIdentities(k)
+	availability := &Availability{k, identities, permissions}
+	access := &channelAccess{k, permissions}
+	ephemeral := &ephemeral{k, identities}
+	pending := &pendingItems{k, identities, permissions}
+
+	// The parts that show messages.
+	progress := new(runProgresses)
+	posts := &posts{core: k}
+	statuses := &Statuses{core: k, progress: progress}
+	drafts := &Drafts{core: k, posts: posts}
+	homes := &homeTabs{k, identities, permissions, pending}
+	display := &Display{
+		core: k, identities: identities, permissions: permissions, posts: posts, drafts: drafts, statuses: statuses, homes: homes, access: access,
+		progress: progress,
+	}
+
+	// The handlers.
+	modals := &modals{core: k, replicas: b.Replicas}
+	targets := &targets{k}
+	outcomes := &outcomes{k, identities, ephemeral}
+	pause := &pauseHandler{k, identities, ephemeral, outcomes}
+	absence := &absenceHandler{k, identities, ephemeral}
+	grant := &grantHandler{k, identities, ephemeral, outcomes}
+	forms := &formOpener{k, identities, ephemeral, modals, targets, outcomes}
+	clicks := &clickHandler{
+		core: k, identities: identities, ephemeral: ephemeral, posts: posts, homes: homes, modals: modals, targets: targets, outcomes: outcomes,
+		forms: forms, pause: pause, absence: absence, grant: grant,
+	}
+	submissions := &submissionHandler{k, identities, ephemeral, targets, outcomes, absence, grant}
+	explainer := &explainer{k, identities, ephemeral, modals}
+	commands := &commandHandler{k, ephemeral, pending, explainer, pause, absence, grant}
+	viewed := new(viewedChannels)
+	messages := &messageHandler{k, identities, ephemeral, &attachments{k}, statuses, viewed}
+
+	// The parts that receive.
+	b.Inbox = &Inbox{k, ephemeral, messages, clicks, submissions, commands, explainer, homes, access, availability}
+	b.Receiver = &Receiver{core: k, ephemeral: ephemeral, modals: modals, submissions: submissions, viewedChannels: viewed}
+	b.transport = newTransport(b)
+	b.Reception = &Reception{core: k, transport: b.transport}
+
+	b.Identities, b.Availability, b.access = identities, availability, access
+	b.Display, b.Drafts, b.Statuses = display, drafts, statuses
 }
 
-// TeamOf returns a function that looks up the id of a bot's organisation. This id is part of the identity of each
-// person (see approvers.Who). It is the id of the enterprise or, without an enterprise, the id of the workspace.
-func TeamOf(b *Bot) func(context.Context) (string, error) {
-	return func(ctx context.Context) (string, error) {
-		me, err := b.whoAmI(ctx)
-		if me.Enterprise != "" {
-			return me.Enterprise, err
-		}
-		return me.Team, err
+// Team returns the id of the bot's organisation. This id is part of the identity of each person (see approvers.Who). It
+// is the id of the enterprise or, without an enterprise, the id of the workspace.
+func (b *Bot) Team(ctx context.Context) (string, error) {
+	me, err := b.whoAmI(ctx)
+	if me.Enterprise != "" {
+		return me.Enterprise, err
 	}
-}
-
-// appID returns the ID of a bot's app. The ID is empty if Slack does not provide it to this bot.
-func (b *Bot) appID(ctx context.Context, bot string) (string, error) {
-	info, err := b.api.GetBotInfoContext(ctx, slack.GetBotInfoParameters{Bot: bot})
-	if err == nil {
-		return info.AppID, nil
-	}
-	if code := slackapi.ErrorCode(err); code == "missing_scope" || code == "unknown_method" || code == "bot_not_found" {
-		return "", nil
-	}
-	return "", fmt.Errorf("bots.info: %w", slackapi.WithDelay(err))
+	return me.Team, err
 }
 
 // ErrToken says that Slack refuses a token permanently. An error that wraps ErrToken names the token, and says where to
@@ -209,47 +211,15 @@ func appToken(err error) error {
 	return nil
 }
 
-// fetchedOnce keeps a value after the first successful fetch. After a failed fetch, the next call of get fetches the
-// value again.
-type fetchedOnce[T any] struct {
-	fetching singleflight.Group
-	v        atomic.Pointer[T]
-}
-
-func (o *fetchedOnce[T]) get(fetch func() (T, error)) (T, error) {
-	if v, ok := o.known(); ok {
-		return v, nil
-	}
-	v, err, _ := o.fetching.Do("", func() (any, error) {
-		v, err := fetch()
-		if err == nil {
-			o.v.Store(&v)
-		}
-		return v, err
-	})
-	return v.(T), err
-}
-
-// known returns the value if it has been fetched. The function never waits.
-func (o *fetchedOnce[T]) known() (v T, ok bool) {
-	if p := o.v.Load(); p != nil {
-		return *p, true
-	}
-	return v, false
-}
-
-// newTransport returns the transport that the configuration chooses. The bot is the handler of the transport.
+// newTransport returns the transport that the configuration chooses. The Receiver handles its deliveries.
 func newTransport(b *Bot) transport.Transport {
-	common := transport.Options{Handler: b, Log: b.Log, Now: b.Now}
+	common := transport.Options{Handler: b.Receiver, Log: b.Log, Now: b.Now}
 	if b.overHTTP() {
 		return transport.NewHTTP(transport.HTTPOptions{Options: common, Listen: b.Listen, SigningSecret: func() string { return b.secrets.Load().SigningSecret }, Count: b.CountRequest})
 	}
 	refused := func(err error) bool { return errors.Is(err, ErrToken) }
 	return transport.NewSocketMode(transport.SocketModeOptions{Options: common, Address: b.socketAddress, Final: refused, HTTP: b.HTTP})
 }
-
-// overHTTP reports whether Slack delivers over HTTP and not through Socket Mode.
-func (b *Bot) overHTTP() bool { return b.Listen != nil }
 
 // Run receives from Slack until ctx ends. It receives over HTTP if Config.Listen is set, and otherwise through Socket
 // Mode. Run returns early only if Slack refuses a token or the bot can't listen. While Slack can't be reached, Run
@@ -258,13 +228,13 @@ func (b *Bot) Run(ctx context.Context) error {
 	if err := b.Check(ctx); errors.Is(err, ErrToken) {
 		return err
 	}
-	Reception{b}.begin(ctx)
+	b.Reception.begin(ctx)
 	defer b.side.Wait()
 	watching, unwatch := context.WithCancel(ctx)
 	defer unwatch()
 	b.side.Go(func() { b.api.Watch(watching) })
-	b.side.Go(func() { b.lookUpCardChannels(watching) })
-	b.side.Go(func() { Reception{b}.run(watching) })
+	b.side.Go(func() { b.access.lookUpCardChannels(watching) })
+	b.side.Go(func() { b.Reception.run(watching) })
 	b.side.Go(func() { b.Permissions.watch(watching) })
 	return b.transport.Run(ctx)
 }

@@ -43,7 +43,7 @@ const (
 // received. So it does no harm if Slack delivers the same message before or after CatchUp reads it. CatchUp continues
 // where an earlier process stopped. If the timer names a channel that the bot has joined, CatchUp reads only this
 // channel.
-func (b Reception) CatchUp(ctx context.Context, t store.Timer) error {
+func (b *Reception) CatchUp(ctx context.Context, t store.Timer) error {
 	now, err := b.Views.Reception(ctx)
 	if err != nil {
 		return err
@@ -62,7 +62,7 @@ func (b Reception) CatchUp(ctx context.Context, t store.Timer) error {
 			return err
 		}
 	}
-	c := &catchUp{Bot: b.Bot, gap: *now.Gap, since: now.Since, unread: map[string]int{}}
+	c := &catchUp{Reception: b, gap: *now.Gap, since: now.Since, unread: map[string]int{}}
 	if c.me, err = b.whoAmI(ctx); err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (c *catchUp) readJoined(ctx context.Context, channel string) error {
 
 // catchUp is the state of one catch-up.
 type catchUp struct {
-	*Bot
+	*Reception
 	me     directory.Self
 	gap    settings.Gap
 	since  time.Time           // the first start with this store
@@ -154,11 +154,11 @@ func (c *catchUp) bound(what string, most int, channel string) {
 
 // callPatiently makes a call, and repeats the call while Slack's rate limits delay it. All other calls of the bot have
 // priority, so the caller may wait for minutes.
-func callPatiently[T any](ctx context.Context, b *Bot, call func() (T, error)) (out T, err error) {
+func callPatiently[T any](ctx context.Context, api *slackapi.Client, call func() (T, error)) (out T, err error) {
 	for {
 		out, err = call()
 		wait := slackapi.RetryDelay(err)
-		if wait == 0 || !b.Worth() {
+		if wait == 0 || !api.Worth() {
 			return out, err
 		}
 		if err := slackapi.Sleep(ctx, wait); err != nil {
@@ -184,7 +184,7 @@ func (c *catchUp) channels(ctx context.Context) (out []history, err error) {
 	for _, kind := range []string{"public_channel", "private_channel", "im", "mpim"} {
 		query := slack.GetConversationsForUserParameters{Types: []string{kind}, ExcludeArchived: true, Limit: pageOfHistory}
 		for more := true; more; {
-			page, err := callPatiently(ctx, c.Bot, func() (page []slack.Channel, err error) {
+			page, err := callPatiently(ctx, c.api, func() (page []slack.Channel, err error) {
 				page, query.Cursor, err = c.api.GetConversationsForUserContext(ctx, &query)
 				return page, err
 			})
@@ -269,7 +269,7 @@ func (c *catchUp) readChannel(ctx context.Context, ch history) error {
 func (c *catchUp) topLevel(ctx context.Context, ch history) (said []slack.Message, threads []string, err error) {
 	oldest, seen, cursor := slackTime(c.oldest), map[string]bool{}, ""
 	for n := 0; ; {
-		h, err := callPatiently(ctx, c.Bot, func() (*slack.GetConversationHistoryResponse, error) {
+		h, err := callPatiently(ctx, c.api, func() (*slack.GetConversationHistoryResponse, error) {
 			return c.api.GetConversationHistoryContext(ctx, &slack.GetConversationHistoryParameters{
 				ChannelID: ch.id, Oldest: slackTime(c.oldest.Add(-oldThreads)), Cursor: cursor, Limit: pageOfHistory,
 			})
@@ -314,7 +314,7 @@ func (c *catchUp) replies(ctx context.Context, ch history, root string) (said []
 	}
 	oldest, cursor := slackTime(c.oldest), ""
 	for {
-		p, err := callPatiently(ctx, c.Bot, func() (p page, err error) {
+		p, err := callPatiently(ctx, c.api, func() (p page, err error) {
 			p.messages, _, p.next, err = c.api.GetConversationRepliesContext(ctx, &slack.GetConversationRepliesParameters{
 				ChannelID: ch.id, Timestamp: root, Oldest: oldest, Cursor: cursor, Limit: pageOfHistory,
 			})

@@ -13,11 +13,18 @@ import (
 	"countersign/store"
 )
 
-// channelEvent is called after Slack has refused an outbox message. If the bot can no longer write in the message's
+// channelAccess finds out whether the bot may write in a channel, and tells the workflow. channelAccess follows Slack's
+// events about channels, and asks Slack after a refusal and before a card is posted. channelAccess writes no message.
+type channelAccess struct {
+	*core
+	permissions *Permissions
+}
+
+// lostChannel is called after Slack has refused an outbox message. If the bot can no longer write in the message's
 // channel, the result lost is the channel's id. If the id is unknown, the result lost is the channel's name from the
 // policy. The result lost is empty for direct messages. The result lost is also empty if the bot is a member of the
 // channel, because Slack then refuses only this message.
-func (b *Bot) channelEvent(ctx context.Context, vm view.Model, code string) (lost string, err error) {
+func (b *channelAccess) lostChannel(ctx context.Context, vm view.Model, code string) (lost string, err error) {
 	kind, where, _ := strings.Cut(vm.Message.To, ":")
 	switch {
 	case !slackapi.IsChannelLost(code):
@@ -60,7 +67,7 @@ var (
 )
 
 // aboutChannel reports whether an event concerns the bot's access to a channel.
-func (b *Bot) aboutChannel(e event) bool {
+func (b *core) aboutChannel(e event) bool {
 	if e.Type == directory.ChannelShared || e.Type == directory.ChannelUnshared {
 		return e.channelID() != ""
 	}
@@ -75,7 +82,7 @@ func (b *Bot) aboutChannel(e event) bool {
 }
 
 // moveChannel tells the workflow whether the bot can write in a channel, after an event about the channel.
-func (b *Bot) moveChannel(ctx context.Context, row store.Inbox, e event) error {
+func (b *channelAccess) moveChannel(ctx context.Context, row store.Inbox, e event) error {
 	if e.Type == directory.ChannelShared || e.Type == directory.ChannelUnshared {
 		return b.moveShared(ctx, row, e)
 	}
@@ -97,7 +104,7 @@ func (b *Bot) moveChannel(ctx context.Context, row store.Inbox, e event) error {
 			restored = b.Intake.ChannelJoined
 		}
 		err := restored(ctx, row.ID, channel, names...)
-		b.Permissions.retryUnreached(ctx)
+		b.permissions.retryUnreached(ctx)
 		return err
 	}
 	return b.Intake.ChannelLost(ctx, row.ID, channel, channelLostEvents[e.Type], names...)
@@ -116,7 +123,7 @@ func mayShare(p *approvers.Policy, names ...string) bool {
 
 // checkAudience returns an error if people of other organisations could see a card in its channel. If the card is
 // already in the channel, checkAudience deletes it.
-func (b *Bot) checkAudience(ctx context.Context, vm view.Model) error {
+func (b *channelAccess) checkAudience(ctx context.Context, vm view.Model) error {
 	s := vm.Message
 	named, inChannel := strings.CutPrefix(s.To, store.ToChannel)
 	if !inChannel || s.Kind == store.OutboxHead || vm.Policy.SharedChannels != nil && mayShare(vm.Policy, named, s.Channel) {
@@ -139,7 +146,7 @@ func (b *Bot) checkAudience(ctx context.Context, vm view.Model) error {
 // lookUpCardChannels looks up the channels in which the policy posts cards. With this early look-up, the first critical
 // card does not wait when Slack's rate limit is used up. If a look-up fails here, the bot repeats the look-up when a
 // card needs the channel.
-func (b *Bot) lookUpCardChannels(ctx context.Context) {
+func (b *channelAccess) lookUpCardChannels(ctx context.Context) {
 	ctx = slackapi.WithCallPriority(ctx, slackapi.CallPriority{Priority: slackapi.PriorityLast})
 	for _, r := range b.Views.Policy().Approvers {
 		if r.Cards == "" || r.Cards == approvers.CardsDM {
@@ -158,7 +165,7 @@ func (b *Bot) lookUpCardChannels(ctx context.Context) {
 // moveShared handles an event about the sharing of a channel with another organisation. moveShared asks Slack for the
 // current state. The event alone is not sufficient. A channel that was shared may be shared only within the enterprise.
 // A channel that is no longer shared with one organisation may still be shared with another.
-func (b *Bot) moveShared(ctx context.Context, row store.Inbox, e event) error {
+func (b *channelAccess) moveShared(ctx context.Context, row store.Inbox, e event) error {
 	channel := e.channelID()
 	shared, err := b.channels.IsShared(ctx, channel, true)
 	if err != nil {
@@ -166,7 +173,7 @@ func (b *Bot) moveShared(ctx context.Context, row store.Inbox, e event) error {
 	}
 	if !shared {
 		err := b.Intake.ChannelRestored(ctx, row.ID, channel)
-		b.Permissions.retryUnreached(ctx)
+		b.permissions.retryUnreached(ctx)
 		return err
 	}
 	names := []string{channel}

@@ -9,7 +9,6 @@ import (
 
 	"countersign/approvers/workflow"
 	"countersign/bot/render"
-	"countersign/store"
 )
 
 // command is a slash command as delivered by Slack.
@@ -25,35 +24,38 @@ type command struct {
 	inbox       string
 }
 
-// subcommand is one function of the slash command. run returns the answer to the user. text is the input after the
-// subcommand's name. If a subcommand changes the state, the same transaction marks the delivery as handled.
+// subcommand is one function of the slash command.
 type subcommand struct {
 	name  string
 	usage []string // the forms in which it is typed, each with its effect
-	run   func(b *Bot, ctx context.Context, c command, text string) (*render.BlockBuilder, error)
+	run   func(b *commandHandler) runner
 }
+
+// runner runs a subcommand, and returns the answer to the user. text is the input after the subcommand's name. If a
+// subcommand changes the state, the same transaction marks the delivery as handled.
+type runner func(ctx context.Context, c command, text string) (*render.BlockBuilder, error)
 
 // subcommands returns the subcommands in the order of the help text.
 func subcommands() []subcommand {
 	return []subcommand{
-		{name: "pending", run: (*Bot).listPending, usage: []string{"pending · lists what waits for you and what you asked for; cards that were deleted are posted again"}},
-		{name: "explain", run: (*Bot).explain, usage: []string{
+		{name: "pending", run: func(b *commandHandler) runner { return b.pending.list }, usage: []string{"pending · lists what waits for you and what you asked for; cards that were deleted are posted again"}},
+		{name: "explain", run: func(b *commandHandler) runner { return b.explainer.explain }, usage: []string{
 			"explain issue_refund {\"amount\": 20} · says who would have to allow it if you asked for it here, and why",
 			"explain (link of a card) · says who has to allow it, why, and what has happened",
 		}},
-		{name: "history", run: (*Bot).history, usage: []string{
+		{name: "history", run: func(b *commandHandler) runner { return b.explainer.history }, usage: []string{
 			"history · lists what you asked for or had a say in; history 2 is the next page",
 			"history (link of a card, or id) · says what has happened to it",
 		}},
-		{name: "away", run: (*Bot).away, usage: []string{
+		{name: "away", run: func(b *commandHandler) runner { return b.absence.asked }, usage: []string{
 			"away until monday · says that you are away; also until 17:00, until 2026-12-01, for 3 days",
 			"away from 2026-12-24 until 2027-01-02, delegate to @colleague · they are asked in your place, as far as their own roles go",
 			"away · shows whether you are",
 		}},
-		{name: "back", run: (*Bot).endAbsence, usage: []string{"back · ends it"}},
-		{name: "pause", run: (*Bot).pauseAsked, usage: []string{"pause we are looking into wrong refunds · stops every run and every call of the model at once, if you may; it asks first"}},
-		{name: "resume", run: (*Bot).resumeAsked, usage: []string{"resume · resumes everything"}},
-		{name: "grants", run: (*Bot).grants, usage: []string{"grants · lists what may run without asking for a while, by whose permission, and lets you take yours back"}},
+		{name: "back", run: func(b *commandHandler) runner { return b.absence.backAsked }, usage: []string{"back · ends it"}},
+		{name: "pause", run: func(b *commandHandler) runner { return b.pause.asked }, usage: []string{"pause we are looking into wrong refunds · stops every run and every call of the model at once, if you may; it asks first"}},
+		{name: "resume", run: func(b *commandHandler) runner { return b.pause.resumeAsked }, usage: []string{"resume · resumes everything"}},
+		{name: "grants", run: func(b *commandHandler) runner { return b.grant.list }, usage: []string{"grants · lists what may run without asking for a while, by whose permission, and lets you take yours back"}},
 	}
 }
 
@@ -64,37 +66,40 @@ func readCommand(raw []byte) (c command, err error) {
 	return c, c.shaped()
 }
 
-// handleCommand answers a slash command. Commands concern the person who types them, and approvals. To ask the agent
+// commandHandler answers the slash command. It finds the subcommand, and sends the answer to the person who typed it.
+type commandHandler struct {
+	*core
+	ephemeral *ephemeral
+	pending   *pendingItems
+	explainer *explainer
+	pause     *pauseHandler
+	absence   *absenceHandler
+	grant     *grantHandler
+}
+
+// handle answers a slash command. Commands concern the person who types them, and approvals. To ask the agent
 // for something, people write a message instead.
-func (b *Bot) handleCommand(ctx context.Context, row store.Inbox) error {
-	c, err := readCommand(row.Payload)
+func (b *commandHandler) handle(ctx context.Context, c command) error {
+	answer, err := b.run(ctx, c)
 	if err != nil {
 		return err
 	}
-	if err := b.checkOrigin(ctx, c.origin()); err != nil {
-		return b.elsewhere(ctx, row, err)
-	}
-	c.inbox = row.ID
-	answer, err := b.runCommand(ctx, c)
-	if err != nil {
+	if err := b.Intake.Done(ctx, c.inbox, ""); err != nil && !errors.Is(err, workflow.ErrHandled) {
 		return err
 	}
-	if err := b.Intake.Done(ctx, row.ID, ""); err != nil && !errors.Is(err, workflow.ErrHandled) {
-		return err
-	}
-	b.sendEphemeral(ctx, ephemeralReply{user: c.User, channel: c.Channel, responseURL: c.ResponseURL, command: true}, answer)
+	b.ephemeral.send(ctx, ephemeralReply{user: c.User, channel: c.Channel, responseURL: c.ResponseURL, command: true}, answer)
 	return nil
 }
 
-// runCommand runs a subcommand and returns the answer.
-func (b *Bot) runCommand(ctx context.Context, c command) (*render.BlockBuilder, error) {
+// run runs a subcommand and returns the answer.
+func (b *commandHandler) run(ctx context.Context, c command) (*render.BlockBuilder, error) {
 	first, rest, _ := strings.Cut(strings.TrimSpace(c.Text), " ")
 	first = strings.ToLower(first)
 	for _, s := range subcommands() {
 		if s.name != first {
 			continue
 		}
-		answer, err := s.run(b, ctx, c, strings.TrimSpace(rest))
+		answer, err := s.run(b)(ctx, c, strings.TrimSpace(rest))
 		var u unclear
 		if errors.As(err, &u) {
 			return render.Paragraph(render.Say("Nothing was changed. ").Say(u.Error())), nil

@@ -45,7 +45,7 @@ func isDeferred(err error) bool {
 
 // unknownWriter is a message whose writer Slack does not identify.
 type unknownWriter struct {
-	*Bot
+	*messageHandler
 	row store.Inbox
 	e   envelope
 }
@@ -89,5 +89,5 @@ func (b unknownWriter) tell(ctx context.Context, words *render.RichText) {
 			return
 		}
 	}
-	b.replyEphemeral(ctx, senderOf(b.row), words)
+	b.ephemeral.reply(ctx, senderOf(b.row), words)
 }

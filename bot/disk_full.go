@@ -34,7 +34,7 @@ func whyRefused(cause error) string {
 // refuseFull tells a person that their action could not be stored, because the disk is full or the store's file is
 // missing. For a command or a submitted form, the acknowledgement contains the notice. The bot does not acknowledge
 // other deliveries. So Slack shows its own error, and the person gets a separate notice.
-func (b *Bot) refuseFull(d transport.Delivery, cause error) (answer any, err error) {
+func (b *Receiver) refuseFull(d transport.Delivery, cause error) (answer any, err error) {
 	switch d.Kind {
 	case store.InboxCommand:
 		return map[string]any{"response_type": "ephemeral", "text": "Nothing was done. " + whyRefused(cause) + " Please try again in a few minutes."}, nil
@@ -50,7 +50,7 @@ func (b *Bot) refuseFull(d transport.Delivery, cause error) (answer any, err err
 	return nil, cause
 }
 
-func (b *Bot) refuseInteraction(i interaction, payload []byte, cause error) (answer any, err error) {
+func (b *Receiver) refuseInteraction(i interaction, payload []byte, cause error) (answer any, err error) {
 	if i.Type == "view_submission" {
 		return refuseForm(i, render.Say("Nothing was decided. "+whyRefused(cause)+" Please close this and try again in a few minutes."),
 			"This was not sent. "+whyRefused(cause)+" What you wrote stays here: send it again in a few minutes."), nil
@@ -59,11 +59,11 @@ func (b *Bot) refuseInteraction(i interaction, payload []byte, cause error) (ans
 	b.side.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), openWait)
 		defer cancel()
-		if form, wants := formOf(i); wants && b.fill(ctx, i.id(payload), b.Now(), render.Refusal(form, why)) == nil {
+		if form, wants := formOf(i); wants && b.modals.fill(ctx, i.id(payload), b.Now(), render.Refusal(form, why)) == nil {
 			return
 		}
 		channel, _ := i.message()
-		b.replyEphemeral(ctx, ephemeralReply{user: i.User.ID, channel: channel, thread: i.Posted.ThreadTS, responseURL: i.ResponseURL}, why)
+		b.ephemeral.reply(ctx, ephemeralReply{user: i.User.ID, channel: channel, thread: i.Posted.ThreadTS, responseURL: i.ResponseURL}, why)
 	})
 	return nil, cause
 }
@@ -81,7 +81,7 @@ func refuseForm(i interaction, instead *render.RichText, beside string) (answer 
 
 // tellDiskFull tells a person that their message to the bot could not be stored. Slack redelivers the message a few
 // times, but the notice is sent only once.
-func (b *Bot) tellDiskFull(e event, cause error) {
+func (b *Receiver) tellDiskFull(e event, cause error) {
 	me, known := b.self.known()
 	fresh := e.Type == "app_mention" || e.dm() || known && mentions(e.Text, me.User)
 	if !fresh || !readable[e.Subtype] || !b.diskFullNotices.first(b.Now(), e.userID()) {
@@ -90,7 +90,7 @@ func (b *Bot) tellDiskFull(e event, cause error) {
 	b.side.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), openWait)
 		defer cancel()
-		b.replyEphemeral(ctx, ephemeralReply{user: e.userID(), channel: e.channelID(), thread: e.ThreadTS}, render.Say("I could not take in what you wrote. "+whyRefused(cause)+
+		b.ephemeral.reply(ctx, ephemeralReply{user: e.userID(), channel: e.channelID(), thread: e.ThreadTS}, render.Say("I could not take in what you wrote. "+whyRefused(cause)+
 			" If that is mended within the next minutes I answer by myself; if I don't, please write it again."))
 	})
 }

@@ -20,8 +20,21 @@
 // slackapi calls the Web API. The package render draws messages and forms. The package directory looks up people and
 // channels. The package installation examines how the app is set up. The package bottest has fixtures for tests.
 //
-// A delivery takes this path. The package transport receives the delivery, receive.go stores it in the inbox, and
-// handle.go reads it from the inbox. Then message.go, click.go, form.go, submit.go or command.go acts on it. An outbox
-// message takes this path: show.go draws it, post.go and draft.go write it, and unconfirmed.go finds posts whose
-// response was lost.
+// Bot has one part for each concern. A part is a type with the state that only this concern needs, and with the parts
+// that it uses. All parts share core: the configuration, the workflow, and the clients and caches of Slack.
+//
+//   - Receiver stores deliveries, and Reception reads the messages of a gap, in which nothing was received. Inbox
+//     passes each stored delivery to its handler, such as messageHandler, clickHandler, submissionHandler or
+//     commandHandler. pauseHandler, absenceHandler and grantHandler have the commands, buttons and forms of one
+//     subject.
+//   - The handlers of clicks and forms use targets to find what a click is about, modals and formOpener to open a form,
+//     outcomes to record a refused attempt, and ephemeral to reply to a person.
+//   - Display shows outbox messages. It uses posts to write messages and to find posts whose response was lost. Drafts,
+//     Statuses and homeTabs show the model's text, the status under a thread, and the Home tabs. Leftovers deletes
+//     messages that Slack refused to delete.
+//   - Identities and Availability ask Slack about people. channelAccess and Permissions find out what Slack lets the
+//     bot do. Replicas shares Slack's limits with other processes.
+//
+// The handlers use parts that show messages, such as Statuses. No part that shows messages uses a handler. The function
+// assemble in bot.go creates each part after the parts that it uses.
 package bot

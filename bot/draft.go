@@ -18,10 +18,6 @@ import (
 	"countersign/store"
 )
 
-// This file shows the model's text while the model writes it. The text is provisional. The finished step replaces this
-// text, in the Slack message that the workflow's draft record names. Errors here are ignored, because the finished step
-// shows the whole answer.
-
 // These values set the timing of drafts. If the model finishes before draftAfter, there is no draft, and only the
 // finished answer is posted.
 const (
@@ -30,9 +26,20 @@ const (
 	updateEvery = 3 * time.Second // interval of chat.update, whose rate limit is half that of chat.appendStream
 )
 
+// Drafts shows the model's text while the model writes it. The text is provisional. The finished step replaces this
+// text, in the Slack message that the workflow's draft record names. Errors of drafts are ignored, because the finished
+// step shows the whole answer.
+type Drafts struct {
+	*core
+	posts *posts
+
+	mu    sync.Mutex
+	under map[string]*Draft // the current drafts, by turn
+}
+
 // Draft shows the text of one model call while the model writes it. Close must be called when the call ends.
 type Draft struct {
-	b    *Bot
+	b    *Drafts
 	turn string
 	step int
 
@@ -46,14 +53,8 @@ type Draft struct {
 	done chan struct{} // closed when the last call to Slack is complete and recorded
 }
 
-// drafts holds the current drafts, by turn.
-type drafts struct {
-	mu    sync.Mutex
-	under map[string]*Draft
-}
-
 // Draft starts a draft for a step of a turn. The bot shows nothing until the model has written for a while.
-func (b *Bot) Draft(turn string, step int) *Draft {
+func (b *Drafts) Draft(turn string, step int) *Draft {
 	return &Draft{b: b, turn: turn, step: step, news: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{})}
 }
 
@@ -64,7 +65,7 @@ func (d *Draft) Write(text string) {
 	d.text = text
 	if !d.begun {
 		d.begun = true
-		d.b.drafts.add(d)
+		d.b.add(d)
 		go d.work() // Close waits for this goroutine
 	}
 	select {
@@ -92,29 +93,29 @@ func (d *Draft) soFar() string {
 }
 
 // add registers a draft. An earlier draft of the turn is already closed.
-func (ds *drafts) add(d *Draft) {
-	ds.mu.Lock()
-	defer ds.mu.Unlock()
-	if ds.under == nil {
-		ds.under = map[string]*Draft{}
+func (b *Drafts) add(d *Draft) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.under == nil {
+		b.under = map[string]*Draft{}
 	}
-	ds.under[d.turn] = d
+	b.under[d.turn] = d
 }
 
-func (ds *drafts) remove(d *Draft) {
-	ds.mu.Lock()
-	defer ds.mu.Unlock()
-	if ds.under[d.turn] == d {
-		delete(ds.under, d.turn)
+func (b *Drafts) forget(d *Draft) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.under[d.turn] == d {
+		delete(b.under, d.turn)
 	}
 }
 
 // end ends the draft of a turn, and waits until the draft's outcome is recorded. The function returns false if there
 // was no draft.
-func (ds *drafts) end(ctx context.Context, turn string) (bool, error) {
-	ds.mu.Lock()
-	d := ds.under[turn]
-	ds.mu.Unlock()
+func (b *Drafts) end(ctx context.Context, turn string) (bool, error) {
+	b.mu.Lock()
+	d := b.under[turn]
+	b.mu.Unlock()
 	if d == nil {
 		return false, nil
 	}
@@ -133,7 +134,7 @@ var errNoUse = errors.New("the draft is not shown any further")
 // work shows the text as often as the intervals and Slack's rate limits allow, until the draft is closed or can't be
 // shown any more.
 func (d *Draft) work() {
-	defer d.b.drafts.remove(d)
+	defer d.b.forget(d)
 	defer close(d.done)
 	ctx := slackapi.WithCallPriority(context.Background(), slackapi.CallPriority{Priority: slackapi.PriorityLast, WillChange: true})
 	w := streamWriter{b: d.b, turn: d.turn, step: d.step}
@@ -175,7 +176,7 @@ func (d *Draft) awaitText(wait time.Duration) bool {
 // streamWriter writes one draft into Slack. It uses a stream of Slack's API. If Slack accepts no stream, streamWriter
 // posts a message and edits it.
 type streamWriter struct {
-	b    *Bot
+	b    *Drafts
 	turn string
 	step int
 
@@ -231,7 +232,7 @@ func (w *streamWriter) pickUp(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		begun, err := w.b.findPosted(ctx, me, s, render.Rendered{}, destination{conv.Channel, conv.Thread})
+		begun, err := w.b.posts.find(ctx, me, s, render.Rendered{}, destination{conv.Channel, conv.Thread})
 		if err != nil {
 			return err
 		}
@@ -258,11 +259,11 @@ func (w *streamWriter) start(ctx context.Context, text string) error {
 	if err != nil {
 		return err
 	}
-	w.b.unconfirmed.underWay(w.s.ID)
+	w.b.posts.unconfirmed.underWay(w.s.ID)
 	channel, ts, err := w.b.api.StartStreamContext(ctx, w.conv.Channel, slack.MsgOptionTS(w.conv.Thread), slack.MsgOptionChunks(slack.NewBlocksChunk(w.draw(pieces)...)),
 		slack.MsgOptionRecipientUserID(w.asker.User()), slack.MsgOptionRecipientTeamID(me.Team))
 	if slackapi.IsNotSent(err) {
-		w.b.unconfirmed.recorded(w.s.ID)
+		w.b.posts.unconfirmed.recorded(w.s.ID)
 	}
 	if err == nil && ts == "" {
 		err = slackapi.ErrNoTimestamp
@@ -291,12 +292,12 @@ func (w *streamWriter) start(ctx context.Context, text string) error {
 		w.b.Log.Debug("it is unknown whether a stream began; the answer replaces it", "error", err)
 		return errNoUse
 	}
-	w.b.unconfirmed.underWay(w.s.ID)
+	w.b.posts.unconfirmed.underWay(w.s.ID)
 	w.s.Channel, w.s.TS, w.streaming = channel, ts, true
 	if err := w.record(ctx, text[:next]); err != nil {
 		return err
 	}
-	w.b.unconfirmed.recorded(w.s.ID)
+	w.b.posts.unconfirmed.recorded(w.s.ID)
 	w.advance(next, pieces)
 	return nil
 }
@@ -339,7 +340,7 @@ func (w *streamWriter) change(ctx context.Context, text string) error {
 	page.Small("The agent is still writing…")
 	d := render.Single(page)
 	if w.s.TS != "" {
-		_, err := w.b.update(slackapi.WithCallPriority(ctx, slackapi.CallPriority{Priority: slackapi.PriorityTransient}), w.s, d)
+		_, err := w.b.posts.update(slackapi.WithCallPriority(ctx, slackapi.CallPriority{Priority: slackapi.PriorityTransient}), w.s, d)
 		switch code := slackapi.ErrorCode(err); {
 		case err == nil:
 			w.s.Drafted = false // the stream has ended, if there was one
@@ -349,7 +350,7 @@ func (w *streamWriter) change(ctx context.Context, text string) error {
 		}
 		return err
 	}
-	channel, ts, _, err := w.b.post(ctx, w.s, d, destination{w.conv.Channel, w.conv.Thread}, nil)
+	channel, ts, _, err := w.b.posts.post(ctx, w.s, d, destination{w.conv.Channel, w.conv.Thread}, nil)
 	switch {
 	case err == nil:
 	case slackapi.IsNotSent(err) && slackapi.ErrorCode(err) == "":
@@ -361,7 +362,7 @@ func (w *streamWriter) change(ctx context.Context, text string) error {
 	if err := w.record(ctx, text[:next]); err != nil {
 		return err
 	}
-	w.b.unconfirmed.recorded(w.s.ID)
+	w.b.posts.unconfirmed.recorded(w.s.ID)
 	return nil
 }
 
@@ -398,22 +399,12 @@ func (w *streamWriter) advance(next int, pieces []markdown.Piece) {
 	}
 }
 
-// endStream ends the stream of a message, because Slack does not change a message during its stream.
-func (b *Bot) endStream(ctx context.Context, channel, ts string) error {
-	_, _, err := b.api.StopStreamContext(ctx, channel, ts)
-	if err == nil || slackapi.IsRefused(err) || hasNoMethod(ctx, err) { // the message is no longer a stream, or else the change that follows will fail
-		return nil
-	}
-	return fmt.Errorf("chat.stopStream: %w", slackapi.WithDelay(err))
-}
-
-// awaitDraft waits until the draft of an outbox message has ended. Then awaitDraft rereads the outbox message from the
-// store.
-func (b *Bot) awaitDraft(ctx context.Context, s view.Model) (view.Model, error) {
+// await waits until the draft of an outbox message has ended. Then await rereads the outbox message from the store.
+func (b *Drafts) await(ctx context.Context, s view.Model) (view.Model, error) {
 	if !s.Message.Drafted {
 		return s, nil
 	}
-	if _, err := b.drafts.end(ctx, s.Message.Ref); err != nil {
+	if _, err := b.end(ctx, s.Message.Ref); err != nil {
 		return s, err
 	}
 	return b.Views.Message(ctx, s.Message.ID)

@@ -11,6 +11,12 @@ import (
 	"github.com/slack-go/slack"
 )
 
+// ephemeral sends private replies to people. A reply is not stored, so it may be lost. No other work depends on it.
+type ephemeral struct {
+	*core
+	identities *Identities
+}
+
 // ephemeralReply identifies the recipient of a private reply, and the place of the recipient's action.
 type ephemeralReply struct {
 	user        string
@@ -21,18 +27,18 @@ type ephemeralReply struct {
 	replace     bool   // the answer replaces the clicked message, which only the recipient sees
 }
 
-// replyEphemeral sends a private reply. The bot does not retry the reply for ever, because no other work depends on it.
+// reply sends a private reply. The bot does not retry the reply for ever, because no other work depends on it.
 // If Slack refuses the ephemeral message, the reply is sent as a direct message.
-func (b *Bot) replyEphemeral(ctx context.Context, r ephemeralReply, p ...*render.RichText) {
-	b.sendEphemeral(ctx, r, render.Paragraph(p...))
+func (b *ephemeral) reply(ctx context.Context, r ephemeralReply, p ...*render.RichText) {
+	b.send(ctx, r, render.Paragraph(p...))
 }
 
-// sendEphemeral is like replyEphemeral, but also accepts buttons.
-func (b *Bot) sendEphemeral(ctx context.Context, r ephemeralReply, p *render.BlockBuilder) {
+// send is like reply, but also accepts buttons.
+func (b *ephemeral) send(ctx context.Context, r ephemeralReply, p *render.BlockBuilder) {
 	ctx = slackapi.WithCallPriority(ctx, slackapi.CallPriority{Priority: slackapi.PriorityUrgent})
 	m := p.Message()
-	b.known(r.user).Localize(&m)
-	err := b.replyIn(ctx, r, m)
+	b.identities.known(r.user).Localize(&m)
+	err := b.sendIn(ctx, r, m)
 	if err == nil {
 		return
 	}
@@ -58,9 +64,9 @@ func (b *Bot) sendEphemeral(ctx context.Context, r ephemeralReply, p *render.Blo
 
 var errElsewhere = fmt.Errorf("told by direct message")
 
-// replyIn sends the reply in the place where the person acted. Only that person sees the reply. The reply has no
+// sendIn sends the reply in the place where the person acted. Only that person sees the reply. The reply has no
 // metadata, because response URLs do not support metadata.
-func (b *Bot) replyIn(ctx context.Context, r ephemeralReply, m render.Message) error {
+func (b *ephemeral) sendIn(ctx context.Context, r ephemeralReply, m render.Message) error {
 	switch {
 	case r.channel == "":
 		return errElsewhere

@@ -19,14 +19,24 @@ import (
 	"countersign/store"
 )
 
+// explainer says who has to approve a call, why, and what has happened. It answers the subcommands explain and history,
+// and the shortcut on messages. It changes nothing. It tells people only about requests that concern them, or that a
+// message shows to them.
+type explainer struct {
+	*core
+	identities *Identities
+	ephemeral  *ephemeral
+	modals     *modals
+}
+
 // explain answers /countersign explain. For the name of a tool, the answer says who would have to approve a call, and
 // why. For a request, the answer says who has to approve the request, why, and what has happened so far.
-func (b *Bot) explain(ctx context.Context, c command, text string) (*render.BlockBuilder, error) {
+func (b *explainer) explain(ctx context.Context, c command, text string) (*render.BlockBuilder, error) {
 	first, rest, _ := strings.Cut(text, " ")
 	if first == "" {
 		return nil, notClear("Say what: %s explain issue_refund {\"amount\": 20} for a call as if you asked for it here, or %s explain and the link of a card.", c.Command, c.Command)
 	}
-	who, err := b.member(ctx, c.User, b.Views.Policy())
+	who, err := b.identities.member(ctx, c.User, b.Views.Policy())
 	if err != nil {
 		return nil, err
 	}
@@ -50,16 +60,16 @@ func (b *Bot) explain(ctx context.Context, c command, text string) (*render.Bloc
 }
 
 // viewFor returns a view for one person. The view contains only the policy.
-func (b *Bot) viewFor(ctx context.Context, user string) (render.View, error) {
+func (b *explainer) viewFor(ctx context.Context, user string) (render.View, error) {
 	me, err := b.whoAmI(ctx)
-	return render.View{Model: view.Model{Policy: b.Views.Policy(), Now: b.Now()}, WorkspaceURL: me.URL, Reader: b.reader(ctx, user)}, err
+	return render.View{Model: view.Model{Policy: b.Views.Policy(), Now: b.Now()}, WorkspaceURL: me.URL, Reader: b.identities.reader(ctx, user)}, err
 }
 
 // cardLink matches a link to a message in Slack's format.
 var cardLink = regexp.MustCompile(`/archives/([A-Z0-9]+)/p([0-9]{10})([0-9]{6})`)
 
 // requestsNamed returns the requests that an id or a link to a message names.
-func (b *Bot) requestsNamed(ctx context.Context, named string) ([]string, error) {
+func (b *explainer) requestsNamed(ctx context.Context, named string) ([]string, error) {
 	if m := cardLink.FindStringSubmatch(named); m != nil {
 		return b.requestsOn(ctx, m[1], m[2]+"."+m[3])
 	}
@@ -72,7 +82,7 @@ func (b *Bot) requestsNamed(ctx context.Context, named string) ([]string, error)
 
 // requestsOn returns the requests that a message shows. If the message is not from the bot, or is not about a request,
 // requestsOn returns no requests.
-func (b *Bot) requestsOn(ctx context.Context, channel, ts string) (ids []string, err error) {
+func (b *explainer) requestsOn(ctx context.Context, channel, ts string) (ids []string, err error) {
 	s, _, err := b.Views.Delivery(ctx, channel, ts)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, nil
@@ -101,7 +111,7 @@ const maxExplained = 5
 // For each request, explainRequests draws who has to approve the request, why, and what has happened. If the person
 // gave the id of a request, the bot explains the request only if it concerns the person. If the person gave a link to
 // the card, there is no such check, because the card shows the same information.
-func (b *Bot) explainRequests(ctx context.Context, v render.View, who approvers.Identity, ids []string, byName bool) (*render.BlockBuilder, error) {
+func (b *explainer) explainRequests(ctx context.Context, v render.View, who approvers.Identity, ids []string, byName bool) (*render.BlockBuilder, error) {
 	p := new(render.BlockBuilder)
 	for i, id := range ids {
 		if i == maxExplained {
@@ -138,7 +148,7 @@ func concerns(r approvers.Request, who approvers.Identity, p *approvers.Policy) 
 var typographic = strings.NewReplacer("“", `"`, "”", `"`, "„", `"`, "‘", "'", "’", "'")
 
 // explainCall draws who would have to approve a hypothetical call, if the person asked for it in this channel.
-func (b *Bot) explainCall(ctx context.Context, v render.View, c command, who approvers.Identity, tool, args string) (*render.BlockBuilder, error) {
+func (b *explainer) explainCall(ctx context.Context, v render.View, c command, who approvers.Identity, tool, args string) (*render.BlockBuilder, error) {
 	channel, err := b.channels.Name(ctx, c.Channel)
 	if err != nil {
 		return nil, err
@@ -223,7 +233,7 @@ func checkOf(tool workflow.Tool, args json.RawMessage) string {
 // explainMessage answers the shortcut "Explain this approval". explainMessage explains the requests of a message: who
 // has to approve them, why, and what has happened. The explanation fills the modal that was opened when the shortcut
 // arrived.
-func (b *Bot) explainMessage(ctx context.Context, d delivered, i interaction) error {
+func (b *explainer) explainMessage(ctx context.Context, d delivered, i interaction) error {
 	v, err := b.messageExplained(ctx, i)
 	if err != nil && d.tries < clickTries {
 		return err
@@ -232,13 +242,13 @@ func (b *Bot) explainMessage(ctx context.Context, d delivered, i interaction) er
 		b.Log.Error("a message could not be explained", "inbox", d.id, "error", err)
 		v = render.Refusal(render.ExplainShortcut, render.Say("I could not look this up. Please try again in a moment."))
 	}
-	err = b.fill(ctx, d.id, d.at, v)
+	err = b.modals.fill(ctx, d.id, d.at, v)
 	switch {
 	case errors.Is(err, errFormRefused): // the modal shows the refusal
 	case errors.Is(err, errNoForm):
 		b.Log.Info("a form could not be shown", "inbox", d.id, "cause", err)
 		channel, _ := i.message()
-		b.replyEphemeral(ctx, ephemeralReply{user: i.User.ID, channel: channel, thread: i.Posted.ThreadTS, responseURL: i.ResponseURL}, formNotOpened(err))
+		b.ephemeral.reply(ctx, ephemeralReply{user: i.User.ID, channel: channel, thread: i.Posted.ThreadTS, responseURL: i.ResponseURL}, formNotOpened(err))
 	case err != nil && d.tries < clickTries:
 		return err
 	case err != nil:
@@ -247,13 +257,13 @@ func (b *Bot) explainMessage(ctx context.Context, d delivered, i interaction) er
 	return b.Intake.Done(ctx, d.id, "")
 }
 
-func (b *Bot) messageExplained(ctx context.Context, i interaction) (slack.ModalViewRequest, error) {
+func (b *explainer) messageExplained(ctx context.Context, i interaction) (slack.ModalViewRequest, error) {
 	if err := b.checkOrigin(ctx, i.origin()); errors.Is(err, errWorkspace) {
 		return render.Refusal(render.ExplainShortcut, render.Say("I explain this to members of my own workspace only.")), nil
 	} else if err != nil {
 		return slack.ModalViewRequest{}, err
 	}
-	who, err := b.member(ctx, i.User.ID, b.Views.Policy())
+	who, err := b.identities.member(ctx, i.User.ID, b.Views.Policy())
 	if err != nil {
 		return slack.ModalViewRequest{}, err
 	}

@@ -18,9 +18,6 @@ import (
 	"countersign/bot/render"
 )
 
-// This file reads text files that people attach. The bot stores the content with the message, so the model gets the
-// same content after a restart. The content is marked for the model as data from a person, and not as an instruction.
-
 // These values limit the text that is read from files. The bot sets these limits, because the text becomes part of the
 // model's context.
 const (
@@ -60,9 +57,14 @@ func withFiles(text string, files []attachment) string {
 	return strings.TrimSpace(fmt.Sprintf("%s\n(attached: %s)", text, strings.Join(names, ", ")))
 }
 
-// attached returns the contents of a message's files for the model. For a file that is not read, the function gives the
+// attachments reads the text files that people attach. The bot stores the content with the message, so the model gets
+// the same content after a restart. The content is marked for the model as data from a person, and not as an
+// instruction. The bot token is sent only to Slack.
+type attachments struct{ *core }
+
+// read returns the contents of a message's files for the model. For a file that is not read, the function gives the
 // name and the reason.
-func (b *Bot) attached(ctx context.Context, who string, files []attachment) string {
+func (b *attachments) read(ctx context.Context, who string, files []attachment) string {
 	var out []string
 	left := maxFilesBytes
 	for i, f := range files {
@@ -71,7 +73,7 @@ func (b *Bot) attached(ctx context.Context, who string, files []attachment) stri
 			break
 		}
 		called := render.OneLine(f.Name)
-		text, err := b.fileText(ctx, f, min(maxFileBytes, left))
+		text, err := b.text(ctx, f, min(maxFileBytes, left))
 		var unread errUnread
 		switch {
 		case errors.As(err, &unread):
@@ -93,8 +95,8 @@ func (b *Bot) attached(ctx context.Context, who string, files []attachment) stri
 // notText lists prefixes of media types that are never text.
 var notText = []string{"image/", "video/", "audio/", "font/", "application/pdf", "application/zip", "application/gzip", "application/msword", "application/vnd."}
 
-// fileText returns the text of a file.
-func (b *Bot) fileText(ctx context.Context, f attachment, most int) (string, error) {
+// text returns the text of a file.
+func (b *attachments) text(ctx context.Context, f attachment, most int) (string, error) {
 	switch {
 	case slices.ContainsFunc(notText, func(p string) bool { return strings.HasPrefix(f.Type, p) }):
 		return "", errUnread("it is not text (" + f.Type + ")")
@@ -102,7 +104,7 @@ func (b *Bot) fileText(ctx context.Context, f attachment, most int) (string, err
 		return "", errUnread("Slack does not let me read it")
 	case f.Size > int64(most):
 		return "", errUnread(fmt.Sprintf("it has %d bytes, and I read %d at most", f.Size, most))
-	case !b.slackFile(f.URL):
+	case !b.isSlackFile(f.URL):
 		return "", errUnread("it is not kept in Slack")
 	}
 	raw, err := b.fetch(ctx, f.URL, most)
@@ -118,8 +120,9 @@ func (b *Bot) fileText(ctx context.Context, f attachment, most int) (string, err
 	return string(raw), nil
 }
 
-// slackFile reports whether an address is one of Slack's file addresses. The bot token is sent only to such addresses.
-func (b *Bot) slackFile(address string) bool {
+// isSlackFile reports whether an address is one of Slack's file addresses. The bot token is sent only to such
+// addresses.
+func (b *attachments) isSlackFile(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || u.User != nil {
 		return false
@@ -132,7 +135,7 @@ func (b *Bot) slackFile(address string) bool {
 }
 
 // fetch reads a file from Slack. fetch reads at most most+1 bytes: the additional byte shows that the file is too long.
-func (b *Bot) fetch(ctx context.Context, address string, most int) ([]byte, error) {
+func (b *attachments) fetch(ctx context.Context, address string, most int) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, fileWait)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)

@@ -88,7 +88,7 @@ func TestFilesAreFetchedFromSlackOnly(t *testing.T) {
 		}
 	}))
 	defer slack.Close()
-	b := New(Config{BotToken: "xoxb-test", APIURL: slack.URL + "/api/", Log: slog.New(slog.DiscardHandler)})
+	a := attachments{New(Config{BotToken: "xoxb-test", APIURL: slack.URL + "/api/", Log: slog.New(slog.DiscardHandler)}).core}
 	for address, want := range map[string]string{
 		slack.URL + "/good.txt":                   "content",
 		slack.URL + "/detour.txt":                 "Slack does not let me read it",
@@ -101,7 +101,7 @@ func TestFilesAreFetchedFromSlackOnly(t *testing.T) {
 		"file:///etc/passwd":                      "it is not kept in Slack",
 		"https://169.254.169.254/latest/metadata": "it is not kept in Slack",
 	} {
-		got, err := b.fileText(t.Context(), attachment{Name: "x.txt", Type: "text/plain", URL: address}, maxFileBytes)
+		got, err := a.text(t.Context(), attachment{Name: "x.txt", Type: "text/plain", URL: address}, maxFileBytes)
 		if err != nil {
 			got = err.Error()
 		}
@@ -113,7 +113,7 @@ func TestFilesAreFetchedFromSlackOnly(t *testing.T) {
 		t.Errorf("another host was called %d times", reached)
 	}
 	for address, want := range map[string]bool{"https://files.slack.com/files-pri/T1-F1/x.txt": true, "https://acme.enterprise.slack.com/files-pri/x": true} {
-		if b.slackFile(address) != want {
+		if a.isSlackFile(address) != want {
 			t.Errorf("%s: %v", address, !want)
 		}
 	}

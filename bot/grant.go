@@ -12,16 +12,16 @@ import (
 	"countersign/bot/render"
 )
 
-// GrantOwner returns the current identity of a grant's owner. GrantOwner is called for each run under the grant. If the
-// risk is high or critical, GrantOwner does not use cached answers, as for a click.
-func (b *Bot) GrantOwner(ctx context.Context, g approvers.Grant) (approvers.Identity, error) {
-	policy := b.Views.Policy()
-	tool, _ := policy.Tool(g.Tool, g.Agent)
-	return b.users.Clicker(ctx, g.By.User(), policy, g.Tool, tool.Risk, &approvers.Request{Agent: g.Agent})
+// grantHandler handles the buttons, the form and the command about grants.
+type grantHandler struct {
+	*core
+	identities *Identities
+	ephemeral  *ephemeral
+	outcomes   *outcomes
 }
 
-// actOnGrant performs the action of a button on a grant.
-func (b *Bot) actOnGrant(ctx context.Context, r ephemeralReply, s render.ClickTarget, action string, c workflow.Click) error {
+// clicked performs the action of a button on a grant.
+func (b *grantHandler) clicked(ctx context.Context, r ephemeralReply, s render.ClickTarget, action string, c workflow.Click) error {
 	c.Grant = s.Token.Ref
 	act := map[string]func(context.Context, workflow.Click) (approvers.Grant, error){
 		render.ActRevoke: b.Grants.Revoke, render.ActAccept: b.Grants.Accept, render.ActDecline: b.Grants.Decline,
@@ -34,23 +34,23 @@ func (b *Bot) actOnGrant(ctx context.Context, r ephemeralReply, s render.ClickTa
 	if !errors.As(err, &d) {
 		return err
 	}
-	b.replyEphemeral(ctx, r, render.DeniedGrant(d, g, s.Policy))
+	b.ephemeral.reply(ctx, r, render.DeniedGrant(d, g, s.Policy))
 	return nil
 }
 
-// submitAllowance approves a call and grants more calls.
-func (b *Bot) submitAllowance(ctx context.Context, w ephemeralReply, s render.ClickTarget, i interaction, c workflow.Click) error {
+// submitted approves a call and grants more calls.
+func (b *grantHandler) submitted(ctx context.Context, w ephemeralReply, s render.ClickTarget, i interaction, c workflow.Click) error {
 	a, _ := render.ParseAllowance(*s.Request, s.Policy, i.View.answers) // an error can only come from a changed policy; the workflow reports and records it
 	r, err := b.Grants.Give(ctx, c, a)
-	return b.answerClick(ctx, w, &r, s.Policy, err)
+	return b.outcomes.answer(ctx, w, &r, s.Policy, err)
 }
 
-// grants lists the grants in force that concern the person. The list has the grants of the channel, the person's own
+// list lists the grants in force that concern the person. The list has the grants of the channel, the person's own
 // grants, and the grants of people with the same roles. For each grant that the person may revoke, the person also gets
 // a direct message with the button Revoke.
-func (b *Bot) grants(ctx context.Context, c command, _ string) (*render.BlockBuilder, error) {
+func (b *grantHandler) list(ctx context.Context, c command, _ string) (*render.BlockBuilder, error) {
 	policy := b.Views.Policy()
-	who, err := b.member(ctx, c.User, policy)
+	who, err := b.identities.member(ctx, c.User, policy)
 	if err != nil {
 		return nil, err
 	}

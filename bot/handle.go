@@ -22,8 +22,23 @@ const (
 	maxTries   = 40 // about 20 minutes with the scheduler's backoff; not applied while calls must wait (outage of Slack)
 )
 
+// Inbox handles the stored deliveries. It reads a delivery, and calls the handler of its kind. A delivery that can't be
+// handled is set aside with a note, so no delivery is retried forever.
+type Inbox struct {
+	*core
+	ephemeral    *ephemeral
+	messages     *messageHandler
+	clicks       *clickHandler
+	submissions  *submissionHandler
+	commands     *commandHandler
+	explainer    *explainer
+	homes        *homeTabs
+	access       *channelAccess
+	availability *Availability
+}
+
 // Handle processes one delivery of the inbox. If a delivery can't be handled, it is set aside with a note.
-func (b *Bot) Handle(ctx context.Context, t store.Timer) (err error) {
+func (b *Inbox) Handle(ctx context.Context, t store.Timer) (err error) {
 	row, err := b.Views.Inbox(ctx, t.Ref)
 	if errors.Is(err, store.ErrNotFound) {
 		return b.setAside(ctx, t, "the inbox row is gone", err)
@@ -60,7 +75,7 @@ func (b *Bot) Handle(ctx context.Context, t store.Timer) (err error) {
 	return err
 }
 
-func (b *Bot) handle(ctx context.Context, t store.Timer, row store.Inbox) error {
+func (b *Inbox) handle(ctx context.Context, t store.Timer, row store.Inbox) error {
 	switch row.Kind {
 	case store.InboxEvent:
 		e, err := readEnvelope(row.Payload)
@@ -75,20 +90,20 @@ func (b *Bot) handle(ctx context.Context, t store.Timer, row store.Inbox) error 
 		}
 		switch {
 		case e.Event.homeOpened():
-			return b.openedHome(ctx, row, e.Event)
+			return b.homes.opened(ctx, row, e.Event)
 		case e.Event.Type == userChange:
-			return b.accountChanged(ctx, row, e.Event)
+			return b.availability.accountChanged(ctx, row, e.Event)
 		case b.aboutChannel(e.Event):
-			return b.moveChannel(ctx, row, e.Event)
+			return b.access.moveChannel(ctx, row, e.Event)
 		case e.Event.aboutAgent():
 			if e.Event.opensAgent() {
-				return b.greet(ctx, row, e.Event)
+				return b.messages.greet(ctx, row, e.Event)
 			}
-			return b.stopSession(ctx, row, e)
+			return b.messages.stopSession(ctx, row, e)
 		case e.Event.deletion():
-			return b.deleted(ctx, row, e)
+			return b.messages.deleted(ctx, row, e)
 		}
-		return b.receiveMessage(ctx, row, e)
+		return b.messages.handle(ctx, row, e)
 	case store.InboxInteraction:
 		i, err := readInteraction(row.Payload)
 		if err != nil {
@@ -97,13 +112,21 @@ func (b *Bot) handle(ctx context.Context, t store.Timer, row store.Inbox) error 
 		d := delivered{id: row.ID, at: row.ReceivedAt, tries: t.Tries}
 		switch i.Type {
 		case interactionForm:
-			return b.submitted(ctx, d, i)
+			return b.submissions.handle(ctx, d, i)
 		case interactionShortcut:
-			return b.explainMessage(ctx, d, i)
+			return b.explainer.explainMessage(ctx, d, i)
 		}
-		return b.handleClick(ctx, d, i)
+		return b.clicks.handle(ctx, d, i)
 	case store.InboxCommand:
-		return b.handleCommand(ctx, row)
+		c, err := readCommand(row.Payload)
+		if err != nil {
+			return err
+		}
+		if err := b.checkOrigin(ctx, c.origin()); err != nil {
+			return b.elsewhere(ctx, row, err)
+		}
+		c.inbox = row.ID
+		return b.commands.handle(ctx, c)
 	}
 	return b.setAside(ctx, store.Timer{Ref: row.ID}, "nothing handles deliveries of the kind "+string(row.Kind), nil)
 }
@@ -117,7 +140,7 @@ type delivered struct {
 
 // If err says that a delivery is not for the bot, elsewhere marks the delivery as handled, with a note. The method
 // called elsewhere returns any other error, so that the delivery is tried again.
-func (b *Bot) elsewhere(ctx context.Context, row store.Inbox, err error) error {
+func (b *Inbox) elsewhere(ctx context.Context, row store.Inbox, err error) error {
 	if !errors.Is(err, errWorkspace) {
 		return err
 	}
@@ -127,7 +150,7 @@ func (b *Bot) elsewhere(ctx context.Context, row store.Inbox, err error) error {
 
 // If a delivery has crashed the process several times, abandon sets the delivery aside, and tells the sender that it
 // was not handled.
-func (b *Bot) abandon(ctx context.Context, row store.Inbox, deaths int) error {
+func (b *Inbox) abandon(ctx context.Context, row store.Inbox, deaths int) error {
 	r := senderOf(row)
 	b.Log.Error("a delivery was set aside: the process died repeatedly while it worked on it", "inbox", row.ID, "kind", string(row.Kind), "user", r.user, "deaths", deaths)
 	err := b.Intake.Abandon(ctx, row.ID, r.user)
@@ -135,7 +158,7 @@ func (b *Bot) abandon(ctx context.Context, row store.Inbox, deaths int) error {
 		return nil
 	}
 	if err == nil && r.user != "" {
-		b.replyEphemeral(ctx, r, render.Denied(&approvers.Denied{Code: approvers.DeniedAbandoned}, nil, nil))
+		b.ephemeral.reply(ctx, r, render.Denied(&approvers.Denied{Code: approvers.DeniedAbandoned}, nil, nil))
 	}
 	return err
 }
@@ -161,11 +184,27 @@ func senderOf(row store.Inbox) (r ephemeralReply) {
 }
 
 // setAside gives up a delivery: it marks the delivery as handled, with a note that says why.
-func (b *Bot) setAside(ctx context.Context, t store.Timer, note string, cause error) error {
+func (b *Inbox) setAside(ctx context.Context, t store.Timer, note string, cause error) error {
 	b.Log.Error("a delivery was set aside", "inbox", t.Ref, "tries", t.Tries, "why", note, "error", cause)
 	err := b.Intake.Done(ctx, t.Ref, note)
 	if errors.Is(err, workflow.ErrHandled) || errors.Is(err, store.ErrNotFound) {
 		return nil
 	}
 	return err
+}
+
+// If a missing scope prevents the handling of a delivery, unpermitted marks the delivery as handled, and tells the
+// sender about the missing scope immediately.
+func (b *Inbox) unpermitted(ctx context.Context, row store.Inbox, cause error) error {
+	b.Log.Error("a delivery was set aside, because the bot token lacks a scope; add it on the app's page OAuth & Permissions, and reinstall the app",
+		"inbox", row.ID, "kind", string(row.Kind), "cause", slackapi.Explain(cause))
+	if err := b.Intake.Done(ctx, row.ID, redact.Error(cause)); errors.Is(err, workflow.ErrHandled) || errors.Is(err, store.ErrNotFound) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	if r := senderOf(row); r.user != "" && isAddressed(row, &b.self) {
+		b.ephemeral.reply(ctx, r, render.Unpermitted())
+	}
+	return nil
 }

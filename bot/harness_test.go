@@ -68,7 +68,7 @@ const sockets = 2
 
 // receive gives the bot a delivery that arrives now, and returns the bot's answer.
 func (h *harness) receive(kind store.InboxKind, payload []byte) (answer any, err error) {
-	return h.bot.Receive(context.Background(), transport.Delivery{Kind: kind, Payload: payload, ReceivedAt: h.receipts.Next(time.Now())})
+	return h.bot.Receiver.Receive(context.Background(), transport.Delivery{Kind: kind, Payload: payload, ReceivedAt: h.receipts.Next(time.Now())})
 }
 
 type testTools map[string]workflow.Tool
@@ -155,21 +155,21 @@ func (h *harness) start() {
 		config.SigningSecret, config.Listen = workspace.DemoSigningSecret, func() (net.Listener, error) { return l, nil }
 	}
 	h.bot = New(config)
-	h.workflow.GrantOwner = h.bot.GrantOwner
+	h.workflow.GrantOwner = h.bot.Identities.GrantOwner
 	ctx, cancel := context.WithCancel(context.Background())
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return h.bot.Run(ctx) })
-	answer := jobs.Worker{Handle: h.bot.Show, Concurrency: 4, Worth: h.bot.Worth}
+	answer := jobs.Worker{Handle: h.bot.Display.Show, Concurrency: 4, Worth: h.bot.Worth}
 	show := answer
 	show.Yields = true
 	g.Go(func() error {
 		return h.workflow.Work(ctx, map[store.TimerKind]jobs.Worker{
-			store.TimerInbox:     {Handle: h.bot.Handle, Concurrency: 8},
+			store.TimerInbox:     {Handle: h.bot.Inbox.Handle, Concurrency: 8},
 			store.TimerShowFirst: show, store.TimerShow: show, store.TimerShowAnswer: answer, store.TimerShowLast: show,
 			store.TimerThink: {Handle: h.think, Concurrency: 4}, store.TimerRun: {Handle: h.run, Concurrency: 4},
-			store.TimerLeftover:     {Handle: Leftovers{h.bot}.Delete, Concurrency: 1},
-			store.TimerCatchUp:      {Handle: Reception{h.bot}.CatchUp, Concurrency: 1},
-			store.TimerAvailability: {Handle: h.bot.ResolveAvailability, Concurrency: 2}, store.TimerRemind: {Handle: h.bot.Remind, Concurrency: 2}, store.TimerAway: {Handle: h.bot.Depart, Concurrency: 1},
+			store.TimerLeftover:     {Handle: h.bot.Leftovers.Delete, Concurrency: 1},
+			store.TimerCatchUp:      {Handle: h.bot.Reception.CatchUp, Concurrency: 1},
+			store.TimerAvailability: {Handle: h.bot.Availability.Resolve, Concurrency: 2}, store.TimerRemind: {Handle: h.bot.Availability.Remind, Concurrency: 2}, store.TimerAway: {Handle: h.bot.Availability.Depart, Concurrency: 1},
 		})
 	})
 	h.stop = sync.OnceFunc(func() {

@@ -16,7 +16,7 @@ const maxHistory = 10
 
 // history answers /countersign history. The function lists the person's own requests and the requests that the person
 // decided, newest first. With a request's id, the function shows the history of this request.
-func (b *Bot) history(ctx context.Context, c command, text string) (*render.BlockBuilder, error) {
+func (b *explainer) history(ctx context.Context, c command, text string) (*render.BlockBuilder, error) {
 	named, rest, _ := strings.Cut(text, " ")
 	page, isPage := pageIn(named)
 	if named == "" {
@@ -26,7 +26,7 @@ func (b *Bot) history(ctx context.Context, c command, text string) (*render.Bloc
 	if err != nil {
 		return nil, err
 	}
-	who, err := b.member(ctx, c.User, v.Policy)
+	who, err := b.identities.member(ctx, c.User, v.Policy)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +50,7 @@ func pageIn(s string) (page int, ok bool) {
 	return max(0, n-1), err == nil && n > 0 && n < 1_000_000
 }
 
-func (b *Bot) historyOf(ctx context.Context, v render.View, c command, who approvers.Identity, nth int) (*render.BlockBuilder, error) {
+func (b *explainer) historyOf(ctx context.Context, v render.View, c command, who approvers.Identity, nth int) (*render.BlockBuilder, error) {
 	var before store.RequestCursor
 	var list []approvers.Request
 	for at := range nth + 1 { // the cursor of each page comes from the previous page
@@ -87,7 +87,7 @@ func (b *Bot) historyOf(ctx context.Context, v render.View, c command, who appro
 	return p, nil
 }
 
-func (b *Bot) historyOfRequest(ctx context.Context, v render.View, c command, who approvers.Identity, id string, nth int) (*render.BlockBuilder, error) {
+func (b *explainer) historyOfRequest(ctx context.Context, v render.View, c command, who approvers.Identity, id string, nth int) (*render.BlockBuilder, error) {
 	r, err := b.Views.Request(ctx, id)
 	if err != nil {
 		return nil, err

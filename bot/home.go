@@ -19,10 +19,19 @@ import (
 	"countersign/store"
 )
 
-// openedHome handles the event that a person opened their Home tab, and requests an update of the tab.
-func (b *Bot) openedHome(ctx context.Context, row store.Inbox, e event) error {
+// homeTabs draws people's Home tabs and publishes them. homeTabs also handles the events and clicks that open a tab or
+// turn its pages. The buttons of the items on a tab belong to the handlers of clicks.
+type homeTabs struct {
+	*core
+	identities  *Identities
+	permissions *Permissions
+	pending     *pendingItems
+}
+
+// opened handles the event that a person opened their Home tab, and requests an update of the tab.
+func (b *homeTabs) opened(ctx context.Context, row store.Inbox, e event) error {
 	err := b.Homes.Open(ctx, row.ID, e.userID(), "", 0)
-	b.Permissions.retryUnreached(ctx)
+	b.permissions.retryUnreached(ctx)
 	return err
 }
 
@@ -31,8 +40,8 @@ func (e event) homeOpened() bool {
 	return e.Type == "app_home_opened" && (e.Tab == "home" || e.Tab == "") && e.userID() != ""
 }
 
-// turnHome shows another page of a section of a person's Home tab.
-func (b *Bot) turnHome(ctx context.Context, d delivered, i interaction) error {
+// turn shows another page of a section of a person's Home tab.
+func (b *homeTabs) turn(ctx context.Context, d delivered, i interaction) error {
 	part, page, _ := strings.Cut(i.Actions[0].Value, " ")
 	n, err := strconv.Atoi(page)
 	if _, known := render.HomeRows[part]; !known && part != render.PartAll || err != nil || n < 0 {
@@ -44,19 +53,19 @@ func (b *Bot) turnHome(ctx context.Context, d delivered, i interaction) error {
 	return b.Homes.Open(ctx, d.id, i.User.ID, part, n)
 }
 
-// showHome updates a person's Home tab in Slack if it is not current.
-func (b *Bot) showHome(ctx context.Context, vm view.Model) error {
+// show updates a person's Home tab in Slack if it is not current.
+func (b *homeTabs) show(ctx context.Context, vm view.Model) error {
 	s := vm.Message
 	user := strings.TrimPrefix(s.To, store.ToUser)
 	me, err := b.whoAmI(ctx)
 	if err != nil {
 		return err
 	}
-	tab, err := b.homeOf(ctx, user, vm)
+	tab, err := b.contentOf(ctx, user, vm)
 	if err != nil {
 		return err
 	}
-	v := render.View{Model: vm, WorkspaceURL: me.URL, Home: tab, Version: b.Version, Reader: b.reader(ctx, user)}
+	v := render.View{Model: vm, WorkspaceURL: me.URL, Home: tab, Version: b.Version, Reader: b.identities.reader(ctx, user)}
 	still := v
 	still.Message.Posts = 0
 	_, same, err := render.Draw(still)
@@ -96,13 +105,13 @@ func (b *Bot) showHome(ctx context.Context, vm view.Model) error {
 	return b.Homes.Shown(ctx, s, workflow.SentMessage{Body: body, Shows: d.Shows}, looks)
 }
 
-// homeOf reads the content of a person's Home tab.
-func (b *Bot) homeOf(ctx context.Context, user string, vm view.Model) (*render.HomeTab, error) {
+// contentOf reads the content of a person's Home tab.
+func (b *homeTabs) contentOf(ctx context.Context, user string, vm view.Model) (*render.HomeTab, error) {
 	at := vm.Message.Home
 	if at.Idle {
 		return &render.HomeTab{}, nil
 	}
-	who, all, more, err := b.pendingFor(ctx, user, vm.Policy)
+	who, all, more, err := b.pending.readFor(ctx, user, vm.Policy)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +145,7 @@ func (b *Bot) homeOf(ctx context.Context, user string, vm view.Model) (*render.H
 }
 
 // locate looks up the conversation and the outbox messages of each item on a page.
-func (b *Bot) locate(ctx context.Context, of render.Rows[view.PendingItem]) (render.Rows[render.HomeRow], error) {
+func (b *homeTabs) locate(ctx context.Context, of render.Rows[view.PendingItem]) (render.Rows[render.HomeRow], error) {
 	out := render.Rows[render.HomeRow]{Page: of.Page, Pages: of.Pages, Total: of.Total}
 	for _, u := range of.List {
 		conv, messages, err := b.Views.Locate(ctx, u)
@@ -152,7 +161,7 @@ func (b *Bot) locate(ctx context.Context, of render.Rows[view.PendingItem]) (ren
 const maxPast = 100
 
 // pastRequests returns a page of decided requests, newest first. The person made these requests, or decided on them.
-func (b *Bot) pastRequests(ctx context.Context, who approvers.PersonID, page, size int) (render.Rows[approvers.Request], error) {
+func (b *homeTabs) pastRequests(ctx context.Context, who approvers.PersonID, page, size int) (render.Rows[approvers.Request], error) {
 	if who == "" {
 		return render.Rows[approvers.Request]{Pages: 1}, nil
 	}
@@ -162,14 +171,4 @@ func (b *Bot) pastRequests(ctx context.Context, who approvers.PersonID, page, si
 	}
 	list = slices.DeleteFunc(list, func(r approvers.Request) bool { return r.State == approvers.Pending && !render.TookPart(r, who) })
 	return render.Paginate(list, page, size), nil
-}
-
-// When a person acts on a request on the Home tab, recordItemSeen records what the tab showed of the request. The bot
-// does not record the other renderings of a Home tab, because a tab is redrawn too often.
-func (b *Bot) recordItemSeen(ctx context.Context, s render.ClickTarget, who approvers.Identity) error {
-	if s.Message.Kind != store.OutboxHome || s.Request == nil || s.ShownRequest().Digest == "" {
-		return nil
-	}
-	_, err := b.Outbox.Viewed(ctx, workflow.Viewing{Request: s.Request.ID, Digest: s.ShownRequest().Digest, Who: who.ID, As: string(store.OutboxHome), Body: s.ItemBody()})
-	return err
 }

@@ -286,7 +286,7 @@ func TestHomeWithThousand(t *testing.T) {
 		}
 	}
 	began := time.Now()
-	who, all, _, err := h.bot.pendingFor(context.Background(), "U0002", h.policy)
+	who, all, _, err := h.bot.Display.homes.pending.readFor(context.Background(), "U0002", h.policy)
 	theirs, _ := selectPending(all, who, h.policy)
 	read := time.Since(began)
 	if err != nil || len(theirs) != waiting {

@@ -10,13 +10,13 @@ import (
 )
 
 // Leftovers repeats the deletion of messages that Slack refused to delete.
-type Leftovers struct{ *Bot }
+type Leftovers struct{ *core }
 
 // mostDeleted limits the deletions of one try, because Slack limits the rate of deletions.
 const mostDeleted = 10
 
 // Delete repeats the deletion of the old Slack messages of an outbox message.
-func (b Leftovers) Delete(ctx context.Context, t store.Timer) error {
+func (b *Leftovers) Delete(ctx context.Context, t store.Timer) error {
 	list, err := b.Views.Leftovers(ctx, t.Ref)
 	if err != nil {
 		return err

@@ -14,8 +14,19 @@ import (
 	"countersign/store"
 )
 
-// receiveMessage passes a person's message to the workflow.
-func (b *Bot) receiveMessage(ctx context.Context, row store.Inbox, e envelope) error {
+// messageHandler passes people's messages to the workflow: new, edited and deleted messages. It also handles the events
+// of the agent's own area in Slack. If Slack can't say who wrote a message, the message waits, and is not passed on.
+type messageHandler struct {
+	*core
+	identities     *Identities
+	ephemeral      *ephemeral
+	attachments    *attachments
+	statuses       *Statuses
+	viewedChannels *viewedChannels
+}
+
+// handle passes a person's message to the workflow.
+func (b *messageHandler) handle(ctx context.Context, row store.Inbox, e envelope) error {
 	me, err := b.whoAmI(ctx)
 	if err != nil {
 		return err
@@ -34,7 +45,7 @@ func (b *Bot) receiveMessage(ctx context.Context, row store.Inbox, e envelope) e
 	if who.Bot {
 		return b.Intake.Done(ctx, row.ID, "another bot's message")
 	}
-	u, err := b.incomingMessage(ctx, me, row, e)
+	u, err := b.incoming(ctx, me, row, e)
 	var unnamed error
 	if isUnpermitted(err) {
 		unnamed = err
@@ -43,7 +54,7 @@ func (b *Bot) receiveMessage(ctx context.Context, row store.Inbox, e envelope) e
 		return err
 	}
 	u.Who = who
-	u.Attached = strings.TrimSpace(b.attached(ctx, nameFor(who), e.Event.Files) + "\n\n" + b.viewedChannelNote(ctx, e.Event))
+	u.Attached = strings.TrimSpace(b.attachments.read(ctx, nameFor(who), e.Event.Files) + "\n\n" + b.viewedChannelNote(ctx, e.Event))
 	here := ephemeralReply{user: user, channel: e.Event.channelID(), thread: e.Event.ThreadTS}
 	told := u.Start
 	if u.Text == "" && u.Edited == "" {
@@ -51,7 +62,7 @@ func (b *Bot) receiveMessage(ctx context.Context, row store.Inbox, e envelope) e
 			return err
 		}
 		if told {
-			b.replyEphemeral(ctx, here, render.Say("There was nothing in your message for me to work on. Write what you need in the same message as the mention, for example: “refund order ORD-123”."))
+			b.ephemeral.reply(ctx, here, render.Say("There was nothing in your message for me to work on. Write what you need in the same message as the mention, for example: “refund order ORD-123”."))
 		}
 		return nil
 	}
@@ -65,20 +76,20 @@ func (b *Bot) receiveMessage(ctx context.Context, row store.Inbox, e envelope) e
 		if result.Denied.Code == approvers.DeniedChannel && unnamed != nil { // the policy may allow the channel by its name, and Slack does not give this name to the bot
 			words = render.Unpermitted()
 		}
-		b.replyEphemeral(ctx, here, words)
+		b.ephemeral.reply(ctx, here, words)
 	}
 	if result.Passed != "" {
-		b.replyEphemeral(ctx, here, render.PassedOn(result.Passed))
+		b.ephemeral.reply(ctx, here, render.PassedOn(result.Passed))
 	}
 	if result.Turn != "" && !result.Stopped && !result.Queued && !result.Paused && !result.Duplicate {
-		b.showStatus(ctx, result.Turn, false)
+		b.statuses.show(ctx, result.Turn, false)
 	}
 	return nil
 }
 
-// incomingMessage converts an event to the type that the workflow takes. If the bot can't read the channel's name, the
-// result lacks the name, and incomingMessage also returns Slack's refusal.
-func (b *Bot) incomingMessage(ctx context.Context, me directory.Self, row store.Inbox, e envelope) (workflow.IncomingMessage, error) {
+// incoming converts an event to the type that the workflow takes. If the bot can't read the channel's name, the
+// result lacks the name, and incoming also returns Slack's refusal.
+func (b *messageHandler) incoming(ctx context.Context, me directory.Self, row store.Inbox, e envelope) (workflow.IncomingMessage, error) {
 	ev := e.Event
 	place := approvers.ChannelRef{Channel: ev.channelID(), DM: ev.dm()}
 	var unnamed error
@@ -91,7 +102,7 @@ func (b *Bot) incomingMessage(ctx context.Context, me directory.Self, row store.
 		}
 		place.Name = name
 	}
-	text := readableText(ev.Text, me.User, func(user string) string { return b.calledName(ctx, user) })
+	text := readableText(ev.Text, me.User, func(user string) string { return b.identities.calledName(ctx, user) })
 	u := workflow.IncomingMessage{
 		Inbox: row.ID, At: row.ReceivedAt, Channel: place, Team: me.Team, Thread: ev.thread(), TS: ev.TS, Edited: ev.Edited.TS,
 		Text:            withFiles(text, ev.Files),
@@ -113,16 +124,6 @@ func nameFor(who approvers.Identity) string {
 		return render.Name(who.Name)
 	}
 	return who.ID.User()
-}
-
-// calledName returns the name of a mentioned person. If Slack does not give the name, calledName returns the user id,
-// so the message is not lost.
-func (b *Bot) calledName(ctx context.Context, user string) string {
-	who, err := b.users.Who(ctx, user, false)
-	if err != nil || who.Name == "" {
-		return user
-	}
-	return who.Name
 }
 
 // markup matches Slack's markup.
@@ -256,7 +257,7 @@ func (e event) sameText() bool {
 }
 
 // deleted tells the workflow that a message was deleted.
-func (b *Bot) deleted(ctx context.Context, row store.Inbox, e envelope) error {
+func (b *messageHandler) deleted(ctx context.Context, row store.Inbox, e envelope) error {
 	me, err := b.whoAmI(ctx)
 	if err != nil {
 		return err

@@ -3,20 +3,27 @@ package bot
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
-	"countersign/bot/directory"
 	"countersign/bot/render"
 )
 
-// pauseAsked answers /countersign pause. pauseAsked says what a pause would stop. It offers the button for a pause to
-// people who may pause.
-func (b *Bot) pauseAsked(ctx context.Context, c command, reason string) (*render.BlockBuilder, error) {
+// pauseHandler handles the commands and the buttons that pause and resume all work. It identifies each person without
+// cached answers of Slack.
+type pauseHandler struct {
+	*core
+	identities *Identities
+	ephemeral  *ephemeral
+	outcomes   *outcomes
+}
+
+// asked answers /countersign pause. It says what a pause would stop. It offers the button for a pause to people who may
+// pause.
+func (b *pauseHandler) asked(ctx context.Context, c command, reason string) (*render.BlockBuilder, error) {
 	policy := b.Views.Policy()
-	who, err := b.pauser(ctx, c.User, policy)
+	who, err := b.identities.pauser(ctx, c.User, policy)
 	if err != nil {
 		return nil, err
 	}
@@ -37,28 +44,28 @@ func (b *Bot) pauseAsked(ctx context.Context, c command, reason string) (*render
 	return render.PauseImpact(sum, reason), nil
 }
 
-// pauseClicked pauses everything. The button holds only the reason that the person typed earlier. So pauseClicked
-// checks, at the click, whether the person may pause.
-func (b *Bot) pauseClicked(ctx context.Context, d delivered, i interaction) error {
+// clicked pauses everything. The button holds only the reason that the person typed earlier. So clicked checks, at the
+// click, whether the person may pause.
+func (b *pauseHandler) clicked(ctx context.Context, d delivered, i interaction) error {
 	channel, ts := i.message()
 	r := ephemeralReply{user: i.User.ID, channel: channel, responseURL: i.ResponseURL, replace: true}
 	policy := b.Views.Policy()
-	who, err := b.pauser(ctx, r.user, policy)
+	who, err := b.identities.pauser(ctx, r.user, policy)
 	if err != nil {
-		return b.unknownClicker(ctx, d, r, workflow.Click{Channel: channel, MessageTS: ts}, render.ClickTarget{}, err)
+		return b.outcomes.unknownClicker(ctx, d, r, workflow.Click{Channel: channel, MessageTS: ts}, render.ClickTarget{}, err)
 	}
 	c := workflow.Click{Inbox: d.id, At: d.at, Who: who, Reason: render.Clip(strings.TrimSpace(i.Actions[0].Value), render.MaxPauseReason), Channel: channel, MessageTS: ts}
 	err = b.Pauses.PauseBy(ctx, c)
 	if err == nil {
-		b.replyEphemeral(ctx, r, render.Say("⏸️ ").Strong("Everything is paused.").Say(" You and all who may end it have a direct message with a Resume button."))
+		b.ephemeral.reply(ctx, r, render.Say("⏸️ ").Strong("Everything is paused.").Say(" You and all who may end it have a direct message with a Resume button."))
 	}
-	return b.answerPause(ctx, r, policy, err)
+	return b.answer(ctx, r, policy, err)
 }
 
 // resumeAsked answers /countersign resume.
-func (b *Bot) resumeAsked(ctx context.Context, c command, reason string) (*render.BlockBuilder, error) {
+func (b *pauseHandler) resumeAsked(ctx context.Context, c command, reason string) (*render.BlockBuilder, error) {
 	policy := b.Views.Policy()
-	who, err := b.pauser(ctx, c.User, policy)
+	who, err := b.identities.pauser(ctx, c.User, policy)
 	if err != nil {
 		return nil, err
 	}
@@ -73,37 +80,12 @@ func (b *Bot) resumeAsked(ctx context.Context, c command, reason string) (*rende
 	return render.Paragraph(render.Say("▶️ ").Strong("Everything is resumed.")), nil
 }
 
-// answerPause tells a person why their click on a pause changed nothing.
-func (b *Bot) answerPause(ctx context.Context, r ephemeralReply, p *approvers.Policy, err error) error {
+// answer tells a person why their click on a pause changed nothing.
+func (b *pauseHandler) answer(ctx context.Context, r ephemeralReply, p *approvers.Policy, err error) error {
 	var no *approvers.Denied
 	if !errors.As(err, &no) {
 		return err
 	}
-	b.replyEphemeral(ctx, r, render.DeniedPause(no, p))
+	b.ephemeral.reply(ctx, r, render.DeniedPause(no, p))
 	return nil
-}
-
-// pauser returns a person's current identity, with the user groups that may pause. pauser uses no cached answer of
-// Slack.
-func (b *Bot) pauser(ctx context.Context, user string, p *approvers.Policy) (approvers.Identity, error) {
-	who, err := b.users.Who(ctx, user, true)
-	if err != nil || who.ID == "" {
-		return who, err
-	}
-	for _, name := range p.PausedBy {
-		role, _ := p.Role(name)
-		for _, m := range role.Members {
-			if m.Kind != approvers.MemberGroup || slices.Contains(who.Groups, m.Value) {
-				continue
-			}
-			members, err := b.users.GroupMembers(ctx, m.Value, true)
-			if err != nil {
-				return approvers.Identity{}, err
-			}
-			if directory.HasMember(members, who, user) {
-				who.Groups = append(who.Groups, m.Value)
-			}
-		}
-	}
-	return who, nil
 }

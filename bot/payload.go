@@ -2,14 +2,12 @@ package bot
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -337,7 +335,7 @@ func (c command) shaped() error {
 
 // Lane returns the name of a delivery's lane, or "" if the delivery can't be read. Deliveries in the same lane are
 // received and handled in order.
-func (b *Bot) Lane(d transport.Delivery) string {
+func (b *Receiver) Lane(d transport.Delivery) string {
 	switch d.Kind {
 	case store.InboxEvent:
 		if e, err := readEnvelope(d.Payload); err == nil {
@@ -392,20 +390,4 @@ func (i interaction) origin() origin {
 
 func (c command) origin() origin {
 	return origin{app: c.App, teams: []string{c.Team}, enterprises: []string{c.Enterprise}}
-}
-
-// checkOrigin checks that a delivery is for the bot's own app, and from its own workspace or enterprise. Slack omits
-// the workspace if the app is installed for a whole enterprise.
-func (b *Bot) checkOrigin(ctx context.Context, o origin) error {
-	me, err := b.whoAmI(ctx)
-	if err != nil {
-		return err
-	}
-	if o.app != "" && me.App != "" && o.app != me.App {
-		return errWorkspace
-	}
-	if slices.Contains(o.teams, me.Team) || me.Enterprise != "" && slices.Contains(o.enterprises, me.Enterprise) {
-		return nil
-	}
-	return errWorkspace
 }

@@ -15,20 +15,28 @@ import (
 	"countersign/store"
 )
 
-// listPending answers /countersign pending. The answer lists, with links, the items that wait for the person, and the
+// pendingItems reads the items that wait for a person, for the command and for the Home tab. If somebody deleted the
+// message of an item, the command makes the bot post the message again.
+type pendingItems struct {
+	*core
+	identities  *Identities
+	permissions *Permissions
+}
+
+// list answers /countersign pending. The answer lists, with links, the items that wait for the person, and the
 // person's own requests. The bot reposts deleted cards.
-func (b *Bot) listPending(ctx context.Context, c command, _ string) (*render.BlockBuilder, error) {
+func (b *pendingItems) list(ctx context.Context, c command, _ string) (*render.BlockBuilder, error) {
 	me, err := b.whoAmI(ctx)
 	if err != nil {
 		return nil, err
 	}
-	b.Permissions.retryUnreached(ctx)
+	b.permissions.retryUnreached(ctx)
 	policy := b.Views.Policy()
-	who, all, more, err := b.pendingFor(ctx, c.User, policy)
+	who, all, more, err := b.readFor(ctx, c.User, policy)
 	if err != nil {
 		return nil, err
 	}
-	list := render.WaitingList{View: render.View{Model: view.Model{Policy: policy, Now: b.Now()}, WorkspaceURL: me.URL, Reader: b.reader(ctx, c.User)}, Who: who}
+	list := render.WaitingList{View: render.View{Model: view.Model{Policy: policy, Now: b.Now()}, WorkspaceURL: me.URL, Reader: b.identities.reader(ctx, c.User)}, Who: who}
 	theirs, own := selectPending(all, who, policy)
 	var out []*render.RichText
 	pause, err := b.Views.Paused(ctx)
@@ -56,7 +64,7 @@ func (b *Bot) listPending(ctx context.Context, c command, _ string) (*render.Blo
 				out = append(out, render.Say("… and "+strconv.Itoa(len(part.of)-i)+" more; your Home tab has all of them."))
 				break
 			}
-			line, err := b.listed(ctx, &list, u, part.line)
+			line, err := b.line(ctx, &list, u, part.line)
 			if err != nil {
 				return nil, err
 			}
@@ -77,10 +85,10 @@ func postedAgain(n int) string {
 	return render.Plural(n, "message") + " had been deleted. They are being posted again: write the command once more for their links."
 }
 
-// pendingFor returns all waiting items, and the person's identity with every relevant user group. The result more is
-// true if pendingFor has not read all items.
-func (b *Bot) pendingFor(ctx context.Context, user string, p *approvers.Policy) (who approvers.Identity, all []view.PendingItem, more bool, err error) {
-	if who, err = b.member(ctx, user, p); err != nil {
+// readFor returns all waiting items, and the person's identity with every relevant user group. The result more is true
+// if readFor has not read all items.
+func (b *pendingItems) readFor(ctx context.Context, user string, p *approvers.Policy) (who approvers.Identity, all []view.PendingItem, more bool, err error) {
+	if who, err = b.identities.member(ctx, user, p); err != nil {
 		return who, nil, false, err
 	}
 	if all, more, err = b.Views.PendingItems(ctx); err != nil {
@@ -104,33 +112,25 @@ func selectPending(all []view.PendingItem, who approvers.Identity, p *approvers.
 }
 
 // inStages adds user groups to the identity. These are the person's groups that the stages of waiting items require.
-func (b *Bot) inStages(ctx context.Context, who approvers.Identity, all []view.PendingItem) (approvers.Identity, error) {
-	looked := map[string]bool{}
+func (b *pendingItems) inStages(ctx context.Context, who approvers.Identity, all []view.PendingItem) (approvers.Identity, error) {
+	var groups []string
 	for _, u := range all {
 		if u.Request == nil || u.Request.Stage >= len(u.Request.Plan.Stages) {
 			continue
 		}
 		group := u.Request.CurrentStage().Group
-		if group == "" || looked[group] || slices.Contains(who.Groups, group) {
-			continue
-		}
-		looked[group] = true
-		members, err := b.users.GroupMembers(ctx, group, false)
-		if err != nil {
-			return who, err
-		}
-		if members[who.ID.User()] {
-			who.Groups = append(who.Groups, group)
+		if group != "" && !slices.Contains(groups, group) && !slices.Contains(who.Groups, group) {
+			groups = append(groups, group)
 		}
 	}
-	return who, nil
+	return b.users.AddGroups(ctx, who, who.ID.User(), groups, false)
 }
 
 // itemLine renders the line about one waiting item. The line can link to the item's conversation and messages.
 type itemLine func(view.PendingItem, store.Conversation, []store.OutboxMessage) *render.RichText
 
-// listed returns the line about one waiting item. The function first verifies that Slack shows the linked message.
-func (b *Bot) listed(ctx context.Context, list *render.WaitingList, u view.PendingItem, line itemLine) (*render.RichText, error) {
+// line returns the line about one waiting item. The function first verifies that Slack shows the linked message.
+func (b *pendingItems) line(ctx context.Context, list *render.WaitingList, u view.PendingItem, line itemLine) (*render.RichText, error) {
 	conv, messages, err := b.Views.Locate(ctx, u)
 	if err != nil {
 		return nil, err

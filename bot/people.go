@@ -4,19 +4,29 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/slack-go/slack"
 
 	"countersign/approvers"
-	"countersign/approvers/workflow/view"
 	"countersign/bot/directory"
 	"countersign/bot/render"
 	"countersign/bot/slackapi"
 	"countersign/store"
 )
+
+// Identities asks Slack who a person is now: for a click, for a command, and for a run under a grant. It also knows the
+// person's time zone, and the profile that the model receives. Identities only looks people up. It decides nothing, and
+// writes nothing to the store or to Slack.
+type Identities struct {
+	*core
+	profiles *directory.Cache[slack.User] // the profiles that the model receives
+}
+
+func newIdentities(k *core) *Identities {
+	return &Identities{core: k, profiles: directory.NewCache[slack.User](k.Now, directory.IdentityTTL)}
+}
 
 // profile is the information about a person that the model receives.
 type profile struct {
@@ -30,11 +40,11 @@ type profile struct {
 
 // About returns Slack's information about a person as JSON: name, title, time zone and language. About omits e-mail
 // addresses and phone numbers.
-func (b *Bot) About(ctx context.Context, who approvers.PersonID) (string, error) {
+func (b *Identities) About(ctx context.Context, who approvers.PersonID) (string, error) {
 	if who == "" {
 		return "", fmt.Errorf("nobody in particular asked for this")
 	}
-	u, err := b.profiles.Get(who.User(), false, func() (slack.User, error) {
+	u, err := b.profiles.Get(ctx, who.User(), false, func() (slack.User, error) {
 		u, err := b.api.GetUserInfoContext(ctx, who.User(), slack.GetUserInfoOptionIncludeLocale(true))
 		if err != nil {
 			return slack.User{}, fmt.Errorf("users.info: %w", slackapi.WithDelay(err))
@@ -59,7 +69,7 @@ func (b *Bot) About(ctx context.Context, who approvers.PersonID) (string, error)
 }
 
 // reader returns a person's time zone and locale. If Slack does not provide the time zone, times are in UTC.
-func (b *Bot) reader(ctx context.Context, user string) render.Reader {
+func (b *Identities) reader(ctx context.Context, user string) render.Reader {
 	u, err := b.users.User(ctx, user, false)
 	if err != nil {
 		return render.Reader{}
@@ -68,7 +78,7 @@ func (b *Bot) reader(ctx context.Context, user string) render.Reader {
 }
 
 // known is like reader, but uses only Slack's recent answers, and makes no call.
-func (b *Bot) known(user string) render.Reader {
+func (b *Identities) known(user string) render.Reader {
 	u, ok := b.users.Known(user)
 	if !ok {
 		return render.Reader{}
@@ -76,52 +86,82 @@ func (b *Bot) known(user string) render.Reader {
 	return render.Reader{Zone: render.ZoneOf(u), Locale: u.Locale}
 }
 
-// cardMentions returns the people and groups that a pending card in a channel mentions. These are the members of the
-// stage's roles that get their cards in this channel. Without mentions, nobody would notice the card. A person who is
-// away is skipped. If the bot can't look up a person, it also skips this person, because a card with fewer mentions is
-// better than no card.
-func (b *Bot) cardMentions(ctx context.Context, s view.Model) []render.Mention {
-	channel, shared := strings.CutPrefix(s.Message.To, store.ToChannel)
-	r, waits := render.MentioningRequest(s)
-	if !shared || !waits {
-		return nil
+// calledName returns the name of a mentioned person. If Slack does not give the name, calledName returns the user id,
+// so the message is not lost.
+func (b *Identities) calledName(ctx context.Context, user string) string {
+	who, err := b.users.Who(ctx, user, false)
+	if err != nil || who.Name == "" {
+		return user
 	}
-	away, err := b.Views.Away(ctx)
-	if err != nil {
-		b.Log.Warn("the recorded absences could not be read, so absent people are mentioned too", "request", r.ID, "error", err)
-	}
-	var out []render.Mention
-	for _, name := range r.CurrentStage().Roles() {
-		role, _ := s.Policy.Role(name)
-		if role.Cards != channel {
-			continue
-		}
-		for _, m := range role.Members {
-			c, err := b.mentionOf(ctx, m)
-			if err != nil {
-				b.Log.Warn("somebody could not be mentioned on a card", "approver", role.Name, "request", r.ID, "error", err)
-			}
-			asked := slices.ContainsFunc(r.Plan.Requesters, func(p approvers.PersonID) bool { return p.User() == c.User })
-			_, gone := away[c.User]
-			if c != (render.Mention{}) && !asked && !gone && !slices.Contains(out, c) && len(out) < render.MaxMentions {
-				out = append(out, c)
-			}
-		}
-	}
-	return out
+	return who.Name
 }
 
-func (b *Bot) mentionOf(ctx context.Context, m approvers.Member) (render.Mention, error) {
-	switch m.Kind {
-	case approvers.MemberUser:
-		return render.Mention{User: m.Value}, nil
-	case approvers.MemberGroup:
-		ids, err := b.users.GroupIDs(ctx, false)
-		return render.Mention{Group: ids[m.Value]}, err
+// member returns a person's identity. It includes those of the person's user groups that the policy's roles name.
+func (b *Identities) member(ctx context.Context, user string, p *approvers.Policy) (approvers.Identity, error) {
+	var groups []string
+	for _, role := range p.Approvers {
+		groups = append(groups, role.Groups()...)
 	}
-	users, err := b.users.RoleUsers(ctx, approvers.Role{Members: []approvers.Member{m}})
-	if err != nil || len(users) == 0 {
-		return render.Mention{}, err
+	return b.users.Identify(ctx, user, groups, false)
+}
+
+// authority looks up the person who clicked. The identity includes the user groups that can give authority over the
+// target. For a change of arguments, authority uses no cached answer, because the change may raise the risk.
+func (b *Identities) authority(ctx context.Context, user string, s render.ClickTarget, action string) (approvers.Identity, error) {
+	switch {
+	case s.Request != nil && action == render.ActModify:
+		return b.users.Clicker(ctx, user, s.Policy, s.Request.Tool, approvers.Critical, s.Request)
+	case s.Request != nil:
+		return b.users.Clicker(ctx, user, s.Policy, s.Request.Tool, directory.IdentityRisk(s.Policy, s.Request), s.Request)
+	case s.Execution != nil:
+		return b.users.Clicker(ctx, user, s.Policy, s.Execution.Tool, approvers.Critical, nil)
+	case s.Grant != nil:
+		return b.users.Clicker(ctx, user, s.Policy, s.Grant.Tool, approvers.Critical, nil)
+	case s.Message.Kind == store.OutboxBundle:
+		return b.identifyClickerOfAll(ctx, user, s)
+	case s.Message.Kind == store.OutboxPause:
+		return b.pauser(ctx, user, s.Policy)
 	}
-	return render.Mention{User: users[0]}, nil
+	return b.users.Who(ctx, user, false)
+}
+
+// identifyClickerOfAll identifies a person who clicked a button for all calls of a bundle. The identity includes the
+// user groups that can give authority over each call.
+func (b *Identities) identifyClickerOfAll(ctx context.Context, user string, s render.ClickTarget) (approvers.Identity, error) {
+	var requests []*approvers.Request
+	for _, c := range s.Offered() {
+		requests = append(requests, c.Request)
+	}
+	return b.users.ClickerOfAll(ctx, user, s.Policy, requests)
+}
+
+// pauser returns a person's current identity, with the user groups that may pause. pauser uses no cached answer of
+// Slack.
+func (b *Identities) pauser(ctx context.Context, user string, p *approvers.Policy) (approvers.Identity, error) {
+	var groups []string
+	for _, name := range p.PausedBy {
+		role, _ := p.Role(name)
+		groups = append(groups, role.Groups()...)
+	}
+	return b.users.Identify(ctx, user, groups, true)
+}
+
+// identifyQuickly identifies a person while Slack waits for an acknowledgement. The result is used only for early
+// feedback.
+func (b *Identities) identifyQuickly(ctx context.Context, user string, r approvers.Request) (approvers.Identity, bool) {
+	ctx, cancel := context.WithTimeout(ctx, lookUpWait)
+	defer cancel()
+	who, err := b.users.Clicker(ctx, user, b.Views.Policy(), r.Tool, approvers.Low, &r)
+	return who, err == nil
+}
+
+// lookUpWait limits the lookup of a person while Slack waits for a form's acknowledgement.
+const lookUpWait = time.Second
+
+// GrantOwner returns the current identity of a grant's owner. GrantOwner is called for each run under the grant. If the
+// risk is high or critical, GrantOwner does not use cached answers, as for a click.
+func (b *Identities) GrantOwner(ctx context.Context, g approvers.Grant) (approvers.Identity, error) {
+	policy := b.Views.Policy()
+	tool, _ := policy.Tool(g.Tool, g.Agent)
+	return b.users.Clicker(ctx, g.By.User(), policy, g.Tool, tool.Risk, &approvers.Request{Agent: g.Agent})
 }

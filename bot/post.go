@@ -16,6 +16,15 @@ import (
 	"countersign/store"
 )
 
+// posts writes the Slack messages of outbox messages: it posts, changes and uploads them. If Slack's answer to a post
+// was lost, posts finds the message in the channel, so that no message is posted twice. posts does not decide what a
+// message shows, and does not record that it was shown.
+type posts struct {
+	*core
+	unconfirmed unconfirmedPosts // posts whose outcome is not recorded yet
+	replaced    replacing
+}
+
 // The metadata of a Slack message identifies its outbox message. messageEvent is the type of this metadata. Every app
 // in the workspace can read the metadata, so it only contains ids. The value is a name from an earlier version, because
 // old messages in Slack contain it.
@@ -38,7 +47,7 @@ func options(m render.Message) []slack.MsgOption {
 
 // sendInBestForm calls send for one Slack message of an outbox message, in the best form that Slack accepts. part is
 // the number of the Slack message. sendInBestForm returns the outbox message with the content that Slack accepted.
-func (b *Bot) sendInBestForm(ctx context.Context, s store.OutboxMessage, d render.Rendered, part int, send func(...slack.MsgOption) error) (render.Rendered, error) {
+func (b *posts) sendInBestForm(ctx context.Context, s store.OutboxMessage, d render.Rendered, part int, send func(...slack.MsgOption) error) (render.Rendered, error) {
 	named := slack.MsgOptionMetadata(slack.SlackMetadata{
 		EventType: messageEvent, EventPayload: map[string]any{messageField: s.ID, "part": part, "round": s.Round},
 	})
@@ -61,7 +70,7 @@ func (b *Bot) sendInBestForm(ctx context.Context, s store.OutboxMessage, d rende
 
 // update changes the Slack message that shows an outbox message. If a long answer has several Slack messages, only the
 // first one ever changes. update returns the outbox message with the content that Slack accepted.
-func (b *Bot) update(ctx context.Context, s store.OutboxMessage, d render.Rendered) (render.Rendered, error) {
+func (b *posts) update(ctx context.Context, s store.OutboxMessage, d render.Rendered) (render.Rendered, error) {
 	if s.Drafted {
 		if err := b.endStream(ctx, s.Channel, s.TS); err != nil {
 			return d, err
@@ -81,7 +90,7 @@ func (b *Bot) update(ctx context.Context, s store.OutboxMessage, d render.Render
 // has the timestamps of the messages that are already in Slack. If the first message is in Slack, post updates this
 // message, because it shows an earlier state. post returns the channel and the timestamp of the first message, and the
 // outbox message with the content that Slack accepted.
-func (b *Bot) post(ctx context.Context, s store.OutboxMessage, d render.Rendered, at destination, there map[int]string) (channel, ts string, _ render.Rendered, err error) {
+func (b *posts) post(ctx context.Context, s store.OutboxMessage, d render.Rendered, at destination, there map[int]string) (channel, ts string, _ render.Rendered, err error) {
 	for part := range d.Messages {
 		if found, ok := there[part]; ok {
 			if part == 0 {
@@ -131,7 +140,7 @@ func (b *Bot) post(ctx context.Context, s store.OutboxMessage, d render.Rendered
 // deletion, takeBack returns errNoThread. takeBack also returns errNoThread if Slack refuses the deletion. In this
 // case, the bot repeats the deletion later (Leftovers). If the call fails for another reason, takeBack returns an error
 // that causes a retry. In the retry, findUnnamed finds the message.
-func (b *Bot) takeBack(ctx context.Context, message, channel, ts string) error {
+func (b *posts) takeBack(ctx context.Context, message, channel, ts string) error {
 	_, _, err := b.api.DeleteMessageContext(ctx, channel, ts)
 	switch code := slackapi.ErrorCode(err); {
 	case err == nil, slackapi.IsMessageLost(code):
@@ -214,7 +223,7 @@ func (r *replacing) use(message string, now time.Time) (url string, ok bool) {
 
 // change updates the Slack message of an outbox message. If the rate limit of chat.update is nearly reached, it uses
 // the response URL of a click. Otherwise it uses chat.update.
-func (b *Bot) change(ctx context.Context, vm view.Model, d render.Rendered) (render.Rendered, error) {
+func (b *posts) change(ctx context.Context, vm view.Model, d render.Rendered) (render.Rendered, error) {
 	s := vm.Message
 	if isDecidedCard(vm) && b.api.UpdatesScarce() {
 		if url, ok := b.replaced.use(s.ID, b.Now()); ok {
@@ -248,7 +257,7 @@ func isDecidedCard(s view.Model) bool {
 
 // uploaded uploads an outbox message as a file, unless the file is already in Slack. The function returns false if
 // Slack does not accept files.
-func (b *Bot) uploaded(ctx context.Context, vm view.Model, at destination) (bool, error) {
+func (b *posts) uploaded(ctx context.Context, vm view.Model, at destination) (bool, error) {
 	s := vm.Message
 	if b.refused.has(ctx, refusedFiles) {
 		return false, nil
@@ -274,7 +283,7 @@ func (b *Bot) uploaded(ctx context.Context, vm view.Model, at destination) (bool
 }
 
 // upload uploads a file and shares it. Nobody can see the file before it is shared.
-func (b *Bot) upload(ctx context.Context, s store.OutboxMessage, at destination, u render.Upload) error {
+func (b *posts) upload(ctx context.Context, s store.OutboxMessage, at destination, u render.Upload) error {
 	to, err := b.api.GetUploadURLExternalContext(ctx, slack.GetUploadURLExternalParameters{FileName: u.Name, FileSize: len(u.Data)})
 	if err != nil {
 		return fmt.Errorf("files.getUploadURLExternal: %w", slackapi.WithDelay(err))
@@ -298,7 +307,7 @@ func (b *Bot) upload(ctx context.Context, s store.OutboxMessage, at destination,
 }
 
 // hasFile reports whether the destination already has the bot's file with the given name.
-func (b *Bot) hasFile(ctx context.Context, s store.OutboxMessage, at destination, called string) (bool, error) {
+func (b *posts) hasFile(ctx context.Context, s store.OutboxMessage, at destination, called string) (bool, error) {
 	me, err := b.whoAmI(ctx)
 	if err != nil {
 		return false, err
@@ -324,4 +333,13 @@ func (b *Bot) hasFile(ctx context.Context, s store.OutboxMessage, at destination
 		}
 	}
 	return false, nil
+}
+
+// endStream ends the stream of a message, because Slack does not change a message during its stream.
+func (b *posts) endStream(ctx context.Context, channel, ts string) error {
+	_, _, err := b.api.StopStreamContext(ctx, channel, ts)
+	if err == nil || slackapi.IsRefused(err) || hasNoMethod(ctx, err) { // the message is no longer a stream, or else the change that follows will fail
+		return nil
+	}
+	return fmt.Errorf("chat.stopStream: %w", slackapi.WithDelay(err))
 }

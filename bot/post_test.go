@@ -68,7 +68,7 @@ func TestReplaceWhatWasClicked(t *testing.T) {
 		changed := func(what string, s view.Model, replaced, updated int) {
 			t.Helper()
 			urls, updates := slackSide.made("/response/1"), slackSide.made("/api/chat.update")
-			if _, err := b.change(toShow(t.Context(), s, store.Timer{}), s, d); err != nil {
+			if _, err := b.Display.posts.change(toShow(t.Context(), s, store.Timer{}), s, d); err != nil {
 				t.Errorf("%s: %v", what, err)
 			}
 			if n, m := slackSide.made("/response/1")-urls, slackSide.made("/api/chat.update")-updates; n != replaced || m != updated {
@@ -76,7 +76,7 @@ func TestReplaceWhatWasClicked(t *testing.T) {
 			}
 		}
 		const url = "https://hooks.slack.com/response/1"
-		b.replaced.noteClick("s1", url, b.Now())
+		b.Display.posts.replaced.noteClick("s1", url, b.Now())
 		changed("while there is room", vm("s1", approvers.Approved), 0, 1)
 		for range 20 {
 			if _, _, _, err := b.api.UpdateMessageContext(slackapi.WithCallPriority(t.Context(), slackapi.CallPriority{Priority: slackapi.PriorityFirst}), "C1", "1.1", slack.MsgOptionText("x", false)); err != nil {
@@ -89,10 +89,10 @@ func TestReplaceWhatWasClicked(t *testing.T) {
 			changed("decided", vm("s1", approvers.Approved), 1, 0)
 		}
 		changed("used up", vm("s1", approvers.Approved), 0, 1)
-		b.replaced.noteClick("s1", url, b.Now())
+		b.Display.posts.replaced.noteClick("s1", url, b.Now())
 		slackSide.refuse()
 		changed("refused", vm("s1", approvers.Approved), 1, 1)
-		b.replaced.noteClick("s1", url, b.Now().Add(-replaceFor-time.Second))
+		b.Display.posts.replaced.noteClick("s1", url, b.Now().Add(-replaceFor-time.Second))
 		changed("too late", vm("s1", approvers.Approved), 0, 1)
 	})
 }

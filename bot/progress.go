@@ -24,7 +24,7 @@ const (
 
 // Progress shows the progress of one try of a run. Close must be called when the try ends.
 type Progress struct {
-	b         *Bot
+	b         *Display
 	turn      string
 	call      string
 	execution string
@@ -38,7 +38,7 @@ type Progress struct {
 }
 
 // Progress starts to show the progress of a run. Nothing is shown until the run reports something.
-func (b *Bot) Progress(turn, call, execution string) *Progress {
+func (b *Display) Progress(turn, call, execution string) *Progress {
 	return &Progress{b: b, turn: turn, call: call, execution: execution, news: make(chan struct{}, 1), quit: make(chan struct{})}
 }
 
@@ -113,8 +113,8 @@ func (p *Progress) retryLater() {
 
 // showProgress updates the message of the run's step and the status of its thread. showProgress returns false if the
 // message can't be changed now.
-func (b *Bot) showProgress(ctx context.Context, turn, call string) (shown bool, err error) {
-	b.showStatus(ctx, turn, false)
+func (b *Display) showProgress(ctx context.Context, turn, call string) (shown bool, err error) {
+	b.statuses.show(ctx, turn, false)
 	id, err := b.Views.StepOf(ctx, call)
 	if err != nil || id == "" || !b.shows.tryLock(id) { // if the message is being redrawn, the progress is shown next time
 		return false, err
@@ -140,7 +140,7 @@ func (b *Bot) showProgress(ctx context.Context, turn, call string) (shown bool, 
 		return false, err
 	}
 	b.shows.note(id, b.Now())
-	_, err = b.update(ctx, s, d)
+	_, err = b.posts.update(ctx, s, d)
 	return true, err
 }
 

@@ -11,10 +11,21 @@ import (
 	"countersign/store"
 )
 
+// Receiver stores Slack's deliveries before they are acknowledged. It also does what can't wait: it opens loading
+// views, validates submitted forms, and removes outdated answers from the caches. Inbox does everything else.
+type Receiver struct {
+	*core
+	ephemeral       *ephemeral
+	modals          *modals
+	submissions     *submissionHandler
+	viewedChannels  *viewedChannels
+	diskFullNotices diskFullNotices
+}
+
 // Receive makes a delivery durable. If err is nil, the delivery may be acknowledged with answer. In this case, the
 // delivery is stored, or needs no storage, or answer says that it was refused. If err is not nil, the delivery must not
 // be acknowledged. If the delivery is an event, Slack then sends it again.
-func (b *Bot) Receive(ctx context.Context, d transport.Delivery) (answer any, err error) {
+func (b *Receiver) Receive(ctx context.Context, d transport.Delivery) (answer any, err error) {
 	answer, err = b.store(ctx, d)
 	if store.Refused(err) {
 		return b.refuseFull(d, err)
@@ -22,7 +33,7 @@ func (b *Bot) Receive(ctx context.Context, d transport.Delivery) (answer any, er
 	return answer, err
 }
 
-func (b *Bot) store(ctx context.Context, d transport.Delivery) (answer any, err error) {
+func (b *Receiver) store(ctx context.Context, d transport.Delivery) (answer any, err error) {
 	switch d.Kind {
 	case store.InboxEvent:
 		return nil, b.receiveEvent(ctx, d)
@@ -37,7 +48,7 @@ func inboxRow(id string, d transport.Delivery) store.Inbox {
 	return store.Inbox{ID: id, Kind: d.Kind, ReceivedAt: d.ReceivedAt, Payload: d.Payload}
 }
 
-func (b *Bot) receiveCommand(ctx context.Context, d transport.Delivery) error {
+func (b *Receiver) receiveCommand(ctx context.Context, d transport.Delivery) error {
 	c, err := readCommand(d.Payload)
 	if err != nil {
 		return b.receiveUnreadable(ctx, d, err)
@@ -46,7 +57,7 @@ func (b *Bot) receiveCommand(ctx context.Context, d transport.Delivery) error {
 	return err
 }
 
-func (b *Bot) receiveEvent(ctx context.Context, d transport.Delivery) error {
+func (b *Receiver) receiveEvent(ctx context.Context, d transport.Delivery) error {
 	e, err := readEnvelope(d.Payload)
 	if err != nil {
 		return b.receiveUnreadable(ctx, d, err)
@@ -81,13 +92,13 @@ func (b *Bot) receiveEvent(ctx context.Context, d transport.Delivery) error {
 
 // receiveUnreadable stores a delivery that can't be parsed, so that the operator sees it. The delivery is acknowledged,
 // because a redelivery would not help.
-func (b *Bot) receiveUnreadable(ctx context.Context, d transport.Delivery, cause error) error {
+func (b *Receiver) receiveUnreadable(ctx context.Context, d transport.Delivery, cause error) error {
 	b.Log.Error("Slack sent a delivery that can't be read; it was set aside", "kind", string(d.Kind), "bytes", len(d.Payload), "error", cause)
 	_, err := b.Intake.Receive(ctx, inboxRow(deliveryID(d.Kind, string(d.Payload)), d), "")
 	return err
 }
 
-func (b *Bot) receiveInteraction(ctx context.Context, d transport.Delivery) (answer any, err error) {
+func (b *Receiver) receiveInteraction(ctx context.Context, d transport.Delivery) (answer any, err error) {
 	i, err := readInteraction(d.Payload)
 	if err != nil {
 		return nil, b.receiveUnreadable(ctx, d, err)
@@ -100,7 +111,7 @@ func (b *Bot) receiveInteraction(ctx context.Context, d transport.Delivery) (ans
 			return nil, nil // a duplicate of a stored delivery
 		}
 		refused := err == nil
-		against, err := b.examine(ctx, i)
+		against, err := b.submissions.examine(ctx, i)
 		if err != nil {
 			return nil, fmt.Errorf("examine form: %w", err)
 		}
@@ -128,7 +139,7 @@ func (b *Bot) receiveInteraction(ctx context.Context, d transport.Delivery) (ans
 		return nil, nil // other interactions, such as closing a form, change nothing
 	}
 	if form, wants := formOf(i); wants { // the trigger id expires after 3 s, so the form is opened while the row is stored, not afterwards
-		b.openLoading(id, i.TriggerID, form)
+		b.modals.openLoading(id, i.TriggerID, form)
 	}
 	if d.Payload, err = i.slim(d.Payload); err != nil {
 		return nil, err
@@ -159,7 +170,7 @@ func (i interaction) slim(payload []byte) ([]byte, error) {
 
 // chatter reports whether an event is a message between people in a channel, outside of threads and without a mention
 // of the bot. Such a message can't start or continue a conversation with the bot, so the bot does not store it.
-func (b *Bot) chatter(e event) bool {
+func (b *core) chatter(e event) bool {
 	me, known := b.self.known()
 	if !known || e.Type != "message" || e.dm() || e.ThreadTS != "" || mentions(e.Text, me.User) {
 		return false

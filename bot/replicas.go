@@ -8,10 +8,10 @@ import (
 
 // Replicas coordinates the bot with the other processes that work on the same store. All these processes share Slack's
 // limits. So the processes tell each other which calls they make, and when Slack asks them to wait.
-type Replicas struct{ *Bot }
+type Replicas struct{ *core }
 
 // others reports whether other processes work on the store.
-func (b Replicas) others() bool {
+func (b *Replicas) others() bool {
 	if b.Share == nil {
 		return false
 	}
@@ -19,7 +19,7 @@ func (b Replicas) others() bool {
 	return n > 1
 }
 
-func (b Replicas) tell(t slackapi.Told) {
+func (b *Replicas) tell(t slackapi.Told) {
 	if !b.others() {
 		return
 	}
@@ -29,7 +29,7 @@ func (b Replicas) tell(t slackapi.Told) {
 }
 
 // Hear handles a message from the bot of another replica.
-func (b Replicas) Hear(what string) {
+func (b *Replicas) Hear(what string) {
 	var t slackapi.Told
 	if err := json.Unmarshal([]byte(what), &t); err != nil {
 		b.Log.Debug("another replica told something that this one does not understand", "error", err)

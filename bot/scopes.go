@@ -4,18 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"countersign/approvers"
-	"countersign/approvers/workflow"
 	"countersign/bot/directory"
-	"countersign/bot/render"
 	"countersign/bot/slackapi"
-	"countersign/internal/redact"
 	"countersign/store"
 )
 
@@ -67,16 +63,13 @@ func usesStageGroups(p *approvers.Policy) bool {
 // Permissions compares the scopes of the bot token with the scopes that the policy needs. Permissions is safe for
 // concurrent use.
 type Permissions struct {
-	views   Views
-	outbox  Outbox
-	api     *slackapi.Client
-	log     *slog.Logger
+	*core
 	changed chan struct{} // signals that Slack's latest answer has other scopes than the previous one
 	retries atomic.Int64  // how often refused cards, answers and questions were tried again
 }
 
-func newPermissions(c Config) *Permissions {
-	return &Permissions{views: c.Views, outbox: c.Outbox, log: c.Log, changed: make(chan struct{}, 1)}
+func newPermissions(k *core) *Permissions {
+	return &Permissions{core: k, changed: make(chan struct{}, 1)}
 }
 
 // rescoped records that the scopes have changed. The function never waits.
@@ -93,7 +86,7 @@ func (p *Permissions) missing() []Scope {
 	if len(granted) == 0 {
 		return nil
 	}
-	return MissingScopes(granted, p.views.Policy())
+	return MissingScopes(granted, p.Views.Policy())
 }
 
 // Complete returns nil, or an error that names the missing scopes of the bot token and what the bot can't do without
@@ -120,7 +113,7 @@ func (p *Permissions) watch(ctx context.Context) {
 		waiting, cancel := context.WithTimeout(ctx, askScopes)
 		select {
 		case <-p.changed:
-			p.log.Info("the scopes of the bot token have changed", "scopes", p.api.Scopes())
+			p.Log.Info("the scopes of the bot token have changed", "scopes", p.api.Scopes())
 			p.examine(ctx)
 		case <-waiting.Done():
 			if ctx.Err() == nil && len(p.missing()) > 0 {
@@ -137,14 +130,14 @@ func (p *Permissions) watch(ctx context.Context) {
 // ask makes a call only to learn the scopes, because Slack's answer names them.
 func (p *Permissions) ask(ctx context.Context) {
 	if _, err := p.api.AuthTestContext(ctx); err != nil {
-		p.log.Debug("Slack did not say which scopes the bot token has", "error", err)
+		p.Log.Debug("Slack did not say which scopes the bot token has", "error", err)
 	}
 }
 
 // examine tells the operator which scopes are missing, and tries refused cards, answers and questions again.
 func (p *Permissions) examine(ctx context.Context) {
 	for _, s := range p.missing() {
-		p.log.Error("the bot token lacks a scope; add it on the app's page OAuth & Permissions, and reinstall the app", "scope", s.Name, "so the bot can't", s.For)
+		p.Log.Error("the bot token lacks a scope; add it on the app's page OAuth & Permissions, and reinstall the app", "scope", s.Name, "so the bot can't", s.For)
 	}
 	p.retryUnreached(ctx)
 }
@@ -155,39 +148,23 @@ func (p *Permissions) retryUnreached(ctx context.Context) {
 	p.retry(ctx)
 }
 
-// refused is called after a refusal was recorded. The parameter before is the value of retries when the refused call
-// began. If a retry began during the call, the cause of the refusal may have ended. In this case, the method refused
+// afterRefusal is called after a refusal was recorded. The parameter before is the value of retries when the refused
+// call began. If a retry began during the call, the cause of the refusal may have ended. In this case, afterRefusal
 // tries all refused messages again.
-func (p *Permissions) refused(ctx context.Context, before int64) {
+func (p *Permissions) afterRefusal(ctx context.Context, before int64) {
 	if p.retries.Load() != before {
 		p.retry(ctx)
 	}
 }
 
 func (p *Permissions) retry(ctx context.Context) {
-	if err := p.outbox.RetryUnreached(ctx); err != nil && ctx.Err() == nil {
-		p.log.Warn("refused cards, answers and questions could not be tried again", "error", err)
+	if err := p.Outbox.RetryUnreached(ctx); err != nil && ctx.Err() == nil {
+		p.Log.Warn("refused cards, answers and questions could not be tried again", "error", err)
 	}
 }
 
 // isUnpermitted reports whether Slack refused a call because of a missing scope.
 func isUnpermitted(err error) bool { return slackapi.ErrorCode(err) == "missing_scope" }
-
-// If a missing scope prevents the handling of a delivery, unpermitted marks the delivery as handled, and tells the
-// sender about the missing scope immediately.
-func (b *Bot) unpermitted(ctx context.Context, row store.Inbox, cause error) error {
-	b.Log.Error("a delivery was set aside, because the bot token lacks a scope; add it on the app's page OAuth & Permissions, and reinstall the app",
-		"inbox", row.ID, "kind", string(row.Kind), "cause", slackapi.Explain(cause))
-	if err := b.Intake.Done(ctx, row.ID, redact.Error(cause)); errors.Is(err, workflow.ErrHandled) || errors.Is(err, store.ErrNotFound) {
-		return nil
-	} else if err != nil {
-		return err
-	}
-	if r := senderOf(row); r.user != "" && isAddressed(row, &b.self) {
-		b.replyEphemeral(ctx, r, render.Unpermitted())
-	}
-	return nil
-}
 
 // isAddressed reports whether a delivery is for the bot, and not only a message between other people.
 func isAddressed(row store.Inbox, self *fetchedOnce[directory.Self]) bool {

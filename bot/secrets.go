@@ -21,16 +21,16 @@ type Secrets struct {
 // ErrOtherApp says that a token belongs to another app or workspace, so it can't replace a token of this bot.
 var ErrOtherApp = errors.New("the token belongs to another app or workspace")
 
-// Renew replaces a bot's secrets. If the bot token is new, Renew first checks the token with Slack. Slack must accept
+// Renew replaces the bot's secrets. If the bot token is new, Renew first checks the token with Slack. Slack must accept
 // the token, and the token must belong to the same bot. An error that wraps ErrToken or ErrOtherApp is final. After any
 // other error, Renew can be called again.
-func Renew(ctx context.Context, b *Bot, s Secrets) error {
+func (b *Bot) Renew(ctx context.Context, s Secrets) error {
 	now := *b.secrets.Load()
 	if s.AppToken != now.AppToken && appOf(s.AppToken) != appOf(now.AppToken) {
 		return fmt.Errorf("SLACK_APP_TOKEN can't be used: %w", ErrOtherApp)
 	}
 	if s.BotToken != now.BotToken {
-		if err := sameBot(ctx, b, s.BotToken); err != nil {
+		if err := b.checkSameBot(ctx, s.BotToken); err != nil {
 			return fmt.Errorf("SLACK_BOT_TOKEN can't be used: %w", err)
 		}
 	}
@@ -39,8 +39,8 @@ func Renew(ctx context.Context, b *Bot, s Secrets) error {
 	return nil
 }
 
-// sameBot checks that a token belongs to this bot.
-func sameBot(ctx context.Context, b *Bot, token string) error {
+// checkSameBot checks that a token belongs to this bot.
+func (b *Bot) checkSameBot(ctx context.Context, token string) error {
 	me, err := b.whoAmI(ctx)
 	if err != nil {
 		return err

@@ -19,14 +19,29 @@ import (
 	"countersign/store"
 )
 
+// Display makes Slack show the outbox messages and the progress of runs. It serializes the work on each outbox message.
+// It records each version of a message that Slack showed, but not the versions that only add the progress of a run.
+type Display struct {
+	*core
+	identities  *Identities
+	permissions *Permissions
+	posts       *posts
+	drafts      *Drafts
+	statuses    *Statuses
+	homes       *homeTabs
+	access      *channelAccess
+	progress    *runProgresses
+	shows       keyed
+}
+
 // Show makes Slack show the current state of an outbox message. After a temporary failure, Show returns an error, and
 // the scheduler retries. If Slack refuses permanently, the message is marked unreachable. If the message can be shown
 // in another place, such as direct messages, the bot shows it there.
-func (b *Bot) Show(ctx context.Context, t store.Timer) error {
-	retries := b.Permissions.retries.Load()
+func (b *Display) Show(ctx context.Context, t store.Timer) error {
+	retries := b.permissions.retries.Load()
 	vm, err := b.Views.Message(ctx, t.Ref)
 	if err == nil {
-		vm, err = b.awaitDraft(ctx, vm)
+		vm, err = b.drafts.await(ctx, vm)
 	}
 	if errors.Is(err, store.ErrNotFound) {
 		return b.Outbox.Unreachable(ctx, t.Ref, "what it shows is gone", "")
@@ -48,11 +63,11 @@ func (b *Bot) Show(ctx context.Context, t store.Timer) error {
 	case strings.HasPrefix(s.To, store.ToRole), strings.HasPrefix(s.To, store.ToGroup):
 		return b.expand(ctx, vm)
 	case s.Kind == store.OutboxHome:
-		return b.showHome(ctx, vm)
+		return b.homes.show(ctx, vm)
 	}
 	err = b.showAlone(ctx, vm)
 	if slackapi.IsPutOff(err) && s.Kind == store.OutboxStep && s.TS == "" { // until the step's message is posted, the thread's status shows the step
-		b.showStatus(ctx, s.Ref, false)
+		b.statuses.show(ctx, s.Ref, false)
 	}
 	if code := slackapi.ErrorCode(err); slackapi.IsUnreachable(code) {
 		if code == errNoThread.Err && strings.HasPrefix(s.To, store.ToConversation) {
@@ -60,24 +75,24 @@ func (b *Bot) Show(ctx context.Context, t store.Timer) error {
 				return err
 			}
 		}
-		lost, asked := b.channelEvent(ctx, vm, code)
+		lost, asked := b.access.lostChannel(ctx, vm, code)
 		if asked != nil {
 			return asked
 		}
 		err = b.Outbox.Unreachable(ctx, s.ID, slackapi.Explain(err), lost)
-		b.Permissions.refused(ctx, retries)
+		b.permissions.afterRefusal(ctx, retries)
 	}
 	if err == nil {
-		b.unconfirmed.recorded(s.ID)
+		b.posts.unconfirmed.recorded(s.ID)
 		if affectsStatus(vm) {
-			b.showStatus(ctx, s.Ref, s.TS == "" || s.Drafted)
+			b.statuses.show(ctx, s.Ref, s.TS == "" || s.Drafted)
 		}
 	}
 	return err
 }
 
 // expand looks up the members of a role or group. Each member gets a copy of the message.
-func (b *Bot) expand(ctx context.Context, s view.Model) error {
+func (b *Display) expand(ctx context.Context, s view.Model) error {
 	if s.Message.State == store.OutboxExpanded {
 		return b.Outbox.Expand(ctx, s.Message.ID, []string{""}) // this call only clears the timer
 	}
@@ -94,7 +109,7 @@ func (b *Bot) expand(ctx context.Context, s view.Model) error {
 var errNoRole = errors.New("the policy has no such approver any more")
 
 // usersAt returns the users who get a message that is addressed to a role or a group.
-func (b *Bot) usersAt(ctx context.Context, s view.Model) ([]string, error) {
+func (b *Display) usersAt(ctx context.Context, s view.Model) ([]string, error) {
 	if group, ok := strings.CutPrefix(s.Message.To, store.ToGroup); ok {
 		return b.users.GroupUsers(ctx, group, groupFor(s), s.Policy)
 	}
@@ -106,7 +121,7 @@ func (b *Bot) usersAt(ctx context.Context, s view.Model) ([]string, error) {
 }
 
 // showAlone shows an outbox message while it holds the message's lock.
-func (b *Bot) showAlone(ctx context.Context, vm view.Model) error {
+func (b *Display) showAlone(ctx context.Context, vm view.Model) error {
 	id := vm.Message.ID
 	if err := b.shows.lock(ctx, id); err != nil {
 		return err
@@ -146,19 +161,19 @@ func traced(ctx context.Context, vm view.Model, name string) {
 }
 
 // viewOf returns the view from which an outbox message is drawn.
-func (b *Bot) viewOf(ctx context.Context, vm view.Model) (render.View, error) {
+func (b *Display) viewOf(ctx context.Context, vm view.Model) (render.View, error) {
 	me, err := b.whoAmI(ctx)
 	if err != nil {
 		return render.View{}, err
 	}
 	v := render.View{Model: vm, WorkspaceURL: me.URL, Tool: render.DescribeTool(b.Tools, vm), Mentions: b.cardMentions(ctx, vm)}
 	if user, own := strings.CutPrefix(vm.Message.To, store.ToUser); own {
-		v.Reader = b.known(user)
+		v.Reader = b.identities.known(user)
 	}
 	return v, nil
 }
 
-func (b *Bot) show(ctx context.Context, vm view.Model) error { //nolint:cyclop // one case for each answer of Slack
+func (b *Display) show(ctx context.Context, vm view.Model) error { //nolint:cyclop // one case for each answer of Slack
 	me, err := b.whoAmI(ctx)
 	if err != nil {
 		return err
@@ -180,7 +195,7 @@ func (b *Bot) show(ctx context.Context, vm view.Model) error { //nolint:cyclop /
 	if err := b.remove(ctx, s); err != nil {
 		return err
 	}
-	if err := b.checkAudience(ctx, vm); err != nil {
+	if err := b.access.checkAudience(ctx, vm); err != nil {
 		return err
 	}
 	if d.Expired {
@@ -191,7 +206,7 @@ func (b *Bot) show(ctx context.Context, vm view.Model) error { //nolint:cyclop /
 	}
 	if s.TS != "" && !s.Drafted {
 		ctx := context.WithoutCancel(ctx) // the change is completed and recorded even if the process stops, because people may already click on the new version
-		if d, err = b.change(ctx, vm, d); err != nil {
+		if d, err = b.posts.change(ctx, vm, d); err != nil {
 			return b.notChanged(ctx, s, err)
 		}
 		return recordShown(ctx, b.Outbox, s, d)
@@ -200,13 +215,13 @@ func (b *Bot) show(ctx context.Context, vm view.Model) error { //nolint:cyclop /
 	if err != nil {
 		return err
 	}
-	sent, err := b.findPosted(ctx, me, s, d, at)
+	sent, err := b.posts.find(ctx, me, s, d, at)
 	if err != nil {
 		return err
 	}
 	if isFile := s.Kind == store.OutboxFile || s.Kind == store.OutboxAttachment; isFile && len(sent) == 0 {
 		ctx := context.WithoutCancel(ctx)
-		if done, err := b.uploaded(ctx, vm, at); err != nil {
+		if done, err := b.posts.uploaded(ctx, vm, at); err != nil {
 			return err
 		} else if done {
 			if s.Kind == store.OutboxAttachment {
@@ -228,10 +243,10 @@ func (b *Bot) show(ctx context.Context, vm view.Model) error { //nolint:cyclop /
 		return err
 	}
 	ctx = context.WithoutCancel(ctx)
-	channel, ts, d, err := b.post(ctx, s, d, at, sent)
+	channel, ts, d, err := b.posts.post(ctx, s, d, at, sent)
 	if strings.HasPrefix(s.To, store.ToUser) && slackapi.IsChannelLost(slackapi.ErrorCode(err)) { // Slack has given the direct messages another channel
 		if at, err = b.destinationOf(ctx, vm, true); err == nil {
-			channel, ts, d, err = b.post(ctx, s, d, at, nil)
+			channel, ts, d, err = b.posts.post(ctx, s, d, at, nil)
 		}
 	}
 	if s.TS != "" && isFixed(ctx, s, err) {
@@ -255,7 +270,7 @@ func recordShown(ctx context.Context, to Outbox, s store.OutboxMessage, d render
 
 // notChanged handles a failed change of a message. If Slack refuses to change a message, the message would keep
 // outdated buttons. Therefore such a message is deleted and posted again.
-func (b *Bot) notChanged(ctx context.Context, s store.OutboxMessage, err error) error {
+func (b *Display) notChanged(ctx context.Context, s store.OutboxMessage, err error) error {
 	if code := slackapi.ErrorCode(err); slackapi.IsMessageLost(code) || slackapi.IsChannelLost(code) && !isFixed(ctx, s, err) {
 		_, _, deleted := b.api.DeleteMessageContext(ctx, s.Channel, s.TS) // the answer to the deletion shows whether the message exists
 		switch gone := slackapi.ErrorCode(deleted); {
@@ -289,7 +304,7 @@ func isFixed(ctx context.Context, s store.OutboxMessage, err error) bool {
 // remove deletes the previous Slack message of an outbox message, because Slack refuses edits of that message. The
 // buttons of the old message have no effect. If Slack also refuses the deletion, the bot repeats the deletion later
 // (Leftovers).
-func (b *Bot) remove(ctx context.Context, s store.OutboxMessage) error {
+func (b *Display) remove(ctx context.Context, s store.OutboxMessage) error {
 	if s.ReplacedTS == "" {
 		return nil
 	}
@@ -313,7 +328,7 @@ type destination struct {
 
 // destinationOf returns where an outbox message is posted. If fresh is set, destinationOf opens the direct-message
 // channel even if its id is cached.
-func (b *Bot) destinationOf(ctx context.Context, vm view.Model, fresh bool) (destination, error) {
+func (b *Display) destinationOf(ctx context.Context, vm view.Model, fresh bool) (destination, error) {
 	kind, where, _ := strings.Cut(vm.Message.To, ":")
 	switch kind {
 	case "conversation":
@@ -349,7 +364,7 @@ func groupFor(s view.Model) *approvers.Request {
 // this saves up to two calls: the post of the step's message, and its update.
 
 // includeSteps adds the postponed steps to an answer. The steps' messages are locked until done is called.
-func (b *Bot) includeSteps(ctx context.Context, answer view.Model) (vm view.Model, done func(), err error) {
+func (b *Display) includeSteps(ctx context.Context, answer view.Model) (vm view.Model, done func(), err error) {
 	var taken []string
 	done = func() {
 		for _, id := range taken {
@@ -365,7 +380,7 @@ func (b *Bot) includeSteps(ctx context.Context, answer view.Model) (vm view.Mode
 	}
 	var numbers []int
 	for _, s := range steps {
-		if _, doubtful := doubtOf(s, &b.unconfirmed, b.Outbox); doubtful || !b.shows.tryLock(s.ID) {
+		if _, doubtful := doubtOf(s, &b.posts.unconfirmed, b.Outbox); doubtful || !b.shows.tryLock(s.ID) {
 			continue // the step may have been posted already
 		}
 		taken, numbers = append(taken, s.ID), append(numbers, s.Step)
@@ -384,14 +399,14 @@ func (b *Bot) includeSteps(ctx context.Context, answer view.Model) (vm view.Mode
 
 // expire deletes the Slack message of an outbox message that has expired. If Slack does not allow the deletion, the bot
 // changes the message into a notice of its expiry.
-func (b *Bot) expire(ctx context.Context, me directory.Self, vm view.Model, d render.Rendered) error {
+func (b *Display) expire(ctx context.Context, me directory.Self, vm view.Model, d render.Rendered) error {
 	s := vm.Message
 	if s.TS == "" {
 		at, err := b.destinationOf(ctx, vm, false)
 		if err != nil {
 			return err
 		}
-		sent, err := b.findPosted(ctx, me, s, d, at)
+		sent, err := b.posts.find(ctx, me, s, d, at)
 		if err != nil {
 			return err
 		}
@@ -410,7 +425,7 @@ func (b *Bot) expire(ctx context.Context, me directory.Self, vm view.Model, d re
 		return fmt.Errorf("chat.delete: %w", slackapi.WithDelay(err))
 	default:
 		b.Log.Info("a message can't be deleted; its text now says that it is over", "message", string(s.Kind), "cause", slackapi.Explain(err))
-		if _, changed := b.update(ctx, s, d); changed != nil && !slackapi.IsRefused(changed) && !hasNoMethod(ctx, changed) {
+		if _, changed := b.posts.update(ctx, s, d); changed != nil && !slackapi.IsRefused(changed) && !hasNoMethod(ctx, changed) {
 			return changed
 		} else if changed != nil {
 			if err := b.Outbox.LeftOver(ctx, s.ID, s.Channel, s.TS, slackapi.Explain(err)); err != nil {
@@ -444,4 +459,54 @@ func toShow(ctx context.Context, s view.Model, t store.Timer) context.Context {
 	}
 	e.UsesReserved = e.UsesReserved || s.Message.Drafted
 	return slackapi.WithCallPriority(withTries(ctx, t.Tries), e)
+}
+
+// cardMentions returns the people and groups that a pending card in a channel mentions. These are the members of the
+// stage's roles that get their cards in this channel. Without mentions, nobody would notice the card. A person who is
+// away is skipped. If the bot can't look up a person, it also skips this person, because a card with fewer mentions is
+// better than no card.
+func (b *Display) cardMentions(ctx context.Context, s view.Model) []render.Mention {
+	channel, shared := strings.CutPrefix(s.Message.To, store.ToChannel)
+	r, waits := render.MentioningRequest(s)
+	if !shared || !waits {
+		return nil
+	}
+	away, err := b.Views.Away(ctx)
+	if err != nil {
+		b.Log.Warn("the recorded absences could not be read, so absent people are mentioned too", "request", r.ID, "error", err)
+	}
+	var out []render.Mention
+	for _, name := range r.CurrentStage().Roles() {
+		role, _ := s.Policy.Role(name)
+		if role.Cards != channel {
+			continue
+		}
+		for _, m := range role.Members {
+			c, err := b.mentionOf(ctx, m)
+			if err != nil {
+				b.Log.Warn("somebody could not be mentioned on a card", "approver", role.Name, "request", r.ID, "error", err)
+			}
+			asked := slices.ContainsFunc(r.Plan.Requesters, func(p approvers.PersonID) bool { return p.User() == c.User })
+			_, gone := away[c.User]
+			if c != (render.Mention{}) && !asked && !gone && !slices.Contains(out, c) && len(out) < render.MaxMentions {
+				out = append(out, c)
+			}
+		}
+	}
+	return out
+}
+
+func (b *Display) mentionOf(ctx context.Context, m approvers.Member) (render.Mention, error) {
+	switch m.Kind {
+	case approvers.MemberUser:
+		return render.Mention{User: m.Value}, nil
+	case approvers.MemberGroup:
+		id, err := b.users.GroupID(ctx, m.Value)
+		return render.Mention{Group: id}, err
+	}
+	users, err := b.users.RoleUsers(ctx, approvers.Role{Members: []approvers.Member{m}})
+	if err != nil || len(users) == 0 {
+		return render.Mention{}, err
+	}
+	return render.Mention{User: users[0]}, nil
 }

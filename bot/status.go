@@ -16,10 +16,6 @@ import (
 	"countersign/store"
 )
 
-// This file maintains the status that Slack shows under a thread. The status says that the agent thinks, names the
-// running call, or names the people for whom a call waits. The status is derived from the current state. The status is
-// optional, because the thread's messages contain the same information.
-
 // Slack removes a status after two minutes, and with each message from the bot.
 const (
 	statusAgain = 90 * time.Second // age at which a status is set again
@@ -28,8 +24,13 @@ const (
 	maxStatuses = 1000 // maximum number of threads
 )
 
-// statuses holds the status shown in each thread.
-type statuses struct {
+// Statuses maintains the status that Slack shows under a thread. The status says that the agent thinks, names the
+// running call, or names the people for whom a call waits. The status is derived from the current state. The status is
+// optional, because the thread's messages contain the same information. So an error of Slack is only logged.
+type Statuses struct {
+	*core
+	progress *runProgresses
+
 	mu sync.Mutex
 	by map[destination]status
 }
@@ -41,21 +42,20 @@ type status struct {
 	since, set time.Time
 }
 
-// showStatus updates the status of a turn's thread. posted is set if a message has just been posted in the thread.
-func (b *Bot) showStatus(ctx context.Context, turn string, posted bool) {
+// show updates the status of a turn's thread. posted is set if a message has just been posted in the thread.
+func (b *Statuses) show(ctx context.Context, turn string, posted bool) {
 	s, err := b.Views.Turn(ctx, turn)
 	if err != nil || s.Conversation.Thread == "" || s.Conversation.Gone {
 		return
 	}
 	text := render.View{Model: s, Progress: b.progress.progressOf(s.Calls)}.Status()
-	b.setStatus(ctx, destination{s.Conversation.Channel, s.Conversation.Thread}, status{turn: turn, text: text}, posted)
+	b.set(ctx, destination{s.Conversation.Channel, s.Conversation.Thread}, status{turn: turn, text: text}, posted)
 }
 
-func (b *Bot) setStatus(ctx context.Context, at destination, s status, posted bool) {
+func (b *Statuses) set(ctx context.Context, at destination, s status, posted bool) {
 	now := b.Now()
-	st := &b.statuses
-	st.mu.Lock()
-	before, known := st.by[at]
+	b.mu.Lock()
+	before, known := b.by[at]
 	if known && before.text == s.text {
 		s.since = before.since
 	} else {
@@ -64,14 +64,14 @@ func (b *Bot) setStatus(ctx context.Context, at destination, s status, posted bo
 	same := before.text == s.text && !posted && now.Sub(before.set) < statusAgain
 	s.at = at
 	if s.set = now; s.text == "" {
-		delete(st.by, at)
-	} else if known || len(st.by) < maxStatuses {
-		if st.by == nil {
-			st.by = map[destination]status{}
+		delete(b.by, at)
+	} else if known || len(b.by) < maxStatuses {
+		if b.by == nil {
+			b.by = map[destination]status{}
 		}
-		st.by[at] = s
+		b.by[at] = s
 	}
-	st.mu.Unlock()
+	b.mu.Unlock()
 	if same || s.text == "" && (!known || posted) || b.refused.has(ctx, refusedStatuses) { // the status is the same, there is nothing to remove, or Slack refuses statuses
 		return
 	}
@@ -93,7 +93,7 @@ func (b *Bot) setStatus(ctx context.Context, at destination, s status, posted bo
 }
 
 // Keep renews statuses before Slack removes them, until ctx ends.
-func (b *Bot) Keep(ctx context.Context) error {
+func (b *Statuses) Keep(ctx context.Context) error {
 	tick := time.NewTicker(statusTick)
 	defer tick.Stop()
 	for {
@@ -102,16 +102,16 @@ func (b *Bot) Keep(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
-		if !b.Worth() {
+		if !b.api.Worth() {
 			continue
 		}
-		for _, s := range b.statuses.old(b.Now()) {
+		for _, s := range b.old(b.Now()) {
 			now, err := b.Views.Turn(ctx, s.turn)
 			if errors.Is(err, store.ErrNotFound) {
-				b.setStatus(ctx, s.at, status{}, true)
+				b.set(ctx, s.at, status{}, true)
 			}
 			if err == nil {
-				b.setStatus(ctx, s.at, status{turn: s.turn, text: render.View{Model: now, Progress: b.progress.progressOf(now.Calls)}.Status()}, false)
+				b.set(ctx, s.at, status{turn: s.turn, text: render.View{Model: now, Progress: b.progress.progressOf(now.Calls)}.Status()}, false)
 			}
 		}
 	}
@@ -119,13 +119,13 @@ func (b *Bot) Keep(ctx context.Context) error {
 
 // old returns the statuses that are due for renewal, oldest first. The function drops statuses that have been unchanged
 // for statusEnds.
-func (st *statuses) old(now time.Time) (out []status) {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	for at, s := range st.by {
+func (b *Statuses) old(now time.Time) (out []status) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for at, s := range b.by {
 		switch {
 		case now.Sub(s.since) > statusEnds:
-			delete(st.by, at)
+			delete(b.by, at)
 		case now.Sub(s.set) >= statusAgain:
 			out = append(out, s)
 		}

@@ -35,8 +35,20 @@ func (o objection) answer() any {
 	return nil
 }
 
+// submissionHandler handles submitted forms. examine runs while Slack waits, and returns the errors that the form
+// shows. handle runs later, validates the form again, and passes the person's action to the workflow.
+type submissionHandler struct {
+	*core
+	identities *Identities
+	ephemeral  *ephemeral
+	targets    *targets
+	outcomes   *outcomes
+	absence    *absenceHandler
+	grant      *grantHandler
+}
+
 // examine validates a submitted form as far as possible while Slack waits for the acknowledgement.
-func (b *Bot) examine(ctx context.Context, i interaction) (objection, error) {
+func (b *submissionHandler) examine(ctx context.Context, i interaction) (objection, error) {
 	f, err := render.ParseFormToken(i.View.Metadata)
 	if errors.Is(err, render.ErrButtonToken) {
 		return objection{}, nil // not a valid form: the handler sets the delivery aside
@@ -50,7 +62,7 @@ func (b *Bot) examine(ctx context.Context, i interaction) (objection, error) {
 	var faults map[string]string
 	switch i.View.Callback {
 	case render.ActAway:
-		faults, err = b.examineAway(ctx, i)
+		faults, err = b.absence.examine(ctx, i)
 		return objection{faults: faults}, err
 	case render.ActFillIn:
 		faults, err = b.examineElicitation(ctx, i, f)
@@ -65,7 +77,7 @@ func (b *Bot) examine(ctx context.Context, i interaction) (objection, error) {
 	}
 	switch i.View.Callback {
 	case render.ActModify:
-		return examineEdit(ctx, b, r, f, i), nil
+		return b.examineEdit(ctx, r, f, i), nil
 	case render.ActTyped, render.ActArguments:
 		if !r.WantsTyping() {
 			break
@@ -83,7 +95,7 @@ func (b *Bot) examine(ctx context.Context, i interaction) (objection, error) {
 
 // examineEdit validates changed arguments. If the effect of the changed arguments differs from the effect that the
 // pressed button names, the form is shown again. The new button of the form names the actual effect.
-func examineEdit(ctx context.Context, b *Bot, r approvers.Request, f render.FormToken, i interaction) objection {
+func (b *submissionHandler) examineEdit(ctx context.Context, r approvers.Request, f render.FormToken, i interaction) objection {
 	tool, _ := workflow.ToolOf(b.Tools, r.Tool, r.ToolHash)
 	args, faults := render.EditArgs(r, tool, i.View.answers)
 	if typed := strings.TrimSpace(i.filled(render.FieldTyped)); typed != "" && typed != r.Tool {
@@ -92,8 +104,8 @@ func examineEdit(ctx context.Context, b *Bot, r approvers.Request, f render.Form
 	if len(faults) > 0 || i.View.Submit.Text == "" {
 		return objection{faults: faults}
 	}
-	who, known := identifyQuickly(ctx, b, i.User.ID, r)
-	s, err := b.findClickTarget(ctx, f.ButtonToken, "")
+	who, known := b.identities.identifyQuickly(ctx, i.User.ID, r)
+	s, err := b.targets.find(ctx, f.ButtonToken, "")
 	if err != nil || s.Request == nil || !known || s.EditSubmit(who, tool, args) == i.View.Submit.Text {
 		return objection{}
 	}
@@ -108,42 +120,30 @@ func examineEdit(ctx context.Context, b *Bot, r approvers.Request, f render.Form
 // acknowledgements of 20 KB or more.
 const maxFormAnswer = 16 << 10
 
-// identifyQuickly identifies a person while Slack waits for an acknowledgement. The result is used only for early
-// feedback.
-func identifyQuickly(ctx context.Context, b *Bot, user string, r approvers.Request) (approvers.Identity, bool) {
-	ctx, cancel := context.WithTimeout(ctx, lookUpWait)
-	defer cancel()
-	who, err := b.users.Clicker(ctx, user, b.Views.Policy(), r.Tool, approvers.Low, &r)
-	return who, err == nil
-}
-
-// lookUpWait limits the lookup of a person while Slack waits for a form's acknowledgement.
-const lookUpWait = time.Second
-
 // filled returns the value of a field.
 func (i interaction) filled(block string) string {
 	text, _ := i.View.answers(block)
 	return text
 }
 
-// submitted handles a submitted form.
-func (b *Bot) submitted(ctx context.Context, d delivered, i interaction) error {
+// handle handles a submitted form.
+func (b *submissionHandler) handle(ctx context.Context, d delivered, i interaction) error {
 	r := ephemeralReply{user: i.User.ID}
 	f, err := render.ParseFormToken(i.View.Metadata)
 	if err != nil {
-		return b.rejectClick(ctx, d, r, workflow.Click{}, render.ClickTarget{}, err)
+		return b.outcomes.reject(ctx, d, r, workflow.Click{}, render.ClickTarget{}, err)
 	}
-	s, err := b.formOn(ctx, i, f)
+	s, err := b.targets.ofForm(ctx, i, f)
 	if err != nil {
-		return b.rejectClick(ctx, d, r, workflow.Click{}, s, err)
+		return b.outcomes.reject(ctx, d, r, workflow.Click{}, s, err)
 	}
 	r.channel = s.Message.Channel
 	if strings.HasPrefix(s.Message.To, store.ToConversation) {
 		r.thread = s.Conversation.Thread
 	}
-	who, err := b.authority(ctx, r.user, s, i.View.Callback)
+	who, err := b.identities.authority(ctx, r.user, s, i.View.Callback)
 	if err != nil {
-		return b.unknownClicker(ctx, d, r, workflow.Click{Channel: s.Message.Channel, MessageTS: s.Message.TS}, s, err)
+		return b.outcomes.unknownClicker(ctx, d, r, workflow.Click{Channel: s.Message.Channel, MessageTS: s.Message.TS}, s, err)
 	}
 	c := workflow.Click{
 		Inbox: d.id, At: d.at, Who: who, User: r.user, Request: f.Ref, Digest: s.ShownRequest().Digest, Whole: s.ShownRequest().Whole, Rendering: s.RenderingHash(),
@@ -159,7 +159,7 @@ func (b *Bot) submitted(ctx context.Context, d delivered, i interaction) error {
 		return b.withdrawSome(ctx, r, s, i, c)
 	case render.ActRejectAll:
 		c.Kind = approvers.Reject
-		return b.decideAll(ctx, r, s, c)
+		return b.outcomes.decideAll(ctx, r, s, c)
 	case render.ActModify:
 		return b.submitEdit(ctx, r, s, f, i, c)
 	case render.ActArguments:
@@ -168,56 +168,38 @@ func (b *Bot) submitted(ctx context.Context, d delivered, i interaction) error {
 	case render.ActAsk, render.ActAnswer, render.ActComment, render.ActHandOn, render.ActTakeBack:
 		return b.submitPeople(ctx, d, r, s, i, c)
 	case render.ActAllow:
-		return b.submitAllowance(ctx, r, s, i, c)
+		return b.grant.submitted(ctx, r, s, i, c)
 	case render.ActAway:
-		return b.submitAway(ctx, r, i, c)
+		return b.absence.submitted(ctx, r, i, c)
 	case render.ActFillIn:
 		if s.Elicitation == nil {
-			return b.rejectClick(ctx, d, r, c, s, errForged)
+			return b.outcomes.reject(ctx, d, r, c, s, errForged)
 		}
 		return b.submitElicitation(ctx, r, s, i, c)
 	case render.ActHappened:
 		c.Request, c.Execution, c.Reason = "", f.Ref, strings.TrimSpace(i.filled(render.FieldResult))
-		return b.answerReport(ctx, r, s, b.Runs.Report(ctx, c, workflow.Happened))
+		return b.outcomes.answerReport(ctx, r, s, b.Runs.Report(ctx, c, workflow.Happened))
 	default:
-		return b.rejectClick(ctx, d, r, c, s, fmt.Errorf("%w: no form is named %q", errForged, i.View.Callback))
+		return b.outcomes.reject(ctx, d, r, c, s, fmt.Errorf("%w: no form is named %q", errForged, i.View.Callback))
 	}
-	return b.decide(ctx, r, s, c)
+	return b.outcomes.decide(ctx, r, s, c)
 }
-
-// formOn finds and validates the subject of a submitted form, as clickedOn does for buttons.
-func (b *Bot) formOn(ctx context.Context, i interaction, f render.FormToken) (render.ClickTarget, error) {
-	if err := b.checkOrigin(ctx, i.origin()); err != nil {
-		return render.ClickTarget{Token: f.ButtonToken}, err
-	}
-	s, err := b.findClickTarget(ctx, f.ButtonToken, "")
-	switch {
-	case err != nil:
-		return s, err
-	case s.Request == nil && !formsWithoutRequest[i.View.Callback]:
-		return s, errForged
-	}
-	return s, nil
-}
-
-// formsWithoutRequest lists the forms that are not about a single request.
-var formsWithoutRequest = map[string]bool{render.ActHappened: true, render.ActWithdrawSome: true, render.ActRejectAll: true, render.ActAway: true, render.ActFillIn: true}
 
 // submitEdit passes edited arguments to the workflow. The changes are inserted into the bytes of the arguments from
 // which the form was made.
-func (b *Bot) submitEdit(ctx context.Context, w ephemeralReply, s render.ClickTarget, f render.FormToken, i interaction, c workflow.Click) error {
+func (b *submissionHandler) submitEdit(ctx context.Context, w ephemeralReply, s render.ClickTarget, f render.FormToken, i interaction, c workflow.Click) error {
 	c.Kind = approvers.Modify
 	r := *s.Request
 	if r.Execution != f.Execution || r.State != approvers.Pending { // the workflow reports the reason, and records the attempt
 		c.Args, c.Digest = r.Args, s.ShownRequest().Digest
-		return b.decide(ctx, w, s, c)
+		return b.outcomes.decide(ctx, w, s, c)
 	}
 	tool, _ := workflow.ToolOf(b.Tools, r.Tool, r.ToolHash)
 	args, faults := render.EditArgs(r, tool, i.View.answers)
 	if len(faults) > 0 { // the form was valid on submission, but the tool has changed meanwhile
 		for _, fault := range faults {
 			d := &approvers.Denied{Code: approvers.DeniedInvalidArgs, Detail: fault}
-			b.replyEphemeral(ctx, w, render.Denied(d, &r, s.Policy))
+			b.ephemeral.reply(ctx, w, render.Denied(d, &r, s.Policy))
 			break
 		}
 		return b.Intake.Done(ctx, c.Inbox, "the edited arguments are not valid any more")
@@ -225,14 +207,14 @@ func (b *Bot) submitEdit(ctx context.Context, w ephemeralReply, s render.ClickTa
 	c.Args = args
 	c.Whole = !render.SendsOnly(i.View.Submit.Text) && s.SeenWhole(tool)
 	c.Typed = strings.TrimSpace(i.filled(render.FieldTyped)) == r.Tool
-	return b.decide(ctx, w, s, c)
+	return b.outcomes.decide(ctx, w, s, c)
 }
 
 // approveWhole approves a call from the modal that showed all arguments. The form token names the execution whose
 // arguments the modal showed. The bot can rely on the token, because an execution's arguments never change. The
 // workflow also compares the execution's digest with the request's digest. A separate record states that the person saw
 // the last page.
-func (b *Bot) approveWhole(ctx context.Context, d delivered, w ephemeralReply, s render.ClickTarget, f render.FormToken, c workflow.Click) error {
+func (b *submissionHandler) approveWhole(ctx context.Context, d delivered, w ephemeralReply, s render.ClickTarget, f render.FormToken, c workflow.Click) error {
 	shown, err := b.Views.Execution(ctx, f.Execution)
 	if errors.Is(err, store.ErrNotFound) {
 		err = render.ErrButtonToken
@@ -257,18 +239,18 @@ func (b *Bot) approveWhole(ctx context.Context, d delivered, w ephemeralReply, s
 	if !c.Whole && last && d.tries < clickTries && shown.Digest == r.Digest { // the record that Slack showed the last page may still be missing
 		return errNotRecorded
 	}
-	return b.decide(ctx, w, s, c)
+	return b.outcomes.decide(ctx, w, s, c)
 }
 
 // examineColleague returns an error for the field if the chosen colleague can't decide. If a problem is not found in
 // time, it is reported after the submission.
-func (b *Bot) examineColleague(ctx context.Context, r approvers.Request, i interaction) map[string]string {
+func (b *submissionHandler) examineColleague(ctx context.Context, r approvers.Request, i interaction) map[string]string {
 	user := i.filled(render.FieldColleague)
 	if user == "" {
 		return map[string]string{render.FieldColleague: "Choose a colleague."}
 	}
 	p := b.Views.Policy()
-	to, known := identifyQuickly(ctx, b, user, r)
+	to, known := b.identities.identifyQuickly(ctx, user, r)
 	if !known {
 		return nil
 	}
@@ -280,7 +262,7 @@ func (b *Bot) examineColleague(ctx context.Context, r approvers.Request, i inter
 }
 
 // submitPeople passes a person's action to the workflow, if the action is not a decision.
-func (b *Bot) submitPeople(ctx context.Context, d delivered, w ephemeralReply, s render.ClickTarget, i interaction, c workflow.Click) error {
+func (b *submissionHandler) submitPeople(ctx context.Context, d delivered, w ephemeralReply, s render.ClickTarget, i interaction, c workflow.Click) error {
 	var r approvers.Request
 	var err error
 	switch i.View.Callback {
@@ -295,25 +277,25 @@ func (b *Bot) submitPeople(ctx context.Context, d delivered, w ephemeralReply, s
 	case render.ActHandOn:
 		to, unknown := b.users.Clicker(ctx, i.filled(render.FieldColleague), s.Policy, s.Request.Tool, directory.IdentityRisk(s.Policy, s.Request), s.Request)
 		if unknown != nil {
-			return b.unknownClicker(ctx, d, w, c, s, unknown)
+			return b.outcomes.unknownClicker(ctx, d, w, c, s, unknown)
 		}
 		r, err = b.Requests.HandOn(ctx, c, to)
 	}
-	return b.answerClick(ctx, w, &r, s.Policy, err)
+	return b.outcomes.answer(ctx, w, &r, s.Policy, err)
 }
 
 // withdrawSome withdraws the selected calls.
-func (b *Bot) withdrawSome(ctx context.Context, w ephemeralReply, s render.ClickTarget, i interaction, c workflow.Click) error {
+func (b *submissionHandler) withdrawSome(ctx context.Context, w ephemeralReply, s render.ClickTarget, i interaction, c workflow.Click) error {
 	r, err := b.Requests.WithdrawSome(ctx, c, i.chosen(render.FieldCalls))
 	var d *approvers.Denied
 	if !errors.As(err, &d) {
 		return err
 	}
 	if r.ID == "" {
-		b.replyEphemeral(ctx, w, render.Denied(d, nil, s.Policy))
+		b.ephemeral.reply(ctx, w, render.Denied(d, nil, s.Policy))
 		return nil
 	}
-	b.replyEphemeral(ctx, w, render.Denied(d, &r, s.Policy))
+	b.ephemeral.reply(ctx, w, render.Denied(d, &r, s.Policy))
 	return nil
 }
 
@@ -328,7 +310,7 @@ func (i interaction) chosen(block string) (values []string) {
 }
 
 // A running tool may ask the requester to fill in a form. examineElicitation returns the errors of this form, by field.
-func (b *Bot) examineElicitation(ctx context.Context, i interaction, f render.FormToken) (map[string]string, error) {
+func (b *submissionHandler) examineElicitation(ctx context.Context, i interaction, f render.FormToken) (map[string]string, error) {
 	q, err := b.Views.Elicitation(ctx, f.Ref)
 	if errors.Is(err, store.ErrNotFound) || err == nil && q.State != approvers.ElicitationOpen {
 		return nil, nil // the handler tells the person
@@ -341,11 +323,11 @@ func (b *Bot) examineElicitation(ctx context.Context, i interaction, f render.Fo
 }
 
 // submitElicitation passes the values of a form to the waiting run.
-func (b *Bot) submitElicitation(ctx context.Context, r ephemeralReply, s render.ClickTarget, i interaction, c workflow.Click) error {
+func (b *submissionHandler) submitElicitation(ctx context.Context, r ephemeralReply, s render.ClickTarget, i interaction, c workflow.Click) error {
 	c.Request, c.Elicitation = "", s.Elicitation.ID
 	values, faults := render.ElicitationValues(*s.Elicitation, i.View.answers, b.Admits)
 	if len(faults) > 0 { // not a form of the bot: the bot's forms were validated against the same schema on submission
 		values = []byte("{}")
 	}
-	return b.answerClick(ctx, r, nil, s.Policy, b.Questions.Respond(ctx, c, values))
+	return b.outcomes.answer(ctx, r, nil, s.Policy, b.Questions.Respond(ctx, c, values))
 }

@@ -183,10 +183,10 @@ const (
 	scanMargin = time.Minute // allowed difference between the clocks of Slack's machines
 )
 
-// findPosted returns the unrecorded Slack messages of an outbox message, by part. drawn is the outbox message in its
+// find returns the unrecorded Slack messages of an outbox message, by part. drawn is the outbox message in its
 // current drawing. For a draft, drawn is empty. All outbox messages in a channel or thread share the result of one
 // search.
-func (b *Bot) findPosted(ctx context.Context, me directory.Self, s store.OutboxMessage, drawn render.Rendered, at destination) (map[int]string, error) {
+func (b *posts) find(ctx context.Context, me directory.Self, s store.OutboxMessage, drawn render.Rendered, at destination) (map[int]string, error) {
 	var texts []string
 	for _, m := range drawn.Messages {
 		texts = append(texts, m.Text)
@@ -251,7 +251,7 @@ func oldestOf(s store.OutboxMessage) string {
 
 // If a thread does not exist any more, Slack posts the bot's message to the whole channel. findUnnamed deletes such
 // unrecorded messages.
-func (b *Bot) findUnnamed(ctx context.Context, me directory.Self, s store.OutboxMessage, channel, oldest string) error {
+func (b *posts) findUnnamed(ctx context.Context, me directory.Self, s store.OutboxMessage, channel, oldest string) error {
 	cursor := ""
 	for range scanPages {
 		messages, next, err := b.scanHistory(ctx, destination{channel: channel}, oldest, cursor)
@@ -273,7 +273,7 @@ func (b *Bot) findUnnamed(ctx context.Context, me directory.Self, s store.Outbox
 }
 
 // scanHistory reads one page of a thread or of a channel.
-func (b *Bot) scanHistory(ctx context.Context, at destination, oldest, cursor string) ([]slack.Message, string, error) {
+func (b *posts) scanHistory(ctx context.Context, at destination, oldest, cursor string) ([]slack.Message, string, error) {
 	if at.thread != "" {
 		messages, _, next, err := b.api.GetConversationRepliesContext(ctx, &slack.GetConversationRepliesParameters{
 			ChannelID: at.channel, Timestamp: at.thread, Oldest: oldest, Cursor: cursor, Limit: scanLimit, IncludeAllMetadata: true,
@@ -301,7 +301,7 @@ func isUnnamed(me directory.Self, m slack.Message) bool {
 
 // isShown reports whether a message is recorded for an outbox message that is not a draft. Slack may have dropped the
 // message's metadata.
-func (b *Bot) isShown(ctx context.Context, channel, ts string) bool {
+func (b *posts) isShown(ctx context.Context, channel, ts string) bool {
 	s, _, err := b.Views.Delivery(ctx, channel, ts)
 	return err == nil && !s.Drafted
 }

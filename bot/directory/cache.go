@@ -1,18 +1,23 @@
 package directory
 
 import (
+	"context"
 	"sync"
 	"time"
+
+	"countersign/bot/slackapi"
 )
 
-// Cache keeps values for a limited time.
+// Cache keeps values for a limited time. Callers of Get share requests. For each key, one request is under way at a
+// time, and at most one more waits for it. Cache is safe for concurrent use.
 type Cache[T any] struct {
-	now     func() time.Time
-	keep    time.Duration
-	mu      sync.Mutex
-	entries map[string]cacheEntry[T]
-	asking  map[string]chan struct{} // by key: closed when the current request for the key's value has ended
-	era     uint64                   // increases with each forget; an answer that was requested before the last forget is not cached
+	now      func() time.Time
+	keep     time.Duration
+	patience time.Duration // how long a fresh request may wait for its turn within Slack's rate limit
+	mu       sync.Mutex
+	entries  map[string]cacheEntry[T]
+	requests map[string]*request[T] // by key: the newest request that has not ended
+	era      uint64                 // increases with each forget; an answer that was requested before the last forget is not cached
 }
 
 type cacheEntry[T any] struct {
@@ -20,54 +25,123 @@ type cacheEntry[T any] struct {
 	until time.Time
 }
 
+// request is a request for the value of a key. The fields begun, ended and era are protected by Cache.mu. The fields v,
+// err and left are set before done is closed.
+type request[T any] struct {
+	begun bool   // Slack may already have read its data for the answer
+	ended bool   // done is closed, or is about to be closed
+	era   uint64 // the value of Cache.era when the request began
+	done  chan struct{}
+	v     T
+	err   error
+	left  bool // the caller that made the request gave up, so the others have no result
+}
+
 func NewCache[T any](now func() time.Time, keep time.Duration) *Cache[T] {
-	return &Cache[T]{now: now, keep: keep, entries: map[string]cacheEntry[T]{}, asking: map[string]chan struct{}{}}
+	return &Cache[T]{now: now, keep: keep, entries: map[string]cacheEntry[T]{}, requests: map[string]*request[T]{}}
 }
 
 // maxCacheEntries limits the size of a cache.
 const maxCacheEntries = 10_000
 
-// Get returns the value of a key. If the value is not cached, or fresh is set, Get requests it with ask. Calls without
-// fresh wait for each other, so that they make one request together. If the request fails, each of them makes its own.
-func (m *Cache[T]) Get(key string, fresh bool, ask func() (T, error)) (T, error) {
-	m.mu.Lock()
-	if !fresh {
-		v, ok := m.live(key)
-		if other := m.asking[key]; !ok && other != nil {
+// Get returns the value of a key. If fresh is not set, Get returns the cached value, or the result of a request that is
+// under way. If fresh is set, Get returns only the result of a request that began after the call of Get. So Get waits
+// until the request that is under way has ended, and calls ask then. All calls of Get that arrive in the meantime share
+// the result, and also the error.
+func (m *Cache[T]) Get(ctx context.Context, key string, fresh bool, ask func() (T, error)) (v T, err error) {
+	for {
+		m.mu.Lock()
+		if cached, ok := m.live(key); ok && !fresh {
 			m.mu.Unlock()
-			<-other
-			m.mu.Lock()
-			v, ok = m.live(key)
+			return cached, nil
 		}
-		if ok {
+		r := m.requests[key]
+		if r == nil || r.begun && (fresh || r.era != m.era) {
+			before := r
+			r = &request[T]{done: make(chan struct{})}
+			m.requests[key] = r
 			m.mu.Unlock()
-			return v, nil
+			m.lead(ctx, key, r, before, fresh, ask)
+			return r.v, r.err
+		}
+		m.mu.Unlock()
+		select {
+		case <-r.done:
+		case <-ctx.Done():
+			return v, ctx.Err()
+		}
+		if !r.left {
+			return r.v, r.err
 		}
 	}
-	era, done := m.era, make(chan struct{})
-	m.asking[key] = done
-	m.mu.Unlock()
+}
+
+// lead makes a request after the earlier request for the same key has ended. before may be nil. If the rate limit puts
+// a fresh request off for a short time, lead waits for this time. More callers can share the request until it begins.
+func (m *Cache[T]) lead(ctx context.Context, key string, r, before *request[T], fresh bool, ask func() (T, error)) {
+	defer close(r.done)
 	defer func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		if m.asking[key] == done {
-			delete(m.asking, key)
+		r.ended = true
+		switch {
+		case m.requests[key] != r:
+		case before != nil && !before.ended: // r gave up before its turn
+			m.requests[key] = before
+		default:
+			delete(m.requests, key)
 		}
-		close(done)
 	}()
-	v, err := ask()
-	if err != nil {
-		return v, err
+	r.left = true // stays if ask panics
+	if before != nil {
+		select {
+		case <-before.done:
+		case <-ctx.Done():
+			r.err = ctx.Err()
+			return
+		}
+	}
+	for waited := time.Duration(0); ; {
+		m.begin(r, true)
+		r.v, r.err = ask()
+		r.left = r.err != nil && ctx.Err() != nil
+		delay := slackapi.RetryDelay(r.err)
+		if waited += delay; !fresh || delay == 0 || waited > m.patience {
+			break
+		}
+		m.begin(r, false) // the call was not made, or Slack refused it
+		if err := slackapi.Sleep(ctx, delay); err != nil {
+			r.err, r.left = err, true
+			return
+		}
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.era == era {
-		if len(m.entries) >= maxCacheEntries {
-			clear(m.entries)
-		}
-		m.entries[key] = cacheEntry[T]{v, m.now().Add(m.keep)}
+	if r.err == nil && m.era == r.era {
+		m.store(key, r.v)
 	}
-	return v, nil
+}
+
+// begin records that a request begins, or that it did not begin after all.
+func (m *Cache[T]) begin(r *request[T], begun bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r.begun, r.era = begun, m.era
+}
+
+// store caches a value. The caller holds the lock.
+func (m *Cache[T]) store(key string, v T) {
+	if len(m.entries) >= maxCacheEntries {
+		clear(m.entries)
+	}
+	m.entries[key] = cacheEntry[T]{v, m.now().Add(m.keep)}
+}
+
+// put caches a value that the caller knows.
+func (m *Cache[T]) put(key string, v T) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.store(key, v)
 }
 
 // live returns a value that has not expired. The caller holds the lock.

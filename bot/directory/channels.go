@@ -39,7 +39,7 @@ const missingScope = "missing_scope"
 
 // Name returns the name of a channel, or "" for a channel that Slack does not show to the bot.
 func (p *Channels) Name(ctx context.Context, channel string) (string, error) {
-	return p.names.Get(channel, false, func() (string, error) {
+	return p.names.Get(ctx, channel, false, func() (string, error) {
 		c, err := p.api.GetConversationInfoContext(ctx, &slack.GetConversationInfoInput{ChannelID: channel})
 		if code := slackapi.ErrorCode(err); slackapi.IsUnreachable(code) && code != missingScope {
 			return "", nil
@@ -55,7 +55,7 @@ func (p *Channels) Name(ctx context.Context, channel string) (string, error) {
 // cached answer. While Slack's rate limit delays the call, IsShared uses an earlier answer. This is safe, because an
 // event would have invalidated an outdated answer.
 func (p *Channels) IsShared(ctx context.Context, channel string, fresh bool) (bool, error) {
-	ext, err := p.ext.Get(channel, fresh, func() (bool, error) {
+	ext, err := p.ext.Get(ctx, channel, fresh, func() (bool, error) {
 		c, err := p.api.GetConversationInfoContext(ctx, &slack.GetConversationInfoInput{ChannelID: channel})
 		if code := slackapi.ErrorCode(err); slackapi.IsUnreachable(code) && code != missingScope {
 			return false, nil // a post in this channel fails with the same code
@@ -65,8 +65,10 @@ func (p *Channels) IsShared(ctx context.Context, channel string, fresh bool) (bo
 		}
 		return c.IsExtShared, nil
 	})
-	if err == nil || slackapi.IsPutOff(err) && !fresh {
-		return p.was.Get(channel, err == nil, func() (bool, error) { return ext, err })
+	if err == nil {
+		p.was.put(channel, ext)
+	} else if was, ok := p.was.peek(channel); ok && slackapi.IsPutOff(err) && !fresh {
+		return was, nil
 	}
 	return ext, err
 }
@@ -95,7 +97,7 @@ func (p *Channels) ID(ctx context.Context, channel string) (string, error) {
 		fresh bool
 		list  func(context.Context) (map[string]string, error)
 	}{{p.own, false, p.listOwn}, {p.ids, false, p.list}, {p.ids, true, p.list}} { // last: the channel may be newer than the cached list
-		ids, err := from.cache.Get("", from.fresh, func() (map[string]string, error) { return from.list(ctx) })
+		ids, err := from.cache.Get(ctx, "", from.fresh, func() (map[string]string, error) { return from.list(ctx) })
 		if err != nil && (i > 0 || slackapi.RetryDelay(err) > 0) { // if Slack refuses the first list, the next one has all names
 			return "", err
 		}
@@ -157,7 +159,7 @@ func EachChannel(ctx context.Context, api *slack.Client, query slack.GetConversa
 // DirectMessages opens the channel even if its id is cached. Callers set fresh after Slack has reported that the cached
 // channel does not exist.
 func (p *Channels) DirectMessages(ctx context.Context, user string, fresh bool) (string, error) {
-	return p.dms.Get(user, fresh, func() (string, error) {
+	return p.dms.Get(ctx, user, fresh, func() (string, error) {
 		c, _, _, err := p.api.OpenConversationContext(ctx, &slack.OpenConversationParameters{Users: []string{user}})
 		if err != nil {
 			return "", fmt.Errorf("conversations.open: %w", slackapi.WithDelay(err))

@@ -14,7 +14,7 @@ const quietPatience = 3 * time.Second
 // QuietUntil returns the end of a person's do-not-disturb. The time is zero if the person can be disturbed, or if Slack
 // does not answer.
 func (d *Users) QuietUntil(ctx context.Context, user string) time.Time {
-	status, err := d.quiet.Get(user, false, func() (slack.DNDStatus, error) {
+	status, err := d.quiet.Get(ctx, user, false, func() (slack.DNDStatus, error) {
 		ctx, cancel := context.WithTimeout(ctx, quietPatience)
 		defer cancel()
 		s, err := d.api.GetDNDInfoContext(ctx, &user)

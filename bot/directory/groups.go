@@ -3,8 +3,8 @@ package directory
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
+	"time"
 
 	"github.com/slack-go/slack"
 
@@ -25,26 +25,56 @@ func IdentityRisk(p *approvers.Policy, r *approvers.Request) approvers.Risk {
 // the risk is high or critical, Clicker does not use cached answers. r is the clicked request. The parameter r may be
 // nil.
 func (d *Users) Clicker(ctx context.Context, user string, p *approvers.Policy, tool string, risk approvers.Risk, r *approvers.Request) (approvers.Identity, error) {
-	fresh := risk >= approvers.High || !risk.Valid()
+	return d.Identify(ctx, user, groupsThatCount(p, tool, r), isFresh(risk))
+}
+
+// ClickerOfAll is like Clicker, for a click that concerns all of the given requests.
+func (d *Users) ClickerOfAll(ctx context.Context, user string, p *approvers.Policy, requests []*approvers.Request) (approvers.Identity, error) {
+	var groups []string
+	highest := approvers.Low
+	for _, r := range requests {
+		groups = append(groups, groupsThatCount(p, r.Tool, r)...)
+		highest = max(highest, IdentityRisk(p, r))
+	}
+	slices.Sort(groups)
+	return d.Identify(ctx, user, slices.Compact(groups), isFresh(highest))
+}
+
+func isFresh(risk approvers.Risk) bool { return risk >= approvers.High || !risk.Valid() }
+
+// Identify returns the identity of a person, with the person's groups among the given user groups. If fresh is set,
+// Identify does not use cached answers.
+func (d *Users) Identify(ctx context.Context, user string, groups []string, fresh bool) (approvers.Identity, error) {
 	who, err := d.Who(ctx, user, fresh)
 	if err != nil || who.ID == "" {
 		return who, err
 	}
-	for _, g := range groupsThatCount(p, tool, r) {
-		members, err := d.GroupMembers(ctx, g, fresh)
+	return d.AddGroups(ctx, who, user, groups, fresh)
+}
+
+// AddGroups adds the person's groups among the given user groups to an identity. user is the id under which Slack named
+// the person. If fresh is set, AddGroups does not use cached answers.
+func (d *Users) AddGroups(ctx context.Context, who approvers.Identity, user string, groups []string, fresh bool) (approvers.Identity, error) {
+	if len(groups) == 0 {
+		return who, nil
+	}
+	all, err := d.allGroups(ctx, fresh)
+	if err != nil {
+		return approvers.Identity{}, err
+	}
+	for _, named := range groups {
+		if slices.Contains(who.Groups, named) {
+			continue
+		}
+		members, err := d.membersOf(ctx, all, named, fresh)
 		if err != nil {
 			return approvers.Identity{}, err
 		}
-		if HasMember(members, who, user) {
-			who.Groups = append(who.Groups, g)
+		if slices.ContainsFunc(members, func(id string) bool { return id == user || id == who.ID.User() || id == who.Local }) {
+			who.Groups = append(who.Groups, named)
 		}
 	}
 	return who, nil
-}
-
-// HasMember reports whether a person is a member of a group, by any of the person's ids.
-func HasMember(members map[string]bool, who approvers.Identity, user string) bool {
-	return members[user] || members[who.ID.User()] || members[who.Local]
 }
 
 // groupsThatCount lists the user groups that can give authority over a tool. These are the groups of roles that cover
@@ -52,13 +82,8 @@ func HasMember(members map[string]bool, who approvers.Identity, user string) boo
 func groupsThatCount(p *approvers.Policy, tool string, r *approvers.Request) []string {
 	var groups []string
 	for _, role := range p.Approvers {
-		if !role.Covers(tool) {
-			continue
-		}
-		for _, m := range role.Members {
-			if m.Kind == approvers.MemberGroup {
-				groups = append(groups, m.Value)
-			}
+		if role.Covers(tool) {
+			groups = append(groups, role.Groups()...)
 		}
 	}
 	var stages []approvers.Stage
@@ -78,50 +103,92 @@ func groupsThatCount(p *approvers.Policy, tool string, r *approvers.Request) []s
 	return slices.Compact(groups)
 }
 
-// GroupIDs returns the ids of the workspace's user groups. The keys of the map are the ids and the handles.
-func (d *Users) GroupIDs(ctx context.Context, fresh bool) (map[string]string, error) {
-	return d.ids.Get("", fresh, func() (map[string]string, error) {
-		return GroupIDs(ctx, d.api)
-	})
+// Group is a user group.
+type Group struct {
+	ID      string
+	Members []string
+	Cut     bool // Slack left out some of the members
 }
 
-func GroupIDs(ctx context.Context, api *slack.Client) (map[string]string, error) {
-	list, err := api.GetUserGroupsContext(ctx)
+// Groups reads all user groups with their members from Slack. The keys of the map are the ids and the handles. Disabled
+// groups are left out.
+func Groups(ctx context.Context, api *slack.Client) (map[string]Group, error) {
+	list, err := api.GetUserGroupsContext(ctx, slack.GetUserGroupsOptionIncludeUsers(true), slack.GetUserGroupsOptionIncludeCount(true))
 	if err != nil {
 		return nil, fmt.Errorf("usergroups.list: %w", slackapi.WithDelay(err))
 	}
-	ids := map[string]string{}
+	groups := map[string]Group{}
 	for _, g := range list {
 		if g.DateDelete == 0 {
-			ids[g.ID], ids[g.Handle] = g.ID, g.ID
+			group := Group{g.ID, g.Users, len(g.Users) < g.UserCount}
+			groups[g.ID], groups[g.Handle] = group, group
 		}
 	}
-	return ids, nil
+	return groups, nil
 }
 
-// GroupMembers returns the members of a group that the policy names by id or handle. A group that does not exist has no
-// members.
-func (d *Users) GroupMembers(ctx context.Context, named string, fresh bool) (map[string]bool, error) {
-	ids, err := d.GroupIDs(ctx, fresh)
-	if err != nil {
-		return nil, err
+// MembersFrom returns all members of the group. If Slack left out some of them, MembersFrom asks Slack for the members
+// of this group.
+func (g Group) MembersFrom(ctx context.Context, api *slack.Client) ([]string, error) {
+	if !g.Cut {
+		return g.Members, nil
 	}
-	id, ok := ids[named]
+	users, err := api.GetUserGroupMembersContext(ctx, g.ID)
+	if err != nil {
+		return nil, fmt.Errorf("usergroups.users.list: %w", slackapi.WithDelay(err))
+	}
+	return users, nil
+}
+
+// groupPatience limits how long a click waits for the next call that asks Slack about groups. If Slack asks for a longer
+// wait, the click is handled later.
+const groupPatience = 10 * time.Second
+
+// allGroups returns all user groups, by id and by handle.
+func (d *Users) allGroups(ctx context.Context, fresh bool) (map[string]Group, error) {
+	return d.groups.Get(ctx, "", fresh, func() (map[string]Group, error) {
+		return Groups(forClicks(ctx, fresh), d.api)
+	})
+}
+
+// forClicks sets the priority of calls that ask about groups after a click. The calls are not PriorityUrgent, because
+// an urgent call ignores Slack's limit until Slack refuses it. The calls do not queue behind each other, because clicks
+// share them.
+func forClicks(ctx context.Context, fresh bool) context.Context {
+	if !fresh {
+		return ctx
+	}
+	return slackapi.WithCallPriority(ctx, slackapi.CallPriority{Priority: slackapi.PriorityFirst, Retry: true})
+}
+
+// membersOf returns the members of a group that the policy names by id or handle. A group that does not exist has no
+// members.
+func (d *Users) membersOf(ctx context.Context, all map[string]Group, named string, fresh bool) ([]string, error) {
+	g, ok := all[named]
 	if !ok {
 		d.log.Warn("the policy names a user group that Slack does not have, so it gives nobody authority", "group", named)
 		return nil, nil
 	}
-	return d.groups.Get(id, fresh, func() (map[string]bool, error) {
-		users, err := d.api.GetUserGroupMembersContext(ctx, id)
-		if err != nil {
-			return nil, fmt.Errorf("usergroups.users.list: %w", slackapi.WithDelay(err))
-		}
-		members := map[string]bool{}
-		for _, u := range users {
-			members[u] = true
-		}
-		return members, nil
-	})
+	if !g.Cut {
+		return g.Members, nil
+	}
+	return d.members.Get(ctx, g.ID, fresh, func() ([]string, error) { return g.MembersFrom(forClicks(ctx, fresh), d.api) })
+}
+
+// GroupID returns the id of a user group that the policy names by id or handle. The id is empty if Slack does not have
+// the group.
+func (d *Users) GroupID(ctx context.Context, named string) (string, error) {
+	all, err := d.allGroups(ctx, false)
+	return all[named].ID, err
+}
+
+// groupMembers returns the members of a user group that the policy names by id or handle. The answer may be cached.
+func (d *Users) groupMembers(ctx context.Context, named string) ([]string, error) {
+	all, err := d.allGroups(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	return d.membersOf(ctx, all, named, false)
 }
 
 // RoleUsers lists the user ids of a role's members who can receive messages from the bot.
@@ -164,13 +231,11 @@ func (d *Users) RoleMembers(ctx context.Context, role approvers.Role) ([]string,
 				users = append(users, u.ID)
 			}
 		case approvers.MemberGroup:
-			members, err := d.GroupMembers(ctx, m.Value, false)
+			members, err := d.groupMembers(ctx, m.Value)
 			if err != nil {
 				return nil, err
 			}
-			for u := range members {
-				users = append(users, u)
-			}
+			users = append(users, members...)
 		}
 	}
 	slices.Sort(users)
@@ -194,12 +259,12 @@ func (d *Users) GroupUsers(ctx context.Context, group string, r *approvers.Reque
 	if here := r.CurrentStage(); here.Group == group {
 		i = r.Stage
 	}
-	members, err := d.GroupMembers(ctx, group, false)
+	members, err := d.groupMembers(ctx, group)
 	if err != nil {
 		return nil, err
 	}
 	var out []string
-	for _, user := range slices.Sorted(maps.Keys(members)) {
+	for _, user := range slices.Sorted(slices.Values(members)) {
 		who, err := d.Clicker(ctx, user, p, r.Tool, approvers.Low, r)
 		if err != nil {
 			return nil, err
@@ -224,6 +289,6 @@ func (d *Users) Invalidate(event, user string) {
 		d.quiet.forget(user)
 	case "subteam_members_changed", "subteam_updated", "subteam_created":
 		d.groups.forget("")
-		d.ids.forget("")
+		d.members.forget("")
 	}
 }

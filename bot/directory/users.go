@@ -28,11 +28,11 @@ type Users struct {
 	log         *slog.Logger
 	now         func() time.Time
 
-	users  *Cache[slack.User]
-	groups *Cache[map[string]bool] // members by group id
-	ids    *Cache[map[string]string]
-	quiet  *Cache[slack.DNDStatus]
-	gone   *Cache[bool] // users whose account was deactivated at the last look-up
+	users   *Cache[slack.User]
+	groups  *Cache[map[string]Group] // all groups, by id and by handle
+	members *Cache[[]string]         // members by group id, of groups with too many members for the list of all groups
+	quiet   *Cache[slack.DNDStatus]
+	gone    *Cache[bool] // users whose account was deactivated at the last look-up
 }
 
 // UsersOptions configure Users. All fields are required.
@@ -45,11 +45,13 @@ type UsersOptions struct {
 }
 
 func NewUsers(s UsersOptions) *Users {
-	return &Users{
+	d := &Users{
 		api: s.API, self: s.Self, countsEmail: s.CountsEmail, log: s.Log, now: s.Now,
-		users: NewCache[slack.User](s.Now, IdentityTTL), groups: NewCache[map[string]bool](s.Now, IdentityTTL),
-		ids: NewCache[map[string]string](s.Now, IdentityTTL), quiet: NewCache[slack.DNDStatus](s.Now, IdentityTTL), gone: NewCache[bool](s.Now, deactivatedTTL),
+		users: NewCache[slack.User](s.Now, IdentityTTL), groups: NewCache[map[string]Group](s.Now, IdentityTTL),
+		members: NewCache[[]string](s.Now, IdentityTTL), quiet: NewCache[slack.DNDStatus](s.Now, IdentityTTL), gone: NewCache[bool](s.Now, deactivatedTTL),
 	}
+	d.groups.patience, d.members.patience = groupPatience, groupPatience
+	return d
 }
 
 // Who returns the current identity of a user. If fresh is set, Who does not use the cached answer. The identity of an
@@ -82,7 +84,7 @@ var ErrAboutAnother = errors.New("users.info: Slack's answer is about somebody e
 
 // User returns Slack's record of a user. If fresh is set, User does not use the cached answer.
 func (d *Users) User(ctx context.Context, user string, fresh bool) (slack.User, error) {
-	return d.users.Get(user, fresh, func() (slack.User, error) {
+	return d.users.Get(ctx, user, fresh, func() (slack.User, error) {
 		u, err := d.api.GetUserInfoContext(ctx, user)
 		if err != nil {
 			return slack.User{}, fmt.Errorf("users.info: %w", slackapi.WithDelay(err))
@@ -91,11 +93,11 @@ func (d *Users) User(ctx context.Context, user string, fresh bool) (slack.User, 
 			return slack.User{}, ErrAboutAnother
 		}
 		if u.Deleted {
-			_, err = d.gone.Get(user, true, func() (bool, error) { return true, nil })
+			d.gone.put(user, true)
 		} else {
 			d.gone.forget(user)
 		}
-		return *u, err
+		return *u, nil
 	})
 }
 
@@ -148,7 +150,7 @@ func (d *Users) Known(user string) (slack.User, bool) { return d.users.peek(user
 func (d *Users) Forget() {
 	d.users.forget("")
 	d.groups.forget("")
-	d.ids.forget("")
+	d.members.forget("")
 	d.quiet.forget("")
 }
 

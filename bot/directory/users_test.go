@@ -1,16 +1,11 @@
 package directory
 
 import (
-	"errors"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/slack-go/slack"
 
 	"countersign/approvers"
-	"countersign/bot/bottest"
 )
 
 func TestIdentity(t *testing.T) {
@@ -54,79 +49,4 @@ func TestIdentity(t *testing.T) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
-}
-
-func TestMemory(t *testing.T) {
-	now := bottest.Noon
-	m := NewCache[int](func() time.Time { return now }, IdentityTTL)
-	asked := 0
-	ask := func() (int, error) { asked++; return asked, nil }
-	get := func(fresh bool) int { v, _ := m.Get("k", fresh, ask); return v }
-	if get(false) != 1 || get(false) != 1 {
-		t.Error("an answer is not remembered")
-	}
-	now = now.Add(IdentityTTL - time.Second)
-	if get(false) != 1 {
-		t.Error("an answer is forgotten too soon")
-	}
-	now = now.Add(2 * time.Second)
-	if get(false) != 2 {
-		t.Error("an answer is trusted too long")
-	}
-	if get(true) != 3 || get(false) != 3 {
-		t.Error("a fresh answer is not asked for, or not remembered")
-	}
-	m.forget("k")
-	if get(false) != 4 {
-		t.Error("a forgotten answer is used")
-	}
-	if _, err := m.Get("x", false, func() (int, error) { return 0, errors.New("no") }); err == nil {
-		t.Error("an error is swallowed")
-	}
-	// If an event arrives while the bot asks Slack, the bot does not cache the answer, because the answer may be older
-	// than the event.
-	if v, _ := m.Get("race", false, func() (int, error) { m.forget("race"); return 7, nil }); v != 7 {
-		t.Error(v)
-	}
-	if v, _ := m.Get("race", false, func() (int, error) { return 8, nil }); v != 8 {
-		t.Error("an answer from before the change was kept")
-	}
-}
-
-// While a key's value is requested, other calls wait for it. A call with fresh does not wait, because the requested
-// value may be too old. If the request fails, a waiting call makes its own request.
-func TestOneRequestForAll(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := NewCache[int64](time.Now, IdentityTTL)
-		var asked atomic.Int64
-		proceed := make(chan error)
-		ask := func() (int64, error) { return asked.Add(1), <-proceed }
-		get := func(fresh bool) { _, _ = m.Get("k", fresh, ask) }
-		for range 3 {
-			go get(false)
-			synctest.Wait()
-		}
-		if asked := asked.Load(); asked != 1 {
-			t.Errorf("%d requests for one value", asked)
-		}
-		go get(true)
-		synctest.Wait()
-		if asked.Load() != 2 {
-			t.Error("a fresh answer was not asked for")
-		}
-		m.forget("")
-		proceed <- errors.New("no")
-		proceed <- nil // an answer from before the forget
-		synctest.Wait()
-		if asked.Load() < 3 {
-			t.Error("after the failed request nobody asks")
-		}
-		for n := asked.Load(); n > 2; n-- {
-			proceed <- nil
-		}
-		synctest.Wait()
-		if v, ok := m.peek("k"); !ok || v < 3 {
-			t.Errorf("%d %t", v, ok)
-		}
-	})
 }

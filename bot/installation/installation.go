@@ -185,14 +185,14 @@ func (e *Examiner) identified(u *slack.User, err error) (approvers.Identity, err
 	return who, nil
 }
 
-// Groups returns the IDs of all user groups, by id and by handle.
-func (e *Examiner) Groups(ctx context.Context) (map[string]string, error) {
-	return directory.GroupIDs(ctx, e.api)
+// Groups returns all user groups, by id and by handle.
+func (e *Examiner) Groups(ctx context.Context) (map[string]directory.Group, error) {
+	return directory.Groups(ctx, e.api)
 }
 
 // Members returns the IDs of a user group's members.
-func (e *Examiner) Members(ctx context.Context, group string) ([]string, error) {
-	return e.api.GetUserGroupMembersContext(ctx, group)
+func (e *Examiner) Members(ctx context.Context, g directory.Group) ([]string, error) {
+	return g.MembersFrom(ctx, e.api)
 }
 
 // RefusesToken reports whether an error says that Slack refuses the token permanently.

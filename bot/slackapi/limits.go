@@ -28,10 +28,16 @@ type sharing struct {
 	told bool
 }
 
+// pace is the rate of a bucket.
+type pace struct {
+	every time.Duration // the interval between calls after a burst
+	burst int           // number of calls
+}
+
 // bucket allows a short burst of calls, then one call per interval. A full bucket allows a whole burst.
 type bucket struct {
-	every time.Duration
-	burst int
+	whole pace      // of all processes together
+	pace            // of this process
 	paid  time.Time // when the bucket is full again, if no more calls are counted
 	held  time.Time // Slack accepts no call before this time, and then only one call
 }
@@ -59,7 +65,7 @@ func (b *bucket) spacing(Priority) time.Duration { return b.every }
 // of another process when the number of processes changes.
 func (b *bucket) setShare(now time.Time, by sharing) {
 	before := b.every
-	b.every, b.burst = postEvery, max(postBurst/by.processes, 2)
+	b.every, b.burst = b.whole.every, max(b.whole.burst/by.processes, 2)
 	if !by.told {
 		b.every *= time.Duration(by.processes)
 	}
@@ -264,18 +270,25 @@ var limits = map[string]int{
 	"users.info":                   100,
 	"users.conversations":          50,
 	"users.lookupByEmail":          50,
-	"usergroups.list":              20,
 	"usergroups.users.list":        20,
 	"dnd.info":                     50,
 	"assistant.threads.setStatus":  600,
 }
+
+// spreadCalls lists methods whose calls the bot spreads over the minute. All people who wait for the answer share one
+// call, so a short wait for each person is better than no call for the rest of the minute. Slack allows 20 calls of
+// usergroups.list a minute. The bot makes at most 16, because other commands, such as doctor, count against the limit.
+var spreadCalls = map[string]pace{"usergroups.list": {5 * time.Second, 4}}
 
 // published returns Slack's published limit for the key of a callLimit. The result is the whole limit, before it is
 // divided among processes. The result is nil if Slack publishes no limit.
 func published(key string) quota {
 	method, _, channel := strings.Cut(key, " ")
 	if channel {
-		return &bucket{every: postEvery, burst: postBurst}
+		return &bucket{whole: pace{postEvery, postBurst}, pace: pace{postEvery, postBurst}}
+	}
+	if p, spread := spreadCalls[method]; spread {
+		return &bucket{whole: p, pace: p}
 	}
 	if most, known := limits[method]; known {
 		return &window{limit: most, most: most}

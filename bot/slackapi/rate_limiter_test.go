@@ -307,6 +307,39 @@ func TestSharesOfAMinute(t *testing.T) {
 	})
 }
 
+// Calls of usergroups.list are spread over the minute: four at once, then one every five seconds. Calls for clicks may
+// use the whole burst. In any minute, Slack gets at most 16 calls.
+func TestSpreadCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newLimiterHarness(t, false)
+		list := func(ctx context.Context) error {
+			_, err := g.api.GetUserGroupsContext(ctx)
+			return err
+		}
+		for range 3 {
+			if err := list(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		g.wantPutOff(list(t.Context()), 5*time.Second, 5*time.Second)
+		if err := list(WithCallPriority(t.Context(), CallPriority{Priority: PriorityFirst})); err != nil {
+			t.Fatal(err)
+		}
+		for time.Since(g.began) < 3*time.Minute {
+			g.insist(PriorityFirst, list)
+		}
+		calls := g.made("usergroups.list")
+		for i := 16; i < len(calls); i++ {
+			if calls[i].at-calls[i-16].at < time.Minute {
+				t.Errorf("17 calls from %s to %s", calls[i-16].at, calls[i].at)
+			}
+		}
+		if len(calls) != 4+3*60/5 {
+			t.Errorf("%d calls in three minutes", len(calls))
+		}
+	})
+}
+
 // Each of the processes that share Slack's limits uses only its part. The parts change immediately when the number of
 // processes changes. A single call does not wait.
 func TestSharedLimits(t *testing.T) {

@@ -48,12 +48,23 @@ const (
 	personTurn = 10 * time.Second        // bounds one act
 )
 
+// clickAgain is the number of times that a person looks at a button that they have clicked before they click it again.
+// Otherwise, on a slow machine, people would click faster than the bot can handle their clicks.
+const clickAgain = 8
+
+// clicker is a person who clicks.
+type clicker struct {
+	workspaceclient.Client
+	random  *rand.Rand
+	left    map[string]bool // unknown outcomes that this person has left open once
+	clicked map[string]bool // values of the buttons whose clicks the bot acknowledged
+}
+
 // live acts as a person. live does one possible action after the other, until all requests are settled.
 func (c *killHarness) live(ctx context.Context, name string, random *rand.Rand) error {
-	who := workspaceclient.Client{Base: c.conf.Base, User: name}
-	left := map[string]bool{} // unknown outcomes that this person has left open once
+	p := &clicker{Client: workspaceclient.Client{Base: c.conf.Base, User: name}, random: random, left: map[string]bool{}, clicked: map[string]bool{}}
 	for {
-		settled, err := c.look(ctx, who, random, left)
+		settled, err := c.look(ctx, p)
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
@@ -70,13 +81,15 @@ func (c *killHarness) live(ctx context.Context, name string, random *rand.Rand) 
 
 // The method "look" reads the conversations in which the person works, and does one possible action. The result is true
 // if no action is left.
-func (c *killHarness) look(ctx context.Context, who workspaceclient.Client, random *rand.Rand, left map[string]bool) (bool, error) {
+func (c *killHarness) look(ctx context.Context, p *clicker) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, personTurn)
 	defer cancel()
-	live, err := c.reads(ctx, who)
+	live, err := c.reads(ctx, p.Client)
 	if err != nil || len(live) > 0 {
 		if len(live) > 0 {
-			c.act(ctx, who, live[random.IntN(len(live))], random, left)
+			if t := live[p.random.IntN(len(live))]; !p.clicked[t.Value] || p.random.IntN(clickAgain) == 0 {
+				c.act(ctx, p, t)
+			}
 		}
 		return false, err
 	}
@@ -169,22 +182,22 @@ func clickables(messages []workspaceclient.Message) []clickable {
 
 // act performs the action of a button. If the bot does not acknowledge an action, the action does not count. A missing
 // acknowledgement is not an error, because the campaign may have killed the bot.
-func (c *killHarness) act(ctx context.Context, who workspaceclient.Client, t clickable, random *rand.Rand, left map[string]bool) {
+func (c *killHarness) act(ctx context.Context, p *clicker, t clickable) {
 	ref, _, _ := strings.Cut(t.Value, " ")
 	switch t.ActionID {
 	case "withdraw":
-		if random.IntN(20) > 0 {
+		if p.random.IntN(20) > 0 {
 			return
 		}
 	case "reject":
-		if random.IntN(2) > 0 {
+		if p.random.IntN(2) > 0 {
 			return
 		}
-		c.form(ctx, who, t, ref, map[string]string{"reason": "not now"})
+		c.form(ctx, p, t, ref, map[string]string{"reason": "not now"})
 		return
 	case "reject_all":
-		if random.IntN(4) == 0 {
-			c.form(ctx, who, t, ref, map[string]string{"reason": "none of it"})
+		if p.random.IntN(4) == 0 {
+			c.form(ctx, p, t, ref, map[string]string{"reason": "none of it"})
 		}
 		return
 	case "happened", "did_not", "leave": // the person reports the truth, as somebody would who has looked
@@ -193,35 +206,36 @@ func (c *killHarness) act(ctx context.Context, who workspaceclient.Client, t cli
 			return
 		}
 		happened := strings.Contains(string(seen), " "+ref+"\n")
-		if t.ActionID == "leave" && left[ref] || t.ActionID == "happened" && !happened || t.ActionID == "did_not" && (happened || c.frozen.Load() > 0) {
+		if t.ActionID == "leave" && p.left[ref] || t.ActionID == "happened" && !happened || t.ActionID == "did_not" && (happened || c.frozen.Load() > 0) {
 			return
 		}
-		left[ref] = left[ref] || t.ActionID == "leave"
+		p.left[ref] = p.left[ref] || t.ActionID == "leave"
 		if t.ActionID == "happened" {
-			c.form(ctx, who, t, ref, map[string]string{"result": "it is in the file"})
+			c.form(ctx, p, t, ref, map[string]string{"result": "it is in the file"})
 			return
 		}
 	case "comment":
-		if random.IntN(4) == 0 {
-			c.form(ctx, who, t, ref, map[string]string{"reason": "seen"})
+		if p.random.IntN(4) == 0 {
+			c.form(ctx, p, t, ref, map[string]string{"reason": "seen"})
 		}
 		return
 	case "approve", "approve_all", "try_again": // try_again: the turn was stopped, because two processes were killed during it
 	default: // buttons that ask for more people, or change the arguments
 		return
 	}
-	c.press(ctx, who, t, deed{user: who.User, does: t.ActionID, ref: ref})
+	c.press(ctx, p, t, deed{user: p.User, does: t.ActionID, ref: ref})
 }
 
 // press clicks the button t. If the click is acknowledged, press records the deed d.
-func (c *killHarness) press(ctx context.Context, who workspaceclient.Client, t clickable, d deed) bool {
+func (c *killHarness) press(ctx context.Context, p *clicker, t clickable, d deed) bool {
 	c.wake("click")
-	answer, err := c.post(ctx, who, "/actions", map[string]string{"channel": t.Channel, "ts": t.TS, "action_id": t.ActionID, "block_id": t.BlockID, "value": t.Value})
+	answer, err := c.post(ctx, p.Client, "/actions", map[string]string{"channel": t.Channel, "ts": t.TS, "action_id": t.ActionID, "block_id": t.BlockID, "value": t.Value})
 	if err != nil {
 		c.refused.Add(1)
 		return false
 	}
 	c.wake("acknowledged")
+	p.clicked[t.Value] = true
 	d.trigger = answer.Trigger
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -230,26 +244,26 @@ func (c *killHarness) press(ctx context.Context, who workspaceclient.Client, t c
 }
 
 // form clicks a button that opens a form, fills it in and sends it.
-func (c *killHarness) form(ctx context.Context, who workspaceclient.Client, t clickable, ref string, values map[string]string) {
-	open, err := who.Views(ctx)
+func (c *killHarness) form(ctx context.Context, p *clicker, t clickable, ref string, values map[string]string) {
+	open, err := p.Views(ctx)
 	if err != nil {
 		return
 	}
 	if len(open) > 0 { // forms that a killed bot left open
-		c.post(ctx, who, "/views/"+open[len(open)-1].ID+"/close", map[string]bool{"all": true})
+		c.post(ctx, p.Client, "/views/"+open[len(open)-1].ID+"/close", map[string]bool{"all": true})
 	}
-	if !c.press(ctx, who, t, deed{user: who.User, does: "open", ref: ref}) {
+	if !c.press(ctx, p, t, deed{user: p.User, does: "open", ref: ref}) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, formOpens)
 	defer cancel()
 	for {
-		views, err := who.Views(ctx)
+		views, err := p.Views(ctx)
 		if err != nil {
 			return
 		}
 		if len(views) > 0 && views[len(views)-1].Submit != nil {
-			c.submit(ctx, who, views[len(views)-1].ID, deed{user: who.User, does: t.ActionID, ref: ref}, values)
+			c.submit(ctx, p.Client, views[len(views)-1].ID, deed{user: p.User, does: t.ActionID, ref: ref}, values)
 			return
 		}
 		select {
@@ -303,6 +317,36 @@ func (c *killHarness) post(ctx context.Context, who workspaceclient.Client, path
 		return a, fmt.Errorf("%s: %s", path, a.Error)
 	}
 	return a, nil
+}
+
+// isStuck returns a function that reports whether a count has stayed the same for settleTime. So the time that is
+// allowed for all of the work does not depend on how fast the machine is.
+func isStuck(count func() int) func() bool {
+	last, since := count(), time.Now()
+	return func() bool {
+		if n := count(); n != last {
+			last, since = n, time.Now()
+		}
+		return time.Since(since) > settleTime
+	}
+}
+
+// unsettled returns the number of conversations and jobs that are not settled.
+func (c *killHarness) unsettled() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := 0
+	for _, a := range c.asks {
+		if !a.closed {
+			n++
+		}
+	}
+	for _, j := range c.jobs {
+		if !j.closed {
+			n++
+		}
+	}
+	return n
 }
 
 // open lists the conversations and jobs that are not settled, for a failure message.

@@ -176,9 +176,21 @@ func (c *killHarness) run(bringDown func(ctx context.Context)) {
 	c.mu.Lock()
 	c.last = true
 	c.mu.Unlock()
-	impatience := time.AfterFunc(settleTime, cancel)
+	ended := make(chan struct{})
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		for stuck := isStuck(c.unsettled); !stuck(); {
+			select {
+			case <-ended:
+				return
+			case <-time.After(glance):
+			}
+		}
+		cancel()
+	})
 	err := people.Wait()
-	impatience.Stop()
+	close(ended)
+	watch.Wait()
 	if err != nil {
 		bot.end(syscall.SIGKILL)
 		c.Fatalf("%v\nwhat the bot said last:\n%s", err, c.tail())

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"countersign/bot"
 	"countersign/internal/testkit"
 )
 
@@ -44,7 +43,7 @@ func TestRefreshedSockets(t *testing.T) {
 		})
 		b.pass(10 * time.Second) // the sockets are open again
 		b.within(15*time.Minute, "everything is handled", func() bool {
-			return bot.Reception{Bot: b.bot.bot}.Recorded() && b.idle()
+			return b.bot.bot.Reception.Recorded() && b.idle()
 		})
 		for n, thread := range c.threads {
 			messages, err := b.as("sam").Messages(b.ctx, "#support", thread)

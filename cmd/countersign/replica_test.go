@@ -47,8 +47,8 @@ var replicaPoints = func() []string {
 // COUNTERSIGN_REPLICA_KILLS sets the number of kills (20 with CI=true). After about every sixth kill comes another
 // fault. Sometimes two replicas are killed at the same moment. The kills are made in rounds, each with its own server,
 // database, workspace and replicas. The number of concurrent rounds is the number of processors. Leases are short, so
-// that the other replicas take over the work of a killed replica before they are killed too. Every fifth round has
-// leases of the usual length. COUNTERSIGN_SEED repeats the moments of the faults.
+// that the other replicas take over the work of a killed replica before they are killed too. On a slow machine, leases
+// are longer. Every fifth round has leases of the usual length. COUNTERSIGN_SEED repeats the moments of the faults.
 func TestReplicas(t *testing.T) {
 	t.Parallel()
 	pgserver.Find(t) // skips the test without PostgreSQL
@@ -96,11 +96,13 @@ const killsPerFault = 6
 
 // replicaRound runs one round, from an empty database until everything is settled.
 func replicaRound(t *testing.T, kills int, lease time.Duration, seed uint64) (figures, replicaFaultCount) {
+	began := time.Now()
 	server, err := pgserver.Start(pgserver.Find(t), "fsync=off")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Remove)
+	lease = max(lease, time.Since(began)/4) // on a slow machine, a live replica would often be late with a short lease
 	c := openKillHarness(t, seed, func(ws *workspace.Config) { ws.RetryDelays = []time.Duration{} })
 	c.conf.Store, c.conf.Lease, c.others, c.tolerated = server.URL("postgres"), lease, 2, databaseAway
 	c.begin()
@@ -446,8 +448,9 @@ func (c *killHarness) settled() {
 		defer c.mu.Unlock()
 		return slices.DeleteFunc(slices.Clone(asks), func(a *ask) bool { return a.closed })
 	}
-	for end := time.Now().Add(settleTime); len(left()) > 0; <-time.After(glance) {
-		if time.Now().After(end) {
+	stuck := isStuck(func() int { return len(left()) })
+	for ; len(left()) > 0; <-time.After(glance) {
+		if stuck() {
 			c.Fatalf("waited in vain for everything to settle that people had begun: %s\n%s", c.outstanding(left()), c.tail())
 		}
 	}

@@ -127,15 +127,15 @@ func (s setup) assemble() parts {
 	m.WatchStall(s.store)
 	m.WatchTools(s.tools)
 	m.WatchPolicies(s.policies)
-	wf.GrantOwner, wf.HearTold, wf.Team = b.GrantOwner, bot.Replicas{Bot: b}.Hear, bot.TeamOf(b)
+	wf.GrantOwner, wf.HearTold, wf.Team = b.Identities.GrantOwner, b.Replicas.Hear, b.Team
 	a := agent.New(agent.Config{
-		Turns: wf.Turns, Runs: wf.Runs, Questions: wf.Questions, Results: wf.Views, Tools: s.tools.Registry, About: b.About,
+		Turns: wf.Turns, Runs: wf.Runs, Questions: wf.Questions, Results: wf.Views, Tools: s.tools.Registry, About: b.Identities.About,
 		Model: s.model, HistoryTokens: s.historyTokens, Log: s.log, Now: s.now, Count: m.CountModel, Grace: s.stopWait,
-		Draft:    func(turn string, step int) agent.Draft { return b.Draft(turn, step) },
-		Progress: func(e approvers.Execution) agent.Gauge { return b.Progress(e.Turn, e.Call, e.ID) },
+		Draft:    func(turn string, step int) agent.Draft { return b.Drafts.Draft(turn, step) },
+		Progress: func(e approvers.Execution) agent.Gauge { return b.Display.Progress(e.Turn, e.Call, e.ID) },
 	})
 	if s.secrets != nil {
-		s.secrets.renewBot = func(ctx context.Context, now bot.Secrets) error { return bot.Renew(ctx, b, now) }
+		s.secrets.renewBot = b.Renew
 		s.secrets.renewKey = a.RenewKey
 	}
 	p := parts{workflow: wf, bot: b, agent: a, metrics: m, traces: t, reporter: audit.NewReporter(wf.History, s.store, s.tools.Policy, s.log)}
@@ -159,13 +159,13 @@ func (s setup) reread() func(context.Context) bool {
 
 // workers returns the workers of the kinds of timer that the bot and the agent handle.
 func (p parts) workers() map[store.TimerKind]jobs.Worker {
-	answer := jobs.Worker{Handle: p.bot.Show, Concurrency: showWorkers, Worth: p.bot.Worth} // keeps the order in a thread
+	answer := jobs.Worker{Handle: p.bot.Display.Show, Concurrency: showWorkers, Worth: p.bot.Worth} // keeps the order in a thread
 	show := answer
 	show.Yields = true
 	card := show
 	card.Flow = p.workflow.Outbox.Flow // one requester's flood of cards does not delay the cards of others
 	return map[store.TimerKind]jobs.Worker{
-		store.TimerInbox:        {Handle: p.bot.Handle, Concurrency: inboxWorkers},
+		store.TimerInbox:        {Handle: p.bot.Inbox.Handle, Concurrency: inboxWorkers},
 		store.TimerThink:        {Handle: p.agent.Think, Concurrency: thinkWorkers},
 		store.TimerRun:          {Handle: p.agent.Run, Concurrency: runWorkers},
 		store.TimerPreview:      {Handle: p.agent.Preview, Concurrency: previewWorkers},
@@ -173,12 +173,12 @@ func (p parts) workers() map[store.TimerKind]jobs.Worker {
 		store.TimerShow:         card,
 		store.TimerShowAnswer:   answer,
 		store.TimerShowLast:     show,
-		store.TimerAvailability: {Handle: p.bot.ResolveAvailability, Concurrency: lookWorkers, Worth: p.bot.Worth},
-		store.TimerRemind:       {Handle: p.bot.Remind, Concurrency: lookWorkers, Worth: p.bot.Worth},
-		store.TimerCatchUp:      {Handle: bot.Reception{Bot: p.bot}.CatchUp, Concurrency: 1, Worth: p.bot.Worth},
-		store.TimerLeftover:     {Handle: bot.Leftovers{Bot: p.bot}.Delete, Concurrency: 1, Worth: p.bot.Worth},
+		store.TimerAvailability: {Handle: p.bot.Availability.Resolve, Concurrency: lookWorkers, Worth: p.bot.Worth},
+		store.TimerRemind:       {Handle: p.bot.Availability.Remind, Concurrency: lookWorkers, Worth: p.bot.Worth},
+		store.TimerCatchUp:      {Handle: p.bot.Reception.CatchUp, Concurrency: 1, Worth: p.bot.Worth},
+		store.TimerLeftover:     {Handle: p.bot.Leftovers.Delete, Concurrency: 1, Worth: p.bot.Worth},
 		store.TimerWebhook:      {Handle: p.webhooks.Deliver, Concurrency: gateway.WebhookWorkers},
-		store.TimerAway:         {Handle: p.bot.Depart, Concurrency: 1, Worth: p.bot.Worth},
+		store.TimerAway:         {Handle: p.bot.Availability.Depart, Concurrency: 1, Worth: p.bot.Worth},
 	}
 }
 
@@ -246,7 +246,7 @@ func (s setup) run(ctx context.Context, p parts) error {
 		return p.bot.Run(ctx)
 	})
 	g.Go(func() error { return p.workflow.Work(ctx, p.traced(p.workers())) })
-	g.Go(func() error { return p.bot.Keep(ctx) })
+	g.Go(func() error { return p.bot.Statuses.Keep(ctx) })
 	g.Go(func() error { return s.policies.Watch(ctx, p.workflow) })
 	g.Go(func() error { return inspect(ctx, s.store, s.log) })
 	s.followMachine(ctx, g)

@@ -192,11 +192,15 @@ func grab(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv(args[0], m[1])
 }
 
-// eventually PATTERN countersign ARGS… repeats the program until its output matches.
+// eventually PATTERN countersign ARGS… repeats the program until its output matches. Each pause is three times as long
+// as the program took, so that the programs leave most of the processor time to the bot.
 func eventually(ts *testscript.TestScript, _ bool, args []string) {
 	re := regexp.MustCompile("(?m)" + args[0])
-	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+	var took time.Duration
+	for end := time.Now().Add(patience); ; time.Sleep(3 * took) {
+		began := time.Now()
 		err := ts.Exec(args[1], args[2:]...)
+		took = time.Since(began)
 		if err == nil && re.MatchString(ts.ReadFile("stdout")) {
 			return
 		}

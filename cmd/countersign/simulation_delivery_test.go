@@ -148,7 +148,7 @@ func (s *simulation) deliver(d *parcel, fate string) {
 	p := s.bot
 	go func() {
 		ctx := context.WithoutCancel(labels(p.ctx, fmt.Sprintf("delivery %d.%d", d.n, d.attempt)))
-		answer, err := p.bot.Receive(ctx, transport.Delivery{Kind: d.kind, Payload: d.payload, ReceivedAt: p.receipts.Next(s.now())})
+		answer, err := p.bot.Receiver.Receive(ctx, transport.Delivery{Kind: d.kind, Payload: d.payload, ReceivedAt: p.receipts.Next(s.now())})
 		if p.dead.Load() {
 			s.net.again(d)
 			return

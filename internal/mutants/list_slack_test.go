@@ -28,8 +28,13 @@ var slackMutants = []mutant{
 	},
 	{
 		name:  "a click on a risky call is judged by cached facts about the person",
-		edits: []edit{{"bot/directory/groups.go", "	fresh := risk >= approvers.High || !risk.Valid()\n", "	fresh := !risk.Valid()\n"}},
+		edits: []edit{{"bot/directory/groups.go", "{ return risk >= approvers.High || !risk.Valid() }\n", "{ return !risk.Valid() }\n"}},
 		by:    []campaign{edge("^TestWhenSlackIsAskedAnew$"), edge("^TestAttacks$")},
+	},
+	{
+		name:  "a click shares an answer that Slack may have given before the click",
+		edits: []edit{{"bot/directory/cache.go", "r.begun && (fresh || r.era != m.era)", "r.begun && r.era != m.era"}},
+		by:    []campaign{{pkg: "./bot/directory", run: "^TestOneRequestForAll$"}, {pkg: "./cmd/countersign", run: "^TestManyClicksAboutGroups$"}},
 	},
 	{
 		name:  "cards are posted in channels that are shared with another organisation",

@@ -216,7 +216,7 @@ var stateMutants = []mutant{
 	{
 		name: "a card whose post was not recorded is posted again",
 		edits: []edit{{"bot/show.go",
-			"	sent, err := b.findPosted(ctx, me, s, d, at)\n	if err != nil {\n		return err\n	}\n",
+			"	sent, err := b.posts.find(ctx, me, s, d, at)\n	if err != nil {\n		return err\n	}\n",
 			"	var sent map[int]string\n"}},
 		by: []campaign{{pkg: "./bot", run: "^TestLostPost"}, {pkg: "./cmd/countersign", run: "^TestLostPosts$"}, kills},
 	},

@@ -19,12 +19,16 @@ const (
 
 // TempInMemory makes t.TempDir return directories in memory. Stores commit in these directories in the same way as on a
 // disk, but faster. TestMain calls TempInMemory, and calls remove at the end. TempInMemory does nothing if memory has
-// too little space, if TMPDIR is set, if benchmarks run, or if a COUNTERSIGN_ variable selects a long campaign.
-// Benchmarks and long campaigns run on a disk, because their figures must include the time for disk writes.
+// too little space, if TMPDIR is set, if benchmarks run, or if a COUNTERSIGN_ variable selects a long campaign. A
+// variable that names a file (COUNTERSIGN_…_FILE) selects no campaign. Benchmarks and long campaigns run on a disk,
+// because their figures must include the time for disk writes.
 func TempInMemory() (remove func()) {
 	flag.Parse() // TestMain runs before package testing parses the flags
 	bench := flag.Lookup("test.bench").Value.String() != ""
-	long := slices.ContainsFunc(os.Environ(), func(pair string) bool { return strings.HasPrefix(pair, "COUNTERSIGN_") })
+	long := slices.ContainsFunc(os.Environ(), func(pair string) bool {
+		name, _, _ := strings.Cut(pair, "=")
+		return strings.HasPrefix(name, "COUNTERSIGN_") && !strings.HasSuffix(name, "_FILE")
+	})
 	var room unix.Statfs_t
 	if bench || long || os.Getenv("TMPDIR") != "" || unix.Statfs(memory, &room) != nil || room.Bavail*uint64(room.Bsize) < memoryRoom {
 		return func() {}

@@ -2,6 +2,7 @@ package testkit_test
 
 import (
 	"fmt"
+	"os"
 	"testing"
 
 	"countersign/internal/testkit"
@@ -96,5 +97,30 @@ func TestSeed(t *testing.T) {
 	}
 	if a, b := testkit.Chance(1, 1).Uint64(), testkit.Chance(1, 2).Uint64(); a == b || a != testkit.Chance(1, 1).Uint64() {
 		t.Error("a stream is not repeatable, or equals another one")
+	}
+}
+
+// TestTempInMemory checks which variables make the tests use a disk. In the checks of a pull request, a variable names
+// a file, and the tests must nevertheless run in memory.
+func TestTempInMemory(t *testing.T) {
+	t.Setenv("TMPDIR", "")
+	t.Setenv("COUNTERSIGN_FIGURES_FILE", "figures")
+	remove := testkit.TempInMemory()
+	inMemory := os.Getenv("TMPDIR") != ""
+	remove()
+	if !inMemory {
+		t.Setenv("TMPDIR", "")
+		os.Unsetenv("COUNTERSIGN_FIGURES_FILE")
+		defer testkit.TempInMemory()()
+		if os.Getenv("TMPDIR") != "" {
+			t.Error("a variable that names a file makes the tests use a disk")
+		}
+		return
+	}
+	t.Setenv("TMPDIR", "")
+	t.Setenv("COUNTERSIGN_CAMPAIGNS", "10")
+	defer testkit.TempInMemory()()
+	if dir := os.Getenv("TMPDIR"); dir != "" {
+		t.Errorf("a long campaign uses %s and not a disk", dir)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"countersign/approvers"
+	"countersign/bot/directory"
 	"countersign/bot/installation"
 	"countersign/cmd/countersign/cli"
 )
@@ -15,7 +16,7 @@ import (
 // slackRegister caches Slack's answers about the people of the policy.
 type slackRegister struct {
 	examiner *installation.Examiner
-	groups   map[string]string // user group ids, by id and by handle; nil: not read from Slack yet
+	groups   map[string]directory.Group // by id and by handle; nil: not read from Slack yet
 	members  map[string][]string
 	people   map[string]approvers.Identity
 }
@@ -103,16 +104,16 @@ func (g *slackRegister) lookUp(ctx context.Context, m approvers.Member) (able ma
 			return nil, false, nil, err
 		}
 	}
-	id, ok := g.groups[m.Value]
+	group, ok := g.groups[m.Value]
 	if !ok {
 		return able, false, []memberProblem{{"there is no user group @" + m.Value + ", or it is disabled", "make it in Slack, or write another one into the policy"}}, nil
 	}
-	users, asked := g.members[id]
+	users, asked := g.members[group.ID]
 	if !asked {
-		if users, err = g.examiner.Members(ctx, id); err != nil {
+		if users, err = g.examiner.Members(ctx, group); err != nil {
 			return nil, false, nil, err
 		}
-		g.members[id] = users
+		g.members[group.ID] = users
 	}
 	if len(users) == 0 {
 		return able, false, []memberProblem{{"the user group @" + m.Value + " has no members", "add people to it in Slack"}}, nil

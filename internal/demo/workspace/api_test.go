@@ -40,16 +40,6 @@ func TestPeopleAsTheAppSeesThem(t *testing.T) {
 	if err != nil || len(all) != 12 {
 		t.Errorf("users.list: %d %v", len(all), err)
 	}
-	groups, err := b.api.GetUserGroups(slack.GetUserGroupsOptionIncludeUsers(true))
-	if err != nil || len(groups) != 1 || groups[0].Handle != "support" || len(groups[0].Users) != 2 {
-		t.Errorf("usergroups.list: %+v %v", groups, err)
-	}
-	if members, err := b.api.GetUserGroupMembers("S0001"); err != nil || !slices.Equal(members, []string{"U0001", "U0101"}) {
-		t.Errorf("usergroups.users.list: %v %v", members, err)
-	}
-	if _, err := b.api.GetUserGroupMembers("S9999"); code(err) != "no_such_subteam" {
-		t.Errorf("no such group: %v", err)
-	}
 	start, end := int64(1772480000), int64(1772510000)
 	if err := b.srv.ChangeUser("U0001", UserChange{DNDStart: &start, DNDEnd: &end}); err != nil {
 		t.Fatal(err)

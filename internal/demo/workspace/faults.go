@@ -258,7 +258,11 @@ func (s *Server) postFault(p *personCall) (object, *apiError) {
 			err = s.ChangeUser(p.text("user"), c)
 		}
 	case "group":
-		err = s.SetGroupUsers(p.text("group"), p.words("users"))
+		if p.has("disabled") {
+			err = s.DisableGroup(p.text("group"), p.flag("disabled"))
+		} else {
+			err = s.SetGroupUsers(p.text("group"), p.words("users"))
+		}
 	case "share":
 		err = s.ShareChannel(p.text("channel"), !p.has("on") || p.flag("on"))
 	default:

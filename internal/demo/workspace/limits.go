@@ -14,6 +14,7 @@ const (
 	maxLoading       = 10        // loading messages of a status
 	maxQuietPeople   = 50        // of one dnd.teamInfo
 	maxGroupPeople   = 8         // people in a group DM, besides the app
+	maxListedUsers   = 500       // users in a usergroup object; documented for the event subteam_updated
 	maxReactions     = 23        // different emoji that one member may add to a message
 	maxPrompts       = 4
 	maxEphemerals    = 500 // ephemeral messages kept in a channel; our own limit: Slack documents none

@@ -457,7 +457,7 @@ var limitCases = map[string]string{
 	"maxFiles": "view files", "maxVisibleTo": "people who see an element", "maxContextActions": "context actions",
 	"maxTableRows": "table rows", "maxTableColumns": "table columns", "maxTableText": "table text",
 	"MaxMarkdownText": "markdown", "maxBlocksText": "TestTextLimits", "maxPostText": "TestTextLimits", "maxUpdateText": "TestTextLimits",
-	"maxAttachments": "TestTextLimits", "maxStreamText": "stream text", "maxMetadataBytes": "metadata", "maxLoading": "loading messages", "maxQuietPeople": "quiet people", "maxGroupPeople": "group people",
+	"maxAttachments": "TestTextLimits", "maxStreamText": "stream text", "maxMetadataBytes": "metadata", "maxLoading": "loading messages", "maxQuietPeople": "quiet people", "maxGroupPeople": "group people", "maxListedUsers": "TestUserGroups",
 	"maxReactions": "reactions", "maxPrompts": "prompts", "maxAckBytes": "TestBigAcknowledgementsAreDropped", "MaxSockets": "TestTenSocketsAndNoMore", "maxEphemerals": "ephemerals",
 	"responseURLUses": "TestResponseURLsWorkFiveTimesAndForThirtyMinutes", "responseURLLives": "TestResponseURLsWorkFiveTimesAndForThirtyMinutes",
 }

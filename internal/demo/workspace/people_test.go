@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -265,5 +266,57 @@ func TestTheFeed(t *testing.T) {
 	}
 	if c := next(sam); c["type"] != "ephemeral" || c["user"] != "U0100" {
 		t.Errorf("sam received %v", c)
+	}
+}
+
+// usergroups.list has users and user_count only on request. It cuts a long list of users, unlike
+// usergroups.users.list. A disabled group appears only on request, too.
+func TestUserGroups(t *testing.T) {
+	b := newHarness(t)
+	list := func(o ...slack.GetUserGroupsOption) slack.UserGroup {
+		t.Helper()
+		groups, err := b.api.GetUserGroups(o...)
+		if err != nil || len(groups) != 1 || groups[0].Handle != "support" {
+			t.Fatalf("usergroups.list: %+v %v", groups, err)
+		}
+		return groups[0]
+	}
+	users, count, disabled := slack.GetUserGroupsOptionIncludeUsers(true), slack.GetUserGroupsOptionIncludeCount(true), slack.GetUserGroupsOptionIncludeDisabled(true)
+	if g := list(); g.Users != nil || g.UserCount != 0 {
+		t.Errorf("unasked: %+v", g)
+	}
+	if g := list(users); len(g.Users) != 2 || g.UserCount != 0 {
+		t.Errorf("with users: %+v", g)
+	}
+	for _, n := range []int{maxListedUsers, maxListedUsers + 1} {
+		b.srv.mu.Lock()
+		b.srv.groups[0].Users = slices.Repeat([]string{"U0001"}, n)
+		b.srv.mu.Unlock()
+		if g := list(users, count); len(g.Users) != maxListedUsers || g.UserCount != n {
+			t.Errorf("%d of %d users, user_count %d", len(g.Users), n, g.UserCount)
+		}
+		if all, err := b.api.GetUserGroupMembers("S0001"); err != nil || len(all) != n {
+			t.Errorf("usergroups.users.list: %d of %d users, %v", len(all), n, err)
+		}
+	}
+	b.must(b.post("/faults", obj{"fault": "group", "group": "@support", "disabled": true}))
+	if groups, err := b.api.GetUserGroups(); err != nil || len(groups) != 0 {
+		t.Errorf("disabled: %+v %v", groups, err)
+	}
+	if _, err := b.api.GetUserGroupMembers("S0001"); code(err) != "no_such_subteam" {
+		t.Errorf("members of a disabled group: %v", err)
+	}
+	if g := list(disabled); g.DateDelete == 0 {
+		t.Errorf("disabled, on request: %+v", g)
+	}
+	if _, err := b.api.GetUserGroupMembers("S0001", slack.GetUserGroupMembersOptionIncludeDisabled(true)); err != nil {
+		t.Errorf("members of a disabled group, on request: %v", err)
+	}
+	b.must(b.post("/faults", obj{"fault": "group", "group": "S0001", "disabled": false}))
+	if g := list(); g.DateDelete != 0 {
+		t.Errorf("enabled again: %+v", g)
+	}
+	if _, err := b.api.GetUserGroupMembers("S9999"); code(err) != "no_such_subteam" {
+		t.Errorf("no such group: %v", err)
 	}
 }

@@ -40,7 +40,7 @@ func (s *Server) named(text string) string {
 		case strings.HasPrefix(id, "#") && s.channels[id[1:]] != nil:
 			return "<" + id + "|" + s.channels[id[1:]].Name + ">"
 		case strings.HasPrefix(id, "!subteam^"):
-			if g := s.group(strings.TrimPrefix(id, "!subteam^")); g != nil {
+			if g := groupByID(s, strings.TrimPrefix(id, "!subteam^")); g != nil {
 				return "<" + id + "|@" + g.Handle + ">"
 			}
 		}

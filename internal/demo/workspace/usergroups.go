@@ -8,51 +8,52 @@ import (
 
 // userGroup is a user group ("@support").
 type userGroup struct {
-	ID      string   `json:"id"`
-	Handle  string   `json:"handle"`
-	Name    string   `json:"name"`
-	Users   []string `json:"users"`
-	Updated int64    `json:"updated"`
+	ID       string   `json:"id"`
+	Handle   string   `json:"handle"`
+	Name     string   `json:"name"`
+	Users    []string `json:"users"`
+	Updated  int64    `json:"updated"`
+	Disabled int64    `json:"disabled,omitempty"` // when the group was disabled; 0: it is not
 }
 
-func (g *userGroup) json(team string, withUsers bool) object {
+// json returns Slack's usergroup object. As in Slack, a long list of users is cut, and user_count counts all users.
+func (g *userGroup) json(team string, withUsers, withCount bool) object {
 	out := object{
 		"id": g.ID, "team_id": team, "is_usergroup": true, "is_subteam": true, "name": g.Name,
 		"handle": g.Handle, "description": "", "is_external": false, "date_create": 0,
-		"date_update": g.Updated, "date_delete": 0, "auto_type": nil, "created_by": "", "updated_by": "",
-		"user_count": len(g.Users), "prefs": object{"channels": []string{}, "groups": []string{}},
+		"date_update": g.Updated, "date_delete": g.Disabled, "auto_type": nil, "created_by": "", "updated_by": "",
+		"prefs": object{"channels": []string{}, "groups": []string{}},
 	}
 	if withUsers {
-		out["users"] = append([]string{}, g.Users...)
+		out["users"] = append([]string{}, g.Users[:min(len(g.Users), maxListedUsers)]...)
+	}
+	if withCount {
+		out["user_count"] = len(g.Users)
 	}
 	return out
 }
 
 // usergroupsList is usergroups.list.
 func (s *Server) usergroupsList(c *call) (object, *apiError) {
-	list := make([]object, len(s.groups))
-	for i, g := range s.groups {
-		list[i] = g.json(s.team.ID, c.flag("include_users"))
+	list := []object{}
+	for _, g := range s.groups {
+		if g.Disabled == 0 || c.flag("include_disabled") {
+			list = append(list, g.json(s.team.ID, c.flag("include_users"), c.flag("include_count")))
+		}
 	}
 	return object{"usergroups": list}, nil
 }
 
 // usergroupsUsersList is usergroups.users.list.
 func (s *Server) usergroupsUsersList(c *call) (object, *apiError) {
-	g := s.group(c.text("usergroup"))
-	if g == nil {
+	g := groupByID(s, c.text("usergroup"))
+	if g == nil || g.Disabled != 0 && !c.flag("include_disabled") {
 		return nil, refuse("no_such_subteam")
 	}
-	members := []string{}
-	for _, id := range g.Users {
-		if u := s.users[id]; u != nil && (!u.Deleted || c.flag("include_disabled")) {
-			members = append(members, id)
-		}
-	}
-	return object{"users": members}, nil
+	return object{"users": append([]string{}, g.Users...)}, nil
 }
 
-func (s *Server) group(id string) *userGroup {
+func groupByID(s *Server, id string) *userGroup {
 	for _, g := range s.groups {
 		if g.ID == id {
 			return g
@@ -61,31 +62,60 @@ func (s *Server) group(id string) *userGroup {
 	return nil
 }
 
+// groupNamed returns a user group by id or handle.
+func groupNamed(s *Server, group string) (*userGroup, error) {
+	for _, g := range s.groups {
+		if g.ID == group || g.Handle == strings.TrimPrefix(group, "@") {
+			return g, nil
+		}
+	}
+	return nil, fmt.Errorf("there is no user group %q", group)
+}
+
+// AddGroup adds a user group and notifies the app (subteam_created).
+func (s *Server) AddGroup(seed SeedGroup) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g := &userGroup{ID: seed.ID, Handle: seed.Handle, Name: seed.Name, Users: slices.Clone(seed.Users), Updated: s.cfg.Now().Unix()}
+	s.groups = append(s.groups, g)
+	groupChanged(s, "subteam_created", g)
+}
+
+// DisableGroup disables a user group (by id or handle), or enables the group again, and notifies the app
+// (subteam_updated).
+func (s *Server) DisableGroup(group string, disabled bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g, err := groupNamed(s, group)
+	if err != nil {
+		return err
+	}
+	g.Updated, g.Disabled = s.cfg.Now().Unix(), 0
+	if disabled {
+		g.Disabled = g.Updated
+	}
+	groupChanged(s, "subteam_updated", g)
+	return nil
+}
+
 // SetGroupUsers sets the members of a user group (by id or handle) and notifies the app (subteam_members_changed).
 func (s *Server) SetGroupUsers(group string, users []string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	g := s.group(group)
-	for _, other := range s.groups {
-		if other.Handle == strings.TrimPrefix(group, "@") {
-			g = other
-		}
-	}
-	if g == nil {
-		return fmt.Errorf("there is no user group %q", group)
+	g, err := groupNamed(s, group)
+	if err != nil {
+		return err
 	}
 	for _, id := range users {
 		if s.users[id] == nil {
 			return fmt.Errorf("there is no person %q", id)
 		}
 	}
-	s.setGroup(g, slices.Clone(users))
-	s.feed.send(change{Type: "people"})
-	s.saver.touch()
+	setGroup(s, g, slices.Clone(users))
 	return nil
 }
 
-func (s *Server) setGroup(g *userGroup, users []string) {
+func setGroup(s *Server, g *userGroup, users []string) {
 	missing := func(from, in []string) []string {
 		out := []string{}
 		for _, id := range from {
@@ -102,5 +132,11 @@ func (s *Server) setGroup(g *userGroup, users []string) {
 		"type": "subteam_members_changed", "subteam_id": g.ID, "team_id": s.team.ID, "date_previous_update": previous,
 		"date_update": g.Updated, "added_users": added, "added_users_count": len(added), "removed_users": removed, "removed_users_count": len(removed),
 	})
-	s.emit("subteam_updated", object{"type": "subteam_updated", "subteam": g.json(s.team.ID, true)})
+	groupChanged(s, "subteam_updated", g)
+}
+
+func groupChanged(s *Server, event string, g *userGroup) {
+	s.emit(event, object{"type": event, "subteam": g.json(s.team.ID, true, true)})
+	s.feed.send(change{Type: "people"})
+	s.saver.touch()
 }

@@ -307,7 +307,7 @@ func (s *Server) ChangeUser(id string, c UserChange) error {
 		s.stacks[u.ID] = nil
 		for _, g := range s.groups {
 			if slices.Contains(g.Users, u.ID) {
-				s.setGroup(g, slices.DeleteFunc(slices.Clone(g.Users), func(id string) bool { return id == u.ID }))
+				setGroup(s, g, slices.DeleteFunc(slices.Clone(g.Users), func(id string) bool { return id == u.ID }))
 			}
 		}
 	}

@@ -140,7 +140,7 @@ func (s *Server) Run() error {
 	}
 	s.pid, s.done = cmd.Process.Pid, done
 	for end := time.Now().Add(time.Minute); ; {
-		if s.command("pg_isready", "-q", "-h", s.dir, "-p", strconv.Itoa(s.Port)).Run() == nil {
+		if s.ready() {
 			return nil
 		}
 		select {
@@ -152,6 +152,14 @@ func (s *Server) Run() error {
 			return fmt.Errorf("the server does not become ready: %s", said.String())
 		}
 	}
+}
+
+// ready reports whether the server accepts connections. The first line of the server's pid file is the server's
+// process id, and the eighth line is the server's state.
+func (s *Server) ready() bool {
+	file, _ := os.ReadFile(filepath.Join(s.data(), "postmaster.pid")) // without the file, the server is not ready
+	lines := strings.Split(string(file), "\n")
+	return len(lines) > 7 && lines[0] == strconv.Itoa(s.pid) && strings.TrimSpace(lines[7]) == "ready"
 }
 
 // start starts a process that ends when this process ends. The channel is closed when the process has ended.

@@ -1,0 +1,113 @@
+package bot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/slack-go/slack"
+	"golang.org/x/sync/singleflight"
+
+	"countersign/bot/directory"
+	"countersign/bot/slackapi"
+)
+
+// core has what all parts of a bot share: the configuration with the workflow, the client of the Web API, the bot's
+// identity, and what Slack said about people, about channels, and about features that it refuses. core handles no
+// delivery and writes no message.
+type core struct {
+	Config
+	api      *slackapi.Client
+	secrets  atomic.Pointer[Secrets]
+	self     fetchedOnce[directory.Self]
+	users    *directory.Users
+	channels *directory.Channels
+	refused  *refusedBySlack
+	side     sync.WaitGroup // tracks background work: loading views to open, notices to send, and progress to show
+}
+
+// whoAmI returns the bot's identity. It reads the identity from Slack only once.
+func (b *core) whoAmI(ctx context.Context) (directory.Self, error) {
+	return b.self.get(func() (directory.Self, error) {
+		a, err := b.api.AuthTestContext(ctx)
+		if err != nil {
+			return directory.Self{}, fmt.Errorf("auth.test: %w", slackapi.WithDelay(err))
+		}
+		if a.UserID == "" || a.TeamID == "" {
+			return directory.Self{}, errors.New("auth.test: Slack did not say who the bot is; is SLACK_BOT_TOKEN a bot token (xoxb-…)?")
+		}
+		url := a.URL
+		if url != "" && !strings.HasSuffix(url, "/") {
+			url += "/"
+		}
+		app, err := b.appID(ctx, a.BotID)
+		if err != nil {
+			return directory.Self{}, err
+		}
+		return directory.Self{User: a.UserID, Bot: a.BotID, App: app, Team: a.TeamID, Enterprise: a.EnterpriseID, URL: url}, nil
+	})
+}
+
+// appID returns the ID of a bot's app. The ID is empty if Slack does not provide it to this bot.
+func (b *core) appID(ctx context.Context, bot string) (string, error) {
+	info, err := b.api.GetBotInfoContext(ctx, slack.GetBotInfoParameters{Bot: bot})
+	if err == nil {
+		return info.AppID, nil
+	}
+	if code := slackapi.ErrorCode(err); code == "missing_scope" || code == "unknown_method" || code == "bot_not_found" {
+		return "", nil
+	}
+	return "", fmt.Errorf("bots.info: %w", slackapi.WithDelay(err))
+}
+
+// checkOrigin checks that a delivery is for the bot's own app, and from its own workspace or enterprise. Slack omits
+// the workspace if the app is installed for a whole enterprise.
+func (b *core) checkOrigin(ctx context.Context, o origin) error {
+	me, err := b.whoAmI(ctx)
+	if err != nil {
+		return err
+	}
+	if o.app != "" && me.App != "" && o.app != me.App {
+		return errWorkspace
+	}
+	if slices.Contains(o.teams, me.Team) || me.Enterprise != "" && slices.Contains(o.enterprises, me.Enterprise) {
+		return nil
+	}
+	return errWorkspace
+}
+
+// overHTTP reports whether Slack delivers over HTTP and not through Socket Mode.
+func (b *core) overHTTP() bool { return b.Listen != nil }
+
+// fetchedOnce keeps a value after the first successful fetch. After a failed fetch, the next call of get fetches the
+// value again.
+type fetchedOnce[T any] struct {
+	fetching singleflight.Group
+	v        atomic.Pointer[T]
+}
+
+func (o *fetchedOnce[T]) get(fetch func() (T, error)) (T, error) {
+	if v, ok := o.known(); ok {
+		return v, nil
+	}
+	v, err, _ := o.fetching.Do("", func() (any, error) {
+		v, err := fetch()
+		if err == nil {
+			o.v.Store(&v)
+		}
+		return v, err
+	})
+	return v.(T), err
+}
+
+// known returns the value if it has been fetched. The function never waits.
+func (o *fetchedOnce[T]) known() (v T, ok bool) {
+	if p := o.v.Load(); p != nil {
+		return *p, true
+	}
+	return v, false
+}

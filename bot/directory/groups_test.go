@@ -1,0 +1,93 @@
+package directory
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"countersign/approvers"
+)
+
+// One call answers for all groups of a click. The bot reads the members of a group with a call of its own only if Slack
+// left out some of them. Disabled groups and unknown groups have no members. For a high risk, and for several requests
+// with a high risk among them, the bot asks again.
+func TestGroupsOfClicker(t *testing.T) {
+	group := func(id, handle string, deleted, count int, users ...string) map[string]any {
+		return map[string]any{"id": id, "handle": handle, "date_delete": deleted, "user_count": count, "users": users}
+	}
+	var calls []string
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		calls = append(calls, r.URL.Path[1:])
+		w.Header().Set("Content-Type", "application/json")
+		answer := map[string]any{"ok": true}
+		switch r.URL.Path {
+		case "/users.info":
+			answer["user"] = map[string]any{"id": "U1", "team_id": "T1"}
+		case "/usergroups.list":
+			if r.FormValue("include_users") != "true" || r.FormValue("include_count") != "true" {
+				t.Error("the members of the groups were not asked for")
+			}
+			answer["usergroups"] = []any{
+				group("S1", "one", 0, 1, "U1"), group("S2", "two", 0, 1, "U2"), group("S3", "three", 0, 501, "U3"), group("S4", "off", 99, 1, "U1"), group("S5", "empty", 0, 0),
+			}
+		case "/usergroups.users.list":
+			if r.FormValue("usergroup") != "S3" {
+				t.Errorf("asked for the members of %s", r.FormValue("usergroup"))
+			}
+			answer["users"] = []string{"U3", "U1"}
+		}
+		if err := json.NewEncoder(w).Encode(answer); err != nil {
+			t.Error(err)
+		}
+	}))
+	defer web.Close()
+	d := NewUsers(UsersOptions{
+		API: slack.New("xoxb-1", slack.OptionAPIURL(web.URL+"/")), Self: func(context.Context) (Self, error) { return Self{Team: "T1"}, nil },
+		CountsEmail: func(string) bool { return false }, Log: slog.New(slog.DiscardHandler), Now: time.Now,
+	})
+	role := func(groups ...string) approvers.Role {
+		r := approvers.Role{CanApprove: []string{"*"}}
+		for _, g := range groups {
+			r.Members = append(r.Members, approvers.Member{Kind: approvers.MemberGroup, Value: g})
+		}
+		return r
+	}
+	list, one := []string{"users.info", "usergroups.list"}, "usergroups.users.list"
+	small, large, none := []string{"S1", "one"}, []string{"one", "three"}, []string{}
+	for _, tt := range []struct {
+		name   string
+		groups []string
+		risk   approvers.Risk
+		want   []string
+		calls  []string
+	}{
+		{"without groups", nil, approvers.High, none, list[:1]},
+		{"small groups", []string{"one", "S1", "two", "empty"}, approvers.High, small, list},
+		{"a group that is cut", []string{"one", "two", "three"}, approvers.Critical, large, append(slices.Clone(list), one)},
+		{"low risk", []string{"one", "two", "three"}, approvers.Low, large, nil},
+		{"no such group", []string{"off", "S4", "S9"}, approvers.High, none, list},
+	} {
+		p := &approvers.Policy{Approvers: []approvers.Role{role(tt.groups...), role(tt.groups...)}}
+		for _, look := range []func() (approvers.Identity, error){
+			func() (approvers.Identity, error) { return d.Clicker(t.Context(), "U1", p, "t", tt.risk, nil) },
+			func() (approvers.Identity, error) {
+				r := []*approvers.Request{{Tool: "t"}, {Tool: "u", Plan: approvers.Plan{Risk: tt.risk}}}
+				return d.ClickerOfAll(t.Context(), "U1", p, r)
+			},
+		} {
+			calls = nil
+			who, err := look()
+			if err != nil || fmt.Sprint(who.Groups) != fmt.Sprint(tt.want) || !slices.Equal(calls, tt.calls) {
+				t.Errorf("%s: %q (%v) after %q; want %q after %q", tt.name, who.Groups, err, calls, tt.want, tt.calls)
+			}
+		}
+	}
+}

@@ -1,0 +1,136 @@
+package bot
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"countersign/approvers"
+	"countersign/approvers/workflow"
+	"countersign/bot/directory"
+	"countersign/bot/render"
+	"countersign/bot/slackapi"
+)
+
+// outcomes ends the handling of a click or a form. A refused attempt is recorded in the histories of its requests. If a
+// click changed nothing, the person gets a private reply that says why. After a change, outcomes says nothing, because
+// the messages in Slack show the change.
+type outcomes struct {
+	*core
+	identities *Identities
+	ephemeral  *ephemeral
+}
+
+// refusals maps the errors of targets to the codes of denials.
+var refusals = []struct {
+	err  error
+	code approvers.Code
+}{
+	{errNotRecorded, approvers.DeniedUnrecorded}, {errUnrecorded, approvers.DeniedUnrecorded}, {errReplaced, approvers.DeniedReplaced},
+	{errUnknown, approvers.DeniedNotFound},
+	{errCopied, approvers.DeniedCopied}, {errForged, approvers.DeniedForged}, {render.ErrButtonToken, approvers.DeniedForged}, {errWorkspace, approvers.DeniedWorkspace},
+}
+
+// reject rejects a click on a stale or forged message, and tells the person why. reject records the attempt in the
+// history of each request that the click names.
+func (b *outcomes) reject(ctx context.Context, d delivered, w ephemeralReply, c workflow.Click, s render.ClickTarget, err error) error {
+	if errors.Is(err, errNotRecorded) && d.tries < clickTries {
+		return err
+	}
+	for _, r := range refusals {
+		if !errors.Is(err, r.err) {
+			continue
+		}
+		who, unknown := b.users.Who(ctx, w.user, false)
+		if unknown != nil {
+			return b.unknownClicker(ctx, d, w, c, s, unknown)
+		}
+		c.Inbox, c.At, c.Who, c.User = d.id, d.at, who, w.user
+		b.Log.Warn("a click was refused", "inbox", d.id, "user", w.user, "cause", err)
+		refused := &approvers.Denied{Code: r.code}
+		redraw := ""
+		if r.code == approvers.DeniedUnrecorded && s.Message.TS != "" && s.Message.Channel == c.Channel && s.Message.TS == c.MessageTS {
+			redraw = s.Message.ID
+		}
+		if err := b.Requests.Refuse(ctx, c, refused, redraw, s.Named()...); err != nil {
+			return err
+		}
+		b.ephemeral.reply(ctx, w, render.Denied(refused, nil, s.Policy))
+		return nil
+	}
+	return err
+}
+
+func (b *outcomes) decide(ctx context.Context, w ephemeralReply, s render.ClickTarget, c workflow.Click) error {
+	r, err := b.Requests.Decide(ctx, c)
+	return b.answer(ctx, w, &r, s.Policy, err)
+}
+
+// decideAll decides all calls that the clicked version offered for decision. If one call can't be decided, decideAll
+// decides no call.
+func (b *outcomes) decideAll(ctx context.Context, r ephemeralReply, s render.ClickTarget, c workflow.Click) error {
+	inTheWay, err := b.Requests.DecideAll(ctx, c, s.Shown.Shows)
+	var d *approvers.Denied
+	if !errors.As(err, &d) {
+		return err
+	}
+	b.ephemeral.reply(ctx, r, render.DeniedAll(d, inTheWay, s.Policy))
+	return nil
+}
+
+// answer tells a person why their click changed nothing. After a successful change, the function says nothing, because
+// the messages in Slack show the change.
+func (b *outcomes) answer(ctx context.Context, w ephemeralReply, r *approvers.Request, p *approvers.Policy, err error) error {
+	var d *approvers.Denied
+	if !errors.As(err, &d) {
+		return err
+	}
+	b.ephemeral.reply(ctx, w, render.Denied(d, r, p))
+	return nil
+}
+
+// answerReport tells a person why their report about a run changed nothing.
+func (b *outcomes) answerReport(ctx context.Context, r ephemeralReply, s render.ClickTarget, err error) error {
+	var d *approvers.Denied
+	if !errors.As(err, &d) {
+		return err
+	}
+	b.ephemeral.reply(ctx, r, render.DeniedReport(d, s))
+	return nil
+}
+
+// unknownClicker handles a click if Slack does not identify the person who clicked. After a few tries, the bot refuses
+// and records the click, and tells the person.
+func (b *outcomes) unknownClicker(ctx context.Context, d delivered, r ephemeralReply, c workflow.Click, s render.ClickTarget, cause error) error {
+	if mayRetry(d, b.Now(), cause) {
+		return cause
+	}
+	if err := b.refuseUnknown(ctx, d, r, c, s, cause); err != nil {
+		return err
+	}
+	b.ephemeral.reply(ctx, r, render.Unidentified())
+	return nil
+}
+
+// clickPatience is how long a click waits while calls to Slack must wait: for a rate limit, or during an outage. If the
+// click took effect much later, it would surprise the person.
+const clickPatience = 2 * time.Minute
+
+// mayRetry reports whether another try to identify the person may succeed. If calls must wait, the click is tried again
+// for clickPatience. If Slack could not be reached, the click is tried again a few times. Refusals such as a missing
+// scope are permanent.
+func mayRetry(d delivered, now time.Time, cause error) bool {
+	if slackapi.IsPutOff(cause) {
+		return now.Add(slackapi.RetryDelay(cause)).Sub(d.at) <= clickPatience
+	}
+	code := slackapi.ErrorCode(cause)
+	refused := code != "" && !slackapi.IsServerFailure(code) || errors.Is(cause, directory.ErrAboutAnother)
+	return !refused && d.tries < clickTries
+}
+
+// refuseUnknown refuses a click if Slack can't identify the person who clicked, and records the refusal.
+func (b *outcomes) refuseUnknown(ctx context.Context, d delivered, r ephemeralReply, c workflow.Click, s render.ClickTarget, cause error) error {
+	b.Log.Error("Slack could not say who clicked, so the click was refused", "inbox", d.id, "user", r.user, "error", cause)
+	c.Inbox, c.At, c.User = d.id, d.at, r.user
+	return b.Requests.Refuse(ctx, c, &approvers.Denied{Code: approvers.DeniedUnidentified}, "", s.Named()...)
+}
