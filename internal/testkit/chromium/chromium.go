@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 
@@ -70,7 +71,7 @@ func (p *Page) Until(what, condition string) {
 	ctx, cancel := context.WithTimeout(p.ctx, testkit.Patience)
 	defer cancel()
 	for {
-		_, err := chromedp.Run(ctx, chromedp.Poll[bool](condition))
+		_, err := chromedp.Run(ctx, chromedp.Poll[bool](condition, chromedp.WithPollingInterval(50*time.Millisecond)))
 		if err == nil {
 			return
 		}
