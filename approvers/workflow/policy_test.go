@@ -49,8 +49,8 @@ func TestReconsider(t *testing.T) {
 	}
 }
 
-// If the policy does not let an agent call a tool any more, or does not name the agent, the agent's waiting, approved and
-// automatic calls are voided.
+// If the policy does not let an agent call a tool any more, or does not name the agent, the bot voids the agent's
+// waiting, approved and automatic calls.
 func TestReconsiderAgentsTools(t *testing.T) {
 	for name, change := range map[string]func(*approvers.Policy){
 		"without the tools": func(p *approvers.Policy) { p.Agents[0].Tools = []string{"apply_discount"} },

@@ -66,11 +66,16 @@ func (d *Users) AddGroups(ctx context.Context, who approvers.Identity, user stri
 		if slices.Contains(who.Groups, named) {
 			continue
 		}
-		members, err := d.membersOf(ctx, all, named, fresh)
-		if err != nil {
-			return approvers.Identity{}, err
+		isThis := func(id string) bool { return id == user || id == who.ID.User() || id == who.Local }
+		is := slices.ContainsFunc(all[named].Members, isThis)
+		if !is {
+			members, err := d.membersOf(ctx, all, named, fresh)
+			if err != nil {
+				return approvers.Identity{}, err
+			}
+			is = slices.ContainsFunc(members, isThis)
 		}
-		if slices.ContainsFunc(members, func(id string) bool { return id == user || id == who.ID.User() || id == who.Local }) {
+		if is {
 			who.Groups = append(who.Groups, named)
 		}
 	}
@@ -107,28 +112,33 @@ func groupsThatCount(p *approvers.Policy, tool string, r *approvers.Request) []s
 type Group struct {
 	ID      string
 	Members []string
-	Cut     bool // Slack left out some of the members
+	Cut     bool // Slack may have left out some of the members
 }
 
+// mayBeCut is the number of listed members from which a list of members may be incomplete. Slack's documentation names
+// no limit for usergroups.list. For the event subteam_updated, it names a limit of 500 members.
+const mayBeCut = 100
+
 // Groups reads all user groups with their members from Slack. The keys of the map are the ids and the handles. Disabled
-// groups are left out.
+// groups are left out. Groups does not ask for the number of members, because Slack may send this number as a string,
+// which slack-go does not accept (https://github.com/slack-go/slack/issues/1604).
 func Groups(ctx context.Context, api *slack.Client) (map[string]Group, error) {
-	list, err := api.GetUserGroupsContext(ctx, slack.GetUserGroupsOptionIncludeUsers(true), slack.GetUserGroupsOptionIncludeCount(true))
+	list, err := api.GetUserGroupsContext(ctx, slack.GetUserGroupsOptionIncludeUsers(true))
 	if err != nil {
 		return nil, fmt.Errorf("usergroups.list: %w", slackapi.WithDelay(err))
 	}
 	groups := map[string]Group{}
 	for _, g := range list {
 		if g.DateDelete == 0 {
-			group := Group{g.ID, g.Users, len(g.Users) < g.UserCount}
+			group := Group{g.ID, g.Users, g.Users == nil || len(g.Users) >= mayBeCut}
 			groups[g.ID], groups[g.Handle] = group, group
 		}
 	}
 	return groups, nil
 }
 
-// MembersFrom returns all members of the group. If Slack left out some of them, MembersFrom asks Slack for the members
-// of this group.
+// MembersFrom returns all members of the group. If Slack may have left out some of them, MembersFrom asks Slack for the
+// members of this group.
 func (g Group) MembersFrom(ctx context.Context, api *slack.Client) ([]string, error) {
 	if !g.Cut {
 		return g.Members, nil
@@ -242,8 +252,8 @@ func (d *Users) RoleMembers(ctx context.Context, role approvers.Role) ([]string,
 	return slices.Compact(users), nil
 }
 
-// readsMessages reports whether the bot tells a person about the requests that the person's role can decide. Guests and people of other
-// organisations can't decide requests, and are not notified.
+// readsMessages reports whether the bot tells a person about the requests that the person's role can decide. Guests and
+// people of other organisations can't decide requests, and are not notified.
 func readsMessages(who approvers.Identity) bool { return !Barred(who) }
 
 // GroupUsers lists members of the user group that the current stage requires. Each listed member has one of the stage's

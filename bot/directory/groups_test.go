@@ -17,12 +17,15 @@ import (
 )
 
 // One call answers for all groups of a click. The bot reads the members of a group with a call of its own only if Slack
-// left out some of them. Disabled groups and unknown groups have no members. For a high risk, and for several requests
+// does not list the person and may have left out some members. Disabled groups and unknown groups have no members. For a high risk, and for several requests
 // with a high risk among them, the bot asks again.
 func TestGroupsOfClicker(t *testing.T) {
-	group := func(id, handle string, deleted, count int, users ...string) map[string]any {
-		return map[string]any{"id": id, "handle": handle, "date_delete": deleted, "user_count": count, "users": users}
+	group := func(id, handle string, deleted int, users ...string) map[string]any {
+		return map[string]any{"id": id, "handle": handle, "date_delete": deleted, "users": append([]string{}, users...)}
 	}
+	unlisted := group("S6", "unlisted", 0)
+	delete(unlisted, "users")
+	many := slices.Repeat([]string{"U3"}, mayBeCut-1)
 	var calls []string
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		calls = append(calls, r.URL.Path[1:])
@@ -32,14 +35,15 @@ func TestGroupsOfClicker(t *testing.T) {
 		case "/users.info":
 			answer["user"] = map[string]any{"id": "U1", "team_id": "T1"}
 		case "/usergroups.list":
-			if r.FormValue("include_users") != "true" || r.FormValue("include_count") != "true" {
+			if r.FormValue("include_users") != "true" {
 				t.Error("the members of the groups were not asked for")
 			}
 			answer["usergroups"] = []any{
-				group("S1", "one", 0, 1, "U1"), group("S2", "two", 0, 1, "U2"), group("S3", "three", 0, 501, "U3"), group("S4", "off", 99, 1, "U1"), group("S5", "empty", 0, 0),
+				group("S1", "one", 0, "U1"), group("S2", "two", 0, "U2"), group("S3", "three", 0, append(many, "U4")...), group("S4", "off", 99, "U1"),
+				group("S5", "empty", 0), unlisted, group("S7", "crowd", 0, append(many, "U1")...),
 			}
 		case "/usergroups.users.list":
-			if r.FormValue("usergroup") != "S3" {
+			if id := r.FormValue("usergroup"); id != "S3" && id != "S6" {
 				t.Errorf("asked for the members of %s", r.FormValue("usergroup"))
 			}
 			answer["users"] = []string{"U3", "U1"}
@@ -72,6 +76,8 @@ func TestGroupsOfClicker(t *testing.T) {
 		{"without groups", nil, approvers.High, none, list[:1]},
 		{"small groups", []string{"one", "S1", "two", "empty"}, approvers.High, small, list},
 		{"a group that is cut", []string{"one", "two", "three"}, approvers.Critical, large, append(slices.Clone(list), one)},
+		{"a long list with the person", []string{"crowd"}, approvers.High, []string{"crowd"}, list},
+		{"no list of members", []string{"unlisted"}, approvers.High, []string{"unlisted"}, append(slices.Clone(list), one)},
 		{"low risk", []string{"one", "two", "three"}, approvers.Low, large, nil},
 		{"no such group", []string{"off", "S4", "S9"}, approvers.High, none, list},
 	} {
