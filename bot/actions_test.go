@@ -36,7 +36,8 @@ var neverSubmitted = map[string]string{"ActReveal": "it has no submit button"}
 
 // TestEveryActionIsHandled compares the action IDs of render/click.go with the functions that handle them. The bot
 // handles a button in one of two ways. clickHandler.act performs the button's action directly. Or the button opens a
-// form: formOpener.form draws the form, and submissionHandler.handle handles its submission.
+// form: formOpener.form draws the form, and submissionHandler.handle handles its submission. Most forms of PeopleForms are
+// handled by submitPeople, which handle calls.
 func TestEveryActionIsHandled(t *testing.T) {
 	t.Parallel()
 	named := namedActions(t)
@@ -51,6 +52,9 @@ func TestEveryActionIsHandled(t *testing.T) {
 			}
 			if neverSubmitted[name] == "" && !named["submissionHandler.handle"][name] {
 				t.Errorf("%s opens a form, which submissionHandler does not handle", name)
+			}
+			if render.PeopleForms[id] != nil && id != render.ActAllow && !named["submissionHandler.submitPeople"][name] {
+				t.Errorf("%s opens a form about a request, which submitPeople does not handle", name)
 			}
 			continue
 		}

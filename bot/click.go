@@ -56,7 +56,7 @@ func (b *clickHandler) handle(ctx context.Context, d delivered, i interaction) e
 	c := workflow.Click{Channel: channel, MessageTS: ts}
 	s, err := b.targets.ofClick(ctx, i, a, channel, ts)
 	if err != nil {
-		return b.outcomes.reject(ctx, d, r, c, s, err)
+		return b.outcomes.refuseTarget(ctx, d, r, c, s, err)
 	}
 	b.posts.replaced.noteClick(s.Message.ID, i.ResponseURL, d.at)
 	action := render.ActionOf(a.ActionID)

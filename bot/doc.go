@@ -28,13 +28,14 @@
 //     commandHandler. pauseHandler, absenceHandler and grantHandler have the commands, buttons and forms of one
 //     subject.
 //   - The handlers of clicks and forms use targets to find what a click is about, modals and formOpener to open a form,
-//     outcomes to record a refused attempt, and ephemeral to reply to a person.
+//     outcomes to decide, or to record a refused attempt, and ephemeral to reply to a person.
 //   - Display shows outbox messages. It uses posts to write messages and to find posts whose response was lost. Drafts,
 //     Statuses and homeTabs show the model's text, the status under a thread, and the Home tabs. Leftovers deletes
 //     messages that Slack refused to delete.
 //   - Identities and Availability ask Slack about people. channelAccess and Permissions find out what Slack lets the
 //     bot do. Replicas shares Slack's limits with other processes.
 //
-// The handlers use parts that show messages, such as Statuses. No part that shows messages uses a handler. The function
-// assemble in bot.go creates each part after the parts that it uses.
+// The handlers use parts that show messages, such as Statuses. No part that shows messages uses a handler. Some parts
+// also handle the deliveries about their own subject: homeTabs, channelAccess and Availability. The functions New and
+// assemble in bot.go create each part after the parts that it uses.
 package bot

@@ -33,7 +33,7 @@ func (b *formOpener) unbundleWithin(ctx context.Context, d delivered, i interact
 	s, err := b.targets.ofDetails(ctx, i)
 	r, c := ephemeralReply{user: i.User.ID, channel: s.Message.Channel}, workflow.Click{Channel: s.Message.Channel, MessageTS: s.Message.TS}
 	if err != nil {
-		return b.outcomes.reject(ctx, d, r, c, s, err)
+		return b.outcomes.refuseTarget(ctx, d, r, c, s, err)
 	}
 	who, err := b.identities.authority(ctx, r.user, s, render.ActApart)
 	if err != nil {
@@ -63,7 +63,7 @@ func (b *formOpener) openWithin(ctx context.Context, d delivered, i interaction)
 	r := ephemeralReply{user: i.User.ID}
 	s, err := b.targets.ofDetails(ctx, i)
 	if err != nil {
-		return b.outcomes.reject(ctx, d, r, workflow.Click{}, s, err)
+		return b.outcomes.refuseTarget(ctx, d, r, workflow.Click{}, s, err)
 	}
 	r.channel = s.Message.Channel
 	return b.open(ctx, formClick{d, i.Actions[0].ActionID, r, s, func(v slack.ModalViewRequest) error {
@@ -229,7 +229,7 @@ func (b *formOpener) turnPage(ctx context.Context, d delivered, i interaction) e
 	r := ephemeralReply{user: i.User.ID}
 	f, err := render.ParseFormToken(i.View.Metadata)
 	if err != nil {
-		return b.outcomes.reject(ctx, d, r, workflow.Click{}, render.ClickTarget{}, err)
+		return b.outcomes.refuseTarget(ctx, d, r, workflow.Click{}, render.ClickTarget{}, err)
 	}
 	form := render.ActArguments
 	if i.View.Callback == render.ActReveal {
@@ -245,7 +245,7 @@ func (b *formOpener) turnPage(ctx context.Context, d delivered, i interaction) e
 	}
 	s, err := b.targets.find(ctx, f.ButtonToken, "")
 	if err != nil {
-		return b.outcomes.reject(ctx, d, r, workflow.Click{}, s, err)
+		return b.outcomes.refuseTarget(ctx, d, r, workflow.Click{}, s, err)
 	}
 	var viewer approvers.Identity
 	v := render.Refusal(form, render.Denied(&approvers.Denied{Code: approvers.DeniedStale}, s.Request, s.Policy))

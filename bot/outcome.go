@@ -31,9 +31,9 @@ var refusals = []struct {
 	{errCopied, approvers.DeniedCopied}, {errForged, approvers.DeniedForged}, {render.ErrButtonToken, approvers.DeniedForged}, {errWorkspace, approvers.DeniedWorkspace},
 }
 
-// reject rejects a click on a stale or forged message, and tells the person why. reject records the attempt in the
-// history of each request that the click names.
-func (b *outcomes) reject(ctx context.Context, d delivered, w ephemeralReply, c workflow.Click, s render.ClickTarget, err error) error {
+// refuseTarget refuses a click on a stale or forged message, and tells the person why. refuseTarget records the attempt
+// in the history of each request that the click names.
+func (b *outcomes) refuseTarget(ctx context.Context, d delivered, w ephemeralReply, c workflow.Click, s render.ClickTarget, err error) error {
 	if errors.Is(err, errNotRecorded) && d.tries < clickTries {
 		return err
 	}
@@ -124,8 +124,10 @@ func mayRetry(d delivered, now time.Time, cause error) bool {
 		return now.Add(slackapi.RetryDelay(cause)).Sub(d.at) <= clickPatience
 	}
 	code := slackapi.ErrorCode(cause)
-	refused := code != "" && !slackapi.IsServerFailure(code) || errors.Is(cause, directory.ErrAboutAnother)
-	return !refused && d.tries < clickTries
+	if code != "" && !slackapi.IsServerFailure(code) || errors.Is(cause, directory.ErrAboutAnother) {
+		return false
+	}
+	return d.tries < clickTries
 }
 
 // refuseUnknown refuses a click if Slack can't identify the person who clicked, and records the refusal.

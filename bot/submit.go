@@ -131,11 +131,11 @@ func (b *submissionHandler) handle(ctx context.Context, d delivered, i interacti
 	r := ephemeralReply{user: i.User.ID}
 	f, err := render.ParseFormToken(i.View.Metadata)
 	if err != nil {
-		return b.outcomes.reject(ctx, d, r, workflow.Click{}, render.ClickTarget{}, err)
+		return b.outcomes.refuseTarget(ctx, d, r, workflow.Click{}, render.ClickTarget{}, err)
 	}
 	s, err := b.targets.ofForm(ctx, i, f)
 	if err != nil {
-		return b.outcomes.reject(ctx, d, r, workflow.Click{}, s, err)
+		return b.outcomes.refuseTarget(ctx, d, r, workflow.Click{}, s, err)
 	}
 	r.channel = s.Message.Channel
 	if strings.HasPrefix(s.Message.To, store.ToConversation) {
@@ -173,14 +173,14 @@ func (b *submissionHandler) handle(ctx context.Context, d delivered, i interacti
 		return b.absence.submitted(ctx, r, i, c)
 	case render.ActFillIn:
 		if s.Elicitation == nil {
-			return b.outcomes.reject(ctx, d, r, c, s, errForged)
+			return b.outcomes.refuseTarget(ctx, d, r, c, s, errForged)
 		}
 		return b.submitElicitation(ctx, r, s, i, c)
 	case render.ActHappened:
 		c.Request, c.Execution, c.Reason = "", f.Ref, strings.TrimSpace(i.filled(render.FieldResult))
 		return b.outcomes.answerReport(ctx, r, s, b.Runs.Report(ctx, c, workflow.Happened))
 	default:
-		return b.outcomes.reject(ctx, d, r, c, s, fmt.Errorf("%w: no form is named %q", errForged, i.View.Callback))
+		return b.outcomes.refuseTarget(ctx, d, r, c, s, fmt.Errorf("%w: no form is named %q", errForged, i.View.Callback))
 	}
 	return b.outcomes.decide(ctx, r, s, c)
 }
@@ -280,6 +280,8 @@ func (b *submissionHandler) submitPeople(ctx context.Context, d delivered, w eph
 			return b.outcomes.unknownClicker(ctx, d, w, c, s, unknown)
 		}
 		r, err = b.Requests.HandOn(ctx, c, to)
+	default:
+		return b.outcomes.refuseTarget(ctx, d, w, c, s, fmt.Errorf("%w: no form about a request is named %q", errForged, i.View.Callback))
 	}
 	return b.outcomes.answer(ctx, w, &r, s.Policy, err)
 }

@@ -10,8 +10,8 @@ import (
 	"countersign/approvers"
 )
 
-// TestKeysOfWaiting checks the parsed values of the keys that say who is asked, for how long, and for which amounts.
-func TestKeysOfWaiting(t *testing.T) {
+// TestKeysOfThePolicy checks the parsed values of the keys that say who is asked, for how long, and for which amounts.
+func TestKeysOfThePolicy(t *testing.T) {
 	f := parse(t, `
 version: 1
 mode: observe

@@ -232,7 +232,7 @@ func (t *tx) auditDenied(chain, what string, c Click, denied *approvers.Denied) 
 	if c.Who.ID == "" {
 		x.user = c.User
 	}
-	n, recorded, err := t.countDenial(x)
+	n, recorded, err := t.numberDenial(x)
 	if err != nil || !recorded {
 		return err
 	}
@@ -290,7 +290,7 @@ func (t outboxTx) drawAgain(message string, c Click, denied *approvers.Denied) e
 	if message == "" {
 		return nil
 	}
-	_, draw, err := t.countDenial(denial{chain: message, actor: string(c.Who.ID), user: c.User, what: "draw", code: string(denied.Code)})
+	_, draw, err := t.numberDenial(denial{chain: message, actor: string(c.Who.ID), user: c.User, what: "draw", code: string(denied.Code)})
 	if err != nil || !draw {
 		return err
 	}

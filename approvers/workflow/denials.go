@@ -52,9 +52,9 @@ func (d *denials) came(all map[denial]int) {
 	}
 }
 
-// countDenial counts a denied attempt. n is the number of attempts of this kind, including this attempt. If the attempt
+// numberDenial counts a denied attempt. n is the number of attempts of this kind, including this attempt. If the attempt
 // gets an audit record, the second result is true.
-func (t *tx) countDenial(x denial) (n int, recorded bool, err error) {
+func (t *tx) numberDenial(x denial) (n int, recorded bool, err error) {
 	n, counted := t.denials[x]
 	if !counted {
 		n, counted = t.w.denials.known(x)

@@ -5,11 +5,12 @@
 // Four parts of the program call the use cases. Package bot calls use cases for clicks and messages from Slack. Package
 // agent calls use cases for the model. Package store/jobs calls use cases for timers. The command line calls use cases
 // for operators. The package does not depend on Slack or on a model. The package guarantees the following invariants. A
-// delivery from Slack that Receive has stored is not lost. If two clicks compete, only one click takes effect. The bot
-// never repeats a run of an unprotected tool (approvers.Unprotected) by itself, because the tool would act twice. Every
-// tool call gets exactly one result. The audit has a record of every proposal, decision, run and result. A method does
-// not wait for later work, such as a run or a deadline. It stores a timer for the work. So a process may stop at any
-// instruction, and the next process handles the timer.
+// delivery from Slack that Receive has stored is not lost. If two people click at the same moment, the second click is
+// decided on the state that the first click left. The bot never repeats a run of an unprotected tool
+// (approvers.Unprotected) by itself, because the tool would act twice. Every tool call gets exactly one result. The
+// audit has a record of every proposal, decision, run and result. A method does not wait for later work, such as a run
+// or a deadline. It stores a timer for the work. So a process may stop at any instruction, and the next process handles
+// the timer.
 //
 // # Concepts
 //

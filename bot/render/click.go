@@ -101,8 +101,8 @@ func (s ClickTarget) MayHaveShown(token ButtonToken) bool {
 	return slices.Contains(about, token.Ref)
 }
 
-// Named returns the ids of all records that a click names or the clicked message shows. A rejected click is recorded in
-// the history of each of these records.
+// Named returns the ids of all records that a click names or the clicked message shows. A refused click is recorded in
+// the history of each of these records that is a request.
 func (s ClickTarget) Named() []string {
 	named := []string{s.Token.Ref, s.Message.Request}
 	for _, shown := range s.Shown.Shows {

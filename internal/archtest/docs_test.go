@@ -2,6 +2,7 @@ package archtest
 
 import (
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -155,6 +156,33 @@ func TestNamedTestsExist(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(root(t), "cmd/countersign/testdata/scenarios", m[2]+".txt")); err != nil {
 				t.Errorf("%s names %s: %v", page, m[0], err)
 			}
+		}
+	}
+}
+
+// TestNamedCode finds names of code that do not exist, for example after a rename. CONTRIBUTING.md names code together
+// with its file, as in `Workflow.Workers` (`jobs.go`). A file with this name must declare the name.
+func TestNamedCode(t *testing.T) {
+	files := map[string]string{}
+	err := filepath.WalkDir(root(t), func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		files[filepath.ToSlash(path)] = string(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile("`(?:\\w+\\.)?(\\w+)`\\s+\\(`([\\w/]+\\.go)`").FindAllStringSubmatch(readPage(t, "CONTRIBUTING.md"), -1)
+	if len(named) < 20 {
+		t.Fatalf("only %d names with a file were found: %q", len(named), named)
+	}
+	for _, m := range named {
+		declares := regexp.MustCompile(`(?m)^(func (\([^)]*\) )?|var |const |type |\t)` + m[1] + `\b`)
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(files)), func(path string) bool { return strings.HasSuffix(path, "/"+m[2]) && declares.MatchString(files[path]) }) {
+			t.Errorf("CONTRIBUTING.md names %s in %s, and no file of this name declares it", m[1], m[2])
 		}
 	}
 }

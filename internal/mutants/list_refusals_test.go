@@ -63,8 +63,8 @@ var refusalMutants = []mutant{
 	{
 		name: "a card that can't be changed keeps its buttons",
 		edits: []edit{
-			{"bot/show.go", "		_, _, deleted := b.api.DeleteMessageContext(ctx, s.Channel, s.TS)", "		var deleted error"},
-			{"bot/show.go", "	if s.ReplacedTS == \"\" {\n", "	if len(s.ReplacedTS) >= 0 {\n"},
+			{"bot/display.go", "		_, _, deleted := b.api.DeleteMessageContext(ctx, s.Channel, s.TS)", "		var deleted error"},
+			{"bot/display.go", "	if s.ReplacedTS == \"\" {\n", "	if len(s.ReplacedTS) >= 0 {\n"},
 		},
 		by: []campaign{use("^TestRefusals$/^changes_cant")},
 	},

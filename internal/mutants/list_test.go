@@ -215,7 +215,7 @@ var stateMutants = []mutant{
 	},
 	{
 		name: "a card whose post was not recorded is posted again",
-		edits: []edit{{"bot/show.go",
+		edits: []edit{{"bot/display.go",
 			"	sent, err := b.posts.find(ctx, me, s, d, at)\n	if err != nil {\n		return err\n	}\n",
 			"	var sent map[int]string\n"}},
 		by: []campaign{{pkg: "./bot", run: "^TestLostPost"}, {pkg: "./cmd/countersign", run: "^TestLostPosts$"}, kills},
@@ -266,7 +266,7 @@ var stateMutants = []mutant{
 	},
 	{
 		name:  "a delivery that is handled while Slack is down is given up",
-		edits: []edit{{"bot/handle.go", " && !slackapi.IsPutOff(err)", ""}},
+		edits: []edit{{"bot/inbox.go", " && !slackapi.IsPutOff(err)", ""}},
 		by:    []campaign{outages("fails-but-is-heard")},
 	},
 	{

@@ -15,8 +15,9 @@ import (
 	"countersign/store"
 )
 
-// clickTries and maxTries are the maximum numbers of tries of a delivery. A click has fewer tries, because the person
-// waits and can click again.
+// A delivery is tried again at most maxTries times. A click is tried again at most clickTries times if Slack can't say
+// who clicked, if a form can't be shown, or if the clicked version is not recorded yet, because the person waits and can
+// click again.
 const (
 	clickTries = 3
 	maxTries   = 40 // about 20 minutes with the scheduler's backoff; not applied while calls must wait (outage of Slack)
