@@ -43,9 +43,9 @@ func repeatable(e approvers.Execution) bool {
 	return e.Effect != approvers.Unprotected && e.Tries < maxTries
 }
 
-// If an interrupted run can't be repeated, MarkInterrupted records that its outcome is unknown. A running bot does this
-// when it claims the run. MarkInterrupted is for commands that use the store while no bot runs. If all interrupted runs
-// can be repeated, MarkInterrupted writes nothing.
+// MarkInterrupted records that the outcomes of interrupted runs that can't be repeated are unknown. A running bot does
+// this when it claims such a run. MarkInterrupted is for commands that use the store while no bot runs. If all
+// interrupted runs can be repeated, MarkInterrupted writes nothing.
 func (w *Runs) MarkInterrupted(ctx context.Context) error {
 	found := true
 	err := w.Store.View(ctx, func(r store.Reader) error {
