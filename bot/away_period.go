@@ -131,7 +131,7 @@ func (w words) peek() string {
 	return w[0]
 }
 
-// If the next word is the given one, skip consumes the word.
+// skip consumes the next word if it is the given one.
 func (w *words) skip(one string) {
 	if w.peek() == one {
 		w.next()

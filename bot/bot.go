@@ -46,8 +46,8 @@ type Config struct {
 	// rejected a call because of a rate limit.
 	Unlimited bool
 	Count     func(context.Context, slackapi.Call) // is called for each call of the Web API; may be nil
-	// Reread is called after Slack has refused a secret. It looks for new secrets, and passes new secrets to Renew.
-	// Reread reports whether there were new secrets. If Reread is nil, the secrets never change.
+	// Reread is called after Slack has refused a secret. It looks for new secrets, passes them to Renew, and reports
+	// whether there were any. If Reread is nil, the secrets never change.
 	Reread func(context.Context) bool
 	// CountRequest is called with the status of each response over HTTP; may be nil.
 	CountRequest func(status int)

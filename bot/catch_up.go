@@ -39,10 +39,9 @@ const (
 )
 
 // CatchUp reads the messages of a gap. A gap is a period in which the bot received no deliveries. CatchUp handles these
-// messages as if Slack had delivered them. CatchUp uses the id of a message to recognize that the message was already
-// received. So it does no harm if Slack delivers the same message before or after CatchUp reads it. CatchUp continues
-// where an earlier process stopped. If the timer names a channel that the bot has joined, CatchUp reads only this
-// channel.
+// messages as if Slack had delivered them. It recognises received messages by their ids, so Slack may deliver the same
+// message before or after CatchUp reads it. CatchUp continues where an earlier process stopped. If the timer names a
+// channel that the bot has joined, CatchUp reads only this channel.
 func (b *Reception) CatchUp(ctx context.Context, t store.Timer) error {
 	now, err := b.Views.Reception(ctx)
 	if err != nil {

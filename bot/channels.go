@@ -20,10 +20,9 @@ type channelAccess struct {
 	permissions *Permissions
 }
 
-// lostChannel is called after Slack has refused an outbox message. If the bot can no longer write in the message's
-// channel, the result lost is the channel's id. If the id is unknown, the result lost is the channel's name from the
-// policy. The result lost is empty for direct messages. The result lost is also empty if the bot is a member of the
-// channel, because Slack then refuses only this message.
+// lostChannel returns the channel that the bot has lost, after Slack has refused an outbox message with code. The
+// result is the channel's id or, if the id is unknown, the channel's name in the policy. The result is empty for direct
+// messages. It is also empty if the bot is a member of the channel, because Slack then refuses only this message.
 func (b *channelAccess) lostChannel(ctx context.Context, vm view.Model, code string) (lost string, err error) {
 	kind, where, _ := strings.Cut(vm.Message.To, ":")
 	switch {

@@ -105,12 +105,12 @@ func (b *explainer) requestsOn(ctx context.Context, channel, ts string) (ids []s
 	return ids, nil
 }
 
-// If a message shows more than maxExplained requests, the bot explains only the first ones.
+// maxExplained is the number of requests that the bot explains for one message: the first ones.
 const maxExplained = 5
 
-// For each request, explainRequests draws who has to approve the request, why, and what has happened. If the person
-// gave the id of a request, the bot explains the request only if it concerns the person. If the person gave a link to
-// the card, there is no such check, because the card shows the same information.
+// explainRequests draws, for each request, who has to approve the request, why, and what has happened. If byName is
+// set, the person gave an id or a link, and explainRequests explains only requests that concern the person. Otherwise
+// the person used the shortcut on a message, which shows the same information, so there is no such check.
 func (b *explainer) explainRequests(ctx context.Context, v render.View, who approvers.Identity, ids []string, byName bool) (*render.BlockBuilder, error) {
 	p := new(render.BlockBuilder)
 	for i, id := range ids {
@@ -144,7 +144,7 @@ func concerns(r approvers.Request, who approvers.Identity, p *approvers.Policy) 
 	return slices.ContainsFunc(p.Approvers, func(role approvers.Role) bool { return role.Covers(r.Tool) && role.Holds(who) })
 }
 
-// Slack's message input replaces straight quotes by typographic quotes. typographic restores the straight quotes.
+// typographic restores the straight quotes that Slack's message input replaces by typographic quotes.
 var typographic = strings.NewReplacer("“", `"`, "”", `"`, "„", `"`, "‘", "'", "’", "'")
 
 // explainCall draws who would have to approve a hypothetical call, if the person asked for it in this channel.

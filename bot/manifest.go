@@ -233,8 +233,8 @@ func Scopes() []Scope {
 	}
 }
 
-// The slice free lists the events that need no scope. For example, Slack sends agent_session_stopped to every app that
-// is configured as an agent.
+// free lists the events that need no scope. For example, Slack sends agent_session_stopped to every app that is
+// configured as an agent.
 var free = []string{"agent_session_stopped", "app_home_opened"}
 
 // events returns all events that the app subscribes to, in order.

@@ -17,8 +17,8 @@ import (
 	"countersign/store"
 )
 
-// The bot declares the parts of Slack's payloads that it reads. The bot does not use the client library's types.
-// So an unknown block or field can't make a whole delivery unreadable.
+// The bot declares the parts of Slack's payloads that it reads, and does not use the client library's types. So an
+// unknown block or field can't make a whole delivery unreadable.
 
 // envelope is the outer part of an event.
 type envelope struct {
@@ -176,7 +176,7 @@ type input struct {
 	} `json:"selected_options"`
 }
 
-// The method text returns the value of an input as text. If the input has no value, the text is empty.
+// text returns the value of an input as text. If the input has no value, the text is empty.
 func (i input) text() string {
 	switch {
 	case i.Value != nil:

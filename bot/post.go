@@ -25,9 +25,9 @@ type posts struct {
 	replaced    replacing
 }
 
-// The metadata of a Slack message identifies its outbox message. messageEvent is the type of this metadata. Every app
-// in the workspace can read the metadata, so it only contains ids. The value is a name from an earlier version, because
-// old messages in Slack contain it.
+// messageEvent is the type of the metadata by which a Slack message identifies its outbox message. Every app in the
+// workspace can read the metadata, so it only contains ids. The value is a name from an earlier version, because old
+// messages in Slack contain it.
 const messageEvent = "countersign_surface"
 
 // messageField is the metadata's field with the id of the outbox message.
@@ -86,10 +86,10 @@ func (b *posts) update(ctx context.Context, s store.OutboxMessage, d render.Rend
 	return d, nil
 }
 
-// An outbox message may have several Slack messages. post posts those that are not in Slack yet. The parameter there
-// has the timestamps of the messages that are already in Slack. If the first message is in Slack, post updates this
-// message, because it shows an earlier state. post returns the channel and the timestamp of the first message, and the
-// outbox message with the content that Slack accepted.
+// post posts those Slack messages of an outbox message that are not in Slack yet. The parameter there has the
+// timestamps of those that are, by part. If the first message is in Slack, post updates it, because it shows an earlier
+// state. post returns the channel and the timestamp of the first message, and the outbox message with the content that
+// Slack accepted.
 func (b *posts) post(ctx context.Context, s store.OutboxMessage, d render.Rendered, at destination, there map[int]string) (channel, ts string, _ render.Rendered, err error) {
 	for part := range d.Messages {
 		if found, ok := there[part]; ok {
@@ -158,11 +158,11 @@ func (b *posts) takeBack(ctx context.Context, message, channel, ts string) error
 // errNoThread is Slack's answer to a reply in a deleted thread, if Slack does not post the reply to the channel.
 var errNoThread = slack.SlackErrorResponse{Err: "thread_not_found"}
 
-// A click contains a response URL. A call of this URL replaces the clicked message, and does not count for the rate
+// A click contains a response URL. A call to this URL replaces the clicked message, and does not count for the rate
 // limit of chat.update. So when the rate limit of chat.update is nearly reached, the bot updates a decided card through
 // the response URL. The bot keeps response URLs only in memory. After any error, the bot uses chat.update instead.
 
-// Slack accepts five calls of a response URL within half an hour. The bot makes fewer calls for updates, so that some
+// Slack accepts five calls to a response URL within half an hour. The bot makes fewer calls for updates, so that some
 // calls are left for notices to the person who clicked.
 const (
 	replaceTimes = 3

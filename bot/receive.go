@@ -181,8 +181,8 @@ func (b *core) chatter(e event) bool {
 	return e.Previous == nil || !mentions(e.Previous.Text, me.User)
 }
 
-// The map readable lists the subtypes of messages that people write. Other subtypes belong to events about messages, or
-// to messages by bots.
+// readable lists the subtypes of messages that people write. Other subtypes belong to events about messages, or to
+// messages by bots.
 var readable = map[string]bool{"": true, "thread_broadcast": true, "file_share": true}
 
 // forUs reports whether an event is a person's new or edited message, or the deletion of a message.

@@ -311,7 +311,7 @@ func (i interaction) chosen(block string) (values []string) {
 	return values
 }
 
-// A running tool may ask the requester to fill in a form. examineElicitation returns the errors of this form, by field.
+// examineElicitation returns the errors, by field, of a form that a running tool asked the requester to fill in.
 func (b *submissionHandler) examineElicitation(ctx context.Context, i interaction, f render.FormToken) (map[string]string, error) {
 	q, err := b.Views.Elicitation(ctx, f.Ref)
 	if errors.Is(err, store.ErrNotFound) || err == nil && q.State != approvers.ElicitationOpen {

@@ -60,8 +60,8 @@ func (m bareMessage) shows(s store.OutboxMessage) bool {
 	return slices.ContainsFunc(m.tokens, func(t render.ButtonToken) bool { return t.Message == s.ID && t.Post == s.Posts+1 })
 }
 
-// Each time the Slack message of an outbox message is lost, a new round begins. round identifies an outbox message in
-// one of its rounds. Slack messages of earlier rounds do not belong to the outbox message.
+// round identifies an outbox message in one of its rounds. Each time the Slack message of an outbox message is lost, a
+// new round begins. Slack messages of earlier rounds do not belong to the outbox message.
 type round struct {
 	message string
 	n       uint64
@@ -104,8 +104,8 @@ func (p *unconfirmedPosts) recorded(message string) {
 	delete(p.begun, message)
 }
 
-// doubt says that Slack may have an unrecorded message of an outbox message. A search finds this message if it began
-// later than the counter value count and the time until.
+// doubt says that Slack may have an unrecorded message of an outbox message. Only a search that began after the counter
+// value count and the time until is sure to find this message.
 type doubt struct {
 	count uint64
 	until time.Time
@@ -129,7 +129,7 @@ func (p *unconfirmedPosts) doubt(s store.OutboxMessage, made bool, until time.Ti
 	return d, doubtful
 }
 
-// If an earlier search settles the doubt, known returns the outbox message's Slack messages that this search found.
+// known returns the outbox message's Slack messages that an earlier search found, if that search settles the doubt.
 func (p *unconfirmedPosts) known(s store.OutboxMessage, texts []string, at destination, d doubt) (parts map[int]string, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -249,8 +249,8 @@ func oldestOf(s store.OutboxMessage) string {
 	return strconv.FormatInt(s.After.Add(-scanMargin).Unix(), 10)
 }
 
-// If a thread does not exist any more, Slack posts the bot's message to the whole channel. findUnnamed deletes such
-// unrecorded messages.
+// findUnnamed deletes the unrecorded messages of an outbox message that Slack posted to the whole channel, because
+// their thread does not exist any more. It then returns errNoThread.
 func (b *posts) findUnnamed(ctx context.Context, me directory.Self, s store.OutboxMessage, channel, oldest string) error {
 	cursor := ""
 	for range scanPages {

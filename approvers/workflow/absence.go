@@ -57,8 +57,8 @@ func (w *People) SetAway(ctx context.Context, m Departure) (approvers.Absence, e
 	return out, err
 }
 
-// mostDepartures is the number of absences that a person can set per day. The limit is needed, because each absence
-// adds audit records and notifies the stand-in.
+// mostDepartures is the number of absences that a person can set and end per day. The limit is needed, because each
+// absence adds audit records and notifies the stand-in.
 const mostDepartures = 20
 
 // awayOften reports whether a person has reached mostDepartures in the last 24 hours. SetAway checks this limit. Back

@@ -80,7 +80,7 @@ func (t noticesTx) tellRemark(r approvers.Request, index int) error {
 	return nil
 }
 
-// When an answer is edited or deleted, tellAnswerEdit notifies the person who asked the question. The person gets only
+// tellAnswerEdit notifies the person who asked a question that the answer was edited or deleted. The person gets only
 // one notice for each answer.
 func (t noticesTx) tellAnswerEdit(r approvers.Request, index int) error {
 	question := r.Remark(index).To

@@ -8,9 +8,9 @@ import (
 	"countersign/store"
 )
 
-// If a call may run without approval, automatic returns true. There are two cases. In the first case, the current
-// policy allows automatic runs of the tool, and their limit is not reached. In the second case, a grant covers the
-// call. In all other cases, automatic opens a request for the call.
+// automatic reports whether a call may run without approval. There are two cases: the current policy allows automatic
+// runs of the tool and their limit is not reached, or a grant covers the call. Otherwise automatic opens a request for
+// the call. If the current policy forbids the call or only observes it, automatic ends the call.
 func (t proposalsTx) automatic(call store.Call, e *approvers.Execution, givers grantOwners) (bool, error) {
 	e.Grant = "" // drops the grant that was found at the proposal; below, automatic looks for a grant again
 	if err := t.ClearTimer(store.TimerRun, e.ID); err != nil {

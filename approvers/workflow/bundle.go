@@ -211,7 +211,7 @@ func (w *Requests) DecideAll(ctx context.Context, c Click, shown []store.Shown) 
 	return inTheWay, err
 }
 
-// The type decided holds the effect of a decision that is not written yet.
+// decided holds the effect of a decision that is not written yet.
 type decided struct {
 	click Click
 	currentRequest

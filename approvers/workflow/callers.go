@@ -79,8 +79,8 @@ type CallerCall struct {
 	Edits   bool            // the client can use arguments that approvers have changed
 	For     string          // id of the Slack user for whom the client says that it acts, without proof; empty: nobody
 	Summary string
-	State   string
-	Waits   bool // only without a key: the caller waits for the result (see when_caller_left in docs/policy.md)
+	State   string // a text of the client, which is returned to it unchanged
+	Waits   bool   // only without a key: the caller waits for the result (see when_caller_left in docs/policy.md)
 }
 
 // The ids of callers' conversations begin with callerConversation. The places of these conversations begin with
@@ -159,8 +159,8 @@ func callOfCaller(r store.Reader, conversation string) ([]store.Call, error) {
 	return []store.Call{call}, nil
 }
 
-// If a read failed because of a damaged record, Mend closes the request, run, call or turn that the record is about. If
-// Mend returns true, the read can be tried again.
+// Mend closes the request, run, call or turn whose damaged record made a read fail with err. If Mend returns true, the
+// read can be tried again.
 func (w *Callers) Mend(ctx context.Context, err error) bool {
 	var row *store.DamagedError
 	return errors.As(err, &row) && w.closeDamaged(ctx, row.Damage)
@@ -626,9 +626,8 @@ func (w *Callers) Answer(ctx context.Context, client approvers.Client, id string
 	})
 }
 
-// Overdue is the handler of store.TimerOutcome. If a call needs no approval and its caller did not claim the call in
-// time, Overdue ends the call. If the caller did not report the outcome of a run in time, Overdue asks people what
-// happened.
+// Overdue is the handler of store.TimerOutcome. Overdue ends a call that needs no approval and that its caller did not
+// claim in time. If the caller did not report the outcome of a run in time, Overdue asks people what happened.
 func (w *Callers) Overdue(ctx context.Context, timer store.Timer) error {
 	return w.update(ctx, "overdue", func(t *tx) error {
 		e, err := t.Execution(timer.Ref)

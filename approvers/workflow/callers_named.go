@@ -8,7 +8,8 @@ import (
 	"countersign/store"
 )
 
-// Last returns the id of the client's last request for an identical call with a key and the same state, or "".
+// Last returns the id of the client's last request for an identical call, among the requests that have a key and the
+// State of p. If there is none, Last returns "".
 func (w *Callers) Last(ctx context.Context, p CallerCall) (id string, err error) {
 	p.Key = "any"
 	place := placeOf(p)
@@ -29,8 +30,8 @@ func (w *Callers) Last(ctx context.Context, p CallerCall) (id string, err error)
 // stateKey returns the key of a request that is no longer the last one at its place. No client can send this key.
 func stateKey(place, state string) string { return "state\x00" + place + "\x00" + state }
 
-// keepLast gives the last request at a place a key, so that Last finds the request after p. Without this key, p would
-// hide a request that has another state.
+// keepLast gives the last request at a place a key, if its state differs from the state of p. Then p becomes the last
+// request at the place, and Last finds the earlier request by the key.
 func (t callersTx) keepLast(p CallerCall, place string) error {
 	last, err := t.ConversationAt(place)
 	if err != nil || last.Caller == nil || last.Caller.State == "" || last.Caller.State == p.State {

@@ -49,9 +49,9 @@ func (t cardsTx) changeCardQueue(address string, change func(*settings.CardQueue
 	return l, nil
 }
 
-// Before an address shows a request's card, enqueueCard adds the request to the card queue of the address. enqueueCard
-// returns true if the request has to wait. The approval of a request that had to wait needs a typed value. If the queue
-// has the request already, enqueueCard does not add it again. The requests of a bundle wait together.
+// enqueueCard adds a request to the card queue of an address, before the address shows the request's card. It returns
+// true if the request has to wait. The approval of a request that had to wait needs a typed value. If the queue has the
+// request already, enqueueCard does not add it again. The requests of a bundle wait together.
 func (t cardsTx) enqueueCard(id, address string) (waits bool, err error) {
 	most := t.policy.Caps.Approver
 	r, err := t.Request(id)

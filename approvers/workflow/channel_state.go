@@ -309,8 +309,8 @@ func (t channelsTx) leaveChannel(name string, refs ...string) error {
 	return nil
 }
 
-// A channel can have several names in the store. alias marks the channel as lost under another name too, so that the
-// log has only one error about the channel.
+// alias marks a lost channel as lost under another of its names too, so that the log has only one error about the
+// channel.
 func (t channelsTx) alias(name, other, cause string) error {
 	if p, _, err := readChannelState(t, other); err != nil || p.Lost {
 		return err

@@ -468,7 +468,7 @@ type inheritance struct {
 	messages map[string]bool
 }
 
-// For each rank, inherit reads at most mostInherited outbox messages.
+// mostInherited is the maximum number of outbox messages of one rank that inherit reads.
 const mostInherited = 10_000
 
 // inherit lists the waiting outbox messages of the shares that this process has just got. If there are too many

@@ -2,15 +2,18 @@
 // example, Workflow.Requests.Decide), and is one transaction of the store. State, audit records, timers and outbox
 // messages change together in this transaction. If the transaction fails, none of them changes.
 //
-// Four parts of the program call the use cases. Package bot calls use cases for clicks and messages from Slack. Package
-// agent calls use cases for the model. Package store/jobs calls use cases for timers. The command line calls use cases
-// for operators. The package does not depend on Slack or on a model. The package guarantees the following invariants. A
-// delivery from Slack that Receive has stored is not lost. If two people click at the same moment, the second click is
-// decided on the state that the first click left. The bot never repeats a run of an unprotected tool
-// (approvers.Unprotected) by itself, because the tool would act twice. Every tool call gets exactly one result. The
-// audit has a record of every proposal, decision, run and result. A method does not wait for later work, such as a run
-// or a deadline. It stores a timer for the work. So a process may stop at any instruction, and the next process handles
-// the timer.
+// Package bot calls the use cases for clicks and messages from Slack, package agent for the model, package store/jobs
+// for timers, and the command line for operators. Package workflow depends neither on Slack nor on a model. It
+// guarantees these invariants:
+//
+//   - A delivery from Slack that Receive has stored is not lost.
+//   - If two people click at the same moment, the second click is decided on the state that the first click left.
+//   - The bot never repeats a run of an unprotected tool (approvers.Unprotected) by itself, because the tool would act
+//     twice.
+//   - Every tool call gets exactly one result.
+//   - The audit has a record of every proposal, decision, run and result.
+//   - A method does not wait for later work, such as a run or a deadline, but stores a timer for the work. So a process
+//     may stop at any instruction, and the next process handles the timer.
 //
 // # Concepts
 //
@@ -26,10 +29,9 @@
 //   - Conversations, turns, calls, executions, requests, grants and outbox messages have ids of their own. See newID.
 //     Each record holds the id of its parent. For example, a call has the id of its turn, and a request has the id of
 //     its call.
-//   - An audit chain of a call has the id of the call's request. If nobody is asked to approve the call, the audit
-//     chain has the id of the execution. If there is no execution, the audit chain has the id of the call. A grant's
-//     audit chain is "grant:" and the grant's id. Records about the whole installation are in
-//     approvers.InstallationChain.
+//   - A call's audit chain has the id of the call's request, of its execution if there is no request, or of the call
+//     itself if there is neither. A grant's audit chain is "grant:" and the grant's id. Records about the whole
+//     installation are in approvers.InstallationChain.
 //   - A timer is identified by its kind and its Ref. The Ref is the id of the record that the timer is about. See
 //     store.TimerKind.
 //   - A timer may have a lane and an affinity. Timers of a kind with the same lane run one at a time, in order. Outbox
@@ -58,9 +60,9 @@
 //
 // A transition of a request returns the new value and its events (approvers.Event). apply writes the request and passes
 // the events to functions in this order: the call (apply_conversation.go), timers (apply_timers.go), the audit
-// (apply_audit.go), counters (apply.go), messages (apply_outbox.go), the caller (callers.go), cards (apply_outbox.go),
-// and finally the turn. To add a new consequence, extend one of these functions. TestWhatFollowsFromAnEvent lists the
-// consequences of each event.
+// (apply_audit.go), counters (apply.go), messages (apply_outbox.go), the caller (callers.go), the operators
+// (operators.go), cards (apply_outbox.go), and finally the turn. To add a new consequence, extend one of these
+// functions. TestWhatFollowsFromAnEvent lists the consequences of each event.
 //
 // # Transactions
 //
@@ -78,11 +80,12 @@
 //
 // # Files
 //
-// Begin with workflow.go: the groups, the transaction and its parts. The next files follow a call: receive_message,
-// think, propose (automatic, budget, tool_preview, grant), decide (denials, withdraw, absence), apply, claim, stop,
-// finish, unknown. The files callers and webhooks handle the calls of other agents. The files jobs and deadlines handle
-// timers. The files outbox, delivery, repost, refused, bundle, card_queue, channel_state and home are about the messages
-// that Slack shows. The file questions handles the questions of the model and of running tools to people. The remaining
-// files concern the whole installation: policy, pause, interrupt, seal, report, retain, retain_people, erase, restore,
-// damage, moved.
+// Begin with workflow.go: the groups, the transaction and its parts. The next files follow a call: receive_message
+// (message_edit), think, propose (automatic, budget, tool_preview, grant), decide (denials, withdraw, absence), apply,
+// claim, stop, finish, unknown. The files callers, callers_held, callers_named and webhooks handle the calls of other
+// agents. The files jobs and deadlines handle timers. The files outbox, delivery, repost, refused, bundle, card_queue,
+// channel_state and home are about the messages that Slack shows. The file questions handles the questions of the model
+// and of running tools to people, and feedback handles people's ratings of answers. The remaining files concern the
+// whole installation: policy, pause, interrupt, reception, operators, seal, report, retain, retain_people, erase,
+// restore, damage, moved.
 package workflow

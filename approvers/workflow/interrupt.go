@@ -28,7 +28,7 @@ type underWay struct {
 	interrupt func(cause error)
 }
 
-// The type handled identifies a running handler by the kind and the Ref of its timer.
+// handled identifies a running handler by the kind and the Ref of its timer.
 type handled struct {
 	kind store.TimerKind
 	ref  string

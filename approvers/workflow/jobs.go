@@ -101,8 +101,8 @@ func (w *core) handle(ctx context.Context, t store.Timer, handler jobs.Handler) 
 }
 
 // giveUp clears a timer that can't be handled, and records the failure. If the timer belongs to a turn, giveUp stops
-// the turn, and the bot notifies the turn's requesters. If the timer belongs to a delivery, giveUp closes the delivery's
-// inbox row.
+// the turn, and the bot notifies the turn's requesters. If the timer belongs to a delivery, giveUp closes the
+// delivery's inbox row.
 func (w *core) giveUp(ctx context.Context, timer store.Timer) error {
 	return w.update(ctx, "give up", func(t *tx) error {
 		facts := map[string]string{"bucket": "timers", "key": string(timer.Kind) + " " + timer.Ref, "why": "handling it failed again and again"}
@@ -142,8 +142,7 @@ func (w *Workflow) NextDue(ctx context.Context) (time.Time, error) { return w.jo
 // Idle reports whether all due timers have been handled. See jobs.Runner.
 func (w *Workflow) Idle(ctx context.Context) (bool, error) { return w.jobs.Idle(ctx) }
 
-// If the store's disk is full, Full returns the time of the first failed write. If the disk has space, Full returns
-// zero.
+// Full returns the time of the first failed write if the store's disk is full, and zero if the disk has space.
 func (w *Workflow) Full() time.Time { return w.jobs.Full() }
 
 // Work on a turn or a delivery can crash the process. For example, the process runs out of memory. The next process
@@ -171,7 +170,8 @@ func (noCrashes) End(string, string)       {}
 func (noCrashes) Count(string, string) int { return 0 }
 func (noCrashes) Forget(string, string)    {}
 
-// afterCrashesError is the error of a delivery that is not tried yet, because it was being handled when processes crashed.
+// afterCrashesError is the error of a delivery that is not tried yet, because it was being handled when processes
+// crashed.
 type afterCrashesError struct{ wait time.Duration }
 
 func (e afterCrashesError) Error() string {
@@ -184,8 +184,9 @@ func (e afterCrashesError) After() time.Duration { return e.wait }
 // Untried makes the scheduler not count the wait as a try, because some deliveries have only a few tries.
 func (e afterCrashesError) Untried() {}
 
-// untilRetry returns how long a delivery must wait. After two crashes, a delivery is handled when the process has worked
-// for one second. The time doubles with each further crash. A delivery that the bot will not handle does not wait.
+// untilRetry returns how long a delivery must wait. After two crashes, a delivery is handled when the process has
+// worked for one second. The time doubles with each further crash. A delivery that the bot will not handle does not
+// wait.
 func (w *core) untilRetry(t store.Timer) time.Duration {
 	n := w.Crashes.Count(string(t.Kind), t.Ref)
 	if t.Kind != store.TimerInbox || n < 2 || n >= deliveryCrashes {

@@ -10,8 +10,8 @@ import (
 	"countersign/store"
 )
 
-// The edit of a message can arrive although the message's own event is late or lost. If the message is not older than
-// lateEdit, the bot handles the edited message as a new message. If the message is older, the bot ignores the edit.
+// lateEdit is the maximum age of a message that the bot handles as a new message when it receives only the message's
+// edit, because the message's own event is late or lost. The bot ignores the edit of an older message.
 const lateEdit = time.Hour
 
 // DeletionID returns the id of the inbox row for a message's deletion. The id contains only the message's address, so

@@ -9,7 +9,7 @@ import (
 	"countersign/store"
 )
 
-// The interface placed is a store that is kept in a file. Other programs can move or replace the file.
+// placed is a store that is kept in a file. Other programs can move or replace the file.
 type placed interface {
 	// InPlace returns store.ErrMoved if the file is not at its path. InPlace returns store.ErrDamaged if another
 	// program wrote to the file.

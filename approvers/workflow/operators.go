@@ -33,8 +33,8 @@ const (
 	maxUnseen      = 50 // requests that are stored with a problem
 )
 
-// begin stores a problem, and requests a notice about it. If the problem lasts already, begin does nothing, except that
-// it adds the problem's requests.
+// begin stores a problem, and requests a notice about it. If the operators know of this problem and it still lasts,
+// begin only updates its requests and its description (joinProblem).
 func (t operatorsTx) begin(o *settings.Operators, p settings.Problem) error {
 	if notice, last := o.Find(p.Kind, p.Of); last != nil {
 		if last.Lasts() {
@@ -59,7 +59,7 @@ func (t operatorsTx) begin(o *settings.Operators, p settings.Problem) error {
 	return nil
 }
 
-// joinProblem adds the details of p to the same problem, which lasts.
+// joinProblem adds the requests of p to last, which is the same problem and still lasts, and updates the description.
 func (t operatorsTx) joinProblem(notice *settings.OperatorNotice, last *settings.Problem, p settings.Problem) error {
 	for _, r := range p.Requests {
 		switch {
@@ -172,7 +172,7 @@ func (t operatorsTx) showLater(s store.OutboxMessage, at time.Time) error {
 	return t.SetTimer(store.Timer{Kind: s.Rank.Timer(), Ref: s.ID, Due: at, PutOff: t.now, Lane: s.To})
 }
 
-// lasts reports whether a problem of a notice lasts.
+// lasts reports whether a problem of a notice still lasts.
 func (t operatorsTx) lasts(s store.OutboxMessage) (bool, error) {
 	o, _, err := settings.ReadOperators(t)
 	n := o.Notice(s.ID)

@@ -296,7 +296,7 @@ func onSlack(who approvers.PersonID) bool { return strings.Contains(string(who),
 // Slack's rate limits may delay the message about a step until the turn's answer is posted. The answer then describes
 // the step, so the bot does not post the message about the step.
 
-// If an answer describes steps, toldOf cancels the delivery of the messages about these steps.
+// toldOf cancels the delivery of the messages about the steps that an answer describes.
 func (t outboxTx) toldOf(answer store.OutboxMessage) error {
 	if len(answer.Steps) == 0 {
 		return nil

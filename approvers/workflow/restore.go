@@ -280,10 +280,9 @@ func (t restoreTx) loseCall(e approvers.Execution, x Restoration) error {
 	return t.keepRecorded(e.ID, x)
 }
 
-// keepRecorded handles a run whose stored state may be older than its last commit. If the stored state says that the run
-// has not begun, keepRecorded takes the state from the audit records. Audit records may be missing too, and the decision
-// and the start of the run are in one commit. So if no audit record says how the run ended, the bot asks people about
-// the outcome.
+// keepRecorded handles a run whose stored state may be older than its last commit. If the stored state says that the
+// run has not begun, keepRecorded takes the state from the audit records. The commit that began the run may be lost
+// together with its audit record. So if no audit record says how the run ended, the bot asks people about the outcome.
 func (t restoreTx) keepRecorded(execution string, x Restoration) error {
 	if !x.older {
 		return nil

@@ -33,8 +33,8 @@ const (
 // Retain erases data that is older than the policy's two retention times. The first time is for conversations with all
 // their texts, including the payloads of their audit records. The first time is also for grants, absences, the times at
 // which people opened their Home tabs, and damaged records that were moved out of the way. The second time is longer,
-// and is for the audit records themselves. Retain keeps a conversation or audit chain with unfinished work. If Retain is
-// stopped, the next call continues the work. Retain also keeps a conversation, grant or audit chain with a damaged
+// and is for the audit records themselves. Retain keeps a conversation or audit chain with unfinished work. If Retain
+// is stopped, the next call continues the work. Retain also keeps a conversation, grant or audit chain with a damaged
 // record. If a damaged record is the reason for keeping data, the error is store.ErrDamaged.
 func (w *History) Retain(ctx context.Context) (done Retained, err error) {
 	keep := w.Policy().Retention

@@ -276,11 +276,11 @@ func (w *Turns) TryAgain(ctx context.Context, c Click) error {
 	})
 }
 
-// Draft returns the draft of a step: an outbox message that shows the model's text while the model writes the text. If
-// the step has no draft, Draft creates the draft. A draft has no timer, and no work waits for a draft. The bot stores
-// the draft before it posts the draft in Slack, so it can find the Slack message after a crash. Later, the step's
-// outcome replaces the draft in the same Slack message. The outcome is the answer, the calls, or the sentence of a
-// stopped turn. If the turn is not at this step, Draft returns ErrNotDue.
+// Draft returns the draft of a step, or creates it. A draft is an outbox message that shows the model's text while the
+// model writes it. A draft has no timer, and no work waits for it. The bot stores the draft before it posts the draft
+// in Slack, so it can find the Slack message after a crash. Later, the step's outcome replaces the draft in the same
+// Slack message. The outcome is the answer, the calls, or the sentence of a stopped turn. If the turn is not at this
+// step, Draft returns ErrNotDue.
 func (w *Turns) Draft(ctx context.Context, turn string, step int) (s store.OutboxMessage, conv store.Conversation, who approvers.PersonID, err error) {
 	err = w.onStep(ctx, "draft", turn, step, func(t *tx, tn approvers.Turn, c store.Conversation) error {
 		conv = c

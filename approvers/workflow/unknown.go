@@ -13,12 +13,12 @@ import (
 	"countersign/store"
 )
 
-// maxTries is the maximum number of runs of one execution. An execution runs again only if the process stopped during
-// its last run.
+// maxTries is the maximum number of runs of one execution. An execution runs again only if its last run was
+// interrupted: the process stopped, or a pause began.
 const maxTries = 5
 
-// recover handles an execution whose process stopped during its run. If a second run could have a second effect, the
-// execution is not run again. The outcome is then unknown, and the bot asks people.
+// recover handles an execution whose run was interrupted: the process stopped, or a pause began. If the run can't be
+// repeated, its outcome is unknown, and the bot asks people.
 func (t runsTx) recover(e *approvers.Execution) (bool, error) {
 	if err := t.questions.cancelElicitations(e.ID, whyStopped); err != nil {
 		return false, err
@@ -34,8 +34,8 @@ func (t runsTx) recover(e *approvers.Execution) (bool, error) {
 	return false, t.markUnknown(*e, approvers.LossStopped)
 }
 
-// repeatable reports whether the bot may repeat a run whose process stopped. If a caller runs the call, the bot can't
-// repeat the run.
+// repeatable reports whether the bot may repeat an interrupted run. If a caller runs the call, the bot can't repeat the
+// run.
 func repeatable(e approvers.Execution) bool {
 	if e.Caller != "" {
 		return false
@@ -43,9 +43,9 @@ func repeatable(e approvers.Execution) bool {
 	return e.Effect != approvers.Unprotected && e.Tries < maxTries
 }
 
-// If an interrupted run can't be repeated, MarkInterrupted records that its outcome is unknown. A running bot does this
-// when it claims the run. MarkInterrupted is for commands that use the store while no bot runs. If all interrupted runs
-// can be repeated, MarkInterrupted writes nothing.
+// MarkInterrupted records that the outcomes of interrupted runs that can't be repeated are unknown. A running bot does
+// this when it claims such a run. MarkInterrupted is for commands that use the store while no bot runs. If all
+// interrupted runs can be repeated, MarkInterrupted writes nothing.
 func (w *Runs) MarkInterrupted(ctx context.Context) error {
 	found := true
 	err := w.Store.View(ctx, func(r store.Reader) error {

@@ -76,8 +76,9 @@ func (m *Cache[T]) Get(ctx context.Context, key string, fresh bool, ask func() (
 	}
 }
 
-// lead makes a request after the earlier request for the same key has ended. before may be nil. If the rate limit puts
-// a fresh request off for a short time, lead waits for this time. More callers can share the request until it begins.
+// lead makes the request r. If before is not nil, lead first waits until this earlier request for the same key has
+// ended. If the rate limit puts a fresh request off for a short time, lead waits for this time. More callers can share
+// the request until it begins.
 func (m *Cache[T]) lead(ctx context.Context, key string, r, before *request[T], fresh bool, ask func() (T, error)) {
 	defer close(r.done)
 	defer func() {

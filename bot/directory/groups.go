@@ -150,8 +150,8 @@ func (g Group) MembersFrom(ctx context.Context, api *slack.Client) ([]string, er
 	return users, nil
 }
 
-// groupPatience limits how long a click waits for the next call that asks Slack about groups. If Slack asks for a longer
-// wait, the click is handled later.
+// groupPatience limits how long a click waits for the next call that asks Slack about groups. If Slack asks for a
+// longer wait, the click is handled later.
 const groupPatience = 10 * time.Second
 
 // allGroups returns all user groups, by id and by handle.

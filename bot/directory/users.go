@@ -117,7 +117,7 @@ func Identity(me Self, u slack.User) approvers.Identity {
 		} else if u.TeamID == me.Team {
 			home = me.Enterprise
 		}
-		if u.Enterprise.ID != "" && u.Enterprise.ID != u.ID { // a person has the same id in all workspaces of an enterprise
+		if u.Enterprise.ID != "" && u.Enterprise.ID != u.ID { // the enterprise's id of a person is the same in all its workspaces
 			id, local = u.Enterprise.ID, u.ID
 		}
 	}
