@@ -29,6 +29,9 @@ func TestLogAsJSON(t *testing.T) {
 		t.Error(err)
 	}
 	personal := regexp.MustCompile(`(?i)\b(U\d{4}|damaged|sam|teo)\b`) // whole words, because random keys and ids may contain such letters
+	// These warnings depend on timing: the shop may start slowly, and Teo may click before the bot has stored Slack's answer
+	// to the post of the card.
+	timing := regexp.MustCompile(`"a server starts slowly; |"the clicked version is not recorded yet"`)
 	seen := map[string]int{}
 	for line := range strings.SplitSeq(bot.text(), "\n") {
 		var l struct{ Time, Level, Msg, Request, Conversation, Tool string }
@@ -37,7 +40,7 @@ func TestLogAsJSON(t *testing.T) {
 			continue
 		}
 		seen[l.Msg]++
-		if l.Level != "INFO" {
+		if l.Level != "INFO" && !timing.MatchString(line) {
 			t.Errorf("an ordinary run logs %s", line)
 		}
 		if strings.HasPrefix(l.Msg, "a request ") && (l.Request == "" || l.Conversation == "" || l.Tool != "issue_refund") {
