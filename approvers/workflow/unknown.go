@@ -43,8 +43,8 @@ func repeatable(e approvers.Execution) bool {
 	return e.Effect != approvers.Unprotected && e.Tries < maxTries
 }
 
-// MarkInterrupted records that the outcomes of interrupted runs that can't be repeated are unknown. A running bot does
-// this when it claims such a run. MarkInterrupted is for commands that use the store while no bot runs. If all
+// MarkInterrupted marks the outcome of each interrupted run as unknown, unless the run can be repeated. A running bot
+// does this when it claims such a run. MarkInterrupted is for commands that use the store while no bot runs. If all
 // interrupted runs can be repeated, MarkInterrupted writes nothing.
 func (w *Runs) MarkInterrupted(ctx context.Context) error {
 	found := true
