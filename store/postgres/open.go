@@ -35,10 +35,9 @@ const (
 	statementTimeout = 30 * time.Second
 	lockTimeout      = 10 * time.Second
 	idleTimeout      = 60 * time.Second // of a transaction that is idle, because its client hangs
-	acquireTimeout   = 10 * time.Second
-	connectTimeout   = 5 * time.Second
-	oldest           = 14 // major version
-	poolSize         = 16 // unless the URL has pool_max_conns
+	connectTimeout   = 5 * time.Second  // unless the URL has connect_timeout
+	oldest           = 14               // major version
+	poolSize         = 16               // unless the URL has pool_max_conns
 	defaultSchema    = "countersign"
 )
 

@@ -69,9 +69,10 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// acquire takes a connection from the pool.
+// acquire takes a connection from the pool. acquire waits for a free connection for at most twice connect_timeout.
 func (s *Store) acquire(ctx context.Context) (*pgxpool.Conn, error) {
-	limited, cancel := context.WithTimeout(ctx, acquireTimeout)
+	within := 2 * s.config.pool.ConnConfig.ConnectTimeout
+	limited, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	conn, err := s.pool.Acquire(limited)
 	switch {
@@ -80,7 +81,7 @@ func (s *Store) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case limited.Err() != nil:
-		return nil, fmt.Errorf("%w: no connection became free within %s (%w)", store.ErrUnavailable, acquireTimeout, err)
+		return nil, fmt.Errorf("%w: no connection became free within %s (%w)", store.ErrUnavailable, within, err)
 	}
 	return nil, s.config.sentence(err)
 }
