@@ -40,17 +40,21 @@ func connectionOf(conn *pgx.Conn) *connection {
 	return conn.PgConn().CustomData()[connectionKey].(*connection)
 }
 
-// register inserts the row of a new connection of the pool, and removes rows of connections that ended long ago.
-// register also makes COMMIT wait until the commit is durable, because the server's default may be different.
+// register inserts the row of a new connection of the pool. register also makes COMMIT wait until the commit is
+// durable, because the server's default may be different.
 func register(ctx context.Context, conn *pgx.Conn) error {
 	own := &connection{id: rand.Text(), made: time.Now()}
 	conn.PgConn().CustomData()[connectionKey] = own
 	b := &pgx.Batch{}
 	b.Queue("SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'")
-	b.Queue("DELETE FROM connections c WHERE used < now() - interval '1 day' AND NOT EXISTS (SELECT FROM pg_stat_activity a WHERE a.pid = c.backend AND a.backend_start = c.began)")
 	b.Queue("INSERT INTO connections (id, backend, began, used) SELECT $1, pid, backend_start, now() FROM pg_stat_get_activity(pg_backend_pid())", own.id)
 	return conn.SendBatch(ctx, b).Close()
 }
+
+// forgetConnections is a statement that removes the rows of connections that ended long ago.
+const forgetConnections = `
+DELETE FROM connections c WHERE used < now() - interval '1 day'
+AND NOT EXISTS (SELECT FROM pg_stat_activity a WHERE a.pid = c.backend AND a.backend_start = c.began)`
 
 // settleFor is how long settle tries to reach the database. untilEnd is how long settle waits for the end of an open
 // transaction.

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"countersign/approvers"
 	"countersign/internal/testkit/pgserver"
 	"countersign/store"
@@ -246,5 +248,34 @@ func TestDeadConnections(t *testing.T) {
 		if err := s.Update(t.Context(), func(tx store.Tx) error { return tx.PutTurn(approvers.Turn{ID: id + "blind"}) }); err != nil {
 			t.Errorf("update without a read: %v", err)
 		}
+	}
+}
+
+// A replica that joins removes the rows of connections that ended long ago, and keeps the rows of open connections and
+// of connections that ended a short time ago.
+func TestOldConnectionsAreForgotten(t *testing.T) {
+	t.Parallel()
+	name := empty(t)
+	s := open(t, asBot(name))
+	err := execIn(name, `
+UPDATE countersign.connections SET used = now() - interval '2 days';
+INSERT INTO countersign.connections (id, backend, began, used) VALUES
+    ('ended long ago', 1, now() - interval '3 days', now() - interval '2 days'),
+    ('ended an hour ago', 1, now() - interval '3 days', now() - interval '1 hour')`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	joinOn(t, s, postgres.ReplicaOptions{Lease: time.Minute})
+	conn, err := pgx.Connect(t.Context(), at(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background()) //nolint:errcheck // the test has ended
+	var ended string
+	var open int
+	err = conn.QueryRow(t.Context(), `
+SELECT string_agg(id, ', ') FILTER (WHERE id LIKE 'ended%'), count(*) FILTER (WHERE used < now() - interval '1 day') FROM countersign.connections`).Scan(&ended, &open)
+	if err != nil || ended != "ended an hour ago" || open == 0 {
+		t.Errorf("the rows are %q, and %d of open connections; error %v", ended, open, err)
 	}
 }

@@ -96,15 +96,20 @@ func (h *hold) end() {
 	h.wg.Wait()
 }
 
-// lock opens a connection, and takes the lock on this connection.
+// lock takes the lock over a connection of its own. This is the connection that Open has used, if it is still unused.
 func (s *Store) lock(ctx context.Context, shared bool) (*pgx.Conn, error) {
 	try := "pg_try_advisory_lock"
 	if shared {
 		try = "pg_try_advisory_lock_shared"
 	}
-	conn, err := s.config.connect(ctx)
-	if err != nil {
-		return nil, err
+	s.mu.Lock()
+	conn, err := s.first, error(nil)
+	s.first = nil
+	s.mu.Unlock()
+	if conn == nil {
+		if conn, err = s.config.connect(ctx); err != nil {
+			return nil, err
+		}
 	}
 	for end := time.Now().Add(lingering); ; pause(20 * time.Millisecond) {
 		var held bool

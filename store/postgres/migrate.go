@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
@@ -94,18 +95,23 @@ func Migrate(ctx context.Context, url string, dry bool) ([]string, error) {
 
 // update does the work of Migrate, with the migrations of c.
 func (c *config) update(ctx context.Context, dry bool) ([]string, error) {
-	if _, err := c.prepare(ctx, Options{}); err == nil || !errors.Is(err, ErrOlder) && !errors.Is(err, ErrEmpty) {
+	conn, err := c.connect(ctx)
+	if err != nil {
 		return nil, err
 	}
-	return c.migrate(ctx, dry)
+	defer hangUp(conn) //nolint:errcheck // nothing depends on it
+	if _, err := c.prepare(ctx, conn, Options{}); err == nil || !errors.Is(err, ErrOlder) && !errors.Is(err, ErrEmpty) {
+		return nil, err
+	}
+	return c.migrate(ctx, conn, dry)
 }
 
 // migrateWait is how long a migration waits for a lock on a table. While a migration waits, the replicas wait for the
 // migration. So the migration must give up before the replicas' leases end.
 const migrateWait = 2 * time.Second
 
-func (c *config) migrate(ctx context.Context, dry bool) (names []string, err error) {
-	pending, err := c.pending(ctx)
+func (c *config) migrate(ctx context.Context, conn *pgx.Conn, dry bool) (names []string, err error) {
+	pending, err := c.pending(ctx, conn)
 	if dry {
 		for _, s := range pending {
 			names = append(names, s.name)
@@ -165,8 +171,8 @@ func olderReplicas(names string) error {
 
 // pending lists the migrations that must be applied. If a live replica could not use the migrated tables, the error is
 // ErrOldReplicas.
-func (c *config) pending(ctx context.Context) ([]step, error) {
-	found, err := c.look(ctx)
+func (c *config) pending(ctx context.Context, conn *pgx.Conn) ([]step, error) {
+	found, err := c.look(ctx, conn)
 	if err != nil {
 		return nil, err
 	}
@@ -178,11 +184,6 @@ func (c *config) pending(ctx context.Context) ([]step, error) {
 	for _, s := range list {
 		oldest = max(oldest, s.oldest)
 	}
-	conn, err := c.connect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // nothing depends on it
 	var there bool
 	if err := conn.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", c.schema+".replicas").Scan(&there); err != nil {
 		return nil, c.sentence(err)

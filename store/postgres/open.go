@@ -224,27 +224,28 @@ func Open(ctx context.Context, url string, opts Options) (*Store, error) {
 }
 
 func (c *config) open(ctx context.Context, opts Options) (*Store, error) {
-	rights, err := c.prepare(ctx, opts)
+	first, err := c.connect(ctx)
 	if err != nil {
 		return nil, err
+	}
+	rights, err := c.prepare(ctx, first, opts)
+	if err != nil {
+		return nil, errors.Join(err, hangUp(first))
 	}
 	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), c.pool)
 	if err != nil {
-		return nil, c.sentence(err)
+		return nil, errors.Join(c.sentence(err), hangUp(first))
 	}
-	s := &Store{config: c, pool: pool, rights: rights, closing: make(chan struct{}), updates: map[*time.Time]bool{}, broken: make(chan struct{})}
-	conn, err := s.acquire(ctx) // opens the first connection, so that missing rights of the user are found now
+	s := &Store{config: c, pool: pool, first: first, rights: rights, closing: make(chan struct{}), updates: map[*time.Time]bool{}, broken: make(chan struct{})}
+	conn, err := s.acquire(ctx) // opens the first connection of the pool, so that missing rights of the user are found now
+	if err == nil {
+		conn.Release()
+		if !opts.Fill {
+			err = s.mustBeComplete(ctx)
+		}
+	}
 	if err != nil {
-		pool.Close()
-		return nil, err
-	}
-	conn.Release()
-	if opts.Fill {
-		return s, nil
-	}
-	if err := s.mustBeComplete(ctx); err != nil {
-		pool.Close()
-		return nil, err
+		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
@@ -261,10 +262,17 @@ func (c *config) connect(ctx context.Context) (*pgx.Conn, error) {
 	return conn, nil
 }
 
+// hangUp closes a connection.
+func hangUp(conn *pgx.Conn) error {
+	ctx, cancel := context.WithTimeout(context.Background(), lingering)
+	defer cancel()
+	return conn.Close(ctx)
+}
+
 // prepare checks the server and the tables. prepare creates or migrates the tables if the options allow this. prepare
 // returns the rights of the role.
-func (c *config) prepare(ctx context.Context, opts Options) (Rights, error) {
-	found, err := c.look(ctx)
+func (c *config) prepare(ctx context.Context, conn *pgx.Conn, opts Options) (Rights, error) {
+	found, err := c.look(ctx, conn)
 	if err != nil {
 		return Rights{}, err
 	}
@@ -279,7 +287,7 @@ func (c *config) prepare(ctx context.Context, opts Options) (Rights, error) {
 			return Rights{}, ctx.Err()
 		case <-time.After(migrationPoll):
 		}
-		if found, err = c.look(ctx); err == nil {
+		if found, err = c.look(ctx, conn); err == nil {
 			err = c.usable(found, target, opts)
 		}
 	}
@@ -289,10 +297,10 @@ func (c *config) prepare(ctx context.Context, opts Options) (Rights, error) {
 	if found.version >= target {
 		return found.rights, found.rights.Missing()
 	}
-	if _, err := c.migrate(ctx, false); err != nil {
+	if _, err := c.migrate(ctx, conn, false); err != nil {
 		return Rights{}, err
 	}
-	found, err = c.look(ctx)
+	found, err = c.look(ctx, conn)
 	return found.rights, err
 }
 
@@ -341,12 +349,7 @@ func (l looked) worksWith(program int64) bool {
 }
 
 // look reads the state of the server and of the tables. look changes nothing.
-func (c *config) look(ctx context.Context) (found looked, err error) {
-	conn, err := c.connect(ctx)
-	if err != nil {
-		return found, err
-	}
-	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // nothing depends on it
+func (c *config) look(ctx context.Context, conn *pgx.Conn) (found looked, err error) {
 	if err := c.sameSession(ctx, conn); err != nil {
 		return found, err
 	}
@@ -355,8 +358,8 @@ func (c *config) look(ctx context.Context) (found looked, err error) {
 	var standby, ours, theirs bool
 	err = conn.QueryRow(ctx, `
 SELECT current_setting('server_version_num')::int / 10000, current_setting('server_encoding'), pg_is_in_recovery(),
-       EXISTS (SELECT FROM pg_tables WHERE schemaname = $1 AND tablename = $2),
-       EXISTS (SELECT FROM pg_tables WHERE schemaname = $1)`, c.schema, versionTable).Scan(&server, &encoding, &standby, &ours, &theirs)
+       EXISTS (SELECT FROM pg_class WHERE relnamespace = to_regnamespace($1) AND relkind IN ('r', 'p') AND relname = $2),
+       EXISTS (SELECT FROM pg_class WHERE relnamespace = to_regnamespace($1) AND relkind IN ('r', 'p'))`, c.schema, versionTable).Scan(&server, &encoding, &standby, &ours, &theirs)
 	switch {
 	case err != nil:
 		return found, c.sentence(err)
@@ -452,7 +455,7 @@ type process struct {
 
 // processOf returns the server process of a connection. processOf uses no prepared statements.
 func processOf(ctx context.Context, conn *pgx.Conn) (p process, err error) {
-	row, err := onlyRow(ctx, conn, "SELECT pid, query_start, current_setting('countersign.session', true) FROM pg_stat_activity WHERE pid = pg_backend_pid()")
+	row, err := onlyRow(ctx, conn, "SELECT pid, query_start, current_setting('countersign.session', true) FROM pg_stat_get_activity(pg_backend_pid())")
 	if err == nil {
 		p = process{pid: string(row[0]), used: string(row[1]), kept: string(row[2]) == "kept"}
 	}
@@ -462,7 +465,7 @@ func processOf(ctx context.Context, conn *pgx.Conn) (p process, err error) {
 // fromOutside begins a transaction over another connection. pid is the id of the server process of the other
 // connection. used is the time at which the last statement of p began.
 func (p process) fromOutside(ctx context.Context, other *pgx.Conn) (pid, used string, err error) {
-	row, err := onlyRow(ctx, other, "BEGIN; SELECT pg_backend_pid(), (SELECT query_start FROM pg_stat_activity WHERE pid = "+p.pid+")")
+	row, err := onlyRow(ctx, other, "BEGIN; SELECT pg_backend_pid(), (SELECT query_start FROM pg_stat_get_activity("+p.pid+"))")
 	if err != nil {
 		return "", "", err
 	}
@@ -478,7 +481,7 @@ func onlyRow(ctx context.Context, conn *pgx.Conn, sql string) ([][]byte, error) 
 	if rows := results[len(results)-1].Rows; len(rows) == 1 {
 		return rows[0], nil
 	}
-	return nil, errors.New("pg_stat_activity lacks the connection")
+	return nil, errors.New("the server does not list the connection")
 }
 
 // pooled returns an error that explains that the pooler's mode can't be used.

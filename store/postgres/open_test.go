@@ -219,6 +219,35 @@ func TestHold(t *testing.T) {
 	}
 }
 
+// A command that holds the database and reads it needs two connections, however often it reads.
+func TestConnectionsOfACommand(t *testing.T) {
+	t.Parallel()
+	name := empty(t)
+	p, url := through(t, name)
+	for tries := 1; ; tries++ { // on a very busy machine, the end of a read may take longer than a new connection
+		before := p.Accepted.Load()
+		s := open(t, url)
+		if err := s.Hold(t.Context(), false); err != nil {
+			t.Fatal(err)
+		}
+		for range 20 {
+			if err := s.View(t.Context(), func(r store.Reader) error { _, err := r.Turn("t"); return store.IgnoreNotFound(err) }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		n := p.Accepted.Load() - before
+		if n == 2 {
+			return
+		}
+		if tries == 5 {
+			t.Fatalf("a command has opened %d connections, want 2", n)
+		}
+	}
+}
+
 // TestSize checks that the bot's role can read the size of the database.
 func TestSize(t *testing.T) {
 	t.Parallel()

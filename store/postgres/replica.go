@@ -265,15 +265,21 @@ func (r *Replica) lose(h *holding) {
 	h.end()
 }
 
-// keep sends heartbeats until the replica leaves.
+// keep sends heartbeats until the replica leaves. Once an hour, keep removes the rows of old connections.
 func (r *Replica) keep(ctx context.Context) {
-	tick := time.NewTicker(r.opts.Beat)
+	tick, hour := time.NewTicker(r.opts.Beat), time.NewTicker(time.Hour)
 	defer tick.Stop()
+	defer hour.Stop()
 	failed := false
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case <-hour.C:
+			if conn, err := r.connected(ctx); err == nil {
+				_, _ = conn.Exec(ctx, forgetConnections) // if this fails, the next hour's statement removes the rows
+			}
+			continue
 		case <-tick.C:
 		case <-r.early:
 		}
@@ -371,7 +377,7 @@ func (r *Replica) disconnect() {
 	}
 }
 
-// enlist adds the replica, with a new id, to the table replicas.
+// enlist adds the replica, with a new id, to the table replicas. enlist also removes the rows of old connections.
 func (r *Replica) enlist(ctx context.Context) error {
 	conn, err := r.connected(ctx)
 	if err != nil {
@@ -382,6 +388,7 @@ func (r *Replica) enlist(ctx context.Context) error {
 	b.Queue("INSERT INTO claims (name, owner, epoch) SELECT unnest($1::text[]), '', 0 ON CONFLICT (name) DO NOTHING", r.names)
 	b.Queue("INSERT INTO replicas (id, name, version, schema_version, joined_at, alive_until) VALUES ($1, $2, $3, $4, clock_timestamp(), clock_timestamp() + $5::bigint * interval '1 millisecond')",
 		id, r.opts.Name, r.opts.Version, r.knows, r.opts.Lease.Milliseconds())
+	b.Queue(forgetConnections)
 	if err := conn.SendBatch(ctx, b).Close(); err != nil {
 		r.disconnect()
 		return err

@@ -83,7 +83,12 @@ func ReadRights(ctx context.Context, url string) (Rights, error) {
 	if err != nil {
 		return Rights{}, err
 	}
-	found, err := c.look(ctx)
+	conn, err := c.connect(ctx)
+	if err != nil {
+		return Rights{}, err
+	}
+	defer hangUp(conn) //nolint:errcheck // nothing depends on it
+	found, err := c.look(ctx, conn)
 	return found.rights, err
 }
 

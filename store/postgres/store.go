@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -21,7 +22,8 @@ type Store struct {
 	rights  Rights // rights of the store's role
 	pool    *pgxpool.Pool
 	gate    sync.RWMutex // a transaction that was retried too often locks gate for writing, so that no other transaction of this process conflicts with it
-	mu      sync.Mutex   // guards closed, updates, failure, renewed, and calls of running.Add
+	mu      sync.Mutex   // guards first, closed, updates, failure, renewed, and calls of running.Add
+	first   *pgx.Conn    // the connection that Open used, for Hold; nil: Hold was called
 	closed  bool
 	updates map[*time.Time]bool // when each running transaction began
 	failure error               // the reason why the store has stopped; nil: the store has not stopped
@@ -31,8 +33,9 @@ type Store struct {
 	closing chan struct{}
 	running sync.WaitGroup
 	once    sync.Once
-	hold    *hold                   // nil: Hold was not called
-	replica atomic.Pointer[Replica] // nil: Join was not called
+	ending  atomic.Pointer[chan struct{}] // closed when the last View has released its connection; nil: there was no View
+	hold    *hold                         // nil: Hold was not called
+	replica atomic.Pointer[Replica]       // nil: Join was not called
 }
 
 var _ store.Store = (*Store)(nil)
@@ -65,15 +68,28 @@ func (s *Store) Close() error {
 		if s.hold != nil {
 			s.hold.end()
 		}
+		if s.first != nil {
+			_ = hangUp(s.first) // nothing depends on it
+		}
 	})
 	return nil
 }
+
+// aboutToEnd is how long acquire waits for the end of a View. A connection that works needs much less time.
+const aboutToEnd = time.Second
 
 // acquire takes a connection from the pool. acquire waits for a free connection for at most twice connect_timeout.
 func (s *Store) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 	within := 2 * s.config.pool.ConnConfig.ConnectTimeout
 	limited, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
+	if end := s.ending.Load(); end != nil && s.pool.Stat().IdleConns() == 0 {
+		select { // a connection that is about to be free is faster than a new connection
+		case <-*end:
+		case <-time.After(aboutToEnd):
+		case <-limited.Done():
+		}
+	}
 	conn, err := s.pool.Acquire(limited)
 	switch {
 	case err == nil:
@@ -107,11 +123,14 @@ func (s *Store) View(ctx context.Context, fn func(store.Reader) error) error {
 	r := newRun(limited, s, conn, beginView)
 	defer func() {
 		r.ended = true
+		end := make(chan struct{})
+		s.ending.Store(&end)
 		go func() { // the caller does not need to wait for the end of the snapshot
 			defer s.running.Done()
 			defer cancel()
 			r.rollback()
 			r.conn.Release()
+			close(end)
 		}()
 	}()
 	err = fn(reader{r})
