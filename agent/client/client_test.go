@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"countersign/agent/client"
+	"countersign/internal/testkit"
 	"countersign/internal/testkit/fakegateway"
 )
 
@@ -119,12 +120,17 @@ func TestRefusals(t *testing.T) {
 
 func TestPendingAtTheDeadline(t *testing.T) {
 	g, c := start(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
-	defer cancel()
-	_, err := c.Decide(ctx, "k", call)
 	var pending *client.PendingError
-	if !errors.As(err, &pending) || pending.Request.ID != "req_1" || !errors.Is(err, context.DeadlineExceeded) {
-		t.Fatalf("%v", err)
+	for within := 1500 * time.Millisecond; ; within *= 4 { // on a busy machine, the first answer may take longer
+		ctx, cancel := context.WithTimeout(t.Context(), within)
+		_, err := c.Decide(ctx, "k", call)
+		cancel()
+		if errors.As(err, &pending) && pending.Request.ID == "req_1" && errors.Is(err, context.DeadlineExceeded) {
+			break
+		}
+		if !errors.Is(err, context.DeadlineExceeded) || within > testkit.Patience {
+			t.Fatal(err)
+		}
 	}
 	g.Change("req_1", func(r *fakegateway.Request) { r.Status = "approved" })
 	if _, err := c.Decide(t.Context(), "k", call); err != nil {

@@ -780,7 +780,7 @@ func TestBreakingStep(t *testing.T) {
 	r.Thaw()
 	select {
 	case <-s.Broken():
-	case <-time.After(30 * time.Second):
+	case <-time.After(testkit.Patience):
 		t.Fatal("the old program does not end")
 	}
 	if err := s.Failure(); !errors.Is(err, store.ErrNewer) || !strings.Contains(err.Error(), sentence) {
