@@ -117,6 +117,9 @@ func (c *config) migrate(ctx context.Context, conn *pgx.Conn, dry bool) (names [
 			names = append(names, s.name)
 		}
 	}
+	if err == nil {
+		err = c.mayMigrate(ctx, conn)
+	}
 	if dry || err != nil {
 		return names, err
 	}
@@ -205,11 +208,32 @@ FROM replicas r WHERE coalesce((to_jsonb(r) ->> 'schema_version')::bigint, 0) < 
 	return list, nil
 }
 
+// mayMigrate returns an error if the role may not make the tables, or does not own them.
+func (c *config) mayMigrate(ctx context.Context, conn *pgx.Conn) error {
+	const may = `
+SELECT coalesce(
+    (SELECT bool_and(pg_has_role(relowner, 'USAGE')) FROM pg_class WHERE relnamespace = to_regnamespace($1) AND relkind IN ('r', 'p', 'v')),
+    has_schema_privilege(to_regnamespace($1), 'CREATE'),
+    has_database_privilege(current_database(), 'CREATE'))`
+	var is bool
+	if err := conn.QueryRow(ctx, may, c.schema).Scan(&is); err != nil {
+		return c.sentence(err)
+	}
+	if !is {
+		return c.errNotOwner()
+	}
+	return nil
+}
+
 // If err says that the role may not change the tables, notOwner returns an error that tells the operator what to do.
 func (c *config) notOwner(err error) error {
 	if code(err) != codePrivilege {
 		return c.sentence(err)
 	}
-	return fmt.Errorf(`%w: the role %s may not make or change tables in %s: run countersign store migrate as their owner (docs/postgres.md, "Roles and grants") (%w)`,
-		ErrAccess, identifier(c.pool.ConnConfig.User), c.name(), plain{err})
+	return fmt.Errorf("%w (%w)", c.errNotOwner(), plain{err})
+}
+
+func (c *config) errNotOwner() error {
+	return fmt.Errorf(`%w: the role %s may not make or change tables in %s: run countersign store migrate as their owner (docs/postgres.md, "Roles and grants")`,
+		ErrAccess, identifier(c.pool.ConnConfig.User), c.name())
 }

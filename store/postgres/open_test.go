@@ -104,6 +104,25 @@ func TestOpenWithoutRights(t *testing.T) {
 	tryOpen(t, u.String(), postgres.ErrAccess, "GRANT USAGE ON SCHEMA countersign TO "+role+"; GRANT SELECT, INSERT, UPDATE, DELETE ON countersign.absences, ", "docs/postgres.md")
 }
 
+// A role that does not own the tables can't migrate them, and a role without the right to create a schema can't make
+// them. A dry run says so, too.
+func TestMigrateWithoutRights(t *testing.T) {
+	t.Parallel()
+	older := database(t, template)
+	next, _ := nextProgram(t, "CREATE TABLE later (id int);", func(int64) int64 { return 0 })
+	for where, migrate := range map[string]func(dry bool) ([]string, error){
+		"older tables":      func(dry bool) ([]string, error) { return postgres.MigrateAs(t.Context(), asBot(older), next, dry) },
+		"an empty database": func(dry bool) ([]string, error) { return postgres.Migrate(t.Context(), asBot(database(t, "template0")), dry) },
+	} {
+		for _, dry := range []bool{true, false} {
+			names, err := migrate(dry)
+			if want := "the role " + role + " may not make or change tables in the database"; !errors.Is(err, postgres.ErrAccess) || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s (dry: %v): got %v and error %v, want ErrAccess", where, dry, names, err)
+			}
+		}
+	}
+}
+
 func TestVersions(t *testing.T) {
 	t.Parallel()
 	t.Run("newer tables", func(t *testing.T) {
