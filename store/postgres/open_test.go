@@ -111,8 +111,10 @@ func TestMigrateWithoutRights(t *testing.T) {
 	older := database(t, template)
 	next, _ := nextProgram(t, "CREATE TABLE later (id int);", func(int64) int64 { return 0 })
 	for where, migrate := range map[string]func(dry bool) ([]string, error){
-		"older tables":      func(dry bool) ([]string, error) { return postgres.MigrateAs(t.Context(), asBot(older), next, dry) },
-		"an empty database": func(dry bool) ([]string, error) { return postgres.Migrate(t.Context(), asBot(database(t, "template0")), dry) },
+		"older tables": func(dry bool) ([]string, error) { return postgres.MigrateAs(t.Context(), asBot(older), next, dry) },
+		"an empty database": func(dry bool) ([]string, error) {
+			return postgres.Migrate(t.Context(), asBot(database(t, "template0")), dry)
+		},
 	} {
 		for _, dry := range []bool{true, false} {
 			names, err := migrate(dry)
