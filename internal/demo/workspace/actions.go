@@ -67,7 +67,7 @@ func (s *Server) actionPayload(p *personCall) (payload json.RawMessage, trigger 
 	} else {
 		trigger = s.newTrigger(u.ID, "")
 		s.onMessagePayload(p.r, out, u, where.channel, where.message)
-		out["state"] = object{"values": s.messageState(where, u.ID)}
+		out["state"] = object{"values": where.messageState(u.ID)}
 	}
 	out["trigger_id"], out["actions"] = trigger, []object{pressed(target, state, ts)}
 	return wire.Encode(out), trigger, nil
@@ -197,9 +197,9 @@ func (c *channel) remember(ts, user string, p blockkit.Placed, state object) {
 	c.chosen[key].Set(p, state)
 }
 
-// messageState returns the state of a message's inputs for one person.
-func (s *Server) messageState(where acted, user string) blockkit.State {
-	return blockkit.NewState(where.blocks, where.channel.chosen[where.message.TS+"|"+user])
+// messageState returns the state of the message's inputs for one person.
+func (a acted) messageState(user string) blockkit.State {
+	return blockkit.NewState(a.blocks, a.channel.chosen[a.message.TS+"|"+user])
 }
 
 // interaction returns the fields that all interaction payloads share.

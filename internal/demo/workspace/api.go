@@ -17,9 +17,9 @@ const (
 	special tier = 600
 )
 
-// method is one Web API method. The caller of run holds the server's lock, except if the method is open.
+// method is one Web API method. The caller of run holds the lock, except if the method is open.
 type method struct {
-	run   func(s *Server, c *call) (object, *apiError)
+	run   func(c *call) (object, *apiError)
 	scope string // required scope; alternatives are separated by |
 	tier  tier
 	app   bool // requires the app-level token instead of the bot's
@@ -33,57 +33,60 @@ type call struct {
 	lostEphemeral bool   // set by a fault: the ephemeral message is accepted but never shown
 }
 
-var methods = map[string]method{
-	"api.test":  {run: apiTest, tier: special, open: true},
-	"auth.test": {run: (*Server).authTest, tier: special},
-	"team.info": {run: (*Server).teamInfo, scope: "team:read", tier: tier3},
-	"bots.info": {run: (*Server).botsInfo, scope: "users:read", tier: tier3},
+// methods returns the Web API methods by name.
+func (s *Server) methods() map[string]method {
+	return map[string]method{
+		"api.test":  {run: apiTest, tier: special, open: true},
+		"auth.test": {run: s.authTest, tier: special},
+		"team.info": {run: s.teamInfo, scope: "team:read", tier: tier3},
+		"bots.info": {run: s.botsInfo, scope: "users:read", tier: tier3},
 
-	"apps.connections.open": {run: (*Server).connectionsOpen, tier: tier2, app: true},
+		"apps.connections.open": {run: s.connectionsOpen, tier: tier2, app: true},
 
-	"chat.postMessage":   {run: (*Server).postMessage, scope: "chat:write", tier: special},
-	"chat.postEphemeral": {run: (*Server).postEphemeral, scope: "chat:write", tier: tier4},
-	"chat.update":        {run: (*Server).updateMessage, scope: "chat:write", tier: tier3},
-	"chat.delete":        {run: (*Server).deleteMessage, scope: "chat:write", tier: tier3},
-	"chat.getPermalink":  {run: (*Server).getPermalink, tier: special},
-	"chat.startStream":   {run: (*Server).startStream, scope: "chat:write", tier: tier2},
-	"chat.appendStream":  {run: (*Server).appendStream, scope: "chat:write", tier: tier4},
-	"chat.stopStream":    {run: (*Server).stopStream, scope: "chat:write", tier: tier2},
+		"chat.postMessage":   {run: s.postMessage, scope: "chat:write", tier: special},
+		"chat.postEphemeral": {run: s.postEphemeral, scope: "chat:write", tier: tier4},
+		"chat.update":        {run: s.updateMessage, scope: "chat:write", tier: tier3},
+		"chat.delete":        {run: s.deleteMessage, scope: "chat:write", tier: tier3},
+		"chat.getPermalink":  {run: s.getPermalink, tier: special},
+		"chat.startStream":   {run: s.startStream, scope: "chat:write", tier: tier2},
+		"chat.appendStream":  {run: s.appendStream, scope: "chat:write", tier: tier4},
+		"chat.stopStream":    {run: s.stopStream, scope: "chat:write", tier: tier2},
 
-	"conversations.open":    {run: (*Server).conversationsOpen, scope: "im:write|mpim:write", tier: tier3},
-	"conversations.info":    {run: (*Server).conversationsInfo, scope: "channels:read|groups:read|im:read|mpim:read", tier: tier3},
-	"conversations.list":    {run: (*Server).conversationsList, scope: "channels:read|groups:read|im:read|mpim:read", tier: tier2},
-	"conversations.members": {run: (*Server).conversationsMembers, scope: "channels:read|groups:read|im:read|mpim:read", tier: tier4},
-	"conversations.history": {run: (*Server).conversationsHistory, scope: "channels:history|groups:history|im:history|mpim:history", tier: tier3},
-	"conversations.replies": {run: (*Server).conversationsReplies, scope: "channels:history|groups:history|im:history|mpim:history", tier: tier3},
-	"conversations.join":    {run: (*Server).conversationsJoin, scope: "channels:join", tier: tier3},
-	"users.conversations":   {run: (*Server).usersConversations, scope: "channels:read|groups:read|im:read|mpim:read", tier: tier3},
+		"conversations.open":    {run: s.conversationsOpen, scope: "im:write|mpim:write", tier: tier3},
+		"conversations.info":    {run: s.conversationsInfo, scope: "channels:read|groups:read|im:read|mpim:read", tier: tier3},
+		"conversations.list":    {run: s.conversationsList, scope: "channels:read|groups:read|im:read|mpim:read", tier: tier2},
+		"conversations.members": {run: s.conversationsMembers, scope: "channels:read|groups:read|im:read|mpim:read", tier: tier4},
+		"conversations.history": {run: s.conversationsHistory, scope: "channels:history|groups:history|im:history|mpim:history", tier: tier3},
+		"conversations.replies": {run: s.conversationsReplies, scope: "channels:history|groups:history|im:history|mpim:history", tier: tier3},
+		"conversations.join":    {run: s.conversationsJoin, scope: "channels:join", tier: tier3},
+		"users.conversations":   {run: s.usersConversations, scope: "channels:read|groups:read|im:read|mpim:read", tier: tier3},
 
-	"users.info":            {run: (*Server).usersInfo, scope: "users:read", tier: tier4},
-	"users.list":            {run: (*Server).usersList, scope: "users:read", tier: tier2},
-	"users.lookupByEmail":   {run: (*Server).usersLookupByEmail, scope: "users:read.email", tier: tier3},
-	"users.getPresence":     {run: (*Server).usersGetPresence, scope: "users:read", tier: tier3},
-	"usergroups.list":       {run: (*Server).usergroupsList, scope: "usergroups:read", tier: tier2},
-	"usergroups.users.list": {run: (*Server).usergroupsUsersList, scope: "usergroups:read", tier: tier2},
-	"dnd.info":              {run: (*Server).dndInfo, scope: "dnd:read", tier: tier3},
-	"dnd.teamInfo":          {run: (*Server).dndTeamInfo, scope: "dnd:read", tier: tier2},
+		"users.info":            {run: s.usersInfo, scope: "users:read", tier: tier4},
+		"users.list":            {run: s.usersList, scope: "users:read", tier: tier2},
+		"users.lookupByEmail":   {run: s.usersLookupByEmail, scope: "users:read.email", tier: tier3},
+		"users.getPresence":     {run: s.usersGetPresence, scope: "users:read", tier: tier3},
+		"usergroups.list":       {run: s.usergroupsList, scope: "usergroups:read", tier: tier2},
+		"usergroups.users.list": {run: s.usergroupsUsersList, scope: "usergroups:read", tier: tier2},
+		"dnd.info":              {run: s.dndInfo, scope: "dnd:read", tier: tier3},
+		"dnd.teamInfo":          {run: s.dndTeamInfo, scope: "dnd:read", tier: tier2},
 
-	"views.open":    {run: (*Server).viewsOpen, tier: tier4},
-	"views.push":    {run: (*Server).viewsPush, tier: tier4},
-	"views.update":  {run: (*Server).viewsUpdate, tier: tier4},
-	"views.publish": {run: (*Server).viewsPublish, tier: tier4},
+		"views.open":    {run: s.viewsOpen, tier: tier4},
+		"views.push":    {run: s.viewsPush, tier: tier4},
+		"views.update":  {run: s.viewsUpdate, tier: tier4},
+		"views.publish": {run: s.viewsPublish, tier: tier4},
 
-	"assistant.threads.setStatus":           {run: (*Server).setStatus, scope: "assistant:write|chat:write", tier: special},
-	"assistant.threads.setTitle":            {run: (*Server).setTitle, scope: "assistant:write|chat:write", tier: special},
-	"assistant.threads.setSuggestedPrompts": {run: (*Server).setSuggestedPrompts, scope: "assistant:write|chat:write", tier: special},
+		"assistant.threads.setStatus":           {run: s.setStatus, scope: "assistant:write|chat:write", tier: special},
+		"assistant.threads.setTitle":            {run: s.setTitle, scope: "assistant:write|chat:write", tier: special},
+		"assistant.threads.setSuggestedPrompts": {run: s.setSuggestedPrompts, scope: "assistant:write|chat:write", tier: special},
 
-	"reactions.add":    {run: (*Server).reactionsAdd, scope: "reactions:write", tier: tier3},
-	"reactions.remove": {run: (*Server).reactionsRemove, scope: "reactions:write", tier: tier2},
-	"reactions.get":    {run: (*Server).reactionsGet, scope: "reactions:read", tier: tier3},
+		"reactions.add":    {run: s.reactionsAdd, scope: "reactions:write", tier: tier3},
+		"reactions.remove": {run: s.reactionsRemove, scope: "reactions:write", tier: tier2},
+		"reactions.get":    {run: s.reactionsGet, scope: "reactions:read", tier: tier3},
 
-	"files.getUploadURLExternal":   {run: (*Server).filesGetUploadURL, scope: "files:write", tier: tier4},
-	"files.completeUploadExternal": {run: (*Server).filesCompleteUpload, scope: "files:write", tier: tier4},
-	"files.info":                   {run: (*Server).filesInfo, scope: "files:read", tier: tier4},
+		"files.getUploadURLExternal":   {run: s.filesGetUploadURL, scope: "files:write", tier: tier4},
+		"files.completeUploadExternal": {run: s.filesCompleteUpload, scope: "files:write", tier: tier4},
+		"files.info":                   {run: s.filesInfo, scope: "files:read", tier: tier4},
+	}
 }
 
 // serveAPI answers one Web API call. First, serveAPI applies faults. Then serveAPI checks the token, the scope and the
@@ -113,7 +116,7 @@ func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) call(w http.ResponseWriter, r *http.Request, name string, fault Fault) (object, *apiError) {
-	m, known := methods[name]
+	m, known := s.webMethods[name]
 	if !known {
 		return nil, &apiError{code: "unknown_method", extra: object{"req_method": name}}
 	}
@@ -123,7 +126,7 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, name string, fault
 	}
 	c := &call{arguments: args, base: s.base(r)}
 	if m.open {
-		return m.run(s, c)
+		return m.run(c)
 	}
 	failed = s.authorize(m, args.token)
 	if !m.app && (failed == nil || failed.code == "missing_scope") {
@@ -149,7 +152,7 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, name string, fault
 	if needed := s.kindsMissing(m, c); needed != "" {
 		return nil, s.missingScope(needed)
 	}
-	body, failed := m.run(s, c)
+	body, failed := m.run(c)
 	if failed == nil {
 		s.saver.touch()
 	}

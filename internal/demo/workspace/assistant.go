@@ -3,6 +3,7 @@ package workspace
 import (
 	"slices"
 	"strings"
+	"time"
 )
 
 // threadInfo is the data set by assistant.threads.*. Status expires after a short time.
@@ -59,12 +60,11 @@ func (s *Server) setStatus(c *call) (object, *apiError) {
 	return object{}, nil
 }
 
-// statuses returns the current statuses of a channel, by thread.
-func (s *Server) statuses(ch *channel) object {
+// statuses returns the statuses that a channel shows at the given time, by thread.
+func (c *channel) statuses(now time.Time) object {
 	out := object{}
-	now := s.cfg.Now().UnixMicro()
-	for ts, info := range ch.Threads {
-		if info.status != "" && now < info.statusUntil {
+	for ts, info := range c.Threads {
+		if info.status != "" && now.UnixMicro() < info.statusUntil {
 			loading := info.loading
 			if loading == nil {
 				loading = []string{}

@@ -69,7 +69,8 @@ type Fault struct {
 
 func (f Fault) delay() time.Duration { return time.Duration(f.DelayMS) * time.Millisecond }
 
-func (f Fault) validate() error {
+// validate returns the first error in a fault. methods are the Web API methods by name.
+func (f Fault) validate(methods map[string]method) error {
 	known := slices.Contains(callFaults, f.Fault) || slices.Contains(deliveryFaults, f.Fault) || f.Fault == FaultLostAck
 	switch {
 	case !known:
@@ -191,7 +192,7 @@ func (f *faults) failBefore(w http.ResponseWriter, r *http.Request, fault Fault)
 
 // Inject switches a fault on.
 func (s *Server) Inject(f Fault) error {
-	if err := f.validate(); err != nil {
+	if err := f.validate(s.webMethods); err != nil {
 		return err
 	}
 	s.faults.add(f)

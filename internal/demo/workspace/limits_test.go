@@ -375,7 +375,7 @@ func TestTiers(t *testing.T) {
 	b.srv.app.Scopes = nil
 	b.srv.SetRealRates(true)
 	published := map[tier]string{tier2: "20", tier3: "50", tier4: "100", special: "600"}
-	for name, m := range methods {
+	for name, m := range b.srv.webMethods {
 		limit := int(m.tier)
 		if name == "chat.postMessage" || m.open {
 			continue // posts are tested by TestRealRates; for api.test, Slack documents no limit

@@ -198,7 +198,7 @@ func (s *Server) getMessages(p *personCall) (object, *apiError) {
 	for i, m := range list {
 		messages[i] = ch.threadJSON(m)
 	}
-	out := object{"channel": s.channelSummary(u, ch), "messages": messages, "status": s.statuses(ch)}
+	out := object{"channel": s.channelSummary(u, ch), "messages": messages, "status": ch.statuses(s.cfg.Now())}
 	if info := ch.Threads[thread]; info != nil {
 		out["title"], out["prompts_title"], out["prompts"] = info.Title, info.PromptTitle, append([]object{}, info.Prompts...)
 	}

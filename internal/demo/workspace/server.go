@@ -51,6 +51,8 @@ type Server struct {
 	rates  *rates
 	saver  *saver
 	mux    *http.ServeMux
+
+	webMethods map[string]method
 }
 
 // New starts a workspace. New fails if the seed is invalid or the data file can't be read.
@@ -81,6 +83,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s.index()
 	s.saver = newSaver(cfg, s.snapshot)
+	s.webMethods = s.methods()
 	s.mux = s.routes()
 	return s, nil
 }

@@ -2,7 +2,7 @@ package workspace
 
 // apiTest is api.test. apiTest returns its arguments. If the argument "error" has a code, the call fails with this
 // code.
-func apiTest(_ *Server, c *call) (object, *apiError) {
+func apiTest(c *call) (object, *apiError) {
 	if code := c.text("error"); code != "" {
 		return nil, &apiError{code: code, extra: object{"args": c.values}}
 	}
