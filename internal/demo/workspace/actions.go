@@ -40,7 +40,7 @@ func (s *Server) askApp(kind string, payload json.RawMessage) (json.RawMessage, 
 }
 
 func (s *Server) actionPayload(p *personCall) (payload json.RawMessage, trigger string, failed *apiError) {
-	u, failed := s.me(p)
+	u, failed := s.accounts.me(p)
 	if failed != nil {
 		return nil, "", failed
 	}
@@ -113,17 +113,17 @@ func (s *Server) choice(p *personCall, u *user, where acted, target blockkit.Pla
 func (s *Server) choicesOf(u *user, where acted, target blockkit.Placed) blockkit.Choices {
 	return blockkit.Choices{Offered: s.offered[offerKey(u.ID, where, target)], Find: func(field, name string) (string, bool) {
 		if strings.HasPrefix(field, "selected_user") {
-			other, failed := s.anyone(name)
+			other, failed := s.accounts.anyone(name)
 			if failed != nil || other.Deleted {
 				return "", false
 			}
 			return other.ID, true
 		}
-		ch := s.channels[name]
+		ch := s.channels.byID[name]
 		if ch == nil {
-			ch = s.channelNamed(strings.TrimPrefix(name, "#"))
+			ch = s.channels.named(strings.TrimPrefix(name, "#"))
 		}
-		if ch == nil || !s.sees(u, ch) || (strings.HasPrefix(field, "selected_channel") && ch.kind() != "channel") {
+		if ch == nil || !s.channels.sees(u, ch) || (strings.HasPrefix(field, "selected_channel") && ch.kind() != "channel") {
 			return "", false
 		}
 		return ch.ID, true
@@ -147,7 +147,7 @@ func (s *Server) actedOn(p *personCall, u *user) (acted, *apiError) {
 		}
 		return acted{blocks: v.Blocks, earlier: v.earlier, view: v}, nil
 	}
-	ch, failed := s.memberChannel(u, p.text("channel"))
+	ch, failed := s.channels.memberChannel(u, p.text("channel"))
 	if failed != nil {
 		return acted{}, failed
 	}
@@ -244,7 +244,7 @@ func (s *Server) onMessagePayload(r *http.Request, p object, u *user, ch *channe
 // inViewPayload adds the fields of an interaction with a view.
 func (s *Server) inViewPayload(p object, v *view) {
 	p["container"] = object{"type": "view", "view_id": v.ID}
-	p["view"] = v.json(s)
+	p["view"] = v.json(s.core)
 }
 
 // actionFields lists the fields of an element that the payload of an action repeats.
@@ -310,7 +310,7 @@ func (s *Server) suggest(p *personCall) (object, *apiError) {
 }
 
 func (s *Server) suggestionPayload(p *personCall) (json.RawMessage, string, *apiError) {
-	u, failed := s.me(p)
+	u, failed := s.accounts.me(p)
 	if failed != nil {
 		return nil, "", failed
 	}

@@ -128,9 +128,9 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, name string, fault
 	if m.open {
 		return m.run(c)
 	}
-	failed = s.authorize(m, args.token)
+	failed = s.scopes.authorize(m, args.token)
 	if !m.app && (failed == nil || failed.code == "missing_scope") {
-		w.Header().Set("X-OAuth-Scopes", strings.Join(s.scopes(), ","))
+		w.Header().Set("X-OAuth-Scopes", strings.Join(s.scopes.list(), ","))
 		if m.scope != "" {
 			w.Header().Set("X-Accepted-OAuth-Scopes", strings.ReplaceAll(m.scope, "|", ","))
 		}
@@ -149,8 +149,8 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, name string, fault
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.botHost = c.base
-	if needed := s.kindsMissing(m, c); needed != "" {
-		return nil, s.missingScope(needed)
+	if needed := s.scopes.kindsMissing(m, c); needed != "" {
+		return nil, s.scopes.missing(needed)
 	}
 	body, failed := m.run(c)
 	if failed == nil {

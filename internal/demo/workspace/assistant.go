@@ -18,7 +18,7 @@ type threadInfo struct {
 
 // assistantThread returns the thread of an assistant.threads call.
 func (s *Server) assistantThread(c *call) (*channel, *threadInfo, *apiError) {
-	ch, failed := s.readable(c.text("channel_id"))
+	ch, failed := s.channels.readable(c.text("channel_id"))
 	if failed != nil {
 		return nil, nil, refuse("channel_not_found")
 	}
@@ -56,7 +56,7 @@ func (s *Server) setStatus(c *call) (object, *apiError) {
 	}
 	info.status, info.loading = strings.TrimSpace(c.text("status")), loading
 	info.statusUntil = s.cfg.Now().Add(s.cfg.StatusTTL).UnixMicro()
-	s.feed.send(change{Type: "status", Channel: ch.ID, ThreadTS: c.text("thread_ts"), only: s.audience(ch)})
+	s.feed.send(change{Type: "status", Channel: ch.ID, ThreadTS: c.text("thread_ts"), only: s.channels.audience(ch)})
 	return object{}, nil
 }
 
@@ -85,7 +85,7 @@ func (s *Server) setTitle(c *call) (object, *apiError) {
 		return nil, failed
 	}
 	info.Title = c.text("title")
-	s.feed.send(change{Type: "status", Channel: ch.ID, ThreadTS: c.text("thread_ts"), only: s.audience(ch)})
+	s.feed.send(change{Type: "status", Channel: ch.ID, ThreadTS: c.text("thread_ts"), only: s.channels.audience(ch)})
 	return object{}, nil
 }
 
@@ -114,7 +114,7 @@ func (s *Server) setSuggestedPrompts(c *call) (object, *apiError) {
 		return nil, failed
 	}
 	info.PromptTitle, info.Prompts = c.text("title"), prompts
-	s.feed.send(change{Type: "status", Channel: ch.ID, ThreadTS: c.text("thread_ts"), only: s.audience(ch)})
+	s.feed.send(change{Type: "status", Channel: ch.ID, ThreadTS: c.text("thread_ts"), only: s.channels.audience(ch)})
 	return object{}, nil
 }
 
@@ -127,15 +127,15 @@ func (s *Server) startThread(p *personCall) (object, *apiError) {
 	if failed != nil {
 		return nil, failed
 	}
-	ch, failed := s.dmFor(u, s.botUser)
+	ch, failed := s.channels.dmFor(u, s.botUser)
 	if failed != nil {
 		return nil, failed
 	}
 	root := s.botMessage(content{text: "New Assistant Thread"})
 	root.Subtype, root.ThreadTS = "assistant_app_thread", root.TS
 	ch.add(root)
-	s.feed.send(change{Type: "message", Channel: ch.ID, TS: root.TS, only: s.audience(ch)})
-	s.emit("assistant_thread_started", s.threadEvent("assistant_thread_started", u, ch, root.TS, viewed))
+	s.feed.send(change{Type: "message", Channel: ch.ID, TS: root.TS, only: s.channels.audience(ch)})
+	s.events.emit("assistant_thread_started", s.threadEvent("assistant_thread_started", u, ch, root.TS, viewed))
 	return object{"channel": ch.ID, "thread_ts": root.TS}, nil
 }
 
@@ -148,7 +148,7 @@ func (s *Server) look(p *personCall) (object, *apiError) {
 	if failed != nil {
 		return nil, failed
 	}
-	ch, failed := s.dmFor(u, s.botUser)
+	ch, failed := s.channels.dmFor(u, s.botUser)
 	if failed != nil {
 		return nil, failed
 	}
@@ -158,24 +158,24 @@ func (s *Server) look(p *personCall) (object, *apiError) {
 		if viewed != nil {
 			context["entities"] = []object{{"type": "slack#/types/channel_id", "value": viewed.ID, "team_id": s.team.ID}}
 		}
-		s.emit("app_context_changed", object{"type": "app_context_changed", "user": u.ID, "channel": ch.ID, "context": context})
+		s.events.emit("app_context_changed", object{"type": "app_context_changed", "user": u.ID, "channel": ch.ID, "context": context})
 		return object{}, nil
 	}
 	if ch.byTS[thread] == nil {
 		return nil, refuse("thread_not_found")
 	}
-	s.emit("assistant_thread_context_changed", s.threadEvent("assistant_thread_context_changed", u, ch, thread, viewed))
+	s.events.emit("assistant_thread_context_changed", s.threadEvent("assistant_thread_context_changed", u, ch, thread, viewed))
 	return object{}, nil
 }
 
 // lookingAt returns the person and the channel that the person views. If the person views no channel, the channel is
 // nil.
 func (s *Server) lookingAt(p *personCall) (*user, *channel, *apiError) {
-	u, failed := s.me(p)
+	u, failed := s.accounts.me(p)
 	if failed != nil || p.text("context") == "" {
 		return u, nil, failed
 	}
-	viewed, failed := s.channelFor(u, p.text("context"))
+	viewed, failed := s.channels.channelFor(u, p.text("context"))
 	return u, viewed, failed
 }
 
@@ -192,7 +192,7 @@ func (s *Server) threadEvent(kind string, u *user, ch *channel, thread string, v
 func (s *Server) stopAgent(p *personCall) (object, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	u, ch, failed := s.inChannel(p)
+	u, ch, failed := s.channels.inChannel(p)
 	if failed != nil {
 		return nil, failed
 	}
@@ -210,6 +210,6 @@ func (s *Server) stopAgent(p *personCall) (object, *apiError) {
 		s.changed(ch, &before, m)
 		stopped = append(stopped, m.TS)
 	}
-	s.emit("agent_session_stopped", object{"type": "agent_session_stopped", "channel": ch.ID, "user": u.ID, "thread_ts": thread, "streaming_message_ts": stopped})
+	s.events.emit("agent_session_stopped", object{"type": "agent_session_stopped", "channel": ch.ID, "user": u.ID, "thread_ts": thread, "streaming_message_ts": stopped})
 	return object{"stopped": stopped}, nil
 }

@@ -10,7 +10,7 @@ import (
 
 // postMessage is chat.postMessage.
 func (s *Server) postMessage(c *call) (object, *apiError) {
-	ch, failed := s.targetChannel(c.text("channel"))
+	ch, failed := s.channels.target(c.text("channel"))
 	if failed != nil {
 		return nil, failed
 	}
@@ -82,14 +82,14 @@ func (s *Server) publish(ch *channel, m *message) {
 	if info := ch.Threads[m.ThreadTS]; info != nil && m.BotID == s.app.BotID {
 		info.status = "" // an answer ends the status
 	}
-	s.sendMessageEvents(ch, m)
-	s.feed.send(change{Type: "message", Channel: ch.ID, TS: m.TS, ThreadTS: m.ThreadTS, only: s.audience(ch)})
+	s.events.sendMessageEvents(ch, m)
+	s.feed.send(change{Type: "message", Channel: ch.ID, TS: m.TS, ThreadTS: m.ThreadTS, only: s.channels.audience(ch)})
 }
 
 // ownMessage returns a message that the app may change. As in Slack, chat.update and chat.delete accept only the id of
 // a channel. These methods accept no names and open no DM.
 func (s *Server) ownMessage(c *call, otherwise string) (*channel, *message, *apiError) {
-	ch := s.channels[c.text("channel")]
+	ch := s.channels.byID[c.text("channel")]
 	if ch == nil || (!ch.has(s.botUser.ID) && ch.kind() != "channel") {
 		return nil, nil, refuse("channel_not_found")
 	}
@@ -149,8 +149,8 @@ func (s *Server) updateMessage(c *call) (object, *apiError) {
 // changed notifies the app and the people of a changed message.
 func (s *Server) changed(ch *channel, before, m *message) {
 	m.earlier = before.earlier.add(before.allBlocks())
-	s.sendMessageChanged(ch, before, m)
-	s.feed.send(change{Type: "message_changed", Channel: ch.ID, TS: m.TS, ThreadTS: m.ThreadTS, only: s.audience(ch)})
+	s.events.sendMessageChanged(ch, before, m)
+	s.feed.send(change{Type: "message_changed", Channel: ch.ID, TS: m.TS, ThreadTS: m.ThreadTS, only: s.channels.audience(ch)})
 }
 
 // deleteMessage is chat.delete.
@@ -169,12 +169,12 @@ func (s *Server) erase(ch *channel, m *message) {
 	if !m.reply() && len(ch.replies(m.TS)) > 0 {
 		before := *m
 		*m = message{TS: m.TS, ThreadTS: m.TS, Subtype: "tombstone", Text: "This message was deleted.", User: "USLACKBOT"}
-		s.sendMessageChanged(ch, &before, m)
+		s.events.sendMessageChanged(ch, &before, m)
 	} else {
 		ch.remove(m)
-		s.sendMessageDeleted(ch, m)
+		s.events.sendMessageDeleted(ch, m)
 	}
-	s.feed.send(change{Type: "message_deleted", Channel: ch.ID, TS: m.TS, ThreadTS: m.ThreadTS, only: s.audience(ch)})
+	s.feed.send(change{Type: "message_deleted", Channel: ch.ID, TS: m.TS, ThreadTS: m.ThreadTS, only: s.channels.audience(ch)})
 	if parent := ch.byTS[m.ThreadTS]; m.reply() && parent != nil && parent.Subtype == "tombstone" && len(ch.replies(parent.TS)) == 0 {
 		s.erase(ch, parent)
 	}
@@ -183,14 +183,14 @@ func (s *Server) erase(ch *channel, m *message) {
 // postEphemeral is chat.postEphemeral. Only one person sees the message. The message is not part of the history, and is
 // lost at a restart.
 func (s *Server) postEphemeral(c *call) (object, *apiError) {
-	ch := s.channels[c.text("channel")]
+	ch := s.channels.byID[c.text("channel")]
 	if ch == nil {
-		ch = s.channelNamed(strings.TrimPrefix(c.text("channel"), "#"))
+		ch = s.channels.named(strings.TrimPrefix(c.text("channel"), "#"))
 	}
-	if failed := s.mayPost(ch); failed != nil {
+	if failed := s.channels.mayPost(ch); failed != nil {
 		return nil, failed
 	}
-	u := s.users[c.text("user")]
+	u := s.accounts.byID[c.text("user")]
 	switch {
 	case c.text("user") == "":
 		return nil, refuse("invalid_arguments", "missing required field: user [json-pointer:/user]")
@@ -225,7 +225,7 @@ func (s *Server) showEphemeral(ch *channel, m *message, to string) {
 
 // getPermalink is chat.getPermalink.
 func (s *Server) getPermalink(c *call) (object, *apiError) {
-	ch := s.channels[c.text("channel")]
+	ch := s.channels.byID[c.text("channel")]
 	if ch == nil || (!ch.has(s.botUser.ID) && ch.kind() != "channel") {
 		return nil, refuse("channel_not_found")
 	}
@@ -267,12 +267,12 @@ func (s *Server) servePermalink(w http.ResponseWriter, r *http.Request) {
 
 // readerOf returns the first person who can read a message. servePermalink shows the message as this person sees it.
 func (s *Server) readerOf(channelID, ts string) string {
-	ch := s.channels[channelID]
+	ch := s.channels.byID[channelID]
 	if ch == nil || ch.byTS[ts] == nil {
 		return ""
 	}
-	for _, id := range s.userIDs {
-		if u := s.users[id]; ch.has(id) && u.person() && !u.Deleted {
+	for _, id := range s.accounts.ids {
+		if u := s.accounts.byID[id]; ch.has(id) && u.person() && !u.Deleted {
 			return id
 		}
 	}

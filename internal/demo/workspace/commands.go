@@ -32,7 +32,7 @@ func (s *Server) runCommand(p *personCall) (object, *apiError) {
 }
 
 func (s *Server) commandPayload(p *personCall) (json.RawMessage, *user, *channel, *apiError) {
-	u, ch, failed := s.inChannel(p)
+	u, ch, failed := s.channels.inChannel(p)
 	if failed != nil {
 		return nil, nil, nil, failed
 	}
@@ -100,7 +100,7 @@ func (s *Server) runShortcut(p *personCall) (object, *apiError) {
 }
 
 func (s *Server) shortcutPayload(p *personCall) (json.RawMessage, string, *apiError) {
-	u, failed := s.me(p)
+	u, failed := s.accounts.me(p)
 	if failed != nil {
 		return nil, "", failed
 	}
@@ -115,7 +115,7 @@ func (s *Server) shortcutPayload(p *personCall) (json.RawMessage, string, *apiEr
 	trigger := s.newTrigger(u.ID, "")
 	out := s.interaction("shortcut", u)
 	if kind == "message" {
-		ch, failed := s.memberChannel(u, p.text("channel"))
+		ch, failed := s.channels.memberChannel(u, p.text("channel"))
 		if failed != nil {
 			return nil, "", failed
 		}

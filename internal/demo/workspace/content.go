@@ -73,7 +73,7 @@ func (s *Server) readBlocks(raw any) ([]any, *apiError) {
 	if !ok {
 		return nil, refuse("invalid_blocks_format")
 	}
-	if problems := blockkit.CheckBlocks(blocks, s.known); len(problems) > 0 {
+	if problems := blockkit.CheckBlocks(blocks, s.channels.known); len(problems) > 0 {
 		return nil, refuse("invalid_blocks", problems...)
 	}
 	if blockkit.TooMuchText(blocks) {

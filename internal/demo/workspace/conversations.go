@@ -9,7 +9,7 @@ import (
 
 // conversationsInfo is conversations.info.
 func (s *Server) conversationsInfo(c *call) (object, *apiError) {
-	ch, failed := s.visible(c.text("channel"))
+	ch, failed := s.channels.visible(c.text("channel"))
 	if failed != nil {
 		return nil, failed
 	}
@@ -33,7 +33,7 @@ func (s *Server) conversationsList(c *call) (object, *apiError) {
 func (s *Server) usersConversations(c *call) (object, *apiError) {
 	id := s.botUser.ID
 	if other := c.text("user"); other != "" {
-		if s.users[other] == nil {
+		if s.accounts.byID[other] == nil {
 			return nil, refuse("user_not_found")
 		}
 		id = other
@@ -59,8 +59,8 @@ func (s *Server) listChannels(c *call, include func(*channel) bool) (object, *ap
 		kinds = append(kinds, channelTypes[t])
 	}
 	var ids []string
-	for _, id := range s.chanIDs {
-		ch := s.channels[id]
+	for _, id := range s.channels.ids {
+		ch := s.channels.byID[id]
 		if ch.Archived && c.flag("exclude_archived") {
 			continue
 		}
@@ -74,15 +74,15 @@ func (s *Server) listChannels(c *call, include func(*channel) bool) (object, *ap
 	}
 	list := make([]object, len(ids))
 	for i, id := range ids {
-		list[i] = s.channels[id].json(s.botUser.ID, s.team.ID)
-		list[i]["num_members"] = len(s.channels[id].Members)
+		list[i] = s.channels.byID[id].json(s.botUser.ID, s.team.ID)
+		list[i]["num_members"] = len(s.channels.byID[id].Members)
 	}
 	return object{"channels": list, "response_metadata": object{"next_cursor": next}}, nil
 }
 
 // conversationsMembers is conversations.members.
 func (s *Server) conversationsMembers(c *call) (object, *apiError) {
-	ch, failed := s.visible(c.text("channel"))
+	ch, failed := s.channels.visible(c.text("channel"))
 	if failed != nil {
 		return nil, failed
 	}
@@ -95,7 +95,7 @@ func (s *Server) conversationsMembers(c *call) (object, *apiError) {
 
 // conversationsJoin is conversations.join.
 func (s *Server) conversationsJoin(c *call) (object, *apiError) {
-	ch, failed := s.visible(c.text("channel"))
+	ch, failed := s.channels.visible(c.text("channel"))
 	switch {
 	case failed != nil:
 		return nil, failed
@@ -114,7 +114,7 @@ func (s *Server) conversationsJoin(c *call) (object, *apiError) {
 // conversationsOpen opens a group DM.
 func (s *Server) conversationsOpen(c *call) (object, *apiError) {
 	if id := c.text("channel"); id != "" {
-		ch, failed := s.visible(id)
+		ch, failed := s.channels.visible(id)
 		if failed != nil {
 			return nil, failed
 		}
@@ -129,15 +129,15 @@ func (s *Server) conversationsOpen(c *call) (object, *apiError) {
 	}
 	var people []*user
 	for _, id := range ids {
-		u := s.users[id]
+		u := s.accounts.byID[id]
 		if u == nil {
 			return nil, refuse("user_not_found")
 		}
 		people = append(people, u)
 	}
 	if len(people) == 1 {
-		_, existed := s.dms[pair(s.botUser.ID, people[0].ID)]
-		ch, failed := s.dmWith(people[0])
+		_, existed := s.channels.dms[pair(s.botUser.ID, people[0].ID)]
+		ch, failed := s.channels.dmWith(people[0])
 		if failed != nil {
 			return nil, failed
 		}
@@ -174,8 +174,8 @@ func (s *Server) openGroupDM(c *call, people []*user) (object, *apiError) {
 		}
 	}
 	slices.Sort(members)
-	for _, id := range s.chanIDs {
-		ch := s.channels[id]
+	for _, id := range s.channels.ids {
+		ch := s.channels.byID[id]
 		if ch.MPIM && slices.Equal(slices.Sorted(slices.Values(ch.Members)), members) {
 			return s.opened(c, ch, true), nil
 		}
@@ -184,7 +184,7 @@ func (s *Server) openGroupDM(c *call, people []*user) (object, *apiError) {
 		ID: wire.NewID("G"), Name: "mpdm-" + strings.Join(names, "--") + "-1", MPIM: true, Private: true, Members: members,
 		Creator: s.botUser.ID, Created: s.cfg.Now().Unix(),
 	}
-	s.addChannel(ch)
+	s.channels.add(ch)
 	s.feed.send(change{Type: "channel", Channel: ch.ID, only: members})
 	return s.opened(c, ch, false), nil
 }

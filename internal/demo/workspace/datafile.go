@@ -39,24 +39,24 @@ func (s *Server) copyState() stored {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := stored{Version: storedVersion, Team: s.team.ID, LastTS: s.lastTS, Homes: map[string]*view{}}
-	for _, id := range s.userIDs {
-		u := *s.users[id]
+	for _, id := range s.accounts.ids {
+		u := *s.accounts.byID[id]
 		out.Users = append(out.Users, &u)
 	}
 	for _, g := range s.groups {
 		group := *g
 		out.Groups = append(out.Groups, &group)
 	}
-	for _, id := range s.chanIDs {
-		ch := *s.channels[id]
+	for _, id := range s.channels.ids {
+		ch := *s.channels.byID[id]
 		ch.LastRead, ch.Members = maps.Clone(ch.LastRead), slices.Clone(ch.Members)
 		ch.Threads = make(map[string]*threadInfo, len(ch.Threads))
-		for ts, info := range s.channels[id].Threads {
+		for ts, info := range s.channels.byID[id].Threads {
 			thread := *info
 			ch.Threads[ts] = &thread
 		}
 		ch.Messages = make([]*message, len(ch.Messages))
-		for i, m := range s.channels[id].Messages {
+		for i, m := range s.channels.byID[id].Messages {
 			saved := *m
 			ch.Messages[i] = &saved
 		}
@@ -100,10 +100,10 @@ func (s *Server) load() (bool, error) {
 		return false, fmt.Errorf("workspace data %s is of the team %s, the seed is of %s: use another file", s.cfg.DataFile, in.Team, s.team.ID)
 	}
 	for _, u := range in.Users {
-		s.addUser(u)
+		s.accounts.add(u)
 	}
 	for _, c := range in.Channels {
-		s.addChannel(c)
+		s.channels.add(c)
 	}
 	for _, f := range in.Files {
 		s.files[f.ID] = f

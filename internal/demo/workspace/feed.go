@@ -90,7 +90,7 @@ func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
 	user := ""
 	if name := r.URL.Query().Get("user"); name != "" {
 		s.mu.Lock()
-		u, failed := s.anyone(name)
+		u, failed := s.accounts.anyone(name)
 		s.mu.Unlock()
 		if failed != nil {
 			writePeople(w, nil, failed)

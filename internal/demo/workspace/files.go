@@ -140,8 +140,8 @@ func (s *Server) filesCompleteUpload(c *call) (object, *apiError) {
 	}
 	var channels []*channel
 	for _, id := range targets {
-		ch := s.channels[id]
-		if failed := s.mayPost(ch); failed != nil {
+		ch := s.channels.byID[id]
+		if failed := s.channels.mayPost(ch); failed != nil {
 			return nil, failed
 		}
 		channels = append(channels, ch)
@@ -257,11 +257,4 @@ func (s *Server) attach(p *personCall, m *message) *apiError {
 		m.Subtype = "file_share"
 	}
 	return nil
-}
-
-// sendFileShared sends the additional events that Slack sends for a message with files.
-func (s *Server) sendFileShared(ch *channel, m *message) {
-	for _, f := range m.Files {
-		s.emit("file_shared", object{"type": "file_shared", "file_id": f["id"], "user_id": m.User, "file": object{"id": f["id"]}, "channel_id": ch.ID})
-	}
 }

@@ -13,13 +13,13 @@ import (
 func (s *Server) getViews(p *personCall) (object, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	u, failed := s.me(p)
+	u, failed := s.accounts.me(p)
 	if failed != nil {
 		return nil, failed
 	}
 	list := []object{}
 	for _, v := range s.stacks[u.ID] {
-		out := v.json(s)
+		out := v.json(s.core)
 		out["errors"] = v.errors
 		if v.errors == nil {
 			out["errors"] = object{}
@@ -49,7 +49,7 @@ func (s *Server) submitView(p *personCall) (object, *apiError) {
 // submission checks the values as Slack's client does. If the values are valid, submission stores them and returns the
 // payload.
 func (s *Server) submission(p *personCall) (json.RawMessage, *view, *apiError) {
-	u, failed := s.me(p)
+	u, failed := s.accounts.me(p)
 	if failed != nil {
 		return nil, nil, failed
 	}
@@ -69,7 +69,7 @@ func (s *Server) submission(p *personCall) (json.RawMessage, *view, *apiError) {
 	}
 	out := s.interaction("view_submission", u)
 	out["trigger_id"] = s.newTrigger(u.ID, v.ID)
-	out["view"] = v.json(s)
+	out["view"] = v.json(s.core)
 	out["response_urls"] = s.viewResponseURLs(p, u, v)
 	return wire.Encode(out), v, nil
 }
@@ -132,7 +132,7 @@ func (s *Server) viewResponseURLs(p *personCall, u *user, v *view) []object {
 		if id == "" {
 			id, _ = state["selected_channel"].(string)
 		}
-		if ch := s.channels[id]; ch != nil && ch.has(u.ID) {
+		if ch := s.channels.byID[id]; ch != nil && ch.has(u.ID) {
 			out = append(out, object{"block_id": e.BlockID, "action_id": e.ActionID(), "channel_id": id,
 				"response_url": s.newResponseURL(s.appBase(p.r), responseURL{user: u.ID, channel: id})})
 		}
@@ -223,7 +223,7 @@ func (s *Server) closeView(p *personCall) (object, *apiError) {
 // closePayloads closes the view, or all views of the stack. closePayloads returns a view_closed payload for each closed
 // view with notify_on_close.
 func (s *Server) closePayloads(p *personCall) ([]json.RawMessage, *apiError) {
-	u, failed := s.me(p)
+	u, failed := s.accounts.me(p)
 	if failed != nil {
 		return nil, failed
 	}
@@ -241,7 +241,7 @@ func (s *Server) closePayloads(p *personCall) ([]json.RawMessage, *apiError) {
 	for _, closed := range slices.Backward(stack[keep:]) {
 		if closed.NotifyOnClose {
 			payload := s.interaction("view_closed", u)
-			payload["view"], payload["is_cleared"] = closed.json(s), all
+			payload["view"], payload["is_cleared"] = closed.json(s.core), all
 			out = append(out, wire.Encode(payload))
 		}
 	}

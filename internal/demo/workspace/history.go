@@ -11,7 +11,7 @@ import (
 // conversationsHistory is conversations.history. conversationsHistory returns the channel's top-level messages, newest
 // first.
 func (s *Server) conversationsHistory(c *call) (object, *apiError) {
-	ch, failed := s.readable(c.text("channel"))
+	ch, failed := s.channels.readable(c.text("channel"))
 	if failed != nil {
 		return nil, failed
 	}
@@ -41,7 +41,7 @@ func (s *Server) conversationsHistory(c *call) (object, *apiError) {
 // conversationsReplies is conversations.replies. conversationsReplies returns the parent, and then its replies, oldest
 // first.
 func (s *Server) conversationsReplies(c *call) (object, *apiError) {
-	ch, failed := s.readable(c.text("channel"))
+	ch, failed := s.channels.readable(c.text("channel"))
 	if failed != nil {
 		return nil, failed
 	}

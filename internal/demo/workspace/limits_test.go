@@ -297,7 +297,7 @@ func TestCallLimits(t *testing.T) {
 	b.srv.mu.Lock()
 	for i := range 51 {
 		u := newUser(SeedPerson{ID: fmt.Sprintf("UC%03d", i), Name: fmt.Sprintf("crowd%d", i)}, "T0001", b.clock.Now())
-		b.srv.addUser(u)
+		b.srv.accounts.add(u)
 		crowd = append(crowd, u.ID)
 	}
 	b.srv.mu.Unlock()

@@ -6,11 +6,11 @@ import "slices"
 func (s *Server) joinAs(p *personCall) (object, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	u, failed := s.me(p)
+	u, failed := s.accounts.me(p)
 	if failed != nil {
 		return nil, failed
 	}
-	ch, failed := s.channelFor(u, p.text("channel"))
+	ch, failed := s.channels.channelFor(u, p.text("channel"))
 	switch {
 	case failed != nil:
 		return nil, failed
@@ -26,7 +26,7 @@ func (s *Server) joinAs(p *personCall) (object, *apiError) {
 func (s *Server) invite(p *personCall) (object, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	u, ch, failed := s.inChannelToChange(p, "")
+	u, ch, failed := s.channels.inChannelToChange(p, "")
 	if failed != nil {
 		return nil, failed
 	}
@@ -49,7 +49,7 @@ func (s *Server) invite(p *personCall) (object, *apiError) {
 func (s *Server) leaveAs(p *personCall) (object, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	u, ch, failed := s.inGroup(p, "cant_leave_general")
+	u, ch, failed := s.channels.inGroup(p, "cant_leave_general")
 	if failed != nil {
 		return nil, failed
 	}
@@ -61,7 +61,7 @@ func (s *Server) leaveAs(p *personCall) (object, *apiError) {
 func (s *Server) removeAs(p *personCall) (object, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	u, ch, failed := s.inChannelToChange(p, "cant_kick_from_general")
+	u, ch, failed := s.channels.inChannelToChange(p, "cant_kick_from_general")
 	if failed != nil {
 		return nil, failed
 	}
@@ -83,7 +83,7 @@ func (s *Server) removeAs(p *personCall) (object, *apiError) {
 // chosen returns the users that a call names and that the function pick accepts.
 func (s *Server) chosen(p *personCall, pick func(*user) (bool, *apiError)) (picked []*user, failed *apiError) {
 	for _, name := range p.words("users") {
-		other, failed := s.anyone(name)
+		other, failed := s.accounts.anyone(name)
 		if failed != nil {
 			return nil, failed
 		}
@@ -101,13 +101,13 @@ func (s *Server) chosen(p *personCall, pick func(*user) (bool, *apiError)) (pick
 // part removes an account from a channel and notifies the app. If the app itself was removed, the app gets a direct
 // message from Slackbot. The app then gets the event channel_left or group_left instead of member_left_channel.
 func (s *Server) part(ch *channel, u *user, actor string) {
-	hears := append(s.audience(ch), u.ID)
+	hears := append(s.channels.audience(ch), u.ID)
 	ch.Members = slices.DeleteFunc(slices.Clone(ch.Members), func(id string) bool { return id == u.ID })
 	s.feed.send(change{Type: "channel", Channel: ch.ID, only: hears})
 	if u == s.botUser {
-		s.emit(ch.eventNamed("left"), object{"type": ch.eventNamed("left"), "channel": ch.ID, "actor_id": actor})
+		s.events.emit(ch.eventNamed("left"), object{"type": ch.eventNamed("left"), "channel": ch.ID, "actor_id": actor})
 		now := s.nextTS()
-		s.emit("message.im", object{
+		s.events.emit("message.im", object{
 			"type": "message", "user": "USLACKBOT", "team": s.team.ID, "channel": "DSLACKBOT", "channel_type": "im", "ts": now, "event_ts": now,
 			"text": "You have been removed from #" + ch.Name + " by <@" + actor + ">",
 		})
@@ -120,13 +120,13 @@ func (s *Server) part(ch *channel, u *user, actor string) {
 	if ch.Private {
 		kind = "G"
 	}
-	s.emit("member_left_channel", object{"type": "member_left_channel", "user": u.ID, "channel": ch.ID, "channel_type": kind, "team": u.Team})
+	s.events.emit("member_left_channel", object{"type": "member_left_channel", "user": u.ID, "channel": ch.ID, "channel_type": kind, "team": u.Team})
 }
 
 // join makes an account a member of a channel, and notifies the app.
 func (s *Server) join(ch *channel, u *user, inviter string) {
 	ch.Members = append(ch.Members, u.ID)
-	s.feed.send(change{Type: "channel", Channel: ch.ID, only: s.audience(ch)})
+	s.feed.send(change{Type: "channel", Channel: ch.ID, only: s.channels.audience(ch)})
 	if !ch.has(s.botUser.ID) {
 		return
 	}
@@ -138,6 +138,6 @@ func (s *Server) join(ch *channel, u *user, inviter string) {
 	if inviter != "" {
 		event["inviter"] = inviter
 	}
-	s.emit("member_joined_channel", event)
+	s.events.emit("member_joined_channel", event)
 	s.publish(ch, &message{TS: s.nextTS(), Subtype: "channel_join", User: u.ID, Text: "<@" + u.ID + "> has joined the channel"})
 }

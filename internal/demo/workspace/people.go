@@ -144,27 +144,3 @@ func writePeople(w http.ResponseWriter, body object, failed *apiError) {
 	}
 	writeJSON(w, status, out)
 }
-
-// me returns the acting person. The account must be active, and must not be a bot's account.
-func (s *Server) me(p *personCall) (*user, *apiError) {
-	u, failed := s.anyone(p.r.PathValue("user"))
-	switch {
-	case failed != nil:
-		return nil, failed
-	case u.Bot:
-		return nil, refuse("user_is_bot")
-	case u.Deleted:
-		return nil, refuse("account_inactive")
-	}
-	return u, nil
-}
-
-// inChannel returns the person and the channel of a request. The person must be a member.
-func (s *Server) inChannel(p *personCall) (*user, *channel, *apiError) {
-	u, failed := s.me(p)
-	if failed != nil {
-		return nil, nil, failed
-	}
-	ch, failed := s.memberChannel(u, p.text("channel"))
-	return u, ch, failed
-}

@@ -45,7 +45,7 @@ func (s *Server) dndStatus(u *user) object {
 
 // sendQuiet notifies the app and the page that a person's quiet time has changed.
 func (s *Server) sendQuiet(u *user) {
-	s.emit("dnd_updated_user", object{"type": "dnd_updated_user", "user": u.ID, "dnd_status": s.dndStatus(u)})
+	s.events.emit("dnd_updated_user", object{"type": "dnd_updated_user", "user": u.ID, "dnd_status": s.dndStatus(u)})
 	s.feed.send(change{Type: "people", User: u.ID})
 }
 
@@ -67,7 +67,7 @@ func (s *Server) dndInfo(c *call) (object, *apiError) {
 		out["snooze_enabled"] = false
 		return out, nil
 	}
-	u := s.users[id]
+	u := s.accounts.byID[id]
 	if u == nil {
 		return nil, refuse("user_not_found")
 	}
@@ -85,7 +85,7 @@ func (s *Server) dndTeamInfo(c *call) (object, *apiError) {
 	}
 	users := object{}
 	for _, id := range ids {
-		if u := s.users[id]; u != nil {
+		if u := s.accounts.byID[id]; u != nil {
 			users[id] = s.dndStatus(u)
 		}
 	}
@@ -100,7 +100,7 @@ const longestSnooze = 31 * 24 * time.Hour
 func (s *Server) snoozeAs(p *personCall) (object, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	u, failed := s.me(p)
+	u, failed := s.accounts.me(p)
 	if failed != nil {
 		return nil, failed
 	}

@@ -24,7 +24,7 @@ func (s *Server) reactionsAdd(c *call) (object, *apiError) {
 }
 
 func (s *Server) reactable(c *call) (*channel, *message, *apiError) {
-	ch, failed := s.readable(c.text("channel"))
+	ch, failed := s.channels.readable(c.text("channel"))
 	if failed != nil {
 		return nil, nil, failed
 	}
@@ -88,12 +88,12 @@ func (s *Server) unreact(ch *channel, m *message, user, name string) *apiError {
 
 func (s *Server) reacted(event string, ch *channel, m *message, user, name string) {
 	if ch.has(s.botUser.ID) {
-		s.emit(event, object{
+		s.events.emit(event, object{
 			"type": event, "user": user, "reaction": name, "item_user": m.User,
 			"item": object{"type": "message", "channel": ch.ID, "ts": m.TS},
 		})
 	}
-	s.feed.send(change{Type: "reaction", Channel: ch.ID, TS: m.TS, ThreadTS: m.ThreadTS, only: s.audience(ch)})
+	s.feed.send(change{Type: "reaction", Channel: ch.ID, TS: m.TS, ThreadTS: m.ThreadTS, only: s.channels.audience(ch)})
 }
 
 // reactionsRemove is reactions.remove.
@@ -118,7 +118,7 @@ func (s *Server) reactionsGet(c *call) (object, *apiError) {
 func (s *Server) reactAs(p *personCall) (object, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	u, ch, failed := s.inChannel(p)
+	u, ch, failed := s.channels.inChannel(p)
 	if failed != nil {
 		return nil, failed
 	}

@@ -11,10 +11,10 @@ func (s *Server) getPeople(*personCall) (object, *apiError) {
 	defer s.mu.Unlock()
 	now := s.cfg.Now()
 	people := []object{}
-	for _, id := range s.userIDs {
+	for _, id := range s.accounts.ids {
 		if id != s.botUser.ID {
-			person := s.users[id].json(now)
-			person["dnd"] = s.quietForPage(s.users[id])
+			person := s.accounts.byID[id].json(now)
+			person["dnd"] = s.quietForPage(s.accounts.byID[id])
 			people = append(people, person)
 		}
 	}
@@ -41,14 +41,14 @@ func (s *Server) getPeople(*personCall) (object, *apiError) {
 func (s *Server) getChannels(p *personCall) (object, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	u, failed := s.me(p)
+	u, failed := s.accounts.me(p)
 	if failed != nil {
 		return nil, failed
 	}
 	list := []object{}
 	for _, wantIM := range []bool{false, true} {
-		for _, id := range s.chanIDs {
-			ch := s.channels[id]
+		for _, id := range s.channels.ids {
+			ch := s.channels.byID[id]
 			if (ch.IM || ch.MPIM) == wantIM && ch.has(u.ID) {
 				list = append(list, s.channelSummary(u, ch))
 			}
@@ -57,8 +57,8 @@ func (s *Server) getChannels(p *personCall) (object, *apiError) {
 	out := object{"channels": list}
 	if p.flag("all") {
 		others := []object{}
-		for _, id := range s.chanIDs {
-			if ch := s.channels[id]; !ch.has(u.ID) && s.sees(u, ch) {
+		for _, id := range s.channels.ids {
+			if ch := s.channels.byID[id]; !ch.has(u.ID) && s.channels.sees(u, ch) {
 				others = append(others, s.channelSummary(u, ch))
 			}
 		}
@@ -72,7 +72,7 @@ func (s *Server) channelSummary(u *user, ch *channel) object {
 	out := ch.json(u.ID, s.team.ID)
 	out["num_members"], out["is_member"] = len(ch.Members), ch.has(u.ID)
 	if ch.IM {
-		other := s.users[ch.other(u.ID)]
+		other := s.accounts.byID[ch.other(u.ID)]
 		out["name"], out["topic"] = other.Name, object{"value": ""}
 	}
 	unread, mentions := s.unread(u, ch)
@@ -159,11 +159,11 @@ func walkText(text string, v any, visit func(string)) {
 func (s *Server) getMessages(p *personCall) (object, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	u, failed := s.me(p)
+	u, failed := s.accounts.me(p)
 	if failed != nil {
 		return nil, failed
 	}
-	ch, failed := s.channelFor(u, p.r.PathValue("channel"))
+	ch, failed := s.channels.channelFor(u, p.r.PathValue("channel"))
 	if failed != nil {
 		return nil, failed
 	}

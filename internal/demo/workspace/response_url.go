@@ -66,7 +66,7 @@ func (s *Server) respond(id string, args arguments) *apiError {
 	if failed != nil {
 		return failed
 	}
-	ch := s.channels[u.channel]
+	ch := s.channels.byID[u.channel]
 	original, ephemeral := s.original(ch, u)
 	switch {
 	case args.flag("delete_original"):

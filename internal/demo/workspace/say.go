@@ -13,7 +13,7 @@ import (
 func (s *Server) say(p *personCall) (object, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	u, ch, failed := s.inChannel(p)
+	u, ch, failed := s.channels.inChannel(p)
 	if failed != nil {
 		return nil, failed
 	}
@@ -44,7 +44,7 @@ func (s *Server) say(p *personCall) (object, *apiError) {
 
 // written returns the message that a person wants to change or delete.
 func (s *Server) written(p *personCall) (*user, *channel, *message, *apiError) {
-	u, ch, failed := s.inChannel(p)
+	u, ch, failed := s.channels.inChannel(p)
 	if failed != nil {
 		return nil, nil, nil, failed
 	}
@@ -76,7 +76,7 @@ func (s *Server) editOwn(p *personCall) (object, *apiError) {
 	before := *m
 	m.Text, m.EditedBy, m.EditedTS = s.typed(text), u.ID, s.nextTS()
 	s.changed(ch, &before, m)
-	s.sendMention(ch, m)
+	s.events.sendMention(ch, m)
 	return object{"channel": ch.ID, "ts": m.TS, "message": ch.threadJSON(m)}, nil
 }
 
@@ -121,14 +121,14 @@ func (s *Server) Expire(channel, ts string) error {
 		return err
 	}
 	ch.remove(m)
-	s.feed.send(change{Type: "message_deleted", Channel: ch.ID, TS: m.TS, ThreadTS: m.ThreadTS, only: s.audience(ch)})
+	s.feed.send(change{Type: "message_deleted", Channel: ch.ID, TS: m.TS, ThreadTS: m.ThreadTS, only: s.channels.audience(ch)})
 	s.saver.touch()
 	return nil
 }
 
 // stored returns a message by the id of its channel and its ts.
 func (s *Server) stored(channel, ts string) (*channel, *message, error) {
-	ch := s.channels[channel]
+	ch := s.channels.byID[channel]
 	if ch == nil || ch.byTS[ts] == nil {
 		return nil, nil, fmt.Errorf("there is no message %s in %q", ts, channel)
 	}

@@ -2,40 +2,27 @@ package workspace
 
 import (
 	"fmt"
-	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"countersign/internal/demo/workspace/delivery"
 	"countersign/internal/demo/workspace/page"
-	"countersign/internal/demo/workspace/wire"
 )
 
 // object is decoded JSON. A stored object is never changed in place. Instead, a changed copy replaces the object.
 type object = map[string]any
 
-// Server is one workspace. All of its state is in memory under one lock. The lock is never held during a wait, for
-// example for an acknowledgement or a slow reader.
+// Server is one workspace. All of its state is in memory.
 type Server struct {
-	cfg Config
-	log *slog.Logger
+	*core
+	accounts *accounts
+	channels *channels
+	scopes   *scopes
+	events   *events
 
-	mu       sync.Mutex
-	team     SeedTeam
-	app      SeedApp
-	granted  atomic.Pointer[[]string] // the scopes that replace those of the seed; see Withhold
-	botUser  *user
-	users    map[string]*user
-	userIDs  []string // in the order of the seed
 	groups   []*userGroup
-	channels map[string]*channel
-	chanIDs  []string
-	dms      map[[2]string]string // sorted pair of members → DM
-	lastTS   int64                // microseconds; never goes back
 	files    map[string]*file
 	homes    map[string]*view
 	stacks   map[string][]*view // open modals by person, the top one last
@@ -43,15 +30,10 @@ type Server struct {
 	replyTo  *shortLived[*responseURL]
 	offered  map[string][]object // the options that an external select got last
 	tickets  map[string]time.Time
-	botHost  string // host under which the app last reached this server
 
-	hub    *delivery.Hub
-	feed   *feed
-	faults *faults
-	rates  *rates
-	saver  *saver
-	mux    *http.ServeMux
-
+	faults     *faults
+	rates      *rates
+	mux        *http.ServeMux
 	webMethods map[string]method
 }
 
@@ -61,19 +43,23 @@ func New(cfg Config) (*Server, error) {
 	if err := cfg.Seed.Validate(); err != nil {
 		return nil, fmt.Errorf("workspace seed: %w", err)
 	}
+	faults := newFaults()
+	k := &core{
+		cfg: cfg, log: cfg.Log, team: cfg.Seed.Team, app: cfg.Seed.App, feed: newFeed(),
+		hub: delivery.New(delivery.Config{
+			App: cfg.App, URLs: cfg.Seed.App.RequestURLs, SigningSecret: cfg.Seed.App.SigningSecret, HTTP: cfg.HTTP,
+			AckTimeout: cfg.AckTimeout, RetryDelays: cfg.RetryDelays, PingInterval: cfg.PingInterval, Pick: cfg.Pick,
+			Faults: faults, Mishaps: cfg.Mishaps, Log: cfg.Log,
+		}),
+	}
 	s := &Server{
-		cfg: cfg, log: cfg.Log, team: cfg.Seed.Team, app: cfg.Seed.App,
-		users: map[string]*user{}, channels: map[string]*channel{}, dms: map[[2]string]string{},
+		core:  k,
 		files: map[string]*file{}, homes: map[string]*view{}, stacks: map[string][]*view{},
 		triggers: newShortLived[*trigger](), replyTo: newShortLived[*responseURL](), offered: map[string][]object{},
 		tickets: map[string]time.Time{},
-		feed:    newFeed(), faults: newFaults(), rates: newRates(cfg.RealRates),
+		faults:  faults, rates: newRates(cfg.RealRates),
 	}
-	s.hub = delivery.New(delivery.Config{
-		App: cfg.App, URLs: s.app.RequestURLs, SigningSecret: s.app.SigningSecret, HTTP: cfg.HTTP,
-		AckTimeout: cfg.AckTimeout, RetryDelays: cfg.RetryDelays, PingInterval: cfg.PingInterval, Pick: cfg.Pick,
-		Faults: s.faults, Mishaps: cfg.Mishaps, Log: cfg.Log,
-	})
+	s.assemble()
 	loaded, err := s.load()
 	if err != nil {
 		return nil, err
@@ -86,6 +72,16 @@ func New(cfg Config) (*Server, error) {
 	s.webMethods = s.methods()
 	s.mux = s.routes()
 	return s, nil
+}
+
+// assemble creates the parts of the workspace. A part only uses parts that are created before it, so parts can't use
+// each other in a circle.
+func (s *Server) assemble() {
+	k := s.core
+	s.accounts = &accounts{core: k, byID: map[string]*user{}}
+	s.channels = &channels{core: k, accounts: s.accounts, byID: map[string]*channel{}, dms: map[[2]string]string{}}
+	s.scopes = &scopes{core: k, channels: s.channels}
+	s.events = &events{core: k, channels: s.channels, scopes: s.scopes}
 }
 
 // Close stops every delivery, closes the sockets and the streams to browsers, and writes the data file. Close returns
@@ -111,7 +107,7 @@ func (s *Server) Handler() http.Handler { return s.mux }
 func (s *Server) fill(seed Seed) {
 	now := s.cfg.Now()
 	for _, p := range seed.People {
-		s.addUser(newUser(p, seed.Team.ID, now))
+		s.accounts.add(newUser(p, seed.Team.ID, now))
 	}
 	for _, g := range seed.Groups {
 		s.groups = append(s.groups, &userGroup{ID: g.ID, Handle: g.Handle, Name: g.Name, Users: slices.Clone(g.Users), Updated: now.Unix()})
@@ -124,7 +120,7 @@ func (s *Server) fill(seed Seed) {
 		if len(ch.Members) > 0 {
 			ch.Creator = ch.Members[0]
 		}
-		s.addChannel(ch)
+		s.channels.add(ch)
 	}
 	s.lastTS = now.UnixMicro() - 1
 }
@@ -133,14 +129,14 @@ func (s *Server) fill(seed Seed) {
 // bot.
 func (s *Server) index() {
 	now := s.cfg.Now()
-	s.botUser = s.users[s.app.BotUser]
+	s.botUser = s.accounts.byID[s.app.BotUser]
 	if s.botUser == nil {
 		s.botUser = newUser(SeedPerson{ID: s.app.BotUser, Name: strings.ToLower(strings.ReplaceAll(s.app.Name, " ", "")), RealName: s.app.Name, Bot: true}, s.team.ID, now)
-		s.addUser(s.botUser)
+		s.accounts.add(s.botUser)
 	}
 	s.botUser.Bot, s.botUser.BotID, s.botUser.AppID = true, s.app.BotID, s.app.ID
 	s.botUser.DisplayName, s.botUser.RealName = s.app.Name, s.app.Name
-	for _, c := range s.channels {
+	for _, c := range s.channels.byID {
 		c.index()
 		for _, m := range c.Messages {
 			if m.BotID == s.app.BotID {
@@ -148,42 +144,14 @@ func (s *Server) index() {
 			}
 		}
 		if c.IM {
-			s.dms[pair(c.Members[0], c.other(c.Members[0]))] = c.ID
+			s.channels.dms[pair(c.Members[0], c.other(c.Members[0]))] = c.ID
 		}
 	}
-	for _, id := range s.userIDs {
-		if u := s.users[id]; u.person() && !u.Deleted && !u.Stranger {
-			s.openDM(u.ID, s.botUser.ID)
+	for _, id := range s.accounts.ids {
+		if u := s.accounts.byID[id]; u.person() && !u.Deleted && !u.Stranger {
+			s.channels.openDM(u.ID, s.botUser.ID)
 		}
 	}
-}
-
-// nextTS returns an unused timestamp. If the current time is already used, nextTS returns the microsecond after the
-// last timestamp.
-func (s *Server) nextTS() string {
-	s.lastTS = max(s.lastTS+1, s.cfg.Now().UnixMicro())
-	return wire.FormatTS(s.lastTS)
-}
-
-// base returns the URL at which the sender of the request r reaches this server.
-func (s *Server) base(r *http.Request) string {
-	if s.cfg.BaseURL != "" {
-		return strings.TrimSuffix(s.cfg.BaseURL, "/")
-	}
-	scheme := "http"
-	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
-		scheme = "https"
-	}
-	return scheme + "://" + r.Host
-}
-
-// appBase returns the URL at which the app last reached this server. If the app has not reached the server yet, appBase
-// returns the URL at which the sender of the request r reaches this server.
-func (s *Server) appBase(r *http.Request) string {
-	if s.botHost != "" {
-		return s.botHost
-	}
-	return s.base(r)
 }
 
 func (s *Server) routes() *http.ServeMux {

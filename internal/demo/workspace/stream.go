@@ -191,12 +191,12 @@ func (s *Server) readChunk(item any) (object, *apiError) {
 
 // startStream is chat.startStream.
 func (s *Server) startStream(c *call) (object, *apiError) {
-	ch := s.channels[c.text("channel")]
-	if failed := s.mayPost(ch); failed != nil {
+	ch := s.channels.byID[c.text("channel")]
+	if failed := s.channels.mayPost(ch); failed != nil {
 		return nil, failed
 	}
 	if !ch.IM {
-		recipient := s.users[c.text("recipient_user_id")]
+		recipient := s.accounts.byID[c.text("recipient_user_id")]
 		switch {
 		case c.text("recipient_user_id") == "":
 			return nil, refuse("missing_recipient_user_id")
@@ -240,7 +240,7 @@ func (s *Server) startStream(c *call) (object, *apiError) {
 // openStream returns a message that is being streamed. A stream without an append for StreamIdle has ended. If a person
 // stopped the stream, openStream returns the message only if finish is true.
 func (s *Server) openStream(c *call, finish bool) (*channel, *message, *apiError) {
-	ch := s.channels[c.text("channel")]
+	ch := s.channels.byID[c.text("channel")]
 	if ch == nil || (!ch.has(s.botUser.ID) && ch.kind() != "channel") {
 		return nil, nil, refuse("channel_not_found")
 	}
@@ -283,7 +283,7 @@ func (s *Server) appendStream(c *call) (object, *apiError) {
 	m.Stream = next
 	m.Stream.Last = s.cfg.Now().UnixMicro()
 	m.render()
-	s.feed.send(change{Type: "message_changed", Channel: ch.ID, TS: m.TS, ThreadTS: m.ThreadTS, only: s.audience(ch)})
+	s.feed.send(change{Type: "message_changed", Channel: ch.ID, TS: m.TS, ThreadTS: m.ThreadTS, only: s.channels.audience(ch)})
 	return object{"channel": ch.ID, "ts": m.TS}, nil
 }
 

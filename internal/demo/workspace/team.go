@@ -34,8 +34,8 @@ func (s *Server) botsInfo(c *call) (object, *apiError) {
 	if id == "" {
 		id = s.app.BotID
 	}
-	for _, uid := range s.userIDs {
-		if u := s.users[uid]; u.BotID != "" && u.BotID == id {
+	for _, uid := range s.accounts.ids {
+		if u := s.accounts.byID[uid]; u.BotID != "" && u.BotID == id {
 			return object{"bot": object{
 				"id": u.BotID, "deleted": u.Deleted, "name": u.shown(), "updated": u.Updated, "app_id": u.AppID,
 				"user_id": u.ID, "icons": object{},

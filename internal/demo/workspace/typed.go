@@ -35,12 +35,12 @@ func (s *Server) named(text string) string {
 	return reference.ReplaceAllStringFunc(text, func(ref string) string {
 		id, _, _ := strings.Cut(strings.Trim(ref, "<>"), "|")
 		switch {
-		case strings.HasPrefix(id, "@") && s.users[id[1:]] != nil:
-			return "<" + id + "|" + s.users[id[1:]].Name + ">"
-		case strings.HasPrefix(id, "#") && s.channels[id[1:]] != nil:
-			return "<" + id + "|" + s.channels[id[1:]].Name + ">"
+		case strings.HasPrefix(id, "@") && s.accounts.byID[id[1:]] != nil:
+			return "<" + id + "|" + s.accounts.byID[id[1:]].Name + ">"
+		case strings.HasPrefix(id, "#") && s.channels.byID[id[1:]] != nil:
+			return "<" + id + "|" + s.channels.byID[id[1:]].Name + ">"
 		case strings.HasPrefix(id, "!subteam^"):
-			if g := groupByID(s, strings.TrimPrefix(id, "!subteam^")); g != nil {
+			if g := s.groupByID(strings.TrimPrefix(id, "!subteam^")); g != nil {
 				return "<" + id + "|@" + g.Handle + ">"
 			}
 		}
@@ -71,7 +71,7 @@ func (s *Server) typedToken(token string) string {
 	case typedAddress.MatchString(trimmed) && !strings.HasPrefix(token, "@"):
 		return "<mailto:" + trimmed + "|" + trimmed + ">" + tail
 	case strings.HasPrefix(token, "#"):
-		if ch := s.channelNamed(strings.ToLower(trimmed[1:])); ch != nil {
+		if ch := s.channels.named(strings.ToLower(trimmed[1:])); ch != nil {
 			return "<#" + ch.ID + "|" + ch.Name + ">" + tail
 		}
 	case strings.HasPrefix(token, "@"):
@@ -89,8 +89,8 @@ func (s *Server) mention(name string) string {
 	case "here", "channel", "everyone":
 		return "<!" + strings.ToLower(name) + ">"
 	}
-	for _, id := range s.userIDs {
-		u := s.users[id]
+	for _, id := range s.accounts.ids {
+		u := s.accounts.byID[id]
 		if strings.EqualFold(u.Name, name) || strings.EqualFold(strings.ReplaceAll(u.shown(), " ", ""), name) || u.ID == name {
 			return "<@" + u.ID + ">"
 		}

@@ -46,14 +46,14 @@ func (s *Server) usergroupsList(c *call) (object, *apiError) {
 
 // usergroupsUsersList is usergroups.users.list.
 func (s *Server) usergroupsUsersList(c *call) (object, *apiError) {
-	g := groupByID(s, c.text("usergroup"))
+	g := s.groupByID(c.text("usergroup"))
 	if g == nil || g.Disabled != 0 && !c.flag("include_disabled") {
 		return nil, refuse("no_such_subteam")
 	}
 	return object{"users": append([]string{}, g.Users...)}, nil
 }
 
-func groupByID(s *Server, id string) *userGroup {
+func (s *Server) groupByID(id string) *userGroup {
 	for _, g := range s.groups {
 		if g.ID == id {
 			return g
@@ -63,7 +63,7 @@ func groupByID(s *Server, id string) *userGroup {
 }
 
 // groupNamed returns a user group by id or handle.
-func groupNamed(s *Server, group string) (*userGroup, error) {
+func (s *Server) groupNamed(group string) (*userGroup, error) {
 	for _, g := range s.groups {
 		if g.ID == group || g.Handle == strings.TrimPrefix(group, "@") {
 			return g, nil
@@ -78,7 +78,7 @@ func (s *Server) AddGroup(seed SeedGroup) {
 	defer s.mu.Unlock()
 	g := &userGroup{ID: seed.ID, Handle: seed.Handle, Name: seed.Name, Users: slices.Clone(seed.Users), Updated: s.cfg.Now().Unix()}
 	s.groups = append(s.groups, g)
-	groupChanged(s, "subteam_created", g)
+	s.groupChanged("subteam_created", g)
 }
 
 // DisableGroup disables a user group (by id or handle), or enables the group again, and notifies the app
@@ -86,7 +86,7 @@ func (s *Server) AddGroup(seed SeedGroup) {
 func (s *Server) DisableGroup(group string, disabled bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	g, err := groupNamed(s, group)
+	g, err := s.groupNamed(group)
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (s *Server) DisableGroup(group string, disabled bool) error {
 	if disabled {
 		g.Disabled = g.Updated
 	}
-	groupChanged(s, "subteam_updated", g)
+	s.groupChanged("subteam_updated", g)
 	return nil
 }
 
@@ -102,20 +102,20 @@ func (s *Server) DisableGroup(group string, disabled bool) error {
 func (s *Server) SetGroupUsers(group string, users []string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	g, err := groupNamed(s, group)
+	g, err := s.groupNamed(group)
 	if err != nil {
 		return err
 	}
 	for _, id := range users {
-		if s.users[id] == nil {
+		if s.accounts.byID[id] == nil {
 			return fmt.Errorf("there is no person %q", id)
 		}
 	}
-	setGroup(s, g, slices.Clone(users))
+	s.setGroup(g, slices.Clone(users))
 	return nil
 }
 
-func setGroup(s *Server, g *userGroup, users []string) {
+func (s *Server) setGroup(g *userGroup, users []string) {
 	missing := func(from, in []string) []string {
 		out := []string{}
 		for _, id := range from {
@@ -128,15 +128,15 @@ func setGroup(s *Server, g *userGroup, users []string) {
 	added, removed := missing(users, g.Users), missing(g.Users, users)
 	previous := g.Updated
 	g.Users, g.Updated = users, s.cfg.Now().Unix()
-	s.emit("subteam_members_changed", object{
+	s.events.emit("subteam_members_changed", object{
 		"type": "subteam_members_changed", "subteam_id": g.ID, "team_id": s.team.ID, "date_previous_update": previous,
 		"date_update": g.Updated, "added_users": added, "added_users_count": len(added), "removed_users": removed, "removed_users_count": len(removed),
 	})
-	groupChanged(s, "subteam_updated", g)
+	s.groupChanged("subteam_updated", g)
 }
 
-func groupChanged(s *Server, event string, g *userGroup) {
-	s.emit(event, object{"type": event, "subteam": g.json(s.team.ID, true, true)})
+func (s *Server) groupChanged(event string, g *userGroup) {
+	s.events.emit(event, object{"type": event, "subteam": g.json(s.team.ID, true, true)})
 	s.feed.send(change{Type: "people"})
 	s.saver.touch()
 }

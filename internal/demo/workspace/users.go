@@ -147,13 +147,53 @@ func zoneLabel(t time.Time) string {
 	return t.Format("GMT-07:00")
 }
 
+// accounts holds the accounts of people and bots.
+type accounts struct {
+	*core
+	byID map[string]*user
+	ids  []string // in the order of the seed
+}
+
+// anyone returns a user by id or name.
+func (a *accounts) anyone(name string) (*user, *apiError) {
+	if u := a.byID[name]; u != nil {
+		return u, nil
+	}
+	name = strings.TrimPrefix(name, "@")
+	for _, id := range a.ids {
+		if u := a.byID[id]; strings.EqualFold(u.Name, name) {
+			return u, nil
+		}
+	}
+	return nil, refuse("user_not_found")
+}
+
+func (a *accounts) add(u *user) {
+	a.byID[u.ID] = u
+	a.ids = append(a.ids, u.ID)
+}
+
+// me returns the acting person. The account must be active, and must not be a bot's account.
+func (a *accounts) me(p *personCall) (*user, *apiError) {
+	u, failed := a.anyone(p.r.PathValue("user"))
+	switch {
+	case failed != nil:
+		return nil, failed
+	case u.Bot:
+		return nil, refuse("user_is_bot")
+	case u.Deleted:
+		return nil, refuse("account_inactive")
+	}
+	return u, nil
+}
+
 // usersInfo is users.info.
 func (s *Server) usersInfo(c *call) (object, *apiError) {
 	id := c.text("user")
 	if id == "" {
 		return nil, refuse("invalid_arguments", "missing required field: user [json-pointer:/user]")
 	}
-	u := s.users[id]
+	u := s.accounts.byID[id]
 	if u == nil {
 		return nil, refuse("user_not_found")
 	}
@@ -172,7 +212,7 @@ func (s *Server) withLocale(c *call, u *user) object {
 // userForApp returns a user. If the app may not read e-mail addresses, the user has no e-mail address.
 func (s *Server) userForApp(u *user) object {
 	out := u.json(s.cfg.Now())
-	if len(s.scopes()) > 0 && !slices.Contains(s.scopes(), "users:read.email") {
+	if len(s.scopes.list()) > 0 && !slices.Contains(s.scopes.list(), "users:read.email") {
 		delete(out["profile"].(object), "email")
 	}
 	return out
@@ -180,13 +220,13 @@ func (s *Server) userForApp(u *user) object {
 
 // usersList is users.list, with cursors.
 func (s *Server) usersList(c *call) (object, *apiError) {
-	ids, next, failed := cutPage(c, s.userIDs, 1000, 1000)
+	ids, next, failed := cutPage(c, s.accounts.ids, 1000, 1000)
 	if failed != nil {
 		return nil, failed
 	}
 	members := make([]object, len(ids))
 	for i, id := range ids {
-		members[i] = s.withLocale(c, s.users[id])
+		members[i] = s.withLocale(c, s.accounts.byID[id])
 	}
 	return object{"members": members, "cache_ts": s.cfg.Now().Unix(), "response_metadata": object{"next_cursor": next}}, nil
 }
@@ -194,8 +234,8 @@ func (s *Server) usersList(c *call) (object, *apiError) {
 // usersLookupByEmail is users.lookupByEmail. As in Slack, usersLookupByEmail does not find deactivated people.
 func (s *Server) usersLookupByEmail(c *call) (object, *apiError) {
 	email := strings.TrimSpace(c.text("email"))
-	for _, id := range s.userIDs {
-		if u := s.users[id]; email != "" && strings.EqualFold(u.Email, email) && !u.Deleted && u.Team == s.team.ID {
+	for _, id := range s.accounts.ids {
+		if u := s.accounts.byID[id]; email != "" && strings.EqualFold(u.Email, email) && !u.Deleted && u.Team == s.team.ID {
 			return object{"user": s.userForApp(u)}, nil
 		}
 	}
@@ -204,7 +244,7 @@ func (s *Server) usersLookupByEmail(c *call) (object, *apiError) {
 
 // usersGetPresence is users.getPresence.
 func (s *Server) usersGetPresence(c *call) (object, *apiError) {
-	u := s.users[c.text("user")]
+	u := s.accounts.byID[c.text("user")]
 	switch {
 	case u == nil:
 		return nil, refuse("user_not_found")
@@ -212,25 +252,6 @@ func (s *Server) usersGetPresence(c *call) (object, *apiError) {
 		return object{"presence": "away"}, nil
 	}
 	return object{"presence": "active"}, nil
-}
-
-// anyone returns a user by id or name.
-func (s *Server) anyone(name string) (*user, *apiError) {
-	if u := s.users[name]; u != nil {
-		return u, nil
-	}
-	name = strings.TrimPrefix(name, "@")
-	for _, id := range s.userIDs {
-		if u := s.users[id]; strings.EqualFold(u.Name, name) {
-			return u, nil
-		}
-	}
-	return nil, refuse("user_not_found")
-}
-
-func (s *Server) addUser(u *user) {
-	s.users[u.ID] = u
-	s.userIDs = append(s.userIDs, u.ID)
 }
 
 // UserChange is a change of a person. A field that is nil changes nothing.
@@ -259,7 +280,7 @@ func (s *Server) ChangeUser(id string, c UserChange) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	u := s.users[id]
+	u := s.accounts.byID[id]
 	if u == nil {
 		return fmt.Errorf("there is no person %q", id)
 	}
@@ -301,13 +322,13 @@ func (s *Server) ChangeUser(id string, c UserChange) error {
 	if *u != before {
 		now := s.cfg.Now()
 		u.Updated = now.Unix()
-		s.emit("user_change", object{"type": "user_change", "user": s.userForApp(u), "cache_ts": now.Unix()})
+		s.events.emit("user_change", object{"type": "user_change", "user": s.userForApp(u), "cache_ts": now.Unix()})
 	}
 	if u.Deleted {
 		s.stacks[u.ID] = nil
 		for _, g := range s.groups {
 			if slices.Contains(g.Users, u.ID) {
-				setGroup(s, g, slices.DeleteFunc(slices.Clone(g.Users), func(id string) bool { return id == u.ID }))
+				s.setGroup(g, slices.DeleteFunc(slices.Clone(g.Users), func(id string) bool { return id == u.ID }))
 			}
 		}
 	}

@@ -31,13 +31,13 @@ type view struct {
 }
 
 // json returns the view in the form of views.open.
-func (v *view) json(s *Server) object {
+func (v *view) json(k *core) object {
 	out := object{
-		"id": v.ID, "team_id": s.team.ID, "type": v.Type, "blocks": v.Blocks, "private_metadata": v.PrivateMetadata,
+		"id": v.ID, "team_id": k.team.ID, "type": v.Type, "blocks": v.Blocks, "private_metadata": v.PrivateMetadata,
 		"callback_id": v.CallbackID, "state": object{"values": v.state.Clone()}, "hash": v.Hash, "title": nil,
 		"clear_on_close": v.ClearOnClose, "notify_on_close": v.NotifyOnClose, "close": nil, "submit": nil,
-		"previous_view_id": nil, "root_view_id": v.Root, "app_id": s.app.ID, "external_id": v.ExternalID,
-		"app_installed_team_id": s.team.ID, "bot_id": s.app.BotID,
+		"previous_view_id": nil, "root_view_id": v.Root, "app_id": k.app.ID, "external_id": v.ExternalID,
+		"app_installed_team_id": k.team.ID, "bot_id": k.app.BotID,
 	}
 	if v.Title != nil {
 		out["title"] = v.Title
@@ -67,7 +67,7 @@ func (s *Server) readView(raw any, given bool, kinds ...string) (*view, *apiErro
 	if len(wire.Encode(o)) > maxViewBytes {
 		return nil, refuse("view_too_large")
 	}
-	if problems := blockkit.CheckView(o, s.known); len(problems) > 0 {
+	if problems := blockkit.CheckView(o, s.channels.known); len(problems) > 0 {
 		return nil, refuse("invalid_arguments", problems...)
 	}
 	v.PrivateMetadata, _ = o["private_metadata"].(string)
@@ -92,7 +92,7 @@ func (s *Server) viewsOpen(c *call) (object, *apiError) {
 	t.used = true
 	s.stacks[t.user] = nil
 	s.showModal(t.user, v)
-	return object{"view": v.json(s)}, nil
+	return object{"view": v.json(s.core)}, nil
 }
 
 // viewsPush is views.push. viewsPush puts the view on the stack in which the trigger was created.
@@ -109,7 +109,7 @@ func (s *Server) viewsPush(c *call) (object, *apiError) {
 	}
 	t.used = true
 	s.showModal(t.user, v)
-	return object{"view": v.json(s)}, nil
+	return object{"view": v.json(s.core)}, nil
 }
 
 // triggeredView reads the arguments that views.open and views.push share. Invalid arguments do not use up the trigger.
@@ -180,7 +180,7 @@ func (s *Server) viewsUpdate(c *call) (object, *apiError) {
 	if failed := s.replaceView(old, next); failed != nil {
 		return nil, failed
 	}
-	return object{"view": old.json(s)}, nil
+	return object{"view": old.json(s.core)}, nil
 }
 
 // replaceView replaces the content of an open view. If the new view has an input with the same block_id and action_id,
@@ -213,7 +213,7 @@ func (s *Server) viewsPublish(c *call) (object, *apiError) {
 	if failed != nil {
 		return nil, failed
 	}
-	u := s.users[c.text("user_id")]
+	u := s.accounts.byID[c.text("user_id")]
 	if u == nil || !u.person() {
 		return nil, refuse("user_not_found")
 	}
@@ -232,7 +232,7 @@ func (s *Server) viewsPublish(c *call) (object, *apiError) {
 	if failed := s.replaceView(old, next); failed != nil {
 		return nil, failed
 	}
-	return object{"view": old.json(s)}, nil
+	return object{"view": old.json(s.core)}, nil
 }
 
 func (s *Server) viewWithID(id string) *view {
@@ -278,21 +278,21 @@ func (s *Server) ownView(u *user, id string) (*view, *apiError) {
 func (s *Server) openHome(p *personCall) (object, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	u, failed := s.me(p)
+	u, failed := s.accounts.me(p)
 	if failed != nil {
 		return nil, failed
 	}
-	ch, failed := s.dmFor(u, s.botUser)
+	ch, failed := s.channels.dmFor(u, s.botUser)
 	if failed != nil {
 		return nil, failed
 	}
 	event := object{"type": "app_home_opened", "user": u.ID, "channel": ch.ID, "tab": "home"}
 	out := object{"view": nil}
 	if home := s.homes[u.ID]; home != nil {
-		event["view"], out["view"] = home.json(s), home.json(s)
+		event["view"], out["view"] = home.json(s.core), home.json(s.core)
 	}
 	if !p.flag("quiet") {
-		s.emit("app_home_opened", event)
+		s.events.emit("app_home_opened", event)
 	}
 	return out, nil
 }
