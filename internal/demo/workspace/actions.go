@@ -151,7 +151,7 @@ func (s *Server) actedOn(p *personCall, u *user) (acted, *apiError) {
 	if failed != nil {
 		return acted{}, failed
 	}
-	m, failed := s.shownMessage(u, ch, p.text("ts"))
+	m, failed := s.messages.shown(u, ch, p.text("ts"))
 	if failed != nil {
 		return acted{}, failed
 	}

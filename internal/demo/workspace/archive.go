@@ -4,22 +4,29 @@ import (
 	"fmt"
 )
 
+// archiving archives, unarchives and deletes channels.
+type archiving struct {
+	*core
+	channels *channels
+	events   *events
+}
+
 // archiveAs is POST /people/{user}/archive.
-func (s *Server) archiveAs(p *personCall) (object, *apiError) {
-	return s.changeChannel(p, func(u *user, ch *channel) *apiError {
+func (a *archiving) archiveAs(p *personCall) (object, *apiError) {
+	return a.changeChannel(p, func(u *user, ch *channel) *apiError {
 		if ch.Archived {
 			return refuse("already_archived")
 		}
 		ch.Archived = true
-		s.events.sendChannelEvent(ch, "archive", object{"user": u.ID, "is_moved": 0})
+		a.events.sendChannelEvent(ch, "archive", object{"user": u.ID, "is_moved": 0})
 		return nil
 	})
 }
 
 // unarchiveAs is POST /people/{user}/unarchive. As in Slack, the person who unarchives a public channel is its only
 // member afterwards, so people must invite the app. A private channel keeps its members.
-func (s *Server) unarchiveAs(p *personCall) (object, *apiError) {
-	return s.changeChannel(p, func(u *user, ch *channel) *apiError {
+func (a *archiving) unarchiveAs(p *personCall) (object, *apiError) {
+	return a.changeChannel(p, func(u *user, ch *channel) *apiError {
 		if !ch.Archived {
 			return refuse("not_archived")
 		}
@@ -30,27 +37,27 @@ func (s *Server) unarchiveAs(p *personCall) (object, *apiError) {
 		if ch.Private { // Slack has two names for this field
 			by = "actor_id"
 		}
-		s.events.sendChannelEvent(ch, "unarchive", object{by: u.ID})
+		a.events.sendChannelEvent(ch, "unarchive", object{by: u.ID})
 		return nil
 	})
 }
 
 // deleteChannelAs is POST /people/{user}/delete_channel, for admins only.
-func (s *Server) deleteChannelAs(p *personCall) (object, *apiError) {
-	return s.changeChannel(p, func(u *user, ch *channel) *apiError {
+func (a *archiving) deleteChannelAs(p *personCall) (object, *apiError) {
+	return a.changeChannel(p, func(u *user, ch *channel) *apiError {
 		if !u.Admin {
 			return refuse("not_an_admin")
 		}
-		s.channels.remove(ch)
-		s.events.sendChannelEvent(ch, "deleted", object{})
+		a.channels.remove(ch)
+		a.events.sendChannelEvent(ch, "deleted", object{})
 		return nil
 	})
 }
 
-func (s *Server) changeChannel(p *personCall, change func(*user, *channel) *apiError) (object, *apiError) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	u, ch, failed := s.channels.inChannelToChange(p, "cant_archive_general")
+func (a *archiving) changeChannel(p *personCall, change func(*user, *channel) *apiError) (object, *apiError) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	u, ch, failed := a.channels.inChannelToChange(p, "cant_archive_general")
 	if failed != nil {
 		return nil, failed
 	}

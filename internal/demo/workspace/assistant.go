@@ -131,7 +131,7 @@ func (s *Server) startThread(p *personCall) (object, *apiError) {
 	if failed != nil {
 		return nil, failed
 	}
-	root := s.botMessage(content{text: "New Assistant Thread"})
+	root := s.messages.botMessage(content{text: "New Assistant Thread"})
 	root.Subtype, root.ThreadTS = "assistant_app_thread", root.TS
 	ch.add(root)
 	s.feed.send(change{Type: "message", Channel: ch.ID, TS: root.TS, only: s.channels.audience(ch)})
@@ -207,7 +207,7 @@ func (s *Server) stopAgent(p *personCall) (object, *apiError) {
 		before := *m
 		m.Stream = m.Stream.with(nil)
 		m.Stream.Open, m.Stream.Stopped = false, true
-		s.changed(ch, &before, m)
+		s.messages.changed(ch, &before, m)
 		stopped = append(stopped, m.TS)
 	}
 	s.events.emit("agent_session_stopped", object{"type": "agent_session_stopped", "channel": ch.ID, "user": u.ID, "thread_ts": thread, "streaming_message_ts": stopped})

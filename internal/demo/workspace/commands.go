@@ -47,7 +47,7 @@ func (s *Server) commandPayload(p *personCall) (json.RawMessage, *user, *channel
 	}
 	command, text := s.app.Commands[i], p.text("text")
 	if command.ShouldEscape {
-		text = s.named(s.typed(text))
+		text = s.notation.withNames(s.notation.typed(text))
 	}
 	return wire.Encode(object{
 		"token": "local-workspace", "team_id": s.team.ID, "team_domain": s.team.Domain, "channel_id": ch.ID,
@@ -68,7 +68,7 @@ func (s *Server) commandAnswer(u *user, ch *channel, answer json.RawMessage) (*m
 	if err != nil || !ok {
 		return nil, refuse("invalid_app_response", "a command is answered with a message")
 	}
-	what, failed := s.readContent(arguments{values: body}, maxPostText, true)
+	what, failed := s.contents.read(arguments{values: body}, maxPostText, true)
 	if failed == nil && what.empty() {
 		failed = refuse("no_text")
 	}
@@ -76,11 +76,11 @@ func (s *Server) commandAnswer(u *user, ch *channel, answer json.RawMessage) (*m
 		s.log.Warn("the app's answer to a command is not valid", "error", failed.code, "details", failed.details)
 		return nil, refuse("invalid_app_response", append([]string{failed.code}, failed.details...)...)
 	}
-	m := s.botMessage(what)
+	m := s.messages.botMessage(what)
 	if body["response_type"] == "in_channel" {
-		s.publish(ch, m)
+		s.messages.publish(ch, m)
 	} else {
-		s.showEphemeral(ch, m, u.ID)
+		s.messages.showEphemeral(ch, m, u.ID)
 	}
 	return m, nil
 }

@@ -106,7 +106,7 @@ func (s *Server) conversationsJoin(c *call) (object, *apiError) {
 	case ch.has(s.botUser.ID):
 		return object{"channel": ch.json(s.botUser.ID, s.team.ID), "warning": "already_in_channel"}, nil
 	}
-	s.join(ch, s.botUser, "")
+	s.membership.join(ch, s.botUser, "")
 	return object{"channel": ch.json(s.botUser.ID, s.team.ID)}, nil
 }
 

@@ -43,7 +43,7 @@ func (s *Server) copyState() stored {
 		u := *s.accounts.byID[id]
 		out.Users = append(out.Users, &u)
 	}
-	for _, g := range s.groups {
+	for _, g := range s.groups.list {
 		group := *g
 		out.Groups = append(out.Groups, &group)
 	}
@@ -108,7 +108,7 @@ func (s *Server) load() (bool, error) {
 	for _, f := range in.Files {
 		s.files[f.ID] = f
 	}
-	s.groups, s.lastTS = in.Groups, in.LastTS
+	s.groups.list, s.lastTS = in.Groups, in.LastTS
 	for id, v := range in.Homes {
 		v.state = blockkit.NewState(v.Blocks, nil)
 		s.homes[id] = v

@@ -134,7 +134,7 @@ func (s *Server) filesCompleteUpload(c *call) (object, *apiError) {
 	if id := c.text("channel_id"); id != "" {
 		targets = append(targets, id)
 	}
-	what, failed := s.readContent(arguments{values: object{"text": c.text("initial_comment"), "blocks": c.values["blocks"]}}, maxPostText, true)
+	what, failed := s.contents.read(arguments{values: object{"text": c.text("initial_comment"), "blocks": c.values["blocks"]}}, maxPostText, true)
 	if failed != nil {
 		return nil, failed
 	}
@@ -152,12 +152,12 @@ func (s *Server) filesCompleteUpload(c *call) (object, *apiError) {
 		out[i] = s.fileJSON(f, c.base)
 	}
 	for _, ch := range channels {
-		m := s.botMessage(what)
+		m := s.messages.botMessage(what)
 		m.Files = out
-		if failed := s.placeInThread(ch, m, c.text("thread_ts"), false); failed != nil {
+		if failed := s.messages.placeInThread(ch, m, c.text("thread_ts"), false); failed != nil {
 			return nil, failed
 		}
-		s.publish(ch, m)
+		s.messages.publish(ch, m)
 	}
 	return object{"files": out}, nil
 }

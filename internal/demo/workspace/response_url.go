@@ -62,7 +62,7 @@ func (s *Server) respond(id string, args arguments) *apiError {
 	case u.uses >= responseURLUses:
 		return refuse("used_url")
 	}
-	what, failed := s.readContent(args, maxPostText, true)
+	what, failed := s.contents.read(args, maxPostText, true)
 	if failed != nil {
 		return failed
 	}
@@ -77,9 +77,9 @@ func (s *Server) respond(id string, args arguments) *apiError {
 			return refuse("message_not_found")
 		}
 		if ephemeral {
-			s.removeEphemeral(ch, original)
+			s.messages.removeEphemeral(ch, original)
 		} else {
-			s.erase(ch, original)
+			s.messages.erase(ch, original)
 		}
 	case what.empty():
 		return refuse("no_text")
@@ -119,34 +119,24 @@ func (s *Server) replaceOriginal(ch *channel, m *message, ephemeral bool, what c
 	if what.hasMetadata {
 		m.Metadata = what.metadata
 	}
-	s.changed(ch, &before, m)
+	s.messages.changed(ch, &before, m)
 }
 
 // answerAct posts a new message. If the response_type is in_channel, all members see the message. In all other cases,
 // only the person who acted sees it.
 func (s *Server) answerAct(ch *channel, u *responseURL, what content, args arguments) *apiError {
-	m := s.botMessage(what)
+	m := s.messages.botMessage(what)
 	thread := args.text("thread_ts")
 	if thread == "" && args.text("response_type") != "in_channel" {
 		thread = u.threadTS // an ephemeral answer appears where the person is looking
 	}
-	if failed := s.placeInThread(ch, m, thread, args.flag("reply_broadcast")); failed != nil {
+	if failed := s.messages.placeInThread(ch, m, thread, args.flag("reply_broadcast")); failed != nil {
 		return failed
 	}
 	if args.text("response_type") == "in_channel" {
-		s.publish(ch, m)
+		s.messages.publish(ch, m)
 	} else {
-		s.showEphemeral(ch, m, u.user)
+		s.messages.showEphemeral(ch, m, u.user)
 	}
 	return nil
-}
-
-func (s *Server) removeEphemeral(ch *channel, m *message) {
-	for i, other := range ch.ephemerals {
-		if other == m {
-			ch.ephemerals = append(ch.ephemerals[:i:i], ch.ephemerals[i+1:]...)
-			break
-		}
-	}
-	s.feed.send(change{Type: "message_deleted", User: m.EphemeralTo, Channel: ch.ID, TS: m.TS, ThreadTS: m.ThreadTS, only: []string{m.EphemeralTo}})
 }

@@ -1,7 +1,6 @@
 package workspace
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -31,14 +30,14 @@ func (s *Server) say(p *personCall) (object, *apiError) {
 	if thread != "" && ch.byTS[thread] == nil {
 		return nil, refuse("thread_not_found")
 	}
-	m := &message{TS: s.nextTS(), User: u.ID, Team: u.Team, Text: s.typed(text), ClientMsgID: wire.NewUUID()}
-	if failed := s.placeInThread(ch, m, thread, p.flag("reply_broadcast")); failed != nil {
+	m := &message{TS: s.nextTS(), User: u.ID, Team: u.Team, Text: s.notation.typed(text), ClientMsgID: wire.NewUUID()}
+	if failed := s.messages.placeInThread(ch, m, thread, p.flag("reply_broadcast")); failed != nil {
 		return nil, failed
 	}
 	if failed := s.attach(p, m); failed != nil {
 		return nil, failed
 	}
-	s.publish(ch, m)
+	s.messages.publish(ch, m)
 	return object{"channel": ch.ID, "ts": m.TS, "message": ch.threadJSON(m)}, nil
 }
 
@@ -74,8 +73,8 @@ func (s *Server) editOwn(p *personCall) (object, *apiError) {
 		return nil, refuse("no_text")
 	}
 	before := *m
-	m.Text, m.EditedBy, m.EditedTS = s.typed(text), u.ID, s.nextTS()
-	s.changed(ch, &before, m)
+	m.Text, m.EditedBy, m.EditedTS = s.notation.typed(text), u.ID, s.nextTS()
+	s.messages.changed(ch, &before, m)
 	s.events.sendMention(ch, m)
 	return object{"channel": ch.ID, "ts": m.TS, "message": ch.threadJSON(m)}, nil
 }
@@ -93,7 +92,7 @@ func (s *Server) deleteAs(p *personCall) (object, *apiError) {
 	case !u.Admin && !m.by(u):
 		return nil, refuse("not_yours")
 	}
-	s.erase(ch, m)
+	s.messages.erase(ch, m)
 	return object{"channel": ch.ID, "ts": m.TS}, nil
 }
 
@@ -101,13 +100,13 @@ func (s *Server) deleteAs(p *personCall) (object, *apiError) {
 func (s *Server) Unfurl(channel, ts, url string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ch, m, err := s.stored(channel, ts)
+	ch, m, err := s.messages.stored(channel, ts)
 	if err != nil {
 		return err
 	}
 	before := *m
 	m.Attachments = append(slices.Clone(m.Attachments), object{"id": len(m.Attachments) + 1, "from_url": url, "original_url": url, "fallback": url, "title": url})
-	s.changed(ch, &before, m)
+	s.messages.changed(ch, &before, m)
 	s.saver.touch()
 	return nil
 }
@@ -116,7 +115,7 @@ func (s *Server) Unfurl(channel, ts, url string) error {
 func (s *Server) Expire(channel, ts string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ch, m, err := s.stored(channel, ts)
+	ch, m, err := s.messages.stored(channel, ts)
 	if err != nil {
 		return err
 	}
@@ -124,13 +123,4 @@ func (s *Server) Expire(channel, ts string) error {
 	s.feed.send(change{Type: "message_deleted", Channel: ch.ID, TS: m.TS, ThreadTS: m.ThreadTS, only: s.channels.audience(ch)})
 	s.saver.touch()
 	return nil
-}
-
-// stored returns a message by the id of its channel and its ts.
-func (s *Server) stored(channel, ts string) (*channel, *message, error) {
-	ch := s.channels.byID[channel]
-	if ch == nil || ch.byTS[ts] == nil {
-		return nil, nil, fmt.Errorf("there is no message %s in %q", ts, channel)
-	}
-	return ch, ch.byTS[ts], nil
 }

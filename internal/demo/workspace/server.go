@@ -22,7 +22,15 @@ type Server struct {
 	scopes   *scopes
 	events   *events
 
-	groups   []*userGroup
+	quietTimes *quietTimes
+	groups     *userGroups
+	notation   *notation
+	contents   *contentReader
+	messages   *messages
+	reading    *reading
+	membership *membership
+	archiving  *archiving
+
 	files    map[string]*file
 	homes    map[string]*view
 	stacks   map[string][]*view // open modals by person, the top one last
@@ -82,6 +90,17 @@ func (s *Server) assemble() {
 	s.channels = &channels{core: k, accounts: s.accounts, byID: map[string]*channel{}, dms: map[[2]string]string{}}
 	s.scopes = &scopes{core: k, channels: s.channels}
 	s.events = &events{core: k, channels: s.channels, scopes: s.scopes}
+
+	s.quietTimes = &quietTimes{core: k, accounts: s.accounts, events: s.events}
+	s.groups = &userGroups{core: k, events: s.events}
+	s.notation = &notation{accounts: s.accounts, channels: s.channels, groups: s.groups}
+	s.contents = &contentReader{channels: s.channels}
+	s.messages = &messages{core: k, channels: s.channels, events: s.events}
+	s.reading = &reading{core: k, accounts: s.accounts, channels: s.channels, groups: s.groups, quietTimes: s.quietTimes}
+	s.membership = &membership{
+		core: k, accounts: s.accounts, channels: s.channels, events: s.events, messages: s.messages, reading: s.reading,
+	}
+	s.archiving = &archiving{core: k, channels: s.channels, events: s.events}
 }
 
 // Close stops every delivery, closes the sockets and the streams to browsers, and writes the data file. Close returns
@@ -110,7 +129,7 @@ func (s *Server) fill(seed Seed) {
 		s.accounts.add(newUser(p, seed.Team.ID, now))
 	}
 	for _, g := range seed.Groups {
-		s.groups = append(s.groups, &userGroup{ID: g.ID, Handle: g.Handle, Name: g.Name, Users: slices.Clone(g.Users), Updated: now.Unix()})
+		s.groups.list = append(s.groups.list, &userGroup{ID: g.ID, Handle: g.Handle, Name: g.Name, Users: slices.Clone(g.Users), Updated: now.Unix()})
 	}
 	for _, c := range seed.Channels {
 		ch := &channel{
@@ -140,7 +159,7 @@ func (s *Server) index() {
 		c.index()
 		for _, m := range c.Messages {
 			if m.BotID == s.app.BotID {
-				m.profile = s.profile()
+				m.profile = s.messages.profile()
 			}
 		}
 		if c.IM {

@@ -180,7 +180,7 @@ func (s *Server) readChunk(item any) (object, *apiError) {
 	case "plan_update":
 		return object{"kind": "plan", "title": text("title")}, nil
 	case "blocks":
-		blocks, failed := s.readBlocks(chunk["blocks"])
+		blocks, failed := s.contents.readBlocks(chunk["blocks"])
 		if failed != nil {
 			return nil, failed
 		}
@@ -215,10 +215,10 @@ func (s *Server) startStream(c *call) (object, *apiError) {
 	if !slices.Contains([]string{"timeline", "plan"}, mode) {
 		return nil, refuse("invalid_arguments", "must be timeline or plan [json-pointer:/task_display_mode]")
 	}
-	m := s.botMessage(content{})
+	m := s.messages.botMessage(content{})
 	m.Stream = &stream{Open: true, Mode: mode, Last: s.cfg.Now().UnixMicro()}
 	thread := c.text("thread_ts")
-	if failed := s.placeInThread(ch, m, thread, false); failed != nil {
+	if failed := s.messages.placeInThread(ch, m, thread, false); failed != nil {
 		return nil, failed
 	}
 	if thread != "" && m.ThreadTS == "" {
@@ -233,7 +233,7 @@ func (s *Server) startStream(c *call) (object, *apiError) {
 		return nil, refuse("msg_blocks_too_many")
 	}
 	m.render()
-	s.publish(ch, m)
+	s.messages.publish(ch, m)
 	return object{"channel": ch.ID, "ts": m.TS}, nil
 }
 
@@ -297,7 +297,7 @@ func (s *Server) stopStream(c *call) (object, *apiError) {
 	if failed != nil {
 		return nil, failed
 	}
-	what, failed := s.readContent(arguments{values: object{"blocks": c.values["blocks"], "metadata": c.values["metadata"]}}, maxPostText, true)
+	what, failed := s.contents.read(arguments{values: object{"blocks": c.values["blocks"], "metadata": c.values["metadata"]}}, maxPostText, true)
 	if failed != nil {
 		return nil, failed
 	}
@@ -314,6 +314,6 @@ func (s *Server) stopStream(c *call) (object, *apiError) {
 		m.Metadata = what.metadata
 	}
 	m.render()
-	s.changed(ch, &before, m)
+	s.messages.changed(ch, &before, m)
 	return object{"channel": ch.ID, "ts": m.TS, "message": m.json()}, nil
 }

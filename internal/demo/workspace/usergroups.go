@@ -33,28 +33,35 @@ func (g *userGroup) json(team string, withUsers, withCount bool) object {
 	return out
 }
 
+// userGroups holds the user groups.
+type userGroups struct {
+	*core
+	events *events
+	list   []*userGroup
+}
+
 // usergroupsList is usergroups.list.
-func (s *Server) usergroupsList(c *call) (object, *apiError) {
+func (gs *userGroups) usergroupsList(c *call) (object, *apiError) {
 	list := []object{}
-	for _, g := range s.groups {
+	for _, g := range gs.list {
 		if g.Disabled == 0 || c.flag("include_disabled") {
-			list = append(list, g.json(s.team.ID, c.flag("include_users"), c.flag("include_count")))
+			list = append(list, g.json(gs.team.ID, c.flag("include_users"), c.flag("include_count")))
 		}
 	}
 	return object{"usergroups": list}, nil
 }
 
 // usergroupsUsersList is usergroups.users.list.
-func (s *Server) usergroupsUsersList(c *call) (object, *apiError) {
-	g := s.groupByID(c.text("usergroup"))
+func (gs *userGroups) usergroupsUsersList(c *call) (object, *apiError) {
+	g := gs.byID(c.text("usergroup"))
 	if g == nil || g.Disabled != 0 && !c.flag("include_disabled") {
 		return nil, refuse("no_such_subteam")
 	}
 	return object{"users": append([]string{}, g.Users...)}, nil
 }
 
-func (s *Server) groupByID(id string) *userGroup {
-	for _, g := range s.groups {
+func (gs *userGroups) byID(id string) *userGroup {
+	for _, g := range gs.list {
 		if g.ID == id {
 			return g
 		}
@@ -62,9 +69,9 @@ func (s *Server) groupByID(id string) *userGroup {
 	return nil
 }
 
-// groupNamed returns a user group by id or handle.
-func (s *Server) groupNamed(group string) (*userGroup, error) {
-	for _, g := range s.groups {
+// named returns a user group by id or handle.
+func (gs *userGroups) named(group string) (*userGroup, error) {
+	for _, g := range gs.list {
 		if g.ID == group || g.Handle == strings.TrimPrefix(group, "@") {
 			return g, nil
 		}
@@ -77,8 +84,8 @@ func (s *Server) AddGroup(seed SeedGroup) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	g := &userGroup{ID: seed.ID, Handle: seed.Handle, Name: seed.Name, Users: slices.Clone(seed.Users), Updated: s.cfg.Now().Unix()}
-	s.groups = append(s.groups, g)
-	s.groupChanged("subteam_created", g)
+	s.groups.list = append(s.groups.list, g)
+	s.groups.changed("subteam_created", g)
 }
 
 // DisableGroup disables a user group (by id or handle), or enables the group again, and notifies the app
@@ -86,7 +93,7 @@ func (s *Server) AddGroup(seed SeedGroup) {
 func (s *Server) DisableGroup(group string, disabled bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	g, err := s.groupNamed(group)
+	g, err := s.groups.named(group)
 	if err != nil {
 		return err
 	}
@@ -94,7 +101,7 @@ func (s *Server) DisableGroup(group string, disabled bool) error {
 	if disabled {
 		g.Disabled = g.Updated
 	}
-	s.groupChanged("subteam_updated", g)
+	s.groups.changed("subteam_updated", g)
 	return nil
 }
 
@@ -102,7 +109,7 @@ func (s *Server) DisableGroup(group string, disabled bool) error {
 func (s *Server) SetGroupUsers(group string, users []string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	g, err := s.groupNamed(group)
+	g, err := s.groups.named(group)
 	if err != nil {
 		return err
 	}
@@ -111,11 +118,11 @@ func (s *Server) SetGroupUsers(group string, users []string) error {
 			return fmt.Errorf("there is no person %q", id)
 		}
 	}
-	s.setGroup(g, slices.Clone(users))
+	s.groups.set(g, slices.Clone(users))
 	return nil
 }
 
-func (s *Server) setGroup(g *userGroup, users []string) {
+func (gs *userGroups) set(g *userGroup, users []string) {
 	missing := func(from, in []string) []string {
 		out := []string{}
 		for _, id := range from {
@@ -127,16 +134,16 @@ func (s *Server) setGroup(g *userGroup, users []string) {
 	}
 	added, removed := missing(users, g.Users), missing(g.Users, users)
 	previous := g.Updated
-	g.Users, g.Updated = users, s.cfg.Now().Unix()
-	s.events.emit("subteam_members_changed", object{
-		"type": "subteam_members_changed", "subteam_id": g.ID, "team_id": s.team.ID, "date_previous_update": previous,
+	g.Users, g.Updated = users, gs.cfg.Now().Unix()
+	gs.events.emit("subteam_members_changed", object{
+		"type": "subteam_members_changed", "subteam_id": g.ID, "team_id": gs.team.ID, "date_previous_update": previous,
 		"date_update": g.Updated, "added_users": added, "added_users_count": len(added), "removed_users": removed, "removed_users_count": len(removed),
 	})
-	s.groupChanged("subteam_updated", g)
+	gs.changed("subteam_updated", g)
 }
 
-func (s *Server) groupChanged(event string, g *userGroup) {
-	s.events.emit(event, object{"type": event, "subteam": g.json(s.team.ID, true, true)})
-	s.feed.send(change{Type: "people"})
-	s.saver.touch()
+func (gs *userGroups) changed(event string, g *userGroup) {
+	gs.events.emit(event, object{"type": event, "subteam": g.json(gs.team.ID, true, true)})
+	gs.feed.send(change{Type: "people"})
+	gs.saver.touch()
 }

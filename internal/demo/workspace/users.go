@@ -313,10 +313,10 @@ func (s *Server) ChangeUser(id string, c UserChange) error {
 	setTime(&u.DND.NextEnd, c.DNDEnd)
 	u.DND.Enabled = u.DND.NextEnd > u.DND.NextStart
 	if c.SnoozeUntil != nil {
-		s.snooze(u, *c.SnoozeUntil)
+		s.quietTimes.snooze(u, *c.SnoozeUntil)
 	}
 	if u.DND != before.DND {
-		s.sendQuiet(u)
+		s.quietTimes.send(u)
 		before.DND = u.DND
 	}
 	if *u != before {
@@ -326,9 +326,9 @@ func (s *Server) ChangeUser(id string, c UserChange) error {
 	}
 	if u.Deleted {
 		s.stacks[u.ID] = nil
-		for _, g := range s.groups {
+		for _, g := range s.groups.list {
 			if slices.Contains(g.Users, u.ID) {
-				s.setGroup(g, slices.DeleteFunc(slices.Clone(g.Users), func(id string) bool { return id == u.ID }))
+				s.groups.set(g, slices.DeleteFunc(slices.Clone(g.Users), func(id string) bool { return id == u.ID }))
 			}
 		}
 	}
