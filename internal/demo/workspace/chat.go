@@ -5,40 +5,49 @@ import (
 	"strings"
 )
 
+// chat answers Slack's methods for messages.
+type chat struct {
+	*core
+	accounts *accounts
+	channels *channels
+	contents *contentReader
+	messages *messages
+}
+
 // postMessage is chat.postMessage.
-func (s *Server) postMessage(c *call) (object, *apiError) {
-	ch, failed := s.channels.target(c.text("channel"))
+func (h *chat) postMessage(c *call) (object, *apiError) {
+	ch, failed := h.channels.target(c.text("channel"))
 	if failed != nil {
 		return nil, failed
 	}
-	what, failed := s.contents.read(c.arguments, maxPostText, true)
+	what, failed := h.contents.read(c.arguments, maxPostText, true)
 	if failed != nil {
 		return nil, failed
 	}
 	if what.empty() {
 		return nil, refuse("no_text")
 	}
-	m := s.messages.botMessage(what)
+	m := h.messages.botMessage(what)
 	m.Username = ""
-	if failed := s.messages.placeInThread(ch, m, c.text("thread_ts"), c.flag("reply_broadcast")); failed != nil {
+	if failed := h.messages.placeInThread(ch, m, c.text("thread_ts"), c.flag("reply_broadcast")); failed != nil {
 		return nil, failed
 	}
-	s.messages.publish(ch, m)
+	h.messages.publish(ch, m)
 	return object{"channel": ch.ID, "ts": m.TS, "message": m.json()}, nil
 }
 
 // ownMessage returns a message that the app may change. As in Slack, chat.update and chat.delete accept only the id of
 // a channel. These methods accept no names and open no DM.
-func (s *Server) ownMessage(c *call, otherwise string) (*channel, *message, *apiError) {
-	ch := s.channels.byID[c.text("channel")]
-	if ch == nil || (!ch.has(s.botUser.ID) && ch.kind() != "channel") {
+func (h *chat) ownMessage(c *call, otherwise string) (*channel, *message, *apiError) {
+	ch := h.channels.byID[c.text("channel")]
+	if ch == nil || (!ch.has(h.botUser.ID) && ch.kind() != "channel") {
 		return nil, nil, refuse("channel_not_found")
 	}
 	m := ch.byTS[c.text("ts")]
 	switch {
 	case m == nil:
 		return nil, nil, refuse("message_not_found")
-	case m.BotID != s.app.BotID:
+	case m.BotID != h.app.BotID:
 		return nil, nil, refuse(otherwise)
 	case ch.Archived:
 		return nil, nil, refuse("is_inactive")
@@ -48,12 +57,12 @@ func (s *Server) ownMessage(c *call, otherwise string) (*channel, *message, *api
 
 // updateMessage is chat.update. If the call has text and no blocks, the message loses its blocks. A call without any
 // new content fails. A call that would leave the message empty also fails, and changes nothing.
-func (s *Server) updateMessage(c *call) (object, *apiError) {
-	ch, m, failed := s.ownMessage(c, "cant_update_message")
+func (h *chat) updateMessage(c *call) (object, *apiError) {
+	ch, m, failed := h.ownMessage(c, "cant_update_message")
 	if failed != nil {
 		return nil, failed
 	}
-	what, failed := s.contents.read(c.arguments, maxUpdateText, false)
+	what, failed := h.contents.read(c.arguments, maxUpdateText, false)
 	if failed != nil {
 		return nil, failed
 	}
@@ -81,60 +90,60 @@ func (s *Server) updateMessage(c *call) (object, *apiError) {
 		return nil, refuse("no_text")
 	}
 	if !what.hasBlocks {
-		m.EditedBy, m.EditedTS = s.botUser.ID, s.nextTS()
+		m.EditedBy, m.EditedTS = h.botUser.ID, h.nextTS()
 	}
-	s.messages.changed(ch, &before, m)
+	h.messages.changed(ch, &before, m)
 	return object{"channel": ch.ID, "ts": m.TS, "text": m.Text, "message": m.json()}, nil
 }
 
 // deleteMessage is chat.delete.
-func (s *Server) deleteMessage(c *call) (object, *apiError) {
-	ch, m, failed := s.ownMessage(c, "cant_delete_message")
+func (h *chat) deleteMessage(c *call) (object, *apiError) {
+	ch, m, failed := h.ownMessage(c, "cant_delete_message")
 	if failed != nil {
 		return nil, failed
 	}
-	s.messages.erase(ch, m)
+	h.messages.erase(ch, m)
 	return object{"channel": ch.ID, "ts": m.TS}, nil
 }
 
 // postEphemeral is chat.postEphemeral. Only one person sees the message. The message is not part of the history, and is
 // lost at a restart.
-func (s *Server) postEphemeral(c *call) (object, *apiError) {
-	ch := s.channels.byID[c.text("channel")]
+func (h *chat) postEphemeral(c *call) (object, *apiError) {
+	ch := h.channels.byID[c.text("channel")]
 	if ch == nil {
-		ch = s.channels.named(strings.TrimPrefix(c.text("channel"), "#"))
+		ch = h.channels.named(strings.TrimPrefix(c.text("channel"), "#"))
 	}
-	if failed := s.channels.mayPost(ch); failed != nil {
+	if failed := h.channels.mayPost(ch); failed != nil {
 		return nil, failed
 	}
-	u := s.accounts.byID[c.text("user")]
+	u := h.accounts.byID[c.text("user")]
 	switch {
 	case c.text("user") == "":
 		return nil, refuse("invalid_arguments", "missing required field: user [json-pointer:/user]")
 	case u == nil || u.Deleted || !ch.has(u.ID):
 		return nil, refuse("user_not_in_channel")
 	}
-	what, failed := s.contents.read(c.arguments, maxPostText, false)
+	what, failed := h.contents.read(c.arguments, maxPostText, false)
 	if failed != nil {
 		return nil, failed
 	}
 	if what.empty() {
 		return nil, refuse("no_text")
 	}
-	m := s.messages.botMessage(what)
-	if failed := s.messages.placeInThread(ch, m, c.text("thread_ts"), false); failed != nil {
+	m := h.messages.botMessage(what)
+	if failed := h.messages.placeInThread(ch, m, c.text("thread_ts"), false); failed != nil {
 		return nil, failed
 	}
 	if !c.lostEphemeral {
-		s.messages.showEphemeral(ch, m, u.ID)
+		h.messages.showEphemeral(ch, m, u.ID)
 	}
 	return object{"message_ts": m.TS}, nil
 }
 
 // getPermalink is chat.getPermalink.
-func (s *Server) getPermalink(c *call) (object, *apiError) {
-	ch := s.channels.byID[c.text("channel")]
-	if ch == nil || (!ch.has(s.botUser.ID) && ch.kind() != "channel") {
+func (h *chat) getPermalink(c *call) (object, *apiError) {
+	ch := h.channels.byID[c.text("channel")]
+	if ch == nil || (!ch.has(h.botUser.ID) && ch.kind() != "channel") {
 		return nil, refuse("channel_not_found")
 	}
 	m := ch.byTS[c.text("message_ts")]
@@ -153,7 +162,7 @@ func permalink(base string, ch *channel, m *message) string {
 }
 
 // servePermalink redirects a message's link to its thread on the page.
-func (s *Server) servePermalink(w http.ResponseWriter, r *http.Request) {
+func (h *chat) servePermalink(w http.ResponseWriter, r *http.Request) {
 	p := r.PathValue("p")
 	if len(p) < 8 || p[0] != 'p' {
 		http.NotFound(w, r)
@@ -163,9 +172,9 @@ func (s *Server) servePermalink(w http.ResponseWriter, r *http.Request) {
 	if thread := r.URL.Query().Get("thread_ts"); thread != "" {
 		ts = thread
 	}
-	s.mu.Lock()
-	reader := s.readerOf(r.PathValue("channel"), ts)
-	s.mu.Unlock()
+	h.mu.Lock()
+	reader := h.readerOf(r.PathValue("channel"), ts)
+	h.mu.Unlock()
 	if reader == "" {
 		http.NotFound(w, r)
 		return
@@ -174,13 +183,13 @@ func (s *Server) servePermalink(w http.ResponseWriter, r *http.Request) {
 }
 
 // readerOf returns the first person who can read a message. servePermalink shows the message as this person sees it.
-func (s *Server) readerOf(channelID, ts string) string {
-	ch := s.channels.byID[channelID]
+func (h *chat) readerOf(channelID, ts string) string {
+	ch := h.channels.byID[channelID]
 	if ch == nil || ch.byTS[ts] == nil {
 		return ""
 	}
-	for _, id := range s.accounts.ids {
-		if u := s.accounts.byID[id]; ch.has(id) && u.person() && !u.Deleted {
+	for _, id := range h.accounts.ids {
+		if u := h.accounts.byID[id]; ch.has(id) && u.person() && !u.Deleted {
 			return id
 		}
 	}

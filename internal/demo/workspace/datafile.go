@@ -62,7 +62,7 @@ func (s *Server) copyState() stored {
 		}
 		out.Channels = append(out.Channels, &ch)
 	}
-	for _, f := range s.files {
+	for _, f := range s.files.byID {
 		if f.upload == "" {
 			saved := *f
 			out.Files = append(out.Files, &saved)
@@ -106,7 +106,7 @@ func (s *Server) load() (bool, error) {
 		s.channels.add(c)
 	}
 	for _, f := range in.Files {
-		s.files[f.ID] = f
+		s.files.byID[f.ID] = f
 	}
 	s.groups.list, s.lastTS = in.Groups, in.LastTS
 	for id, v := range in.Homes {

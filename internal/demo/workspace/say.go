@@ -34,7 +34,7 @@ func (s *Server) say(p *personCall) (object, *apiError) {
 	if failed := s.messages.placeInThread(ch, m, thread, p.flag("reply_broadcast")); failed != nil {
 		return nil, failed
 	}
-	if failed := s.attach(p, m); failed != nil {
+	if failed := s.files.attach(p, m); failed != nil {
 		return nil, failed
 	}
 	s.messages.publish(ch, m)

@@ -31,7 +31,15 @@ type Server struct {
 	membership *membership
 	archiving  *archiving
 
-	files    map[string]*file
+	conversations *conversations
+	chat          *chat
+	streams       *streams
+	assistant     *assistant
+	reactions     *reactions
+	files         *files
+	identity      *identity
+	users         *users
+
 	homes    map[string]*view
 	stacks   map[string][]*view // open modals by person, the top one last
 	triggers *shortLived[*trigger]
@@ -62,7 +70,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{
 		core:  k,
-		files: map[string]*file{}, homes: map[string]*view{}, stacks: map[string][]*view{},
+		homes: map[string]*view{}, stacks: map[string][]*view{},
 		triggers: newShortLived[*trigger](), replyTo: newShortLived[*responseURL](), offered: map[string][]object{},
 		tickets: map[string]time.Time{},
 		faults:  faults, rates: newRates(cfg.RealRates),
@@ -101,6 +109,15 @@ func (s *Server) assemble() {
 		core: k, accounts: s.accounts, channels: s.channels, events: s.events, messages: s.messages, reading: s.reading,
 	}
 	s.archiving = &archiving{core: k, channels: s.channels, events: s.events}
+
+	s.conversations = &conversations{core: k, accounts: s.accounts, channels: s.channels, membership: s.membership}
+	s.chat = &chat{core: k, accounts: s.accounts, channels: s.channels, contents: s.contents, messages: s.messages}
+	s.streams = &streams{core: k, accounts: s.accounts, channels: s.channels, contents: s.contents, messages: s.messages}
+	s.assistant = &assistant{core: k, accounts: s.accounts, channels: s.channels, events: s.events, messages: s.messages}
+	s.reactions = &reactions{core: k, channels: s.channels, events: s.events}
+	s.files = &files{core: k, channels: s.channels, contents: s.contents, messages: s.messages, byID: map[string]*file{}}
+	s.identity = &identity{core: k, accounts: s.accounts}
+	s.users = &users{core: k, accounts: s.accounts, scopes: s.scopes}
 }
 
 // Close stops every delivery, closes the sockets and the streams to browsers, and writes the data file. Close returns
@@ -178,9 +195,9 @@ func (s *Server) routes() *http.ServeMux {
 	mux.HandleFunc("/api/{method}", s.serveAPI)
 	mux.HandleFunc("GET /link/", s.serveSocket)
 	mux.HandleFunc("POST /response/{id}", s.serveResponseURL)
-	mux.HandleFunc("/upload/{id}", s.serveUpload)
-	mux.HandleFunc("GET /files/{id}/{name}", s.serveFile)
-	mux.HandleFunc("GET /archives/{channel}/{p}", s.servePermalink)
+	mux.HandleFunc("/upload/{id}", s.files.serveUpload)
+	mux.HandleFunc("GET /files/{id}/{name}", s.files.serveFile)
+	mux.HandleFunc("GET /archives/{channel}/{p}", s.chat.servePermalink)
 	s.routePeople(mux)
 	mux.Handle("/", page.Handler())
 	return mux

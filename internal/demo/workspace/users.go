@@ -187,64 +187,71 @@ func (a *accounts) me(p *personCall) (*user, *apiError) {
 	return u, nil
 }
 
-// usersInfo is users.info.
-func (s *Server) usersInfo(c *call) (object, *apiError) {
+// users answers Slack's methods about accounts. An e-mail address requires a scope.
+type users struct {
+	*core
+	accounts *accounts
+	scopes   *scopes
+}
+
+// info is users.info.
+func (us *users) info(c *call) (object, *apiError) {
 	id := c.text("user")
 	if id == "" {
 		return nil, refuse("invalid_arguments", "missing required field: user [json-pointer:/user]")
 	}
-	u := s.accounts.byID[id]
+	u := us.accounts.byID[id]
 	if u == nil {
 		return nil, refuse("user_not_found")
 	}
-	return object{"user": s.withLocale(c, u)}, nil
+	return object{"user": us.withLocale(c, u)}, nil
 }
 
 // withLocale adds the locale if the call asks for it.
-func (s *Server) withLocale(c *call, u *user) object {
-	out := s.userForApp(u)
+func (us *users) withLocale(c *call, u *user) object {
+	out := us.forApp(u)
 	if c.flag("include_locale") {
 		out["locale"] = u.Locale
 	}
 	return out
 }
 
-// userForApp returns a user. If the app may not read e-mail addresses, the user has no e-mail address.
-func (s *Server) userForApp(u *user) object {
-	out := u.json(s.cfg.Now())
-	if len(s.scopes.list()) > 0 && !slices.Contains(s.scopes.list(), "users:read.email") {
+// forApp returns a user. If the app may not read e-mail addresses, the user has no e-mail address.
+func (us *users) forApp(u *user) object {
+	out := u.json(us.cfg.Now())
+	if len(us.scopes.list()) > 0 && !slices.Contains(us.scopes.list(), "users:read.email") {
 		delete(out["profile"].(object), "email")
 	}
 	return out
 }
 
-// usersList is users.list, with cursors.
-func (s *Server) usersList(c *call) (object, *apiError) {
-	ids, next, failed := cutPage(c, s.accounts.ids, 1000, 1000)
+// list is users.list, with cursors.
+func (us *users) list(c *call) (object, *apiError) {
+	ids, next, failed := cutPage(c, us.accounts.ids, 1000, 1000)
 	if failed != nil {
 		return nil, failed
 	}
 	members := make([]object, len(ids))
 	for i, id := range ids {
-		members[i] = s.withLocale(c, s.accounts.byID[id])
+		members[i] = us.withLocale(c, us.accounts.byID[id])
 	}
-	return object{"members": members, "cache_ts": s.cfg.Now().Unix(), "response_metadata": object{"next_cursor": next}}, nil
+	return object{"members": members, "cache_ts": us.cfg.Now().Unix(), "response_metadata": object{"next_cursor": next}}, nil
 }
 
-// usersLookupByEmail is users.lookupByEmail. As in Slack, usersLookupByEmail does not find deactivated people.
-func (s *Server) usersLookupByEmail(c *call) (object, *apiError) {
+// lookupByEmail is users.lookupByEmail. As in Slack, lookupByEmail does not find deactivated people.
+func (us *users) lookupByEmail(c *call) (object, *apiError) {
 	email := strings.TrimSpace(c.text("email"))
-	for _, id := range s.accounts.ids {
-		if u := s.accounts.byID[id]; email != "" && strings.EqualFold(u.Email, email) && !u.Deleted && u.Team == s.team.ID {
-			return object{"user": s.userForApp(u)}, nil
+	for _, id := range us.accounts.ids {
+		if u := us.accounts.byID[id]; email != "" && strings.EqualFold(u.Email, email) && !u.Deleted && u.Team == us.team.ID {
+			return object{"user": us.forApp(u)}, nil
 		}
 	}
 	return nil, refuse("users_not_found")
 }
 
-// usersGetPresence is users.getPresence.
-func (s *Server) usersGetPresence(c *call) (object, *apiError) {
-	u := s.accounts.byID[c.text("user")]
+// getPresence is users.getPresence.
+func (us *users) getPresence(c *call) (object, *apiError) {
+	u := us.accounts.byID[c.text("user")]
 	switch {
 	case u == nil:
 		return nil, refuse("user_not_found")
@@ -322,7 +329,7 @@ func (s *Server) ChangeUser(id string, c UserChange) error {
 	if *u != before {
 		now := s.cfg.Now()
 		u.Updated = now.Unix()
-		s.events.emit("user_change", object{"type": "user_change", "user": s.userForApp(u), "cache_ts": now.Unix()})
+		s.events.emit("user_change", object{"type": "user_change", "user": s.users.forApp(u), "cache_ts": now.Unix()})
 	}
 	if u.Deleted {
 		s.stacks[u.ID] = nil
