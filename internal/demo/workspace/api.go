@@ -41,7 +41,7 @@ func (s *Server) methods() map[string]method {
 		"team.info": {run: s.identity.teamInfo, scope: "team:read", tier: tier3},
 		"bots.info": {run: s.identity.botsInfo, scope: "users:read", tier: tier3},
 
-		"apps.connections.open": {run: s.connectionsOpen, tier: tier2, app: true},
+		"apps.connections.open": {run: s.sockets.open, tier: tier2, app: true},
 
 		"chat.postMessage":   {run: s.chat.postMessage, scope: "chat:write", tier: special},
 		"chat.postEphemeral": {run: s.chat.postEphemeral, scope: "chat:write", tier: tier4},
@@ -70,10 +70,10 @@ func (s *Server) methods() map[string]method {
 		"dnd.info":              {run: s.quietTimes.info, scope: "dnd:read", tier: tier3},
 		"dnd.teamInfo":          {run: s.quietTimes.teamInfo, scope: "dnd:read", tier: tier2},
 
-		"views.open":    {run: s.viewsOpen, tier: tier4},
-		"views.push":    {run: s.viewsPush, tier: tier4},
-		"views.update":  {run: s.viewsUpdate, tier: tier4},
-		"views.publish": {run: s.viewsPublish, tier: tier4},
+		"views.open":    {run: s.views.open, tier: tier4},
+		"views.push":    {run: s.views.push, tier: tier4},
+		"views.update":  {run: s.views.update, tier: tier4},
+		"views.publish": {run: s.views.publish, tier: tier4},
 
 		"assistant.threads.setStatus":           {run: s.assistant.setStatus, scope: "assistant:write|chat:write", tier: special},
 		"assistant.threads.setTitle":            {run: s.assistant.setTitle, scope: "assistant:write|chat:write", tier: special},

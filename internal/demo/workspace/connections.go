@@ -16,8 +16,14 @@ import (
 // ticketLives is how long the URL of apps.connections.open is valid.
 const ticketLives = time.Minute
 
-// connectionsOpen is apps.connections.open.
-func (s *Server) connectionsOpen(c *call) (object, *apiError) {
+// sockets opens the app's sockets. Each socket needs a ticket.
+type sockets struct {
+	*core
+	tickets map[string]time.Time // the time at which each ticket expires
+}
+
+// open is apps.connections.open.
+func (s *sockets) open(c *call) (object, *apiError) {
 	if s.hub.Sockets() >= delivery.MaxSockets {
 		return nil, refuse("too_many_websockets")
 	}
@@ -37,8 +43,8 @@ func (s *Server) connectionsOpen(c *call) (object, *apiError) {
 	return out, nil
 }
 
-// serveSocket opens a socket for a ticket. A ticket can be used once.
-func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
+// serve opens a socket for a ticket. A ticket can be used once.
+func (s *sockets) serve(w http.ResponseWriter, r *http.Request) {
 	ticket := r.URL.Query().Get("ticket")
 	s.mu.Lock()
 	expires, known := s.tickets[ticket]

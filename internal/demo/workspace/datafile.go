@@ -68,7 +68,7 @@ func (s *Server) copyState() stored {
 			out.Files = append(out.Files, &saved)
 		}
 	}
-	for id, v := range s.homes {
+	for id, v := range s.views.homes {
 		home := *v
 		out.Homes[id] = &home
 	}
@@ -111,7 +111,7 @@ func (s *Server) load() (bool, error) {
 	s.groups.list, s.lastTS = in.Groups, in.LastTS
 	for id, v := range in.Homes {
 		v.state = blockkit.NewState(v.Blocks, nil)
-		s.homes[id] = v
+		s.views.homes[id] = v
 	}
 	return true, nil
 }

@@ -40,7 +40,7 @@ func TestAnswersAreSlacks(t *testing.T) {
 	trigger := func(v string) string {
 		b.srv.mu.Lock()
 		defer b.srv.mu.Unlock()
-		return b.srv.newTrigger("U0001", v)
+		return b.srv.triggers.create("U0001", v)
 	}
 	open := func() string {
 		return b.must(b.form("views.open", obj{"trigger_id": trigger(""), "view": modal(nil)})).text("view", "id")
@@ -244,7 +244,7 @@ func live(b *harness) {
 	form := modal(obj{"submit": plain("S"), "notify_on_close": true, "blocks": append(arr{input(obj{"type": "plain_text_input", "action_id": "t", "initial_value": "x"})}, blocks...)})
 	for _, end := range []string{"submit", "close"} {
 		b.srv.mu.Lock()
-		trigger := b.srv.newTrigger("U0001", "")
+		trigger := b.srv.triggers.create("U0001", "")
 		b.srv.mu.Unlock()
 		id := b.must(b.form("views.open", obj{"trigger_id": trigger, "view": form})).text("view", "id")
 		do("ada/actions", obj{"view_id": id, "action_id": "a"})

@@ -164,7 +164,7 @@ func TestViewLimits(t *testing.T) {
 			tested("view " + test.name)
 			open := func(v obj) reply {
 				b.srv.mu.Lock()
-				trigger := b.srv.newTrigger("U0001", "")
+				trigger := b.srv.triggers.create("U0001", "")
 				b.srv.mu.Unlock()
 				return b.form("views.open", obj{"trigger_id": trigger, "view": v})
 			}

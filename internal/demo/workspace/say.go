@@ -8,11 +8,21 @@ import (
 	"countersign/internal/demo/workspace/wire"
 )
 
+// writing has people's actions on messages: people write, edit and delete messages.
+type writing struct {
+	*core
+	channels *channels
+	events   *events
+	notation *notation
+	messages *messages
+	files    *files
+}
+
 // say is POST /people/{user}/messages.
-func (s *Server) say(p *personCall) (object, *apiError) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	u, ch, failed := s.channels.inChannel(p)
+func (wr *writing) say(p *personCall) (object, *apiError) {
+	wr.mu.Lock()
+	defer wr.mu.Unlock()
+	u, ch, failed := wr.channels.inChannel(p)
 	if failed != nil {
 		return nil, failed
 	}
@@ -30,20 +40,20 @@ func (s *Server) say(p *personCall) (object, *apiError) {
 	if thread != "" && ch.byTS[thread] == nil {
 		return nil, refuse("thread_not_found")
 	}
-	m := &message{TS: s.nextTS(), User: u.ID, Team: u.Team, Text: s.notation.typed(text), ClientMsgID: wire.NewUUID()}
-	if failed := s.messages.placeInThread(ch, m, thread, p.flag("reply_broadcast")); failed != nil {
+	m := &message{TS: wr.nextTS(), User: u.ID, Team: u.Team, Text: wr.notation.typed(text), ClientMsgID: wire.NewUUID()}
+	if failed := wr.messages.placeInThread(ch, m, thread, p.flag("reply_broadcast")); failed != nil {
 		return nil, failed
 	}
-	if failed := s.files.attach(p, m); failed != nil {
+	if failed := wr.files.attach(p, m); failed != nil {
 		return nil, failed
 	}
-	s.messages.publish(ch, m)
+	wr.messages.publish(ch, m)
 	return object{"channel": ch.ID, "ts": m.TS, "message": ch.threadJSON(m)}, nil
 }
 
 // written returns the message that a person wants to change or delete.
-func (s *Server) written(p *personCall) (*user, *channel, *message, *apiError) {
-	u, ch, failed := s.channels.inChannel(p)
+func (wr *writing) written(p *personCall) (*user, *channel, *message, *apiError) {
+	u, ch, failed := wr.channels.inChannel(p)
 	if failed != nil {
 		return nil, nil, nil, failed
 	}
@@ -58,10 +68,10 @@ func (s *Server) written(p *personCall) (*user, *channel, *message, *apiError) {
 func (m *message) by(u *user) bool { return m.User == u.ID && m.Subtype != "channel_join" }
 
 // editOwn is POST /people/{user}/edit.
-func (s *Server) editOwn(p *personCall) (object, *apiError) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	u, ch, m, failed := s.written(p)
+func (wr *writing) editOwn(p *personCall) (object, *apiError) {
+	wr.mu.Lock()
+	defer wr.mu.Unlock()
+	u, ch, m, failed := wr.written(p)
 	switch {
 	case failed != nil:
 		return nil, failed
@@ -73,17 +83,17 @@ func (s *Server) editOwn(p *personCall) (object, *apiError) {
 		return nil, refuse("no_text")
 	}
 	before := *m
-	m.Text, m.EditedBy, m.EditedTS = s.notation.typed(text), u.ID, s.nextTS()
-	s.messages.changed(ch, &before, m)
-	s.events.sendMention(ch, m)
+	m.Text, m.EditedBy, m.EditedTS = wr.notation.typed(text), u.ID, wr.nextTS()
+	wr.messages.changed(ch, &before, m)
+	wr.events.sendMention(ch, m)
 	return object{"channel": ch.ID, "ts": m.TS, "message": ch.threadJSON(m)}, nil
 }
 
 // deleteAs is POST /people/{user}/delete. Admins may delete all messages, including the app's.
-func (s *Server) deleteAs(p *personCall) (object, *apiError) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	u, ch, m, failed := s.written(p)
+func (wr *writing) deleteAs(p *personCall) (object, *apiError) {
+	wr.mu.Lock()
+	defer wr.mu.Unlock()
+	u, ch, m, failed := wr.written(p)
 	switch {
 	case failed != nil:
 		return nil, failed
@@ -92,7 +102,7 @@ func (s *Server) deleteAs(p *personCall) (object, *apiError) {
 	case !u.Admin && !m.by(u):
 		return nil, refuse("not_yours")
 	}
-	s.messages.erase(ch, m)
+	wr.messages.erase(ch, m)
 	return object{"channel": ch.ID, "ts": m.TS}, nil
 }
 

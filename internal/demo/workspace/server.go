@@ -40,12 +40,15 @@ type Server struct {
 	identity      *identity
 	users         *users
 
-	homes    map[string]*view
-	stacks   map[string][]*view // open modals by person, the top one last
-	triggers *shortLived[*trigger]
-	replyTo  *shortLived[*responseURL]
-	offered  map[string][]object // the options that an external select got last
-	tickets  map[string]time.Time
+	triggers     *triggers
+	views        *views
+	responseURLs *responseURLs
+	interactions *interactions
+	actions      *actionHandler
+	commands     *commands
+	forms        *forms
+	writing      *writing
+	sockets      *sockets
 
 	faults     *faults
 	rates      *rates
@@ -68,13 +71,7 @@ func New(cfg Config) (*Server, error) {
 			Faults: faults, Mishaps: cfg.Mishaps, Log: cfg.Log,
 		}),
 	}
-	s := &Server{
-		core:  k,
-		homes: map[string]*view{}, stacks: map[string][]*view{},
-		triggers: newShortLived[*trigger](), replyTo: newShortLived[*responseURL](), offered: map[string][]object{},
-		tickets: map[string]time.Time{},
-		faults:  faults, rates: newRates(cfg.RealRates),
-	}
+	s := &Server{core: k, faults: faults, rates: newRates(cfg.RealRates)}
 	s.assemble()
 	loaded, err := s.load()
 	if err != nil {
@@ -118,6 +115,30 @@ func (s *Server) assemble() {
 	s.files = &files{core: k, channels: s.channels, contents: s.contents, messages: s.messages, byID: map[string]*file{}}
 	s.identity = &identity{core: k, accounts: s.accounts}
 	s.users = &users{core: k, accounts: s.accounts, scopes: s.scopes}
+
+	s.triggers = &triggers{core: k, live: newShortLived[*trigger]()}
+	s.views = &views{
+		core: k, accounts: s.accounts, channels: s.channels, events: s.events, triggers: s.triggers,
+		homes: map[string]*view{}, stacks: map[string][]*view{},
+	}
+	s.responseURLs = &responseURLs{
+		core: k, channels: s.channels, contents: s.contents, messages: s.messages, live: newShortLived[*responseURL](),
+	}
+	s.interactions = &interactions{core: k, responseURLs: s.responseURLs}
+	s.actions = &actionHandler{
+		core: k, accounts: s.accounts, channels: s.channels, messages: s.messages, triggers: s.triggers, views: s.views, interactions: s.interactions,
+		offered: map[string][]object{},
+	}
+	s.commands = &commands{
+		core: k, accounts: s.accounts, channels: s.channels, notation: s.notation, contents: s.contents, messages: s.messages, triggers: s.triggers,
+		responseURLs: s.responseURLs, interactions: s.interactions,
+	}
+	s.forms = &forms{
+		core: k, accounts: s.accounts, channels: s.channels, triggers: s.triggers, views: s.views, responseURLs: s.responseURLs,
+		interactions: s.interactions, actions: s.actions,
+	}
+	s.writing = &writing{core: k, channels: s.channels, events: s.events, notation: s.notation, messages: s.messages, files: s.files}
+	s.sockets = &sockets{core: k, tickets: map[string]time.Time{}}
 }
 
 // Close stops every delivery, closes the sockets and the streams to browsers, and writes the data file. Close returns
@@ -193,8 +214,8 @@ func (s *Server) index() {
 func (s *Server) routes() *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/api/{method}", s.serveAPI)
-	mux.HandleFunc("GET /link/", s.serveSocket)
-	mux.HandleFunc("POST /response/{id}", s.serveResponseURL)
+	mux.HandleFunc("GET /link/", s.sockets.serve)
+	mux.HandleFunc("POST /response/{id}", s.responseURLs.serve)
 	mux.HandleFunc("/upload/{id}", s.files.serveUpload)
 	mux.HandleFunc("GET /files/{id}/{name}", s.files.serveFile)
 	mux.HandleFunc("GET /archives/{channel}/{p}", s.chat.servePermalink)

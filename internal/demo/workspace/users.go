@@ -332,7 +332,7 @@ func (s *Server) ChangeUser(id string, c UserChange) error {
 		s.events.emit("user_change", object{"type": "user_change", "user": s.users.forApp(u), "cache_ts": now.Unix()})
 	}
 	if u.Deleted {
-		s.stacks[u.ID] = nil
+		s.views.stacks[u.ID] = nil
 		for _, g := range s.groups.list {
 			if slices.Contains(g.Users, u.ID) {
 				s.groups.set(g, slices.DeleteFunc(slices.Clone(g.Users), func(id string) bool { return id == u.ID }))
