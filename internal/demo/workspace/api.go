@@ -89,16 +89,25 @@ func (s *Server) methods() map[string]method {
 	}
 }
 
-// serveAPI answers one Web API call. First, serveAPI applies faults. Then serveAPI checks the token, the scope and the
+// webAPI answers the calls of Slack's Web API.
+type webAPI struct {
+	*core
+	scopes  *scopes
+	faults  *faults
+	rates   *rates
+	methods map[string]method
+}
+
+// serve answers one Web API call. First, serve applies faults. Then serve checks the token, the scope and the
 // rate, and runs the method.
-func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
+func (a *webAPI) serve(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 	name := r.PathValue("method")
-	fault, faulty := s.faults.take(name)
-	if faulty && s.faults.failBefore(w, r, fault) {
+	fault, faulty := a.faults.take(name)
+	if faulty && a.faults.failBefore(w, r, fault) {
 		return
 	}
-	body, failed := s.call(w, r, name, fault)
+	body, failed := a.call(w, r, name, fault)
 	if faulty && fault.Fault == FaultLostResponse {
 		// The fault breaks the connection. The method has run, but the caller gets no answer.
 		panic(http.ErrAbortHandler)
@@ -115,8 +124,8 @@ func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *Server) call(w http.ResponseWriter, r *http.Request, name string, fault Fault) (object, *apiError) {
-	m, known := s.webMethods[name]
+func (a *webAPI) call(w http.ResponseWriter, r *http.Request, name string, fault Fault) (object, *apiError) {
+	m, known := a.methods[name]
 	if !known {
 		return nil, &apiError{code: "unknown_method", extra: object{"req_method": name}}
 	}
@@ -124,13 +133,13 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, name string, fault
 	if failed != nil {
 		return nil, failed
 	}
-	c := &call{arguments: args, base: s.base(r)}
+	c := &call{arguments: args, base: a.base(r)}
 	if m.open {
 		return m.run(c)
 	}
-	failed = s.scopes.authorize(m, args.token)
+	failed = a.scopes.authorize(m, args.token)
 	if !m.app && (failed == nil || failed.code == "missing_scope") {
-		w.Header().Set("X-OAuth-Scopes", strings.Join(s.scopes.list(), ","))
+		w.Header().Set("X-OAuth-Scopes", strings.Join(a.scopes.list(), ","))
 		if m.scope != "" {
 			w.Header().Set("X-Accepted-OAuth-Scopes", strings.ReplaceAll(m.scope, "|", ","))
 		}
@@ -138,7 +147,7 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, name string, fault
 	if failed != nil {
 		return nil, failed
 	}
-	if wait := s.rates.wait(name, m.tier, args.text("channel"), s.cfg.Now()); wait > 0 {
+	if wait := a.rates.wait(name, m.tier, args.text("channel"), a.cfg.Now()); wait > 0 {
 		return nil, &apiError{code: "ratelimited", extra: object{"retry_after": wait}}
 	}
 	if fault.Fault == FaultError {
@@ -146,15 +155,15 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, name string, fault
 	}
 	c.lostEphemeral = fault.Fault == FaultLostEphemeral
 
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.botHost = c.base
-	if needed := s.scopes.kindsMissing(m, c); needed != "" {
-		return nil, s.scopes.missing(needed)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.botHost = c.base
+	if needed := a.scopes.kindsMissing(m, c); needed != "" {
+		return nil, a.scopes.missing(needed)
 	}
 	body, failed := m.run(c)
 	if failed == nil {
-		s.saver.touch()
+		a.saver.touch()
 	}
 	return body, failed
 }

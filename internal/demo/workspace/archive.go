@@ -1,8 +1,6 @@
 package workspace
 
-import (
-	"fmt"
-)
+import ()
 
 // archiving archives, unarchives and deletes channels.
 type archiving struct {
@@ -65,29 +63,4 @@ func (a *archiving) changeChannel(p *personCall, change func(*user, *channel) *a
 		return nil, failed
 	}
 	return object{"channel": ch.ID}, nil
-}
-
-// ShareChannel shares a channel with another organization, or ends the sharing, and notifies the app (channel_shared,
-// channel_unshared).
-func (s *Server) ShareChannel(id string, shared bool) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	ch := s.channels.byID[id]
-	if ch == nil || ch.IM || ch.MPIM {
-		return fmt.Errorf("there is no channel %q", id)
-	}
-	if ch.Shared == shared {
-		return nil
-	}
-	ch.Shared = shared
-	now := s.cfg.Now()
-	event := object{"type": "channel_shared", "connected_team_id": "T0999", "channel": id, "event_ts": fmt.Sprintf("%d.%06d", now.Unix(), now.Nanosecond()/1000)}
-	if !shared {
-		event["type"], event["previously_connected_team_id"], event["is_ext_shared"] = "channel_unshared", "T0999", false
-		delete(event, "connected_team_id")
-	}
-	s.events.emit(event["type"].(string), event)
-	s.feed.send(change{Type: "channel"})
-	s.saver.touch()
-	return nil
 }

@@ -30,7 +30,7 @@ func TestWhereTheAppMayPost(t *testing.T) {
 	b.srv.channels.byID["C0009"] = &channel{ID: "C0009", Name: "elsewhere", Members: []string{"U0001"}}
 	b.srv.channels.byID["C0008"] = &channel{ID: "C0008", Name: "old", Archived: true, Members: []string{"U0BOT"}}
 	b.srv.channels.ids = append(b.srv.channels.ids, "C0009", "C0008")
-	b.srv.index()
+	b.srv.dataFile.index()
 	b.srv.mu.Unlock()
 	for _, test := range []struct{ channel, code string }{
 		{"C0001", ""},

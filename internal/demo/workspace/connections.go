@@ -1,9 +1,6 @@
 package workspace
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -58,36 +55,4 @@ func (s *sockets) serve(w http.ResponseWriter, r *http.Request) {
 		"type": "hello", "connection_info": object{"app_id": s.app.ID},
 		"debug_info": object{"host": "workspace", "started": s.cfg.Now().UTC().Format(time.RFC3339), "build_number": 1, "approximate_connection_time": 18060},
 	})
-}
-
-// SetRequestURLs switches the app to requests over HTTP, like the app's settings page in Slack. The zero value switches
-// to Socket Mode. A URL for events must first answer a challenge. If the challenge fails, SetRequestURLs changes
-// nothing.
-func (s *Server) SetRequestURLs(ctx context.Context, urls delivery.RequestURLs) error {
-	if err := urls.Validate(); err != nil {
-		return err
-	}
-	if urls.Any() && s.app.SigningSecret == "" {
-		return errors.New("the app has no signing secret; give it one in the seed (app: signing_secret)")
-	}
-	if urls.Events != "" {
-		if err := s.hub.Challenge(ctx, urls.Events); err != nil {
-			return fmt.Errorf("the URL for events was not verified: %w", err)
-		}
-	}
-	s.hub.Use(urls)
-	return nil
-}
-
-// postRequestURLs is POST /app/request_urls.
-func (s *Server) postRequestURLs(p *personCall) (object, *apiError) {
-	var urls delivery.RequestURLs
-	err := rebind(p.values, &urls)
-	if err == nil {
-		err = s.SetRequestURLs(p.r.Context(), urls)
-	}
-	if err != nil {
-		return nil, refuse("invalid_request_url", err.Error())
-	}
-	return object{"request_urls": urls}, nil
 }

@@ -128,7 +128,7 @@ func TestAnswersAreSlacks(t *testing.T) {
 		},
 	}
 	report := fieldReport{}
-	for _, method := range slices.Sorted(maps.Keys(b.srv.webMethods)) {
+	for _, method := range slices.Sorted(maps.Keys(b.srv.webAPI.methods)) {
 		call, rules := calls[method], list["api "+method]
 		if call == nil || rules == nil {
 			t.Errorf("%s is not compared with Slack's: add a call of it here, and its fields to testdata/fields.txt", method)

@@ -14,7 +14,7 @@ import (
 // routePeople adds the API for the page, tests and scripts (docs/workspace.md).
 func (s *Server) routePeople(mux *http.ServeMux) {
 	handle := func(pattern string, run func(p *personCall) (object, *apiError)) {
-		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { s.servePerson(w, r, run) })
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { s.peopleAPI.serve(w, r, run) })
 	}
 	handle("GET /people", s.reading.getPeople)
 	handle("GET /people/{user}/channels", s.reading.getChannels)
@@ -46,12 +46,18 @@ func (s *Server) routePeople(mux *http.ServeMux) {
 	handle("GET /faults", s.getFaults)
 	handle("POST /faults", s.postFault)
 	mux.HandleFunc("GET /events", func(w http.ResponseWriter, r *http.Request) {
-		if s.foreign(r) {
+		if s.peopleAPI.foreign(r) {
 			writePeople(w, nil, refuse("foreign_origin"))
 			return
 		}
-		s.serveEvents(w, r)
+		s.peopleAPI.serveEvents(w, r)
 	})
+}
+
+// peopleAPI answers the requests of people: of the page, of tests and of scripts.
+type peopleAPI struct {
+	*core
+	accounts *accounts
 }
 
 // personCall is a request by a person. The handler of a personCall takes the lock itself, because some handlers must
@@ -64,7 +70,7 @@ type personCall struct {
 // foreign reports whether another website's page makes the request. The workspace has no passwords, so another
 // website's page could act as any person. The browser must use an IP address or localhost. Any other host name could
 // belong to another website, and could resolve to this machine.
-func (s *Server) foreign(r *http.Request) bool {
+func (pa *peopleAPI) foreign(r *http.Request) bool {
 	origin, site := r.Header.Get("Origin"), r.Header.Get("Sec-Fetch-Site")
 	if origin == "" && site == "" {
 		return false // no browser
@@ -82,12 +88,12 @@ func (s *Server) foreign(r *http.Request) bool {
 	if net.ParseIP(strings.Trim(name, "[]")) != nil || name == "localhost" {
 		return false
 	}
-	own, err := url.Parse(s.cfg.BaseURL)
+	own, err := url.Parse(pa.cfg.BaseURL)
 	return err != nil || own.Host != r.Host
 }
 
-func (s *Server) servePerson(w http.ResponseWriter, r *http.Request, run func(*personCall) (object, *apiError)) {
-	if s.foreign(r) {
+func (pa *peopleAPI) serve(w http.ResponseWriter, r *http.Request, run func(*personCall) (object, *apiError)) {
+	if pa.foreign(r) {
 		writePeople(w, nil, refuse("foreign_origin"))
 		return
 	}
@@ -113,10 +119,10 @@ func (s *Server) servePerson(w http.ResponseWriter, r *http.Request, run func(*p
 			}
 		}
 	}
-	w.Header().Set("Date", s.cfg.Now().UTC().Format(http.TimeFormat)) // the page uses the workspace's clock
+	w.Header().Set("Date", pa.cfg.Now().UTC().Format(http.TimeFormat)) // the page uses the workspace's clock
 	body, failed := run(call)
 	if failed == nil && r.Method == http.MethodPost {
-		s.saver.touch()
+		pa.saver.touch()
 	}
 	writePeople(w, body, failed)
 }

@@ -235,9 +235,6 @@ func (rd *reading) markRead(u *user, ch *channel, thread string) {
 	rd.feed.send(change{Type: "read", User: u.ID, Channel: ch.ID, only: []string{u.ID}})
 }
 
-// Introduce replaces the seed's hint for new users. Call Introduce before the workspace is served.
-func (s *Server) Introduce(hint SeedHint) { s.cfg.Seed.Hint = hint }
-
 // shown returns the hint for the page, or nil.
 func (h SeedHint) shown() any {
 	if h.Title == "" {

@@ -1,7 +1,6 @@
 package workspace
 
 import (
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -104,33 +103,4 @@ func (wr *writing) deleteAs(p *personCall) (object, *apiError) {
 	}
 	wr.messages.erase(ch, m)
 	return object{"channel": ch.ID, "ts": m.TS}, nil
-}
-
-// Unfurl adds a link's preview to a message. The app gets a change event with unchanged text.
-func (s *Server) Unfurl(channel, ts, url string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	ch, m, err := s.messages.stored(channel, ts)
-	if err != nil {
-		return err
-	}
-	before := *m
-	m.Attachments = append(slices.Clone(m.Attachments), object{"id": len(m.Attachments) + 1, "from_url": url, "original_url": url, "fallback": url, "title": url})
-	s.messages.changed(ch, &before, m)
-	s.saver.touch()
-	return nil
-}
-
-// Expire removes a message as the workspace's retention does. The app gets no event.
-func (s *Server) Expire(channel, ts string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	ch, m, err := s.messages.stored(channel, ts)
-	if err != nil {
-		return err
-	}
-	ch.remove(m)
-	s.feed.send(change{Type: "message_deleted", Channel: ch.ID, TS: m.TS, ThreadTS: m.ThreadTS, only: s.channels.audience(ch)})
-	s.saver.touch()
-	return nil
 }

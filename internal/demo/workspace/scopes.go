@@ -13,14 +13,13 @@ var kindScope = map[string]string{"channel": "channels", "group": "groups", "im"
 type scopes struct {
 	*core
 	channels *channels
-	granted  atomic.Pointer[[]string] // the scopes that replace those of the seed; see Withhold
+	granted  atomic.Pointer[[]string] // the scopes that replace those of the seed; see withhold
 }
 
-// Withhold removes scopes from the app, as if the app had been installed without them. A call of Withhold replaces the
-// list of removed scopes. Therefore a call without arguments restores all scopes. As in Slack, the app gets no event.
-func (s *Server) Withhold(scopes ...string) {
+// withhold removes scopes from those of the seed.
+func (s *scopes) withhold(scopes []string) {
 	granted := slices.DeleteFunc(slices.Clone(s.app.Scopes), func(scope string) bool { return slices.Contains(scopes, scope) })
-	s.scopes.granted.Store(&granted)
+	s.granted.Store(&granted)
 }
 
 // list returns the scopes of the bot token. If the token has no scopes, no method requires a scope.

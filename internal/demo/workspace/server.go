@@ -3,8 +3,6 @@ package workspace
 import (
 	"fmt"
 	"net/http"
-	"slices"
-	"strings"
 	"time"
 
 	"countersign/internal/demo/workspace/delivery"
@@ -17,6 +15,7 @@ type object = map[string]any
 // Server is one workspace. All of its state is in memory.
 type Server struct {
 	*core
+	*Controls
 	accounts *accounts
 	channels *channels
 	scopes   *scopes
@@ -50,10 +49,10 @@ type Server struct {
 	writing      *writing
 	sockets      *sockets
 
-	faults     *faults
-	rates      *rates
-	mux        *http.ServeMux
-	webMethods map[string]method
+	webAPI    *webAPI
+	peopleAPI *peopleAPI
+	dataFile  *dataFile
+	mux       *http.ServeMux
 }
 
 // New starts a workspace. New fails if the seed is invalid or the data file can't be read.
@@ -71,25 +70,24 @@ func New(cfg Config) (*Server, error) {
 			Faults: faults, Mishaps: cfg.Mishaps, Log: cfg.Log,
 		}),
 	}
-	s := &Server{core: k, faults: faults, rates: newRates(cfg.RealRates)}
-	s.assemble()
-	loaded, err := s.load()
+	s := &Server{core: k}
+	s.assemble(faults)
+	loaded, err := s.dataFile.load()
 	if err != nil {
 		return nil, err
 	}
 	if !loaded {
-		s.fill(cfg.Seed)
+		s.dataFile.fill(cfg.Seed)
 	}
-	s.index()
-	s.saver = newSaver(cfg, s.snapshot)
-	s.webMethods = s.methods()
+	s.dataFile.index()
+	s.saver = newSaver(cfg, s.dataFile.snapshot)
 	s.mux = s.routes()
 	return s, nil
 }
 
 // assemble creates the parts of the workspace. A part only uses parts that are created before it, so parts can't use
 // each other in a circle.
-func (s *Server) assemble() {
+func (s *Server) assemble(faults *faults) {
 	k := s.core
 	s.accounts = &accounts{core: k, byID: map[string]*user{}}
 	s.channels = &channels{core: k, accounts: s.accounts, byID: map[string]*channel{}, dms: map[[2]string]string{}}
@@ -139,6 +137,14 @@ func (s *Server) assemble() {
 	}
 	s.writing = &writing{core: k, channels: s.channels, events: s.events, notation: s.notation, messages: s.messages, files: s.files}
 	s.sockets = &sockets{core: k, tickets: map[string]time.Time{}}
+
+	s.webAPI = &webAPI{core: k, scopes: s.scopes, faults: faults, rates: newRates(k.cfg.RealRates), methods: s.methods()}
+	s.Controls = &Controls{
+		core: k, accounts: s.accounts, channels: s.channels, scopes: s.scopes, events: s.events, quietTimes: s.quietTimes, groups: s.groups,
+		messages: s.messages, users: s.users, views: s.views, webAPI: s.webAPI,
+	}
+	s.peopleAPI = &peopleAPI{core: k, accounts: s.accounts}
+	s.dataFile = &dataFile{core: k, accounts: s.accounts, channels: s.channels, groups: s.groups, messages: s.messages, files: s.files, views: s.views}
 }
 
 // Close stops every delivery, closes the sockets and the streams to browsers, and writes the data file. Close returns
@@ -150,70 +156,12 @@ func (s *Server) Close() error {
 	return s.saver.close()
 }
 
-// Delivered counts the deliveries to the app so far, and reports whether the app has acknowledged all of them.
-// Delivered ignores deliveries that wait for another attempt after a fault.
-func (s *Server) Delivered() (sent int, all bool) {
-	sent, pending := s.hub.Delivered()
-	return sent, pending == 0
-}
-
 // Handler serves everything: Slack's API, the sockets, the people's API and the page.
 func (s *Server) Handler() http.Handler { return s.mux }
 
-// fill fills an empty workspace from the seed.
-func (s *Server) fill(seed Seed) {
-	now := s.cfg.Now()
-	for _, p := range seed.People {
-		s.accounts.add(newUser(p, seed.Team.ID, now))
-	}
-	for _, g := range seed.Groups {
-		s.groups.list = append(s.groups.list, &userGroup{ID: g.ID, Handle: g.Handle, Name: g.Name, Users: slices.Clone(g.Users), Updated: now.Unix()})
-	}
-	for _, c := range seed.Channels {
-		ch := &channel{
-			ID: c.ID, Name: c.Name, Topic: c.Topic, Purpose: c.Purpose, Private: c.Private, Archived: c.Archived,
-			General: c.General, Shared: c.Shared, Members: slices.Clone(c.Members), Created: now.Unix(),
-		}
-		if len(ch.Members) > 0 {
-			ch.Creator = ch.Members[0]
-		}
-		s.channels.add(ch)
-	}
-	s.lastTS = now.UnixMicro() - 1
-}
-
-// index restores the state that the data file does not contain: the bot user, the lookup tables, and the DMs with the
-// bot.
-func (s *Server) index() {
-	now := s.cfg.Now()
-	s.botUser = s.accounts.byID[s.app.BotUser]
-	if s.botUser == nil {
-		s.botUser = newUser(SeedPerson{ID: s.app.BotUser, Name: strings.ToLower(strings.ReplaceAll(s.app.Name, " ", "")), RealName: s.app.Name, Bot: true}, s.team.ID, now)
-		s.accounts.add(s.botUser)
-	}
-	s.botUser.Bot, s.botUser.BotID, s.botUser.AppID = true, s.app.BotID, s.app.ID
-	s.botUser.DisplayName, s.botUser.RealName = s.app.Name, s.app.Name
-	for _, c := range s.channels.byID {
-		c.index()
-		for _, m := range c.Messages {
-			if m.BotID == s.app.BotID {
-				m.profile = s.messages.profile()
-			}
-		}
-		if c.IM {
-			s.channels.dms[pair(c.Members[0], c.other(c.Members[0]))] = c.ID
-		}
-	}
-	for _, id := range s.accounts.ids {
-		if u := s.accounts.byID[id]; u.person() && !u.Deleted && !u.Stranger {
-			s.channels.openDM(u.ID, s.botUser.ID)
-		}
-	}
-}
-
 func (s *Server) routes() *http.ServeMux {
 	mux := http.NewServeMux()
-	mux.HandleFunc("/api/{method}", s.serveAPI)
+	mux.HandleFunc("/api/{method}", s.webAPI.serve)
 	mux.HandleFunc("GET /link/", s.sockets.serve)
 	mux.HandleFunc("POST /response/{id}", s.responseURLs.serve)
 	mux.HandleFunc("/upload/{id}", s.files.serveUpload)

@@ -79,49 +79,22 @@ func (gs *userGroups) named(group string) (*userGroup, error) {
 	return nil, fmt.Errorf("there is no user group %q", group)
 }
 
-// AddGroup adds a user group and notifies the app (subteam_created).
-func (s *Server) AddGroup(seed SeedGroup) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	g := &userGroup{ID: seed.ID, Handle: seed.Handle, Name: seed.Name, Users: slices.Clone(seed.Users), Updated: s.cfg.Now().Unix()}
-	s.groups.list = append(s.groups.list, g)
-	s.groups.changed("subteam_created", g)
+// add adds a user group and notifies the app.
+func (gs *userGroups) add(g *userGroup) {
+	gs.list = append(gs.list, g)
+	gs.changed("subteam_created", g)
 }
 
-// DisableGroup disables a user group (by id or handle), or enables the group again, and notifies the app
-// (subteam_updated).
-func (s *Server) DisableGroup(group string, disabled bool) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	g, err := s.groups.named(group)
-	if err != nil {
-		return err
-	}
-	g.Updated, g.Disabled = s.cfg.Now().Unix(), 0
+// disable disables a user group, or enables the group again, and notifies the app.
+func (gs *userGroups) disable(g *userGroup, disabled bool) {
+	g.Updated, g.Disabled = gs.cfg.Now().Unix(), 0
 	if disabled {
 		g.Disabled = g.Updated
 	}
-	s.groups.changed("subteam_updated", g)
-	return nil
+	gs.changed("subteam_updated", g)
 }
 
-// SetGroupUsers sets the members of a user group (by id or handle) and notifies the app (subteam_members_changed).
-func (s *Server) SetGroupUsers(group string, users []string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	g, err := s.groups.named(group)
-	if err != nil {
-		return err
-	}
-	for _, id := range users {
-		if s.accounts.byID[id] == nil {
-			return fmt.Errorf("there is no person %q", id)
-		}
-	}
-	s.groups.set(g, slices.Clone(users))
-	return nil
-}
-
+// set sets the members of a user group and notifies the app.
 func (gs *userGroups) set(g *userGroup, users []string) {
 	missing := func(from, in []string) []string {
 		out := []string{}
@@ -142,6 +115,7 @@ func (gs *userGroups) set(g *userGroup, users []string) {
 	gs.changed("subteam_updated", g)
 }
 
+// changed notifies the app and the people of a changed user group.
 func (gs *userGroups) changed(event string, g *userGroup) {
 	gs.events.emit(event, object{"type": event, "subteam": g.json(gs.team.ID, true, true)})
 	gs.feed.send(change{Type: "people"})

@@ -1,7 +1,6 @@
 package workspace
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -259,87 +258,4 @@ func (us *users) getPresence(c *call) (object, *apiError) {
 		return object{"presence": "away"}, nil
 	}
 	return object{"presence": "active"}, nil
-}
-
-// UserChange is a change of a person. A field that is nil changes nothing.
-type UserChange struct {
-	Deactivated *bool   `json:"deactivated,omitempty"`
-	Guest       *bool   `json:"guest,omitempty"`
-	SingleGuest *bool   `json:"single_channel_guest,omitempty"`
-	Stranger    *bool   `json:"stranger,omitempty"`
-	Team        *string `json:"team,omitempty"`
-	Title       *string `json:"title,omitempty"`
-	Email       *string `json:"email,omitempty"`
-	TZ          *string `json:"tz,omitempty"`
-	// The start and the end of do-not-disturb, and the end of a snooze, in Unix seconds.
-	DNDStart    *int64 `json:"dnd_start,omitempty"`
-	DNDEnd      *int64 `json:"dnd_end,omitempty"`
-	SnoozeUntil *int64 `json:"snooze_until,omitempty"`
-}
-
-// ChangeUser changes a person and notifies the app (user_change, dnd_updated_user). As in Slack, a deactivated person
-// leaves the user groups.
-func (s *Server) ChangeUser(id string, c UserChange) error {
-	if c.TZ != nil {
-		if _, err := loadZone(*c.TZ); err != nil {
-			return fmt.Errorf("%q is not a time zone: write an IANA name such as Europe/Berlin", *c.TZ)
-		}
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	u := s.accounts.byID[id]
-	if u == nil {
-		return fmt.Errorf("there is no person %q", id)
-	}
-	before := *u
-	setBool := func(to *bool, from *bool) {
-		if from != nil {
-			*to = *from
-		}
-	}
-	setText := func(to *string, from *string) {
-		if from != nil {
-			*to = *from
-		}
-	}
-	setTime := func(to *int64, from *int64) {
-		if from != nil {
-			*to = *from
-		}
-	}
-	setBool(&u.Deleted, c.Deactivated)
-	setBool(&u.Restricted, c.Guest)
-	setBool(&u.Ultra, c.SingleGuest)
-	u.Restricted = u.Restricted || u.Ultra
-	setBool(&u.Stranger, c.Stranger)
-	setText(&u.Team, c.Team)
-	setText(&u.Title, c.Title)
-	setText(&u.Email, c.Email)
-	setText(&u.TZ, c.TZ)
-	setTime(&u.DND.NextStart, c.DNDStart)
-	setTime(&u.DND.NextEnd, c.DNDEnd)
-	u.DND.Enabled = u.DND.NextEnd > u.DND.NextStart
-	if c.SnoozeUntil != nil {
-		s.quietTimes.snooze(u, *c.SnoozeUntil)
-	}
-	if u.DND != before.DND {
-		s.quietTimes.send(u)
-		before.DND = u.DND
-	}
-	if *u != before {
-		now := s.cfg.Now()
-		u.Updated = now.Unix()
-		s.events.emit("user_change", object{"type": "user_change", "user": s.users.forApp(u), "cache_ts": now.Unix()})
-	}
-	if u.Deleted {
-		s.views.stacks[u.ID] = nil
-		for _, g := range s.groups.list {
-			if slices.Contains(g.Users, u.ID) {
-				s.groups.set(g, slices.DeleteFunc(slices.Clone(g.Users), func(id string) bool { return id == u.ID }))
-			}
-		}
-	}
-	s.feed.send(change{Type: "people", User: u.ID})
-	s.saver.touch()
-	return nil
 }

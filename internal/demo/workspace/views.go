@@ -101,7 +101,7 @@ func (vs *views) open(c *call) (object, *apiError) {
 		return nil, failed
 	}
 	t.used = true
-	vs.stacks[t.user] = nil
+	vs.discard(t.user)
 	vs.showModal(t.user, v)
 	return object{"view": v.json(vs.core)}, nil
 }
@@ -267,6 +267,9 @@ func (vs *views) find(is func(*view) bool) *view {
 	}
 	return nil
 }
+
+// discard removes a person's modals. The page is not notified.
+func (vs *views) discard(user string) { vs.stacks[user] = nil }
 
 func (vs *views) setStack(user string, stack []*view) {
 	vs.stacks[user] = slices.Clone(stack)
