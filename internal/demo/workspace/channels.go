@@ -160,22 +160,22 @@ func (cs *channels) readable(id string) (*channel, *apiError) {
 	return ch, failed
 }
 
-// target finds the channel for a post of the app. The target is the id or name of a channel, or the id of a
-// person. The app must be a member of the channel. For a person, target opens the DM.
-func (cs *channels) target(target string) (*channel, *apiError) {
-	if target == "" {
+// target finds the channel for a post of the app. The name is the id or name of a channel, or the id of a person. The
+// app must be a member of the channel. For a person, target opens the DM.
+func (cs *channels) target(name string) (*channel, *apiError) {
+	if name == "" {
 		return nil, refuse("channel_not_found")
 	}
-	if u := cs.accounts.byID[target]; u != nil {
+	if u := cs.accounts.byID[name]; u != nil {
 		ch, failed := cs.dmWith(u)
 		if failed != nil && !u.Bot {
 			failed = refuse("channel_not_found")
 		}
 		return ch, failed
 	}
-	ch := cs.byID[target]
+	ch := cs.byID[name]
 	if ch == nil {
-		ch = cs.named(strings.TrimPrefix(target, "#"))
+		ch = cs.named(strings.TrimPrefix(name, "#"))
 	}
 	return ch, cs.mayPost(ch)
 }
@@ -280,15 +280,15 @@ func (cs *channels) memberChannel(u *user, name string) (*channel, *apiError) {
 	return ch, nil
 }
 
+func (cs *channels) add(ch *channel) {
+	ch.index()
+	cs.byID[ch.ID] = ch
+	cs.ids = append(cs.ids, ch.ID)
+}
+
 func (cs *channels) remove(ch *channel) {
 	delete(cs.byID, ch.ID)
 	cs.ids = slices.DeleteFunc(slices.Clone(cs.ids), func(id string) bool { return id == ch.ID })
-}
-
-func (cs *channels) add(c *channel) {
-	c.index()
-	cs.byID[c.ID] = c
-	cs.ids = append(cs.ids, c.ID)
 }
 
 // inChannel returns the person and the channel of a request. The person must be a member.

@@ -118,8 +118,7 @@ func (cv *conversations) join(c *call) (object, *apiError) {
 	return object{"channel": ch.json(cv.botUser.ID, cv.team.ID)}, nil
 }
 
-// open is conversations.open. With one user, open opens a DM. With several users,
-// open opens a group DM.
+// open is conversations.open. With one user, the app gets a DM. With several users, the app gets a group DM.
 func (cv *conversations) open(c *call) (object, *apiError) {
 	if id := c.text("channel"); id != "" {
 		ch, failed := cv.channels.visible(id)

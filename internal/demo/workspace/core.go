@@ -16,9 +16,10 @@ type core struct {
 	cfg Config
 	log *slog.Logger
 
-	// mu protects the state of core and of all parts, because most calls change the state of several parts. A method
-	// that serves a request takes the lock, and calls the other methods with the lock. The lock is never held during a
-	// wait, for example for an acknowledgement or a slow reader.
+	// mu protects the state of core and of all parts, because most calls change the state of several parts. webAPI takes
+	// the lock for Slack's methods. The other methods that begin a piece of work take the lock themselves: handlers of
+	// requests, and Controls. All other methods are called with the lock. The lock is never held during a wait, for
+	// example for an acknowledgement or a slow reader.
 	mu sync.Mutex
 
 	team    SeedTeam

@@ -115,8 +115,8 @@ func uploaded(r *http.Request) ([]byte, error) {
 	}
 }
 
-// completeUpload is files.completeUploadExternal. completeUpload makes the files visible, and posts them if
-// the call names channels.
+// completeUpload is files.completeUploadExternal. completeUpload makes the files visible, and posts them if the call
+// names channels.
 func (fs *files) completeUpload(c *call) (object, *apiError) {
 	raw, _ := c.nested("files")
 	list, ok := raw.([]any)

@@ -8,8 +8,7 @@ import (
 	"countersign/internal/demo/workspace/wire"
 )
 
-// history is conversations.history. history returns the channel's top-level messages, newest
-// first.
+// history is conversations.history. The answer has the channel's top-level messages, newest first.
 func (cv *conversations) history(c *call) (object, *apiError) {
 	ch, failed := cv.channels.readable(c.text("channel"))
 	if failed != nil {
@@ -38,8 +37,7 @@ func (cv *conversations) history(c *call) (object, *apiError) {
 	return out, nil
 }
 
-// replies is conversations.replies. replies returns the parent, and then its replies, oldest
-// first.
+// replies is conversations.replies. The answer has the parent, and then its replies, oldest first.
 func (cv *conversations) replies(c *call) (object, *apiError) {
 	ch, failed := cv.channels.readable(c.text("channel"))
 	if failed != nil {

@@ -12,10 +12,12 @@ import (
 // object is decoded JSON. A stored object is never changed in place. Instead, a changed copy replaces the object.
 type object = map[string]any
 
-// Server is one workspace. All of its state is in memory.
+// Server is one workspace. All of its state is in memory, in parts. Server itself only creates the parts, and routes
+// requests to them.
 type Server struct {
 	*core
 	*Controls
+
 	accounts *accounts
 	channels *channels
 	scopes   *scopes

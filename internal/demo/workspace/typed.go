@@ -47,7 +47,7 @@ func (n *notation) withNames(text string) string {
 		case strings.HasPrefix(id, "#") && n.channels.byID[id[1:]] != nil:
 			return "<" + id + "|" + n.channels.byID[id[1:]].Name + ">"
 		case strings.HasPrefix(id, "!subteam^"):
-			if g := n.groups.byID(strings.TrimPrefix(id, "!subteam^")); g != nil {
+			if g := n.groups.withID(strings.TrimPrefix(id, "!subteam^")); g != nil {
 				return "<" + id + "|@" + g.Handle + ">"
 			}
 		}

@@ -53,14 +53,14 @@ func (gs *userGroups) usergroupsList(c *call) (object, *apiError) {
 
 // usergroupsUsersList is usergroups.users.list.
 func (gs *userGroups) usergroupsUsersList(c *call) (object, *apiError) {
-	g := gs.byID(c.text("usergroup"))
+	g := gs.withID(c.text("usergroup"))
 	if g == nil || g.Disabled != 0 && !c.flag("include_disabled") {
 		return nil, refuse("no_such_subteam")
 	}
 	return object{"users": append([]string{}, g.Users...)}, nil
 }
 
-func (gs *userGroups) byID(id string) *userGroup {
+func (gs *userGroups) withID(id string) *userGroup {
 	for _, g := range gs.list {
 		if g.ID == id {
 			return g

@@ -94,7 +94,7 @@ func (vs *views) read(raw any, given bool, kinds ...string) (*view, *apiError) {
 	return v, nil
 }
 
-// open is views.open. open starts a new stack, and replaces an open modal.
+// open is views.open. The view starts a new stack, and replaces an open modal.
 func (vs *views) open(c *call) (object, *apiError) {
 	t, v, failed := vs.triggered(c)
 	if failed != nil {
@@ -106,7 +106,7 @@ func (vs *views) open(c *call) (object, *apiError) {
 	return object{"view": v.json(vs.core)}, nil
 }
 
-// push is views.push. push puts the view on the stack in which the trigger was created.
+// push is views.push. The view goes on top of the stack in which the trigger was created.
 func (vs *views) push(c *call) (object, *apiError) {
 	t, v, failed := vs.triggered(c)
 	if failed != nil {
@@ -268,7 +268,7 @@ func (vs *views) find(is func(*view) bool) *view {
 	return nil
 }
 
-// discard removes a person's modals. The page is not notified.
+// discard removes a person's modals, without a change for the page.
 func (vs *views) discard(user string) { vs.stacks[user] = nil }
 
 func (vs *views) setStack(user string, stack []*view) {
