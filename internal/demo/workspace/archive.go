@@ -1,7 +1,5 @@
 package workspace
 
-import ()
-
 // archiving archives, unarchives and deletes channels.
 type archiving struct {
 	*core

@@ -268,7 +268,7 @@ func (vs *views) find(is func(*view) bool) *view {
 	return nil
 }
 
-// discard removes a person's modals, without a change for the page.
+// discard removes a person's modals, and does not notify the page.
 func (vs *views) discard(user string) { vs.stacks[user] = nil }
 
 func (vs *views) setStack(user string, stack []*view) {
