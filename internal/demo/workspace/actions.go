@@ -2,49 +2,49 @@ package workspace
 
 import (
 	"encoding/json"
-	"errors"
-	"net/http"
 	"slices"
 	"strings"
 
 	"countersign/internal/demo/workspace/blockkit"
-	"countersign/internal/demo/workspace/delivery"
 	"countersign/internal/demo/workspace/wire"
 )
 
+// actionHandler has what people do in messages, modals and the App Home: they press buttons and make choices.
+type actionHandler struct {
+	*core
+	accounts     *accounts
+	channels     *channels
+	messages     *messages
+	triggers     *triggers
+	views        *views
+	interactions *interactions
+	offered      map[string][]object // the options that an external select got last
+}
+
 // act is POST /people/{user}/actions: a person presses a button or makes a choice in a message, a modal or the App
 // Home. The function returns when the app has acknowledged the action.
-func (s *Server) act(p *personCall) (object, *apiError) {
-	s.mu.Lock()
-	payload, trigger, failed := s.actionPayload(p)
-	s.mu.Unlock()
+func (a *actionHandler) act(p *personCall) (object, *apiError) {
+	a.mu.Lock()
+	payload, trigger, failed := a.payload(p)
+	a.mu.Unlock()
 	if failed != nil {
 		return nil, failed
 	}
 	if payload == nil { // the element is an input without dispatch_action, so its value is only stored
 		return object{}, nil
 	}
-	if _, failed := s.askApp("interactive", payload); failed != nil {
+	if _, failed := a.interactions.ask("interactive", payload); failed != nil {
 		return nil, failed
 	}
 	return object{"trigger_id": trigger}, nil
 }
 
-// askApp sends an interaction and waits for the app. The caller must not hold the lock.
-func (s *Server) askApp(kind string, payload json.RawMessage) (json.RawMessage, *apiError) {
-	answer, err := s.hub.Ask(kind, payload)
-	if errors.Is(err, delivery.ErrNoAnswer) {
-		return nil, refuse("app_did_not_respond")
-	}
-	return answer, nil
-}
-
-func (s *Server) actionPayload(p *personCall) (payload json.RawMessage, trigger string, failed *apiError) {
-	u, failed := s.me(p)
+func (a *actionHandler) payload(p *personCall) (payload json.RawMessage, trigger string, failed *apiError) {
+	u, failed := a.accounts.me(p)
 	if failed != nil {
 		return nil, "", failed
 	}
-	where, failed := s.actedOn(p, u)
+	where, failed := a.actedOn(p, u)
 	if failed != nil {
 		return nil, "", failed
 	}
@@ -52,22 +52,22 @@ func (s *Server) actionPayload(p *personCall) (payload json.RawMessage, trigger 
 	if !ok || !shownTo(target.Element, u.ID) {
 		return nil, "", refuse("unknown_action")
 	}
-	state, failed := s.choice(p, u, where, target)
+	state, failed := a.choice(p, u, where, target)
 	if failed != nil {
 		return nil, "", failed
 	}
 	if target.Block["type"] == "input" && target.Block["dispatch_action"] != true {
 		return nil, "", nil
 	}
-	ts := s.nextTS()
-	out := s.interaction("block_actions", u)
+	ts := a.nextTS()
+	out := a.interactions.payload("block_actions", u)
 	if where.view != nil {
-		trigger = s.newTrigger(u.ID, where.view.ID)
-		s.inViewPayload(out, where.view)
+		trigger = a.triggers.create(u.ID, where.view.ID)
+		a.interactions.addView(out, where.view)
 	} else {
-		trigger = s.newTrigger(u.ID, "")
-		s.onMessagePayload(p.r, out, u, where.channel, where.message)
-		out["state"] = object{"values": s.messageState(where, u.ID)}
+		trigger = a.triggers.create(u.ID, "")
+		a.interactions.addMessage(p.r, out, u, where.channel, where.message)
+		out["state"] = object{"values": where.messageState(u.ID)}
 	}
 	out["trigger_id"], out["actions"] = trigger, []object{pressed(target, state, ts)}
 	return wire.Encode(out), trigger, nil
@@ -75,7 +75,7 @@ func (s *Server) actionPayload(p *personCall) (payload json.RawMessage, trigger 
 
 // choice checks the person's click or choice, and returns the fields for the action. If the element has a state, choice
 // also stores the value.
-func (s *Server) choice(p *personCall, u *user, where acted, target blockkit.Placed) (object, *apiError) {
+func (a *actionHandler) choice(p *personCall, u *user, where acted, target blockkit.Placed) (object, *apiError) {
 	e := target.Element
 	value, given := p.values["value"]
 	switch target.Kind() {
@@ -93,7 +93,7 @@ func (s *Server) choice(p *personCall, u *user, where acted, target blockkit.Pla
 		}
 		return nil, refuse("invalid_value")
 	}
-	state, ok := blockkit.Choose(e, value, s.choicesOf(u, where, target))
+	state, ok := blockkit.Choose(e, value, a.choicesOf(u, where, target))
 	if !ok {
 		return nil, refuse("invalid_value")
 	}
@@ -110,20 +110,20 @@ func (s *Server) choice(p *personCall, u *user, where acted, target blockkit.Pla
 
 // choicesOf returns the values that a person can choose: the options of an external select, all active accounts, and
 // the channels that the person sees.
-func (s *Server) choicesOf(u *user, where acted, target blockkit.Placed) blockkit.Choices {
-	return blockkit.Choices{Offered: s.offered[offerKey(u.ID, where, target)], Find: func(field, name string) (string, bool) {
+func (a *actionHandler) choicesOf(u *user, where acted, target blockkit.Placed) blockkit.Choices {
+	return blockkit.Choices{Offered: a.offered[offerKey(u.ID, where, target)], Find: func(field, name string) (string, bool) {
 		if strings.HasPrefix(field, "selected_user") {
-			other, failed := s.anyone(name)
+			other, failed := a.accounts.anyone(name)
 			if failed != nil || other.Deleted {
 				return "", false
 			}
 			return other.ID, true
 		}
-		ch := s.channels[name]
+		ch := a.channels.byID[name]
 		if ch == nil {
-			ch = s.channelNamed(strings.TrimPrefix(name, "#"))
+			ch = a.channels.named(strings.TrimPrefix(name, "#"))
 		}
-		if ch == nil || !s.sees(u, ch) || (strings.HasPrefix(field, "selected_channel") && ch.kind() != "channel") {
+		if ch == nil || !a.channels.sees(u, ch) || (strings.HasPrefix(field, "selected_channel") && ch.kind() != "channel") {
 			return "", false
 		}
 		return ch.ID, true
@@ -139,19 +139,19 @@ type acted struct {
 	message *message
 }
 
-func (s *Server) actedOn(p *personCall, u *user) (acted, *apiError) {
+func (a *actionHandler) actedOn(p *personCall, u *user) (acted, *apiError) {
 	if id := p.text("view_id"); id != "" {
-		v, failed := s.ownView(u, id)
+		v, failed := a.views.own(u, id)
 		if failed != nil {
 			return acted{}, failed
 		}
 		return acted{blocks: v.Blocks, earlier: v.earlier, view: v}, nil
 	}
-	ch, failed := s.memberChannel(u, p.text("channel"))
+	ch, failed := a.channels.memberChannel(u, p.text("channel"))
 	if failed != nil {
 		return acted{}, failed
 	}
-	m, failed := s.shownMessage(u, ch, p.text("ts"))
+	m, failed := a.messages.shown(u, ch, p.text("ts"))
 	if failed != nil {
 		return acted{}, failed
 	}
@@ -197,54 +197,9 @@ func (c *channel) remember(ts, user string, p blockkit.Placed, state object) {
 	c.chosen[key].Set(p, state)
 }
 
-// messageState returns the state of a message's inputs for one person.
-func (s *Server) messageState(where acted, user string) blockkit.State {
-	return blockkit.NewState(where.blocks, where.channel.chosen[where.message.TS+"|"+user])
-}
-
-// interaction returns the fields that all interaction payloads share.
-func (s *Server) interaction(kind string, u *user) object {
-	return object{
-		"type": kind, "api_app_id": s.app.ID, "token": "local-workspace", "enterprise": nil, "is_enterprise_install": false,
-		"team": object{"id": s.team.ID, "domain": s.team.Domain},
-		"user": object{"id": u.ID, "username": u.Name, "name": u.Name, "team_id": u.Team},
-	}
-}
-
-// channelRef returns a channel in the form that interaction payloads use.
-func channelRef(ch *channel) object {
-	name := ch.Name
-	switch {
-	case ch.IM:
-		name = "directmessage"
-	case ch.Private:
-		name = "privategroup"
-	}
-	return object{"id": ch.ID, "name": name}
-}
-
-// onMessagePayload adds the fields of an interaction with a message: its place, the message, and a response URL. An
-// ephemeral message itself is not in the payload, because Slack doesn't keep ephemeral messages.
-func (s *Server) onMessagePayload(r *http.Request, p object, u *user, ch *channel, m *message) {
-	container := object{"type": "message", "message_ts": m.TS, "channel_id": ch.ID, "is_ephemeral": m.EphemeralTo != ""}
-	if m.ThreadTS != "" {
-		container["thread_ts"] = m.ThreadTS
-	}
-	p["container"], p["channel"] = container, channelRef(ch)
-	if m.EphemeralTo == "" {
-		p["message"] = ch.threadJSON(m)
-	}
-	thread := ""
-	if m.reply() {
-		thread = m.ThreadTS
-	}
-	p["response_url"] = s.newResponseURL(s.appBase(r), responseURL{user: u.ID, channel: ch.ID, ts: m.TS, threadTS: thread})
-}
-
-// inViewPayload adds the fields of an interaction with a view.
-func (s *Server) inViewPayload(p object, v *view) {
-	p["container"] = object{"type": "view", "view_id": v.ID}
-	p["view"] = v.json(s)
+// messageState returns the state of the message's inputs for one person.
+func (a acted) messageState(user string) blockkit.State {
+	return blockkit.NewState(a.blocks, a.channel.chosen[a.message.TS+"|"+user])
 }
 
 // actionFields lists the fields of an element that the payload of an action repeats.
@@ -277,14 +232,14 @@ func offerKey(user string, where acted, target blockkit.Placed) string {
 
 // suggest is POST /people/{user}/options. suggest returns the options that the app offers in an external select for a
 // typed text.
-func (s *Server) suggest(p *personCall) (object, *apiError) {
-	s.mu.Lock()
-	payload, key, failed := s.suggestionPayload(p)
-	s.mu.Unlock()
+func (a *actionHandler) suggest(p *personCall) (object, *apiError) {
+	a.mu.Lock()
+	payload, key, failed := a.suggestionPayload(p)
+	a.mu.Unlock()
 	if failed != nil {
 		return nil, failed
 	}
-	answer, failed := s.askApp("interactive", payload)
+	answer, failed := a.interactions.ask("interactive", payload)
 	if failed != nil {
 		return nil, failed
 	}
@@ -301,20 +256,20 @@ func (s *Server) suggest(p *personCall) (object, *apiError) {
 	if groups, given := body["option_groups"]; given {
 		out["option_groups"] = groups
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.offered[key] = options; len(options) == 0 {
-		delete(s.offered, key)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.offered[key] = options; len(options) == 0 {
+		delete(a.offered, key)
 	}
 	return out, nil
 }
 
-func (s *Server) suggestionPayload(p *personCall) (json.RawMessage, string, *apiError) {
-	u, failed := s.me(p)
+func (a *actionHandler) suggestionPayload(p *personCall) (json.RawMessage, string, *apiError) {
+	u, failed := a.accounts.me(p)
 	if failed != nil {
 		return nil, "", failed
 	}
-	where, failed := s.actedOn(p, u)
+	where, failed := a.actedOn(p, u)
 	if failed != nil {
 		return nil, "", failed
 	}
@@ -325,11 +280,11 @@ func (s *Server) suggestionPayload(p *personCall) (json.RawMessage, string, *api
 	if kind := target.Kind(); kind != "external_select" && kind != "multi_external_select" {
 		return nil, "", refuse("unknown_action")
 	}
-	out := s.interaction("block_suggestion", u)
+	out := a.interactions.payload("block_suggestion", u)
 	if where.view != nil {
-		s.inViewPayload(out, where.view)
+		a.interactions.addView(out, where.view)
 	} else {
-		s.onMessagePayload(p.r, out, u, where.channel, where.message)
+		a.interactions.addMessage(p.r, out, u, where.channel, where.message)
 		delete(out, "response_url")
 	}
 	out["action_id"], out["block_id"], out["value"] = target.Element["action_id"], target.BlockID, p.text("value")

@@ -17,9 +17,9 @@ const (
 	special tier = 600
 )
 
-// method is one Web API method. The caller of run holds the server's lock, except if the method is open.
+// method is one Web API method. The caller of run holds the lock, except if the method is open.
 type method struct {
-	run   func(s *Server, c *call) (object, *apiError)
+	run   func(c *call) (object, *apiError)
 	scope string // required scope; alternatives are separated by |
 	tier  tier
 	app   bool // requires the app-level token instead of the bot's
@@ -33,69 +33,81 @@ type call struct {
 	lostEphemeral bool   // set by a fault: the ephemeral message is accepted but never shown
 }
 
-var methods = map[string]method{
-	"api.test":  {run: apiTest, tier: special, open: true},
-	"auth.test": {run: (*Server).authTest, tier: special},
-	"team.info": {run: (*Server).teamInfo, scope: "team:read", tier: tier3},
-	"bots.info": {run: (*Server).botsInfo, scope: "users:read", tier: tier3},
+// methods returns the Web API methods by name.
+func (s *Server) methods() map[string]method {
+	return map[string]method{
+		"api.test":  {run: apiTest, tier: special, open: true},
+		"auth.test": {run: s.identity.authTest, tier: special},
+		"team.info": {run: s.identity.teamInfo, scope: "team:read", tier: tier3},
+		"bots.info": {run: s.identity.botsInfo, scope: "users:read", tier: tier3},
 
-	"apps.connections.open": {run: (*Server).connectionsOpen, tier: tier2, app: true},
+		"apps.connections.open": {run: s.sockets.open, tier: tier2, app: true},
 
-	"chat.postMessage":   {run: (*Server).postMessage, scope: "chat:write", tier: special},
-	"chat.postEphemeral": {run: (*Server).postEphemeral, scope: "chat:write", tier: tier4},
-	"chat.update":        {run: (*Server).updateMessage, scope: "chat:write", tier: tier3},
-	"chat.delete":        {run: (*Server).deleteMessage, scope: "chat:write", tier: tier3},
-	"chat.getPermalink":  {run: (*Server).getPermalink, tier: special},
-	"chat.startStream":   {run: (*Server).startStream, scope: "chat:write", tier: tier2},
-	"chat.appendStream":  {run: (*Server).appendStream, scope: "chat:write", tier: tier4},
-	"chat.stopStream":    {run: (*Server).stopStream, scope: "chat:write", tier: tier2},
+		"chat.postMessage":   {run: s.chat.postMessage, scope: "chat:write", tier: special},
+		"chat.postEphemeral": {run: s.chat.postEphemeral, scope: "chat:write", tier: tier4},
+		"chat.update":        {run: s.chat.updateMessage, scope: "chat:write", tier: tier3},
+		"chat.delete":        {run: s.chat.deleteMessage, scope: "chat:write", tier: tier3},
+		"chat.getPermalink":  {run: s.chat.getPermalink, tier: special},
+		"chat.startStream":   {run: s.streams.startStream, scope: "chat:write", tier: tier2},
+		"chat.appendStream":  {run: s.streams.appendStream, scope: "chat:write", tier: tier4},
+		"chat.stopStream":    {run: s.streams.stopStream, scope: "chat:write", tier: tier2},
 
-	"conversations.open":    {run: (*Server).conversationsOpen, scope: "im:write|mpim:write", tier: tier3},
-	"conversations.info":    {run: (*Server).conversationsInfo, scope: "channels:read|groups:read|im:read|mpim:read", tier: tier3},
-	"conversations.list":    {run: (*Server).conversationsList, scope: "channels:read|groups:read|im:read|mpim:read", tier: tier2},
-	"conversations.members": {run: (*Server).conversationsMembers, scope: "channels:read|groups:read|im:read|mpim:read", tier: tier4},
-	"conversations.history": {run: (*Server).conversationsHistory, scope: "channels:history|groups:history|im:history|mpim:history", tier: tier3},
-	"conversations.replies": {run: (*Server).conversationsReplies, scope: "channels:history|groups:history|im:history|mpim:history", tier: tier3},
-	"conversations.join":    {run: (*Server).conversationsJoin, scope: "channels:join", tier: tier3},
-	"users.conversations":   {run: (*Server).usersConversations, scope: "channels:read|groups:read|im:read|mpim:read", tier: tier3},
+		"conversations.open":    {run: s.conversations.open, scope: "im:write|mpim:write", tier: tier3},
+		"conversations.info":    {run: s.conversations.info, scope: "channels:read|groups:read|im:read|mpim:read", tier: tier3},
+		"conversations.list":    {run: s.conversations.list, scope: "channels:read|groups:read|im:read|mpim:read", tier: tier2},
+		"conversations.members": {run: s.conversations.members, scope: "channels:read|groups:read|im:read|mpim:read", tier: tier4},
+		"conversations.history": {run: s.conversations.history, scope: "channels:history|groups:history|im:history|mpim:history", tier: tier3},
+		"conversations.replies": {run: s.conversations.replies, scope: "channels:history|groups:history|im:history|mpim:history", tier: tier3},
+		"conversations.join":    {run: s.conversations.join, scope: "channels:join", tier: tier3},
+		"users.conversations":   {run: s.conversations.usersConversations, scope: "channels:read|groups:read|im:read|mpim:read", tier: tier3},
 
-	"users.info":            {run: (*Server).usersInfo, scope: "users:read", tier: tier4},
-	"users.list":            {run: (*Server).usersList, scope: "users:read", tier: tier2},
-	"users.lookupByEmail":   {run: (*Server).usersLookupByEmail, scope: "users:read.email", tier: tier3},
-	"users.getPresence":     {run: (*Server).usersGetPresence, scope: "users:read", tier: tier3},
-	"usergroups.list":       {run: (*Server).usergroupsList, scope: "usergroups:read", tier: tier2},
-	"usergroups.users.list": {run: (*Server).usergroupsUsersList, scope: "usergroups:read", tier: tier2},
-	"dnd.info":              {run: (*Server).dndInfo, scope: "dnd:read", tier: tier3},
-	"dnd.teamInfo":          {run: (*Server).dndTeamInfo, scope: "dnd:read", tier: tier2},
+		"users.info":            {run: s.users.info, scope: "users:read", tier: tier4},
+		"users.list":            {run: s.users.list, scope: "users:read", tier: tier2},
+		"users.lookupByEmail":   {run: s.users.lookupByEmail, scope: "users:read.email", tier: tier3},
+		"users.getPresence":     {run: s.users.getPresence, scope: "users:read", tier: tier3},
+		"usergroups.list":       {run: s.groups.usergroupsList, scope: "usergroups:read", tier: tier2},
+		"usergroups.users.list": {run: s.groups.usergroupsUsersList, scope: "usergroups:read", tier: tier2},
+		"dnd.info":              {run: s.quietTimes.info, scope: "dnd:read", tier: tier3},
+		"dnd.teamInfo":          {run: s.quietTimes.teamInfo, scope: "dnd:read", tier: tier2},
 
-	"views.open":    {run: (*Server).viewsOpen, tier: tier4},
-	"views.push":    {run: (*Server).viewsPush, tier: tier4},
-	"views.update":  {run: (*Server).viewsUpdate, tier: tier4},
-	"views.publish": {run: (*Server).viewsPublish, tier: tier4},
+		"views.open":    {run: s.views.open, tier: tier4},
+		"views.push":    {run: s.views.push, tier: tier4},
+		"views.update":  {run: s.views.update, tier: tier4},
+		"views.publish": {run: s.views.publish, tier: tier4},
 
-	"assistant.threads.setStatus":           {run: (*Server).setStatus, scope: "assistant:write|chat:write", tier: special},
-	"assistant.threads.setTitle":            {run: (*Server).setTitle, scope: "assistant:write|chat:write", tier: special},
-	"assistant.threads.setSuggestedPrompts": {run: (*Server).setSuggestedPrompts, scope: "assistant:write|chat:write", tier: special},
+		"assistant.threads.setStatus":           {run: s.assistant.setStatus, scope: "assistant:write|chat:write", tier: special},
+		"assistant.threads.setTitle":            {run: s.assistant.setTitle, scope: "assistant:write|chat:write", tier: special},
+		"assistant.threads.setSuggestedPrompts": {run: s.assistant.setSuggestedPrompts, scope: "assistant:write|chat:write", tier: special},
 
-	"reactions.add":    {run: (*Server).reactionsAdd, scope: "reactions:write", tier: tier3},
-	"reactions.remove": {run: (*Server).reactionsRemove, scope: "reactions:write", tier: tier2},
-	"reactions.get":    {run: (*Server).reactionsGet, scope: "reactions:read", tier: tier3},
+		"reactions.add":    {run: s.reactions.add, scope: "reactions:write", tier: tier3},
+		"reactions.remove": {run: s.reactions.remove, scope: "reactions:write", tier: tier2},
+		"reactions.get":    {run: s.reactions.get, scope: "reactions:read", tier: tier3},
 
-	"files.getUploadURLExternal":   {run: (*Server).filesGetUploadURL, scope: "files:write", tier: tier4},
-	"files.completeUploadExternal": {run: (*Server).filesCompleteUpload, scope: "files:write", tier: tier4},
-	"files.info":                   {run: (*Server).filesInfo, scope: "files:read", tier: tier4},
+		"files.getUploadURLExternal":   {run: s.files.getUploadURL, scope: "files:write", tier: tier4},
+		"files.completeUploadExternal": {run: s.files.completeUpload, scope: "files:write", tier: tier4},
+		"files.info":                   {run: s.files.info, scope: "files:read", tier: tier4},
+	}
 }
 
-// serveAPI answers one Web API call. First, serveAPI applies faults. Then serveAPI checks the token, the scope and the
+// webAPI answers the calls of Slack's Web API.
+type webAPI struct {
+	*core
+	scopes  *scopes
+	faults  *faults
+	rates   *rates
+	methods map[string]method
+}
+
+// serve answers one Web API call. First, serve applies faults. Then serve checks the token, the scope and the
 // rate, and runs the method.
-func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
+func (a *webAPI) serve(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 	name := r.PathValue("method")
-	fault, faulty := s.faults.take(name)
-	if faulty && s.faults.failBefore(w, r, fault) {
+	fault, faulty := a.faults.take(name)
+	if faulty && a.faults.failBefore(w, r, fault) {
 		return
 	}
-	body, failed := s.call(w, r, name, fault)
+	body, failed := a.call(w, r, name, fault)
 	if faulty && fault.Fault == FaultLostResponse {
 		// The fault breaks the connection. The method has run, but the caller gets no answer.
 		panic(http.ErrAbortHandler)
@@ -112,8 +124,8 @@ func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *Server) call(w http.ResponseWriter, r *http.Request, name string, fault Fault) (object, *apiError) {
-	m, known := methods[name]
+func (a *webAPI) call(w http.ResponseWriter, r *http.Request, name string, fault Fault) (object, *apiError) {
+	m, known := a.methods[name]
 	if !known {
 		return nil, &apiError{code: "unknown_method", extra: object{"req_method": name}}
 	}
@@ -121,13 +133,13 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, name string, fault
 	if failed != nil {
 		return nil, failed
 	}
-	c := &call{arguments: args, base: s.base(r)}
+	c := &call{arguments: args, base: a.base(r)}
 	if m.open {
-		return m.run(s, c)
+		return m.run(c)
 	}
-	failed = s.authorize(m, args.token)
+	failed = a.scopes.authorize(m, args.token)
 	if !m.app && (failed == nil || failed.code == "missing_scope") {
-		w.Header().Set("X-OAuth-Scopes", strings.Join(s.scopes(), ","))
+		w.Header().Set("X-OAuth-Scopes", strings.Join(a.scopes.list(), ","))
 		if m.scope != "" {
 			w.Header().Set("X-Accepted-OAuth-Scopes", strings.ReplaceAll(m.scope, "|", ","))
 		}
@@ -135,7 +147,7 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, name string, fault
 	if failed != nil {
 		return nil, failed
 	}
-	if wait := s.rates.wait(name, m.tier, args.text("channel"), s.cfg.Now()); wait > 0 {
+	if wait := a.rates.wait(name, m.tier, args.text("channel"), a.cfg.Now()); wait > 0 {
 		return nil, &apiError{code: "ratelimited", extra: object{"retry_after": wait}}
 	}
 	if fault.Fault == FaultError {
@@ -143,15 +155,15 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, name string, fault
 	}
 	c.lostEphemeral = fault.Fault == FaultLostEphemeral
 
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.botHost = c.base
-	if needed := s.kindsMissing(m, c); needed != "" {
-		return nil, s.missingScope(needed)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.botHost = c.base
+	if needed := a.scopes.kindsMissing(m, c); needed != "" {
+		return nil, a.scopes.missing(needed)
 	}
-	body, failed := m.run(s, c)
+	body, failed := m.run(c)
 	if failed == nil {
-		s.saver.touch()
+		a.saver.touch()
 	}
 	return body, failed
 }

@@ -3,6 +3,7 @@ package workspace
 import (
 	"slices"
 	"strings"
+	"time"
 )
 
 // threadInfo is the data set by assistant.threads.*. Status expires after a short time.
@@ -15,9 +16,19 @@ type threadInfo struct {
 	statusUntil int64 // microseconds
 }
 
-// assistantThread returns the thread of an assistant.threads call.
-func (s *Server) assistantThread(c *call) (*channel, *threadInfo, *apiError) {
-	ch, failed := s.readable(c.text("channel_id"))
+// assistant has what happens between people and the app as an agent: threads, their status and prompts, and the button
+// that stops the agent.
+type assistant struct {
+	*core
+	accounts *accounts
+	channels *channels
+	events   *events
+	messages *messages
+}
+
+// thread returns the thread of an assistant.threads call.
+func (a *assistant) thread(c *call) (*channel, *threadInfo, *apiError) {
+	ch, failed := a.channels.readable(c.text("channel_id"))
 	if failed != nil {
 		return nil, nil, refuse("channel_not_found")
 	}
@@ -41,11 +52,11 @@ func (s *Server) assistantThread(c *call) (*channel, *threadInfo, *apiError) {
 
 // setStatus is assistant.threads.setStatus. The status ends after StatusTTL, or when the app answers. An empty status
 // clears the current status.
-func (s *Server) setStatus(c *call) (object, *apiError) {
+func (a *assistant) setStatus(c *call) (object, *apiError) {
 	if !c.has("status") {
 		return nil, refuse("invalid_arguments", "missing required field: status [json-pointer:/status]")
 	}
-	ch, info, failed := s.assistantThread(c)
+	ch, info, failed := a.thread(c)
 	if failed != nil {
 		return nil, failed
 	}
@@ -54,17 +65,16 @@ func (s *Server) setStatus(c *call) (object, *apiError) {
 		return nil, refuse("invalid_arguments", "no more than 10 items allowed [json-pointer:/loading_messages]")
 	}
 	info.status, info.loading = strings.TrimSpace(c.text("status")), loading
-	info.statusUntil = s.cfg.Now().Add(s.cfg.StatusTTL).UnixMicro()
-	s.feed.send(change{Type: "status", Channel: ch.ID, ThreadTS: c.text("thread_ts"), only: s.audience(ch)})
+	info.statusUntil = a.cfg.Now().Add(a.cfg.StatusTTL).UnixMicro()
+	a.feed.send(change{Type: "status", Channel: ch.ID, ThreadTS: c.text("thread_ts"), only: a.channels.audience(ch)})
 	return object{}, nil
 }
 
-// statuses returns the current statuses of a channel, by thread.
-func (s *Server) statuses(ch *channel) object {
+// statuses returns the statuses that a channel shows at the given time, by thread.
+func (c *channel) statuses(now time.Time) object {
 	out := object{}
-	now := s.cfg.Now().UnixMicro()
-	for ts, info := range ch.Threads {
-		if info.status != "" && now < info.statusUntil {
+	for ts, info := range c.Threads {
+		if info.status != "" && now.UnixMicro() < info.statusUntil {
 			loading := info.loading
 			if loading == nil {
 				loading = []string{}
@@ -76,21 +86,21 @@ func (s *Server) statuses(ch *channel) object {
 }
 
 // setTitle is assistant.threads.setTitle.
-func (s *Server) setTitle(c *call) (object, *apiError) {
+func (a *assistant) setTitle(c *call) (object, *apiError) {
 	if c.text("title") == "" {
 		return nil, refuse("invalid_arguments", "missing required field: title [json-pointer:/title]")
 	}
-	ch, info, failed := s.assistantThread(c)
+	ch, info, failed := a.thread(c)
 	if failed != nil {
 		return nil, failed
 	}
 	info.Title = c.text("title")
-	s.feed.send(change{Type: "status", Channel: ch.ID, ThreadTS: c.text("thread_ts"), only: s.audience(ch)})
+	a.feed.send(change{Type: "status", Channel: ch.ID, ThreadTS: c.text("thread_ts"), only: a.channels.audience(ch)})
 	return object{}, nil
 }
 
 // setSuggestedPrompts is assistant.threads.setSuggestedPrompts.
-func (s *Server) setSuggestedPrompts(c *call) (object, *apiError) {
+func (a *assistant) setSuggestedPrompts(c *call) (object, *apiError) {
 	raw, _ := c.nested("prompts")
 	list, ok := raw.([]any)
 	if !ok || len(list) == 0 {
@@ -109,46 +119,46 @@ func (s *Server) setSuggestedPrompts(c *call) (object, *apiError) {
 		}
 		prompts = append(prompts, object{"title": title, "message": text})
 	}
-	ch, info, failed := s.assistantThread(c)
+	ch, info, failed := a.thread(c)
 	if failed != nil {
 		return nil, failed
 	}
 	info.PromptTitle, info.Prompts = c.text("title"), prompts
-	s.feed.send(change{Type: "status", Channel: ch.ID, ThreadTS: c.text("thread_ts"), only: s.audience(ch)})
+	a.feed.send(change{Type: "status", Channel: ch.ID, ThreadTS: c.text("thread_ts"), only: a.channels.audience(ch)})
 	return object{}, nil
 }
 
 // startThread is POST /people/{user}/agent_threads. startThread starts a new thread with the app as an agent. The
 // argument "context" names the channel that the person is viewing.
-func (s *Server) startThread(p *personCall) (object, *apiError) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	u, viewed, failed := s.lookingAt(p)
+func (a *assistant) startThread(p *personCall) (object, *apiError) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	u, viewed, failed := a.lookingAt(p)
 	if failed != nil {
 		return nil, failed
 	}
-	ch, failed := s.dmFor(u, s.botUser)
+	ch, failed := a.channels.dmFor(u, a.botUser)
 	if failed != nil {
 		return nil, failed
 	}
-	root := s.botMessage(content{text: "New Assistant Thread"})
+	root := a.messages.botMessage(content{text: "New Assistant Thread"})
 	root.Subtype, root.ThreadTS = "assistant_app_thread", root.TS
 	ch.add(root)
-	s.feed.send(change{Type: "message", Channel: ch.ID, TS: root.TS, only: s.audience(ch)})
-	s.emit("assistant_thread_started", s.threadEvent("assistant_thread_started", u, ch, root.TS, viewed))
+	a.feed.send(change{Type: "message", Channel: ch.ID, TS: root.TS, only: a.channels.audience(ch)})
+	a.events.emit("assistant_thread_started", a.threadEvent("assistant_thread_started", u, ch, root.TS, viewed))
 	return object{"channel": ch.ID, "thread_ts": root.TS}, nil
 }
 
 // look is POST /people/{user}/looks. The person views another channel while the app's pane is open. The argument
 // thread_ts names a thread with the app.
-func (s *Server) look(p *personCall) (object, *apiError) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	u, viewed, failed := s.lookingAt(p)
+func (a *assistant) look(p *personCall) (object, *apiError) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	u, viewed, failed := a.lookingAt(p)
 	if failed != nil {
 		return nil, failed
 	}
-	ch, failed := s.dmFor(u, s.botUser)
+	ch, failed := a.channels.dmFor(u, a.botUser)
 	if failed != nil {
 		return nil, failed
 	}
@@ -156,43 +166,43 @@ func (s *Server) look(p *personCall) (object, *apiError) {
 	if thread == "" {
 		context := object{}
 		if viewed != nil {
-			context["entities"] = []object{{"type": "slack#/types/channel_id", "value": viewed.ID, "team_id": s.team.ID}}
+			context["entities"] = []object{{"type": "slack#/types/channel_id", "value": viewed.ID, "team_id": a.team.ID}}
 		}
-		s.emit("app_context_changed", object{"type": "app_context_changed", "user": u.ID, "channel": ch.ID, "context": context})
+		a.events.emit("app_context_changed", object{"type": "app_context_changed", "user": u.ID, "channel": ch.ID, "context": context})
 		return object{}, nil
 	}
 	if ch.byTS[thread] == nil {
 		return nil, refuse("thread_not_found")
 	}
-	s.emit("assistant_thread_context_changed", s.threadEvent("assistant_thread_context_changed", u, ch, thread, viewed))
+	a.events.emit("assistant_thread_context_changed", a.threadEvent("assistant_thread_context_changed", u, ch, thread, viewed))
 	return object{}, nil
 }
 
 // lookingAt returns the person and the channel that the person views. If the person views no channel, the channel is
 // nil.
-func (s *Server) lookingAt(p *personCall) (*user, *channel, *apiError) {
-	u, failed := s.me(p)
+func (a *assistant) lookingAt(p *personCall) (*user, *channel, *apiError) {
+	u, failed := a.accounts.me(p)
 	if failed != nil || p.text("context") == "" {
 		return u, nil, failed
 	}
-	viewed, failed := s.channelFor(u, p.text("context"))
+	viewed, failed := a.channels.channelFor(u, p.text("context"))
 	return u, viewed, failed
 }
 
-func (s *Server) threadEvent(kind string, u *user, ch *channel, thread string, viewed *channel) object {
+func (a *assistant) threadEvent(kind string, u *user, ch *channel, thread string, viewed *channel) object {
 	context := object{}
 	if viewed != nil {
-		context = object{"channel_id": viewed.ID, "team_id": s.team.ID, "enterprise_id": nil}
+		context = object{"channel_id": viewed.ID, "team_id": a.team.ID, "enterprise_id": nil}
 	}
 	return object{"type": kind, "assistant_thread": object{"user_id": u.ID, "context": context, "channel_id": ch.ID, "thread_ts": thread}}
 }
 
 // stopAgent is POST /people/{user}/stop: Slack's button that stops an agent in a thread. The button ends the streams in
 // this thread.
-func (s *Server) stopAgent(p *personCall) (object, *apiError) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	u, ch, failed := s.inChannel(p)
+func (a *assistant) stopAgent(p *personCall) (object, *apiError) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	u, ch, failed := a.channels.inChannel(p)
 	if failed != nil {
 		return nil, failed
 	}
@@ -207,9 +217,9 @@ func (s *Server) stopAgent(p *personCall) (object, *apiError) {
 		before := *m
 		m.Stream = m.Stream.with(nil)
 		m.Stream.Open, m.Stream.Stopped = false, true
-		s.changed(ch, &before, m)
+		a.messages.changed(ch, &before, m)
 		stopped = append(stopped, m.TS)
 	}
-	s.emit("agent_session_stopped", object{"type": "agent_session_stopped", "channel": ch.ID, "user": u.ID, "thread_ts": thread, "streaming_message_ts": stopped})
+	a.events.emit("agent_session_stopped", object{"type": "agent_session_stopped", "channel": ch.ID, "user": u.ID, "thread_ts": thread, "streaming_message_ts": stopped})
 	return object{"stopped": stopped}, nil
 }

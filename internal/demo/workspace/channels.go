@@ -132,52 +132,61 @@ func (c *channel) json(viewer, team string) object {
 	return out
 }
 
+// channels holds the channels, and knows who may see and use them: the app or a person.
+type channels struct {
+	*core
+	accounts *accounts
+	byID     map[string]*channel
+	ids      []string
+	dms      map[[2]string]string // sorted pair of members → DM
+}
+
 // visible returns a channel. The channel must be public, or the app must be a member. Otherwise the app can't see the
 // channel, and visible returns an error.
-func (s *Server) visible(id string) (*channel, *apiError) {
-	ch := s.channels[id]
-	if ch == nil || (ch.kind() != "channel" && !ch.has(s.botUser.ID)) {
+func (cs *channels) visible(id string) (*channel, *apiError) {
+	ch := cs.byID[id]
+	if ch == nil || (ch.kind() != "channel" && !ch.has(cs.botUser.ID)) {
 		return nil, refuse("channel_not_found")
 	}
 	return ch, nil
 }
 
 // readable is like visible, for methods that read messages. The app must be a member of the channel.
-func (s *Server) readable(id string) (*channel, *apiError) {
-	ch, failed := s.visible(id)
-	if failed == nil && !ch.has(s.botUser.ID) {
+func (cs *channels) readable(id string) (*channel, *apiError) {
+	ch, failed := cs.visible(id)
+	if failed == nil && !ch.has(cs.botUser.ID) {
 		failed = refuse("not_in_channel")
 	}
 	return ch, failed
 }
 
-// targetChannel finds the channel for a post of the app. The target is the id or name of a channel, or the id of a
-// person. The app must be a member of the channel. For a person, targetChannel opens the DM.
-func (s *Server) targetChannel(target string) (*channel, *apiError) {
-	if target == "" {
+// target finds the channel for a post of the app. The name is the id or name of a channel, or the id of a person. The
+// app must be a member of the channel. For a person, target opens the DM.
+func (cs *channels) target(name string) (*channel, *apiError) {
+	if name == "" {
 		return nil, refuse("channel_not_found")
 	}
-	if u := s.users[target]; u != nil {
-		ch, failed := s.dmWith(u)
+	if u := cs.accounts.byID[name]; u != nil {
+		ch, failed := cs.dmWith(u)
 		if failed != nil && !u.Bot {
 			failed = refuse("channel_not_found")
 		}
 		return ch, failed
 	}
-	ch := s.channels[target]
+	ch := cs.byID[name]
 	if ch == nil {
-		ch = s.channelNamed(strings.TrimPrefix(target, "#"))
+		ch = cs.named(strings.TrimPrefix(name, "#"))
 	}
-	return ch, s.mayPost(ch)
+	return ch, cs.mayPost(ch)
 }
 
 // mayPost returns an error if the app may not write to a channel. As in Slack, the app may write to the DM of a
 // deactivated person.
-func (s *Server) mayPost(ch *channel) *apiError {
+func (cs *channels) mayPost(ch *channel) *apiError {
 	switch {
-	case ch == nil, !ch.has(s.botUser.ID) && ch.kind() != "channel":
+	case ch == nil, !ch.has(cs.botUser.ID) && ch.kind() != "channel":
 		return refuse("channel_not_found")
-	case !ch.has(s.botUser.ID):
+	case !ch.has(cs.botUser.ID):
 		return refuse("not_in_channel")
 	case ch.Archived:
 		return refuse("is_archived")
@@ -186,7 +195,7 @@ func (s *Server) mayPost(ch *channel) *apiError {
 }
 
 // dmWith opens the app's DM with a person.
-func (s *Server) dmWith(u *user) (*channel, *apiError) {
+func (cs *channels) dmWith(u *user) (*channel, *apiError) {
 	switch {
 	case u.Bot:
 		return nil, refuse("cannot_dm_bot")
@@ -195,16 +204,16 @@ func (s *Server) dmWith(u *user) (*channel, *apiError) {
 	case u.Stranger:
 		return nil, refuse("invalid_user_combination")
 	}
-	ch, created := s.openDM(s.botUser.ID, u.ID)
+	ch, created := cs.openDM(cs.botUser.ID, u.ID)
 	if created {
-		s.feed.send(change{Type: "channel", Channel: ch.ID, only: ch.Members})
+		cs.feed.send(change{Type: "channel", Channel: ch.ID, only: ch.Members})
 	}
 	return ch, nil
 }
 
-func (s *Server) channelNamed(name string) *channel {
-	for _, id := range s.chanIDs {
-		if c := s.channels[id]; c.Name != "" && c.Name == name {
+func (cs *channels) named(name string) *channel {
+	for _, id := range cs.ids {
+		if c := cs.byID[id]; c.Name != "" && c.Name == name {
 			return c
 		}
 	}
@@ -213,45 +222,45 @@ func (s *Server) channelNamed(name string) *channel {
 
 // channelFor returns the channel that a person names, if the person may see the channel. People may see the channels
 // that they are in, and their DMs with other people. Members who are not guests may also see public channels.
-func (s *Server) channelFor(u *user, name string) (*channel, *apiError) {
-	ch := s.channels[name]
+func (cs *channels) channelFor(u *user, name string) (*channel, *apiError) {
+	ch := cs.byID[name]
 	if ch == nil {
-		ch = s.channelNamed(strings.TrimPrefix(name, "#"))
+		ch = cs.named(strings.TrimPrefix(name, "#"))
 	}
 	if ch == nil && !strings.HasPrefix(name, "#") {
-		if other, failed := s.anyone(name); failed == nil {
-			return s.dmFor(u, other)
+		if other, failed := cs.accounts.anyone(name); failed == nil {
+			return cs.dmFor(u, other)
 		}
 	}
-	if ch == nil || !s.sees(u, ch) {
+	if ch == nil || !cs.sees(u, ch) {
 		return nil, refuse("channel_not_found")
 	}
 	return ch, nil
 }
 
-func (s *Server) dmFor(u, other *user) (*channel, *apiError) {
-	if _, open := s.dms[pair(u.ID, other.ID)]; !open && other.Deleted {
+func (cs *channels) dmFor(u, other *user) (*channel, *apiError) {
+	if _, open := cs.dms[pair(u.ID, other.ID)]; !open && other.Deleted {
 		return nil, refuse("channel_not_found")
 	}
-	ch, created := s.openDM(u.ID, other.ID)
+	ch, created := cs.openDM(u.ID, other.ID)
 	if created {
-		s.feed.send(change{Type: "channel", Channel: ch.ID, only: ch.Members})
+		cs.feed.send(change{Type: "channel", Channel: ch.ID, only: ch.Members})
 	}
 	return ch, nil
 }
 
-func (s *Server) sees(u *user, ch *channel) bool {
+func (cs *channels) sees(u *user, ch *channel) bool {
 	return ch.has(u.ID) || (ch.kind() == "channel" && !u.Restricted && !u.Stranger)
 }
 
 // audience returns the people who may learn about changes in a channel.
-func (s *Server) audience(ch *channel) []string {
+func (cs *channels) audience(ch *channel) []string {
 	if ch.kind() != "channel" {
 		return ch.Members
 	}
-	out := make([]string, 0, len(s.userIDs))
-	for _, id := range s.userIDs {
-		if s.sees(s.users[id], ch) {
+	out := make([]string, 0, len(cs.accounts.ids))
+	for _, id := range cs.accounts.ids {
+		if cs.sees(cs.accounts.byID[id], ch) {
 			out = append(out, id)
 		}
 	}
@@ -260,8 +269,8 @@ func (s *Server) audience(ch *channel) []string {
 
 // memberChannel is like channelFor, but requires that the person is a member of the channel. Only members may write and
 // click.
-func (s *Server) memberChannel(u *user, name string) (*channel, *apiError) {
-	ch, failed := s.channelFor(u, name)
+func (cs *channels) memberChannel(u *user, name string) (*channel, *apiError) {
+	ch, failed := cs.channelFor(u, name)
 	switch {
 	case failed != nil:
 		return nil, failed
@@ -271,25 +280,64 @@ func (s *Server) memberChannel(u *user, name string) (*channel, *apiError) {
 	return ch, nil
 }
 
-func (s *Server) addChannel(c *channel) {
-	c.index()
-	s.channels[c.ID] = c
-	s.chanIDs = append(s.chanIDs, c.ID)
+func (cs *channels) add(ch *channel) {
+	ch.index()
+	cs.byID[ch.ID] = ch
+	cs.ids = append(cs.ids, ch.ID)
+}
+
+func (cs *channels) remove(ch *channel) {
+	delete(cs.byID, ch.ID)
+	cs.ids = slices.DeleteFunc(slices.Clone(cs.ids), func(id string) bool { return id == ch.ID })
+}
+
+// inChannel returns the person and the channel of a request. The person must be a member.
+func (cs *channels) inChannel(p *personCall) (*user, *channel, *apiError) {
+	u, failed := cs.accounts.me(p)
+	if failed != nil {
+		return nil, nil, failed
+	}
+	ch, failed := cs.memberChannel(u, p.text("channel"))
+	return u, ch, failed
+}
+
+// inGroup returns the person and a channel that the person is in. inGroup refuses direct messages. general is the error
+// code for the general channel. If general is empty, the general channel is allowed.
+func (cs *channels) inGroup(p *personCall, general string) (*user, *channel, *apiError) {
+	u, ch, failed := cs.inChannel(p)
+	switch {
+	case failed != nil:
+		return nil, nil, failed
+	case ch.IM || ch.MPIM:
+		return nil, nil, refuse("method_not_supported_for_channel_type")
+	case ch.General && general != "":
+		return nil, nil, refuse(general)
+	}
+	return u, ch, nil
+}
+
+// inChannelToChange is like inGroup, but refuses guests.
+func (cs *channels) inChannelToChange(p *personCall, general string) (*user, *channel, *apiError) {
+	u, ch, failed := cs.inGroup(p, general)
+	if failed == nil && u.Restricted {
+		return nil, nil, refuse("user_is_restricted")
+	}
+	return u, ch, failed
 }
 
 // openDM returns the DM of two people, or of one person with themselves. openDM creates the DM if needed.
-func (s *Server) openDM(a, b string) (c *channel, created bool) {
+func (cs *channels) openDM(a, b string) (c *channel, created bool) {
 	key := pair(a, b)
-	if id, ok := s.dms[key]; ok {
-		return s.channels[id], false
+	if id, ok := cs.dms[key]; ok {
+		return cs.byID[id], false
 	}
 	members := []string{a, b}
 	if a == b {
 		members = members[:1]
 	}
-	c = &channel{ID: wire.NewID("D"), IM: true, Members: members, Created: s.cfg.Now().Unix()}
-	s.addChannel(c)
-	s.dms[key] = c.ID
+	c = &channel{ID: wire.NewID("D"), IM: true, Members: members, Created: cs.cfg.Now().Unix()}
+	cs.add(c)
+	cs.dms[key] = c.ID
 	return c, true
 }
 
@@ -301,10 +349,10 @@ func pair(a, b string) [2]string {
 }
 
 // known reports whether a user, a channel or a conversation exists (see blockkit.Known).
-func (s *Server) known(what, id string) bool {
+func (cs *channels) known(what, id string) bool {
 	if what == "user" {
-		return s.users[id] != nil
+		return cs.accounts.byID[id] != nil
 	}
-	ch := s.channels[id]
+	ch := cs.byID[id]
 	return ch != nil && (what == "conversation" || ch.kind() == "channel")
 }

@@ -27,10 +27,10 @@ func TestWhereTheAppMayPost(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.srv.mu.Lock()
-	b.srv.channels["C0009"] = &channel{ID: "C0009", Name: "elsewhere", Members: []string{"U0001"}}
-	b.srv.channels["C0008"] = &channel{ID: "C0008", Name: "old", Archived: true, Members: []string{"U0BOT"}}
-	b.srv.chanIDs = append(b.srv.chanIDs, "C0009", "C0008")
-	b.srv.index()
+	b.srv.channels.byID["C0009"] = &channel{ID: "C0009", Name: "elsewhere", Members: []string{"U0001"}}
+	b.srv.channels.byID["C0008"] = &channel{ID: "C0008", Name: "old", Archived: true, Members: []string{"U0BOT"}}
+	b.srv.channels.ids = append(b.srv.channels.ids, "C0009", "C0008")
+	b.srv.dataFile.index()
 	b.srv.mu.Unlock()
 	for _, test := range []struct{ channel, code string }{
 		{"C0001", ""},
@@ -53,7 +53,7 @@ func TestWhereTheAppMayPost(t *testing.T) {
 	if _, _, err := b.api.PostMessage("C0001"); code(err) != "no_text" {
 		t.Errorf("neither text nor blocks: %v", err)
 	}
-	dm := b.srv.dms[pair("U0BOT", "U0101")]
+	dm := b.srv.channels.dms[pair("U0BOT", "U0101")]
 	if _, _, err := b.api.PostMessage(dm, text("x")); err != nil {
 		t.Errorf("to the existing DM of a deactivated person: %v", err)
 	}
@@ -331,8 +331,8 @@ func TestPermalinksLeadToThePage(t *testing.T) {
 // Without the scope of an event, the app does not get the event, even if it subscribed to the event.
 func TestEventsNeedScopes(t *testing.T) {
 	for _, event := range DemoSeed().App.Events {
-		all := &Server{app: DemoSeed().App}
-		few := &Server{app: SeedApp{Scopes: []string{"chat:write", "channels:history"}}}
+		all := &scopes{core: &core{app: DemoSeed().App}}
+		few := &scopes{core: &core{app: SeedApp{Scopes: []string{"chat:write", "channels:history"}}}}
 		free := strings.HasPrefix(event, "agent_") || strings.HasPrefix(event, "assistant_") || strings.HasPrefix(event, "app_") && event != "app_mention"
 		if !all.mayReceive(event) {
 			t.Errorf("the demo's app subscribes to %s, but may not receive it", event)

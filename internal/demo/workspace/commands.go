@@ -7,36 +7,49 @@ import (
 	"countersign/internal/demo/workspace/wire"
 )
 
-// runCommand is POST /people/{user}/commands.
-func (s *Server) runCommand(p *personCall) (object, *apiError) {
-	s.mu.Lock()
-	payload, u, ch, failed := s.commandPayload(p)
-	s.mu.Unlock()
+// commands runs slash commands and shortcuts.
+type commands struct {
+	*core
+	accounts     *accounts
+	channels     *channels
+	notation     *notation
+	contents     *contentReader
+	messages     *messages
+	triggers     *triggers
+	responseURLs *responseURLs
+	interactions *interactions
+}
+
+// run is POST /people/{user}/commands.
+func (cm *commands) run(p *personCall) (object, *apiError) {
+	cm.mu.Lock()
+	payload, u, ch, failed := cm.payload(p)
+	cm.mu.Unlock()
 	if failed != nil {
 		return nil, failed
 	}
-	answer, failed := s.askApp("slash_commands", payload)
+	answer, failed := cm.interactions.ask("slash_commands", payload)
 	if failed != nil {
 		return nil, failed
 	}
 	if len(answer) == 0 {
 		return object{}, nil
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	m, failed := s.commandAnswer(u, ch, answer)
+	cm.mu.Lock()
+	defer cm.mu.Unlock()
+	m, failed := cm.answer(u, ch, answer)
 	if failed != nil {
 		return nil, failed
 	}
 	return object{"message": m.json()}, nil
 }
 
-func (s *Server) commandPayload(p *personCall) (json.RawMessage, *user, *channel, *apiError) {
-	u, ch, failed := s.inChannel(p)
+func (cm *commands) payload(p *personCall) (json.RawMessage, *user, *channel, *apiError) {
+	u, ch, failed := cm.channels.inChannel(p)
 	if failed != nil {
 		return nil, nil, nil, failed
 	}
-	i := slices.IndexFunc(s.app.Commands, func(c SeedCommand) bool { return c.Command == p.text("command") })
+	i := slices.IndexFunc(cm.app.Commands, func(c SeedCommand) bool { return c.Command == p.text("command") })
 	switch {
 	case p.text("thread_ts") != "":
 		return nil, nil, nil, refuse("command_in_thread")
@@ -45,21 +58,21 @@ func (s *Server) commandPayload(p *personCall) (json.RawMessage, *user, *channel
 	case ch.Archived:
 		return nil, nil, nil, refuse("is_archived")
 	}
-	command, text := s.app.Commands[i], p.text("text")
+	command, text := cm.app.Commands[i], p.text("text")
 	if command.ShouldEscape {
-		text = s.named(s.typed(text))
+		text = cm.notation.withNames(cm.notation.typed(text))
 	}
 	return wire.Encode(object{
-		"token": "local-workspace", "team_id": s.team.ID, "team_domain": s.team.Domain, "channel_id": ch.ID,
+		"token": "local-workspace", "team_id": cm.team.ID, "team_domain": cm.team.Domain, "channel_id": ch.ID,
 		"channel_name": channelRef(ch)["name"], "user_id": u.ID, "user_name": u.Name, "command": command.Command, "text": text,
-		"api_app_id": s.app.ID, "is_enterprise_install": "false", "trigger_id": s.newTrigger(u.ID, ""),
-		"response_url": s.newResponseURL(s.appBase(p.r), responseURL{user: u.ID, channel: ch.ID}),
+		"api_app_id": cm.app.ID, "is_enterprise_install": "false", "trigger_id": cm.triggers.create(u.ID, ""),
+		"response_url": cm.responseURLs.create(cm.appBase(p.r), responseURL{user: u.ID, channel: ch.ID}),
 	}), u, ch, nil
 }
 
-// commandAnswer posts the message in the app's acknowledgement of a command. If the response_type is in_channel, all
+// answer posts the message in the app's acknowledgement of a command. If the response_type is in_channel, all
 // members see the message. In all other cases, only the person who sent the command sees it.
-func (s *Server) commandAnswer(u *user, ch *channel, answer json.RawMessage) (*message, *apiError) {
+func (cm *commands) answer(u *user, ch *channel, answer json.RawMessage) (*message, *apiError) {
 	decoded, err := wire.Decode(answer)
 	body, ok := decoded.(object)
 	if text, isText := decoded.(string); isText {
@@ -68,39 +81,39 @@ func (s *Server) commandAnswer(u *user, ch *channel, answer json.RawMessage) (*m
 	if err != nil || !ok {
 		return nil, refuse("invalid_app_response", "a command is answered with a message")
 	}
-	what, failed := s.readContent(arguments{values: body}, maxPostText, true)
+	what, failed := cm.contents.read(arguments{values: body}, maxPostText, true)
 	if failed == nil && what.empty() {
 		failed = refuse("no_text")
 	}
 	if failed != nil {
-		s.log.Warn("the app's answer to a command is not valid", "error", failed.code, "details", failed.details)
+		cm.log.Warn("the app's answer to a command is not valid", "error", failed.code, "details", failed.details)
 		return nil, refuse("invalid_app_response", append([]string{failed.code}, failed.details...)...)
 	}
-	m := s.botMessage(what)
+	m := cm.messages.botMessage(what)
 	if body["response_type"] == "in_channel" {
-		s.publish(ch, m)
+		cm.messages.publish(ch, m)
 	} else {
-		s.showEphemeral(ch, m, u.ID)
+		cm.messages.showEphemeral(ch, m, u.ID)
 	}
 	return m, nil
 }
 
 // runShortcut is POST /people/{user}/shortcuts.
-func (s *Server) runShortcut(p *personCall) (object, *apiError) {
-	s.mu.Lock()
-	payload, trigger, failed := s.shortcutPayload(p)
-	s.mu.Unlock()
+func (cm *commands) runShortcut(p *personCall) (object, *apiError) {
+	cm.mu.Lock()
+	payload, trigger, failed := cm.shortcutPayload(p)
+	cm.mu.Unlock()
 	if failed != nil {
 		return nil, failed
 	}
-	if _, failed := s.askApp("interactive", payload); failed != nil {
+	if _, failed := cm.interactions.ask("interactive", payload); failed != nil {
 		return nil, failed
 	}
 	return object{"trigger_id": trigger}, nil
 }
 
-func (s *Server) shortcutPayload(p *personCall) (json.RawMessage, string, *apiError) {
-	u, failed := s.me(p)
+func (cm *commands) shortcutPayload(p *personCall) (json.RawMessage, string, *apiError) {
+	u, failed := cm.accounts.me(p)
 	if failed != nil {
 		return nil, "", failed
 	}
@@ -109,13 +122,13 @@ func (s *Server) shortcutPayload(p *personCall) (json.RawMessage, string, *apiEr
 		kind = "message"
 	}
 	callback := p.text("callback_id")
-	if !slices.ContainsFunc(s.app.Shortcuts, func(c SeedShortcut) bool { return c.CallbackID == callback && c.Type == kind }) {
+	if !slices.ContainsFunc(cm.app.Shortcuts, func(c SeedShortcut) bool { return c.CallbackID == callback && c.Type == kind }) {
 		return nil, "", refuse("unknown_shortcut")
 	}
-	trigger := s.newTrigger(u.ID, "")
-	out := s.interaction("shortcut", u)
+	trigger := cm.triggers.create(u.ID, "")
+	out := cm.interactions.payload("shortcut", u)
 	if kind == "message" {
-		ch, failed := s.memberChannel(u, p.text("channel"))
+		ch, failed := cm.channels.memberChannel(u, p.text("channel"))
 		if failed != nil {
 			return nil, "", failed
 		}
@@ -123,11 +136,11 @@ func (s *Server) shortcutPayload(p *personCall) (json.RawMessage, string, *apiEr
 		if m == nil {
 			return nil, "", refuse("message_not_found")
 		}
-		s.onMessagePayload(p.r, out, u, ch, m)
+		cm.interactions.addMessage(p.r, out, u, ch, m)
 		delete(out, "container")
 		out["type"], out["message_ts"] = "message_action", m.TS
 	}
 	delete(out, "api_app_id") // Slack sends this field with all interactions except shortcuts
-	out["callback_id"], out["trigger_id"], out["action_ts"] = callback, trigger, s.nextTS()
+	out["callback_id"], out["trigger_id"], out["action_ts"] = callback, trigger, cm.nextTS()
 	return wire.Encode(out), trigger, nil
 }

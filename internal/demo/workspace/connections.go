@@ -1,9 +1,6 @@
 package workspace
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -16,8 +13,14 @@ import (
 // ticketLives is how long the URL of apps.connections.open is valid.
 const ticketLives = time.Minute
 
-// connectionsOpen is apps.connections.open.
-func (s *Server) connectionsOpen(c *call) (object, *apiError) {
+// sockets opens the app's sockets. Each socket needs a ticket.
+type sockets struct {
+	*core
+	tickets map[string]time.Time // the time at which each ticket expires
+}
+
+// open is apps.connections.open.
+func (s *sockets) open(c *call) (object, *apiError) {
 	if s.hub.Sockets() >= delivery.MaxSockets {
 		return nil, refuse("too_many_websockets")
 	}
@@ -37,8 +40,8 @@ func (s *Server) connectionsOpen(c *call) (object, *apiError) {
 	return out, nil
 }
 
-// serveSocket opens a socket for a ticket. A ticket can be used once.
-func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
+// serve opens a socket for a ticket. A ticket can be used once.
+func (s *sockets) serve(w http.ResponseWriter, r *http.Request) {
 	ticket := r.URL.Query().Get("ticket")
 	s.mu.Lock()
 	expires, known := s.tickets[ticket]
@@ -52,36 +55,4 @@ func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
 		"type": "hello", "connection_info": object{"app_id": s.app.ID},
 		"debug_info": object{"host": "workspace", "started": s.cfg.Now().UTC().Format(time.RFC3339), "build_number": 1, "approximate_connection_time": 18060},
 	})
-}
-
-// SetRequestURLs switches the app to requests over HTTP, like the app's settings page in Slack. The zero value switches
-// to Socket Mode. A URL for events must first answer a challenge. If the challenge fails, SetRequestURLs changes
-// nothing.
-func (s *Server) SetRequestURLs(ctx context.Context, urls delivery.RequestURLs) error {
-	if err := urls.Validate(); err != nil {
-		return err
-	}
-	if urls.Any() && s.app.SigningSecret == "" {
-		return errors.New("the app has no signing secret; give it one in the seed (app: signing_secret)")
-	}
-	if urls.Events != "" {
-		if err := s.hub.Challenge(ctx, urls.Events); err != nil {
-			return fmt.Errorf("the URL for events was not verified: %w", err)
-		}
-	}
-	s.hub.Use(urls)
-	return nil
-}
-
-// postRequestURLs is POST /app/request_urls.
-func (s *Server) postRequestURLs(p *personCall) (object, *apiError) {
-	var urls delivery.RequestURLs
-	err := rebind(p.values, &urls)
-	if err == nil {
-		err = s.SetRequestURLs(p.r.Context(), urls)
-	}
-	if err != nil {
-		return nil, refuse("invalid_request_url", err.Error())
-	}
-	return object{"request_urls": urls}, nil
 }

@@ -17,9 +17,14 @@ type content struct {
 	hasText, hasBlocks, hasAttachments, hasMetadata bool
 }
 
-// readContent reads and checks the content of a call. A text longer than maxText characters is cut if cut is true, and
+// contentReader reads the content of messages, and refuses the content that Slack refuses.
+type contentReader struct {
+	channels *channels
+}
+
+// read reads and checks the content of a call. A text longer than maxText characters is cut if cut is true, and
 // is an error if cut is false.
-func (s *Server) readContent(a arguments, maxText int, cut bool) (content, *apiError) {
+func (r *contentReader) read(a arguments, maxText int, cut bool) (content, *apiError) {
 	out := content{text: a.text("text"), hasText: a.has("text")}
 	if markdown := a.text("markdown_text"); markdown != "" {
 		if out.hasText || a.has("blocks") {
@@ -39,14 +44,14 @@ func (s *Server) readContent(a arguments, maxText int, cut bool) (content, *apiE
 		out.text = string([]rune(out.text)[:maxText])
 	}
 	if raw, given := a.nested("blocks"); given {
-		blocks, failed := s.readBlocks(raw)
+		blocks, failed := r.readBlocks(raw)
 		if failed != nil {
 			return out, failed
 		}
 		out.blocks, out.hasBlocks = blocks, true
 	}
 	if raw, given := a.nested("attachments"); given {
-		attachments, failed := s.readAttachments(raw)
+		attachments, failed := r.readAttachments(raw)
 		if failed != nil {
 			return out, failed
 		}
@@ -68,12 +73,12 @@ func (c content) empty() bool {
 }
 
 // readBlocks checks a message's blocks and assigns missing ids.
-func (s *Server) readBlocks(raw any) ([]any, *apiError) {
+func (r *contentReader) readBlocks(raw any) ([]any, *apiError) {
 	blocks, ok := raw.([]any)
 	if !ok {
 		return nil, refuse("invalid_blocks_format")
 	}
-	if problems := blockkit.CheckBlocks(blocks, s.known); len(problems) > 0 {
+	if problems := blockkit.CheckBlocks(blocks, r.channels.known); len(problems) > 0 {
 		return nil, refuse("invalid_blocks", problems...)
 	}
 	if blockkit.TooMuchText(blocks) {
@@ -83,7 +88,7 @@ func (s *Server) readBlocks(raw any) ([]any, *apiError) {
 	return blocks, nil
 }
 
-func (s *Server) readAttachments(raw any) ([]any, *apiError) {
+func (r *contentReader) readAttachments(raw any) ([]any, *apiError) {
 	list, ok := raw.([]any)
 	if !ok {
 		return nil, refuse("invalid_attachments")
@@ -101,7 +106,7 @@ func (s *Server) readAttachments(raw any) ([]any, *apiError) {
 			attachment["fallback"] = "[no preview available]"
 		}
 		if nested, given := attachment["blocks"]; given {
-			blocks, failed := s.readBlocks(nested)
+			blocks, failed := r.readBlocks(nested)
 			if failed != nil {
 				return nil, failed
 			}

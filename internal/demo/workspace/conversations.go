@@ -7,46 +7,54 @@ import (
 	"countersign/internal/demo/workspace/wire"
 )
 
-// conversationsInfo is conversations.info.
-func (s *Server) conversationsInfo(c *call) (object, *apiError) {
-	ch, failed := s.visible(c.text("channel"))
+// conversations answers Slack's methods about channels and their history.
+type conversations struct {
+	*core
+	accounts   *accounts
+	channels   *channels
+	membership *membership
+}
+
+// info is conversations.info.
+func (cv *conversations) info(c *call) (object, *apiError) {
+	ch, failed := cv.channels.visible(c.text("channel"))
 	if failed != nil {
 		return nil, failed
 	}
-	out := ch.json(s.botUser.ID, s.team.ID)
+	out := ch.json(cv.botUser.ID, cv.team.ID)
 	if c.flag("include_num_members") {
 		out["num_members"] = len(ch.Members)
 	}
-	if ch.has(s.botUser.ID) {
-		out["last_read"] = lastRead(ch, s.botUser.ID)
+	if ch.has(cv.botUser.ID) {
+		out["last_read"] = lastRead(ch, cv.botUser.ID)
 	}
 	return object{"channel": out}, nil
 }
 
-// conversationsList is conversations.list.
-func (s *Server) conversationsList(c *call) (object, *apiError) {
-	return s.listChannels(c, func(ch *channel) bool { return ch.kind() == "channel" || ch.has(s.botUser.ID) })
+// list is conversations.list.
+func (cv *conversations) list(c *call) (object, *apiError) {
+	return cv.listChannels(c, func(ch *channel) bool { return ch.kind() == "channel" || ch.has(cv.botUser.ID) })
 }
 
 // usersConversations is users.conversations. usersConversations returns the channels of a user that the app can see.
 // The default user is the app.
-func (s *Server) usersConversations(c *call) (object, *apiError) {
-	id := s.botUser.ID
+func (cv *conversations) usersConversations(c *call) (object, *apiError) {
+	id := cv.botUser.ID
 	if other := c.text("user"); other != "" {
-		if s.users[other] == nil {
+		if cv.accounts.byID[other] == nil {
 			return nil, refuse("user_not_found")
 		}
 		id = other
 	}
-	return s.listChannels(c, func(ch *channel) bool {
-		return ch.has(id) && (ch.kind() == "channel" || ch.has(s.botUser.ID))
+	return cv.listChannels(c, func(ch *channel) bool {
+		return ch.has(id) && (ch.kind() == "channel" || ch.has(cv.botUser.ID))
 	})
 }
 
 // channelTypes maps the channel types of calls to kinds.
 var channelTypes = map[string]string{"public_channel": "channel", "private_channel": "group", "im": "im", "mpim": "mpim"}
 
-func (s *Server) listChannels(c *call, include func(*channel) bool) (object, *apiError) {
+func (cv *conversations) listChannels(c *call, include func(*channel) bool) (object, *apiError) {
 	types := c.words("types")
 	if len(types) == 0 {
 		types = []string{"public_channel"}
@@ -59,8 +67,8 @@ func (s *Server) listChannels(c *call, include func(*channel) bool) (object, *ap
 		kinds = append(kinds, channelTypes[t])
 	}
 	var ids []string
-	for _, id := range s.chanIDs {
-		ch := s.channels[id]
+	for _, id := range cv.channels.ids {
+		ch := cv.channels.byID[id]
 		if ch.Archived && c.flag("exclude_archived") {
 			continue
 		}
@@ -74,15 +82,15 @@ func (s *Server) listChannels(c *call, include func(*channel) bool) (object, *ap
 	}
 	list := make([]object, len(ids))
 	for i, id := range ids {
-		list[i] = s.channels[id].json(s.botUser.ID, s.team.ID)
-		list[i]["num_members"] = len(s.channels[id].Members)
+		list[i] = cv.channels.byID[id].json(cv.botUser.ID, cv.team.ID)
+		list[i]["num_members"] = len(cv.channels.byID[id].Members)
 	}
 	return object{"channels": list, "response_metadata": object{"next_cursor": next}}, nil
 }
 
-// conversationsMembers is conversations.members.
-func (s *Server) conversationsMembers(c *call) (object, *apiError) {
-	ch, failed := s.visible(c.text("channel"))
+// members is conversations.members.
+func (cv *conversations) members(c *call) (object, *apiError) {
+	ch, failed := cv.channels.visible(c.text("channel"))
 	if failed != nil {
 		return nil, failed
 	}
@@ -93,9 +101,9 @@ func (s *Server) conversationsMembers(c *call) (object, *apiError) {
 	return object{"members": slices.Clone(ids), "response_metadata": object{"next_cursor": next}}, nil
 }
 
-// conversationsJoin is conversations.join.
-func (s *Server) conversationsJoin(c *call) (object, *apiError) {
-	ch, failed := s.visible(c.text("channel"))
+// join is conversations.join.
+func (cv *conversations) join(c *call) (object, *apiError) {
+	ch, failed := cv.channels.visible(c.text("channel"))
 	switch {
 	case failed != nil:
 		return nil, failed
@@ -103,25 +111,24 @@ func (s *Server) conversationsJoin(c *call) (object, *apiError) {
 		return nil, refuse("method_not_supported_for_channel_type")
 	case ch.Archived:
 		return nil, refuse("is_archived")
-	case ch.has(s.botUser.ID):
-		return object{"channel": ch.json(s.botUser.ID, s.team.ID), "warning": "already_in_channel"}, nil
+	case ch.has(cv.botUser.ID):
+		return object{"channel": ch.json(cv.botUser.ID, cv.team.ID), "warning": "already_in_channel"}, nil
 	}
-	s.join(ch, s.botUser, "")
-	return object{"channel": ch.json(s.botUser.ID, s.team.ID)}, nil
+	cv.membership.join(ch, cv.botUser, "")
+	return object{"channel": ch.json(cv.botUser.ID, cv.team.ID)}, nil
 }
 
-// conversationsOpen is conversations.open. With one user, conversationsOpen opens a DM. With several users,
-// conversationsOpen opens a group DM.
-func (s *Server) conversationsOpen(c *call) (object, *apiError) {
+// open is conversations.open. With one user, the app gets a DM. With several users, the app gets a group DM.
+func (cv *conversations) open(c *call) (object, *apiError) {
 	if id := c.text("channel"); id != "" {
-		ch, failed := s.visible(id)
+		ch, failed := cv.channels.visible(id)
 		if failed != nil {
 			return nil, failed
 		}
 		if !ch.IM && !ch.MPIM {
 			return nil, refuse("method_not_supported_for_channel_type")
 		}
-		return s.opened(c, ch, true), nil
+		return cv.opened(c, ch, true), nil
 	}
 	ids := c.words("users")
 	if len(ids) == 0 {
@@ -129,40 +136,40 @@ func (s *Server) conversationsOpen(c *call) (object, *apiError) {
 	}
 	var people []*user
 	for _, id := range ids {
-		u := s.users[id]
+		u := cv.accounts.byID[id]
 		if u == nil {
 			return nil, refuse("user_not_found")
 		}
 		people = append(people, u)
 	}
 	if len(people) == 1 {
-		_, existed := s.dms[pair(s.botUser.ID, people[0].ID)]
-		ch, failed := s.dmWith(people[0])
+		_, existed := cv.channels.dms[pair(cv.botUser.ID, people[0].ID)]
+		ch, failed := cv.channels.dmWith(people[0])
 		if failed != nil {
 			return nil, failed
 		}
-		return s.opened(c, ch, existed), nil
+		return cv.opened(c, ch, existed), nil
 	}
 	if len(people) > maxGroupPeople {
 		return nil, refuse("too_many_users")
 	}
-	return s.openGroupDM(c, people)
+	return cv.openGroupDM(c, people)
 }
 
-func (s *Server) opened(c *call, ch *channel, existed bool) object {
+func (cv *conversations) opened(c *call, ch *channel, existed bool) object {
 	out := object{"channel": object{"id": ch.ID}}
 	if existed {
 		out["no_op"], out["already_open"] = true, true
 	}
 	if c.flag("return_im") {
-		out["channel"] = ch.json(s.botUser.ID, s.team.ID)
+		out["channel"] = ch.json(cv.botUser.ID, cv.team.ID)
 	}
 	return out
 }
 
-func (s *Server) openGroupDM(c *call, people []*user) (object, *apiError) {
-	members := []string{s.botUser.ID}
-	names := []string{s.botUser.Name}
+func (cv *conversations) openGroupDM(c *call, people []*user) (object, *apiError) {
+	members := []string{cv.botUser.ID}
+	names := []string{cv.botUser.Name}
 	for _, u := range people {
 		switch {
 		case u.Deleted:
@@ -174,17 +181,17 @@ func (s *Server) openGroupDM(c *call, people []*user) (object, *apiError) {
 		}
 	}
 	slices.Sort(members)
-	for _, id := range s.chanIDs {
-		ch := s.channels[id]
+	for _, id := range cv.channels.ids {
+		ch := cv.channels.byID[id]
 		if ch.MPIM && slices.Equal(slices.Sorted(slices.Values(ch.Members)), members) {
-			return s.opened(c, ch, true), nil
+			return cv.opened(c, ch, true), nil
 		}
 	}
 	ch := &channel{
 		ID: wire.NewID("G"), Name: "mpdm-" + strings.Join(names, "--") + "-1", MPIM: true, Private: true, Members: members,
-		Creator: s.botUser.ID, Created: s.cfg.Now().Unix(),
+		Creator: cv.botUser.ID, Created: cv.cfg.Now().Unix(),
 	}
-	s.addChannel(ch)
-	s.feed.send(change{Type: "channel", Channel: ch.ID, only: members})
-	return s.opened(c, ch, false), nil
+	cv.channels.add(ch)
+	cv.feed.send(change{Type: "channel", Channel: ch.ID, only: members})
+	return cv.opened(c, ch, false), nil
 }

@@ -20,4 +20,16 @@
 // and say.go has people's actions on messages. Package blockkit has the rules of blocks and views. Package delivery
 // sends events and interactions to the app. Package page is the web page. Package wire has JSON and ids.
 // docs/workspace.md describes the HTTP API.
+//
+// Server consists of parts, one for each concern. A part is a type with the state that belongs to this concern, and
+// with the parts that it uses. All parts share core, which has the lock of the whole state.
+//
+//   - accounts and channels hold who is in the workspace and where people write. scopes and events decide what the app
+//     may call and what it is told. messages, contentReader and notation have the rules of messages.
+//   - Other parts answer Slack's methods and people's requests about one subject, such as conversations, chat, files,
+//     reactions, views and forms. A part may answer both: reactions has the emoji of the app and of people.
+//   - actionHandler, commands and forms ask the app with interactions, and give it triggers and responseURLs.
+//   - webAPI receives Slack's methods, peopleAPI receives people's requests, and Controls causes faults and changes.
+//
+// assemble in server.go creates each part after the parts that it uses.
 package workspace

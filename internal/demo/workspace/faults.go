@@ -1,17 +1,14 @@
 package workspace
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"countersign/internal/demo/workspace/delivery"
-	"countersign/internal/demo/workspace/wire"
 )
 
 // The faults that can be switched on. Each fault occurs as often as its field Times says.
@@ -69,7 +66,8 @@ type Fault struct {
 
 func (f Fault) delay() time.Duration { return time.Duration(f.DelayMS) * time.Millisecond }
 
-func (f Fault) validate() error {
+// validate returns the first error in a fault. methods are the Web API methods by name.
+func (f Fault) validate(methods map[string]method) error {
 	known := slices.Contains(callFaults, f.Fault) || slices.Contains(deliveryFaults, f.Fault) || f.Fault == FaultLostAck
 	switch {
 	case !known:
@@ -187,99 +185,4 @@ func (f *faults) failBefore(w http.ResponseWriter, r *http.Request, fault Fault)
 		}
 	}
 	return false
-}
-
-// Inject switches a fault on.
-func (s *Server) Inject(f Fault) error {
-	if err := f.validate(); err != nil {
-		return err
-	}
-	s.faults.add(f)
-	return nil
-}
-
-// ClearFaults switches off all faults and the rate limits.
-func (s *Server) ClearFaults() {
-	s.faults.clear()
-	s.rates.set(false)
-}
-
-// SetRealRates turns Slack's published rate limits on or off.
-func (s *Server) SetRealRates(on bool) { s.rates.set(on) }
-
-// DropSockets breaks every socket, like a network failure.
-func (s *Server) DropSockets() { s.hub.Drop() }
-
-// Disconnect asks the app to reconnect, as Slack does every few hours. reason is refresh_requested, warning or
-// link_disabled.
-func (s *Server) Disconnect(reason string) error {
-	if !slices.Contains([]string{"refresh_requested", "warning", "link_disabled"}, reason) {
-		return fmt.Errorf("there is no reason %q to disconnect: use refresh_requested, warning or link_disabled", reason)
-	}
-	s.hub.Disconnect(reason)
-	return nil
-}
-
-// Refresh asks the app to reconnect its oldest socket. In Slack, too, an app's sockets are reconnected one after the
-// other.
-func (s *Server) Refresh() {
-	s.hub.Refresh()
-}
-
-// Sockets returns the number of the app's open sockets.
-func (s *Server) Sockets() int { return s.hub.Sockets() }
-
-// getFaults is GET /faults: the remaining faults.
-func (s *Server) getFaults(*personCall) (object, *apiError) {
-	return object{"faults": s.faults.pending(), "real_rates": s.rates.active(), "sockets": s.hub.Sockets()}, nil
-}
-
-// postFault is POST /faults. "fault" names a fault, or another change such as dropping all sockets.
-func (s *Server) postFault(p *personCall) (object, *apiError) {
-	var err error
-	switch name := p.text("fault"); name {
-	case "clear":
-		s.ClearFaults()
-	case "real_rates":
-		s.SetRealRates(!p.has("on") || p.flag("on"))
-	case "retries":
-		s.hub.Retry(!p.has("on") || p.flag("on"))
-	case "drop_sockets":
-		s.DropSockets()
-	case "disconnect":
-		reason := p.text("reason")
-		if reason == "" {
-			reason = "refresh_requested"
-		}
-		err = s.Disconnect(reason)
-	case "user":
-		var c UserChange
-		if err = rebind(p.values["set"], &c); err == nil {
-			err = s.ChangeUser(p.text("user"), c)
-		}
-	case "group":
-		if p.has("disabled") {
-			err = s.DisableGroup(p.text("group"), p.flag("disabled"))
-		} else {
-			err = s.SetGroupUsers(p.text("group"), p.words("users"))
-		}
-	case "share":
-		err = s.ShareChannel(p.text("channel"), !p.has("on") || p.flag("on"))
-	default:
-		var f Fault
-		if err = rebind(p.values, &f); err == nil {
-			err = s.Inject(f)
-		}
-	}
-	if err != nil {
-		return nil, refuse("invalid_fault", err.Error())
-	}
-	return s.getFaults(p)
-}
-
-// rebind decodes JSON values into a struct. Unknown names are errors.
-func rebind(v any, into any) error {
-	dec := json.NewDecoder(strings.NewReader(string(wire.Encode(v))))
-	dec.DisallowUnknownFields()
-	return dec.Decode(into)
 }

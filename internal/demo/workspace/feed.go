@@ -86,24 +86,24 @@ func (f *feed) close() {
 }
 
 // serveEvents is GET /events. It sends server-sent events until the browser disconnects.
-func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
+func (pa *peopleAPI) serveEvents(w http.ResponseWriter, r *http.Request) {
 	user := ""
 	if name := r.URL.Query().Get("user"); name != "" {
-		s.mu.Lock()
-		u, failed := s.anyone(name)
-		s.mu.Unlock()
+		pa.mu.Lock()
+		u, failed := pa.accounts.anyone(name)
+		pa.mu.Unlock()
 		if failed != nil {
 			writePeople(w, nil, failed)
 			return
 		}
 		user = u.ID
 	}
-	sub, ok := s.feed.listen(user)
+	sub, ok := pa.feed.listen(user)
 	if !ok {
 		writeJSON(w, http.StatusServiceUnavailable, object{"ok": false, "error": "closing"})
 		return
 	}
-	defer s.feed.leave(sub)
+	defer pa.feed.leave(sub)
 	out := http.NewResponseController(w)
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")

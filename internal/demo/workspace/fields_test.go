@@ -40,7 +40,7 @@ func TestAnswersAreSlacks(t *testing.T) {
 	trigger := func(v string) string {
 		b.srv.mu.Lock()
 		defer b.srv.mu.Unlock()
-		return b.srv.newTrigger("U0001", v)
+		return b.srv.triggers.create("U0001", v)
 	}
 	open := func() string {
 		return b.must(b.form("views.open", obj{"trigger_id": trigger(""), "view": modal(nil)})).text("view", "id")
@@ -128,7 +128,7 @@ func TestAnswersAreSlacks(t *testing.T) {
 		},
 	}
 	report := fieldReport{}
-	for _, method := range slices.Sorted(maps.Keys(methods)) {
+	for _, method := range slices.Sorted(maps.Keys(b.srv.webAPI.methods)) {
 		call, rules := calls[method], list["api "+method]
 		if call == nil || rules == nil {
 			t.Errorf("%s is not compared with Slack's: add a call of it here, and its fields to testdata/fields.txt", method)
@@ -244,7 +244,7 @@ func live(b *harness) {
 	form := modal(obj{"submit": plain("S"), "notify_on_close": true, "blocks": append(arr{input(obj{"type": "plain_text_input", "action_id": "t", "initial_value": "x"})}, blocks...)})
 	for _, end := range []string{"submit", "close"} {
 		b.srv.mu.Lock()
-		trigger := b.srv.newTrigger("U0001", "")
+		trigger := b.srv.triggers.create("U0001", "")
 		b.srv.mu.Unlock()
 		id := b.must(b.form("views.open", obj{"trigger_id": trigger, "view": form})).text("view", "id")
 		do("ada/actions", obj{"view_id": id, "action_id": "a"})

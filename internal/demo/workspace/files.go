@@ -29,12 +29,21 @@ type file struct {
 	sent   bool
 }
 
+// files holds the files, receives uploads, and serves the files.
+type files struct {
+	*core
+	channels *channels
+	contents *contentReader
+	messages *messages
+	byID     map[string]*file
+}
+
 // maxUpload limits the size of a file. Slack accepts 1 GB. The workspace accepts less than Slack, because it keeps
 // files in memory.
 const maxUpload = 32 << 20
 
-// filesGetUploadURL is files.getUploadURLExternal.
-func (s *Server) filesGetUploadURL(c *call) (object, *apiError) {
+// getUploadURL is files.getUploadURLExternal.
+func (fs *files) getUploadURL(c *call) (object, *apiError) {
 	name, length := path.Base(c.text("filename")), c.number("length", 0)
 	if c.text("filename") == "" || length <= 0 {
 		return nil, refuse("invalid_arguments", "filename and length are required")
@@ -42,8 +51,8 @@ func (s *Server) filesGetUploadURL(c *call) (object, *apiError) {
 	if length > maxUpload {
 		return nil, refuse("file_upload_size_restricted")
 	}
-	f := &file{ID: wire.NewID("F"), Name: name, Title: name, Length: length, Type: fileType(name), Created: s.cfg.Now().Unix(), User: s.botUser.ID, upload: wire.NewSecret()}
-	s.files[f.ID] = f
+	f := &file{ID: wire.NewID("F"), Name: name, Title: name, Length: length, Type: fileType(name), Created: fs.cfg.Now().Unix(), User: fs.botUser.ID, upload: wire.NewSecret()}
+	fs.byID[f.ID] = f
 	return object{"upload_url": c.base + "/upload/" + f.upload, "file_id": f.ID}, nil
 }
 
@@ -56,7 +65,7 @@ func fileType(name string) string {
 }
 
 // serveUpload receives the content of a file, in a multipart form or as the body.
-func (s *Server) serveUpload(w http.ResponseWriter, r *http.Request) {
+func (fs *files) serveUpload(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost && r.Method != http.MethodPut {
 		http.Error(w, "send the file with POST or PUT", http.StatusMethodNotAllowed)
 		return
@@ -67,9 +76,9 @@ func (s *Server) serveUpload(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the upload could not be read: "+err.Error(), http.StatusBadRequest)
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, f := range s.files {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	for _, f := range fs.byID {
 		if f.upload == "" || f.upload != r.PathValue("id") {
 			continue
 		}
@@ -106,9 +115,9 @@ func uploaded(r *http.Request) ([]byte, error) {
 	}
 }
 
-// filesCompleteUpload is files.completeUploadExternal. filesCompleteUpload makes the files visible, and posts them if
-// the call names channels.
-func (s *Server) filesCompleteUpload(c *call) (object, *apiError) {
+// completeUpload is files.completeUploadExternal. completeUpload makes the files visible, and posts them if the call
+// names channels.
+func (fs *files) completeUpload(c *call) (object, *apiError) {
 	raw, _ := c.nested("files")
 	list, ok := raw.([]any)
 	if !ok || len(list) == 0 {
@@ -118,7 +127,7 @@ func (s *Server) filesCompleteUpload(c *call) (object, *apiError) {
 	for _, item := range list {
 		summary, _ := item.(object)
 		id, _ := summary["id"].(string)
-		f := s.files[id]
+		f := fs.byID[id]
 		switch {
 		case f == nil:
 			return nil, refuse("file_not_found")
@@ -134,14 +143,14 @@ func (s *Server) filesCompleteUpload(c *call) (object, *apiError) {
 	if id := c.text("channel_id"); id != "" {
 		targets = append(targets, id)
 	}
-	what, failed := s.readContent(arguments{values: object{"text": c.text("initial_comment"), "blocks": c.values["blocks"]}}, maxPostText, true)
+	what, failed := fs.contents.read(arguments{values: object{"text": c.text("initial_comment"), "blocks": c.values["blocks"]}}, maxPostText, true)
 	if failed != nil {
 		return nil, failed
 	}
 	var channels []*channel
 	for _, id := range targets {
-		ch := s.channels[id]
-		if failed := s.mayPost(ch); failed != nil {
+		ch := fs.channels.byID[id]
+		if failed := fs.channels.mayPost(ch); failed != nil {
 			return nil, failed
 		}
 		channels = append(channels, ch)
@@ -149,24 +158,24 @@ func (s *Server) filesCompleteUpload(c *call) (object, *apiError) {
 	out := make([]object, len(done))
 	for i, f := range done {
 		f.upload, f.Shared = "", len(channels) > 0
-		out[i] = s.fileJSON(f, c.base)
+		out[i] = fs.json(f, c.base)
 	}
 	for _, ch := range channels {
-		m := s.botMessage(what)
+		m := fs.messages.botMessage(what)
 		m.Files = out
-		if failed := s.placeInThread(ch, m, c.text("thread_ts"), false); failed != nil {
+		if failed := fs.messages.placeInThread(ch, m, c.text("thread_ts"), false); failed != nil {
 			return nil, failed
 		}
-		s.publish(ch, m)
+		fs.messages.publish(ch, m)
 	}
 	return object{"files": out}, nil
 }
 
-func (s *Server) fileJSON(f *file, base string) object {
+func (fs *files) json(f *file, base string) object {
 	link := base + "/files/" + f.ID + "/" + url.PathEscape(f.Name)
 	return object{
 		"id": f.ID, "created": f.Created, "timestamp": f.Created, "name": f.Name, "title": f.Title, "mimetype": mimeType(f.Name),
-		"filetype": f.Type, "pretty_type": strings.ToUpper(f.Type), "user": f.User, "user_team": s.team.ID, "editable": false,
+		"filetype": f.Type, "pretty_type": strings.ToUpper(f.Type), "user": f.User, "user_team": fs.team.ID, "editable": false,
 		"size": f.Length, "mode": "hosted", "is_external": false, "external_type": "", "is_public": f.Shared, "public_url_shared": false,
 		"display_as_bot": false, "username": "", "channels": []string{}, "groups": []string{}, "ims": []string{},
 		"url_private": link, "url_private_download": link, "permalink": link, "file_access": "visible", "has_rich_preview": false,
@@ -190,24 +199,24 @@ func mimeType(name string) string {
 	return "application/octet-stream"
 }
 
-// filesInfo is files.info.
-func (s *Server) filesInfo(c *call) (object, *apiError) {
-	f := s.files[c.text("file")]
+// info is files.info.
+func (fs *files) info(c *call) (object, *apiError) {
+	f := fs.byID[c.text("file")]
 	if f == nil || f.upload != "" {
 		return nil, refuse("file_not_found")
 	}
-	return object{"file": s.fileJSON(f, c.base), "comments": []object{}, "paging": object{"count": 0, "total": 0, "page": 1, "pages": 0}}, nil
+	return object{"file": fs.json(f, c.base), "comments": []object{}, "paging": object{"count": 0, "total": 0, "page": 1, "pages": 0}}, nil
 }
 
 // serveFile serves a file's url_private. The id is unguessable and the workspace serves only this machine, so no
 // further protection is needed.
-func (s *Server) serveFile(w http.ResponseWriter, r *http.Request) {
-	s.mu.Lock()
-	f, ready := s.files[r.PathValue("id")], false
+func (fs *files) serveFile(w http.ResponseWriter, r *http.Request) {
+	fs.mu.Lock()
+	f, ready := fs.byID[r.PathValue("id")], false
 	if f != nil {
 		ready = f.upload == "" // a complete file doesn't change any more
 	}
-	s.mu.Unlock()
+	fs.mu.Unlock()
 	if !ready {
 		http.NotFound(w, r)
 		return
@@ -220,7 +229,7 @@ func (s *Server) serveFile(w http.ResponseWriter, r *http.Request) {
 
 // attach adds the files of a person's message. "files" is a list of {"name", "content"} with text, or {"name",
 // "base64"}.
-func (s *Server) attach(p *personCall, m *message) *apiError {
+func (fs *files) attach(p *personCall, m *message) *apiError {
 	if !p.has("files") {
 		return nil
 	}
@@ -246,22 +255,15 @@ func (s *Server) attach(p *personCall, m *message) *apiError {
 			return refuse("invalid_files", "a file has a name")
 		}
 		files = append(files, &file{
-			ID: wire.NewID("F"), Name: name, Title: name, Length: len(data), Type: fileType(name), Data: data, Created: s.cfg.Now().Unix(), Shared: true, User: m.User,
+			ID: wire.NewID("F"), Name: name, Title: name, Length: len(data), Type: fileType(name), Data: data, Created: fs.cfg.Now().Unix(), Shared: true, User: m.User,
 		})
 	}
 	for _, f := range files {
-		s.files[f.ID] = f
-		m.Files = append(m.Files, s.fileJSON(f, s.base(p.r)))
+		fs.byID[f.ID] = f
+		m.Files = append(m.Files, fs.json(f, fs.base(p.r)))
 	}
 	if len(files) > 0 {
 		m.Subtype = "file_share"
 	}
 	return nil
-}
-
-// sendFileShared sends the additional events that Slack sends for a message with files.
-func (s *Server) sendFileShared(ch *channel, m *message) {
-	for _, f := range m.Files {
-		s.emit("file_shared", object{"type": "file_shared", "file_id": f["id"], "user_id": m.User, "file": object{"id": f["id"]}, "channel_id": ch.ID})
-	}
 }

@@ -9,17 +9,29 @@ import (
 	"countersign/internal/demo/workspace/wire"
 )
 
+// forms shows people their modals, and submits and closes modals.
+type forms struct {
+	*core
+	accounts     *accounts
+	channels     *channels
+	triggers     *triggers
+	views        *views
+	responseURLs *responseURLs
+	interactions *interactions
+	actions      *actionHandler
+}
+
 // getViews is GET /people/{user}/views.
-func (s *Server) getViews(p *personCall) (object, *apiError) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	u, failed := s.me(p)
+func (fs *forms) getViews(p *personCall) (object, *apiError) {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	u, failed := fs.accounts.me(p)
 	if failed != nil {
 		return nil, failed
 	}
 	list := []object{}
-	for _, v := range s.stacks[u.ID] {
-		out := v.json(s)
+	for _, v := range fs.views.stacks[u.ID] {
+		out := v.json(fs.core)
 		out["errors"] = v.errors
 		if v.errors == nil {
 			out["errors"] = object{}
@@ -29,31 +41,31 @@ func (s *Server) getViews(p *personCall) (object, *apiError) {
 	return object{"views": list}, nil
 }
 
-// submitView is POST /people/{user}/views/{view}/submit.
-func (s *Server) submitView(p *personCall) (object, *apiError) {
-	s.mu.Lock()
-	payload, v, failed := s.submission(p)
-	s.mu.Unlock()
+// submit is POST /people/{user}/views/{view}/submit.
+func (fs *forms) submit(p *personCall) (object, *apiError) {
+	fs.mu.Lock()
+	payload, v, failed := fs.submission(p)
+	fs.mu.Unlock()
 	if failed != nil {
 		return nil, failed
 	}
-	answer, failed := s.askApp("interactive", payload)
+	answer, failed := fs.interactions.ask("interactive", payload)
 	if failed != nil {
 		return nil, failed
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.submitted(v, answer)
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	return fs.submitted(v, answer)
 }
 
 // submission checks the values as Slack's client does. If the values are valid, submission stores them and returns the
 // payload.
-func (s *Server) submission(p *personCall) (json.RawMessage, *view, *apiError) {
-	u, failed := s.me(p)
+func (fs *forms) submission(p *personCall) (json.RawMessage, *view, *apiError) {
+	u, failed := fs.accounts.me(p)
 	if failed != nil {
 		return nil, nil, failed
 	}
-	v, failed := s.ownView(u, p.r.PathValue("view"))
+	v, failed := fs.views.own(u, p.r.PathValue("view"))
 	if failed != nil {
 		return nil, nil, failed
 	}
@@ -61,16 +73,16 @@ func (s *Server) submission(p *personCall) (json.RawMessage, *view, *apiError) {
 		return nil, nil, refuse("no_submit_button")
 	}
 	values, _ := p.values["values"].(object)
-	if failed := s.enter(u, v, values); failed != nil {
+	if failed := fs.enter(u, v, values); failed != nil {
 		return nil, nil, failed
 	}
 	if v.errors = blockkit.Incomplete(v.Blocks, v.state); len(v.errors) > 0 {
 		return nil, nil, viewErrors(v.errors)
 	}
-	out := s.interaction("view_submission", u)
-	out["trigger_id"] = s.newTrigger(u.ID, v.ID)
-	out["view"] = v.json(s)
-	out["response_urls"] = s.viewResponseURLs(p, u, v)
+	out := fs.interactions.payload("view_submission", u)
+	out["trigger_id"] = fs.triggers.create(u.ID, v.ID)
+	out["view"] = v.json(fs.core)
+	out["response_urls"] = fs.newResponseURLs(p, u, v)
 	return wire.Encode(out), v, nil
 }
 
@@ -79,7 +91,7 @@ func viewErrors(errors map[string]string) *apiError {
 }
 
 // enter stores the values of a form. The keys are block_ids or action_ids.
-func (s *Server) enter(u *user, v *view, values object) *apiError {
+func (fs *forms) enter(u *user, v *view, values object) *apiError {
 	inputs := blockkit.Interactive(v.Blocks)
 	for key, value := range values {
 		found := false
@@ -88,7 +100,7 @@ func (s *Server) enter(u *user, v *view, values object) *apiError {
 			if !ok {
 				continue
 			}
-			state, ok := blockkit.Choose(e.Element, given, s.choicesOf(u, acted{view: v}, e))
+			state, ok := blockkit.Choose(e.Element, given, fs.actions.choicesOf(u, acted{view: v}, e))
 			if !ok {
 				return &apiError{code: "invalid_value", extra: object{"block_id": e.BlockID, "action_id": e.ActionID()}}
 			}
@@ -120,8 +132,8 @@ func valueFor(e blockkit.Placed, key string, value any) (any, bool) {
 	return value, isState
 }
 
-// viewResponseURLs returns response URLs for conversation menus that request one.
-func (s *Server) viewResponseURLs(p *personCall, u *user, v *view) []object {
+// newResponseURLs returns response URLs for conversation menus that request one.
+func (fs *forms) newResponseURLs(p *personCall, u *user, v *view) []object {
 	out := []object{}
 	for _, e := range blockkit.Interactive(v.Blocks) {
 		if e.Element["response_url_enabled"] != true {
@@ -132,9 +144,9 @@ func (s *Server) viewResponseURLs(p *personCall, u *user, v *view) []object {
 		if id == "" {
 			id, _ = state["selected_channel"].(string)
 		}
-		if ch := s.channels[id]; ch != nil && ch.has(u.ID) {
+		if ch := fs.channels.byID[id]; ch != nil && ch.has(u.ID) {
 			out = append(out, object{"block_id": e.BlockID, "action_id": e.ActionID(), "channel_id": id,
-				"response_url": s.newResponseURL(s.appBase(p.r), responseURL{user: u.ID, channel: id})})
+				"response_url": fs.responseURLs.create(fs.appBase(p.r), responseURL{user: u.ID, channel: id})})
 		}
 	}
 	return out
@@ -142,41 +154,41 @@ func (s *Server) viewResponseURLs(p *personCall, u *user, v *view) []object {
 
 // submitted applies the app's answer. An empty answer closes the view, and errors keep the view open. "update" and
 // "push" show another view. "clear" closes all views of the stack.
-func (s *Server) submitted(v *view, answer json.RawMessage) (object, *apiError) {
+func (fs *forms) submitted(v *view, answer json.RawMessage) (object, *apiError) {
 	decoded, _ := wire.Decode(answer)
 	body, isObject := decoded.(object)
 	if len(answer) > 0 && !isObject {
 		return nil, refuse("invalid_app_response", "a submission is answered with nothing, or with JSON that has a response_action")
 	}
 	action, _ := body["response_action"].(string)
-	stack := s.stacks[v.User]
+	stack := fs.views.stacks[v.User]
 	if !slices.Contains(stack, v) { // the app has already replaced or closed it
 		return object{"response_action": action}, nil
 	}
 	switch action {
 	case "errors":
-		return nil, s.refused(v, body["errors"])
+		return nil, fs.refused(v, body["errors"])
 	case "clear":
-		s.setStack(v.User, nil)
+		fs.views.setStack(v.User, nil)
 	case "update", "push":
-		next, failed := s.readView(body["view"], body["view"] != nil, "modal")
+		next, failed := fs.views.read(body["view"], body["view"] != nil, "modal")
 		if failed == nil && action == "push" {
-			failed = s.mayPush(v.User)
+			failed = fs.views.mayPush(v.User)
 		}
-		if failed == nil && action == "push" && next.ExternalID != "" && s.viewWithExternalID(next.ExternalID) != nil {
+		if failed == nil && action == "push" && next.ExternalID != "" && fs.views.withExternalID(next.ExternalID) != nil {
 			failed = refuse("duplicate_external_id")
 		}
 		if failed == nil && action == "update" {
-			failed = s.replaceView(v, next)
+			failed = fs.views.replace(v, next)
 		} else if failed == nil {
-			s.showModal(v.User, next)
+			fs.views.showModal(v.User, next)
 		}
 		if failed != nil {
-			s.log.Warn("the app's answer to a submission is not valid", "error", failed.code, "details", failed.details)
+			fs.log.Warn("the app's answer to a submission is not valid", "error", failed.code, "details", failed.details)
 			return nil, refuse("invalid_app_response", append([]string{failed.code}, failed.details...)...)
 		}
 	case "":
-		s.setStack(v.User, stack[:slices.Index(stack, v)])
+		fs.views.setStack(v.User, stack[:slices.Index(stack, v)])
 	default:
 		return nil, refuse("invalid_app_response", "unknown response_action "+action)
 	}
@@ -185,7 +197,7 @@ func (s *Server) submitted(v *view, answer json.RawMessage) (object, *apiError) 
 
 // refused stores the app's error texts for the inputs. If the keys of the answer name no input block, Slack ignores the
 // answer and shows the person a general error.
-func (s *Server) refused(v *view, raw any) *apiError {
+func (fs *forms) refused(v *view, raw any) *apiError {
 	given, _ := raw.(object)
 	errors := map[string]string{}
 	for _, item := range v.Blocks {
@@ -199,19 +211,19 @@ func (s *Server) refused(v *view, raw any) *apiError {
 		return refuse("invalid_app_response", "errors must be keyed by the block_id of input blocks")
 	}
 	v.errors = errors
-	s.feed.send(change{Type: "view", User: v.User, only: []string{v.User}})
+	fs.feed.send(change{Type: "view", User: v.User, only: []string{v.User}})
 	return viewErrors(errors)
 }
 
-// closeView is POST /people/{user}/views/{view}/close.
-func (s *Server) closeView(p *personCall) (object, *apiError) {
-	s.mu.Lock()
-	payloads, failed := s.closePayloads(p)
-	s.mu.Unlock()
+// close is POST /people/{user}/views/{view}/close.
+func (fs *forms) close(p *personCall) (object, *apiError) {
+	fs.mu.Lock()
+	payloads, failed := fs.closePayloads(p)
+	fs.mu.Unlock()
 	for _, payload := range payloads {
 		// The view closes even if the app does not acknowledge.
-		if _, failed := s.askApp("interactive", payload); failed != nil {
-			s.log.Info("the app did not acknowledge view_closed")
+		if _, failed := fs.interactions.ask("interactive", payload); failed != nil {
+			fs.log.Info("the app did not acknowledge view_closed")
 		}
 	}
 	if failed != nil {
@@ -222,16 +234,16 @@ func (s *Server) closeView(p *personCall) (object, *apiError) {
 
 // closePayloads closes the view, or all views of the stack. closePayloads returns a view_closed payload for each closed
 // view with notify_on_close.
-func (s *Server) closePayloads(p *personCall) ([]json.RawMessage, *apiError) {
-	u, failed := s.me(p)
+func (fs *forms) closePayloads(p *personCall) ([]json.RawMessage, *apiError) {
+	u, failed := fs.accounts.me(p)
 	if failed != nil {
 		return nil, failed
 	}
-	v, failed := s.ownView(u, p.r.PathValue("view"))
+	v, failed := fs.views.own(u, p.r.PathValue("view"))
 	if failed != nil || v.Type != "modal" {
 		return nil, refuse("view_not_found")
 	}
-	stack := s.stacks[u.ID]
+	stack := fs.views.stacks[u.ID]
 	keep := len(stack) - 1
 	all := p.flag("all") || v.ClearOnClose
 	if all {
@@ -240,11 +252,11 @@ func (s *Server) closePayloads(p *personCall) ([]json.RawMessage, *apiError) {
 	var out []json.RawMessage
 	for _, closed := range slices.Backward(stack[keep:]) {
 		if closed.NotifyOnClose {
-			payload := s.interaction("view_closed", u)
-			payload["view"], payload["is_cleared"] = closed.json(s), all
+			payload := fs.interactions.payload("view_closed", u)
+			payload["view"], payload["is_cleared"] = closed.json(fs.core), all
 			out = append(out, wire.Encode(payload))
 		}
 	}
-	s.setStack(u.ID, stack[:keep])
+	fs.views.setStack(u.ID, stack[:keep])
 	return out, nil
 }

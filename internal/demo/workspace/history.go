@@ -8,10 +8,9 @@ import (
 	"countersign/internal/demo/workspace/wire"
 )
 
-// conversationsHistory is conversations.history. conversationsHistory returns the channel's top-level messages, newest
-// first.
-func (s *Server) conversationsHistory(c *call) (object, *apiError) {
-	ch, failed := s.readable(c.text("channel"))
+// history is conversations.history. The answer has the channel's top-level messages, newest first.
+func (cv *conversations) history(c *call) (object, *apiError) {
+	ch, failed := cv.channels.readable(c.text("channel"))
 	if failed != nil {
 		return nil, failed
 	}
@@ -29,7 +28,7 @@ func (s *Server) conversationsHistory(c *call) (object, *apiError) {
 			next = writeCursor(list[len(list)-1]["ts"].(string))
 			break
 		}
-		list = append(list, s.historyJSON(c, ch, m))
+		list = append(list, historyJSON(c, ch, m))
 	}
 	out := object{"messages": list, "has_more": next != "", "pin_count": 0, "channel_actions_ts": nil, "channel_actions_count": 0}
 	if next != "" {
@@ -38,10 +37,9 @@ func (s *Server) conversationsHistory(c *call) (object, *apiError) {
 	return out, nil
 }
 
-// conversationsReplies is conversations.replies. conversationsReplies returns the parent, and then its replies, oldest
-// first.
-func (s *Server) conversationsReplies(c *call) (object, *apiError) {
-	ch, failed := s.readable(c.text("channel"))
+// replies is conversations.replies. The answer has the parent, and then its replies, oldest first.
+func (cv *conversations) replies(c *call) (object, *apiError) {
+	ch, failed := cv.channels.readable(c.text("channel"))
 	if failed != nil {
 		return nil, failed
 	}
@@ -50,7 +48,7 @@ func (s *Server) conversationsReplies(c *call) (object, *apiError) {
 		return nil, refuse("thread_not_found")
 	}
 	if parent.reply() { // for a reply's ts, Slack answers with only that reply
-		return object{"messages": []object{s.historyJSON(c, ch, parent)}, "has_more": false}, nil
+		return object{"messages": []object{historyJSON(c, ch, parent)}, "has_more": false}, nil
 	}
 	window, failed := readWindow(c, 1000)
 	if failed != nil {
@@ -58,7 +56,7 @@ func (s *Server) conversationsReplies(c *call) (object, *apiError) {
 	}
 	list := []object{}
 	if window.before == "" {
-		list = append(list, s.historyJSON(c, ch, parent))
+		list = append(list, historyJSON(c, ch, parent))
 	}
 	next := ""
 	for _, m := range ch.replies(parent.TS) {
@@ -69,7 +67,7 @@ func (s *Server) conversationsReplies(c *call) (object, *apiError) {
 			next = writeCursor(list[len(list)-1]["ts"].(string))
 			break
 		}
-		list = append(list, s.historyJSON(c, ch, m))
+		list = append(list, historyJSON(c, ch, m))
 	}
 	out := object{"messages": list, "has_more": next != ""}
 	if next != "" {
@@ -79,7 +77,7 @@ func (s *Server) conversationsReplies(c *call) (object, *apiError) {
 }
 
 // historyJSON returns a message. The message has its metadata only if the call asks for metadata.
-func (s *Server) historyJSON(c *call, ch *channel, m *message) object {
+func historyJSON(c *call, ch *channel, m *message) object {
 	out := ch.threadJSON(m)
 	if !c.flag("include_all_metadata") {
 		delete(out, "metadata")

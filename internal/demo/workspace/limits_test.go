@@ -164,7 +164,7 @@ func TestViewLimits(t *testing.T) {
 			tested("view " + test.name)
 			open := func(v obj) reply {
 				b.srv.mu.Lock()
-				trigger := b.srv.newTrigger("U0001", "")
+				trigger := b.srv.triggers.create("U0001", "")
 				b.srv.mu.Unlock()
 				return b.form("views.open", obj{"trigger_id": trigger, "view": v})
 			}
@@ -297,7 +297,7 @@ func TestCallLimits(t *testing.T) {
 	b.srv.mu.Lock()
 	for i := range 51 {
 		u := newUser(SeedPerson{ID: fmt.Sprintf("UC%03d", i), Name: fmt.Sprintf("crowd%d", i)}, "T0001", b.clock.Now())
-		b.srv.addUser(u)
+		b.srv.accounts.add(u)
 		crowd = append(crowd, u.ID)
 	}
 	b.srv.mu.Unlock()
@@ -375,7 +375,7 @@ func TestTiers(t *testing.T) {
 	b.srv.app.Scopes = nil
 	b.srv.SetRealRates(true)
 	published := map[tier]string{tier2: "20", tier3: "50", tier4: "100", special: "600"}
-	for name, m := range methods {
+	for name, m := range b.srv.webAPI.methods {
 		limit := int(m.tier)
 		if name == "chat.postMessage" || m.open {
 			continue // posts are tested by TestRealRates; for api.test, Slack documents no limit
@@ -384,7 +384,7 @@ func TestTiers(t *testing.T) {
 			t.Errorf("%s has a tier of %d, which Slack doesn't have", name, m.tier)
 		}
 		for i := range limit {
-			if wait := b.srv.rates.wait(name, m.tier, "", b.clock.Now()); wait != 0 {
+			if wait := b.srv.webAPI.rates.wait(name, m.tier, "", b.clock.Now()); wait != 0 {
 				t.Fatalf("call %d of %s has to wait %d s", i+1, name, wait)
 			}
 		}
@@ -400,7 +400,7 @@ func TestTiers(t *testing.T) {
 			t.Errorf("call %d of %s: status %d, Retry-After %q instead of 429 and 40", limit+1, name, resp.StatusCode, wait)
 		}
 		b.clock.advance(40 * time.Second)
-		if wait := b.srv.rates.wait(name, m.tier, "", b.clock.Now()); wait != 0 {
+		if wait := b.srv.webAPI.rates.wait(name, m.tier, "", b.clock.Now()); wait != 0 {
 			t.Errorf("%s has to wait %d s a minute later", name, wait)
 		}
 	}

@@ -1,6 +1,11 @@
 package workspace
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+
+	"countersign/internal/demo/workspace/wire"
+)
 
 // message is a stored message. Nested values of a message (blocks, reactions, the stream) are replaced as a whole and
 // never changed. Therefore a copy of the struct is a copy of the message.
@@ -134,8 +139,115 @@ func (c *channel) threadJSON(m *message) object {
 	return out
 }
 
-// shownMessage returns a message that a person can see. The message may be ephemeral.
-func (s *Server) shownMessage(u *user, ch *channel, ts string) (*message, *apiError) {
+// messages adds, changes and removes messages, and notifies the app and the people of it. The channels hold the
+// messages.
+type messages struct {
+	*core
+	channels *channels
+	events   *events
+}
+
+// botMessage returns a message of the app with the next timestamp.
+func (ms *messages) botMessage(what content) *message {
+	m := &message{
+		TS: ms.nextTS(), User: ms.botUser.ID, Team: ms.team.ID, BotID: ms.app.BotID, AppID: ms.app.ID,
+		Text: what.text, Blocks: what.blocks, Attachments: what.attachments, profile: ms.profile(),
+	}
+	if what.hasMetadata {
+		m.Metadata = what.metadata
+	}
+	return m
+}
+
+// profile returns the bot_profile of the app's messages.
+func (ms *messages) profile() object {
+	return object{"id": ms.app.BotID, "app_id": ms.app.ID, "name": ms.app.Name, "deleted": false, "team_id": ms.team.ID, "icons": object{}, "updated": ms.botUser.Updated}
+}
+
+// placeInThread makes the new message m a reply. As in Slack, if thread_ts names a reply, the new message goes to the
+// thread of this reply. If thread_ts names a deleted message, the new message goes to the channel.
+func (ms *messages) placeInThread(ch *channel, m *message, threadTS string, broadcast bool) *apiError {
+	if threadTS == "" {
+		return nil
+	}
+	if _, ok := wire.ParseTS(threadTS); !ok {
+		return refuse("invalid_thread_ts")
+	}
+	parent := ch.byTS[threadTS]
+	if parent != nil && parent.reply() {
+		parent = ch.byTS[parent.ThreadTS]
+	}
+	if parent == nil {
+		return nil
+	}
+	m.ThreadTS = parent.TS
+	if broadcast {
+		m.Subtype = "thread_broadcast"
+	}
+	return nil
+}
+
+// publish adds a message to its channel and notifies the app and the people.
+func (ms *messages) publish(ch *channel, m *message) {
+	ch.add(m)
+	if m.reply() {
+		ch.byTS[m.ThreadTS].ThreadTS = m.ThreadTS
+	}
+	if m.User != "" && m.topLevel() {
+		ch.LastRead[m.User] = m.TS // the author has read the channel
+	}
+	if info := ch.Threads[m.ThreadTS]; info != nil && m.BotID == ms.app.BotID {
+		info.status = "" // an answer ends the status
+	}
+	ms.events.sendMessageEvents(ch, m)
+	ms.feed.send(change{Type: "message", Channel: ch.ID, TS: m.TS, ThreadTS: m.ThreadTS, only: ms.channels.audience(ch)})
+}
+
+// changed notifies the app and the people of a changed message.
+func (ms *messages) changed(ch *channel, before, m *message) {
+	m.earlier = before.earlier.add(before.allBlocks())
+	ms.events.sendMessageChanged(ch, before, m)
+	ms.feed.send(change{Type: "message_changed", Channel: ch.ID, TS: m.TS, ThreadTS: m.ThreadTS, only: ms.channels.audience(ch)})
+}
+
+// erase removes a message. As in Slack, a parent with replies becomes a tombstone, a placeholder for the deleted
+// message. The app then gets a change event. When the last reply is deleted, the tombstone is removed, too.
+func (ms *messages) erase(ch *channel, m *message) {
+	if !m.reply() && len(ch.replies(m.TS)) > 0 {
+		before := *m
+		*m = message{TS: m.TS, ThreadTS: m.TS, Subtype: "tombstone", Text: "This message was deleted.", User: "USLACKBOT"}
+		ms.events.sendMessageChanged(ch, &before, m)
+	} else {
+		ch.remove(m)
+		ms.events.sendMessageDeleted(ch, m)
+	}
+	ms.feed.send(change{Type: "message_deleted", Channel: ch.ID, TS: m.TS, ThreadTS: m.ThreadTS, only: ms.channels.audience(ch)})
+	if parent := ch.byTS[m.ThreadTS]; m.reply() && parent != nil && parent.Subtype == "tombstone" && len(ch.replies(parent.TS)) == 0 {
+		ms.erase(ch, parent)
+	}
+}
+
+func (ms *messages) showEphemeral(ch *channel, m *message, to string) {
+	m.EphemeralTo = to
+	ch.ephemerals = append(ch.ephemerals, m)
+	if extra := len(ch.ephemerals) - maxEphemerals; extra > 0 {
+		ch.ephemerals = slices.Delete(ch.ephemerals, 0, extra)
+	}
+	ms.feed.send(change{Type: "ephemeral", User: to, Channel: ch.ID, TS: m.TS, ThreadTS: m.ThreadTS, only: []string{to}})
+}
+
+func (ms *messages) removeEphemeral(ch *channel, m *message) {
+	for i, other := range ch.ephemerals {
+		if other == m {
+			ch.ephemerals = append(ch.ephemerals[:i:i], ch.ephemerals[i+1:]...)
+			break
+		}
+	}
+	ms.feed.send(change{Type: "message_deleted", User: m.EphemeralTo, Channel: ch.ID, TS: m.TS, ThreadTS: m.ThreadTS, only: []string{m.EphemeralTo}})
+}
+
+// shown returns a message that a person can see. The message may be ephemeral.
+func (ms *messages) shown(u *user, ch *channel, ts string) (*message, *apiError) {
 	if i := slices.IndexFunc(ch.ephemerals, func(m *message) bool { return m.TS == ts && m.EphemeralTo == u.ID }); i >= 0 {
 		return ch.ephemerals[i], nil
 	}
@@ -143,4 +255,13 @@ func (s *Server) shownMessage(u *user, ch *channel, ts string) (*message, *apiEr
 		return m, nil
 	}
 	return nil, refuse("message_not_found")
+}
+
+// stored returns a message by the id of its channel and its ts.
+func (ms *messages) stored(channel, ts string) (*channel, *message, error) {
+	ch := ms.channels.byID[channel]
+	if ch == nil || ch.byTS[ts] == nil {
+		return nil, nil, fmt.Errorf("there is no message %s in %q", ts, channel)
+	}
+	return ch, ch.byTS[ts], nil
 }

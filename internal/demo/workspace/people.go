@@ -14,44 +14,50 @@ import (
 // routePeople adds the API for the page, tests and scripts (docs/workspace.md).
 func (s *Server) routePeople(mux *http.ServeMux) {
 	handle := func(pattern string, run func(p *personCall) (object, *apiError)) {
-		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { s.servePerson(w, r, run) })
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { s.peopleAPI.serve(w, r, run) })
 	}
-	handle("GET /people", s.getPeople)
-	handle("GET /people/{user}/channels", s.getChannels)
-	handle("GET /people/{user}/channels/{channel}/messages", s.getMessages)
-	handle("POST /people/{user}/messages", s.say)
-	handle("POST /people/{user}/actions", s.act)
-	handle("GET /people/{user}/views", s.getViews)
-	handle("POST /people/{user}/views/{view}/submit", s.submitView)
-	handle("POST /people/{user}/views/{view}/close", s.closeView)
-	handle("POST /people/{user}/commands", s.runCommand)
-	handle("POST /people/{user}/shortcuts", s.runShortcut)
-	handle("GET /people/{user}/home", s.openHome)
-	handle("POST /people/{user}/options", s.suggest)
-	handle("POST /people/{user}/reactions", s.reactAs)
-	handle("POST /people/{user}/edit", s.editOwn)
-	handle("POST /people/{user}/delete", s.deleteAs)
-	handle("POST /people/{user}/join", s.joinAs)
-	handle("POST /people/{user}/invite", s.invite)
-	handle("POST /people/{user}/leave", s.leaveAs)
-	handle("POST /people/{user}/remove", s.removeAs)
-	handle("POST /people/{user}/archive", s.archiveAs)
-	handle("POST /people/{user}/unarchive", s.unarchiveAs)
-	handle("POST /people/{user}/delete_channel", s.deleteChannelAs)
-	handle("POST /people/{user}/snooze", s.snoozeAs)
-	handle("POST /people/{user}/agent_threads", s.startThread)
-	handle("POST /people/{user}/looks", s.look)
-	handle("POST /people/{user}/stop", s.stopAgent)
+	handle("GET /people", s.reading.getPeople)
+	handle("GET /people/{user}/channels", s.reading.getChannels)
+	handle("GET /people/{user}/channels/{channel}/messages", s.reading.getMessages)
+	handle("POST /people/{user}/messages", s.writing.say)
+	handle("POST /people/{user}/actions", s.actions.act)
+	handle("GET /people/{user}/views", s.forms.getViews)
+	handle("POST /people/{user}/views/{view}/submit", s.forms.submit)
+	handle("POST /people/{user}/views/{view}/close", s.forms.close)
+	handle("POST /people/{user}/commands", s.commands.run)
+	handle("POST /people/{user}/shortcuts", s.commands.runShortcut)
+	handle("GET /people/{user}/home", s.views.openHome)
+	handle("POST /people/{user}/options", s.actions.suggest)
+	handle("POST /people/{user}/reactions", s.reactions.reactAs)
+	handle("POST /people/{user}/edit", s.writing.editOwn)
+	handle("POST /people/{user}/delete", s.writing.deleteAs)
+	handle("POST /people/{user}/join", s.membership.joinAs)
+	handle("POST /people/{user}/invite", s.membership.invite)
+	handle("POST /people/{user}/leave", s.membership.leaveAs)
+	handle("POST /people/{user}/remove", s.membership.removeAs)
+	handle("POST /people/{user}/archive", s.archiving.archiveAs)
+	handle("POST /people/{user}/unarchive", s.archiving.unarchiveAs)
+	handle("POST /people/{user}/delete_channel", s.archiving.deleteChannelAs)
+	handle("POST /people/{user}/snooze", s.quietTimes.snoozeAs)
+	handle("POST /people/{user}/agent_threads", s.assistant.startThread)
+	handle("POST /people/{user}/looks", s.assistant.look)
+	handle("POST /people/{user}/stop", s.assistant.stopAgent)
 	handle("POST /app/request_urls", s.postRequestURLs)
 	handle("GET /faults", s.getFaults)
 	handle("POST /faults", s.postFault)
 	mux.HandleFunc("GET /events", func(w http.ResponseWriter, r *http.Request) {
-		if s.foreign(r) {
+		if s.peopleAPI.foreign(r) {
 			writePeople(w, nil, refuse("foreign_origin"))
 			return
 		}
-		s.serveEvents(w, r)
+		s.peopleAPI.serveEvents(w, r)
 	})
+}
+
+// peopleAPI answers the requests of people: of the page, of tests and of scripts.
+type peopleAPI struct {
+	*core
+	accounts *accounts
 }
 
 // personCall is a request by a person. The handler of a personCall takes the lock itself, because some handlers must
@@ -64,7 +70,7 @@ type personCall struct {
 // foreign reports whether another website's page makes the request. The workspace has no passwords, so another
 // website's page could act as any person. The browser must use an IP address or localhost. Any other host name could
 // belong to another website, and could resolve to this machine.
-func (s *Server) foreign(r *http.Request) bool {
+func (pa *peopleAPI) foreign(r *http.Request) bool {
 	origin, site := r.Header.Get("Origin"), r.Header.Get("Sec-Fetch-Site")
 	if origin == "" && site == "" {
 		return false // no browser
@@ -82,12 +88,12 @@ func (s *Server) foreign(r *http.Request) bool {
 	if net.ParseIP(strings.Trim(name, "[]")) != nil || name == "localhost" {
 		return false
 	}
-	own, err := url.Parse(s.cfg.BaseURL)
+	own, err := url.Parse(pa.cfg.BaseURL)
 	return err != nil || own.Host != r.Host
 }
 
-func (s *Server) servePerson(w http.ResponseWriter, r *http.Request, run func(*personCall) (object, *apiError)) {
-	if s.foreign(r) {
+func (pa *peopleAPI) serve(w http.ResponseWriter, r *http.Request, run func(*personCall) (object, *apiError)) {
+	if pa.foreign(r) {
 		writePeople(w, nil, refuse("foreign_origin"))
 		return
 	}
@@ -113,10 +119,10 @@ func (s *Server) servePerson(w http.ResponseWriter, r *http.Request, run func(*p
 			}
 		}
 	}
-	w.Header().Set("Date", s.cfg.Now().UTC().Format(http.TimeFormat)) // the page uses the workspace's clock
+	w.Header().Set("Date", pa.cfg.Now().UTC().Format(http.TimeFormat)) // the page uses the workspace's clock
 	body, failed := run(call)
 	if failed == nil && r.Method == http.MethodPost {
-		s.saver.touch()
+		pa.saver.touch()
 	}
 	writePeople(w, body, failed)
 }
@@ -143,28 +149,4 @@ func writePeople(w http.ResponseWriter, body object, failed *apiError) {
 		out["details"] = failed.details // not called "errors", because that field has a form's errors by block
 	}
 	writeJSON(w, status, out)
-}
-
-// me returns the acting person. The account must be active, and must not be a bot's account.
-func (s *Server) me(p *personCall) (*user, *apiError) {
-	u, failed := s.anyone(p.r.PathValue("user"))
-	switch {
-	case failed != nil:
-		return nil, failed
-	case u.Bot:
-		return nil, refuse("user_is_bot")
-	case u.Deleted:
-		return nil, refuse("account_inactive")
-	}
-	return u, nil
-}
-
-// inChannel returns the person and the channel of a request. The person must be a member.
-func (s *Server) inChannel(p *personCall) (*user, *channel, *apiError) {
-	u, failed := s.me(p)
-	if failed != nil {
-		return nil, nil, failed
-	}
-	ch, failed := s.memberChannel(u, p.text("channel"))
-	return u, ch, failed
 }

@@ -111,7 +111,7 @@ func TestTypedText(t *testing.T) {
 		"```\n@sam\n```":                     "```\n@sam\n```",
 		"ORD-123 für 49,99 €":                "ORD-123 für 49,99 €",
 	} {
-		if got := b.srv.typed(typed); got != want {
+		if got := b.srv.notation.typed(typed); got != want {
 			t.Errorf("%q became %q, want %q", typed, got, want)
 		}
 	}
@@ -290,7 +290,7 @@ func TestUserGroups(t *testing.T) {
 	}
 	for _, n := range []int{maxListedUsers, maxListedUsers + 1} {
 		b.srv.mu.Lock()
-		b.srv.groups[0].Users = slices.Repeat([]string{"U0001"}, n)
+		b.srv.groups.list[0].Users = slices.Repeat([]string{"U0001"}, n)
 		b.srv.mu.Unlock()
 		if g := list(users, count); len(g.Users) != maxListedUsers || g.UserCount != n {
 			t.Errorf("%d of %d users, user_count %d", len(g.Users), n, g.UserCount)

@@ -37,45 +37,52 @@ func (q quiet) window(now time.Time, zone *time.Location) (enabled bool, start, 
 	return true, from.Unix(), until.Unix()
 }
 
-// dndStatus returns a person's quiet time as other people see it.
-func (s *Server) dndStatus(u *user) object {
-	enabled, start, end := u.DND.window(s.cfg.Now(), u.zone())
+// quietTimes tells the app and the page about the times in which people do not want to be disturbed, and changes them.
+type quietTimes struct {
+	*core
+	accounts *accounts
+	events   *events
+}
+
+// status returns a person's quiet time as other people see it.
+func (q *quietTimes) status(u *user) object {
+	enabled, start, end := u.DND.window(q.cfg.Now(), u.zone())
 	return object{"dnd_enabled": enabled, "next_dnd_start_ts": start, "next_dnd_end_ts": end}
 }
 
-// sendQuiet notifies the app and the page that a person's quiet time has changed.
-func (s *Server) sendQuiet(u *user) {
-	s.emit("dnd_updated_user", object{"type": "dnd_updated_user", "user": u.ID, "dnd_status": s.dndStatus(u)})
-	s.feed.send(change{Type: "people", User: u.ID})
+// send notifies the app and the page that a person's quiet time has changed.
+func (q *quietTimes) send(u *user) {
+	q.events.emit("dnd_updated_user", object{"type": "dnd_updated_user", "user": u.ID, "dnd_status": q.status(u)})
+	q.feed.send(change{Type: "people", User: u.ID})
 }
 
 // snooze pauses a person's notifications until a time, or ends the pause if the time is past.
-func (s *Server) snooze(u *user, until int64) {
+func (q *quietTimes) snooze(u *user, until int64) {
 	before := u.DND
-	u.DND.SnoozeFrom, u.DND.SnoozeUntil = s.cfg.Now().Unix(), until
-	if before.snoozed(s.cfg.Now()) && u.DND.snoozed(s.cfg.Now()) {
+	u.DND.SnoozeFrom, u.DND.SnoozeUntil = q.cfg.Now().Unix(), until
+	if before.snoozed(q.cfg.Now()) && u.DND.snoozed(q.cfg.Now()) {
 		u.DND.SnoozeFrom = before.SnoozeFrom // the pause continues
 	}
 }
 
-// dndInfo is dnd.info. The snooze_* properties exist only for the caller's own account. The caller is the bot, so only
+// info is dnd.info. The snooze_* properties exist only for the caller's own account. The caller is the bot, so only
 // the bot's account has these properties.
-func (s *Server) dndInfo(c *call) (object, *apiError) {
+func (q *quietTimes) info(c *call) (object, *apiError) {
 	id := c.text("user")
-	if id == "" || id == s.botUser.ID {
-		out := s.dndStatus(s.botUser)
+	if id == "" || id == q.botUser.ID {
+		out := q.status(q.botUser)
 		out["snooze_enabled"] = false
 		return out, nil
 	}
-	u := s.users[id]
+	u := q.accounts.byID[id]
 	if u == nil {
 		return nil, refuse("user_not_found")
 	}
-	return s.dndStatus(u), nil
+	return q.status(u), nil
 }
 
-// dndTeamInfo is dnd.teamInfo. Unknown ids are left out.
-func (s *Server) dndTeamInfo(c *call) (object, *apiError) {
+// teamInfo is dnd.teamInfo. Unknown ids are left out.
+func (q *quietTimes) teamInfo(c *call) (object, *apiError) {
 	ids := strings.FieldsFunc(c.text("users"), func(r rune) bool { return r == ',' || r == ' ' })
 	switch {
 	case len(ids) == 0:
@@ -85,8 +92,8 @@ func (s *Server) dndTeamInfo(c *call) (object, *apiError) {
 	}
 	users := object{}
 	for _, id := range ids {
-		if u := s.users[id]; u != nil {
-			users[id] = s.dndStatus(u)
+		if u := q.accounts.byID[id]; u != nil {
+			users[id] = q.status(u)
 		}
 	}
 	return object{"users": users}, nil
@@ -97,14 +104,14 @@ const longestSnooze = 31 * 24 * time.Hour
 
 // snoozeAs is POST /people/{user}/snooze. snoozeAs pauses notifications for some minutes, or until a time. If the
 // number of minutes is 0, snoozeAs ends the pause.
-func (s *Server) snoozeAs(p *personCall) (object, *apiError) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	u, failed := s.me(p)
+func (q *quietTimes) snoozeAs(p *personCall) (object, *apiError) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	u, failed := q.accounts.me(p)
 	if failed != nil {
 		return nil, failed
 	}
-	now := s.cfg.Now()
+	now := q.cfg.Now()
 	minutes, inMinutes := p.whole("minutes")
 	until, atTime := p.whole("until")
 	if inMinutes {
@@ -113,14 +120,14 @@ func (s *Server) snoozeAs(p *personCall) (object, *apiError) {
 	if inMinutes == atTime || minutes < 0 || time.Unix(int64(until), 0).Sub(now) > longestSnooze || (until < int(now.Unix()) && until != 0) {
 		return nil, refuse("invalid_snooze")
 	}
-	s.snooze(u, int64(until))
-	s.sendQuiet(u)
-	return object{"dnd": s.quietForPage(u)}, nil
+	q.snooze(u, int64(until))
+	q.send(u)
+	return object{"dnd": q.forPage(u)}, nil
 }
 
-// quietForPage returns a person's quiet time as shown on the page.
-func (s *Server) quietForPage(u *user) object {
-	out := s.dndStatus(u)
-	out["snooze_enabled"] = u.DND.snoozed(s.cfg.Now())
+// forPage returns a person's quiet time as shown on the page.
+func (q *quietTimes) forPage(u *user) object {
+	out := q.status(u)
+	out["snooze_enabled"] = u.DND.snoozed(q.cfg.Now())
 	return out
 }

@@ -14,17 +14,24 @@ type reaction struct {
 
 var emojiName = regexp.MustCompile(`^[a-z0-9_+'-]+(::skin-tone-[2-6])?$`)
 
-// reactionsAdd is reactions.add.
-func (s *Server) reactionsAdd(c *call) (object, *apiError) {
-	ch, m, failed := s.reactable(c)
+// reactions adds emoji to messages and removes them, for the app and for people.
+type reactions struct {
+	*core
+	channels *channels
+	events   *events
+}
+
+// add is reactions.add.
+func (rs *reactions) add(c *call) (object, *apiError) {
+	ch, m, failed := rs.reactable(c)
 	if failed != nil {
 		return nil, failed
 	}
-	return object{}, s.react(ch, m, s.botUser.ID, c.text("name"))
+	return object{}, rs.react(ch, m, rs.botUser.ID, c.text("name"))
 }
 
-func (s *Server) reactable(c *call) (*channel, *message, *apiError) {
-	ch, failed := s.readable(c.text("channel"))
+func (rs *reactions) reactable(c *call) (*channel, *message, *apiError) {
+	ch, failed := rs.channels.readable(c.text("channel"))
 	if failed != nil {
 		return nil, nil, failed
 	}
@@ -39,7 +46,7 @@ func (s *Server) reactable(c *call) (*channel, *message, *apiError) {
 }
 
 // react adds a person's emoji to a message.
-func (s *Server) react(ch *channel, m *message, user, name string) *apiError {
+func (rs *reactions) react(ch *channel, m *message, user, name string) *apiError {
 	name = strings.Trim(name, ":")
 	if !emojiName.MatchString(name) {
 		return refuse("invalid_name")
@@ -65,12 +72,12 @@ func (s *Server) react(ch *channel, m *message, user, name string) *apiError {
 	}
 	next[i].Users = append(slices.Clone(next[i].Users), user)
 	m.Reactions = next
-	s.reacted("reaction_added", ch, m, user, name)
+	rs.reacted("reaction_added", ch, m, user, name)
 	return nil
 }
 
 // unreact removes a person's emoji from a message.
-func (s *Server) unreact(ch *channel, m *message, user, name string) *apiError {
+func (rs *reactions) unreact(ch *channel, m *message, user, name string) *apiError {
 	name = strings.Trim(name, ":")
 	i := slices.IndexFunc(m.Reactions, func(r reaction) bool { return r.Name == name && slices.Contains(r.Users, user) })
 	if i < 0 {
@@ -82,32 +89,32 @@ func (s *Server) unreact(ch *channel, m *message, user, name string) *apiError {
 		next = slices.Delete(next, i, i+1)
 	}
 	m.Reactions = next
-	s.reacted("reaction_removed", ch, m, user, name)
+	rs.reacted("reaction_removed", ch, m, user, name)
 	return nil
 }
 
-func (s *Server) reacted(event string, ch *channel, m *message, user, name string) {
-	if ch.has(s.botUser.ID) {
-		s.emit(event, object{
+func (rs *reactions) reacted(event string, ch *channel, m *message, user, name string) {
+	if ch.has(rs.botUser.ID) {
+		rs.events.emit(event, object{
 			"type": event, "user": user, "reaction": name, "item_user": m.User,
 			"item": object{"type": "message", "channel": ch.ID, "ts": m.TS},
 		})
 	}
-	s.feed.send(change{Type: "reaction", Channel: ch.ID, TS: m.TS, ThreadTS: m.ThreadTS, only: s.audience(ch)})
+	rs.feed.send(change{Type: "reaction", Channel: ch.ID, TS: m.TS, ThreadTS: m.ThreadTS, only: rs.channels.audience(ch)})
 }
 
-// reactionsRemove is reactions.remove.
-func (s *Server) reactionsRemove(c *call) (object, *apiError) {
-	ch, m, failed := s.reactable(c)
+// remove is reactions.remove.
+func (rs *reactions) remove(c *call) (object, *apiError) {
+	ch, m, failed := rs.reactable(c)
 	if failed != nil {
 		return nil, failed
 	}
-	return object{}, s.unreact(ch, m, s.botUser.ID, c.text("name"))
+	return object{}, rs.unreact(ch, m, rs.botUser.ID, c.text("name"))
 }
 
-// reactionsGet is reactions.get.
-func (s *Server) reactionsGet(c *call) (object, *apiError) {
-	ch, m, failed := s.reactable(c)
+// get is reactions.get.
+func (rs *reactions) get(c *call) (object, *apiError) {
+	ch, m, failed := rs.reactable(c)
 	if failed != nil {
 		return nil, failed
 	}
@@ -115,10 +122,10 @@ func (s *Server) reactionsGet(c *call) (object, *apiError) {
 }
 
 // reactAs is POST /people/{user}/reactions. With "remove", the emoji is removed.
-func (s *Server) reactAs(p *personCall) (object, *apiError) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	u, ch, failed := s.inChannel(p)
+func (rs *reactions) reactAs(p *personCall) (object, *apiError) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	u, ch, failed := rs.channels.inChannel(p)
 	if failed != nil {
 		return nil, failed
 	}
@@ -127,7 +134,7 @@ func (s *Server) reactAs(p *personCall) (object, *apiError) {
 	case m == nil:
 		return nil, refuse("message_not_found")
 	case p.flag("remove"):
-		return object{}, s.unreact(ch, m, u.ID, p.text("name"))
+		return object{}, rs.unreact(ch, m, u.ID, p.text("name"))
 	}
-	return object{}, s.react(ch, m, u.ID, p.text("name"))
+	return object{}, rs.react(ch, m, u.ID, p.text("name"))
 }

@@ -5,61 +5,70 @@ import (
 	"strings"
 )
 
+// reading shows the page what a person sees: people, channels and messages.
+type reading struct {
+	*core
+	accounts   *accounts
+	channels   *channels
+	groups     *userGroups
+	quietTimes *quietTimes
+}
+
 // getPeople is GET /people.
-func (s *Server) getPeople(*personCall) (object, *apiError) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := s.cfg.Now()
+func (rd *reading) getPeople(*personCall) (object, *apiError) {
+	rd.mu.Lock()
+	defer rd.mu.Unlock()
+	now := rd.cfg.Now()
 	people := []object{}
-	for _, id := range s.userIDs {
-		if id != s.botUser.ID {
-			person := s.users[id].json(now)
-			person["dnd"] = s.quietForPage(s.users[id])
+	for _, id := range rd.accounts.ids {
+		if id != rd.botUser.ID {
+			person := rd.accounts.byID[id].json(now)
+			person["dnd"] = rd.quietTimes.forPage(rd.accounts.byID[id])
 			people = append(people, person)
 		}
 	}
 	groups := []object{}
-	for _, g := range s.groups {
+	for _, g := range rd.groups.list {
 		groups = append(groups, object{"id": g.ID, "handle": g.Handle, "name": g.Name, "users": slices.Clone(g.Users)})
 	}
 	commands := []object{}
-	for _, c := range s.app.Commands {
+	for _, c := range rd.app.Commands {
 		commands = append(commands, object{"command": c.Command, "description": c.Description, "usage_hint": c.UsageHint, "should_escape": c.ShouldEscape})
 	}
 	shortcuts := []object{}
-	for _, c := range s.app.Shortcuts {
+	for _, c := range rd.app.Shortcuts {
 		shortcuts = append(shortcuts, object{"callback_id": c.CallbackID, "name": c.Name, "type": c.Type})
 	}
 	return object{
-		"team": object{"id": s.team.ID, "name": s.team.Name, "domain": s.team.Domain},
-		"hint": s.cfg.Seed.Hint.shown(), "people": people, "bot": s.botUser.json(now), "groups": groups, "commands": commands, "shortcuts": shortcuts,
-		"connected": s.hub.Connected(),
+		"team": object{"id": rd.team.ID, "name": rd.team.Name, "domain": rd.team.Domain},
+		"hint": rd.cfg.Seed.Hint.shown(), "people": people, "bot": rd.botUser.json(now), "groups": groups, "commands": commands, "shortcuts": shortcuts,
+		"connected": rd.hub.Connected(),
 	}, nil
 }
 
 // getChannels is GET /people/{user}/channels: the person's channels, then their DMs.
-func (s *Server) getChannels(p *personCall) (object, *apiError) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	u, failed := s.me(p)
+func (rd *reading) getChannels(p *personCall) (object, *apiError) {
+	rd.mu.Lock()
+	defer rd.mu.Unlock()
+	u, failed := rd.accounts.me(p)
 	if failed != nil {
 		return nil, failed
 	}
 	list := []object{}
 	for _, wantIM := range []bool{false, true} {
-		for _, id := range s.chanIDs {
-			ch := s.channels[id]
+		for _, id := range rd.channels.ids {
+			ch := rd.channels.byID[id]
 			if (ch.IM || ch.MPIM) == wantIM && ch.has(u.ID) {
-				list = append(list, s.channelSummary(u, ch))
+				list = append(list, rd.channelSummary(u, ch))
 			}
 		}
 	}
 	out := object{"channels": list}
 	if p.flag("all") {
 		others := []object{}
-		for _, id := range s.chanIDs {
-			if ch := s.channels[id]; !ch.has(u.ID) && s.sees(u, ch) {
-				others = append(others, s.channelSummary(u, ch))
+		for _, id := range rd.channels.ids {
+			if ch := rd.channels.byID[id]; !ch.has(u.ID) && rd.channels.sees(u, ch) {
+				others = append(others, rd.channelSummary(u, ch))
 			}
 		}
 		out["others"] = others
@@ -68,14 +77,14 @@ func (s *Server) getChannels(p *personCall) (object, *apiError) {
 }
 
 // channelSummary returns a channel as listed on the page.
-func (s *Server) channelSummary(u *user, ch *channel) object {
-	out := ch.json(u.ID, s.team.ID)
+func (rd *reading) channelSummary(u *user, ch *channel) object {
+	out := ch.json(u.ID, rd.team.ID)
 	out["num_members"], out["is_member"] = len(ch.Members), ch.has(u.ID)
 	if ch.IM {
-		other := s.users[ch.other(u.ID)]
+		other := rd.accounts.byID[ch.other(u.ID)]
 		out["name"], out["topic"] = other.Name, object{"value": ""}
 	}
-	unread, mentions := s.unread(u, ch)
+	unread, mentions := rd.unread(u, ch)
 	out["unread_count"], out["mention_count"], out["last_read"] = unread, mentions, lastRead(ch, u.ID)
 	out["latest_ts"] = ""
 	if n := len(ch.Messages); n > 0 {
@@ -93,7 +102,7 @@ func lastRead(ch *channel, user string) string {
 
 // unread counts a person's unseen messages. The result unread is the number of top-level messages. The result mentions
 // is the number of messages and replies that mention the person. In a DM, both results include every message.
-func (s *Server) unread(u *user, ch *channel) (unread, mentions int) {
+func (rd *reading) unread(u *user, ch *channel) (unread, mentions int) {
 	if !ch.has(u.ID) {
 		return 0, 0
 	}
@@ -112,21 +121,21 @@ func (s *Server) unread(u *user, ch *channel) (unread, mentions int) {
 		if m.topLevel() || personal {
 			unread++
 		}
-		if personal || s.mentions(m, u) {
+		if personal || rd.mentions(m, u) {
 			mentions++
 		}
 	}
 	return unread, mentions
 }
 
-func (s *Server) mentions(m *message, u *user) bool {
+func (rd *reading) mentions(m *message, u *user) bool {
 	found := false
 	walkText(m.Text, m.Blocks, func(text string) {
 		if strings.Contains(text, "<@"+u.ID+">") || strings.Contains(text, "<@"+u.ID+"|") ||
 			strings.Contains(text, "<!here") || strings.Contains(text, "<!channel") || strings.Contains(text, "<!everyone") {
 			found = true
 		}
-		for _, g := range s.groups {
+		for _, g := range rd.groups.list {
 			if slices.Contains(g.Users, u.ID) && strings.Contains(text, "<!subteam^"+g.ID) {
 				found = true
 			}
@@ -156,14 +165,14 @@ func walkText(text string, v any, visit func(string)) {
 }
 
 // getMessages is GET /people/{user}/channels/{channel}/messages.
-func (s *Server) getMessages(p *personCall) (object, *apiError) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	u, failed := s.me(p)
+func (rd *reading) getMessages(p *personCall) (object, *apiError) {
+	rd.mu.Lock()
+	defer rd.mu.Unlock()
+	u, failed := rd.accounts.me(p)
 	if failed != nil {
 		return nil, failed
 	}
-	ch, failed := s.channelFor(u, p.r.PathValue("channel"))
+	ch, failed := rd.channels.channelFor(u, p.r.PathValue("channel"))
 	if failed != nil {
 		return nil, failed
 	}
@@ -192,13 +201,13 @@ func (s *Server) getMessages(p *personCall) (object, *apiError) {
 		list = list[len(list)-limit:]
 	}
 	if p.flag("mark") && ch.has(u.ID) {
-		s.markRead(u, ch, thread)
+		rd.markRead(u, ch, thread)
 	}
 	messages := make([]object, len(list))
 	for i, m := range list {
 		messages[i] = ch.threadJSON(m)
 	}
-	out := object{"channel": s.channelSummary(u, ch), "messages": messages, "status": s.statuses(ch)}
+	out := object{"channel": rd.channelSummary(u, ch), "messages": messages, "status": ch.statuses(rd.cfg.Now())}
 	if info := ch.Threads[thread]; info != nil {
 		out["title"], out["prompts_title"], out["prompts"] = info.Title, info.PromptTitle, append([]object{}, info.Prompts...)
 	}
@@ -209,7 +218,7 @@ func (s *Server) getMessages(p *personCall) (object, *apiError) {
 func threadKey(user, thread string) string { return user + " " + thread }
 
 // markRead sets a person's read mark to the newest message of a channel or thread.
-func (s *Server) markRead(u *user, ch *channel, thread string) {
+func (rd *reading) markRead(u *user, ch *channel, thread string) {
 	list, key := ch.Messages, u.ID
 	if thread != "" {
 		list, key = ch.replies(thread), threadKey(u.ID, thread)
@@ -222,12 +231,9 @@ func (s *Server) markRead(u *user, ch *channel, thread string) {
 		return
 	}
 	ch.LastRead[key] = newest
-	s.saver.touch()
-	s.feed.send(change{Type: "read", User: u.ID, Channel: ch.ID, only: []string{u.ID}})
+	rd.saver.touch()
+	rd.feed.send(change{Type: "read", User: u.ID, Channel: ch.ID, only: []string{u.ID}})
 }
-
-// Introduce replaces the seed's hint for new users. Call Introduce before the workspace is served.
-func (s *Server) Introduce(hint SeedHint) { s.cfg.Seed.Hint = hint }
 
 // shown returns the hint for the page, or nil.
 func (h SeedHint) shown() any {

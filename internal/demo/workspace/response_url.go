@@ -17,17 +17,26 @@ type responseURL struct {
 	expires       time.Time
 }
 
-// newResponseURL stores a responseURL and returns its URL.
-func (s *Server) newResponseURL(base string, u responseURL) string {
-	now := s.cfg.Now()
+// responseURLs holds the response URLs of people's actions, and receives the app's answers.
+type responseURLs struct {
+	*core
+	channels *channels
+	contents *contentReader
+	messages *messages
+	live     *shortLived[*responseURL]
+}
+
+// create stores a responseURL and returns its URL.
+func (rs *responseURLs) create(base string, u responseURL) string {
+	now := rs.cfg.Now()
 	u.expires = now.Add(responseURLLives * time.Second)
 	id := wire.NewSecret()
-	s.replyTo.put(id, &u, u.expires, now)
+	rs.live.put(id, &u, u.expires, now)
 	return base + "/response/" + id
 }
 
-// serveResponseURL receives the app's answer to an action.
-func (s *Server) serveResponseURL(w http.ResponseWriter, r *http.Request) {
+// serve receives the app's answer to an action.
+func (rs *responseURLs) serve(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 	args, failed := readArguments(r)
 	if failed == nil && args.has("payload") { // the form that old clients send
@@ -37,9 +46,9 @@ func (s *Server) serveResponseURL(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if failed == nil {
-		s.mu.Lock()
-		failed = s.respond(r.PathValue("id"), args)
-		s.mu.Unlock()
+		rs.mu.Lock()
+		failed = rs.respond(r.PathValue("id"), args)
+		rs.mu.Unlock()
 	}
 	switch {
 	case failed == nil:
@@ -52,22 +61,22 @@ func (s *Server) serveResponseURL(w http.ResponseWriter, r *http.Request) {
 }
 
 // respond applies the answer. Only an accepted answer counts as a use of the response URL.
-func (s *Server) respond(id string, args arguments) *apiError {
-	u := s.replyTo.byName[id]
+func (rs *responseURLs) respond(id string, args arguments) *apiError {
+	u := rs.live.byName[id]
 	switch {
 	case u == nil:
 		return refuse("invalid_url")
-	case s.cfg.Now().After(u.expires):
+	case rs.cfg.Now().After(u.expires):
 		return refuse("expired_url")
 	case u.uses >= responseURLUses:
 		return refuse("used_url")
 	}
-	what, failed := s.readContent(args, maxPostText, true)
+	what, failed := rs.contents.read(args, maxPostText, true)
 	if failed != nil {
 		return failed
 	}
-	ch := s.channels[u.channel]
-	original, ephemeral := s.original(ch, u)
+	ch := rs.channels.byID[u.channel]
+	original, ephemeral := rs.original(ch, u)
 	switch {
 	case args.flag("delete_original"):
 		if !what.empty() {
@@ -77,76 +86,66 @@ func (s *Server) respond(id string, args arguments) *apiError {
 			return refuse("message_not_found")
 		}
 		if ephemeral {
-			s.removeEphemeral(ch, original)
+			rs.messages.removeEphemeral(ch, original)
 		} else {
-			s.erase(ch, original)
+			rs.messages.erase(ch, original)
 		}
 	case what.empty():
 		return refuse("no_text")
 	case args.flag("replace_original") && original != nil:
-		s.replaceOriginal(ch, original, ephemeral, what)
+		rs.replaceOriginal(ch, original, ephemeral, what)
 	default:
-		failed = s.answerAct(ch, u, what, args)
+		failed = rs.answer(ch, u, what, args)
 	}
 	if failed == nil {
 		u.uses++
-		s.saver.touch()
+		rs.saver.touch()
 	}
 	return failed
 }
 
 // original returns the message in which the person acted, if it still exists.
-func (s *Server) original(ch *channel, u *responseURL) (m *message, ephemeral bool) {
+func (rs *responseURLs) original(ch *channel, u *responseURL) (m *message, ephemeral bool) {
 	for _, m := range ch.ephemerals {
 		if m.TS == u.ts && m.EphemeralTo == u.user {
 			return m, true
 		}
 	}
-	if m := ch.byTS[u.ts]; m != nil && m.BotID == s.app.BotID {
+	if m := ch.byTS[u.ts]; m != nil && m.BotID == rs.app.BotID {
 		return m, false
 	}
 	return nil, false
 }
 
-func (s *Server) replaceOriginal(ch *channel, m *message, ephemeral bool, what content) {
+func (rs *responseURLs) replaceOriginal(ch *channel, m *message, ephemeral bool, what content) {
 	before := *m
 	m.Text, m.Blocks, m.Attachments = what.text, what.blocks, what.attachments
 	if ephemeral {
 		m.earlier = before.earlier.add(before.allBlocks())
-		s.feed.send(change{Type: "ephemeral", User: m.EphemeralTo, Channel: ch.ID, TS: m.TS, ThreadTS: m.ThreadTS, only: []string{m.EphemeralTo}})
+		rs.feed.send(change{Type: "ephemeral", User: m.EphemeralTo, Channel: ch.ID, TS: m.TS, ThreadTS: m.ThreadTS, only: []string{m.EphemeralTo}})
 		return
 	}
 	if what.hasMetadata {
 		m.Metadata = what.metadata
 	}
-	s.changed(ch, &before, m)
+	rs.messages.changed(ch, &before, m)
 }
 
-// answerAct posts a new message. If the response_type is in_channel, all members see the message. In all other cases,
+// answer posts a new message. If the response_type is in_channel, all members see the message. In all other cases,
 // only the person who acted sees it.
-func (s *Server) answerAct(ch *channel, u *responseURL, what content, args arguments) *apiError {
-	m := s.botMessage(what)
+func (rs *responseURLs) answer(ch *channel, u *responseURL, what content, args arguments) *apiError {
+	m := rs.messages.botMessage(what)
 	thread := args.text("thread_ts")
 	if thread == "" && args.text("response_type") != "in_channel" {
 		thread = u.threadTS // an ephemeral answer appears where the person is looking
 	}
-	if failed := s.placeInThread(ch, m, thread, args.flag("reply_broadcast")); failed != nil {
+	if failed := rs.messages.placeInThread(ch, m, thread, args.flag("reply_broadcast")); failed != nil {
 		return failed
 	}
 	if args.text("response_type") == "in_channel" {
-		s.publish(ch, m)
+		rs.messages.publish(ch, m)
 	} else {
-		s.showEphemeral(ch, m, u.user)
+		rs.messages.showEphemeral(ch, m, u.user)
 	}
 	return nil
-}
-
-func (s *Server) removeEphemeral(ch *channel, m *message) {
-	for i, other := range ch.ephemerals {
-		if other == m {
-			ch.ephemerals = append(ch.ephemerals[:i:i], ch.ephemerals[i+1:]...)
-			break
-		}
-	}
-	s.feed.send(change{Type: "message_deleted", User: m.EphemeralTo, Channel: ch.ID, TS: m.TS, ThreadTS: m.ThreadTS, only: []string{m.EphemeralTo}})
 }

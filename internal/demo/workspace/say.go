@@ -1,19 +1,27 @@
 package workspace
 
 import (
-	"fmt"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"countersign/internal/demo/workspace/wire"
 )
 
+// writing has people's actions on messages: people write, edit and delete messages.
+type writing struct {
+	*core
+	channels *channels
+	events   *events
+	notation *notation
+	messages *messages
+	files    *files
+}
+
 // say is POST /people/{user}/messages.
-func (s *Server) say(p *personCall) (object, *apiError) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	u, ch, failed := s.inChannel(p)
+func (wr *writing) say(p *personCall) (object, *apiError) {
+	wr.mu.Lock()
+	defer wr.mu.Unlock()
+	u, ch, failed := wr.channels.inChannel(p)
 	if failed != nil {
 		return nil, failed
 	}
@@ -31,20 +39,20 @@ func (s *Server) say(p *personCall) (object, *apiError) {
 	if thread != "" && ch.byTS[thread] == nil {
 		return nil, refuse("thread_not_found")
 	}
-	m := &message{TS: s.nextTS(), User: u.ID, Team: u.Team, Text: s.typed(text), ClientMsgID: wire.NewUUID()}
-	if failed := s.placeInThread(ch, m, thread, p.flag("reply_broadcast")); failed != nil {
+	m := &message{TS: wr.nextTS(), User: u.ID, Team: u.Team, Text: wr.notation.typed(text), ClientMsgID: wire.NewUUID()}
+	if failed := wr.messages.placeInThread(ch, m, thread, p.flag("reply_broadcast")); failed != nil {
 		return nil, failed
 	}
-	if failed := s.attach(p, m); failed != nil {
+	if failed := wr.files.attach(p, m); failed != nil {
 		return nil, failed
 	}
-	s.publish(ch, m)
+	wr.messages.publish(ch, m)
 	return object{"channel": ch.ID, "ts": m.TS, "message": ch.threadJSON(m)}, nil
 }
 
 // written returns the message that a person wants to change or delete.
-func (s *Server) written(p *personCall) (*user, *channel, *message, *apiError) {
-	u, ch, failed := s.inChannel(p)
+func (wr *writing) written(p *personCall) (*user, *channel, *message, *apiError) {
+	u, ch, failed := wr.channels.inChannel(p)
 	if failed != nil {
 		return nil, nil, nil, failed
 	}
@@ -59,10 +67,10 @@ func (s *Server) written(p *personCall) (*user, *channel, *message, *apiError) {
 func (m *message) by(u *user) bool { return m.User == u.ID && m.Subtype != "channel_join" }
 
 // editOwn is POST /people/{user}/edit.
-func (s *Server) editOwn(p *personCall) (object, *apiError) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	u, ch, m, failed := s.written(p)
+func (wr *writing) editOwn(p *personCall) (object, *apiError) {
+	wr.mu.Lock()
+	defer wr.mu.Unlock()
+	u, ch, m, failed := wr.written(p)
 	switch {
 	case failed != nil:
 		return nil, failed
@@ -74,17 +82,17 @@ func (s *Server) editOwn(p *personCall) (object, *apiError) {
 		return nil, refuse("no_text")
 	}
 	before := *m
-	m.Text, m.EditedBy, m.EditedTS = s.typed(text), u.ID, s.nextTS()
-	s.changed(ch, &before, m)
-	s.sendMention(ch, m)
+	m.Text, m.EditedBy, m.EditedTS = wr.notation.typed(text), u.ID, wr.nextTS()
+	wr.messages.changed(ch, &before, m)
+	wr.events.sendMention(ch, m)
 	return object{"channel": ch.ID, "ts": m.TS, "message": ch.threadJSON(m)}, nil
 }
 
 // deleteAs is POST /people/{user}/delete. Admins may delete all messages, including the app's.
-func (s *Server) deleteAs(p *personCall) (object, *apiError) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	u, ch, m, failed := s.written(p)
+func (wr *writing) deleteAs(p *personCall) (object, *apiError) {
+	wr.mu.Lock()
+	defer wr.mu.Unlock()
+	u, ch, m, failed := wr.written(p)
 	switch {
 	case failed != nil:
 		return nil, failed
@@ -93,44 +101,6 @@ func (s *Server) deleteAs(p *personCall) (object, *apiError) {
 	case !u.Admin && !m.by(u):
 		return nil, refuse("not_yours")
 	}
-	s.erase(ch, m)
+	wr.messages.erase(ch, m)
 	return object{"channel": ch.ID, "ts": m.TS}, nil
-}
-
-// Unfurl adds a link's preview to a message. The app gets a change event with unchanged text.
-func (s *Server) Unfurl(channel, ts, url string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	ch, m, err := s.stored(channel, ts)
-	if err != nil {
-		return err
-	}
-	before := *m
-	m.Attachments = append(slices.Clone(m.Attachments), object{"id": len(m.Attachments) + 1, "from_url": url, "original_url": url, "fallback": url, "title": url})
-	s.changed(ch, &before, m)
-	s.saver.touch()
-	return nil
-}
-
-// Expire removes a message as the workspace's retention does. The app gets no event.
-func (s *Server) Expire(channel, ts string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	ch, m, err := s.stored(channel, ts)
-	if err != nil {
-		return err
-	}
-	ch.remove(m)
-	s.feed.send(change{Type: "message_deleted", Channel: ch.ID, TS: m.TS, ThreadTS: m.ThreadTS, only: s.audience(ch)})
-	s.saver.touch()
-	return nil
-}
-
-// stored returns a message by the id of its channel and its ts.
-func (s *Server) stored(channel, ts string) (*channel, *message, error) {
-	ch := s.channels[channel]
-	if ch == nil || ch.byTS[ts] == nil {
-		return nil, nil, fmt.Errorf("there is no message %s in %q", ts, channel)
-	}
-	return ch, ch.byTS[ts], nil
 }

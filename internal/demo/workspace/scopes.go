@@ -3,20 +3,27 @@ package workspace
 import (
 	"slices"
 	"strings"
+	"sync/atomic"
 )
 
 // kindScope maps each kind of channel to the prefix of its scopes, as in channels:read and groups:history.
 var kindScope = map[string]string{"channel": "channels", "group": "groups", "im": "im", "mpim": "mpim"}
 
-// Withhold removes scopes from the app, as if the app had been installed without them. A call of Withhold replaces the
-// list of removed scopes. Therefore a call without arguments restores all scopes. As in Slack, the app gets no event.
-func (s *Server) Withhold(scopes ...string) {
+// scopes knows which methods and events the scopes of the app's bot token cover.
+type scopes struct {
+	*core
+	channels *channels
+	granted  atomic.Pointer[[]string] // the scopes that replace those of the seed; see withhold
+}
+
+// withhold removes scopes from those of the seed.
+func (s *scopes) withhold(scopes []string) {
 	granted := slices.DeleteFunc(slices.Clone(s.app.Scopes), func(scope string) bool { return slices.Contains(scopes, scope) })
 	s.granted.Store(&granted)
 }
 
-// scopes returns the scopes of the bot token. If the token has no scopes, no method requires a scope.
-func (s *Server) scopes() []string {
+// list returns the scopes of the bot token. If the token has no scopes, no method requires a scope.
+func (s *scopes) list() []string {
 	if granted := s.granted.Load(); granted != nil {
 		return *granted
 	}
@@ -25,21 +32,21 @@ func (s *Server) scopes() []string {
 
 // kindsMissing returns the scope that a call lacks for its kind of channel. If a method accepts several scopes, each
 // scope covers one kind of channel.
-func (s *Server) kindsMissing(m method, c *call) string {
-	if len(s.scopes()) == 0 || !strings.HasPrefix(m.scope, "channels:") || !strings.Contains(m.scope, "|") {
+func (s *scopes) kindsMissing(m method, c *call) string {
+	if len(s.list()) == 0 || !strings.HasPrefix(m.scope, "channels:") || !strings.Contains(m.scope, "|") {
 		return ""
 	}
 	first, _, _ := strings.Cut(m.scope, "|")
 	_, what, _ := strings.Cut(first, ":")
 	var kinds []string
-	if ch := s.channels[c.text("channel")]; ch != nil {
+	if ch := s.channels.byID[c.text("channel")]; ch != nil {
 		kinds = []string{ch.kind()}
 	}
 	for _, t := range c.words("types") {
 		kinds = append(kinds, channelTypes[t])
 	}
 	for _, kind := range kinds {
-		if scope := kindScope[kind] + ":" + what; kindScope[kind] != "" && !slices.Contains(s.scopes(), scope) {
+		if scope := kindScope[kind] + ":" + what; kindScope[kind] != "" && !slices.Contains(s.list(), scope) {
 			return scope
 		}
 	}
@@ -55,13 +62,13 @@ var eventScopes = []struct{ name, scope string }{
 }
 
 // mayReceive reports whether the app has the scope for an event.
-func (s *Server) mayReceive(event string) bool {
-	if len(s.scopes()) == 0 {
+func (s *scopes) mayReceive(event string) bool {
+	if len(s.list()) == 0 {
 		return true
 	}
 	for _, e := range eventScopes {
 		if strings.HasPrefix(event, e.name) {
-			return slices.ContainsFunc(strings.Split(e.scope, "|"), func(scope string) bool { return slices.Contains(s.scopes(), scope) })
+			return slices.ContainsFunc(strings.Split(e.scope, "|"), func(scope string) bool { return slices.Contains(s.list(), scope) })
 		}
 	}
 	return true
@@ -69,7 +76,7 @@ func (s *Server) mayReceive(event string) bool {
 
 // authorize checks that the token belongs to the app, is of the kind that the method requires, and has the method's
 // scope.
-func (s *Server) authorize(m method, token string) *apiError {
+func (s *scopes) authorize(m method, token string) *apiError {
 	isBot, isApp := slices.Contains(s.app.BotTokens, token), slices.Contains(s.app.AppTokens, token)
 	switch {
 	case token == "":
@@ -78,18 +85,18 @@ func (s *Server) authorize(m method, token string) *apiError {
 		return refuse("invalid_auth")
 	case m.app != isApp:
 		return refuse("not_allowed_token_type")
-	case isApp || m.scope == "" || len(s.scopes()) == 0:
+	case isApp || m.scope == "" || len(s.list()) == 0:
 		return nil
 	}
 	for _, alternative := range strings.Split(m.scope, "|") {
-		if slices.Contains(s.scopes(), alternative) {
+		if slices.Contains(s.list(), alternative) {
 			return nil
 		}
 	}
 	needed, _, _ := strings.Cut(m.scope, "|")
-	return s.missingScope(needed)
+	return s.missing(needed)
 }
 
-func (s *Server) missingScope(needed string) *apiError {
-	return &apiError{code: "missing_scope", extra: object{"needed": needed, "provided": strings.Join(s.scopes(), ",")}}
+func (s *scopes) missing(needed string) *apiError {
+	return &apiError{code: "missing_scope", extra: object{"needed": needed, "provided": strings.Join(s.list(), ",")}}
 }

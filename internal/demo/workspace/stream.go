@@ -116,8 +116,17 @@ func taskBlock(part object) object {
 	return card
 }
 
-// streamParts reads markdown_text and chunks.
-func (s *Server) streamParts(c *call) ([]object, *apiError) {
+// streams answers Slack's methods for streamed messages.
+type streams struct {
+	*core
+	accounts *accounts
+	channels *channels
+	contents *contentReader
+	messages *messages
+}
+
+// readParts reads markdown_text and chunks.
+func (st *streams) readParts(c *call) ([]object, *apiError) {
 	var parts []object
 	if text := c.text("markdown_text"); text != "" {
 		if utf8.RuneCountInString(text) > maxStreamText {
@@ -134,7 +143,7 @@ func (s *Server) streamParts(c *call) ([]object, *apiError) {
 		return nil, refuse("invalid_chunks")
 	}
 	for _, item := range list {
-		part, failed := s.readChunk(item)
+		part, failed := st.readChunk(item)
 		if failed != nil {
 			return nil, failed
 		}
@@ -153,7 +162,7 @@ func tooManyBlocks(parts []object) bool {
 	return blocks > blockkit.MaxMessageBlocks
 }
 
-func (s *Server) readChunk(item any) (object, *apiError) {
+func (st *streams) readChunk(item any) (object, *apiError) {
 	chunk, _ := item.(object)
 	text := func(key string) string { v, _ := chunk[key].(string); return v }
 	switch chunk["type"] {
@@ -180,7 +189,7 @@ func (s *Server) readChunk(item any) (object, *apiError) {
 	case "plan_update":
 		return object{"kind": "plan", "title": text("title")}, nil
 	case "blocks":
-		blocks, failed := s.readBlocks(chunk["blocks"])
+		blocks, failed := st.contents.readBlocks(chunk["blocks"])
 		if failed != nil {
 			return nil, failed
 		}
@@ -190,13 +199,13 @@ func (s *Server) readChunk(item any) (object, *apiError) {
 }
 
 // startStream is chat.startStream.
-func (s *Server) startStream(c *call) (object, *apiError) {
-	ch := s.channels[c.text("channel")]
-	if failed := s.mayPost(ch); failed != nil {
+func (st *streams) startStream(c *call) (object, *apiError) {
+	ch := st.channels.byID[c.text("channel")]
+	if failed := st.channels.mayPost(ch); failed != nil {
 		return nil, failed
 	}
 	if !ch.IM {
-		recipient := s.users[c.text("recipient_user_id")]
+		recipient := st.accounts.byID[c.text("recipient_user_id")]
 		switch {
 		case c.text("recipient_user_id") == "":
 			return nil, refuse("missing_recipient_user_id")
@@ -215,16 +224,16 @@ func (s *Server) startStream(c *call) (object, *apiError) {
 	if !slices.Contains([]string{"timeline", "plan"}, mode) {
 		return nil, refuse("invalid_arguments", "must be timeline or plan [json-pointer:/task_display_mode]")
 	}
-	m := s.botMessage(content{})
-	m.Stream = &stream{Open: true, Mode: mode, Last: s.cfg.Now().UnixMicro()}
+	m := st.messages.botMessage(content{})
+	m.Stream = &stream{Open: true, Mode: mode, Last: st.cfg.Now().UnixMicro()}
 	thread := c.text("thread_ts")
-	if failed := s.placeInThread(ch, m, thread, false); failed != nil {
+	if failed := st.messages.placeInThread(ch, m, thread, false); failed != nil {
 		return nil, failed
 	}
 	if thread != "" && m.ThreadTS == "" {
 		return nil, refuse("thread_not_found")
 	}
-	parts, failed := s.streamParts(c)
+	parts, failed := st.readParts(c)
 	if failed != nil {
 		return nil, failed
 	}
@@ -233,29 +242,29 @@ func (s *Server) startStream(c *call) (object, *apiError) {
 		return nil, refuse("msg_blocks_too_many")
 	}
 	m.render()
-	s.publish(ch, m)
+	st.messages.publish(ch, m)
 	return object{"channel": ch.ID, "ts": m.TS}, nil
 }
 
 // openStream returns a message that is being streamed. A stream without an append for StreamIdle has ended. If a person
 // stopped the stream, openStream returns the message only if finish is true.
-func (s *Server) openStream(c *call, finish bool) (*channel, *message, *apiError) {
-	ch := s.channels[c.text("channel")]
-	if ch == nil || (!ch.has(s.botUser.ID) && ch.kind() != "channel") {
+func (st *streams) openStream(c *call, finish bool) (*channel, *message, *apiError) {
+	ch := st.channels.byID[c.text("channel")]
+	if ch == nil || (!ch.has(st.botUser.ID) && ch.kind() != "channel") {
 		return nil, nil, refuse("channel_not_found")
 	}
 	m := ch.byTS[c.text("ts")]
 	switch {
 	case m == nil:
 		return nil, nil, refuse("message_not_found")
-	case m.BotID != s.app.BotID:
+	case m.BotID != st.app.BotID:
 		return nil, nil, refuse("message_not_owned_by_app")
 	case m.Stream != nil && m.Stream.Stopped && finish:
 	case m.Stream != nil && m.Stream.Stopped:
 		return nil, nil, refuse("stopped_by_user")
 	case m.Stream == nil || !m.Stream.Open:
 		return nil, nil, refuse("message_not_in_streaming_state")
-	case s.cfg.Now().UnixMicro()-m.Stream.Last > s.cfg.StreamIdle.Microseconds():
+	case st.cfg.Now().UnixMicro()-m.Stream.Last > st.cfg.StreamIdle.Microseconds():
 		m.Stream = m.Stream.with(nil)
 		m.Stream.Open = false
 		return nil, nil, refuse("message_not_in_streaming_state")
@@ -264,12 +273,12 @@ func (s *Server) openStream(c *call, finish bool) (*channel, *message, *apiError
 }
 
 // appendStream is chat.appendStream. The app gets an event only when the stream stops.
-func (s *Server) appendStream(c *call) (object, *apiError) {
-	ch, m, failed := s.openStream(c, false)
+func (st *streams) appendStream(c *call) (object, *apiError) {
+	ch, m, failed := st.openStream(c, false)
 	if failed != nil {
 		return nil, failed
 	}
-	parts, failed := s.streamParts(c)
+	parts, failed := st.readParts(c)
 	if failed != nil {
 		return nil, failed
 	}
@@ -281,23 +290,23 @@ func (s *Server) appendStream(c *call) (object, *apiError) {
 		return nil, refuse("msg_blocks_too_many")
 	}
 	m.Stream = next
-	m.Stream.Last = s.cfg.Now().UnixMicro()
+	m.Stream.Last = st.cfg.Now().UnixMicro()
 	m.render()
-	s.feed.send(change{Type: "message_changed", Channel: ch.ID, TS: m.TS, ThreadTS: m.ThreadTS, only: s.audience(ch)})
+	st.feed.send(change{Type: "message_changed", Channel: ch.ID, TS: m.TS, ThreadTS: m.ThreadTS, only: st.channels.audience(ch)})
 	return object{"channel": ch.ID, "ts": m.TS}, nil
 }
 
 // stopStream is chat.stopStream. The blocks of the call come after all other blocks.
-func (s *Server) stopStream(c *call) (object, *apiError) {
-	ch, m, failed := s.openStream(c, true)
+func (st *streams) stopStream(c *call) (object, *apiError) {
+	ch, m, failed := st.openStream(c, true)
 	if failed != nil {
 		return nil, failed
 	}
-	parts, failed := s.streamParts(c)
+	parts, failed := st.readParts(c)
 	if failed != nil {
 		return nil, failed
 	}
-	what, failed := s.readContent(arguments{values: object{"blocks": c.values["blocks"], "metadata": c.values["metadata"]}}, maxPostText, true)
+	what, failed := st.contents.read(arguments{values: object{"blocks": c.values["blocks"], "metadata": c.values["metadata"]}}, maxPostText, true)
 	if failed != nil {
 		return nil, failed
 	}
@@ -314,6 +323,6 @@ func (s *Server) stopStream(c *call) (object, *apiError) {
 		m.Metadata = what.metadata
 	}
 	m.render()
-	s.changed(ch, &before, m)
+	st.messages.changed(ch, &before, m)
 	return object{"channel": ch.ID, "ts": m.TS, "message": m.json()}, nil
 }

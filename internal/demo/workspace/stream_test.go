@@ -74,7 +74,7 @@ func TestStreams(t *testing.T) {
 
 func TestPlansAndIdleStreams(t *testing.T) {
 	b := newHarness(t)
-	dm, _ := b.srv.openDM("U0100", "U0BOT")
+	dm, _ := b.srv.channels.openDM("U0100", "U0BOT")
 	channel, ts, err := b.api.StartStream(dm.ID, slack.MsgOptionTaskDisplayMode(slack.TaskDisplayModePlan),
 		slack.MsgOptionChunks(slack.NewPlanUpdateChunk("Refund"), slack.NewTaskUpdateChunk("1", "Find"), slack.NewTaskUpdateChunk("2", "Pay")))
 	if err != nil {

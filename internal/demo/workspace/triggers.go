@@ -18,29 +18,35 @@ type trigger struct {
 
 var triggerForm = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9a-f]+$`)
 
-// newTrigger stores a trigger and returns its trigger_id.
-func (s *Server) newTrigger(user, viewID string) string {
-	now := s.cfg.machine()
-	s.lastTS++
-	id := fmt.Sprintf("%d.%d.%s", s.lastTS, now.UnixMilli(), wire.NewSecret())
-	t := &trigger{user: user, viewID: viewID, expires: now.Add(s.cfg.TriggerTTL)}
-	s.triggers.put(id, t, t.expires, now)
+// triggers holds the triggers of people's actions.
+type triggers struct {
+	*core
+	live *shortLived[*trigger]
+}
+
+// create stores a trigger and returns its trigger_id.
+func (ts *triggers) create(user, viewID string) string {
+	now := ts.cfg.machine()
+	ts.lastTS++
+	id := fmt.Sprintf("%d.%d.%s", ts.lastTS, now.UnixMilli(), wire.NewSecret())
+	t := &trigger{user: user, viewID: viewID, expires: now.Add(ts.cfg.TriggerTTL)}
+	ts.live.put(id, t, t.expires, now)
 	return id
 }
 
-// findTrigger returns a valid trigger, without using up the trigger.
-func (s *Server) findTrigger(c *call) (*trigger, *apiError) {
+// find returns a valid trigger, without using up the trigger.
+func (ts *triggers) find(c *call) (*trigger, *apiError) {
 	id := c.text("trigger_id")
 	if !triggerForm.MatchString(id) {
 		return nil, refuse("invalid_arguments", "invalid `trigger_id` [json-pointer:/trigger_id]")
 	}
-	t := s.triggers.byName[id]
+	t := ts.live.byName[id]
 	switch {
 	case t == nil:
 		return nil, refuse("invalid_trigger_id")
 	case t.used:
 		return nil, refuse("exchanged_trigger_id")
-	case s.cfg.machine().After(t.expires):
+	case ts.cfg.machine().After(t.expires):
 		return nil, refuse("expired_trigger_id")
 	}
 	return t, nil

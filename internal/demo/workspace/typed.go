@@ -21,26 +21,33 @@ var (
 	escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 )
 
+// notation converts text between what people type and Slack's notation.
+type notation struct {
+	accounts *accounts
+	channels *channels
+	groups   *userGroups
+}
+
 // typed converts what a person typed to Slack's notation.
-func (s *Server) typed(text string) string {
+func (n *notation) typed(text string) string {
 	return between(text, codeSpan, escaper.Replace, func(plain string) string {
 		return between(plain, reference, func(ref string) string { return ref }, func(plain string) string {
-			return between(plain, anyTyped, s.typedToken, escaper.Replace)
+			return between(plain, anyTyped, n.typedToken, escaper.Replace)
 		})
 	})
 }
 
-// named adds names to ids, as Slack does in a command's text with "escape channels, users, and links".
-func (s *Server) named(text string) string {
+// withNames adds names to ids, as Slack does in a command's text with "escape channels, users, and links".
+func (n *notation) withNames(text string) string {
 	return reference.ReplaceAllStringFunc(text, func(ref string) string {
 		id, _, _ := strings.Cut(strings.Trim(ref, "<>"), "|")
 		switch {
-		case strings.HasPrefix(id, "@") && s.users[id[1:]] != nil:
-			return "<" + id + "|" + s.users[id[1:]].Name + ">"
-		case strings.HasPrefix(id, "#") && s.channels[id[1:]] != nil:
-			return "<" + id + "|" + s.channels[id[1:]].Name + ">"
+		case strings.HasPrefix(id, "@") && n.accounts.byID[id[1:]] != nil:
+			return "<" + id + "|" + n.accounts.byID[id[1:]].Name + ">"
+		case strings.HasPrefix(id, "#") && n.channels.byID[id[1:]] != nil:
+			return "<" + id + "|" + n.channels.byID[id[1:]].Name + ">"
 		case strings.HasPrefix(id, "!subteam^"):
-			if g := groupByID(s, strings.TrimPrefix(id, "!subteam^")); g != nil {
+			if g := n.groups.withID(strings.TrimPrefix(id, "!subteam^")); g != nil {
 				return "<" + id + "|@" + g.Handle + ">"
 			}
 		}
@@ -62,7 +69,7 @@ func between(text string, pattern *regexp.Regexp, match, rest func(string) strin
 }
 
 // typedToken converts one mention, channel, address or link.
-func (s *Server) typedToken(token string) string {
+func (n *notation) typedToken(token string) string {
 	trimmed := strings.TrimRight(token, ".,;:!?)-_'\"")
 	tail := escaper.Replace(token[len(trimmed):])
 	switch {
@@ -71,11 +78,11 @@ func (s *Server) typedToken(token string) string {
 	case typedAddress.MatchString(trimmed) && !strings.HasPrefix(token, "@"):
 		return "<mailto:" + trimmed + "|" + trimmed + ">" + tail
 	case strings.HasPrefix(token, "#"):
-		if ch := s.channelNamed(strings.ToLower(trimmed[1:])); ch != nil {
+		if ch := n.channels.named(strings.ToLower(trimmed[1:])); ch != nil {
 			return "<#" + ch.ID + "|" + ch.Name + ">" + tail
 		}
 	case strings.HasPrefix(token, "@"):
-		if who := s.mention(trimmed[1:]); who != "" {
+		if who := n.mention(trimmed[1:]); who != "" {
 			return who + tail
 		}
 	}
@@ -84,18 +91,18 @@ func (s *Server) typedToken(token string) string {
 
 // mention converts @name. The name is a person's name or display name, a user group, or one of here, channel and
 // everyone. For an unknown name, mention returns "".
-func (s *Server) mention(name string) string {
+func (n *notation) mention(name string) string {
 	switch strings.ToLower(name) {
 	case "here", "channel", "everyone":
 		return "<!" + strings.ToLower(name) + ">"
 	}
-	for _, id := range s.userIDs {
-		u := s.users[id]
+	for _, id := range n.accounts.ids {
+		u := n.accounts.byID[id]
 		if strings.EqualFold(u.Name, name) || strings.EqualFold(strings.ReplaceAll(u.shown(), " ", ""), name) || u.ID == name {
 			return "<@" + u.ID + ">"
 		}
 	}
-	for _, g := range s.groups {
+	for _, g := range n.groups.list {
 		if strings.EqualFold(g.Handle, name) {
 			return "<!subteam^" + g.ID + "|@" + g.Handle + ">"
 		}

@@ -16,9 +16,9 @@ func FuzzTyped(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		rest := reference.ReplaceAllString(srv.typed(text), "")
+		rest := reference.ReplaceAllString(srv.notation.typed(text), "")
 		if strings.ContainsAny(rest, "<>") {
-			t.Errorf("%q became %q", text, srv.typed(text))
+			t.Errorf("%q became %q", text, srv.notation.typed(text))
 		}
 	})
 }

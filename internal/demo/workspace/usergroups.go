@@ -33,28 +33,35 @@ func (g *userGroup) json(team string, withUsers, withCount bool) object {
 	return out
 }
 
+// userGroups holds the user groups.
+type userGroups struct {
+	*core
+	events *events
+	list   []*userGroup
+}
+
 // usergroupsList is usergroups.list.
-func (s *Server) usergroupsList(c *call) (object, *apiError) {
+func (gs *userGroups) usergroupsList(c *call) (object, *apiError) {
 	list := []object{}
-	for _, g := range s.groups {
+	for _, g := range gs.list {
 		if g.Disabled == 0 || c.flag("include_disabled") {
-			list = append(list, g.json(s.team.ID, c.flag("include_users"), c.flag("include_count")))
+			list = append(list, g.json(gs.team.ID, c.flag("include_users"), c.flag("include_count")))
 		}
 	}
 	return object{"usergroups": list}, nil
 }
 
 // usergroupsUsersList is usergroups.users.list.
-func (s *Server) usergroupsUsersList(c *call) (object, *apiError) {
-	g := groupByID(s, c.text("usergroup"))
+func (gs *userGroups) usergroupsUsersList(c *call) (object, *apiError) {
+	g := gs.withID(c.text("usergroup"))
 	if g == nil || g.Disabled != 0 && !c.flag("include_disabled") {
 		return nil, refuse("no_such_subteam")
 	}
 	return object{"users": append([]string{}, g.Users...)}, nil
 }
 
-func groupByID(s *Server, id string) *userGroup {
-	for _, g := range s.groups {
+func (gs *userGroups) withID(id string) *userGroup {
+	for _, g := range gs.list {
 		if g.ID == id {
 			return g
 		}
@@ -62,9 +69,9 @@ func groupByID(s *Server, id string) *userGroup {
 	return nil
 }
 
-// groupNamed returns a user group by id or handle.
-func groupNamed(s *Server, group string) (*userGroup, error) {
-	for _, g := range s.groups {
+// named returns a user group by id or handle.
+func (gs *userGroups) named(group string) (*userGroup, error) {
+	for _, g := range gs.list {
 		if g.ID == group || g.Handle == strings.TrimPrefix(group, "@") {
 			return g, nil
 		}
@@ -72,50 +79,23 @@ func groupNamed(s *Server, group string) (*userGroup, error) {
 	return nil, fmt.Errorf("there is no user group %q", group)
 }
 
-// AddGroup adds a user group and notifies the app (subteam_created).
-func (s *Server) AddGroup(seed SeedGroup) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	g := &userGroup{ID: seed.ID, Handle: seed.Handle, Name: seed.Name, Users: slices.Clone(seed.Users), Updated: s.cfg.Now().Unix()}
-	s.groups = append(s.groups, g)
-	groupChanged(s, "subteam_created", g)
+// add adds a user group and notifies the app.
+func (gs *userGroups) add(g *userGroup) {
+	gs.list = append(gs.list, g)
+	gs.changed("subteam_created", g)
 }
 
-// DisableGroup disables a user group (by id or handle), or enables the group again, and notifies the app
-// (subteam_updated).
-func (s *Server) DisableGroup(group string, disabled bool) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	g, err := groupNamed(s, group)
-	if err != nil {
-		return err
-	}
-	g.Updated, g.Disabled = s.cfg.Now().Unix(), 0
+// disable disables a user group, or enables the group again, and notifies the app.
+func (gs *userGroups) disable(g *userGroup, disabled bool) {
+	g.Updated, g.Disabled = gs.cfg.Now().Unix(), 0
 	if disabled {
 		g.Disabled = g.Updated
 	}
-	groupChanged(s, "subteam_updated", g)
-	return nil
+	gs.changed("subteam_updated", g)
 }
 
-// SetGroupUsers sets the members of a user group (by id or handle) and notifies the app (subteam_members_changed).
-func (s *Server) SetGroupUsers(group string, users []string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	g, err := groupNamed(s, group)
-	if err != nil {
-		return err
-	}
-	for _, id := range users {
-		if s.users[id] == nil {
-			return fmt.Errorf("there is no person %q", id)
-		}
-	}
-	setGroup(s, g, slices.Clone(users))
-	return nil
-}
-
-func setGroup(s *Server, g *userGroup, users []string) {
+// set sets the members of a user group and notifies the app.
+func (gs *userGroups) set(g *userGroup, users []string) {
 	missing := func(from, in []string) []string {
 		out := []string{}
 		for _, id := range from {
@@ -127,16 +107,17 @@ func setGroup(s *Server, g *userGroup, users []string) {
 	}
 	added, removed := missing(users, g.Users), missing(g.Users, users)
 	previous := g.Updated
-	g.Users, g.Updated = users, s.cfg.Now().Unix()
-	s.emit("subteam_members_changed", object{
-		"type": "subteam_members_changed", "subteam_id": g.ID, "team_id": s.team.ID, "date_previous_update": previous,
+	g.Users, g.Updated = users, gs.cfg.Now().Unix()
+	gs.events.emit("subteam_members_changed", object{
+		"type": "subteam_members_changed", "subteam_id": g.ID, "team_id": gs.team.ID, "date_previous_update": previous,
 		"date_update": g.Updated, "added_users": added, "added_users_count": len(added), "removed_users": removed, "removed_users_count": len(removed),
 	})
-	groupChanged(s, "subteam_updated", g)
+	gs.changed("subteam_updated", g)
 }
 
-func groupChanged(s *Server, event string, g *userGroup) {
-	s.emit(event, object{"type": event, "subteam": g.json(s.team.ID, true, true)})
-	s.feed.send(change{Type: "people"})
-	s.saver.touch()
+// changed notifies the app and the people of a changed user group.
+func (gs *userGroups) changed(event string, g *userGroup) {
+	gs.events.emit(event, object{"type": event, "subteam": g.json(gs.team.ID, true, true)})
+	gs.feed.send(change{Type: "people"})
+	gs.saver.touch()
 }

@@ -1,7 +1,6 @@
 package workspace
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -147,64 +146,111 @@ func zoneLabel(t time.Time) string {
 	return t.Format("GMT-07:00")
 }
 
-// usersInfo is users.info.
-func (s *Server) usersInfo(c *call) (object, *apiError) {
+// accounts holds the accounts of people and bots.
+type accounts struct {
+	*core
+	byID map[string]*user
+	ids  []string // in the order of the seed
+}
+
+// anyone returns a user by id or name.
+func (a *accounts) anyone(name string) (*user, *apiError) {
+	if u := a.byID[name]; u != nil {
+		return u, nil
+	}
+	name = strings.TrimPrefix(name, "@")
+	for _, id := range a.ids {
+		if u := a.byID[id]; strings.EqualFold(u.Name, name) {
+			return u, nil
+		}
+	}
+	return nil, refuse("user_not_found")
+}
+
+func (a *accounts) add(u *user) {
+	a.byID[u.ID] = u
+	a.ids = append(a.ids, u.ID)
+}
+
+// me returns the acting person. The account must be active, and must not be a bot's account.
+func (a *accounts) me(p *personCall) (*user, *apiError) {
+	u, failed := a.anyone(p.r.PathValue("user"))
+	switch {
+	case failed != nil:
+		return nil, failed
+	case u.Bot:
+		return nil, refuse("user_is_bot")
+	case u.Deleted:
+		return nil, refuse("account_inactive")
+	}
+	return u, nil
+}
+
+// users answers Slack's methods about accounts. An e-mail address requires a scope.
+type users struct {
+	*core
+	accounts *accounts
+	scopes   *scopes
+}
+
+// info is users.info.
+func (us *users) info(c *call) (object, *apiError) {
 	id := c.text("user")
 	if id == "" {
 		return nil, refuse("invalid_arguments", "missing required field: user [json-pointer:/user]")
 	}
-	u := s.users[id]
+	u := us.accounts.byID[id]
 	if u == nil {
 		return nil, refuse("user_not_found")
 	}
-	return object{"user": s.withLocale(c, u)}, nil
+	return object{"user": us.withLocale(c, u)}, nil
 }
 
 // withLocale adds the locale if the call asks for it.
-func (s *Server) withLocale(c *call, u *user) object {
-	out := s.userForApp(u)
+func (us *users) withLocale(c *call, u *user) object {
+	out := us.forApp(u)
 	if c.flag("include_locale") {
 		out["locale"] = u.Locale
 	}
 	return out
 }
 
-// userForApp returns a user. If the app may not read e-mail addresses, the user has no e-mail address.
-func (s *Server) userForApp(u *user) object {
-	out := u.json(s.cfg.Now())
-	if len(s.scopes()) > 0 && !slices.Contains(s.scopes(), "users:read.email") {
+// forApp returns a user. If the app may not read e-mail addresses, the user has no e-mail address.
+func (us *users) forApp(u *user) object {
+	out := u.json(us.cfg.Now())
+	if len(us.scopes.list()) > 0 && !slices.Contains(us.scopes.list(), "users:read.email") {
 		delete(out["profile"].(object), "email")
 	}
 	return out
 }
 
-// usersList is users.list, with cursors.
-func (s *Server) usersList(c *call) (object, *apiError) {
-	ids, next, failed := cutPage(c, s.userIDs, 1000, 1000)
+// list is users.list, with cursors.
+func (us *users) list(c *call) (object, *apiError) {
+	ids, next, failed := cutPage(c, us.accounts.ids, 1000, 1000)
 	if failed != nil {
 		return nil, failed
 	}
 	members := make([]object, len(ids))
 	for i, id := range ids {
-		members[i] = s.withLocale(c, s.users[id])
+		members[i] = us.withLocale(c, us.accounts.byID[id])
 	}
-	return object{"members": members, "cache_ts": s.cfg.Now().Unix(), "response_metadata": object{"next_cursor": next}}, nil
+	return object{"members": members, "cache_ts": us.cfg.Now().Unix(), "response_metadata": object{"next_cursor": next}}, nil
 }
 
-// usersLookupByEmail is users.lookupByEmail. As in Slack, usersLookupByEmail does not find deactivated people.
-func (s *Server) usersLookupByEmail(c *call) (object, *apiError) {
+// lookupByEmail is users.lookupByEmail. As in Slack, lookupByEmail does not find deactivated people.
+func (us *users) lookupByEmail(c *call) (object, *apiError) {
 	email := strings.TrimSpace(c.text("email"))
-	for _, id := range s.userIDs {
-		if u := s.users[id]; email != "" && strings.EqualFold(u.Email, email) && !u.Deleted && u.Team == s.team.ID {
-			return object{"user": s.userForApp(u)}, nil
+	for _, id := range us.accounts.ids {
+		if u := us.accounts.byID[id]; email != "" && strings.EqualFold(u.Email, email) && !u.Deleted && u.Team == us.team.ID {
+			return object{"user": us.forApp(u)}, nil
 		}
 	}
 	return nil, refuse("users_not_found")
 }
 
-// usersGetPresence is users.getPresence.
-func (s *Server) usersGetPresence(c *call) (object, *apiError) {
-	u := s.users[c.text("user")]
+// getPresence is users.getPresence.
+func (us *users) getPresence(c *call) (object, *apiError) {
+	u := us.accounts.byID[c.text("user")]
 	switch {
 	case u == nil:
 		return nil, refuse("user_not_found")
@@ -212,106 +258,4 @@ func (s *Server) usersGetPresence(c *call) (object, *apiError) {
 		return object{"presence": "away"}, nil
 	}
 	return object{"presence": "active"}, nil
-}
-
-// anyone returns a user by id or name.
-func (s *Server) anyone(name string) (*user, *apiError) {
-	if u := s.users[name]; u != nil {
-		return u, nil
-	}
-	name = strings.TrimPrefix(name, "@")
-	for _, id := range s.userIDs {
-		if u := s.users[id]; strings.EqualFold(u.Name, name) {
-			return u, nil
-		}
-	}
-	return nil, refuse("user_not_found")
-}
-
-func (s *Server) addUser(u *user) {
-	s.users[u.ID] = u
-	s.userIDs = append(s.userIDs, u.ID)
-}
-
-// UserChange is a change of a person. A field that is nil changes nothing.
-type UserChange struct {
-	Deactivated *bool   `json:"deactivated,omitempty"`
-	Guest       *bool   `json:"guest,omitempty"`
-	SingleGuest *bool   `json:"single_channel_guest,omitempty"`
-	Stranger    *bool   `json:"stranger,omitempty"`
-	Team        *string `json:"team,omitempty"`
-	Title       *string `json:"title,omitempty"`
-	Email       *string `json:"email,omitempty"`
-	TZ          *string `json:"tz,omitempty"`
-	// The start and the end of do-not-disturb, and the end of a snooze, in Unix seconds.
-	DNDStart    *int64 `json:"dnd_start,omitempty"`
-	DNDEnd      *int64 `json:"dnd_end,omitempty"`
-	SnoozeUntil *int64 `json:"snooze_until,omitempty"`
-}
-
-// ChangeUser changes a person and notifies the app (user_change, dnd_updated_user). As in Slack, a deactivated person
-// leaves the user groups.
-func (s *Server) ChangeUser(id string, c UserChange) error {
-	if c.TZ != nil {
-		if _, err := loadZone(*c.TZ); err != nil {
-			return fmt.Errorf("%q is not a time zone: write an IANA name such as Europe/Berlin", *c.TZ)
-		}
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	u := s.users[id]
-	if u == nil {
-		return fmt.Errorf("there is no person %q", id)
-	}
-	before := *u
-	setBool := func(to *bool, from *bool) {
-		if from != nil {
-			*to = *from
-		}
-	}
-	setText := func(to *string, from *string) {
-		if from != nil {
-			*to = *from
-		}
-	}
-	setTime := func(to *int64, from *int64) {
-		if from != nil {
-			*to = *from
-		}
-	}
-	setBool(&u.Deleted, c.Deactivated)
-	setBool(&u.Restricted, c.Guest)
-	setBool(&u.Ultra, c.SingleGuest)
-	u.Restricted = u.Restricted || u.Ultra
-	setBool(&u.Stranger, c.Stranger)
-	setText(&u.Team, c.Team)
-	setText(&u.Title, c.Title)
-	setText(&u.Email, c.Email)
-	setText(&u.TZ, c.TZ)
-	setTime(&u.DND.NextStart, c.DNDStart)
-	setTime(&u.DND.NextEnd, c.DNDEnd)
-	u.DND.Enabled = u.DND.NextEnd > u.DND.NextStart
-	if c.SnoozeUntil != nil {
-		s.snooze(u, *c.SnoozeUntil)
-	}
-	if u.DND != before.DND {
-		s.sendQuiet(u)
-		before.DND = u.DND
-	}
-	if *u != before {
-		now := s.cfg.Now()
-		u.Updated = now.Unix()
-		s.emit("user_change", object{"type": "user_change", "user": s.userForApp(u), "cache_ts": now.Unix()})
-	}
-	if u.Deleted {
-		s.stacks[u.ID] = nil
-		for _, g := range s.groups {
-			if slices.Contains(g.Users, u.ID) {
-				setGroup(s, g, slices.DeleteFunc(slices.Clone(g.Users), func(id string) bool { return id == u.ID }))
-			}
-		}
-	}
-	s.feed.send(change{Type: "people", User: u.ID})
-	s.saver.touch()
-	return nil
 }

@@ -31,13 +31,13 @@ type view struct {
 }
 
 // json returns the view in the form of views.open.
-func (v *view) json(s *Server) object {
+func (v *view) json(k *core) object {
 	out := object{
-		"id": v.ID, "team_id": s.team.ID, "type": v.Type, "blocks": v.Blocks, "private_metadata": v.PrivateMetadata,
+		"id": v.ID, "team_id": k.team.ID, "type": v.Type, "blocks": v.Blocks, "private_metadata": v.PrivateMetadata,
 		"callback_id": v.CallbackID, "state": object{"values": v.state.Clone()}, "hash": v.Hash, "title": nil,
 		"clear_on_close": v.ClearOnClose, "notify_on_close": v.NotifyOnClose, "close": nil, "submit": nil,
-		"previous_view_id": nil, "root_view_id": v.Root, "app_id": s.app.ID, "external_id": v.ExternalID,
-		"app_installed_team_id": s.team.ID, "bot_id": s.app.BotID,
+		"previous_view_id": nil, "root_view_id": v.Root, "app_id": k.app.ID, "external_id": v.ExternalID,
+		"app_installed_team_id": k.team.ID, "bot_id": k.app.BotID,
 	}
 	if v.Title != nil {
 		out["title"] = v.Title
@@ -54,8 +54,19 @@ func (v *view) json(s *Server) object {
 	return out
 }
 
-// readView checks a view payload. kinds are the types that the method accepts.
-func (s *Server) readView(raw any, given bool, kinds ...string) (*view, *apiError) {
+// views holds the modals and App Homes, and answers Slack's methods for views.
+type views struct {
+	*core
+	accounts *accounts
+	channels *channels
+	events   *events
+	triggers *triggers
+	homes    map[string]*view
+	stacks   map[string][]*view // open modals by person, the top one last
+}
+
+// read checks a view payload. kinds are the types that the method accepts.
+func (vs *views) read(raw any, given bool, kinds ...string) (*view, *apiError) {
 	o, ok := raw.(object)
 	if !given || !ok {
 		return nil, refuse("invalid_arguments", "missing required field: view [json-pointer:/view]")
@@ -67,7 +78,7 @@ func (s *Server) readView(raw any, given bool, kinds ...string) (*view, *apiErro
 	if len(wire.Encode(o)) > maxViewBytes {
 		return nil, refuse("view_too_large")
 	}
-	if problems := blockkit.CheckView(o, s.known); len(problems) > 0 {
+	if problems := blockkit.CheckView(o, vs.channels.known); len(problems) > 0 {
 		return nil, refuse("invalid_arguments", problems...)
 	}
 	v.PrivateMetadata, _ = o["private_metadata"].(string)
@@ -83,54 +94,54 @@ func (s *Server) readView(raw any, given bool, kinds ...string) (*view, *apiErro
 	return v, nil
 }
 
-// viewsOpen is views.open. viewsOpen starts a new stack, and replaces an open modal.
-func (s *Server) viewsOpen(c *call) (object, *apiError) {
-	t, v, failed := s.triggeredView(c)
+// open is views.open. The view starts a new stack, and replaces an open modal.
+func (vs *views) open(c *call) (object, *apiError) {
+	t, v, failed := vs.triggered(c)
 	if failed != nil {
 		return nil, failed
 	}
 	t.used = true
-	s.stacks[t.user] = nil
-	s.showModal(t.user, v)
-	return object{"view": v.json(s)}, nil
+	vs.discard(t.user)
+	vs.showModal(t.user, v)
+	return object{"view": v.json(vs.core)}, nil
 }
 
-// viewsPush is views.push. viewsPush puts the view on the stack in which the trigger was created.
-func (s *Server) viewsPush(c *call) (object, *apiError) {
-	t, v, failed := s.triggeredView(c)
+// push is views.push. The view goes on top of the stack in which the trigger was created.
+func (vs *views) push(c *call) (object, *apiError) {
+	t, v, failed := vs.triggered(c)
 	if failed != nil {
 		return nil, failed
 	}
-	if !slices.ContainsFunc(s.stacks[t.user], func(open *view) bool { return open.ID == t.viewID }) {
+	if !slices.ContainsFunc(vs.stacks[t.user], func(open *view) bool { return open.ID == t.viewID }) {
 		return nil, refuse("not_found")
 	}
-	if failed := s.mayPush(t.user); failed != nil {
+	if failed := vs.mayPush(t.user); failed != nil {
 		return nil, failed
 	}
 	t.used = true
-	s.showModal(t.user, v)
-	return object{"view": v.json(s)}, nil
+	vs.showModal(t.user, v)
+	return object{"view": v.json(vs.core)}, nil
 }
 
-// triggeredView reads the arguments that views.open and views.push share. Invalid arguments do not use up the trigger.
-func (s *Server) triggeredView(c *call) (*trigger, *view, *apiError) {
+// triggered reads the arguments that views.open and views.push share. Invalid arguments do not use up the trigger.
+func (vs *views) triggered(c *call) (*trigger, *view, *apiError) {
 	raw, given := c.nested("view")
-	v, failed := s.readView(raw, given, "modal")
+	v, failed := vs.read(raw, given, "modal")
 	if failed != nil {
 		return nil, nil, failed
 	}
-	t, failed := s.findTrigger(c)
+	t, failed := vs.triggers.find(c)
 	if failed != nil {
 		return nil, nil, failed
 	}
-	if v.ExternalID != "" && s.viewWithExternalID(v.ExternalID) != nil {
+	if v.ExternalID != "" && vs.withExternalID(v.ExternalID) != nil {
 		return nil, nil, refuse("duplicate_external_id")
 	}
 	return t, v, nil
 }
 
-func (s *Server) mayPush(user string) *apiError {
-	switch stack := s.stacks[user]; {
+func (vs *views) mayPush(user string) *apiError {
+	switch stack := vs.stacks[user]; {
 	case len(stack) == 0:
 		return refuse("not_found")
 	case len(stack) >= maxViewStack:
@@ -140,31 +151,31 @@ func (s *Server) mayPush(user string) *apiError {
 }
 
 // showModal puts a view on top of a person's stack.
-func (s *Server) showModal(user string, v *view) {
-	stack := s.stacks[user]
-	v.ID, v.User, v.Hash = wire.NewID("V"), user, wire.NewHash(s.cfg.Now())
+func (vs *views) showModal(user string, v *view) {
+	stack := vs.stacks[user]
+	v.ID, v.User, v.Hash = wire.NewID("V"), user, wire.NewHash(vs.cfg.Now())
 	v.Root = v.ID
 	if len(stack) > 0 {
 		v.Root, v.Previous = stack[0].ID, stack[len(stack)-1].ID
 	}
 	v.state = blockkit.NewState(v.Blocks, nil)
-	s.stacks[user] = append(stack, v)
-	s.feed.send(change{Type: "view", User: user, only: []string{user}})
+	vs.stacks[user] = append(stack, v)
+	vs.feed.send(change{Type: "view", User: user, only: []string{user}})
 }
 
-// viewsUpdate is views.update, by view_id or external_id.
-func (s *Server) viewsUpdate(c *call) (object, *apiError) {
+// update is views.update, by view_id or external_id.
+func (vs *views) update(c *call) (object, *apiError) {
 	raw, given := c.nested("view")
-	next, failed := s.readView(raw, given, "modal", "home")
+	next, failed := vs.read(raw, given, "modal", "home")
 	if failed != nil {
 		return nil, failed
 	}
 	var old *view
 	switch id, external := c.text("view_id"), c.text("external_id"); {
 	case id != "":
-		old = s.viewWithID(id)
+		old = vs.withID(id)
 	case external != "":
-		old = s.viewWithExternalID(external)
+		old = vs.withExternalID(external)
 	default:
 		return nil, refuse("invalid_arguments", "missing required field: view_id [json-pointer:/view_id]")
 	}
@@ -177,22 +188,22 @@ func (s *Server) viewsUpdate(c *call) (object, *apiError) {
 	if hash := c.text("hash"); hash != "" && hash != old.Hash {
 		return nil, refuse("hash_conflict")
 	}
-	if failed := s.replaceView(old, next); failed != nil {
+	if failed := vs.replace(old, next); failed != nil {
 		return nil, failed
 	}
-	return object{"view": old.json(s)}, nil
+	return object{"view": old.json(vs.core)}, nil
 }
 
-// replaceView replaces the content of an open view. If the new view has an input with the same block_id and action_id,
+// replace replaces the content of an open view. If the new view has an input with the same block_id and action_id,
 // the input keeps the value that the person entered.
-func (s *Server) replaceView(old, next *view) *apiError {
+func (vs *views) replace(old, next *view) *apiError {
 	if next.ExternalID != "" {
-		if other := s.viewWithExternalID(next.ExternalID); other != nil && other != old {
+		if other := vs.withExternalID(next.ExternalID); other != nil && other != old {
 			return refuse("duplicate_external_id")
 		}
 	}
 	next.ID, next.User, next.Root, next.Previous = old.ID, old.User, old.Root, old.Previous
-	next.Hash = wire.NewHash(s.cfg.Now())
+	next.Hash = wire.NewHash(vs.cfg.Now())
 	if next.ExternalID == "" {
 		next.ExternalID = old.ExternalID
 	}
@@ -202,54 +213,54 @@ func (s *Server) replaceView(old, next *view) *apiError {
 		kind, next.earlier = "home", old.earlier.add(old.Blocks)
 	}
 	*old = *next
-	s.feed.send(change{Type: kind, User: old.User, only: []string{old.User}})
+	vs.feed.send(change{Type: kind, User: old.User, only: []string{old.User}})
 	return nil
 }
 
-// viewsPublish is views.publish.
-func (s *Server) viewsPublish(c *call) (object, *apiError) {
+// publish is views.publish.
+func (vs *views) publish(c *call) (object, *apiError) {
 	raw, given := c.nested("view")
-	next, failed := s.readView(raw, given, "home")
+	next, failed := vs.read(raw, given, "home")
 	if failed != nil {
 		return nil, failed
 	}
-	u := s.users[c.text("user_id")]
+	u := vs.accounts.byID[c.text("user_id")]
 	if u == nil || !u.person() {
 		return nil, refuse("user_not_found")
 	}
-	old := s.homes[u.ID]
+	old := vs.homes[u.ID]
 	if hash := c.text("hash"); hash != "" && (old == nil || hash != old.Hash) {
 		return nil, refuse("hash_conflict")
 	}
 	if old == nil {
-		if next.ExternalID != "" && s.viewWithExternalID(next.ExternalID) != nil {
+		if next.ExternalID != "" && vs.withExternalID(next.ExternalID) != nil {
 			return nil, refuse("duplicate_external_id")
 		}
 		old = &view{ID: wire.NewID("V"), User: u.ID, Type: "home"}
 		old.Root = old.ID
-		s.homes[u.ID] = old
+		vs.homes[u.ID] = old
 	}
-	if failed := s.replaceView(old, next); failed != nil {
+	if failed := vs.replace(old, next); failed != nil {
 		return nil, failed
 	}
-	return object{"view": old.json(s)}, nil
+	return object{"view": old.json(vs.core)}, nil
 }
 
-func (s *Server) viewWithID(id string) *view {
-	return s.findView(func(v *view) bool { return v.ID == id })
+func (vs *views) withID(id string) *view {
+	return vs.find(func(v *view) bool { return v.ID == id })
 }
 
-func (s *Server) viewWithExternalID(id string) *view {
-	return s.findView(func(v *view) bool { return v.ExternalID == id })
+func (vs *views) withExternalID(id string) *view {
+	return vs.find(func(v *view) bool { return v.ExternalID == id })
 }
 
-func (s *Server) findView(is func(*view) bool) *view {
-	for _, stack := range s.stacks {
+func (vs *views) find(is func(*view) bool) *view {
+	for _, stack := range vs.stacks {
 		if i := slices.IndexFunc(stack, is); i >= 0 {
 			return stack[i]
 		}
 	}
-	for _, v := range s.homes {
+	for _, v := range vs.homes {
 		if is(v) {
 			return v
 		}
@@ -257,42 +268,45 @@ func (s *Server) findView(is func(*view) bool) *view {
 	return nil
 }
 
-func (s *Server) setStack(user string, stack []*view) {
-	s.stacks[user] = slices.Clone(stack)
-	s.feed.send(change{Type: "view", User: user, only: []string{user}})
+// discard removes a person's modals, and does not notify the page.
+func (vs *views) discard(user string) { vs.stacks[user] = nil }
+
+func (vs *views) setStack(user string, stack []*view) {
+	vs.stacks[user] = slices.Clone(stack)
+	vs.feed.send(change{Type: "view", User: user, only: []string{user}})
 }
 
-// ownView returns one of the person's views. The id "home" stands for the App Home. In a stack of modals, only the top
+// own returns one of the person's views. The id "home" stands for the App Home. In a stack of modals, only the top
 // modal is accessible.
-func (s *Server) ownView(u *user, id string) (*view, *apiError) {
-	if home := s.homes[u.ID]; home != nil && (id == "home" || id == home.ID) {
+func (vs *views) own(u *user, id string) (*view, *apiError) {
+	if home := vs.homes[u.ID]; home != nil && (id == "home" || id == home.ID) {
 		return home, nil
 	}
-	if stack := s.stacks[u.ID]; len(stack) > 0 && stack[len(stack)-1].ID == id {
+	if stack := vs.stacks[u.ID]; len(stack) > 0 && stack[len(stack)-1].ID == id {
 		return stack[len(stack)-1], nil
 	}
 	return nil, refuse("view_not_found")
 }
 
 // openHome is GET /people/{user}/home.
-func (s *Server) openHome(p *personCall) (object, *apiError) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	u, failed := s.me(p)
+func (vs *views) openHome(p *personCall) (object, *apiError) {
+	vs.mu.Lock()
+	defer vs.mu.Unlock()
+	u, failed := vs.accounts.me(p)
 	if failed != nil {
 		return nil, failed
 	}
-	ch, failed := s.dmFor(u, s.botUser)
+	ch, failed := vs.channels.dmFor(u, vs.botUser)
 	if failed != nil {
 		return nil, failed
 	}
 	event := object{"type": "app_home_opened", "user": u.ID, "channel": ch.ID, "tab": "home"}
 	out := object{"view": nil}
-	if home := s.homes[u.ID]; home != nil {
-		event["view"], out["view"] = home.json(s), home.json(s)
+	if home := vs.homes[u.ID]; home != nil {
+		event["view"], out["view"] = home.json(vs.core), home.json(vs.core)
 	}
 	if !p.flag("quiet") {
-		s.emit("app_home_opened", event)
+		vs.events.emit("app_home_opened", event)
 	}
 	return out, nil
 }

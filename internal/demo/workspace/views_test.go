@@ -14,7 +14,7 @@ import (
 func (b *harness) trigger(user, view string) string {
 	b.srv.mu.Lock()
 	defer b.srv.mu.Unlock()
-	return b.srv.newTrigger(user, view)
+	return b.srv.triggers.create(user, view)
 }
 
 func request(title string, blocks ...slack.Block) slack.ModalViewRequest {
