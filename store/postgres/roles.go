@@ -160,7 +160,7 @@ FROM pg_class c WHERE c.relnamespace = $1::regnamespace AND c.relkind IN ('r', '
 		missing, excess := a.compare(whole, part, inserts)
 		grants.add(missing, name)
 		revokes.add(excess, name)
-		if slices.Contains(excess, "INSERT") && a.inserts != nil { // REVOKE takes away what the role has on columns, too
+		if slices.Contains(excess, "INSERT") && a.inserts != nil { // REVOKE also removes the role's rights on columns
 			again.add([]string{a.insert()}, name)
 		}
 		return nil
