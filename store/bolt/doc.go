@@ -4,10 +4,10 @@
 //     closures in one transaction. The goroutine commits as soon as the queue is empty, and then begins the next
 //     transaction.
 //   - Closures run one at a time, on the store's goroutine. If a closure fails, panics or ends the goroutine, the store
-//     undoes the closure's writes before the next closure runs. The other closures of the commit are not affected. A
-//     panic or a runtime.Goexit of a closure is repeated in the goroutine that called Update.
-//   - A closure may read writes of earlier closures that are not committed yet. So Update returns only after the commit
-//     of these writes, even if Update's own closure fails or writes nothing.
+//     undoes the closure's writes before the next closure runs. The other closures of the same commit are not affected.
+//     A panic or a runtime.Goexit of a closure is repeated in the goroutine that called Update.
+//   - Earlier closures may have written rows that are not committed yet. If a closure reads such rows, Update returns
+//     only after they are committed, even if the closure fails or writes nothing.
 //   - On a full disk, a closure fails with ErrFull if its writes do not fit. The other closures succeed. Any other
 //     error of a commit stops the store. Every later call then fails with ErrCommitUnknown until the file is opened
 //     again.

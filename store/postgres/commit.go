@@ -41,7 +41,8 @@ func connectionOf(conn *pgx.Conn) *connection {
 }
 
 // register inserts the row of a new connection of the pool, and removes rows of connections that ended long ago.
-// register also sets that COMMIT waits until the commit is durable, because the server's default may be different.
+// register also sets up the connection so that COMMIT waits until the commit is durable. The server's default may be
+// different.
 func register(ctx context.Context, conn *pgx.Conn) error {
 	own := &connection{id: rand.Text(), made: time.Now()}
 	conn.PgConn().CustomData()[connectionKey] = own
