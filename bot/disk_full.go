@@ -69,8 +69,7 @@ func (b *Receiver) refuseInteraction(i interaction, payload []byte, cause error)
 }
 
 // refuseForm rejects an otherwise valid form. The form shows the error at its first field, so the person keeps their
-// input. If the form has no fields, refuseForm shows a view with the text of the parameter instead in place of the
-// form.
+// input. If the form has no fields, a view replaces the form. The parameter instead is the text of this view.
 func refuseForm(i interaction, instead *render.RichText, beside string) (answer any) {
 	fields := slices.Sorted(maps.Keys(i.View.State.Values))
 	if len(fields) == 0 {

@@ -15,9 +15,9 @@ import (
 	"countersign/store"
 )
 
-// A delivery is tried again at most maxTries times. A click is tried again at most clickTries times if Slack can't say
-// who clicked, if a form can't be shown, or if the clicked version is not recorded yet, because the person waits and can
-// click again.
+// A delivery is tried again at most maxTries times. A click has the lower limit clickTries in three cases: Slack can't
+// say who clicked, a form can't be shown, or the clicked version is not recorded yet. In these cases, the person waits
+// and can click again.
 const (
 	clickTries = 3
 	maxTries   = 40 // about 20 minutes with the scheduler's backoff; not applied while calls must wait (outage of Slack)
