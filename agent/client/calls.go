@@ -204,7 +204,8 @@ func (r *Request) path(action string) string {
 	return "/v1/requests/" + url.PathEscape(r.ID) + "/" + action
 }
 
-// Maximum lengths of texts, in characters: of the text in a report, and of a reason or an answer.
+// These are the maximum lengths of texts, in characters. One is for the text of a report, and one for a reason or an
+// answer.
 const (
 	longestReport = 65536
 	longestReason = 3000
