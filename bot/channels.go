@@ -180,7 +180,7 @@ func (b *channelAccess) moveShared(ctx context.Context, row store.Inbox, e event
 		names = append(names, "#"+name)
 	}
 	if mayShare(b.Views.Policy(), names...) {
-		return b.Intake.Done(ctx, row.ID, "the policy lets cards stand there")
+		return b.Intake.Done(ctx, row.ID, "the policy allows cards there")
 	}
 	return b.Intake.ChannelShared(ctx, row.ID, channel, names...)
 }

@@ -90,7 +90,7 @@ func (b *Receiver) tellDiskFull(e event, cause error) {
 		ctx, cancel := context.WithTimeout(context.Background(), openWait)
 		defer cancel()
 		b.ephemeral.reply(ctx, ephemeralReply{user: e.userID(), channel: e.channelID(), thread: e.ThreadTS}, render.Say("I could not take in what you wrote. "+whyRefused(cause)+
-			" If that is mended within the next minutes I answer by myself; if I don't, please write it again."))
+			" If this is fixed within the next minutes, I will still answer. If you get no answer, please write it again."))
 	})
 }
 

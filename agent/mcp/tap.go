@@ -268,7 +268,7 @@ func (t *tap) progress(params object) {
 	f := t.flights[params.text("progressToken")]
 	t.mu.Unlock()
 	if f == nil || f.progress == nil {
-		t.drop("progress of a call that is not under way")
+		t.drop("progress of a call that is not running")
 		return
 	}
 	f.progress(agent.Progress{Done: number(params.get("progress")), Total: number(params.get("total")), Text: line(params.text("message"))})

@@ -484,7 +484,7 @@ func (s *Store) Inspect(ctx context.Context) error {
 	}
 	err = Guard(x.all)
 	for _, f := range x.faults {
-		s.damage.Found(store.Damage{Bucket: f.bucket(), Why: f.why + ". Start the program again: it mends what can be mended"})
+		s.damage.Found(store.Damage{Bucket: f.bucket(), Why: f.why + ". Start the program again: it repairs the file as far as possible"})
 	}
 	if errors.Is(err, store.ErrDamaged) {
 		s.damage.failed(err)

@@ -121,7 +121,7 @@ func (id *identity) moved(how string) error {
 	if runtime.GOOS == "linux" {
 		from = fmt.Sprintf(", or, if the bot does not answer, cp /proc/%d/fd/%d FILE", os.Getpid(), id.file.Fd())
 	}
-	return fmt.Errorf("%w: %s: %s. Nothing is written until that very file is back. If it can't be brought back, save what this process still holds: "+
+	return fmt.Errorf("%w: %s: %s. Nothing is written until the same file is back. If the file can't be brought back, save the data that this process still has: "+
 		"countersign backup FILE%s. Then stop this process, move FILE to %s, and start the bot again", store.ErrMoved, id.path, how, from, id.path)
 }
 

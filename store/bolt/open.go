@@ -100,7 +100,7 @@ func Open(path string, opts Options) (*Store, error) {
 		if err != nil {
 			return nil, sentence(path, err)
 		}
-		found.damage = append([]store.Damage{{Bucket: "file", Why: "the store was rebuilt from what could be read of it; the damaged file is " + found.kept, Mended: true}}, found.damage...)
+		found.damage = append([]store.Damage{{Bucket: "file", Why: "the store was rebuilt from its readable rows; the damaged file is " + found.kept, Mended: true}}, found.damage...)
 	}
 	if err != nil {
 		return nil, sentence(path, errors.Join(err, db.Close()))

@@ -631,7 +631,7 @@ func (s *salvage) wanted() {
 		due := moment(nil, t.Due)
 		delete(s.set[timers], string(timerKey(t.Kind, due, t.Ref)))
 		delete(s.set[timerRef], string(timerKindRef(t.Kind, t.Ref)))
-		why := fmt.Sprintf("it is for a row of %s that is not there", timerOf[t.Kind])
+		why := fmt.Sprintf("it is for a row of %s that does not exist", timerOf[t.Kind])
 		s.damage = append(s.damage, store.Damage{Bucket: timers.String(), Key: fmt.Sprintf("%s %s", t.Kind, t.Ref), Why: why})
 	}
 	now := time.Now().UTC().Truncate(time.Microsecond)

@@ -58,7 +58,7 @@ func (r Rights) Missing() error {
 func (r Rights) Excess() string {
 	switch {
 	case r.owner != "":
-		return fmt.Sprintf("the role %s %s in %s, so whoever has its password can change or delete the history", r.role, r.owner, r.at)
+		return fmt.Sprintf("the role %s %s in %s, so anybody with its password can change or delete the history", r.role, r.owner, r.at)
 	case len(r.excess) > 0:
 		return fmt.Sprintf("the role %s may do more than it needs in %s", r.role, r.at)
 	}
