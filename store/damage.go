@@ -77,7 +77,7 @@ func (d *Damages) Found(x Damage) {
 	}
 }
 
-// Over removes the damage of a row from the list, because the damage is resolved.
+// When the damage of a row is resolved, Over removes the damage from the list.
 func (d *Damages) Over(bucket, key string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -167,7 +167,8 @@ type Tx interface {
 	// counters.
 	PruneCounters(before time.Time, limit int) (int, error)
 	PutGrant(approvers.Grant) error
-	// EraseGrant deletes a grant. If the grant does not exist, EraseGrant does nothing. The messages about the grant, its timer and its audit records are not deleted.
+	// EraseGrant deletes a grant. If the grant does not exist, EraseGrant does nothing. The messages about the grant,
+	// its timer and its audit records are not deleted.
 	EraseGrant(id string) error
 	PutAbsence(approvers.Absence) error
 	// EraseAbsence deletes a person's absence. If the absence does not exist, EraseAbsence does nothing. The messages

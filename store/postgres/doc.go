@@ -46,10 +46,10 @@
 // the oldest program version that can use the migrated tables (needs_program). So replicas of two versions can work at
 // the same time. CONTRIBUTING.md explains how to write a migration.
 //
-// The row of a guarded record has the id, the version, and the record as JSON (store/record). Further columns serve
-// lookups, order and due times. The values of these columns are derived from the record, and Check compares them with
-// the record. The column born gives the order of creation. The JSON column has the type json, because json keeps the
-// exact bytes. The type jsonb does not keep the exact bytes, and can't store U+0000.
+// The row of a guarded record has the id, the version, and the record as JSON (store/record). Further columns are for
+// lookups, for the order, and for due times. The values of these columns are derived from the record, and Check
+// compares them with the record. The column born gives the order of creation. The JSON column has the type json,
+// because json keeps the exact bytes. The type jsonb does not keep the exact bytes, and can't store U+0000.
 //
 // Texts sort by their bytes. PostgreSQL's type text can't store the byte 00. In a column, the byte 00 is stored as 01
 // 01, and the byte 01 is stored as 01 02.

@@ -21,9 +21,9 @@ import (
 // Claims and leases work as follows. Each replica has a row in the table replicas. Once a second, the replica extends
 // its lease in this row with a heartbeat. Each claim is a row in the table claims.
 //
-//   - When the lease of a replica has ended by the clock of the database, any other replica may take over. The other
-//     replica removes the row from the table and takes the claims, in one transaction. So a replica whose row is in the
-//     table has its claims, even if its heartbeat is very late.
+//   - When the lease of a replica has ended according to the database's clock, any other replica may take over. The
+//     other replica removes the row from the table and takes the claims, in one transaction. So a replica whose row is
+//     in the table has its claims, even if its heartbeat is very late.
 //   - A replica begins work only within its lease. The replica measures the lease by its own clock, from a moment
 //     before the heartbeat was sent. By this clock, the lease is slightly shorter than in the database. When the lease
 //     ends, the replica cancels the contexts of its work. So the replica stops calling Slack, models and tools before
