@@ -50,8 +50,8 @@ type dialect struct {
 	// answer to an event that could not be read.
 	events map[string]moment
 	unread func(reason string) []byte
-	// folders names, for each tool whose calls can choose their working folder, the argument with the folder. A relative
-	// folder begins at the event's folder.
+	// Calls of some tools can choose their working folder. For each of these tools, folders names the argument with the
+	// folder. A relative folder begins at the event's folder.
 	folders map[string]string
 	// merges is set if the agent adds the changed arguments to the call's original arguments. An agent that merges
 	// arguments can't remove one.

@@ -196,8 +196,7 @@ func deadlineOf(command string) time.Duration {
 	return d
 }
 
-// programOf returns the path of the program in a command. If the path is quoted, it is quoted in the way of the
-// function quote.
+// programOf returns the path of the program in a command. A quoted path has the form that the function quote writes.
 func programOf(command string) string {
 	if rest, ok := strings.CutPrefix(command, "'"); ok {
 		program, _, _ := strings.Cut(rest, "' ")
