@@ -324,8 +324,8 @@ func (b *formOpener) recordReveal(ctx context.Context, s render.ClickTarget, who
 	return b.Requests.Reveal(ctx, c, s.Request.Secrets, body)
 }
 
-// recordItemSeen records what the Home tab showed of a request on which a person acts there. The bot does not record
-// the other renderings of a Home tab, because a tab is redrawn too often.
+// If a person acts on a request on the Home tab, recordItemSeen records what the tab showed of this request. The bot
+// does not record the other renderings of a Home tab, because a tab is redrawn too often.
 func (b *formOpener) recordItemSeen(ctx context.Context, s render.ClickTarget, who approvers.Identity) error {
 	if s.Message.Kind != store.OutboxHome || s.Request == nil || s.ShownRequest().Digest == "" {
 		return nil

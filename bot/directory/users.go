@@ -31,7 +31,7 @@ type Users struct {
 
 	users   *Cache[slack.User]
 	groups  *Cache[map[string]Group] // all groups, by id and by handle
-	members *Cache[[]string]         // members by group id, of groups with too many members for the list of all groups
+	members *Cache[[]string]         // members by group id; only for groups with too many members for the list of all groups
 	quiet   *Cache[slack.DNDStatus]
 	gone    *Cache[bool] // users whose account was deactivated at the last look-up
 }
