@@ -80,7 +80,7 @@ func Open(path string, opts Options) (*Store, error) {
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("%w: %s is not a regular file", store.ErrForeign, path)
 	case info.Size() == 0:
-		return nil, fmt.Errorf("%w: %s is empty, which a store never is. Remove it to start with nothing, or put a backup in its place", store.ErrForeign, path)
+		return nil, fmt.Errorf("%w: %s is empty, and a store is never empty. Remove it to start with nothing, or put a backup in its place", store.ErrForeign, path)
 	case info.Size() < smallest:
 		return nil, fmt.Errorf("%w: %s is another kind of file, or was cut off: it has %d bytes. Name another file, or put a backup in its place", store.ErrForeign, path, info.Size())
 	}

@@ -31,7 +31,7 @@ func rowSum(table, key string, js []byte) []byte {
 // numbered returns the key of a row with a number.
 func numbered(id string, n int64) string { return strconv.FormatInt(n, 10) + " " + id }
 
-const whyChecksum = "its checksum does not match what it holds"
+const whyChecksum = "its checksum does not match its content"
 
 // decodeRow checks a row's checksum, and decodes the row's record. If the checksum is wrong or the record can't be
 // decoded, the error is a *store.DamagedError about x.
