@@ -17,8 +17,8 @@ import (
 	"countersign/store"
 )
 
-// identity identifies the file that a store was opened from. identity detects that the file is not at its path any
-// more, and that another program has written to the file. These checks run before every commit, and take about five
+// identity identifies the file that a store was opened from. identity detects two problems: the file is not at its path
+// any more, or another program has written to the file. These checks run before every commit, and take about five
 // microseconds.
 type identity struct {
 	path   string
