@@ -89,7 +89,7 @@ func formOf(f Form) (workflow.Elicitation, error) {
 		return ask, fmt.Errorf("%w: %s", ErrForm, fmt.Sprintf(format, args...))
 	}
 	if n := utf8.RuneCountInString(ask.Text); strings.TrimSpace(ask.Text) == "" || n > maxQuestion {
-		return wrong("the question has %d characters, and has to have 1 to %d", n, maxQuestion)
+		return wrong("the question has %d characters; it must have 1 to %d", n, maxQuestion)
 	}
 	if f.URL != "" {
 		if f.Schema != nil {
@@ -123,7 +123,7 @@ func checkAddress(text string) error {
 	case u.Scheme == "http" && slices.Contains([]string{"localhost", "127.0.0.1", "::1"}, u.Hostname()):
 		return nil
 	case u.Scheme != "https":
-		return errors.New("the address has to begin with https://")
+		return errors.New("the address must begin with https://")
 	case strings.ContainsFunc(u.Host, func(r rune) bool { return r < '!' || r > '~' }):
 		return errors.New("the address's host has letters that are not ASCII; write it as xn--…")
 	}
@@ -143,10 +143,10 @@ func checkFlat(schema json.RawMessage) error {
 		} `json:"properties"`
 	}
 	if err := json.Unmarshal(schema, &s); err != nil {
-		return fmt.Errorf("the form has to be an object of plain fields: %w", err)
+		return fmt.Errorf("the form must be an object of plain fields: %w", err)
 	}
 	if len(s.Properties) == 0 || len(s.Properties) > maxFormFields {
-		return fmt.Errorf("the form has %d fields, and has to have 1 to %d", len(s.Properties), maxFormFields)
+		return fmt.Errorf("the form has %d fields; it must have 1 to %d", len(s.Properties), maxFormFields)
 	}
 	for name, p := range s.Properties {
 		switch p.Type {

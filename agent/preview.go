@@ -48,9 +48,9 @@ func (a *Agent) Preview(ctx context.Context, t store.Timer) error {
 	return a.Runs.EndPreview(outlive, p, approvers.PreviewAnswer{Fault: p.Tool + ": " + sentence(err, p.Within)})
 }
 
-// saidNo reports whether an error is the tool's answer that the call would not succeed. For any other error, there is
-// no preview. An error from [Refused] is such an answer. An error of a Go function is also such an answer, unless the
-// network caused it, the function did not end normally, or the outcome is unknown.
+// saidNo reports whether an error is the tool's answer that the call would not succeed. An error from [Refused] is such
+// an answer. An error of a Go function is also such an answer, with three exceptions: the network caused the error, the
+// function did not end normally, or the outcome is unknown. After any other error, there is no preview.
 func (a *Agent) saidNo(p workflow.PreviewCall, err error) bool {
 	tool, ok := a.Tools.find(p.Tool)
 	var network net.Error

@@ -206,7 +206,7 @@ func TestRunWaitsForTheSource(t *testing.T) {
 		}, "", "it was not run, because its definition changed"},
 		"it is gone":         {func(r *Registry) { r.Replace("files", nil) }, "", "it was not run, because its source does not offer it any more, or not as a tool that can be used"},
 		"the source is gone": {func(r *Registry) { r.Remove("files") }, "", "it was not run, because its source does not offer it any more"},
-		"nothing comes":      {func(*Registry) {}, "", "it was not run, because its source files is not there; it can be tried again later"},
+		"nothing comes":      {func(*Registry) {}, "", "it was not run, because its source files is not available; it can be tried again later"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

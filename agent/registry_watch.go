@@ -140,7 +140,7 @@ func (r *Registry) waits(name string, hash *string) func(context.Context, Invoca
 			select {
 			case <-changed:
 			case <-late:
-				return "", fmt.Errorf("%w, because its source %s is not there; it can be tried again later", ErrNotRun, t.source)
+				return "", fmt.Errorf("%w, because its source %s is not available; it can be tried again later", ErrNotRun, t.source)
 			case <-ctx.Done():
 				return "", ctx.Err()
 			}

@@ -41,9 +41,9 @@ type notes struct {
 
 type notesKey struct{}
 
-// doer sends the requests of the library go-openai. doer stores notes on the response, limits the size of the
-// response, and passes on only the data lines of a stream. Keep-alive comments are dropped, because go-openai would
-// parse them together with an error that the server sends after them, and would not find the error.
+// doer sends the requests of the library go-openai. doer stores notes on the response, limits the size of the response,
+// and passes on only the data lines of a stream. Keep-alive comments are dropped. Otherwise, go-openai would parse a
+// comment together with an error that follows the comment, and would not find the error.
 type doer struct {
 	client *http.Client
 	key    *atomic.Pointer[string] // replaces the key in the request, unless its value is nil
@@ -76,8 +76,8 @@ func (d doer) Do(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// errorAsEvent turns an error that an endpoint sends with status 200, instead of a stream, into the stream's only
-// event. Any other body remains as it is.
+// Some endpoints send an error with status 200 instead of a stream. errorAsEvent turns such an error into the only
+// event of a stream. Any other body remains as it is.
 func errorAsEvent(body io.Reader) io.Reader {
 	raw, err := io.ReadAll(io.LimitReader(body, maxErrorBody))
 	var answer struct {

@@ -18,7 +18,8 @@ type Absence struct {
 	Covers       []Cover   `json:"covers,omitempty"` // for each of the person's roles: what the stand-in could decide when the absence was set
 }
 
-// Cover describes which calls of an absent person's role the stand-in can decide under the stand-in's own role.
+// Cover is about one role of an absent person. Cover says which calls of this role the stand-in can decide. The
+// stand-in decides these calls under a role of their own.
 type Cover struct {
 	Role  string   `json:"role"`
 	None  bool     `json:"none,omitempty"`  // no calls of the role's tools

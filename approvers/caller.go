@@ -36,7 +36,7 @@ type Client struct {
 // OAuth says which tokens of an authorization server belong to a client.
 type OAuth struct {
 	Issuer    string
-	Subject   string   // the claim sub in the client's own tokens; in the token of a person for whom the client acts, sub in the claim act
+	Subject   string   // the value of the claim sub in the client's own tokens; if a person's token says that the client acts for the person, the value of sub within its claim act
 	Person    string   // the claim with the Slack user id of such a person; empty: the client acts for nobody
 	Algorithm string   // the algorithm with which all of the client's tokens are signed
 	Allow     []string // permitted private networks and hosts of the issuer
@@ -177,8 +177,8 @@ func (c *Caller) Requesters() []PersonID {
 	return out
 }
 
-// claimed returns the person whom the caller claims to represent, without proof. The claimed person may not decide
-// the request, and gains no rights by the claim.
+// claimed returns the person whom the caller claims, without proof, to represent. The claimed person may not decide the
+// request, and gains no rights by the claim.
 func (c *Caller) claimed() []PersonID {
 	if c == nil || c.For == "" || c.Proven {
 		return nil

@@ -11,7 +11,7 @@ import (
 // Policy is the operator's policy file as plain values, checked and compiled by package config. A Policy is immutable.
 // A reload makes a new Policy.
 type Policy struct {
-	Hash        string // identifies the version in plans and in the audit: the SHA-256, in hex, of the file's bytes and of the overlay, if there is one
+	Hash        string // identifies the version in plans and in the audit: SHA-256 in hex over the file's bytes and, if there is one, the overlay
 	Load        string // the id of the change that put the policy into force (store.Policy); empty: the policy is not stored
 	Mode        Mode   // if Observe, no tool with effects runs
 	Defaults    Defaults

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// DecisionContext holds the input of a transition that does not come from the request: the current policy and the
-// time of the transaction.
+// DecisionContext holds the part of a transition's input that does not come from the request: the current policy and
+// the time of the transaction.
 type DecisionContext struct {
 	Policy *Policy
 	Now    time.Time
@@ -116,8 +116,8 @@ func (r Request) ready(m Action) *Denied {
 	return nil
 }
 
-// MayDecide returns the reason why a person can make no decision about the request, or nil. The transitions also make
-// this check.
+// MayDecide returns the reason why a person can't make any decision about the request, or nil. The transitions also
+// make this check.
 func (r Request) MayDecide(in DecisionContext, m Action) *Denied {
 	if denied := r.ready(m); denied != nil {
 		return denied

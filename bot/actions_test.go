@@ -36,8 +36,8 @@ var neverSubmitted = map[string]string{"ActReveal": "it has no submit button"}
 
 // TestEveryActionIsHandled compares the action IDs of render/click.go with the functions that handle them. The bot
 // handles a button in one of two ways. clickHandler.act performs the button's action directly. Or the button opens a
-// form: formOpener.form draws the form, and submissionHandler.handle handles its submission. Most forms of PeopleForms are
-// handled by submitPeople, which handle calls.
+// form: formOpener.form draws the form, and submissionHandler.handle handles its submission. Most forms of PeopleForms
+// are handled by submitPeople, which handle calls.
 func TestEveryActionIsHandled(t *testing.T) {
 	t.Parallel()
 	named := namedActions(t)

@@ -152,7 +152,7 @@ func (b *messageHandler) greet(ctx context.Context, row store.Inbox, e event) er
 	return nil
 }
 
-// sessionStopped is the event for a click on Slack's own stop button of an agent.
+// sessionStopped is the event for a click on the stop button that Slack itself shows for an agent.
 const sessionStopped = "agent_session_stopped"
 
 // aboutAgent reports whether an event is about the agent's own area in Slack, and not about a message.

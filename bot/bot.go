@@ -53,8 +53,8 @@ type Config struct {
 	CountRequest func(status int)
 }
 
-// Bot connects Slack with the workflow. Bot has one part for each concern, and itself only starts, checks and stops the
-// parts. Bot is safe for concurrent use.
+// Bot connects Slack with the workflow. Bot has one part for each concern. Bot itself only starts, checks and stops
+// these parts. Bot is safe for concurrent use.
 type Bot struct {
 	*core
 	Receiver     *Receiver     // stores Slack's deliveries

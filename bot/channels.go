@@ -114,8 +114,8 @@ func (b *channelAccess) moveChannel(ctx context.Context, row store.Inbox, e even
 // approver gets the card by direct message, as if the bot could not write in the channel. A conversation stays in the
 // channel where it began, even if the channel is shared.
 
-// mayShare reports whether the policy allows cards in a channel with people of other organisations. The parameter names
-// has names or ids of this channel.
+// mayShare reports whether the policy allows cards in a channel with people of other organisations. names lists the
+// channel by name, by id, or both.
 func mayShare(p *approvers.Policy, names ...string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return slices.Contains(p.SharedChannels, name) })
 }
@@ -180,7 +180,7 @@ func (b *channelAccess) moveShared(ctx context.Context, row store.Inbox, e event
 		names = append(names, "#"+name)
 	}
 	if mayShare(b.Views.Policy(), names...) {
-		return b.Intake.Done(ctx, row.ID, "the policy lets cards stand there")
+		return b.Intake.Done(ctx, row.ID, "the policy allows cards there")
 	}
 	return b.Intake.ChannelShared(ctx, row.ID, channel, names...)
 }

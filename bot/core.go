@@ -16,9 +16,9 @@ import (
 	"countersign/bot/slackapi"
 )
 
-// core has what all parts of a bot share: the configuration with the workflow, the client of the Web API, the bot's
-// identity, and what Slack said about people, about channels, and about features that it refuses. core handles no
-// delivery and writes no message.
+// All parts of a bot share core: the configuration with the workflow, the client of the Web API, and the bot's
+// identity. core also has Slack's answers about people and channels, and the features that Slack refuses. core handles
+// no delivery and writes no message.
 type core struct {
 	Config
 	api      *slackapi.Client

@@ -69,8 +69,7 @@ func (b *Receiver) refuseInteraction(i interaction, payload []byte, cause error)
 }
 
 // refuseForm rejects an otherwise valid form. The form shows the error at its first field, so the person keeps their
-// input. If the form has no fields, refuseForm shows a view with the text of the parameter instead in place of the
-// form.
+// input. If the form has no fields, a view replaces the form. The parameter instead is the text of this view.
 func refuseForm(i interaction, instead *render.RichText, beside string) (answer any) {
 	fields := slices.Sorted(maps.Keys(i.View.State.Values))
 	if len(fields) == 0 {
@@ -91,7 +90,7 @@ func (b *Receiver) tellDiskFull(e event, cause error) {
 		ctx, cancel := context.WithTimeout(context.Background(), openWait)
 		defer cancel()
 		b.ephemeral.reply(ctx, ephemeralReply{user: e.userID(), channel: e.channelID(), thread: e.ThreadTS}, render.Say("I could not take in what you wrote. "+whyRefused(cause)+
-			" If that is mended within the next minutes I answer by myself; if I don't, please write it again."))
+			" If this is fixed within the next minutes, I will still answer. If you get no answer, please write it again."))
 	})
 }
 

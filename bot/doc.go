@@ -27,8 +27,8 @@
 //     passes each stored delivery to its handler, such as messageHandler, clickHandler, submissionHandler or
 //     commandHandler. pauseHandler, absenceHandler and grantHandler have the commands, buttons and forms of one
 //     subject.
-//   - The handlers of clicks and forms use targets to find what a click is about, modals and formOpener to open a form,
-//     outcomes to decide, or to record a refused attempt, and ephemeral to reply to a person.
+//   - The handlers of clicks and forms use other parts. targets finds what a click is about. modals and formOpener open
+//     a form. outcomes decides, or records a refused attempt. ephemeral replies to a person.
 //   - Display shows outbox messages. It uses posts to write messages and to find posts whose response was lost. Drafts,
 //     Statuses and homeTabs show the model's text, the status under a thread, and the Home tabs. Leftovers deletes
 //     messages that Slack refused to delete.

@@ -192,7 +192,7 @@ type streamWriter struct {
 }
 
 // noStreams describes, for the log, what the bot does if Slack accepts no streams.
-const noStreams = "what the model writes is shown by editing a message"
+const noStreams = "the model's text is shown by editing a message"
 
 // write shows those blocks of a text that are complete. The function returns how long to wait before the next write.
 func (w *streamWriter) write(ctx context.Context, text string) (time.Duration, error) {

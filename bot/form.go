@@ -289,8 +289,8 @@ func (b *formOpener) turnPage(ctx context.Context, d delivered, i interaction) e
 	return nil
 }
 
-// recordAllSeen records that a person has seen all arguments, if the modal shows the last page. The person can approve
-// in the modal only after the bot has written this record.
+// If the modal shows the last page, recordAllSeen records that the person has seen all arguments. The person can
+// approve in the modal only after the bot has written this record.
 func (b *formOpener) recordAllSeen(ctx context.Context, s render.ClickTarget, who approvers.Identity, v slack.ModalViewRequest) error {
 	if v.CallbackID != render.ActArguments || v.Submit == nil {
 		return nil
@@ -303,8 +303,8 @@ func (b *formOpener) recordAllSeen(ctx context.Context, s render.ClickTarget, wh
 	return err
 }
 
-// recordReveal records that a person was shown a request's masked values, if the modal shows the last page. The record
-// has the names of the masked arguments, but not their values. The digest in the record covers the values.
+// If the modal shows the last page, recordReveal records that the person has seen the request's masked values. The
+// record has the names of the masked arguments, but not their values. The digest in the record covers the values.
 func (b *formOpener) recordReveal(ctx context.Context, s render.ClickTarget, who approvers.Identity, v slack.ModalViewRequest) error {
 	if v.CallbackID != render.ActReveal || !render.LastPage(v) {
 		return nil
@@ -324,8 +324,8 @@ func (b *formOpener) recordReveal(ctx context.Context, s render.ClickTarget, who
 	return b.Requests.Reveal(ctx, c, s.Request.Secrets, body)
 }
 
-// recordItemSeen records what the Home tab showed of a request on which a person acts there. The bot does not record
-// the other renderings of a Home tab, because a tab is redrawn too often.
+// If a person acts on a request on the Home tab, recordItemSeen records what the tab showed of this request. The bot
+// does not record the other renderings of a Home tab, because a tab is redrawn too often.
 func (b *formOpener) recordItemSeen(ctx context.Context, s render.ClickTarget, who approvers.Identity) error {
 	if s.Message.Kind != store.OutboxHome || s.Request == nil || s.ShownRequest().Digest == "" {
 		return nil

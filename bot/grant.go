@@ -92,5 +92,5 @@ func (b *grantHandler) list(ctx context.Context, c command, _ string) (*render.B
 	if err := b.Grants.Send(ctx, c.inbox, who.ID, send); err != nil && !errors.Is(err, workflow.ErrHandled) {
 		return nil, err
 	}
-	return render.Paragraph(append(out, render.Say("I sent you what you can take back as direct messages, each with a Revoke button."))...), nil
+	return render.Paragraph(append(out, render.Say("I sent you direct messages about the grants that you can revoke. Each has a Revoke button."))...), nil
 }

@@ -139,7 +139,7 @@ func TestGrantsCommand(t *testing.T) {
 	h.commands("teo", "#general", "grants")
 	h.answered("teo", "#general", "issue_refund in #support", "Take it back here")
 	h.commands("kenji", "#general", "grants")
-	h.answered("kenji", "#general", "issue_refund in #support", "as direct messages")
+	h.answered("kenji", "#general", "issue_refund in #support", "direct messages about the grants")
 	h.clicks("kenji", "U0BOT", h.finds("kenji", "U0BOT", "", "allowed 2 more calls"), render.ActRevoke)
 	h.finds("teo", "U0BOT", "", "Taken back by <@U0004>")
 	h.commands("teo", "#general", "help")

@@ -159,7 +159,7 @@ func (b *Identities) identifyQuickly(ctx context.Context, user string, r approve
 const lookUpWait = time.Second
 
 // GrantOwner returns the current identity of a grant's owner. GrantOwner is called for each run under the grant. If the
-// risk is high or critical, GrantOwner does not use cached answers, as for a click.
+// risk is high or critical, GrantOwner does not use cached answers. The same rule applies to clicks.
 func (b *Identities) GrantOwner(ctx context.Context, g approvers.Grant) (approvers.Identity, error) {
 	policy := b.Views.Policy()
 	tool, _ := policy.Tool(g.Tool, g.Agent)

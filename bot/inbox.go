@@ -15,9 +15,9 @@ import (
 	"countersign/store"
 )
 
-// A delivery is tried again at most maxTries times. A click is tried again at most clickTries times if Slack can't say
-// who clicked, if a form can't be shown, or if the clicked version is not recorded yet, because the person waits and can
-// click again.
+// A delivery is tried again at most maxTries times. A click has the lower limit clickTries in three cases: Slack can't
+// say who clicked, a form can't be shown, or the clicked version is not recorded yet. In these cases, the person waits
+// and can click again.
 const (
 	clickTries = 3
 	maxTries   = 40 // about 20 minutes with the scheduler's backoff; not applied while calls must wait (outage of Slack)
@@ -149,8 +149,8 @@ func (b *Inbox) elsewhere(ctx context.Context, row store.Inbox, err error) error
 	return b.Intake.Done(ctx, row.ID, redact.Error(err))
 }
 
-// abandon sets a delivery aside that has crashed the process several times, and tells the sender that it was not
-// handled.
+// If a delivery has crashed the process several times, abandon sets the delivery aside, and tells the sender that it
+// was not handled.
 func (b *Inbox) abandon(ctx context.Context, row store.Inbox, deaths int) error {
 	r := senderOf(row)
 	b.Log.Error("a delivery was set aside: the process died repeatedly while it worked on it", "inbox", row.ID, "kind", string(row.Kind), "user", r.user, "deaths", deaths)
@@ -194,8 +194,8 @@ func (b *Inbox) setAside(ctx context.Context, t store.Timer, note string, cause 
 	return err
 }
 
-// unpermitted marks a delivery as handled if a missing scope prevents its handling, and tells the sender about the
-// missing scope immediately.
+// If a missing scope prevents the handling of a delivery, unpermitted marks the delivery as handled, and immediately
+// tells the sender about the missing scope.
 func (b *Inbox) unpermitted(ctx context.Context, row store.Inbox, cause error) error {
 	b.Log.Error("a delivery was set aside, because the bot token lacks a scope; add it on the app's page OAuth & Permissions, and reinstall the app",
 		"inbox", row.ID, "kind", string(row.Kind), "cause", slackapi.Explain(cause))

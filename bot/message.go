@@ -129,9 +129,8 @@ func nameFor(who approvers.Identity) string {
 // markup matches Slack's markup.
 var markup = regexp.MustCompile(`<([@#!][^<>]*|[a-z]+:[^<>]*)>`)
 
-// readableText converts Slack's markup to plain text. It drops the bot's own mention. For each other mention, the
-// parameter called returns the name, which is written after an @. It keeps the addresses of links, and unescapes the
-// text.
+// readableText converts Slack's markup to plain text. It drops the bot's own mention. Each other mention becomes an @
+// and the name that the function called returns. readableText keeps the addresses of links, and unescapes the text.
 func readableText(text, me string, called func(user string) string) string {
 	text = markup.ReplaceAllStringFunc(text, func(token string) string {
 		return plainToken(token[1:len(token)-1], me, called)

@@ -87,9 +87,9 @@ func (b *posts) update(ctx context.Context, s store.OutboxMessage, d render.Rend
 }
 
 // post posts those Slack messages of an outbox message that are not in Slack yet. The parameter there has the
-// timestamps of those that are, by part. If the first message is in Slack, post updates it, because it shows an earlier
-// state. post returns the channel and the timestamp of the first message, and the outbox message with the content that
-// Slack accepted.
+// timestamps of the messages that are in Slack, by part. If the first message is in Slack, post updates it, because it
+// shows an earlier state. post returns the channel and the timestamp of the first message, and the outbox message with
+// the content that Slack accepted.
 func (b *posts) post(ctx context.Context, s store.OutboxMessage, d render.Rendered, at destination, there map[int]string) (channel, ts string, _ render.Rendered, err error) {
 	for part := range d.Messages {
 		if found, ok := there[part]; ok {

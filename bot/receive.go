@@ -121,7 +121,7 @@ func (b *Receiver) receiveInteraction(ctx context.Context, d transport.Delivery)
 		}
 		if open != nil { // nothing was decided, so the form stays open
 			if err := b.Intake.Remember(ctx, store.Inbox{ID: id, Kind: d.Kind, ReceivedAt: d.ReceivedAt, Note: formRefused}); err != nil {
-				b.Log.Warn("a form that was refused could not be remembered", "inbox", id, "error", err)
+				b.Log.Warn("the refusal of a form could not be stored", "inbox", id, "error", err)
 			}
 			return open, nil
 		}

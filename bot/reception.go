@@ -12,7 +12,7 @@ import (
 // After a process is killed, the next process knows only the last recorded time, and reads the messages since that
 // time.
 const (
-	lookFirst    = 100 * time.Millisecond // how often the bot checks whether Slack can deliver, until it first can
+	lookFirst    = 100 * time.Millisecond // how often the bot checks whether Slack can deliver, until Slack can for the first time
 	lookEvery    = 2 * time.Second
 	receivedNote = time.Minute      // how often it is recorded that everything was received
 	quietHTTP    = 30 * time.Minute // over HTTP: after this time without a request the histories are read, because requests may be lost

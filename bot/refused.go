@@ -14,9 +14,9 @@ import (
 	"countersign/bot/slackapi"
 )
 
-// This file sends messages that Slack may refuse, because a workspace or its plan may lack kinds of blocks and methods.
-// The bot records a refused kind or method in the store, and does not use it for a while. Then the bot tries the kind
-// or method again.
+// A workspace or its plan may lack kinds of blocks or methods. Slack then refuses messages that use them. This file
+// sends messages in spite of such refusals. The bot records a refused kind or method in the store, and does not use it
+// for a while. Then the bot tries the kind or method again.
 
 // These values are how long the bot avoids a refused feature. After that time, the workspace may accept the feature, so
 // the bot tries it again.

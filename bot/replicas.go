@@ -32,7 +32,7 @@ func (b *Replicas) tell(t slackapi.Told) {
 func (b *Replicas) Hear(what string) {
 	var t slackapi.Told
 	if err := json.Unmarshal([]byte(what), &t); err != nil {
-		b.Log.Debug("another replica told something that this one does not understand", "error", err)
+		b.Log.Debug("a message from another replica can't be read", "error", err)
 		return
 	}
 	b.api.Hear(t)

@@ -39,7 +39,7 @@ type Env struct {
 	Control       string // path of the Unix socket
 	Audit         Audit
 	Log           slog.Level
-	LogFormat     string        // JSONLog, TextLog or, if the operator does not say, empty
+	LogFormat     string        // JSONLog or TextLog; empty: the operator chose no format
 	StopWait      time.Duration // how long a shutdown waits for running tools
 	HistoryTokens int           // token budget for the conversation history, estimated
 

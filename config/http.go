@@ -184,7 +184,7 @@ func readPlaced(e yamldoc.Entry, f yamldoc.Fields, t Endpoint) {
 	use := func(wrong func(message, hint string), used []string) {
 		for _, name := range used {
 			if !slices.Contains(names, name) {
-				wrong("{"+name+"} is not an argument of "+t.Name, yamldoc.OrHint(yamldoc.DidYouMean(name, names), there+"; add it to arguments, or write {{ for a brace that is meant as it is"))
+				wrong("{"+name+"} is not an argument of "+t.Name, yamldoc.OrHint(yamldoc.DidYouMean(name, names), there+"; add it to arguments, or write {{ for a literal brace"))
 			}
 		}
 	}
@@ -244,7 +244,7 @@ func readHeaders(v yamldoc.Value, arguments bool) []Header {
 		case strings.ContainsFunc(t.String(), func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }):
 			e.Value.Wrong("has a line break or another control character in it", "write it on one line")
 		case !arguments && len(t.Arguments()) > 0:
-			e.Value.Wrong("{"+t.Arguments()[0]+"} names an argument, but arguments can't be used here", "write ${NAME} for a variable of the environment, {{ for a brace that is meant as it is")
+			e.Value.Wrong("{"+t.Arguments()[0]+"} names an argument, but arguments can't be used here", "write ${NAME} for a variable of the environment, {{ for a literal brace")
 		default:
 			out = append(out, Header{Name: e.Key, Value: t})
 		}

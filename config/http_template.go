@@ -88,15 +88,15 @@ func parseTemplate(text string) (t Template, message, hint string) {
 		case strings.HasPrefix(found, "$$"):
 			add(found[1:])
 		case found == "}":
-			return nil, "} closes nothing", "write }} for a brace that is meant as it is"
+			return nil, "} closes nothing", "write }} for a literal brace"
 		case !strings.HasSuffix(found, "}"):
-			return nil, found[:strings.IndexByte(found, '{')+1] + " is never closed", "write {name} for an argument, ${NAME} for a variable of the environment, {{ for a brace that is meant as it is"
+			return nil, found[:strings.IndexByte(found, '{')+1] + " is never closed", "write {name} for an argument, ${NAME} for a variable of the environment, {{ for a literal brace"
 		case found[0] == '$' && !variableName.MatchString(name):
 			return nil, fmt.Sprintf("%s is not a variable's name", yamldoc.Quote(name)), "write ${NAME} with the name of a variable of the environment, or $${ for these two characters"
 		case found[0] == '$':
 			t = append(t, Piece{Variable: name})
 		case !argumentName.MatchString(name):
-			return nil, fmt.Sprintf("%s is not an argument's name", yamldoc.Quote(name)), "write {name} for an argument, {{ and }} for braces that are meant as they are"
+			return nil, fmt.Sprintf("%s is not an argument's name", yamldoc.Quote(name)), "write {name} for an argument, {{ and }} for literal braces"
 		default:
 			t = append(t, Piece{Argument: name})
 		}

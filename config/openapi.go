@@ -98,7 +98,7 @@ func readFixedQuery(v yamldoc.Value) []QueryPart {
 		switch {
 		case !ok:
 		case len(t.Arguments()) > 0:
-			e.Value.Wrong("{"+t.Arguments()[0]+"} names an argument, but arguments can't be used here", "write ${NAME} for a variable of the environment, {{ for a brace that is meant as it is")
+			e.Value.Wrong("{"+t.Arguments()[0]+"} names an argument, but arguments can't be used here", "write ${NAME} for a variable of the environment, {{ for a literal brace")
 		default:
 			out = append(out, QueryPart{Name: Template{{Text: e.Key}}, Value: t})
 		}

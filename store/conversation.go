@@ -79,7 +79,7 @@ type Message struct {
 	Edited       string             `json:"edited,omitempty"`   // Slack's ts of the edit that produced Text; empty: never edited
 	Calls        int                `json:"calls,omitempty"`    // number of tool calls in the step
 	At           time.Time          `json:"at"`
-	Gap          *approvers.Gap     `json:"gap,omitempty"` // set if the message was written while the bot received nothing: that interruption; nil: received in time
+	Gap          *approvers.Gap     `json:"gap,omitempty"` // the interruption during which the message was written; nil: the bot received the message in time
 	// MessageEdit records that a person edited or deleted the message in Slack after the model received it. Otherwise,
 	// MessageEdit is nil. Text is always the text that the model received.
 	MessageEdit *approvers.MessageEdit `json:"reworded,omitempty"`

@@ -65,7 +65,7 @@ type Contents interface {
 type Filling interface {
 	Contents
 	// Put writes the next row. The caller puts the rows in the order of EachRow. An interrupted copy may already have
-	// written some rows. Put compares these rows with the new rows, and does not write them a second time. If a row
+	// written some rows. Put compares the new rows with these rows, and does not write them a second time. If a row
 	// differs, Put returns ErrChanged.
 	Put(ctx context.Context, row Row) error
 	// Written returns how many rows an interrupted copy has already written.

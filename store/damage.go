@@ -77,7 +77,7 @@ func (d *Damages) Found(x Damage) {
 	}
 }
 
-// Over removes the damage of a row from the list, because the damage is resolved.
+// When the damage of a row is resolved, Over removes the damage from the list.
 func (d *Damages) Over(bucket, key string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -128,7 +128,8 @@ type SetAside interface {
 	// from the index rows. For example, the owner of a turn is its conversation, and the owner of a call is its turn.
 	SetAside(bucket, id string) (of []string, done bool, err error)
 	// EraseSetAside deletes damaged records that SetAside, or the repair of a store, moved before the given time. A
-	// backend that does not know the time counts from the first EraseSetAside that finds the record; now is the time of
-	// the call. Each call handles up to limit records. done reports whether no record is left to handle.
+	// backend may not know when a record was moved. Such a backend counts from the first call of EraseSetAside that
+	// finds the record. now is the time of the call. Each call handles up to limit records. done reports whether no
+	// record is left to handle.
 	EraseSetAside(now, before time.Time, limit int) (erased int, done bool, err error)
 }

@@ -5,9 +5,9 @@
 // The contract:
 //
 //   - Update commits everything that its closure wrote, or nothing. When Update returns nil, the writes are durable.
-//   - A closure may run more than once. A backend runs it again after a serialization failure, or if a commit fails
-//     that it shares with other closures. Therefore a closure must do no I/O. A closure may write to variables of its
-//     caller, but must reset these variables at the beginning of each run.
+//   - A closure may run more than once. A backend runs the closure again after a serialization failure, or after a
+//     failed commit that the closure shared with other closures. Therefore a closure must do no I/O. A closure may
+//     write to variables of its caller, but must reset these variables at the beginning of each run.
 //   - Update returns a closure's error unchanged and undoes only that closure's writes.
 //   - A record with a field Version is a guarded record. If the version of a record in a Put is not the stored version,
 //     the Put fails with ErrConflict. Each Put increments the stored version. Version 0 creates a record.

@@ -20,7 +20,7 @@ const (
 	OutboxUnknown       OutboxKind = "unknown"    // asks whether a run took effect; Ref: an execution
 	OutboxBundle        OutboxKind = "bundle"     // the requests of one step for the same approvers, in one card; Ref: a turn, with Step
 	OutboxCardQueue     OutboxKind = "line"       // the number of requests queued behind the open cards of an address; Ref: the card queue, as named by the workflow
-	OutboxNotice        OutboxKind = "notice"     // tells a person something about a request; Ref: a request. Note says what, and what Step means
+	OutboxNotice        OutboxKind = "notice"     // tells a person something about a request; Ref: a request. The field Note says what the notice is about, and what Step means
 	OutboxQuestion      OutboxKind = "question"   // an approver's question to the requester, in the thread; Ref: a request, with Step: the remark
 	OutboxStandIn       OutboxKind = "stand_in"   // tells a stand-in whom they stand in for; Ref: the person who is away, with Step: the version of the absence
 	OutboxGrant         OutboxKind = "grant"      // a grant that is offered, in force, or over; Ref: a grant
@@ -141,8 +141,9 @@ type Leftover struct {
 // IsAt reports whether another leftover is the same Slack message.
 func (l Leftover) IsAt(other Leftover) bool { return l.Channel == other.Channel && l.TS == other.TS }
 
-// MayUse reports whether a leftover may still become the Slack message of the outbox message. The leftover is a late
-// post, and the replica that took over the outbox message has posted nothing yet. This replica may find the late post.
+// MayUse reports whether a leftover may still become the Slack message of the outbox message. This is the case if the
+// leftover is a late post, and the replica that took over the outbox message has posted nothing yet. This replica may
+// find the late post and use it.
 func (s OutboxMessage) MayUse(l Leftover) bool {
 	return l.Late && s.State == OutboxWanted && s.TS == ""
 }

@@ -82,7 +82,7 @@ type Reader interface {
 	// Timers lists up to limit timers of a kind, due or not, in order of Due, then Ref.
 	Timers(kind TimerKind, limit int) ([]Timer, error)
 	// TimersIn is like Timers, but lists only the timers of the given shares. If until is not zero, TimersIn lists only
-	// timers whose Due is not after until.
+	// timers that are due at until or earlier.
 	TimersIn(shares Shares, kind TimerKind, until time.Time, limit int) ([]Timer, error)
 
 	Inbox(id string) (Inbox, error)
@@ -167,7 +167,8 @@ type Tx interface {
 	// counters.
 	PruneCounters(before time.Time, limit int) (int, error)
 	PutGrant(approvers.Grant) error
-	// EraseGrant deletes a grant. If the grant does not exist, EraseGrant does nothing. The messages about the grant, its timer and its audit records are not deleted.
+	// EraseGrant deletes a grant. If the grant does not exist, EraseGrant does nothing. The messages about the grant,
+	// its timer and its audit records are not deleted.
 	EraseGrant(id string) error
 	PutAbsence(approvers.Absence) error
 	// EraseAbsence deletes a person's absence. If the absence does not exist, EraseAbsence does nothing. The messages

@@ -118,8 +118,8 @@ func (e exchange) retry(err error, pause time.Duration) (time.Duration, bool) {
 		return 0, false
 	case errors.As(err, &p):
 		// Each of the four named problems means that the gateway did nothing. After any other status of 500 or above,
-		// only a repeatable exchange is repeated. After Paused, it is not, because a pause lasts until people end the
-		// pause.
+		// only a repeatable exchange is repeated. After Paused, no exchange is repeated, because a pause lasts until
+		// people end it.
 		again := p.Name() == KeyInFlight || p.Name() == Unavailable || p.Name() == TooManyWaiting || p.Name() == TooManyRequests || e.repeatable && p.Status >= 500 && p.Name() != Paused
 		return max(after, p.RetryAfter), again
 	case errors.As(err, &notSent):

@@ -46,12 +46,12 @@ type dialect struct {
 	// block is the answer to an event that could not be read. The function deny can't be used, because deny needs the
 	// event.
 	block []byte
-	// events has the events that the agent can send over HTTP, and unread is the answer to such an event that could not
-	// be read. They are for agents with HTTP.
+	// events and unread are only for agents that can send events over HTTP. events lists these events. unread is the
+	// answer to an event that could not be read.
 	events map[string]moment
 	unread func(reason string) []byte
-	// folders names, for each tool whose calls can choose their working folder, the argument with the folder. A relative
-	// folder begins at the event's folder.
+	// Calls of some tools can choose their working folder. For each of these tools, folders names the argument with the
+	// folder. A relative folder begins at the event's folder.
 	folders map[string]string
 	// merges is set if the agent adds the changed arguments to the call's original arguments. An agent that merges
 	// arguments can't remove one.

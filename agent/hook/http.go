@@ -110,7 +110,7 @@ func (a Answer) body() []byte {
 	return a.Out
 }
 
-// remote is the memory of hooks that are no processes. It has no records: the requests at the gateway are enough to
+// remote is the memory of hooks that are not processes. It has no records: the requests at the gateway are enough to
 // find the request of a call. So a repeated call also continues its request after a restart of the gateway, and at
 // another replica.
 type remote struct {
@@ -163,7 +163,7 @@ func (m *remote) unreported(record) error { return nil } // in the end, the work
 func (m *remote) earlier() []record       { return nil }
 
 // claiming gives the request a key by which the event after the call finds the request. If the request's own key was
-// made of the call's id, it is this key.
+// made from the call's id, that key suffices, and claiming adds none.
 func (m *remote) claiming(ctx context.Context, h *hook, r *record, changed json.RawMessage) error {
 	if h.id != "" && r.Key == h.freshKey() {
 		return nil

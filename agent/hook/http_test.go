@@ -21,8 +21,8 @@ func newRemoteDesk(t *testing.T, profile Profile) *desk {
 	return d
 }
 
-// TestHangUp closes the agent's connection at each moment of a call. A hang-up is no withdrawal, so the repeated call
-// continues the request, also at another replica. An approval is claimed only if the agent still waits.
+// TestHangUp closes the agent's connection at each moment of a call. A hang-up does not withdraw the request. So the
+// repeated call continues the request, even at another replica. An approval is claimed only if the agent still waits.
 func TestHangUp(t *testing.T) {
 	for _, profile := range []Profile{Control, Comfort} {
 		t.Run(string(profile), func(t *testing.T) {
@@ -147,8 +147,8 @@ func TestWaitingKeepsNoBody(t *testing.T) {
 	_, _ = body, delivery
 }
 
-// TestRefuse shows that an answer without an event never lets a call run, and says nothing of a call after other
-// events.
+// TestRefuse checks the answers to events that the gateway does not handle. Such an answer never lets a call run. If
+// the event is not about a call, the answer does not mention a call.
 func TestRefuse(t *testing.T) {
 	for event, want := range map[string]string{
 		"": `"permissionDecision":"deny"`, "PreToolUse": `"permissionDecision":"deny"`, "PreSkillShellCommand": `"hookEventName":"PreSkillShellCommand","permissionDecision":"deny"`,

@@ -581,8 +581,8 @@ func (h *hook) withdraw(ctx context.Context, id, reason string) {
 	}
 }
 
-// notRun reports that a call did not run, because the claim of its approval may have succeeded. If the claim did not
-// succeed, notRun withdraws the request.
+// The claim of a call's approval may have succeeded. notRun then reports to the gateway that the call did not run. If
+// the claim did not succeed, notRun withdraws the request.
 func (h *hook) notRun(id string) {
 	ctx, cancel := context.WithTimeout(context.Background(), withdrawTime)
 	defer cancel()

@@ -37,8 +37,8 @@ type memory interface {
 }
 
 // A record stores a request for the later events of a session. On the agent's machine, a record is a file, and the
-// extension of the file's name is the state of the record. If several processes rename the file, only one of them succeeds. For this
-// reason, a record has only one owner.
+// extension of the file's name is the state of the record. If several processes rename the file, only one of them
+// succeeds. For this reason, a record has only one owner.
 type record struct {
 	Key     string   `json:"key"`     // the idempotency key
 	Request string   `json:"request"` // id of the request; empty: not known yet
@@ -66,8 +66,8 @@ const (
 // gateway long ago, or people have already been asked about its outcome.
 const keepRecords = 7 * 24 * time.Hour
 
-// state keeps the records of one session in files. Its records are the files in dir whose names begin with prefix. In a name,
-// the creation time follows the prefix, so the list of the names begins with the oldest record.
+// state keeps the records of one session in files. Its records are the files in dir whose names begin with prefix. In a
+// name, the creation time follows the prefix, so the list of the names begins with the oldest record.
 type state struct{ dir, prefix string }
 
 // session returns the records of an agent's session.
@@ -143,7 +143,7 @@ func (s state) begin(_ context.Context, h *hook, fresh func() string) (r record,
 	return r, false, unwritten(err)
 }
 
-// unwritten wraps an error of writing a record.
+// unwritten wraps the error of a failed write of a record.
 func unwritten(err error) error {
 	if err != nil {
 		return fmt.Errorf("the state can't be written: %w", err)

@@ -45,7 +45,7 @@ type call map[string]member
 func (c call) text(name, place string) (string, error) {
 	s, ok := plain(c[name].raw)
 	if !ok {
-		return "", fmt.Errorf("%s has to be a text, a number, true or false, because it is part of the %s", name, place)
+		return "", fmt.Errorf("%s must be a text, a number, true or false, because it is part of the %s", name, place)
 	}
 	return s, nil
 }
@@ -151,7 +151,7 @@ func (c call) parts(p piece, place string) ([]part, error) {
 	if s, ok := plain(m.raw); ok {
 		return []part{{value: s}}, nil
 	}
-	flat := fmt.Errorf("%s has to hold texts, numbers, true or false and nothing else, because it is part of the %s", p.arg, place)
+	flat := fmt.Errorf("%s must hold only texts, numbers, true or false, because it is part of the %s", p.arg, place)
 	var out []part
 	switch {
 	case p.style.kind == "":

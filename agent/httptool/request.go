@@ -148,7 +148,7 @@ func (o *operation) content(list []member, args call) (content []byte, mime stri
 			return []byte(s), b.mime, err
 		}
 		if list, err = members(m.raw); err != nil {
-			return nil, "", fmt.Errorf("%s has to be an object", b.arg)
+			return nil, "", fmt.Errorf("%s must be an object", b.arg)
 		}
 	}
 	rest := list

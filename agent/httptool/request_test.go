@@ -78,17 +78,17 @@ func TestRefusedArguments(t *testing.T) {
 		`{"part":"b"}`:                                        "segment is missing",
 		`{"segment":null,"part":"b"}`:                         "segment is missing",
 		`{"segment":"","part":"b"}`:                           "segment is empty",
-		`{"segment":{},"part":"b"}`:                           "segment has to be a text",
-		`{"segment":["a"],"part":"b"}`:                        "segment has to be a text",
-		`{"segment":"a","part":"b","q":{"x":1}}`:              "q has to hold texts",
-		`{"segment":"a","part":"b","q":[[1]]}`:                "q has to hold texts",
-		`{"segment":"a","part":"b","q":[null]}`:               "q has to hold texts",
-		`{"segment":"a","part":"b","left":[1],"right":2}`:     "left has to be a text",
+		`{"segment":{},"part":"b"}`:                           "segment must be a text",
+		`{"segment":["a"],"part":"b"}`:                        "segment must be a text",
+		`{"segment":"a","part":"b","q":{"x":1}}`:              "q must hold only texts",
+		`{"segment":"a","part":"b","q":[[1]]}`:                "q must hold only texts",
+		`{"segment":"a","part":"b","q":[null]}`:               "q must hold only texts",
+		`{"segment":"a","part":"b","left":[1],"right":2}`:     "left must be a text",
 		`{"segment":"a","part":"b","note":"x\r\nX-Admin: 1"}`: "note has a character that is not allowed in the header X-Note",
 		`{"segment":"a","part":"b","note":"\u0000"}`:          "note has a character",
 		`{"segment":"a","part":"b","note":"ü"}`:               "note has a character",
 		`{"segment":"a","part":"b","note":"x "}`:              "X-Note would begin or end with a space",
-		`{"segment":"a","part":"b","note":["x"]}`:             "note has to be a text",
+		`{"segment":"a","part":"b","note":["x"]}`:             "note must be a text",
 		`[]`:             "the arguments are not a JSON object",
 		`{"segment":"a"`: "the arguments are not a JSON object",
 		`{"segment":"a","segment":"b","part":"c"}`: "the arguments are not a JSON object",
@@ -131,7 +131,7 @@ func TestForms(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	for _, args := range []string{`{"a":{"b":1}}`, `{"a":[[1]]}`} {
-		if _, _, err := run(t, tool, args); err == nil || !strings.HasPrefix(err.Error(), "nothing was sent: a has to ") {
+		if _, _, err := run(t, tool, args); err == nil || !strings.HasPrefix(err.Error(), "nothing was sent: a must ") {
 			t.Errorf("%s: %v", args, err)
 		}
 	}

@@ -54,7 +54,7 @@ func (ses *session) elicit(ctx context.Context, r *sdk.ElicitRequest) (*sdk.Elic
 func unfitForm(f agent.Form) string {
 	switch {
 	case f.Text == "" || len(f.Text) > maxQuestion:
-		return fmt.Sprintf("its text has to have 1 to %d bytes", maxQuestion)
+		return fmt.Sprintf("its text must have 1 to %d bytes", maxQuestion)
 	case len(f.Schema) > maxForm:
 		return fmt.Sprintf("its form has more than %d bytes", maxForm)
 	case f.URL != "":

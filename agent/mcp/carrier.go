@@ -33,7 +33,7 @@ type carrier struct {
 var errElsewhere = errors.New("the server redirects to another address, and the bot does not follow; if that address is right, write it in the policy")
 
 // newCarrier returns the HTTP client for a server's address. It also returns plain, the client for the sign-in. The
-// client plain does not send the headers.
+// client plain does not send the policy's headers.
 func newCarrier(s config.Server, address string, headers http.Header, t *tap, l limits) (c *carrier, client, plain *http.Client, err error) {
 	at, err := url.Parse(address)
 	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {

@@ -88,8 +88,8 @@ func (c *Client) Settled(ctx context.Context) error {
 	return nil
 }
 
-// Tool returns the tool for a server's definition. The server need not be connected. A call of the tool is sent only
-// if the server's current definition is the same. An error wraps [ErrServer] or [ErrDefinition].
+// Tool returns the tool for a server's definition. The server need not be connected. A call of the tool is sent only if
+// the server's current definition is the same. An error of Tool wraps [ErrServer] or [ErrDefinition].
 func (c *Client) Tool(server string, raw json.RawMessage) (agent.Tool, error) {
 	s := c.byName[server]
 	if s == nil {

@@ -10,10 +10,10 @@ type limits struct {
 	fresh     time.Duration // maximum age of the list for a call
 	again     time.Duration // interval between reads of the list if the server reports no change
 	probe     time.Duration // limit for a ping after a call that took too long
-	stream    time.Duration // limit for the response to the request for the stream of unsolicited messages
+	stream    time.Duration // how long a server may take to open the stream of unsolicited messages
 	backoff   time.Duration // delay after the first failure; each further failure doubles the delay
 	backoffTo time.Duration // maximum delay after a failure
-	steady    time.Duration // after a connection of at least this length, the delay is backoff again
+	steady    time.Duration // after a connection that lasted at least this long, the next delay is backoff again
 	soft      time.Duration // how long a program may take to exit after its input is closed, and after SIGTERM
 	write     time.Duration // how long a program may take to read a message from its standard input
 

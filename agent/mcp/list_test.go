@@ -125,8 +125,8 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// TestEffectsOfNobody checks that the client reports an entry in the policy's effects that names a tool which the
-// server does not have.
+// TestEffectsOfNobody checks an entry of the policy's effects for a tool that the server does not have. The client
+// reports this entry.
 func TestEffectsOfNobody(t *testing.T) {
 	s := program(t, "bad", "plain")
 	s.Effects = map[string]approvers.Effect{"acts": approvers.ReadOnly}

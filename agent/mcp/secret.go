@@ -54,7 +54,7 @@ func (t *tap) masked(o object, raw []byte) (object, []byte) {
 		switch m.name {
 		case "params", "result", "error":
 			o[i].value = maskJSON(m.value, t.secrets)
-			// requestState goes only to the server, so it stays unchanged.
+			// The member requestState goes back only to the server, so it stays unchanged.
 			if state := o.object(m.name).get("requestState"); state != nil {
 				before, _ := readObject(m.value)
 				o[i].value = o.object(m.name).with("requestState", before.get("requestState")).bytes()

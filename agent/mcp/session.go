@@ -114,7 +114,7 @@ func (ses *session) transport(broken func()) (sdk.Transport, error) {
 		sent.Set(name, value)
 	}
 	if secret := s.OAuth != nil || len(headers) > 0; secret && openly(address["url"]) {
-		return nil, fmt.Errorf("servers.%s.url: it would send a secret without encryption; it has to begin with https://", s.Name)
+		return nil, fmt.Errorf("servers.%s.url: it would send a secret without encryption; it must begin with https://", s.Name)
 	}
 	carrier, client, plain, err := newCarrier(s.Server, address["url"], sent, ses.tap, s.limits)
 	if err != nil {

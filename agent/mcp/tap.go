@@ -202,7 +202,7 @@ func (t *tap) answered(o object, raw []byte, id string) []byte {
 		return t.finished(o, id, p, result)
 	case p.method == "tools/list" && result != nil:
 		t.relisted(result)
-		// Remove the caching hint, because the next read must reach the server.
+		// The caching hint is removed, because the next read must reach the server.
 		if list, err := readObject(result); err == nil {
 			return o.with("result", list.without("ttlMs").bytes()).bytes()
 		}
@@ -268,7 +268,7 @@ func (t *tap) progress(params object) {
 	f := t.flights[params.text("progressToken")]
 	t.mu.Unlock()
 	if f == nil || f.progress == nil {
-		t.drop("progress of a call that is not under way")
+		t.drop("progress of a call that is not running")
 		return
 	}
 	f.progress(agent.Progress{Done: number(params.get("progress")), Total: number(params.get("total")), Text: line(params.text("message"))})
@@ -321,9 +321,8 @@ func marked(params object, key string) object {
 	return params.with("_meta", params.object("_meta").with(questionKey, quoted(key)).bytes())
 }
 
-// whose returns the question with a key, and the call to which it belongs. The call is the one whose stream carried
-// the question. If the stream is unknown, the question belongs to the only call in progress. If several calls are in
-// progress, the call is nil.
+// whose returns the question with a key, and the call to which it belongs. The call is the one whose stream carried the
+// question. If the stream is unknown, the call is the only call in progress, or nil if several calls are in progress.
 func (t *tap) whose(key string) (*question, *flight) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -351,7 +350,7 @@ func (t *tap) forget(key string) {
 	}
 }
 
-// drop counts a dropped message. The first dropped messages of each connection are logged.
+// drop counts a dropped message. Only the first few dropped messages of each connection are logged.
 func (t *tap) drop(why string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

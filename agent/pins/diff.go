@@ -209,8 +209,8 @@ func point(rest string, r rune) string {
 	return fmt.Sprintf("U+%04X", r)
 }
 
-// excerpt returns the part of s around the byte with the index at, on one line, with invisible characters escaped. The
-// excerpt marks omitted parts.
+// excerpt returns the part of s around a byte. The parameter at is the index of this byte. The part is on one line, and
+// its invisible characters are escaped. The excerpt marks omitted parts.
 func excerpt(s string, at int) string {
 	start := 0
 	if utf8.RuneCountInString(s) > maxText && at > context {

@@ -105,7 +105,7 @@ func quoted(s string) string {
 // keeps its permissions. A new file is readable by everybody, because it contains no secrets.
 func (l Lock) Write(path string) (err error) {
 	if _, err := Bytes(path); err != nil { // the path is a broken link, for example, or not a regular file
-		return fmt.Errorf("the lock file can't be written, and is as it was: %w", err)
+		return fmt.Errorf("the lock file can't be written, and is unchanged: %w", err)
 	}
 	mode := fs.FileMode(0o644)
 	if info, err := os.Stat(path); err == nil {
@@ -122,7 +122,7 @@ func (l Lock) Write(path string) (err error) {
 	replaced := false
 	defer func() {
 		if err != nil && !replaced {
-			err = fmt.Errorf("the lock file can't be written, and is as it was: %w", errors.Join(err, f.Close(), os.Remove(f.Name())))
+			err = fmt.Errorf("the lock file can't be written, and is unchanged: %w", errors.Join(err, f.Close(), os.Remove(f.Name())))
 		}
 	}()
 	if _, err = f.Write(l.Format()); err != nil {

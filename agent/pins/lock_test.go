@@ -223,7 +223,7 @@ func TestWriteThatFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := (pins.Lock{}).Write(at)
-	if err == nil || !strings.Contains(err.Error(), "is as it was") {
+	if err == nil || !strings.Contains(err.Error(), "is unchanged") {
 		t.Error(err)
 	}
 	if left, _ := os.ReadDir(dir); len(left) != 1 {

@@ -48,7 +48,7 @@ type RoleFigures struct {
 type PersonFigures struct {
 	DecisionStats
 	ID    string  // the Slack user id, or operator:LOGIN
-	Asked int     // requests whose card the person got alone, or that somebody handed on to them
+	Asked int     // requests whose card only this person got, or that somebody handed on to this person
 	Open  Waiting // of these, requests at a stage that the person has not decided
 }
 

@@ -17,7 +17,7 @@ type Report struct {
 	faults []string
 	more   int // the number of faults that are not listed
 
-	overwritten int                     // records of InstallationChain whose place in the chain a later record has taken
+	overwritten int                     // number of records of InstallationChain that later records have replaced
 	lost        []approvers.HistoryLoss // what was lost when the store was salvaged, as far as the history records it
 
 	chains, records, payloads, erased int

@@ -49,8 +49,9 @@ func differs(r store.Reader, chain []approvers.AuditRecord) (string, error) {
 	return "", nil
 }
 
-// recordsOf returns the records of an execution, of which one chain is given. If the call was to run without approval,
-// and people were asked when its run was due, an execution has two chains: its own, and the chain of its request.
+// recordsOf returns the records of an execution. The caller passes one chain of the execution. An execution has two
+// chains if its call was allowed to run without approval, but people were asked when the run was due. The two chains
+// are its own and its request's.
 func recordsOf(r store.Reader, e approvers.Execution, chain []approvers.AuditRecord) ([]approvers.AuditRecord, error) {
 	if e.Request == "" || e.Request == chain[0].Chain {
 		return chain, nil

@@ -28,7 +28,7 @@ type cacheEntry[T any] struct {
 // request is a request for the value of a key. The fields begun, ended and era are protected by Cache.mu. The fields v,
 // err and left are set before done is closed.
 type request[T any] struct {
-	begun bool   // Slack may already have read its data for the answer
+	begun bool   // Slack may already have read the data for its answer
 	ended bool   // done is closed, or is about to be closed
 	era   uint64 // the value of Cache.era when the request began
 	done  chan struct{}

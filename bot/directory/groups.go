@@ -22,8 +22,7 @@ func IdentityRisk(p *approvers.Policy, r *approvers.Request) approvers.Risk {
 }
 
 // Clicker returns the identity of a person who clicked, with the user groups that can give authority over the tool. If
-// the risk is high or critical, Clicker does not use cached answers. r is the clicked request. The parameter r may be
-// nil.
+// the risk is high or critical, Clicker does not use cached answers. r is the clicked request, and may be nil.
 func (d *Users) Clicker(ctx context.Context, user string, p *approvers.Policy, tool string, risk approvers.Risk, r *approvers.Request) (approvers.Identity, error) {
 	return d.Identify(ctx, user, groupsThatCount(p, tool, r), isFresh(risk))
 }
@@ -115,8 +114,8 @@ type Group struct {
 	Cut     bool // Slack may have left out some of the members
 }
 
-// mayBeCut is the number of listed members from which a list of members may be incomplete. Slack's documentation names
-// no limit for usergroups.list. For the event subteam_updated, it names a limit of 500 members.
+// If a list has at least mayBeCut members, it may be incomplete. Slack's documentation names no limit for
+// usergroups.list. For the event subteam_updated, it names a limit of 500 members.
 const mayBeCut = 100
 
 // Groups reads all user groups with their members from Slack. The keys of the map are the ids and the handles. Disabled

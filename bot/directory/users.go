@@ -20,7 +20,8 @@ const IdentityTTL = time.Minute
 // deactivatedTTL is how long the cache keeps the deactivation of an account.
 const deactivatedTTL = 30 * 24 * time.Hour
 
-// Users looks up the identities of people, in Slack or in its recent answers. Users is safe for concurrent use.
+// Users looks up the identities of people. It asks Slack, or uses Slack's recent answers. Users is safe for concurrent
+// use.
 type Users struct {
 	api         *slack.Client
 	self        func(context.Context) (Self, error) // returns the bot's identity in its workspace
@@ -30,7 +31,7 @@ type Users struct {
 
 	users   *Cache[slack.User]
 	groups  *Cache[map[string]Group] // all groups, by id and by handle
-	members *Cache[[]string]         // members by group id, of groups with too many members for the list of all groups
+	members *Cache[[]string]         // members by group id; only for groups with too many members for the list of all groups
 	quiet   *Cache[slack.DNDStatus]
 	gone    *Cache[bool] // users whose account was deactivated at the last look-up
 }
@@ -117,7 +118,7 @@ func Identity(me Self, u slack.User) approvers.Identity {
 		} else if u.TeamID == me.Team {
 			home = me.Enterprise
 		}
-		if u.Enterprise.ID != "" && u.Enterprise.ID != u.ID { // the enterprise's id of a person is the same in all its workspaces
+		if u.Enterprise.ID != "" && u.Enterprise.ID != u.ID { // a person has one id in the enterprise, the same in all workspaces
 			id, local = u.Enterprise.ID, u.ID
 		}
 	}

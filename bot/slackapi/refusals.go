@@ -47,7 +47,7 @@ var blockNamed = regexp.MustCompile(`\[json-pointer:(?:/view)?/blocks/(\d+)((?:/
 // kindNamed matches the kind of block that a reason of Slack names.
 var kindNamed = regexp.MustCompile(`unsupported type: ([a-z_]+)`)
 
-// BlockFault is one reason of Slack for refusing blocks.
+// BlockFault is one of Slack's reasons for refusing blocks.
 type BlockFault struct {
 	Index int    // index of the block
 	Kind  bool   // Slack does not accept this kind of block at all

@@ -221,7 +221,7 @@ func unread(err error) int {
 	return http.StatusBadRequest
 }
 
-// rejectUnsigned rejects a request that is not from Slack, or that has a time too far from the machine's time. The
+// rejectUnsigned rejects a request that is not from Slack, or whose time differs too much from this machine's time. The
 // operator is told about requests that claim to be from Slack.
 func (h *HTTP) rejectUnsigned(cause error) answer {
 	why := "its signature does not match: is SLACK_SIGNING_SECRET the Signing Secret of this app?"

@@ -279,7 +279,7 @@ func TestMCP(t *testing.T) {
 	late = brief.wants(brief.call("send_email", email), "", "waits for Team Lead")
 	teo.clicks("countersign", "", "Approve", "Sorry")
 	teo.sees("countersign", "", "Sorry", "It ran")
-	handed := brief.wants(brief.call("send_email", email), "approved-executed", "answer to the same call of before", "was not made again")
+	handed := brief.wants(brief.call("send_email", email), "approved-executed", "answer to your earlier identical call", "was not made again")
 	if handed.request() != late.request() || handed.Meta[ranAtKey] == nil {
 		t.Errorf("handed over: %v", handed.Meta)
 	}
@@ -459,7 +459,7 @@ func TestMCPKilled(t *testing.T) {
 	bot, _ = p.serve()
 	ci.base = "http://" + bot.says(`countersign is up.* gateway=(\S+)`)
 	brief, current = openMCP(t, ci.base, briefToken, ""), openMCP(t, ci.base, ciToken, "2025-11-25")
-	if handed := brief.wants(brief.call("send_email", email), "approved-executed", "answer to the same call of before"); handed.request() != ran.request() {
+	if handed := brief.wants(brief.call("send_email", email), "approved-executed", "answer to your earlier identical call"); handed.request() != ran.request() {
 		t.Errorf("handed over was %s instead of %s", handed.request(), ran.request())
 	}
 	teo.clicks("countersign", "", "Approve", "Refund of $1.00")

@@ -150,8 +150,8 @@ func (c *checker) exists(tool string) bool {
 	return builtIn || slices.Contains(c.toolNames(), tool) || slices.Contains(c.known, tool) || clientsName(c.policy, tool)
 }
 
-// unknown adds a finding about a name that is not the name of a tool. If the registered tools are unknown, the name may
-// belong to a tool to which unknown_tool applies.
+// unknown adds a finding about a name that is not the name of a tool. If not all tools are known, the finding is only a
+// warning, because a tool with this name may exist.
 func (c *checker) unknown(path, tool string) {
 	severity, message := yamldoc.Error, yamldoc.Quote(tool)+" is not a tool"
 	if c.known == nil || len(c.silent()) > 0 {

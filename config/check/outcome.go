@@ -19,8 +19,8 @@ type outcome struct {
 	policy  approvers.ToolPolicy
 }
 
-// If a tool has at most maxRulesTogether rules, every combination of its rules is tried. With more rules, only each
-// rule, each pair and all rules together are tried.
+// If a tool has at most maxRulesTogether rules, every combination of its rules is tried. With more rules, only these
+// combinations are tried: each rule alone, each pair of rules, and all rules together.
 const maxRulesTogether = 6
 
 // outcomes returns the outcomes of a tool's calls. Outcomes with fewer matching rules come first.

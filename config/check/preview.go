@@ -95,7 +95,7 @@ func (c *checker) dryRun(path, tool string, by approvers.PreviewSource) {
 	case !has:
 		c.wrong(path, fmt.Sprintf("%s has no argument %s, so nothing would keep it from acting", tool, by.Argument), yamldoc.DidYouMean(by.Argument, argumentsOf(t.Schema)))
 	case isBool && argument.Type != "boolean", !isBool && !slices.Contains(argument.Enum, value):
-		c.wrong(path, fmt.Sprintf("the schema of %s does not say that %s can be %s", tool, by.Argument, by.Value), "it has to be declared as boolean, or with the value in its enum")
+		c.wrong(path, fmt.Sprintf("the schema of %s does not say that %s can be %s", tool, by.Argument, by.Value), "it must be declared as boolean, or with the value in its enum")
 	case t.Effect == approvers.Unprotected:
 		c.warn(path, fmt.Sprintf("%s is called for previews without approval, and only its own %s keeps it from acting, which Countersign can't verify", tool, by.Argument),
 			"if a dry run may still act, write a template or name a tool that only reads")

@@ -9,7 +9,7 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// toldPart is the index of the part of waitingText that says when leads are notified.
+// waitingText returns several parts. toldPart is the index of the part that says when leads are notified.
 const toldPart = 1
 
 // waitingText describes how long a call waits, and who is notified while the call waits. waitingText returns one part

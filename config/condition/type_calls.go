@@ -117,7 +117,7 @@ func (t *typing) function(e ast.Expr, operands ...term) term {
 // isAccumulator reports whether a list is the result of a macro, and not a list that the condition names.
 func isAccumulator(e ast.Expr) bool { return len(e.AsIdent()) > 0 && e.AsIdent()[0] == '@' }
 
-// forms returns the overloads of a function among which the compiler did not choose.
+// forms returns those overloads of a function that the compiler considers possible for a call.
 func (t *typing) forms(e ast.Expr) []*decls.OverloadDecl {
 	declared, ok := t.functions[e.AsCall().FunctionName()]
 	if !ok {

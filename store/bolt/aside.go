@@ -62,8 +62,8 @@ func (t *tx) setAside(in bucket, id []byte) (of []string, done bool, err error) 
 	return of, true, nil
 }
 
-// EraseSetAside deletes rows of the bucket set_aside. setAside and the repair of a file write rows without a time.
-// EraseSetAside adds a time to the keys of these rows.
+// EraseSetAside deletes old rows of the bucket set_aside. SetAside and the repair of a file write rows without a time,
+// so EraseSetAside adds a time to the keys of these rows.
 func (t *tx) EraseSetAside(now, before time.Time, limit int) (erased int, done bool, err error) {
 	type asideRow struct{ key, value []byte }
 	timed := text(nil, "")
@@ -96,7 +96,7 @@ func (t *tx) EraseSetAside(now, before time.Time, limit int) (erased int, done b
 	return len(old), len(old)+len(untimed) < limit, nil
 }
 
-// undecodable reports whether a record has a valid checksum but can't be decoded.
+// undecodable reports whether a record can't be decoded although its checksum is right.
 func (t *tx) undecodable(in bucket, id string) bool {
 	read := reads[in]
 	return read != nil && errors.Is(read(t.rows, id), store.ErrDamaged)

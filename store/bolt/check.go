@@ -208,7 +208,7 @@ func (c *checker) timers() {
 		kind, rest, ok := cutText(k)
 		ref, rest, ok2 := cutText(rest)
 		if !ok || !ok2 || len(rest) > 0 || c.get(timers, timerKey(store.TimerKind(kind), due, ref)) == nil {
-			c.fault("%s: row %x names a timer that is not there", timerRef, k)
+			c.fault("%s: row %x names a timer that does not exist", timerRef, k)
 		}
 	}
 }
@@ -223,7 +223,7 @@ func (c *checker) counters() {
 	for k := range c.rows.sound(counterTime, nil, nil) {
 		at, key, id, ok := cutCounterTime(k)
 		if !ok || c.get(counters, counterKey(key, at, id)) == nil {
-			c.fault("%s: row %x names a counter that is not there", counterTime, k)
+			c.fault("%s: row %x names a counter that does not exist", counterTime, k)
 		}
 	}
 }

@@ -28,7 +28,7 @@ func (c *checker) audit() {
 		}
 		e := entryOf(k, v)
 		if e.Leaf != next {
-			c.fault("%s: row %x stands where leaf %d should", auditJournal, k, next)
+			c.fault("%s: row %x is at the place of leaf %d", auditJournal, k, next)
 		}
 		next++
 		if c.entry(e) {
@@ -52,7 +52,7 @@ func (c *checker) entry(e approvers.JournalEntry) bool {
 	}
 	// Pruning removes a whole chain. A new chain with the same name may start after the pruning.
 	if first, err := t.AuditRow(e.Chain, 1); e.Seq == 0 || err == nil && first.Leaf <= e.Leaf {
-		c.fault("%s: leaf %d names record %d of chain %s, which is not there", auditJournal, e.Leaf, e.Seq, e.Chain)
+		c.fault("%s: leaf %d names record %d of chain %s, which does not exist", auditJournal, e.Leaf, e.Seq, e.Chain)
 	}
 	return false
 }

@@ -114,7 +114,7 @@ func TestCheckFindsQuietChanges(t *testing.T) {
 		"an audit payload":                  {auditPayloads, "\x010\x00", "\x011\x00", "the payload of record 1 was changed"},
 		"an audit record's leaf":            {audit, "\x00\x00\x00\x00", "\x00\x00\x00\x01", "audit_journal"},
 		"the chain of a leaf":               {auditJournal, "0\x00", "1\x00", "audit_journal"},
-		"the hash of a leaf":                {auditJournal, "\x00\x01\x00\x00", "\x00\x02\x00\x00", "which is not there"},
+		"the hash of a leaf":                {auditJournal, "\x00\x01\x00\x00", "\x00\x02\x00\x00", "which does not exist"},
 		"the size of a head":                {auditHeads, "\x01signed", "\x07signed", "audit_heads"},
 		"a request's state":                 {requests, `"state":"pending"`, `"state":"expired"`, "indexes"},
 		"a timer's time":                    {timers, `12:00:00Z`, `12:00:01Z`, "timer_ref"},
@@ -183,7 +183,7 @@ func TestCheckFindsTruncatedChain(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "record 3 is missing, but its payload is there") {
 		t.Errorf("the last record is gone and its payload is not: the check says %v", err)
 	}
-	if err == nil || !strings.Contains(err.Error(), "names record 3 of chain 0, which is not there") {
+	if err == nil || !strings.Contains(err.Error(), "names record 3 of chain 0, which does not exist") {
 		t.Errorf("the last record is gone, and is in the journal: the check says %v", err)
 	}
 }

@@ -72,7 +72,7 @@ func damagedRow(in bucket, key []byte, why string) *store.DamagedError {
 }
 
 // whyChecksum is the reason given for most damaged rows.
-const whyChecksum = "its checksum does not match what it holds"
+const whyChecksum = "its checksum does not match its content"
 
 // recordBuckets are the buckets whose keys are record ids.
 var recordBuckets = map[bucket]bool{

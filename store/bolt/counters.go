@@ -19,7 +19,7 @@ func counterTimeKey(at []byte, key, id string) []byte {
 	return text(text(append([]byte(nil), at...), key), id)
 }
 
-// cutCounter splits a key of counters. at is the time in the encoding of the key.
+// cutCounter splits a key of the bucket counters. at is the time in the encoding of the key.
 func cutCounter(k []byte) (key string, at []byte, id string, ok bool) {
 	key, rest, ok := cutText(k)
 	if !ok || len(rest) < 8 {
@@ -30,7 +30,7 @@ func cutCounter(k []byte) (key string, at []byte, id string, ok bool) {
 	return key, at, id, ok && len(rest) == 0
 }
 
-// cutCounterTime splits a key of tally_time.
+// cutCounterTime splits a key of the bucket tally_time.
 func cutCounterTime(k []byte) (at []byte, key, id string, ok bool) {
 	if len(k) < 8 {
 		return nil, "", "", false

@@ -4,10 +4,10 @@
 //     closures in one transaction. The goroutine commits as soon as the queue is empty, and then begins the next
 //     transaction.
 //   - Closures run one at a time, on the store's goroutine. If a closure fails, panics or ends the goroutine, the store
-//     undoes the closure's writes before the next closure runs. The other closures of the commit are not affected. A
-//     panic or a runtime.Goexit of a closure is repeated in the goroutine that called Update.
-//   - A closure may read writes of earlier closures that are not committed yet. So Update returns only after the commit
-//     of these writes, even if Update's own closure fails or writes nothing.
+//     undoes the closure's writes before the next closure runs. The other closures of the same commit are not affected.
+//     A panic or a runtime.Goexit of a closure is repeated in the goroutine that called Update.
+//   - Earlier closures may have written rows that are not committed yet. If a closure reads such rows, Update returns
+//     only after they are committed, even if the closure fails or writes nothing.
 //   - On a full disk, a closure fails with ErrFull if its writes do not fit. The other closures succeed. Any other
 //     error of a commit stops the store. Every later call then fails with ErrCommitUnknown until the file is opened
 //     again.
@@ -103,9 +103,9 @@
 //	4  in renderings: the JSON without its text, a line break, and the bytes of the text
 //	0  in buckets of records: the version and the birth number follow uncompressed, then the rest of the record's value
 //
-// Programs of version 7 compressed values of renderings and audit_payloads with flate. Such values begin with 1, or
-// with 2 if a rendering has the form that the byte 4 marks now. Values below 256 bytes are not compressed. A record of
-// a bucket of records is compressed only when it is closed.
+// Programs of version 7 compressed values of renderings and audit_payloads with flate. Such a value begins with 1. Only
+// a rendering in the form that the byte 4 marks today begins with 2. Values below 256 bytes are not compressed. A
+// record of a bucket of records is compressed only when it is closed.
 //
 // Version 1 had a bucket with the name runs instead of the bucket tallies, and no grants and absences. Its renderings
 // had "digest" and "whole" instead of "shows". Version 2 had the audit as JSON, but had no journal and no heads.

@@ -196,13 +196,13 @@ func (x *examination) bucketElement(k, v []byte, flags uint32) error {
 	}
 	if root != 0 {
 		if len(v) > pageHeader {
-			x.fault(in, "its place in the file is not as it was written")
+			x.fault(in, "its entry in the list of buckets is damaged")
 		}
 		return below.page(root, nil, nil, 1)
 	}
 	inline := v[pageHeader:]
 	if len(inline) < pageHeader || binary.LittleEndian.Uint64(inline) != 0 || binary.LittleEndian.Uint32(inline[12:]) != 0 {
-		x.fault(in, "its place in the file is not as it was written")
+		x.fault(in, "its entry in the list of buckets is damaged")
 		return nil
 	}
 	return below.elements("its small page", inline, uint64(len(inline)), nil, nil, 1)
@@ -330,7 +330,7 @@ func (t *tree) elements(name string, page []byte, size uint64, low, high []byte,
 		}
 		end := from + key + value
 		if from != data || key == 0 {
-			t.x.faultOnce(faults, t.in, "element %d of %s does not lie where it should", i, name)
+			t.x.faultOnce(faults, t.in, "element %d of %s is not at its place", i, name)
 		}
 		data = end
 		if key == 0 || end > uint64(len(page)) {
@@ -484,7 +484,7 @@ func (s *Store) Inspect(ctx context.Context) error {
 	}
 	err = Guard(x.all)
 	for _, f := range x.faults {
-		s.damage.Found(store.Damage{Bucket: f.bucket(), Why: f.why + ". Start the program again: it mends what can be mended"})
+		s.damage.Found(store.Damage{Bucket: f.bucket(), Why: f.why + ". Start the program again: it repairs the file as far as possible"})
 	}
 	if errors.Is(err, store.ErrDamaged) {
 		s.damage.failed(err)

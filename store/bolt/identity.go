@@ -17,8 +17,8 @@ import (
 	"countersign/store"
 )
 
-// identity identifies the file that a store was opened from. identity detects that the file is not at its path any
-// more, and that another program has written to the file. These checks run before every commit, and take about five
+// identity identifies the file that a store was opened from. identity detects two problems: the file is not at its path
+// any more, or another program has written to the file. These checks run before every commit, and take about five
 // microseconds.
 type identity struct {
 	path   string
@@ -121,7 +121,7 @@ func (id *identity) moved(how string) error {
 	if runtime.GOOS == "linux" {
 		from = fmt.Sprintf(", or, if the bot does not answer, cp /proc/%d/fd/%d FILE", os.Getpid(), id.file.Fd())
 	}
-	return fmt.Errorf("%w: %s: %s. Nothing is written until that very file is back. If it can't be brought back, save what this process still holds: "+
+	return fmt.Errorf("%w: %s: %s. Nothing is written until the same file is back. If the file can't be brought back, save the data that this process still has: "+
 		"countersign backup FILE%s. Then stop this process, move FILE to %s, and start the bot again", store.ErrMoved, id.path, how, from, id.path)
 }
 

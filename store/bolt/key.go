@@ -73,7 +73,8 @@ func beyond(prefix []byte) []byte {
 	return k
 }
 
-// keyable returns an error if a string is not allowed in a key, because it is empty, is invalid UTF-8 or is too long.
+// A string is not allowed in a key if it is empty, invalid UTF-8 or too long. For such a string, keyable returns an
+// error.
 func keyable(what, s string) error {
 	switch {
 	case s == "":

@@ -20,9 +20,9 @@ import (
 	"countersign/store/record"
 )
 
-// mostAtOpen is the largest file that is examined before use. The examination of a file in the page cache takes about
-// one second per GiB. A larger file is examined while the file is in use. If this examination finds damage, the next
-// Open examines the file before use.
+// mostAtOpen is the size in bytes of the largest file that is examined before use. The examination of a file in the
+// page cache takes about one second per GiB. A larger file is examined while the file is in use. If this examination
+// finds damage, the next Open examines the file before use.
 const mostAtOpen = 256 << 20
 
 // looked is the result of examining a file.
@@ -125,10 +125,10 @@ func (s *salvage) take(in bucket, k, v []byte, state rowState) {
 	s.rows[in][string(k)] = salvaged{bytes.Clone(v), state}
 }
 
-// strays adds rows from used pages that can't be reached, because these pages are below a damaged page in the tree. The
-// checksum of a row shows to which bucket the row belongs. Without the list of free pages, strays can't distinguish
-// used pages from unused pages. In that case, strays adds no rows to a bucket without damaged pages. If strays finds
-// several versions of a record, it adds the highest version. added is the number of added rows.
+// Pages below a damaged page in the tree can't be reached from the root. strays adds the rows of such pages, if they
+// are in use. The checksum of a row shows to which bucket the row belongs. Without the list of free pages, strays can't
+// distinguish used pages from unused pages. In that case, strays adds no rows to a bucket without damaged pages. If
+// strays finds several versions of a record, it adds the highest version. added is the number of added rows.
 func (s *salvage) strays(x *examination) (added int) {
 	torn, all := map[bucket]bool{}, false
 	for _, f := range x.faults {
@@ -581,8 +581,8 @@ func (s *salvage) rest() {
 	}
 }
 
-// names returns a function that reports whether the key of a damaged row is plausible. A row must not stay under a
-// wrong key. For example, a wrong key at the end of the journal would block every later record.
+// names returns a function that reports whether the key of a damaged row is plausible. A row must not stay under an
+// implausible key. For example, a wrong key at the end of the journal would block every later record.
 func (s *salvage) names(in bucket) func(k []byte) bool {
 	names, last := map[string]bool{}, uint64(0)
 	note := func(of bucket) {

@@ -80,7 +80,7 @@ func Open(path string, opts Options) (*Store, error) {
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("%w: %s is not a regular file", store.ErrForeign, path)
 	case info.Size() == 0:
-		return nil, fmt.Errorf("%w: %s is empty, which a store never is. Remove it to start with nothing, or put a backup in its place", store.ErrForeign, path)
+		return nil, fmt.Errorf("%w: %s is empty, and a store is never empty. Remove it to start with nothing, or put a backup in its place", store.ErrForeign, path)
 	case info.Size() < smallest:
 		return nil, fmt.Errorf("%w: %s is another kind of file, or was cut off: it has %d bytes. Name another file, or put a backup in its place", store.ErrForeign, path, info.Size())
 	}
@@ -100,7 +100,7 @@ func Open(path string, opts Options) (*Store, error) {
 		if err != nil {
 			return nil, sentence(path, err)
 		}
-		found.damage = append([]store.Damage{{Bucket: "file", Why: "the store was rebuilt from what could be read of it; the damaged file is " + found.kept, Mended: true}}, found.damage...)
+		found.damage = append([]store.Damage{{Bucket: "file", Why: "the store was rebuilt from its readable rows; the damaged file is " + found.kept, Mended: true}}, found.damage...)
 	}
 	if err != nil {
 		return nil, sentence(path, errors.Join(err, db.Close()))

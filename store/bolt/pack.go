@@ -16,8 +16,8 @@ import (
 
 // packing says which rows of a bucket are compressed, and how. Each row is compressed with a dictionary of texts that
 // many rows contain. Only rows that hardly ever change are compressed: messages, renderings, payloads, and closed
-// records of other kinds (table.closed). An open record is not compressed, because every change would repeat the
-// compression. Audit records have their own encoding: see shorten.
+// records of other kinds (table.closed). An open record is not compressed, because it would be compressed again after
+// every change. Audit records have their own encoding: see shorten.
 type packing struct {
 	rows packedRows
 	mark byte // the first byte of a compressed value; no other value begins with it
@@ -74,9 +74,9 @@ var (
 
 const dictionaryID = 1
 
-// The encoder quick is for records. Records are compressed while other transactions wait, so quick leaves out zstd's
-// entropy coding, which would take as long as all its other work (ADR 8). The encoder thorough is for values of at least
-// thoroughFrom bytes in buckets whose rows are all compressed, such as cards.
+// The encoder quick is for records. Records are compressed while other transactions wait. So quick leaves out zstd's
+// entropy coding, which would double the time (ADR 8). The encoder thorough is for large values, such as cards: values
+// of at least thoroughFrom bytes in buckets whose rows are all compressed.
 const thoroughFrom = 1 << 10
 
 var (

@@ -19,8 +19,8 @@ type table[T any] struct {
 	index func(r *T, birth uint64) []row // the record's rows in index buckets
 	// indexes lists the buckets of the index rows. If the records have no index rows, indexes is nil.
 	indexes []bucket
-	// closed reports whether a record is finished and will hardly ever change. Only such records are compressed. If
-	// closed is nil, no record is compressed.
+	// closed reports whether a record is finished, so that it will hardly ever change. Only such records are
+	// compressed. If closed is nil, no record is compressed.
 	closed func(r *T) bool
 }
 

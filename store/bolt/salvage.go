@@ -28,8 +28,8 @@ import (
 //
 // If another record names a missing record, the new store has a mark (see the function mark) under the key of the
 // missing record. The workflow then closes the records that depend on the missing record (see store.SetAside). A mark
-// also takes the place of a missing audit record: see approvers.AuditRow.Lost. The last parameter lists more rows that
-// count as damaged.
+// also takes the place of a missing audit record: see approvers.AuditRow.Lost. The last parameter lists further rows
+// that Salvage treats as damaged.
 func Salvage(ctx context.Context, path, to string, also []Missing) (lost []store.Damage, err error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -110,7 +110,7 @@ func (h holes) ReadAt(b []byte, at int64) (int, error) {
 	return len(b), nil
 }
 
-// read takes every row from those pages of the last commit that can be found.
+// read takes the rows from all pages of the last commit that it can find.
 func (s *salvage) read(ctx context.Context, file io.ReaderAt, size int64) (*examination, error) {
 	in := holes{file}
 	valid, pageSize := validMetas(in, size)
@@ -139,7 +139,7 @@ func (s *salvage) read(ctx context.Context, file io.ReaderAt, size int64) (*exam
 			return nil, err
 		}
 		x.meta = newest
-		s.damage = append(s.damage, store.Damage{Bucket: "file", Why: "the pages that name the last commit are damaged, so the newest changes may be missing, and some rows may be older than the last ones"})
+		s.damage = append(s.damage, store.Damage{Bucket: "file", Why: "the pages that name the last commit are damaged, so the newest changes may be missing, and some rows may be outdated versions"})
 	}
 	again := &examination{ctx: ctx, file: in, size: uint64(pageSize), meta: x.meta, row: s.take}
 	if err := again.tree(); err != nil {
@@ -150,7 +150,7 @@ func (s *salvage) read(ctx context.Context, file io.ReaderAt, size int64) (*exam
 		return nil, fmt.Errorf("it was written by another version of the program, with the format %q: open it once with that version", schemaOf)
 	}
 	if added := s.strays(again); added > 0 && !freelist && len(s.damage) == 0 {
-		s.damage = append(s.damage, store.Damage{Bucket: "file", Why: "the list of free pages is damaged, and rows were found on pages that nothing refers to: some of them may be older than the last ones"})
+		s.damage = append(s.damage, store.Damage{Bucket: "file", Why: "the list of free pages is damaged, and rows were found on pages that nothing refers to: some of them may be outdated versions"})
 	}
 	rows := 0
 	for _, of := range s.rows {
@@ -407,10 +407,10 @@ func (s *salvage) closeHistory() {
 	s.closeHeads(cut)
 }
 
-// cutChains finds chains whose last records are lost although no other row of the history names them. The stored
-// request, or the stored execution, of such a chain has a state that the chain's records do not have. For such a chain,
-// cutChains increases the number of the last record. If every page with records can be read, no record is lost in this
-// way, and cutChains does nothing.
+// cutChains finds chains that have lost their last records without a trace: no other row of the history names these
+// records. The stored request or execution of such a chain has a state that the chain's records do not have. For such a
+// chain, cutChains increases the number of the last record. If every page with records can be read, no record is lost
+// in this way, and cutChains does nothing.
 func (s *salvage) cutChains(chains map[string][]approvers.AuditRecord, last map[string]uint64) {
 	if !slices.ContainsFunc(s.damage, func(d store.Damage) bool { return d.Bucket == audit.String() && d.Key == "" }) {
 		return
@@ -466,7 +466,7 @@ func (s *salvage) closeJournal() (cut uint64) {
 		return cut
 	}
 	s.damage = append(s.damage, store.Damage{Bucket: auditJournal.String(), Why: fmt.Sprintf(
-		"%d entries are lost, and so is what says of which records they were. The entries after number %d are numbered anew, and no signed head covers them until the bot seals again", max(marks, 1), cut)})
+		"%d entries are lost, and nothing shows to which records they belonged. The entries after number %d get new numbers, and no signed head covers them until the bot seals again", max(marks, 1), cut)})
 	for leaf := cut; leaf < uint64(len(all)); leaf++ {
 		delete(s.set[auditJournal], all[leaf].k)
 	}
@@ -505,7 +505,7 @@ func (s *salvage) closeHeads(cut uint64) {
 	})
 	if left > 0 {
 		s.damage = append(s.damage, store.Damage{Bucket: auditHeads.String(), Why: fmt.Sprintf(
-			"the signed heads from number %d on can't be read, or cover what is lost. Keep the file of signed heads, and copies of them: they prove what was there", next)})
+			"the signed heads from number %d on can't be read, or cover lost records. Keep the file of signed heads and its copies: they prove what was there", next)})
 	}
 }
 
@@ -518,7 +518,7 @@ func (s *salvage) drop() {
 				continue
 			}
 			for _, in := range pair {
-				why := "its other half can't be read: of a file, nothing is kept then"
+				why := "the other half of the file can't be read, so nothing of the file is kept"
 				if v, there := s.set[in][k]; there && stateOf(in, []byte(k), v) == rowSound {
 					s.damage = append(s.damage, damagedRow(in, []byte(k), why).Damage)
 				}
@@ -594,7 +594,7 @@ func (s *salvage) relations() {
 			s.refer(conversations, conversation, "", why)
 		}
 	}
-	for k := range s.set[conversations] { // the owner of a conversation is its place; if the place is also lost, the conversation gets an invented place
+	for k := range s.set[conversations] { // a conversation belongs to its place; if the place is also lost, the conversation gets an invented place
 		if s.marked(conversations, k) {
 			s.refer(conversations, k, "//"+k, why)
 		}
@@ -631,7 +631,7 @@ func (s *salvage) wanted() {
 		due := moment(nil, t.Due)
 		delete(s.set[timers], string(timerKey(t.Kind, due, t.Ref)))
 		delete(s.set[timerRef], string(timerKindRef(t.Kind, t.Ref)))
-		why := fmt.Sprintf("it is for a row of %s that is not there", timerOf[t.Kind])
+		why := fmt.Sprintf("it is for a row of %s that does not exist", timerOf[t.Kind])
 		s.damage = append(s.damage, store.Damage{Bucket: timers.String(), Key: fmt.Sprintf("%s %s", t.Kind, t.Ref), Why: why})
 	}
 	now := time.Now().UTC().Truncate(time.Microsecond)

@@ -34,7 +34,7 @@ const (
 	idDigits   = 26
 )
 
-// A record has the length of each of its parts as an eight-byte number. If a part is shorter than 256 bytes, its length
+// In a record, an eight-byte number gives the length of each part. If a part is shorter than 256 bytes, its length
 // begins with sevenZeros.
 const sevenZeros = "\x00\x00\x00\x00\x00\x00\x00"
 
@@ -69,8 +69,8 @@ var phrases = func() (list []string) {
 	return list
 }()
 
-// beginning has the two bytes of a phrase that phraseAt looks up: the first byte, and the byte at the position
-// otherByte.
+// phraseAt looks up two bytes of a phrase: the first byte, and the byte at the position that otherByte returns.
+// beginning has these two bytes.
 type beginning struct{ first, other byte }
 
 // phrasesBy maps each beginning to the codes of the phrases that begin with it, the longest phrase first.
@@ -189,8 +189,8 @@ func isDigit(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
 
-// digitsAt returns the number of hexadecimal digits at the start of b. digitsAt stops counting after one digit more
-// than a hash has.
+// digitsAt returns the number of hexadecimal digits at the start of b. digitsAt counts at most one digit more than a
+// hash has.
 func digitsAt(b []byte) int {
 	for i, c := range b[:min(len(b), hashDigits+1)] {
 		if ('0' > c || c > '9') && ('a' > c || c > 'f') {

@@ -27,8 +27,8 @@ const (
 	probeBytes = 64 << 10 // bytes needed to continue
 )
 
-// Full returns the time at which a write first found the disk full. Zero means that no write has failed because of a
-// full disk, or that a probe has since found free space.
+// Full returns the time at which a write first found the disk full. If the time is zero, no write has found the disk
+// full, or a probe has found free space since then.
 func (r *Runner) Full() time.Time {
 	r.diskSpace.mu.Lock()
 	defer r.diskSpace.mu.Unlock()

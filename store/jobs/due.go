@@ -71,7 +71,7 @@ func (w *watch) search() bool { return w.found || time.Since(w.searched) >= poll
 
 const (
 	mostStranded = 1024        // timers that one search reads
-	inOrder      = time.Second // a timer that was set for at most this much later than now keeps its due time, so a burst of deliveries stays in order
+	inOrder      = time.Second // a timer that is due at most this much later than now keeps its due time, so a burst of deliveries stays in order
 )
 
 // stranded reads the timers that would be due if the clock had not been set back.

@@ -83,7 +83,7 @@ func (f *flows) order(due []store.Timer) {
 	}
 }
 
-// took counts a turn of a timer's flow, when the timer's handler was started.
+// When a timer's handler was started, took counts a turn of the timer's flow.
 func (f *flows) took(t store.Timer) {
 	if f.flowOf != nil && t.Lane != "" {
 		f.turns++

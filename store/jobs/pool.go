@@ -33,7 +33,7 @@ type workerPool struct {
 	blocked int          // number of due timers that wait in held lanes; the next read returns this many timers more, so that it also returns timers of other lanes
 	shares  store.Shares // the shares that takeUp has already examined
 	doubted store.Shares // of these, the shares that another replica may have had in the meantime; takeUp examines them at the next read
-	again   store.Shares // the doubted shares that takeUp examines at this read
+	again   store.Shares // the doubted shares that takeUp examines at the current read
 }
 
 // heldLane is a lane whose first timer failed or asked for a delay. The other timers of a held lane wait for the first
@@ -342,8 +342,8 @@ func (p *workerPool) putOff(ctx context.Context, t store.Timer, cause error) err
 	return err
 }
 
-// hold sets whether the other timers of a lane wait for t, which was put off. If keep is true, these timers wait. If
-// keep is false, their wait ends.
+// t is a timer that was put off. If keep is true, hold makes the other timers of the lane wait for t. If keep is false,
+// hold ends their wait.
 func (p *workerPool) hold(t store.Timer, keep bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -228,8 +228,8 @@ func (r *Runner) attend(ctx context.Context, kind store.TimerKind, worker Worker
 }
 
 // If many timers are due and have to wait, for example for Slack's limits, each further timer makes attend read all of
-// them. So after a read of at least manyDue timers, attend pauses for pauseFactor times the duration of the read. Then
-// the reads take at most a tenth of a processor.
+// them. So after a read of at least manyDue timers, attend pauses for pauseFactor times the duration of the read. In
+// this way, the reads use at most a tenth of a processor.
 const (
 	manyDue      = 128
 	pauseFactor  = 9

@@ -293,7 +293,7 @@ func TestFlows(t *testing.T) {
 		t.Errorf("handled %v", f.handled)
 	}
 	order = slices.DeleteFunc(order, func(ref string) bool { return ref == "a" || ref == "d0" || ref == "e0" })
-	for ref, most := range map[string]int{"b0": 2, "b1": 4, "c0": 6, "b2": 7} { // if only one timer of a lane is due, handling it is no turn of its flow
+	for ref, most := range map[string]int{"b0": 2, "b1": 4, "c0": 6, "b2": 7} { // if only one timer of a lane is due, handling it does not count as a turn of its flow
 		if at := slices.Index(order, ref); at < 0 || at > most {
 			t.Errorf("the lane was handled as %v; %s comes at the place %d, want %d at most", order, ref, at, most)
 		}

@@ -107,8 +107,8 @@ func (t reader) head(chain string) (head approvers.AuditRecord, err error) {
 	return k.value.(approvers.AuditRecord), t.run.failure
 }
 
-// headOfJournal reads the seq and the hash of a damaged last record from the journal, so the next record can be
-// appended. All other fields of the returned record are zero.
+// headOfJournal is for a chain whose last record is damaged. It reads the seq and the hash of this record from the
+// journal. These two values are enough to append the next record. All other fields of the returned record are zero.
 func (t reader) headOfJournal(damaged *store.DamagedError) (head approvers.AuditRecord, err error) {
 	var seq int64
 	var sum []byte
@@ -219,8 +219,8 @@ func (t *tx) PruneChain(chain string) (records int, err error) {
 	return records, err
 }
 
-// onJournal is the dependence of a read on pending writes to the journal and the heads. The heads matter, because a new
-// head gives leaves to the entries that it covers.
+// onJournal says that a read depends on pending writes to the journal and the heads. A pending head matters, because it
+// gives leaf numbers to the journal entries that it covers.
 var onJournal = on("audit_journal", "audit_heads")
 
 func (t reader) LastHead() (store.Head, error) {

@@ -102,7 +102,7 @@ func checkTable[T any](c *checker, t *table[T]) error {
 			}
 			for i, want := range t.values(&rec) {
 				if got := *into[4+i].(*any); !sameValue(got, want) {
-					c.fault("%s %q: its column %s is %v, and by the record it should be %v", t.name, readText(after), t.columns[i], got, want)
+					c.fault("%s %q: its column %s is %v, but the record says %v", t.name, readText(after), t.columns[i], got, want)
 				}
 			}
 			return nil
@@ -217,7 +217,7 @@ func (c *checker) people() error {
 	return c.reader.run.query(nil, rows("SELECT person, request FROM request_people p WHERE NOT EXISTS (SELECT FROM requests WHERE id = p.request) LIMIT $1", []any{maxFaults}, func(found pgx.Rows) error {
 		var person, request string
 		err := found.Scan(&person, &request)
-		c.fault("request_people: the row of %q names a request %q that is not there", readText(person), readText(request))
+		c.fault("request_people: the row of %q names a request %q that does not exist", readText(person), readText(request))
 		return err
 	}))
 }
@@ -255,7 +255,7 @@ func (c *checker) audit() error {
 		}
 		for _, e := range page {
 			if e.Leaf != next {
-				c.fault("audit_journal: leaf %d stands where leaf %d should", e.Leaf, next)
+				c.fault("audit_journal: leaf %d is at the place of leaf %d", e.Leaf, next)
 			}
 			next++
 			at := place{e.Chain, e.Seq}
@@ -269,7 +269,7 @@ func (c *checker) audit() error {
 				}
 			// Pruning removes a whole chain. A new chain with the same name may start after the pruning.
 			case begun && first.Leaf <= e.Leaf:
-				c.fault("audit_journal: leaf %d names record %d of chain %s, which is not there", e.Leaf, e.Seq, e.Chain)
+				c.fault("audit_journal: leaf %d names record %d of chain %s, which does not exist", e.Leaf, e.Seq, e.Chain)
 			}
 		}
 		if len(page) < checkPage {

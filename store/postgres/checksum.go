@@ -15,10 +15,10 @@ import (
 	"countersign/store/record"
 )
 
-// Each row with a record has a checksum over its table, its key and its record. If a row does not match its checksum, a
-// read of the row returns a *store.DamagedError that names the row. All other rows are readable. The checksum detects
-// mistakes and faults. The checksum does not detect an attack, because an attacker can compute a new checksum. To
-// detect an attack, the bot compares the records that permit a run with the audit history.
+// Each row with a record has a checksum over the name of its table, its key and its record. If a row does not match its
+// checksum, a read of the row returns a *store.DamagedError that names the row. All other rows are readable. The
+// checksum detects mistakes and faults. The checksum does not detect an attack, because an attacker can compute a new
+// checksum. To detect an attack, the bot compares the records that permit a run with the audit history.
 
 // rowSum returns the checksum of a row.
 func rowSum(table, key string, js []byte) []byte {
@@ -31,7 +31,7 @@ func rowSum(table, key string, js []byte) []byte {
 // numbered returns the key of a row with a number.
 func numbered(id string, n int64) string { return strconv.FormatInt(n, 10) + " " + id }
 
-const whyChecksum = "its checksum does not match what it holds"
+const whyChecksum = "its checksum does not match its content"
 
 // decodeRow checks a row's checksum, and decodes the row's record. If the checksum is wrong or the record can't be
 // decoded, the error is a *store.DamagedError about x.
@@ -47,8 +47,7 @@ func decodeRow[T any](x store.Damage, key string, sum, js []byte) (rec T, err er
 	return rec, nil
 }
 
-// note checks whether an error is about a damaged row. If the row is damaged, the damage is reported and returned. For
-// any other error, the result is nil.
+// If err is about a damaged row, note reports and returns the damage. For any other error, note returns nil.
 func (r *run) note(err error) *store.DamagedError {
 	var row *store.DamagedError
 	if !errors.As(err, &row) {
@@ -153,7 +152,7 @@ SELECT %[2]s FROM gone`, table, owner), text(id))
 	return of, true, nil
 }
 
-// EraseSetAside compares the time with the clock of the database, which wrote the time of each row.
+// EraseSetAside compares the time with the clock of the database, because this clock gave each row its time.
 func (t *tx) EraseSetAside(_, before time.Time, limit int) (erased int, done bool, err error) {
 	erased, err = t.run.exec("DELETE FROM set_aside WHERE ctid = ANY(ARRAY(SELECT ctid FROM set_aside WHERE at < $1 LIMIT $2))", moment(before), limit)
 	return erased, erased < limit, err

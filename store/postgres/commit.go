@@ -40,8 +40,8 @@ func connectionOf(conn *pgx.Conn) *connection {
 	return conn.PgConn().CustomData()[connectionKey].(*connection)
 }
 
-// register inserts the row of a new connection of the pool. register also makes COMMIT wait until the commit is
-// durable, because the server's default may be different.
+// register inserts the row of a new connection of the pool. register also sets up the connection so that COMMIT waits
+// until the commit is durable. The server's default may be different.
 func register(ctx context.Context, conn *pgx.Conn) error {
 	own := &connection{id: rand.Text(), made: time.Now()}
 	conn.PgConn().CustomData()[connectionKey] = own

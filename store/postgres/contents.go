@@ -53,8 +53,8 @@ type contents struct {
 	lost func(x store.Damage, owner string) // called with each damaged row, which is then left out; nil: a damaged row is an error
 }
 
-// readable decides about the error of a row. If the row is damaged and damaged rows are left out, readable calls lost
-// and returns nil. In all other cases, readable returns err.
+// readable handles the error of reading a row. If the row is damaged and the field lost is set, readable calls lost and
+// returns nil, so the row is left out. In all other cases, readable returns err.
 func (c *contents) readable(err error, x store.Damage, owner string) error {
 	var damaged *store.DamagedError
 	if c.lost == nil || !errors.As(err, &damaged) {
@@ -79,8 +79,8 @@ func (c *contents) begin() error {
 	return nil
 }
 
-// knowsAll returns store.ErrNewer if the tables have a newer version. The program may be able to use newer tables, but
-// would not check or copy their new parts.
+// knowsAll returns store.ErrNewer if the tables are newer than the program. The program may be able to use such tables,
+// but would not check or copy their new parts.
 func (r *run) knowsAll() error {
 	target, err := r.store.config.newest()
 	if err != nil {
@@ -463,8 +463,8 @@ type batch struct {
 // fillRoom is the number of bytes of rows that one transaction writes.
 const fillRoom = 1 << 20
 
-// While the database is an incomplete copy, the column place in the table origin begins with the prefix copying. The
-// progress of the copy (store.Mark) follows the prefix. An older program does not know this prefix. To such a program,
+// copying is a prefix. While the database is an incomplete copy, the column place of the table origin begins with this
+// prefix. The progress of the copy (store.Mark) follows. An older program does not know this prefix. To such a program,
 // the database looks like one that was restored from a dump, so the program does not start to work.
 const copying = "copying "
 

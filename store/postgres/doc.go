@@ -3,9 +3,10 @@
 //   - Transactions are serializable: the result is as if the closures of all processes had run one after the other.
 //     Several rules of the workflow read rows that they do not write. For example, a budget sums counters, and a call
 //     looks for a grant. With the isolation level repeatable read, two concurrent closures could each decide correctly,
-//     but together break a rule. Each rule would then need a lock, which a programmer could forget. The cost of
-//     serializable transactions is that a closure may run again after a conflict (40001, 40P01). Rows that are close to
-//     each other in an index can also cause a conflict. From the fourth run on, a closure runs alone in its process.
+//     but together break a rule. To prevent this, each rule would need a lock, and a programmer could forget the lock.
+//     The cost of serializable transactions is that a closure may run again after a conflict (40001, 40P01). Two
+//     closures can conflict even if they use different rows, when these rows are close to each other in an index. From
+//     the fourth run on, a closure runs alone in its process.
 //   - A View is a read-only transaction over one snapshot (repeatable read). A View takes no locks.
 //   - A transaction sends nothing before its first read. The transaction collects its writes, and sends them together
 //     with the COMMIT in one round trip. All transactions send their writes in the same order, so they do not deadlock.
@@ -16,8 +17,8 @@
 //   - A transaction reads a record at most once. Together with a request or an execution, the transaction reads the
 //     records that it will probably need next (together.go).
 //   - Pages of tables and indexes have free space for later versions and later rows (migrations/00009_room.sql).
-//     Without this free space, most concurrent transactions would write to index pages that other transactions have
-//     read, and would run again.
+//     Without this free space, most concurrent transactions would conflict, because they would write to index pages
+//     that other transactions have read.
 //   - The store inserts a new record without looking for an existing record, because ids are random. If the record
 //     exists, the insert fails, and the transaction is rolled back. The closure then runs again. In this second run,
 //     the store looks for an existing record before each insert.
@@ -41,14 +42,14 @@
 // The tables are in one schema. The schema is countersign, or the search_path in the address. The files
 // migrations/*.sql make the tables, and explain the purpose of each table. docs/postgres.md describes the tables for
 // administrators. Migrations are numbered. A migration can't be undone. Migrations run under an advisory lock, with
-// pressly/goose. goose has three small dependencies, while tern has about a dozen. Each migration states the oldest
-// program version that can use the migrated tables (needs_program). So replicas of two versions can work at the same
-// time. CONTRIBUTING.md explains how to write a migration.
+// pressly/goose. goose has three small dependencies. The alternative, tern, has about a dozen. Each migration states
+// the oldest program version that can use the migrated tables (needs_program). So replicas of two versions can work at
+// the same time. CONTRIBUTING.md explains how to write a migration.
 //
-// The row of a guarded record has the id, the version, and the record as JSON (store/record). Further columns serve
-// lookups, order and due times. The values of these columns are derived from the record, and Check compares them with
-// the record. The column born gives the order of creation. The JSON column has the type json, because json keeps the
-// exact bytes. The type jsonb does not keep the exact bytes, and can't store U+0000.
+// The row of a guarded record has the id, the version, and the record as JSON (store/record). Further columns are for
+// lookups, for the order, and for due times. The values of these columns are derived from the record, and Check
+// compares them with the record. The column born gives the order of creation. The JSON column has the type json,
+// because json keeps the exact bytes. The type jsonb does not keep the exact bytes, and can't store U+0000.
 //
 // Texts sort by their bytes. PostgreSQL's type text can't store the byte 00. In a column, the byte 00 is stored as 01
 // 01, and the byte 01 is stored as 01 02.

@@ -7,7 +7,8 @@ import (
 	"countersign/store"
 )
 
-// belonging is a query for the ids of a conversation's records to which outbox messages and timers may refer.
+// belonging is a query for ids. It returns the ids of those records of a conversation to which outbox messages and
+// timers may refer.
 const belonging = `
 SELECT id FROM turns WHERE conversation = $1
 UNION ALL SELECT c.id FROM calls c JOIN turns t ON t.id = c.turn WHERE t.conversation = $1

@@ -55,8 +55,8 @@ func isLost(err error) bool {
 	return errors.As(err, &l) || code(err) == codeGivenUp
 }
 
-// fullError matches store.ErrFull. It also matches store.ErrUnavailable, because a new connection can't be used and a
-// read may fail while the disk is full.
+// fullError matches store.ErrFull and store.ErrUnavailable. It matches ErrUnavailable because, while the disk is full,
+// new connections can't be used and reads may fail.
 type fullError struct{ error }
 
 func (e fullError) Unwrap() error { return e.error }

@@ -106,7 +106,7 @@ func (t reader) EachAuditRow(fn func(approvers.AuditRow) error) error {
 	if err != nil {
 		return err
 	}
-	chain, seq := "", int64(0) // the last row of the page before
+	chain, seq := "", int64(0) // the last row of the previous page
 	for {
 		var page, beside []approvers.AuditRow
 		err := t.run.query(on("audit_records", "audit_journal", "audit_heads"), rows(`
@@ -200,8 +200,8 @@ func merge(records, payloads []approvers.AuditRow) []approvers.AuditRow {
 	return append(out, payloads...)
 }
 
-// unsealed returns the entries that no head covers yet. The result maps the position of each entry to the leaf that the
-// entry would get.
+// unsealed finds the entries that no head covers yet. It returns a map from the position of each entry to the leaf that
+// the entry would get.
 func (t reader) unsealed() (map[int64]uint64, error) {
 	next, err := t.sealed()
 	if err != nil {

@@ -43,7 +43,7 @@ type sent struct {
 
 const (
 	mostNotice   = 7900 // bytes of a payload; PostgreSQL refuses 8000
-	mostUnsent   = 1000 // number of news that may wait to be sent; further news are dropped
+	mostUnsent   = 1000 // number of news items that may wait to be sent; further items are dropped
 	notifyWithin = 2 * time.Second
 	listenAgain  = time.Second // delay before the next attempt after the connection was lost
 )
@@ -114,7 +114,7 @@ func (r *Replica) notify(ctx context.Context) {
 		next.From = r.id
 		r.mu.Unlock()
 		if err := r.store.notify(ctx, next); err != nil {
-			r.opts.Log.Debug("other replicas could not be notified; they notice within a second", "error", err)
+			r.opts.Log.Debug("other replicas could not be notified; they find the changes within a second", "error", err)
 		}
 	}
 }
@@ -135,7 +135,7 @@ func (s *Store) notify(ctx context.Context, n sent) error {
 func payloads(n sent) (list []string) {
 	raw, err := json.Marshal(n)
 	switch {
-	case err != nil: // a notice has only texts and numbers
+	case err != nil: // impossible, because a notice has only texts and numbers
 	case len(raw) <= mostNotice:
 		return []string{string(raw)}
 	case len(n.Notice.News) > 1:
@@ -151,7 +151,7 @@ func payloads(n sent) (list []string) {
 func (r *Replica) listen(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := r.listenOnce(ctx); err != nil && ctx.Err() == nil {
-			r.opts.Log.Debug("notices of other replicas are not received; this replica looks every second", "error", err)
+			r.opts.Log.Debug("notices of other replicas are not received; this replica reads the store every second", "error", err)
 		}
 		select {
 		case <-ctx.Done():

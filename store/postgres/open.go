@@ -327,7 +327,7 @@ func (c *config) usable(found looked, target int64, opts Options) error {
 
 func (c *config) name() string { return name(c.pool.ConnConfig) }
 
-// newer returns an error that says that the tables are too new for this program.
+// newer returns the error for tables that are too new for this program.
 func (c *config) newer(found looked, target int64) error {
 	return fmt.Errorf("%w: the tables in %s have version %d, and this program knows versions up to %d. Start the newer program again", store.ErrNewer, c.name(), found.version, target)
 }
@@ -400,9 +400,8 @@ SELECT current_setting('server_version_num')::int / 10000, current_setting('serv
 // another client of the pooler may use the server process.
 const poolTries = 10
 
-// sameSession returns an error if a pooler gives a connection different server processes, because the connection then
-// has no session of its own. PgBouncer does this if its pool_mode is not session: any idle server process may serve a
-// connection.
+// A pooler may serve one connection with different server processes. PgBouncer does this unless its pool_mode is
+// session. Such a connection has no session of its own, so sameSession returns an error.
 func (c *config) sameSession(ctx context.Context, conn *pgx.Conn) error {
 	if _, err := conn.PgConn().Exec(ctx, "SET countersign.session = 'kept'").ReadAll(); err != nil {
 		return c.sentence(err)
@@ -484,7 +483,7 @@ func onlyRow(ctx context.Context, conn *pgx.Conn, sql string) ([][]byte, error) 
 	return nil, errors.New("the server does not list the connection")
 }
 
-// pooled returns an error that explains that the pooler's mode can't be used.
+// pooled returns the error for a pooler whose mode can't be used.
 func (c *config) pooled() error {
 	return fmt.Errorf("%w: %s is behind a connection pooler that gives one connection different sessions of the server, as PgBouncer does with pool_mode = transaction or statement. "+
 		"Set pool_mode = session there for this database, or name the address of the server itself (docs/postgres.md, \"PgBouncer\")", ErrServer, c.name())

@@ -21,18 +21,18 @@ import (
 // Claims and leases work as follows. Each replica has a row in the table replicas. Once a second, the replica extends
 // its lease in this row with a heartbeat. Each claim is a row in the table claims.
 //
-//   - When the lease of a replica has ended by the clock of the database, any other replica may take over. The other
-//     replica removes the row from the table and takes the claims, in one transaction. So a replica whose row is in the
-//     table has its claims, even if its heartbeat is very late.
+//   - When the lease of a replica has ended according to the database's clock, any other replica may take over. The
+//     other replica removes the row from the table and takes the claims, in one transaction. So a replica whose row is
+//     in the table has its claims, even if its heartbeat is very late.
 //   - A replica begins work only within its lease. The replica measures the lease by its own clock, from a moment
 //     before the heartbeat was sent. By this clock, the lease is slightly shorter than in the database. When the lease
 //     ends, the replica cancels the contexts of its work. So the replica stops calling Slack, models and tools before
 //     another replica takes over. Only a process that was suspended can't cancel its work in time.
 //   - Every transaction under a claim checks in the database that the replica has the claim (check_claim). Both these
 //     transactions and the transactions that take claims are serializable. The old owner's transaction may check the
-//     claim before the takeover, and commit after the takeover. The database then treats this transaction as earlier
-//     than the takeover. If a transaction of the new owner has already read rows that the old owner's transaction
-//     changes, one of the two transactions fails.
+//     claim before the takeover, but commit after the takeover. In the serial order of the transactions, this
+//     transaction then comes before the takeover. If a transaction of the new owner has already read rows that the old
+//     owner's transaction changes, one of the two transactions fails.
 //   - Each replica reads the list of all live replicas, in the same order. From this list, the replica computes the
 //     number of claims that it should have: its portion. A replica with too many claims first releases claims without
 //     running work. If the replica must release more claims, it begins no new work under some of its other claims. The
@@ -91,7 +91,7 @@ type Replica struct {
 	mu      sync.Mutex
 	id      string // changes when another replica has removed this replica from the table
 	until   time.Time
-	over    *time.Timer // fires at until
+	over    *time.Timer // fires at the time in the field until
 	held    map[string]*holding
 	shares  store.Shares
 	changed chan struct{}
@@ -242,7 +242,7 @@ func (r *Replica) Enter(ctx context.Context, claim string) (inner context.Contex
 	}, true
 }
 
-// fenced is called when a transaction has found that another replica has one of the claims. fenced ends this replica's
+// If a transaction finds that another replica has one of the claims, the store calls fenced. fenced ends this replica's
 // work under the claims.
 func (s *Store) fenced(claims []store.Claim) {
 	r := s.replica.Load()
@@ -458,8 +458,8 @@ func (r *Replica) beat(ctx context.Context) (seen beheld, err error) {
 	return seen, conn.SendBatch(ctx, b).Close()
 }
 
-// adopt extends the lease by the replica's own clock. adopt sets the replica's claims to the claims that the heartbeat
-// has read.
+// After a heartbeat, adopt extends the lease as measured by the replica's own clock. adopt also replaces the replica's
+// claims with the claims that the heartbeat has read.
 func (r *Replica) adopt(seen beheld) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -58,7 +58,7 @@ func (r Rights) Missing() error {
 func (r Rights) Excess() string {
 	switch {
 	case r.owner != "":
-		return fmt.Sprintf("the role %s %s in %s, so whoever has its password can change or delete the history", r.role, r.owner, r.at)
+		return fmt.Sprintf("the role %s %s in %s, so anybody with its password can change or delete the history", r.role, r.owner, r.at)
 	case len(r.excess) > 0:
 		return fmt.Sprintf("the role %s may do more than it needs in %s", r.role, r.at)
 	}
@@ -165,7 +165,7 @@ FROM pg_class c WHERE c.relnamespace = $1::regnamespace AND c.relkind IN ('r', '
 		missing, excess := a.compare(whole, part, inserts)
 		grants.add(missing, name)
 		revokes.add(excess, name)
-		if slices.Contains(excess, "INSERT") && a.inserts != nil { // REVOKE takes away what the role has on columns, too
+		if slices.Contains(excess, "INSERT") && a.inserts != nil { // REVOKE also removes the role's rights on columns
 			again.add([]string{a.insert()}, name)
 		}
 		return nil

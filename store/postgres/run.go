@@ -30,7 +30,7 @@ type run struct {
 	expects  []any         // parameters of policy checks that were not sent yet
 	pending  []*write
 	byKey    map[key]*write // the pending write of a row
-	hasty    bool           // the transaction may have locked rows while it waits: see change
+	hasty    bool           // the transaction may wait for a lock while it holds row locks: see change
 	known    map[key]known  // rows as the closure sees them
 	lists    lists          // lists of rows as the closure sees them
 	journal  journalPlace   // where the last page of the journal ended
@@ -96,16 +96,16 @@ func (r *run) forget() {
 // queryable adds the statement of a read to a batch.
 type queryable func(b *pgx.Batch)
 
-// depends reports whether a read depends on a pending write, which must then be made before the read. A nil depends
-// means that the read depends on no pending write.
+// depends reports whether a read depends on a pending write. If it does, the write must be made before the read. If
+// depends is nil, the read depends on no pending write.
 type depends func(*write) bool
 
-// on returns the dependence of a read on all pending writes to some tables.
+// on says that a read depends on all pending writes to some tables.
 func on(tables ...string) depends {
 	return func(w *write) bool { return slices.Contains(tables, w.key.table) }
 }
 
-// onRows returns the dependence of a read on pending writes to the rows of a table with an id.
+// onRows says that a read depends on the pending writes to those rows of a table that have the given id.
 func onRows(table, id string) depends {
 	return func(w *write) bool { return w.key.table == table && w.key.id == id }
 }
@@ -137,7 +137,7 @@ func (r *run) batch() *pgx.Batch {
 	return b
 }
 
-// flush adds pending writes to a batch. The last parameter returns true for the writes that flush must add.
+// flush adds pending writes to a batch. flush adds only the writes for which its last parameter returns true.
 func (r *run) flush(b *pgx.Batch, of depends) {
 	slices.SortStableFunc(r.pending, inOrder)
 	for _, w := range r.pending {

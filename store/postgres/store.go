@@ -238,7 +238,7 @@ func (s *Store) attempt(ctx context.Context, fn func(store.Tx) error, careful, a
 	r.careful, r.claims = careful, store.ClaimsOf(ctx)
 	committed := false
 	defer func() {
-		if !committed { // this is also the case if fn panicked or ended the goroutine
+		if !committed { // committed is also false if fn panicked or ended the goroutine
 			r.rollback()
 		}
 		r.conn.Release()

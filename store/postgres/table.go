@@ -103,8 +103,8 @@ func (t *table[T]) lookUp(r *run, id string) queryable {
 	})
 }
 
-// lookUpBy returns the query of the records that a SELECT finds. The text where is the end of this SELECT. The query
-// stores the records in run.known.
+// lookUpBy returns the query of the records that a SELECT finds. The parameter where is the end of this SELECT. The
+// query stores the records in run.known.
 func (t *table[T]) lookUpBy(r *run, where string, args ...any) queryable {
 	return rows(t.selects+" "+where, args, func(found pgx.Rows) error {
 		_, _, err := t.see(r, found)
@@ -141,7 +141,7 @@ func (t *table[T]) read(r *run, id string) (rec T, err error) {
 	return t.decode(k.value.([]byte))
 }
 
-// all reads the records that a SELECT finds. The text where is the end of this SELECT. The result is an error if a
+// all reads the records that a SELECT finds. The parameter where is the end of this SELECT. The result is an error if a
 // record is damaged.
 func (t *table[T]) all(r *run, where string, args ...any) ([]T, error) {
 	list, damaged, err := t.list(r, where, args...)
@@ -161,9 +161,9 @@ func (t *table[T]) readable(r *run, where string, args ...any) ([]T, error) {
 }
 
 // limited adds a LIMIT to a SELECT that reads rows in the order of an index. The limit is part of the statement's text.
-// If the limit were a parameter, the server would assume that the statement returns a tenth of all rows, and might sort
-// all rows. limited rounds large limits up, so the server prepares only a few different statements. The caller must cut
-// the list to the real limit.
+// If the limit were a parameter, the server would assume that the statement returns a tenth of all rows. The server
+// might then sort all rows. limited rounds large limits up, so the server prepares only a few different statements. The
+// caller must cut the list to the real limit.
 func limited(sql string, limit int) string {
 	const step = 1024
 	if limit > step {
@@ -189,8 +189,9 @@ func (t *table[T]) first(r *run, limit int, where string, args ...any) ([]T, err
 	}
 }
 
-// moves is the dependence of a list on pending writes. A list depends only on writes that change columns by which lists
-// find and order records. For all other writes, the function see returns the record of the pending write.
+// moves says on which pending writes a list depends. These are the writes that change columns by which lists find and
+// order records. A list does not depend on other writes, because the function see returns the record of a pending
+// write.
 func (t *table[T]) moves(w *write) bool {
 	return w.key.table == t.in && w.moved || w.key.table == t.joined
 }
@@ -212,7 +213,7 @@ func (t *table[T]) list(r *run, where string, args ...any) (out []T, damaged []e
 	return out, damaged, nil
 }
 
-// one reads the first record that a SELECT finds. The text where is the end of this SELECT.
+// one reads the first record that a SELECT finds. The parameter where is the end of this SELECT.
 func (t *table[T]) one(r *run, what, where string, args ...any) (rec T, err error) {
 	list, err := t.all(r, where, args...)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"countersign/approvers"
 )
 
-// noCallers is the workflow in tests in which no request reaches it.
+// In tests with noCallers as the workflow, no request reaches the workflow.
 type noCallers struct{ gateway.Callers }
 
 func (noCallers) PublishReceiptKey(context.Context, string, []byte) error { return nil }

@@ -133,7 +133,7 @@ func finished(s gateway.State, rec view.CallerRequest, earlier bool) *mcp.CallTo
 	}
 	before := ""
 	if at := rec.Call.ReturnedAt; earlier && !at.IsZero() {
-		before = fmt.Sprintf("This is the answer to the same call of before, from %s, which did not reach you. The call was not made again.", clock(at))
+		before = fmt.Sprintf("This is the answer to your earlier identical call, from %s. The answer did not reach you at that time. The call was not made again.", clock(at))
 		out.Meta[ranAtKey] = at.UTC().Format(time.RFC3339)
 	}
 	changed := ""
@@ -152,7 +152,7 @@ func finished(s gateway.State, rec view.CallerRequest, earlier bool) *mcp.CallTo
 		return out
 	case gateway.Uncertain:
 		out.Content = texts(before, changed, "The call may have run: its outcome is not known. People were asked what happened. Don't try it in another way. "+
-			"The same call with the same arguments is not made again, and tells what people have found out.")
+			"If you repeat the call with the same arguments, it is not made again, and the answer says what people have found out.")
 	case gateway.Denied:
 		out.Content = texts(before, changed, notRun(s))
 	default:

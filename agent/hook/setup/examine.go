@@ -50,7 +50,7 @@ func (m Machine) Examine(agent hook.Agent) (list []Finding, installed bool) {
 		seen[t.Path] = true
 		profile, ok, err := t.Installed()
 		if err != nil {
-			list = append(list, Finding{Fail, err.Error(), "mend the file; the agent may read none of its hooks"})
+			list = append(list, Finding{Fail, err.Error(), "repair the file; the agent may read none of its hooks"})
 			continue
 		}
 		if !ok {
@@ -167,7 +167,7 @@ func (m Machine) examineHook(t Target, h found, fail func(string, ...any)) {
 	}
 	if program := programOf(h.command); h.url == "" && program != "" {
 		if _, err := exec.LookPath(program); err != nil {
-			fail("the program of the hook %s is not there: %s", h.event, program)
+			fail("the program of the hook %s does not exist: %s", h.event, program)
 		}
 	}
 }
@@ -196,8 +196,7 @@ func deadlineOf(command string) time.Duration {
 	return d
 }
 
-// programOf returns the path of the program in a command. If the path is quoted, it is quoted in the way of the
-// function quote.
+// programOf returns the path of the program in a command. A quoted path has the form that the function quote writes.
 func programOf(command string) string {
 	if rest, ok := strings.CutPrefix(command, "'"); ok {
 		program, _, _ := strings.Cut(rest, "' ")
@@ -276,7 +275,7 @@ func (m Machine) managed() Finding {
 		if v, ok := root.get("allowManagedHooksOnly"); err == nil && ok && string(text)[v.from:v.to] == "true" {
 			t := Target{Agent: hook.Agent{Name: "claude-code", HTTP: true}, Path: path}
 			if found, err := t.find(string(text)); err == nil && len(found) > 0 {
-				return Finding{OK, path + " has the hooks, and nobody else's are run", ""}
+				return Finding{OK, path + " has the hooks, and no other hooks are run", ""}
 			}
 			return Finding{Fail, path + " allows managed hooks only, and has none of Countersign, so the others are not run", "install the hooks there: --file " + path}
 		}
@@ -321,11 +320,11 @@ func (m Machine) Reach(ctx context.Context) []Finding {
 	}
 	c, err := hook.ReadConfig(m.Getenv)
 	if err != nil {
-		return []Finding{{Fail, err.Error(), "every call is denied until this is mended"}}
+		return []Finding{{Fail, err.Error(), "every call is denied until this is fixed"}}
 	}
 	list := []Finding{{OK, fmt.Sprintf("the configuration is read from %s: profile %s", c.Path, c.Profile), ""}}
 	if err := writable(c.State); err != nil {
-		list = append(list, Finding{Fail, "the state can't be written: " + err.Error(), "every call is denied until this is mended"})
+		list = append(list, Finding{Fail, "the state can't be written: " + err.Error(), "every call is denied until this is fixed"})
 	}
 	gate, err := client.New(c.Address, c.Token)
 	if err != nil {

@@ -203,7 +203,7 @@ func (m Machine) allowlists(agent hook.Agent, dir string) []Finding {
 	return list
 }
 
-// matchesURL reports whether a pattern, in which * stands for any text, matches a URL.
+// matchesURL reports whether a pattern matches a URL. In the pattern, * stands for any text.
 func matchesURL(pattern, address string) bool {
 	parts := strings.Split(pattern, "*")
 	for i := range parts {

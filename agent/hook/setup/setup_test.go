@@ -265,7 +265,7 @@ func TestExamine(t *testing.T) {
 		{"claude-code", `"type": "command"`, `"type": "command", "if": "Bash(git *)"`, "condition"},
 		{"claude-code", `"PreToolUse": [`, `"PermissionRequest": [{"hooks": [{"command": "countersign hook claude-code"}]}], "PreToolUse": [`, "both profiles"},
 		{"claude-code", `{`, `{"disableAllHooks": true,`, "turns hooks off"},
-		{"claude-code", "/countersign' hook", "/gone/countersign' hook", "is not there"},
+		{"claude-code", "/countersign' hook", "/gone/countersign' hook", "does not exist"},
 		{"cursor", `"failClosed": true`, `"failClosed": false`, "failClosed"},
 		{"cursor", `"failClosed": true`, `"failClosed": true, "matcher": "Shell"`, "matcher"},
 		{"gemini", `"timeout": 3600000`, `"timeout": 3600`, "they must be equal"},

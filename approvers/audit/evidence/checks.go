@@ -68,7 +68,7 @@ func (s Story) recordCheck() []check {
 	if s.Differs == "" {
 		return nil
 	}
-	return []check{{Text: "What is stored is not what the chain records: " + s.Differs + "."}}
+	return []check{{Text: "The stored state differs from the chain: " + s.Differs + "."}}
 }
 
 func (s Story) payloadCheck() check {
@@ -86,7 +86,7 @@ func (s Story) payloadCheck() check {
 		}
 	}
 	if changed+missing > 0 {
-		return check{Text: fmt.Sprintf("Of what people wrote and were shown, %d texts were changed and %d are missing without a record that says why.", changed, missing)}
+		return check{Text: fmt.Sprintf("%d texts were changed and %d are missing without a record that says why. People wrote these texts, or were shown them.", changed, missing)}
 	}
 	line := fmt.Sprintf("All %d texts below (arguments, cards, reasons, results) match the hashes in the chain.", whole)
 	if erased > 0 {
@@ -149,9 +149,9 @@ func (s Story) shownCheck() check {
 		return check{OK: true, Text: "Nobody decided on a card."}
 	}
 	if decisions == 1 {
-		return check{OK: true, Text: "The one decision on a card was made on a version that is drawn below and that showed the digest of the decided call."}
+		return check{OK: true, Text: "The one decision on a card was made on a version that is drawn below. This version showed the digest of the decided call."}
 	}
-	return check{OK: true, Text: fmt.Sprintf("Each of the %d decisions on a card was made on a version that is drawn below and that showed the digest of the decided call.", decisions)}
+	return check{OK: true, Text: fmt.Sprintf("Each of the %d decisions on a card was made on a version that is drawn below. This version showed the digest of the decided call.", decisions)}
 }
 
 // sealChecks verifies the signed head. A record that no head covers yet is not a fault.
@@ -179,7 +179,7 @@ func (s Story) sealChecks() []check {
 	case s.Seal.Named:
 		out = append(out, check{OK: true, Text: "The head is signed by the key that was named for this page."})
 	default:
-		out = append(out, check{OK: true, Text: "The head is signed by a key in the bot's own file. Compare that key, which is shown below, with the key that you were told, and the head with a copy that is kept elsewhere."})
+		out = append(out, check{OK: true, Text: "The head is signed by a key in the bot's own file. Compare this key, shown below, with the key that you were told. Compare the head with a copy that is kept elsewhere."})
 	}
 	return out
 }

@@ -46,7 +46,7 @@ type Seal struct {
 	Root   string    // root of the tree over those records
 	Key    string    // the public key that signed the head; empty: the signature was not verified with any key
 	Named  bool      // the operator named that key; otherwise it comes from the bot's key file
-	Note   string    // the signed note, which heads kept elsewhere also contain
+	Note   string    // the signed note; a copy of the head that is kept elsewhere has the same note
 	Faults []string  // faults of the head or of the proofs, in sentences
 }
 

@@ -143,8 +143,8 @@ func (k ReceiptKeys) With(key ReceiptKey) ReceiptKeys {
 	return ReceiptKeys{kept[max(0, len(kept)-mostReceiptKeys):]}
 }
 
-// readJSON decodes the value of a setting into the variable to which the parameter to points. If the store has no
-// setting with this key, the variable stays unchanged.
+// readJSON decodes the value of a setting into the variable *to. If the store has no setting with this key, the
+// variable stays unchanged.
 func readJSON(r store.Reader, key string, to any) (store.Setting, error) {
 	s, err := r.Setting(key)
 	if errors.Is(err, store.ErrNotFound) {

@@ -9,8 +9,8 @@ import (
 	"countersign/store"
 )
 
-// Reception records up to which time the bot has received all messages. After a gap, in which Slack could not deliver
-// messages, Reception also records which messages of the gap the bot has read.
+// Reception records up to which time the bot has received all messages. A gap is a period in which Slack could not
+// deliver messages. After a gap, Reception also records which messages of the gap the bot has read.
 type Reception struct {
 	Until time.Time `json:"until"`          // everything written before this time was received, or read after a gap
 	Open  time.Time `json:"open"`           // the last time at which Slack could deliver; over HTTP, it can be later than Until, the time of Slack's last request
@@ -26,8 +26,8 @@ type Gap struct {
 	Done     string    `json:"done,omitempty"`  // all channels with an id up to this one have been read
 }
 
-// RereadMargin is how much earlier than the gap the bot begins to read messages. Slack may have dropped a delivery just
-// before the gap, and the clocks of Slack and of this machine may differ.
+// The bot also reads messages from shortly before the gap. RereadMargin is the length of this additional period. Slack
+// may have dropped a delivery just before the gap, and the clocks of Slack and of this machine may differ.
 const RereadMargin = 10 * time.Minute
 
 // MostReread is the maximum age of the messages that the bot reads after a gap.

@@ -138,8 +138,9 @@ type Change struct {
 }
 
 // Change returns the latest change for a notification of the caller's webhook. If the webhook needs no notification, ok
-// is false. For example, a waiting request has no change before an approver has asked a question about it. If nobody
-// was asked, an allowed call has no change before its run ends, because its caller got the answer immediately.
+// is false. For example, a waiting request has no change before an approver has asked a question about it. If the
+// policy allowed a call without asking people, the call has no change before its run ends, because its caller got the
+// answer immediately.
 func (c CallerRequest) Change() (change Change, ok bool) {
 	change = Change{Status: c.Status(), At: c.Call.ReturnedAt}
 	r := c.Request
