@@ -30,8 +30,8 @@
 //     Each record holds the id of its parent. For example, a call has the id of its turn, and a request has the id of
 //     its call.
 //   - A call's audit chain has the id of the call's request, of its execution if there is no request, or of the call
-//     itself if there is neither. A grant's audit chain is "grant:" and the grant's id. Records about the whole
-//     installation are in approvers.InstallationChain.
+//     itself if there is neither. A grant has the chain approvers.GrantChain, and a person's absences have the chain
+//     approvers.AbsenceChain. Records about the whole installation are in approvers.InstallationChain.
 //   - A timer is identified by its kind and its Ref. The Ref is the id of the record that the timer is about. See
 //     store.TimerKind.
 //   - A timer may have a lane and an affinity. Timers of a kind with the same lane run one at a time, in order. Outbox

@@ -39,7 +39,7 @@ const (
 func (w *History) Retain(ctx context.Context) (done Retained, err error) {
 	keep := w.Policy().Retention
 	if keep.Conversations > 0 {
-		before := w.now().Add(-keep.Conversations)
+		before := w.Now().Add(-keep.Conversations)
 		done.Conversations, err = w.retainConversations(ctx, before)
 		if done.Conversations > 0 { // Home tabs show calls of old conversations, too
 			err = errors.Join(err, w.update(ctx, "retain homes", func(t *tx) error {
@@ -58,7 +58,7 @@ func (w *History) Retain(ctx context.Context) (done Retained, err error) {
 		}
 	}
 	if keep.Records > 0 {
-		chains := w.retainChains(ctx, w.now().Add(-keep.Records), &done)
+		chains := w.retainChains(ctx, w.Now().Add(-keep.Records), &done)
 		if chains != nil && !store.OnlyDamaged(chains) {
 			return done, chains
 		}
@@ -350,7 +350,7 @@ func (w *History) prune(ctx context.Context, chain string, before time.Time) (re
 // inUse reports whether an audit chain is about something that has not ended: an open request or an absence. The chain
 // of a grant is in use as long as the grant is stored, or a call that the grant allowed has audit records.
 func inUse(r store.Reader, chain string, now time.Time) (bool, error) {
-	if grant, ok := strings.CutPrefix(chain, grantChain("")); ok {
+	if grant, ok := strings.CutPrefix(chain, approvers.GrantChain("")); ok {
 		if _, err := r.Grant(grant); !errors.Is(err, store.ErrNotFound) {
 			return true, err
 		}
@@ -362,7 +362,7 @@ func inUse(r store.Reader, chain string, now time.Time) (bool, error) {
 		}
 		return false, err
 	}
-	if who, ok := strings.CutPrefix(chain, absenceChain("")); ok {
+	if who, ok := strings.CutPrefix(chain, approvers.AbsenceChain("")); ok {
 		a, err := r.Absence(approvers.PersonID(who))
 		return err == nil && !a.Over(now), store.IgnoreNotFound(err)
 	}

@@ -63,7 +63,7 @@ func (w *History) retainGrants(ctx context.Context, before time.Time, done *Reta
 
 // runsUnder lists the ids of the executions that ran under a grant, according to the grant's audit chain.
 func runsUnder(r store.Reader, grant string) (ids []string, err error) {
-	records, err := r.Audit(grantChain(grant))
+	records, err := r.Audit(approvers.GrantChain(grant))
 	for _, a := range records {
 		if a.Kind == approvers.AuditGranted && a.Facts["what"] == "used" {
 			ids = append(ids, a.Facts["execution"])
@@ -88,7 +88,7 @@ func (t *tx) eraseGrant(id string) error {
 	if err := t.eraseMessages(id, func(store.OutboxMessage) bool { return true }); err != nil {
 		return err
 	}
-	if err := t.eraseTexts([]string{grantChain(id)}); err != nil {
+	if err := t.eraseTexts([]string{approvers.GrantChain(id)}); err != nil {
 		return err
 	}
 	return t.EraseGrant(id)

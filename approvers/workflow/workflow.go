@@ -221,9 +221,11 @@ type core struct {
 
 // New returns a workflow.
 func New(c Config) *Workflow {
-	if c.Now == nil {
-		c.Now = time.Now
+	clock := c.Now
+	if clock == nil {
+		clock = time.Now
 	}
+	c.Now = func() time.Time { return clock().UTC().Truncate(time.Microsecond) } // every store backend keeps this precision
 	if c.Admits == nil {
 		c.Admits = func(json.RawMessage, json.RawMessage) error { return nil }
 	}
@@ -242,7 +244,7 @@ func New(c Config) *Workflow {
 	w := &core{Config: c, owner: newID("proc", c.Now()), running: runningHandlers{under: map[int]underWay{}}}
 	w.jobs = w.newRunner()
 	return &Workflow{
-		core: w, Views: view.New(c.Store, c.Policy, w.hash, w.now),
+		core: w, Views: view.New(c.Store, c.Policy, w.hash, w.Now),
 		Intake: &Intake{w}, Requests: &Requests{w}, Turns: &Turns{w}, Runs: &Runs{w}, Questions: &Questions{w}, Grants: &Grants{w},
 		People: &People{w}, Outbox: &Outbox{w}, Homes: &Homes{w}, Pauses: &Pauses{w}, Policies: &Policies{w}, History: &History{w},
 		Callers: &Callers{w},
@@ -319,7 +321,7 @@ func (w *core) transactUnder(ctx context.Context, what string, fn func(*tx) erro
 	began := time.Now()
 	err := w.Store.Update(ctx, func(s store.Tx) error {
 		t = &tx{
-			Tx: s, w: w, now: w.now(), policy: w.Policy(),
+			Tx: s, w: w, now: w.Now(), policy: w.Policy(),
 			wakes: map[store.TimerKind]store.Shares{}, refreshed: map[refresh]bool{}, interrupts: map[handled]bool{}, denials: map[denial]int{},
 			changedCalls: map[string]bool{},
 		}
@@ -371,9 +373,6 @@ type note struct {
 func (t *tx) note(level slog.Level, text string, facts ...any) {
 	t.log = append(t.log, note{level, text, facts})
 }
-
-// w.now returns the time, truncated to microseconds, because every store backend keeps this precision.
-func (w *core) now() time.Time { return w.Now().UTC().Truncate(time.Microsecond) }
 
 // settle closes the inbox row of a delivery. The id is empty if no delivery started the use case.
 func (t *tx) settle(inbox, note string) error {
