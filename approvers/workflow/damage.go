@@ -253,7 +253,7 @@ func (t damageTx) callOf(id, conversation, request string) (store.Call, error) {
 		return t.Call(id)
 	}
 	if conversation != "" {
-		calls, err := callsIn(t, conversation)
+		calls, err := CallsIn(t, conversation)
 		for _, c := range calls {
 			if c.Request == request {
 				return c, nil
@@ -423,7 +423,7 @@ func (t damageTx) requestOf(c store.Call) (*approvers.Request, error) {
 
 // callThat returns the first call of a conversation for which the given function returns true.
 func (t damageTx) callThat(conversation string, is func(store.Call) bool) (store.Call, bool, error) {
-	calls, err := callsIn(t, conversation)
+	calls, err := CallsIn(t, conversation)
 	if err != nil {
 		return store.Call{}, false, err
 	}

@@ -75,6 +75,9 @@
 // The methods of a transaction are grouped by concern (workflow.go): t.outbox has the messages that Slack must show,
 // and t.runs has the runs of tools. Each group is a type that embeds the transaction.
 //
+// A package outside of the workflow changes state only through Workflow.Update, and never changes how a call proceeds.
+// Package retention is such a package: it erases old data.
+//
 // Queries are in package view (Workflow.Views). Queries return plain values from one snapshot of the store. Package
 // settings defines the settings that both workflow and view read.
 //
@@ -86,6 +89,5 @@
 // agents. The files jobs and deadlines handle timers. The files outbox, delivery, repost, refused, bundle, card_queue,
 // channel_state and home are about the messages that Slack shows. The file questions handles the questions of the model
 // and of running tools to people, and feedback handles people's ratings of answers. The remaining files concern the
-// whole installation: policy, pause, interrupt, reception, operators, seal, report, retain, retain_people, erase,
-// restore, damage, moved.
+// whole installation: policy, pause, interrupt, reception, operators, seal, report, restore, damage, moved.
 package workflow

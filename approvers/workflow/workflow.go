@@ -196,7 +196,7 @@ type (
 	Pauses struct{ *core }
 	// Policies stores which policy is in force.
 	Policies struct{ *core }
-	// History seals the audit, posts the weekly report, and erases data whose retention time has ended.
+	// History seals the audit, posts the weekly report, and closes what a restored or salvaged store left open.
 	History struct{ *core }
 )
 
@@ -359,6 +359,25 @@ func (w *core) transactUnder(ctx context.Context, what string, fn func(*tx) erro
 		w.Log.Log(ctx, n.level, n.text, n.facts...)
 	}
 	return nil
+}
+
+// Tx is a transaction for packages that are built on the workflow, such as package retention. A Tx is the store's
+// transaction, with a time and with the audit. If a Tx sets a timer, the timer's worker is woken after the commit.
+type Tx struct{ *tx }
+
+// Update runs fn in one transaction, under the policy in force. If fn fails because it read a damaged record, Update
+// closes the damaged record and runs fn in a new transaction. So fn may run more than once.
+func (w *Workflow) Update(ctx context.Context, what string, fn func(Tx) error) error {
+	return w.update(ctx, what, func(t *tx) error { return fn(Tx{t}) })
+}
+
+// Now returns the time of the transaction.
+func (t Tx) Now() time.Time { return t.now }
+
+// WriteAudit appends one record to an audit chain. facts holds names, states and digests. body holds texts that people
+// wrote or saw, and can be erased. body may be nil.
+func (t Tx) WriteAudit(chain string, kind approvers.AuditKind, actor approvers.PersonID, facts map[string]string, body any) error {
+	return t.audit(chain, kind, actor, facts, body)
 }
 
 // note is one log line.
@@ -642,4 +661,28 @@ func (w *core) openRequests(ctx context.Context, what string, fn func(*tx, appro
 		after = last
 	}
 	return nil
+}
+
+// CallsIn lists the calls of all turns of a conversation.
+func CallsIn(r store.Reader, id string) (all []store.Call, err error) {
+	if ofCaller(id) {
+		return callOfCaller(r, id)
+	}
+	messages, err := r.Messages(id, 0)
+	if err != nil {
+		return nil, err
+	}
+	seen := map[string]bool{"": true}
+	for _, m := range messages {
+		if seen[m.Turn] {
+			continue
+		}
+		seen[m.Turn] = true
+		calls, err := r.Calls(m.Turn)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, calls...)
+	}
+	return all, nil
 }
