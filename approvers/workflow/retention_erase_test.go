@@ -368,6 +368,20 @@ func TestEraseFileWithNameInItsType(t *testing.T) {
 	}
 }
 
+// If a record of the call is damaged, Erase replaces the record, and erases the texts of the other records.
+func TestEraseReplacesDamagedRecord(t *testing.T) {
+	h := newHarness(t)
+	r := h.ask(`issue_refund {"amount":1,"note":"Roswell"}`)
+	h.reject(lead, r.ID)
+	h.answer(r.Turn)
+	h.spoil("requests", r.ID)
+	done, err := retention.Erase(h.ctx(), h.Workflow, r.ID, approvers.Operator("root"), "asked to")
+	h.ok(err)
+	if left := h.written(r.Turn); strings.Contains(left, "Roswell") || done.Payloads == 0 {
+		t.Errorf("erased %+v; the store still has\n%s", done, left)
+	}
+}
+
 // Erase takes the execution's id for a call that ran without approval. Erase takes the call's id for a question of the
 // model.
 func TestEraseWhatNobodyWasAskedAbout(t *testing.T) {
