@@ -578,7 +578,7 @@ func TestCallersRetention(t *testing.T) {
 // A repetition of a rejected request with a new key stores only the key. So Erase leaves no text of it.
 func TestEraseRepeatedRequestOfCaller(t *testing.T) {
 	h := newCallerHarness(t)
-	with := func(c *workflow.CallerCall) { c.Summary, c.State = "Roswell refund", "Roswell refund" }
+	with := func(c *workflow.CallerCall) { c.Summary, c.ClientState = "Roswell refund", "Roswell refund" }
 	id := h.callerAsks(callerCall("1", `issue_refund {"amount": 5}`, with))
 	h.reject(lead, id)
 	if again := h.callerAsks(callerCall("2", `issue_refund {"amount": 5}`, with)); again != id {

@@ -599,7 +599,7 @@ func (t damageTx) rebuildCallersConversation(id, place string) (func() error, er
 	if err != nil || len(runs) == 0 && len(requests) == 0 {
 		return nil, err
 	}
-	name, _, _ := strings.Cut(strings.TrimPrefix(place, callerPlace), "/")
+	name, _, _ := strings.Cut(strings.TrimPrefix(place, callerFingerprint), "/")
 	client, _ := t.policy.Client(name)
 	caller := approvers.Caller{Name: name, Title: cmp.Or(client.Title, name), Mode: approvers.ExecuteMode}
 	conv := store.Conversation{ID: id, Place: place, Agent: client.Agent, CreatedAt: t.now, LastAt: t.now}

@@ -287,7 +287,7 @@ func (e *erasing) callerTexts() error {
 		return store.IgnoreNotFound(err)
 	}
 	kept := *conv.Caller
-	kept.Summary, kept.State = "", ""
+	kept.Summary, kept.ClientState = "", ""
 	conv.Caller = &kept
 	return e.PutConversation(conv)
 }
