@@ -12,7 +12,7 @@ import (
 type Conversation struct {
 	ID        string    `json:"id"` // random
 	Version   uint64    `json:"version"`
-	Place     string    `json:"place"`            // see the function Place; of a caller's request, the fingerprint of its call. ConversationAt finds the newest conversation at a place
+	Place     string    `json:"place"`            // see the function Place; for a caller, the fingerprint of its call. A new conversation at a place replaces the old one
 	Team      string    `json:"team"`             //
 	Channel   string    `json:"channel"`          // channel id, also for a direct message
 	Name      string    `json:"name,omitempty"`   // the channel's name, for people
