@@ -69,6 +69,12 @@ var AuditKinds = []AuditKind{
 // InstallationChain is the chain for events of the whole installation: pauses, policies, retention, restores.
 const InstallationChain = "installation"
 
+// GrantChain returns the name of a grant's chain.
+func GrantChain(grant string) string { return "grant:" + grant }
+
+// AbsenceChain returns the name of the chain of a person's absences.
+func AbsenceChain(who PersonID) string { return "absence:" + string(who) }
+
 // AuditRecord is one entry of the hash-chained history. Chain is usually a request's id. If a call needed no
 // approval, Chain is the execution's id. Absences, grants and the installation also have chains. Because each request
 // has its own chain, writers of different requests do not wait for each other.

@@ -12,6 +12,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/retention"
 	"countersign/bot/bottest"
 	"countersign/bot/render"
 	"countersign/store"
@@ -108,7 +109,7 @@ func retain(t *testing.T, path string, keep approvers.Retention, later time.Dura
 		Store: s, Policy: func() *approvers.Policy { return &approvers.Policy{Retention: keep} },
 		Now: func() time.Time { return time.Now().Add(later) }, Log: slog.New(slog.DiscardHandler),
 	})
-	_, err = wf.History.Retain(t.Context())
+	_, err = retention.Enforce(t.Context(), wf)
 	if err == nil {
 		err = s.Update(t.Context(), func(tx store.Tx) error {
 			_, err := tx.ForgetInbox(time.Now().Add(time.Hour), 1000)

@@ -12,7 +12,7 @@ import (
 type Conversation struct {
 	ID        string    `json:"id"` // random
 	Version   uint64    `json:"version"`
-	Place     string    `json:"place"`            // see the function Place; a new conversation at the same place replaces the old conversation
+	Place     string    `json:"place"`            // see the function Place; for a caller, the fingerprint of its call. A new conversation at a place replaces the old one
 	Team      string    `json:"team"`             //
 	Channel   string    `json:"channel"`          // channel id, also for a direct message
 	Name      string    `json:"name,omitempty"`   // the channel's name, for people
@@ -30,12 +30,12 @@ type Conversation struct {
 
 // CallerRequest holds the data that a caller sent with its request, except the tool call itself.
 type CallerRequest struct {
-	Caller  approvers.Caller `json:"caller"`
-	Request string           `json:"request"` // the id that the caller uses: the id of the call, and also of its first approval request if there is one
-	Body    string           `json:"body"`    // SHA-256 of the request's body in hex; a repeated request must have the same body
-	Summary string           `json:"summary,omitempty"`
-	State   string           `json:"state,omitempty"` // returned to the caller unchanged
-	Told    string           `json:"told,omitempty"`  // the last change that the caller's webhook has received; see view.Change
+	Caller      approvers.Caller `json:"caller"`
+	Request     string           `json:"request"` // the id that the caller uses: the id of the call, and also of its first approval request if there is one
+	Body        string           `json:"body"`    // SHA-256 of the request's body in hex; a repeated request must have the same body
+	Summary     string           `json:"summary,omitempty"`
+	ClientState string           `json:"state,omitempty"` // a text of the caller, returned to it unchanged
+	Told        string           `json:"told,omitempty"`  // the last change that the caller's webhook has received; see view.Change
 
 	// Repeatable marks a request that the caller sent without an idempotency key. Before the result is delivered, an
 	// identical request of the same caller counts as a repetition of this request.

@@ -148,6 +148,19 @@ func (s OutboxMessage) MayUse(l Leftover) bool {
 	return l.Late && s.State == OutboxWanted && s.TS == ""
 }
 
+// KeepFromNow returns an outbox message whose texts are being erased. If the bot is sending a version to Slack now, this
+// version may still contain the texts, so the store must not keep it.
+func (s OutboxMessage) KeepFromNow() OutboxMessage {
+	if s.State == OutboxWanted {
+		s.Revision++
+		s.KeepFrom = s.Revision
+	}
+	return s
+}
+
+// HomeRef returns the Ref of the outbox message of a person's Home tab.
+func HomeRef(user string) string { return SettingHomes + "/" + user }
+
 // Home is the state of the Home tab of one person.
 type Home struct {
 	At       time.Time  `json:"at"`              // last opened

@@ -80,7 +80,7 @@ func testRequest(ctx context.Context, method, path, body string, header ...strin
 func edited(args string) view.CallerRequest {
 	at := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 	return view.CallerRequest{
-		Conversation: store.Conversation{Caller: &store.CallerRequest{Caller: approvers.Caller{Name: "ci", Mode: approvers.DecideMode}, Request: "req_1", State: `"decision":{`}},
+		Conversation: store.Conversation{Caller: &store.CallerRequest{Caller: approvers.Caller{Name: "ci", Mode: approvers.DecideMode}, Request: "req_1", ClientState: `"decision":{`}},
 		Call:         store.Call{ID: "req_1", Tool: "deploy", Args: `{"a":0}`, CreatedAt: at},
 		Request: &approvers.Request{
 			State: approvers.Approved, Args: json.RawMessage(args), ClosedAt: at, RunBy: at.Add(time.Hour),

@@ -96,7 +96,7 @@ func (g *Gateway) store(w http.ResponseWriter, r *http.Request, client approvers
 	call := workflow.CallerCall{
 		Client: client, Key: key, Body: hex.EncodeToString(sum[:]), Mode: approvers.CallerMode(f.choice("mode", string(approvers.DecideMode), string(approvers.ExecuteMode))),
 		Tool: f.text("tool", 1, maxTool), Args: json.RawMessage(of["args"]), For: f.text("on_behalf_of", 0, 31), Summary: f.text("summary", 0, maxText),
-		State: f.text("state", 0, maxState),
+		ClientState: f.text("state", 0, maxState),
 	}
 	call.Edits = f.accepts(call.Mode)
 	wait = f.whole("wait", 0, maxWait)

@@ -117,7 +117,7 @@ func (s state) json() []byte {
 func (g *Gateway) stateOf(c view.CallerRequest) (state, error) {
 	own := c.Conversation.Caller
 	s := state{
-		ID: own.Request, Mode: string(own.Caller.Mode), Tool: c.Call.Tool, ArgsHash: hashOf([]byte(c.Call.Args)), CreatedAt: c.Call.CreatedAt, State: own.State,
+		ID: own.Request, Mode: string(own.Caller.Mode), Tool: c.Call.Tool, ArgsHash: hashOf([]byte(c.Call.Args)), CreatedAt: c.Call.CreatedAt, State: own.ClientState,
 	}
 	s.Status = c.Status()
 	if e := c.Execution; e != nil {

@@ -64,7 +64,7 @@ const mostDepartures = 20
 // awayOften reports whether a person has reached mostDepartures in the last 24 hours. SetAway checks this limit. Back
 // does not check the limit, so a person can always end an absence.
 func (t peopleTx) awayOften(who approvers.PersonID) (bool, error) {
-	records, err := t.Audit(absenceChain(who))
+	records, err := t.Audit(approvers.AbsenceChain(who))
 	n := 0
 	for _, a := range records {
 		if a.Kind == approvers.AuditAway && a.At.After(t.now.Add(-24*time.Hour)) {
@@ -104,7 +104,7 @@ func (t peopleTx) putAbsence(a approvers.Absence) (approvers.Absence, error) {
 	facts := map[string]string{
 		"from": a.From.Format(time.RFC3339), "until": a.Until.Format(time.RFC3339), "delegate": string(a.Delegate), "version": strconv.FormatUint(a.Version, 10),
 	}
-	if err := t.audit(absenceChain(a.Who), approvers.AuditAway, a.Who, facts, nil); err != nil {
+	if err := t.audit(approvers.AbsenceChain(a.Who), approvers.AuditAway, a.Who, facts, nil); err != nil {
 		return a, err
 	}
 	told, err := t.OutboxMessagesOf(string(a.Who))
@@ -121,9 +121,6 @@ func (t peopleTx) putAbsence(a approvers.Absence) (approvers.Absence, error) {
 	}
 	return a, nil
 }
-
-// absenceChain returns the name of the audit chain of a person's absences.
-func absenceChain(who approvers.PersonID) string { return "absence:" + string(who) }
 
 // t.present returns the users who are not away. If all users are away, the result is all users.
 func (t peopleTx) present(users []string) ([]string, error) {

@@ -79,15 +79,16 @@ type CallerCall struct {
 	Edits   bool            // the client can use arguments that approvers have changed
 	For     string          // id of the Slack user for whom the client says that it acts, without proof; empty: nobody
 	Summary string
-	State   string // a text of the client, which is returned to it unchanged
-	Waits   bool   // only without a key: the caller waits for the result (see when_caller_left in docs/policy.md)
+	// ClientState is a text of the client, which is returned to it unchanged. Last finds an earlier request by it.
+	ClientState string
+	Waits       bool // only without a key: the caller waits for the result (see when_caller_left in docs/policy.md)
 }
 
-// The ids of callers' conversations begin with callerConversation. The places of these conversations begin with
-// callerPlace.
+// The ids of callers' conversations begin with callerConversation. The fingerprints of their calls begin with
+// callerFingerprint.
 const (
 	callerConversation = "caller_"
-	callerPlace        = "caller/"
+	callerFingerprint  = "caller/"
 )
 
 // ofCaller reports whether a conversation holds a caller's request. Slack shows no messages of a caller's conversation.
@@ -115,12 +116,13 @@ func conversationOf(client approvers.Client, key string) string {
 	return callerConversation + callerHash(parts...)[:32]
 }
 
-// placeOf returns the place of a call: a name by which the store finds identical calls of a client. Calls are identical
-// if their arguments have the same JSON value. Calls with a key and calls without a key have different places. So a
-// call without a key can repeat only another call without a key.
-func placeOf(p CallerCall) string { return placeFor(p, approvers.CanonicalArgs(p.Args)) }
+// fingerprint identifies a call among the calls of its client. Identical calls have the same fingerprint. Calls are
+// identical if their arguments have the same JSON value. Calls with a key and calls without a key have different
+// fingerprints. So a call without a key can repeat only another call without a key. The fingerprint is the Place of the
+// call's conversation, so the store finds the last identical call.
+func fingerprint(p CallerCall) string { return fingerprintWith(p, approvers.CanonicalArgs(p.Args)) }
 
-func placeFor(p CallerCall, args json.RawMessage) string {
+func fingerprintWith(p CallerCall, args json.RawMessage) string {
 	parts := []string{"call", string(p.Mode), p.Tool, string(args), p.For}
 	if p.Client.ActsFor != "" {
 		parts = append(parts, p.Client.ActsFor)
@@ -128,20 +130,20 @@ func placeFor(p CallerCall, args json.RawMessage) string {
 	if p.Key == "" {
 		parts = append(parts, "without a key", "")
 	}
-	return callerPlace + p.Client.Name + "/" + callerHash(parts...)
+	return callerFingerprint + p.Client.Name + "/" + callerHash(parts...)
 }
 
-// placesOf returns the places at which identical calls of a client may be stored. Older versions of Countersign derived
-// the place from the exact bytes of the arguments.
-func placesOf(p CallerCall) []string {
-	return slices.Compact([]string{placeOf(p), placeFor(p, p.Args)})
+// fingerprints returns the fingerprints that stored calls identical to p may have. Older versions of Countersign made
+// the fingerprint from the exact bytes of the arguments.
+func fingerprints(p CallerCall) []string {
+	return slices.Compact([]string{fingerprint(p), fingerprintWith(p, p.Args)})
 }
 
-// isAt reports whether a conversation belongs to a call that is identical to p. A conversation that was rebuilt after
-// damage has no hash of the request's body, so isAt compares the places.
-func isAt(conv store.Conversation, p CallerCall) bool {
-	return slices.ContainsFunc(placesOf(p), func(place string) bool {
-		return conv.Place == place || strings.HasPrefix(conv.Place, place+"/")
+// isIdentical reports whether a conversation belongs to a call that is identical to p. A conversation that was rebuilt
+// after damage has no hash of the request's body, so isIdentical compares the fingerprints.
+func isIdentical(conv store.Conversation, p CallerCall) bool {
+	return slices.ContainsFunc(fingerprints(p), func(same string) bool {
+		return conv.Place == same || strings.HasPrefix(conv.Place, same+"/")
 	})
 }
 
@@ -195,7 +197,6 @@ func (t callersTx) propose(p CallerCall, team string) (id string, again bool, er
 	if err != nil {
 		return "", false, err
 	}
-	place := placeOf(p)
 	rejected, err := t.rejected(p, client)
 	if err != nil {
 		return "", false, err
@@ -216,12 +217,12 @@ func (t callersTx) propose(p CallerCall, team string) (id string, again bool, er
 	}
 	request := t.newID("req")
 	conv := store.Conversation{
-		ID: conversationOf(client, cmp.Or(p.Key, request)), Place: place, Team: team, Agent: client.Agent, CreatedAt: t.now, LastAt: t.now,
-		Caller: &store.CallerRequest{Caller: caller, Request: request, Body: p.Body, Summary: p.Summary, State: p.State, Repeatable: p.Key == ""},
+		ID: conversationOf(client, cmp.Or(p.Key, request)), Place: fingerprint(p), Team: team, Agent: client.Agent, CreatedAt: t.now, LastAt: t.now,
+		Caller: &store.CallerRequest{Caller: caller, Request: request, Body: p.Body, Summary: p.Summary, ClientState: p.ClientState, Repeatable: p.Key == ""},
 	}
 	if rejected != "" { // the new conversation, and so the key, refers to the request that was rejected
-		conv.Caller.Request, conv.Place = rejected, place+"/"+conv.ID
-		conv.Caller.Summary, conv.Caller.State = "", "" // nobody reads them, and Erase would not find them
+		conv.Caller.Request, conv.Place = rejected, conv.Place+"/"+conv.ID
+		conv.Caller.Summary, conv.Caller.ClientState = "", "" // nobody reads them, and Erase would not find them
 		t.note(slog.LevelInfo, "a caller repeats a call that was rejected shortly before; nobody is asked again", "client", client.Name, "tool", p.Tool, "request", rejected)
 		return rejected, false, t.PutConversation(conv)
 	}
@@ -236,7 +237,7 @@ func (t callersTx) propose(p CallerCall, team string) (id string, again bool, er
 		return "", false, err
 	}
 	if p.Key != "" {
-		if err := t.keepLast(p, place); err != nil {
+		if err := t.keepLast(p); err != nil {
 			return "", false, err
 		}
 	}
@@ -270,8 +271,8 @@ func (t callersTx) propose(p CallerCall, team string) (id string, again bool, er
 // is delivered, an identical call is a new request.
 func (t callersTx) repeated(p CallerCall) (string, error) {
 	if p.Key == "" {
-		for _, place := range placesOf(p) {
-			conv, err := t.ConversationAt(place)
+		for _, same := range fingerprints(p) {
+			conv, err := t.ConversationAt(same)
 			if store.IgnoreNotFound(err) != nil {
 				return "", err
 			}
@@ -287,7 +288,7 @@ func (t callersTx) repeated(p CallerCall) (string, error) {
 		return "", store.IgnoreNotFound(err)
 	case conv.Caller == nil:
 		return "", fmt.Errorf("conversation %s is not a caller's", conv.ID)
-	case conv.Caller.Body != p.Body && (conv.Caller.Body != "" || !isAt(conv, p)):
+	case conv.Caller.Body != p.Body && (conv.Caller.Body != "" || !isIdentical(conv, p)):
 		return "", &CallerProblem{Code: CallerKeyReused, Request: conv.Caller.Request}
 	}
 	return conv.Caller.Request, nil
@@ -363,8 +364,8 @@ func (t callersTx) rejected(p CallerCall, client approvers.Client) (string, erro
 	}
 	with, without := p, p
 	with.Key, without.Key = "any", ""
-	for _, place := range slices.Concat(placesOf(with), placesOf(without)) {
-		conv, err := t.ConversationAt(place)
+	for _, same := range slices.Concat(fingerprints(with), fingerprints(without)) {
+		conv, err := t.ConversationAt(same)
 		if err != nil || conv.Caller == nil {
 			if store.IgnoreNotFound(err) != nil {
 				return "", err

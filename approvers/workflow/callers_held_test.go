@@ -98,7 +98,7 @@ func TestCallersRepeatInOtherWriting(t *testing.T) {
 	h.repeats(heldCall(`issue_refund {"amount": 1000, "note": "é"}`), "")
 }
 
-// An older version of Countersign stored a call at a place that it derived from the exact bytes of the arguments. A
+// An older version of Countersign made the fingerprint of a call from the exact bytes of the arguments. A
 // repetition must find this call.
 func TestCallersRepeatOfAnOlderStore(t *testing.T) {
 	h := newCallerHarness(t)

@@ -9,14 +9,14 @@ import (
 )
 
 // Last returns the id of the client's last request for an identical call, among the requests that have a key and the
-// State of p. If there is none, Last returns "".
+// ClientState of p. If there is none, Last returns "".
 func (w *Callers) Last(ctx context.Context, p CallerCall) (id string, err error) {
 	p.Key = "any"
-	place := placeOf(p)
+	same := fingerprint(p)
 	err = w.view(ctx, func(r store.Reader) error {
-		conv, err := r.ConversationAt(place)
-		if err == nil && (conv.Caller == nil || conv.Caller.State != p.State) {
-			conv, err = r.Conversation(conversationOf(p.Client, stateKey(place, p.State)))
+		conv, err := r.ConversationAt(same)
+		if err == nil && (conv.Caller == nil || conv.Caller.ClientState != p.ClientState) {
+			conv, err = r.Conversation(conversationOf(p.Client, earlierKey(same, p.ClientState)))
 		}
 		if err != nil || conv.Caller == nil || !p.Client.Owns(conv.Caller.Caller) {
 			return store.IgnoreNotFound(err)
@@ -27,21 +27,25 @@ func (w *Callers) Last(ctx context.Context, p CallerCall) (id string, err error)
 	return id, err
 }
 
-// stateKey returns the key of a request that is no longer the last one at its place. No client can send this key.
-func stateKey(place, state string) string { return "state\x00" + place + "\x00" + state }
+// earlierKey returns the key of a request that is not the last one with its fingerprint any more. No client can send
+// this key.
+func earlierKey(fingerprint, clientState string) string {
+	return "state\x00" + fingerprint + "\x00" + clientState
+}
 
-// keepLast gives the last request at a place a key, if its state differs from the state of p. Then p becomes the last
-// request at the place, and Last finds the earlier request by the key.
-func (t callersTx) keepLast(p CallerCall, place string) error {
-	last, err := t.ConversationAt(place)
-	if err != nil || last.Caller == nil || last.Caller.State == "" || last.Caller.State == p.State {
+// keepLast gives the last request with the fingerprint of p a key, if its ClientState differs from that of p. Then p
+// becomes the last request with the fingerprint, and Last finds the earlier request by the key.
+func (t callersTx) keepLast(p CallerCall) error {
+	same := fingerprint(p)
+	last, err := t.ConversationAt(same)
+	if err != nil || last.Caller == nil || last.Caller.ClientState == "" || last.Caller.ClientState == p.ClientState {
 		return store.IgnoreNotFound(err)
 	}
 	call, err := t.Call(last.Caller.Request)
 	if err != nil || call.Outcome != "" {
 		return store.IgnoreNotFound(err)
 	}
-	return t.name(p.Client, stateKey(place, last.Caller.State), last)
+	return t.name(p.Client, earlierKey(same, last.Caller.ClientState), last)
 }
 
 // Named returns the id of the client's request that has a key, or "".
@@ -93,7 +97,7 @@ func (t callersTx) name(client approvers.Client, key string, of store.Conversati
 		return fmt.Errorf("the key of request %s can't be moved", own[0].ID)
 	}
 	refers := *of.Caller
-	refers.Body, refers.Summary, refers.State, refers.Told = "", "", "", ""
+	refers.Body, refers.Summary, refers.ClientState, refers.Told = "", "", "", ""
 	conv.ID, conv.Place, conv.Team, conv.Agent = id, of.Place+"/"+id, of.Team, of.Agent
 	conv.CreatedAt, conv.LastAt, conv.Caller = t.now, t.now, &refers
 	return t.PutConversation(conv)

@@ -10,12 +10,12 @@ import (
 // TestCallersNamed finds a client's requests by their calls and by further keys. Other clients find nothing.
 func TestCallersNamed(t *testing.T) {
 	h := newCallerHarness(t)
-	state := func(s string) func(*workflow.CallerCall) { return func(c *workflow.CallerCall) { c.State = s } }
+	state := func(s string) func(*workflow.CallerCall) { return func(c *workflow.CallerCall) { c.ClientState = s } }
 	call := callerCall("a", `issue_refund {"amount":1}`, state("s-1"))
 	last := func(c workflow.CallerCall, want string) {
 		t.Helper()
 		if id, err := h.Callers.Last(h.ctx(), c); err != nil || id != want {
-			t.Errorf("the last request with the state %s is %q (%v), want %q", c.State, id, err, want)
+			t.Errorf("the last request with the state %s is %q (%v), want %q", c.ClientState, id, err, want)
 		}
 	}
 	named := func(c approvers.Client, key, want string) {

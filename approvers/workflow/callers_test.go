@@ -13,6 +13,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/retention"
 	"countersign/approvers/workflow/view"
 	"countersign/store"
 )
@@ -388,7 +389,7 @@ func TestCallersRestored(t *testing.T) {
 	h.runs(running, approvers.ExecutionUnknown)
 	h.ok(h.Callers.Report(h.ctx(), ci, running, approvers.ExecutionSucceeded, "late"))
 	h.runs(running, approvers.ExecutionSucceeded)
-	_, err := h.History.Erase(h.ctx(), h.callerView("ci", ended).Execution.ID, approvers.Operator("ann"), "asked for")
+	_, err := retention.Erase(h.ctx(), h.Workflow, h.callerView("ci", ended).Execution.ID, approvers.Operator("ann"), "asked for")
 	h.ok(err)
 	if v := h.callerView("ci", ended); v.Conversation.Caller.Summary != "" || v.Execution.Result == "five" {
 		t.Errorf("after the erasure it is %+v", v.Conversation.Caller)
@@ -577,13 +578,13 @@ func TestCallersRetention(t *testing.T) {
 // A repetition of a rejected request with a new key stores only the key. So Erase leaves no text of it.
 func TestEraseRepeatedRequestOfCaller(t *testing.T) {
 	h := newCallerHarness(t)
-	with := func(c *workflow.CallerCall) { c.Summary, c.State = "Roswell refund", "Roswell refund" }
+	with := func(c *workflow.CallerCall) { c.Summary, c.ClientState = "Roswell refund", "Roswell refund" }
 	id := h.callerAsks(callerCall("1", `issue_refund {"amount": 5}`, with))
 	h.reject(lead, id)
 	if again := h.callerAsks(callerCall("2", `issue_refund {"amount": 5}`, with)); again != id {
 		t.Fatalf("the repetition is %s", again)
 	}
-	_, err := h.History.Erase(h.ctx(), id, approvers.Operator("root"), "asked to")
+	_, err := retention.Erase(h.ctx(), h.Workflow, id, approvers.Operator("root"), "asked to")
 	h.ok(err)
 	if found := h.rowsWith("Roswell refund"); len(found) > 0 {
 		t.Errorf("the words are still in %v", found)

@@ -253,7 +253,7 @@ func (t damageTx) callOf(id, conversation, request string) (store.Call, error) {
 		return t.Call(id)
 	}
 	if conversation != "" {
-		calls, err := callsIn(t, conversation)
+		calls, err := CallsIn(t, conversation)
 		for _, c := range calls {
 			if c.Request == request {
 				return c, nil
@@ -423,7 +423,7 @@ func (t damageTx) requestOf(c store.Call) (*approvers.Request, error) {
 
 // callThat returns the first call of a conversation for which the given function returns true.
 func (t damageTx) callThat(conversation string, is func(store.Call) bool) (store.Call, bool, error) {
-	calls, err := callsIn(t, conversation)
+	calls, err := CallsIn(t, conversation)
 	if err != nil {
 		return store.Call{}, false, err
 	}
@@ -599,7 +599,7 @@ func (t damageTx) rebuildCallersConversation(id, place string) (func() error, er
 	if err != nil || len(runs) == 0 && len(requests) == 0 {
 		return nil, err
 	}
-	name, _, _ := strings.Cut(strings.TrimPrefix(place, callerPlace), "/")
+	name, _, _ := strings.Cut(strings.TrimPrefix(place, callerFingerprint), "/")
 	client, _ := t.policy.Client(name)
 	caller := approvers.Caller{Name: name, Title: cmp.Or(client.Title, name), Mode: approvers.ExecuteMode}
 	conv := store.Conversation{ID: id, Place: place, Agent: client.Agent, CreatedAt: t.now, LastAt: t.now}

@@ -30,8 +30,8 @@
 //     Each record holds the id of its parent. For example, a call has the id of its turn, and a request has the id of
 //     its call.
 //   - A call's audit chain has the id of the call's request, of its execution if there is no request, or of the call
-//     itself if there is neither. A grant's audit chain is "grant:" and the grant's id. Records about the whole
-//     installation are in approvers.InstallationChain.
+//     itself if there is neither. A grant has the chain approvers.GrantChain, and a person's absences have the chain
+//     approvers.AbsenceChain. Records about the whole installation are in approvers.InstallationChain.
 //   - A timer is identified by its kind and its Ref. The Ref is the id of the record that the timer is about. See
 //     store.TimerKind.
 //   - A timer may have a lane and an affinity. Timers of a kind with the same lane run one at a time, in order. Outbox
@@ -75,6 +75,9 @@
 // The methods of a transaction are grouped by concern (workflow.go): t.outbox has the messages that Slack must show,
 // and t.runs has the runs of tools. Each group is a type that embeds the transaction.
 //
+// A package outside of the workflow changes state only through Workflow.Update, and never changes how a call proceeds.
+// Package retention is such a package: it erases old data.
+//
 // Queries are in package view (Workflow.Views). Queries return plain values from one snapshot of the store. Package
 // settings defines the settings that both workflow and view read.
 //
@@ -86,6 +89,5 @@
 // agents. The files jobs and deadlines handle timers. The files outbox, delivery, repost, refused, bundle, card_queue,
 // channel_state and home are about the messages that Slack shows. The file questions handles the questions of the model
 // and of running tools to people, and feedback handles people's ratings of answers. The remaining files concern the
-// whole installation: policy, pause, interrupt, reception, operators, seal, report, retain, retain_people, erase,
-// restore, damage, moved.
+// whole installation: policy, pause, interrupt, reception, operators, seal, report, restore, damage, moved.
 package workflow

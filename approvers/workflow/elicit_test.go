@@ -11,6 +11,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/retention"
 	"countersign/store"
 )
 
@@ -110,7 +111,7 @@ func TestElicitationIsAnswered(t *testing.T) {
 	}
 	h.ok(h.Runs.Finish(h.ctx(), execution, true, "done"))
 	h.answer(h.execution(execution).Turn)
-	_, err := h.History.Erase(h.ctx(), execution, approvers.Operator("root"), "asked to")
+	_, err := retention.Erase(h.ctx(), h.Workflow, execution, approvers.Operator("root"), "asked to")
 	h.ok(err)
 	if left := h.written(h.execution(execution).Turn); strings.Contains(left, "Roswell") || strings.Contains(left, "Where to") {
 		t.Errorf("the store still has %s", left)

@@ -8,6 +8,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/retention"
 	"countersign/approvers/workflow/view"
 	"countersign/store"
 )
@@ -114,7 +115,7 @@ func TestWholeResult(t *testing.T) {
 	}
 	h.answer(call.Turn)
 	h.due()
-	done, err := h.History.Erase(h.ctx(), call.Execution, approvers.Operator("root"), "asked to")
+	done, err := retention.Erase(h.ctx(), h.Workflow, call.Execution, approvers.Operator("root"), "asked to")
 	h.ok(err)
 	if left := h.written(call.Turn); strings.Contains(left, "Roswell") || done.Files != 2 {
 		t.Errorf("erased %+v; the store still has\n%s", done, left)

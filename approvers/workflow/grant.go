@@ -94,14 +94,11 @@ func (t grantsTx) applyGrant(g approvers.Grant, what string, who approvers.Perso
 	if g.Version == 0 { // recorded once, because a grant's bounds never change
 		body = map[string]any{"bounds": g.Bounds, "args": g.Args}
 	}
-	if err := t.audit(grantChain(g.ID), approvers.AuditGranted, who, facts, body); err != nil {
+	if err := t.audit(approvers.GrantChain(g.ID), approvers.AuditGranted, who, facts, body); err != nil {
 		return err
 	}
 	return t.outbox.changedRef(g.ID)
 }
-
-// grantChain returns the name of a grant's audit chain.
-func grantChain(id string) string { return "grant:" + id }
 
 // onGrant handles one person's click on a grant. The function action returns the changed grant, or the denial of the
 // click. onGrant records a denial in the grant's audit chain. onGrant returns the changed grant.
@@ -118,7 +115,7 @@ func (w *Grants) onGrant(ctx context.Context, what string, c Click, action func(
 		out = g
 		after, denied := action(t, g)
 		if denied != nil {
-			return denied, t.auditDenied(grantChain(g.ID), what, c, denied)
+			return denied, t.auditDenied(approvers.GrantChain(g.ID), what, c, denied)
 		}
 		out = after
 		return nil, t.grants.applyGrant(after, what, c.Who.ID, map[string]string{"channel": c.Channel, "message": c.MessageTS, "rendering": c.Rendering})

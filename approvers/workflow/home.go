@@ -28,9 +28,6 @@ const (
 	homeKept = 8
 )
 
-// homeRef returns the Ref of the outbox message of a person's Home tab.
-func homeRef(user string) string { return store.SettingHomes + "/" + user }
-
 // Open schedules an update of a Home tab that a person has opened. If the person chose another page of a list on the
 // tab, part names the list, and page is the number of the page. user is the person's user id in Slack.
 func (w *Homes) Open(ctx context.Context, inbox, user, part string, page int) error {
@@ -61,15 +58,15 @@ func (w *Homes) Open(ctx context.Context, inbox, user, part string, page int) er
 
 // homeOf reads the outbox message of a person's Home tab, or creates it.
 func (t homesTx) homeOf(user string) (store.OutboxMessage, error) {
-	list, err := t.OutboxMessagesOf(homeRef(user))
+	list, err := t.OutboxMessagesOf(store.HomeRef(user))
 	if err != nil || len(list) > 0 {
 		return append(list, store.OutboxMessage{})[0], err
 	}
-	s := store.OutboxMessage{Kind: store.OutboxHome, Ref: homeRef(user), To: store.ToUser + user, Home: &store.Home{}}
+	s := store.OutboxMessage{Kind: store.OutboxHome, Ref: store.HomeRef(user), To: store.ToUser + user, Home: &store.Home{}}
 	if err := t.outbox.add(s); err != nil {
 		return s, err
 	}
-	list, err = t.OutboxMessagesOf(homeRef(user))
+	list, err = t.OutboxMessagesOf(store.HomeRef(user))
 	return append(list, store.OutboxMessage{})[0], err
 }
 
@@ -150,11 +147,11 @@ func (t homesTx) eachHome(do func(store.OutboxMessage) error) error {
 	return nil
 }
 
-// eraseVersions erases the stored versions of the watched Home tabs, and returns their number. The next update sends
-// these Home tabs to Slack again, even if their content is unchanged.
-func (t homesTx) eraseVersions() (erased int, err error) {
+// EraseHomes erases the stored versions of the watched Home tabs, and returns their number. The next update sends these
+// Home tabs to Slack again, even if their content is unchanged.
+func (t Tx) EraseHomes() (erased int, err error) {
 	t.showHomes = true
-	return erased, t.eachHome(func(s store.OutboxMessage) error {
+	return erased, t.homes.eachHome(func(s store.OutboxMessage) error {
 		n, err := t.EraseRenderings(s.ID, 0)
 		if err != nil {
 			return err
@@ -163,7 +160,7 @@ func (t homesTx) eraseVersions() (erased int, err error) {
 		again := *s.Home
 		again.ViewHash = ""
 		s.Home = &again
-		return t.PutOutboxMessage(textsErased(s))
+		return t.PutOutboxMessage(s.KeepFromNow())
 	})
 }
 

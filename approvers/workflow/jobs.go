@@ -31,7 +31,7 @@ const deadlineWorkers = 64
 // newRunner returns the runner of the workflow's timers.
 func (w *core) newRunner() *jobs.Runner {
 	return jobs.New(jobs.Options{
-		Store: w.Store, Log: w.Log, Now: w.now, Kinds: store.TimerKinds, Soon: soon,
+		Store: w.Store, Log: w.Log, Now: w.Now, Kinds: store.TimerKinds, Soon: soon,
 		Update: func(ctx context.Context, what string, fn func(store.Tx, time.Time) error) error {
 			return w.update(ctx, what, func(t *tx) error { return fn(t, t.now) })
 		},

@@ -51,7 +51,7 @@ func (w *core) noteMoved(err error) {
 	defer f.mu.Unlock()
 	switch gone := errors.Is(err, store.ErrMoved); {
 	case gone && f.since.IsZero():
-		f.since = w.now()
+		f.since = w.Now()
 		w.Log.Error("the store's file is not at its path: nothing is acknowledged, decided or run until it is back", "error", err)
 	case err == nil && !f.since.IsZero():
 		w.Log.Info("the store's file is at its path again, and the bot continues", "away since", f.since)

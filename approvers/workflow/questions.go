@@ -217,7 +217,7 @@ func (w *elicitationsUnderWay) end(ids ...string) {
 // call. Elicit waits until the person answers, the deadline passes, or the run ends. Elicit then returns the
 // elicitation in its final state. If ctx ends, Elicit cancels the elicitation, with the reason that why returns.
 func (w *Questions) Elicit(ctx context.Context, execution string, ask Elicitation, why func() string) (q approvers.Elicitation, err error) {
-	id := newID("ask", w.now())
+	id := newID("ask", w.Now())
 	over, ok := w.elicitations.begin(id)
 	if !ok {
 		return q, ErrTooManyWait

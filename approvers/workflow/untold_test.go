@@ -9,6 +9,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/retention"
 	"countersign/store"
 )
 
@@ -70,7 +71,7 @@ func TestAnswerTellsOfAStep(t *testing.T) {
 		t.Errorf("events %+v", events)
 	}
 	h.invariants()
-	_, err = h.History.Erase(h.ctx(), h.callsOf(turn)[0].Execution, approvers.Operator("root"), "asked to")
+	_, err = retention.Erase(h.ctx(), h.Workflow, h.callsOf(turn)[0].Execution, approvers.Operator("root"), "asked to")
 	h.ok(err)
 	if left := h.written(turn); strings.Contains(left, "Roswell") {
 		t.Errorf("the store still has\n%s", left)

@@ -196,7 +196,7 @@ type (
 	Pauses struct{ *core }
 	// Policies stores which policy is in force.
 	Policies struct{ *core }
-	// History seals the audit, posts the weekly report, and erases data whose retention time has ended.
+	// History seals the audit, posts the weekly report, and closes what a restored or salvaged store left open.
 	History struct{ *core }
 )
 
@@ -221,9 +221,11 @@ type core struct {
 
 // New returns a workflow.
 func New(c Config) *Workflow {
-	if c.Now == nil {
-		c.Now = time.Now
+	clock := c.Now
+	if clock == nil {
+		clock = time.Now
 	}
+	c.Now = func() time.Time { return clock().UTC().Truncate(time.Microsecond) } // every store backend keeps this precision
 	if c.Admits == nil {
 		c.Admits = func(json.RawMessage, json.RawMessage) error { return nil }
 	}
@@ -242,7 +244,7 @@ func New(c Config) *Workflow {
 	w := &core{Config: c, owner: newID("proc", c.Now()), running: runningHandlers{under: map[int]underWay{}}}
 	w.jobs = w.newRunner()
 	return &Workflow{
-		core: w, Views: view.New(c.Store, c.Policy, w.hash, w.now),
+		core: w, Views: view.New(c.Store, c.Policy, w.hash, w.Now),
 		Intake: &Intake{w}, Requests: &Requests{w}, Turns: &Turns{w}, Runs: &Runs{w}, Questions: &Questions{w}, Grants: &Grants{w},
 		People: &People{w}, Outbox: &Outbox{w}, Homes: &Homes{w}, Pauses: &Pauses{w}, Policies: &Policies{w}, History: &History{w},
 		Callers: &Callers{w},
@@ -319,7 +321,7 @@ func (w *core) transactUnder(ctx context.Context, what string, fn func(*tx) erro
 	began := time.Now()
 	err := w.Store.Update(ctx, func(s store.Tx) error {
 		t = &tx{
-			Tx: s, w: w, now: w.now(), policy: w.Policy(),
+			Tx: s, w: w, now: w.Now(), policy: w.Policy(),
 			wakes: map[store.TimerKind]store.Shares{}, refreshed: map[refresh]bool{}, interrupts: map[handled]bool{}, denials: map[denial]int{},
 			changedCalls: map[string]bool{},
 		}
@@ -359,6 +361,25 @@ func (w *core) transactUnder(ctx context.Context, what string, fn func(*tx) erro
 	return nil
 }
 
+// Tx is a transaction for packages that are built on the workflow, such as package retention. A Tx is the store's
+// transaction, with a time and with the audit. If a Tx sets a timer, the timer's worker is woken after the commit.
+type Tx struct{ *tx }
+
+// Update runs fn in one transaction, under the policy in force. If fn fails because it read a damaged record, Update
+// closes the damaged record and runs fn in a new transaction. So fn may run more than once.
+func (w *Workflow) Update(ctx context.Context, what string, fn func(Tx) error) error {
+	return w.update(ctx, what, func(t *tx) error { return fn(Tx{t}) })
+}
+
+// Now returns the time of the transaction.
+func (t Tx) Now() time.Time { return t.now }
+
+// WriteAudit appends one record to an audit chain. facts holds names, states and digests. body holds texts that people
+// wrote or saw, and can be erased. body may be nil.
+func (t Tx) WriteAudit(chain string, kind approvers.AuditKind, actor approvers.PersonID, facts map[string]string, body any) error {
+	return t.audit(chain, kind, actor, facts, body)
+}
+
 // note is one log line.
 type note struct {
 	level slog.Level
@@ -371,9 +392,6 @@ type note struct {
 func (t *tx) note(level slog.Level, text string, facts ...any) {
 	t.log = append(t.log, note{level, text, facts})
 }
-
-// w.now returns the time, truncated to microseconds, because every store backend keeps this precision.
-func (w *core) now() time.Time { return w.Now().UTC().Truncate(time.Microsecond) }
 
 // settle closes the inbox row of a delivery. The id is empty if no delivery started the use case.
 func (t *tx) settle(inbox, note string) error {
@@ -643,4 +661,28 @@ func (w *core) openRequests(ctx context.Context, what string, fn func(*tx, appro
 		after = last
 	}
 	return nil
+}
+
+// CallsIn lists the calls of all turns of a conversation.
+func CallsIn(r store.Reader, id string) (all []store.Call, err error) {
+	if ofCaller(id) {
+		return callOfCaller(r, id)
+	}
+	messages, err := r.Messages(id, 0)
+	if err != nil {
+		return nil, err
+	}
+	seen := map[string]bool{"": true}
+	for _, m := range messages {
+		if seen[m.Turn] {
+			continue
+		}
+		seen[m.Turn] = true
+		calls, err := r.Calls(m.Turn)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, calls...)
+	}
+	return all, nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/retention"
 	"countersign/cmd/countersign/metrics"
 	"countersign/store"
 )
@@ -45,8 +46,8 @@ const retainEvery = 36
 
 // retain erases data beyond the policy's retention, and counts the erased data.
 func retain(ctx context.Context, wf *workflow.Workflow, m *metrics.Metrics, log *slog.Logger) error {
-	done, err := wf.History.Retain(ctx)
-	if done != (workflow.Retained{}) {
+	done, err := retention.Enforce(ctx, wf)
+	if done != (retention.Removed{}) {
 		log.Info("erased by age, as the policy says", "conversations", done.Conversations, "grants", done.Grants, "absences", done.Absences,
 			"times of Home tabs", done.Homes, "damaged records that were set aside", done.SetAside, "chains of the history", done.Chains, "records", done.Records)
 	}

@@ -21,6 +21,7 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/audit"
 	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/retention"
 	"countersign/cmd/countersign/auditcmd"
 	"countersign/cmd/countersign/openstore"
 	"countersign/cmd/countersign/policyfile"
@@ -43,7 +44,7 @@ func TestRetentionUnderLoad(t *testing.T) {
 	a := openArchive(t)
 	began := time.Now()
 	var with, without []time.Duration
-	var erased workflow.Retained
+	var erased retention.Removed
 	lasts := 500 * time.Millisecond // how long retention takes
 	for range times {
 		a.fill(requests)
@@ -54,7 +55,7 @@ func TestRetentionUnderLoad(t *testing.T) {
 			before := erased
 			with = append(with, a.while(func() {
 				start := time.Now()
-				done, err := a.workflow.History.Retain(t.Context())
+				done, err := retention.Enforce(t.Context(), a.workflow)
 				a.ok(err)
 				lasts = min(time.Since(start), 10*time.Second)
 				erased.Conversations, erased.Chains, erased.Records = erased.Conversations+done.Conversations, erased.Chains+done.Chains, erased.Records+done.Records

@@ -20,33 +20,34 @@ type source struct {
 // the number of the nearest listed package above it in the directory tree. A package may import only packages with a
 // lower number.
 var layers = map[string]int{
-	"approvers":                   0,
-	"agent/egress":                5, // low, because config uses it to parse the policy key allow
-	"store":                       10,
-	"store/record":                11, // the JSON of records, for every backend
-	"config/yamldoc":              10,
-	"config/condition":            12,
-	"config/preview":              12,
-	"config":                      14,
-	"config/check":                16,
-	"store/bolt":                  12,
-	"store/postgres":              12,
-	"store/storetest":             13,
-	"bot/transport":               12, // below the workflow, because it passes deliveries on without interpreting them
-	"store/jobs":                  15, // uses package store, and imports no backend
-	"approvers/workflow/settings": 18, // the settings that the workflow and its views read
-	"approvers/workflow/view":     19,
-	"approvers/workflow":          20,
-	"approvers/audit":             21,
-	"bot/slackapi":                25,
-	"bot/bottest":                 25, // fixtures for the tests of bot and of the packages below it
-	"bot/render/markdown":         26,
-	"bot/directory":               27,
-	"bot/render":                  27,
-	"bot":                         30,
-	"agent":                       30,
-	"agent/catalog":               32, // connects agent to the sources of tools
-	"cmd":                         40,
+	"approvers":                    0,
+	"agent/egress":                 5, // low, because config uses it to parse the policy key allow
+	"store":                        10,
+	"store/record":                 11, // the JSON of records, for every backend
+	"config/yamldoc":               10,
+	"config/condition":             12,
+	"config/preview":               12,
+	"config":                       14,
+	"config/check":                 16,
+	"store/bolt":                   12,
+	"store/postgres":               12,
+	"store/storetest":              13,
+	"bot/transport":                12, // below the workflow, because it passes deliveries on without interpreting them
+	"store/jobs":                   15, // uses package store, and imports no backend
+	"approvers/workflow/settings":  18, // the settings that the workflow and its views read
+	"approvers/workflow/view":      19,
+	"approvers/workflow":           20,
+	"approvers/workflow/retention": 21,
+	"approvers/audit":              21,
+	"bot/slackapi":                 25,
+	"bot/bottest":                  25, // fixtures for the tests of bot and of the packages below it
+	"bot/render/markdown":          26,
+	"bot/directory":                27,
+	"bot/render":                   27,
+	"bot":                          30,
+	"agent":                        30,
+	"agent/catalog":                32, // connects agent to the sources of tools
+	"cmd":                          40,
 }
 
 // edges lists third-party modules whose types stay in one package. The field tests names additional packages whose

@@ -70,7 +70,7 @@ var stateMutants = []mutant{
 	},
 	{
 		name:  "another session's call hides the request of a hook over HTTP",
-		edits: []edit{{"approvers/workflow/callers.go", "		if err := t.keepLast(p, place); err != nil {\n			return \"\", false, err\n		}\n", "		_ = t.keepLast\n"}},
+		edits: []edit{{"approvers/workflow/callers.go", "		if err := t.keepLast(p); err != nil {\n			return \"\", false, err\n		}\n", "		_ = t.keepLast\n"}},
 		by:    []campaign{inWorkflow("^TestCallersNamed$")},
 	},
 	{

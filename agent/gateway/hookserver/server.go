@@ -247,7 +247,7 @@ type requests struct {
 
 func (q requests) Last(ctx context.Context, call client.Call) (string, error) {
 	return q.Callers.Last(ctx, workflow.CallerCall{
-		Client: q.client, Mode: approvers.DecideMode, Tool: call.Tool, Args: call.Args, For: call.OnBehalfOf, State: call.State,
+		Client: q.client, Mode: approvers.DecideMode, Tool: call.Tool, Args: call.Args, For: call.OnBehalfOf, ClientState: call.State,
 	})
 }
 

@@ -13,13 +13,13 @@ import (
 // grantsAddUp compares every grant with its audit chain, and with the executions that ran under the grant. Each use of
 // a grant must be one run. A grant must not have more uses than it allows.
 func grantsAddUp(r store.Reader) error {
-	chains, err := r.AuditChains("grant:", most)
+	chains, err := r.AuditChains(approvers.GrantChain(""), most)
 	if err != nil {
 		return err
 	}
 	var faults []error
 	for _, chain := range chains {
-		id, ours := strings.CutPrefix(chain, "grant:")
+		id, ours := strings.CutPrefix(chain, approvers.GrantChain(""))
 		if !ours {
 			break
 		}

@@ -89,9 +89,9 @@ func erasedOf(records []approvers.AuditRecord) (map[uint64]bool, error) {
 // begin with any kind.
 func firstRecord(chain string) approvers.AuditKind {
 	switch {
-	case strings.HasPrefix(chain, "absence:"):
+	case strings.HasPrefix(chain, approvers.AbsenceChain("")):
 		return approvers.AuditAway
-	case strings.HasPrefix(chain, "grant:"):
+	case strings.HasPrefix(chain, approvers.GrantChain("")):
 		return approvers.AuditGranted
 	}
 	return approvers.AuditProposed

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/retention"
 	"countersign/cmd/countersign/cli"
 	"countersign/cmd/countersign/task"
 	"countersign/store"
@@ -47,11 +47,11 @@ var eraseTask = task.Task[eraseOptions]{Name: "audit erase", Run: func(ctx conte
 	if err != nil {
 		return err
 	}
-	done, err := wf.History.Erase(ctx, o.Chain, w.Who, o.Reason)
+	done, err := retention.Erase(ctx, wf, o.Chain, w.Who, o.Reason)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return cli.AnswerNo("the history has no request %s; \"countersign audit list\" has the ids", o.Chain)
-	case errors.Is(err, workflow.ErrNotOver):
+	case errors.Is(err, retention.ErrNotOver):
 		return cli.AnswerNo("%s can't be erased now: %w. Try again when its card and its conversation's turn are done", o.Chain, err)
 	case err != nil:
 		return cli.CouldNot("nothing was erased: %w", err)

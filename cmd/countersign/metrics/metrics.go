@@ -22,6 +22,7 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/audit"
 	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/retention"
 	"countersign/bot/slackapi"
 	"countersign/cmd/countersign/cli"
 	"countersign/store"
@@ -570,7 +571,7 @@ func newRetained() retained {
 
 // CountRetained adds to the metrics how many conversations and records one round of retention erased. The parameter
 // over means that the round was completed.
-func (m *Metrics) CountRetained(done workflow.Retained, over bool) {
+func (m *Metrics) CountRetained(done retention.Removed, over bool) {
 	m.retained.conversations.Add(float64(done.Conversations))
 	m.retained.records.Add(float64(done.Records))
 	if over {

@@ -1,4 +1,4 @@
-package workflow
+package retention
 
 import (
 	"context"
@@ -9,11 +9,12 @@ import (
 	"time"
 
 	"countersign/approvers"
+	"countersign/approvers/workflow"
 	"countersign/store"
 )
 
-// Retained counts the records that were erased because of their age.
-type Retained struct {
+// Removed counts the records that Enforce removed.
+type Removed struct {
 	Conversations int
 	Grants        int
 	Absences      int
@@ -25,40 +26,40 @@ type Retained struct {
 
 // The sizes of batches.
 const (
-	retainPage  = 100 // conversations or chains in one read
-	retainBatch = 100 // records that one transaction deletes, while other commits wait
-	retainTexts = 75  // audit chains whose texts one transaction erases
+	pageSize  = 100 // conversations or chains in one read
+	batchSize = 100 // records that one transaction deletes, while other commits wait
+	textBatch = 75  // audit chains whose texts one transaction erases
 )
 
-// Retain erases data that is older than the policy's two retention times. The first time is for conversations with all
+// Enforce removes data that is older than the policy's two retention times. The first time is for conversations with all
 // their texts, including the payloads of their audit records. The first time is also for grants, absences, the times at
 // which people opened their Home tabs, and damaged records that were moved out of the way. The second time is longer,
-// and is for the audit records themselves. Retain keeps a conversation or audit chain with unfinished work. If Retain
-// is stopped, the next call continues the work. Retain also keeps a conversation, grant or audit chain with a damaged
+// and is for the audit records themselves. Enforce keeps a conversation or audit chain with unfinished work. If Enforce
+// is stopped, the next call continues the work. Enforce also keeps a conversation, grant or audit chain with a damaged
 // record. If a damaged record is the reason for keeping data, the error is store.ErrDamaged.
-func (w *History) Retain(ctx context.Context) (done Retained, err error) {
-	keep := w.Policy().Retention
+func Enforce(ctx context.Context, wf *workflow.Workflow) (done Removed, err error) {
+	keep := wf.Policy().Retention
 	if keep.Conversations > 0 {
-		before := w.now().Add(-keep.Conversations)
-		done.Conversations, err = w.retainConversations(ctx, before)
+		before := wf.Now().Add(-keep.Conversations)
+		done.Conversations, err = eraseConversations(ctx, wf, before)
 		if done.Conversations > 0 { // Home tabs show calls of old conversations, too
-			err = errors.Join(err, w.update(ctx, "retain homes", func(t *tx) error {
-				_, err := t.homes.eraseVersions()
+			err = errors.Join(err, wf.Update(ctx, "retain homes", func(t workflow.Tx) error {
+				_, err := t.EraseHomes()
 				return err
 			}))
 		}
-		for _, retain := range []func(context.Context, time.Time, *Retained) error{w.retainGrants, w.retainAbsences, w.retainHomes, w.retainSetAside} {
+		for _, erase := range []func(context.Context, *workflow.Workflow, time.Time, *Removed) error{eraseGrants, eraseAbsences, eraseHomes, eraseSetAside} {
 			if err != nil && !store.OnlyDamaged(err) {
 				return done, err
 			}
-			err = errors.Join(err, retain(ctx, before, &done))
+			err = errors.Join(err, erase(ctx, wf, before, &done))
 		}
 		if err != nil && !store.OnlyDamaged(err) {
 			return done, err
 		}
 	}
 	if keep.Records > 0 {
-		chains := w.retainChains(ctx, w.now().Add(-keep.Records), &done)
+		chains := pruneChains(ctx, wf, wf.Now().Add(-keep.Records), &done)
 		if chains != nil && !store.OnlyDamaged(chains) {
 			return done, chains
 		}
@@ -67,7 +68,7 @@ func (w *History) Retain(ctx context.Context) (done Retained, err error) {
 	return done, err
 }
 
-// damagedOnes counts the conversations, grants and audit chains that Retain keeps because of damaged records.
+// damagedOnes counts the conversations, grants and audit chains that Enforce keeps because of damaged records.
 type damagedOnes struct {
 	n     int
 	first error
@@ -86,13 +87,13 @@ func (d *damagedOnes) err(what string) error {
 	return fmt.Errorf("%s with damaged records stay: %d; the first: %w", what, d.n, d.first)
 }
 
-func (w *History) retainConversations(ctx context.Context, before time.Time) (erased int, err error) {
+func eraseConversations(ctx context.Context, wf *workflow.Workflow, before time.Time) (erased int, err error) {
 	var damaged damagedOnes
 	kept := map[string]bool{} // conversations that stay; they come first in each page
 	for {
 		var page []store.Conversation
-		err := w.Store.View(ctx, func(r store.Reader) (err error) {
-			page, err = r.ConversationsBefore(before, len(kept)+retainPage)
+		err := wf.Store.View(ctx, func(r store.Reader) (err error) {
+			page, err = r.ConversationsBefore(before, len(kept)+pageSize)
 			return err
 		})
 		if err != nil {
@@ -103,7 +104,7 @@ func (w *History) retainConversations(ctx context.Context, before time.Time) (er
 			return erased, damaged.err("conversations")
 		}
 		for _, c := range page {
-			gone, err := w.retainConversation(ctx, c.ID, before)
+			gone, err := eraseConversation(ctx, wf, c.ID, before)
 			if err != nil && !store.OnlyDamaged(err) {
 				return erased, err
 			}
@@ -120,19 +121,19 @@ func (w *History) retainConversations(ctx context.Context, before time.Time) (er
 	}
 }
 
-// retainConversation erases a conversation: first the texts of its audit records, then the other records of the
-// conversation. Several short transactions do the work. If the conversation has unfinished work, retainConversation
+// eraseConversation erases a conversation: first the texts of its audit records, then the other records of the
+// conversation. Several short transactions do the work. If the conversation has unfinished work, eraseConversation
 // returns false. The check for unfinished work runs once, before the transactions, so that the transactions are short.
 // Each transaction only checks that the conversation is unchanged.
-func (w *History) retainConversation(ctx context.Context, id string, before time.Time) (gone bool, err error) {
+func eraseConversation(ctx context.Context, wf *workflow.Workflow, id string, before time.Time) (gone bool, err error) {
 	var c store.Conversation
 	var chains []string
 	over := false
-	err = w.Store.View(ctx, func(r store.Reader) (err error) {
+	err = wf.Store.View(ctx, func(r store.Reader) (err error) {
 		if c, err = r.Conversation(id); err != nil {
 			return store.IgnoreNotFound(err)
 		}
-		calls, err := callsIn(r, id)
+		calls, err := workflow.CallsIn(r, id)
 		if err != nil {
 			return err
 		}
@@ -149,17 +150,17 @@ func (w *History) retainConversation(ctx context.Context, id string, before time
 		return err
 	})
 	for err == nil && over && !gone {
-		part := chains[:min(len(chains), retainTexts)]
-		err = w.update(ctx, "retain", func(t *tx) error {
+		part := chains[:min(len(chains), textBatch)]
+		err = wf.Update(ctx, "retain", func(t workflow.Tx) error {
 			gone = false
 			now, err := t.Conversation(id)
 			if over = err == nil && now.Version == c.Version; !over {
 				return store.IgnoreNotFound(err) // somebody wrote there meanwhile
 			}
 			if len(part) > 0 {
-				return t.eraseTexts(part)
+				return eraseTexts(t, part)
 			}
-			gone, err = t.EraseConversation(id, retainBatch)
+			gone, err = t.EraseConversation(id, batchSize)
 			return err
 		})
 		chains = chains[len(part):]
@@ -192,33 +193,9 @@ func isOver(r store.Reader, c store.Conversation, calls []store.Call, before tim
 	return true, nil
 }
 
-// callsIn lists the calls of all turns of a conversation.
-func callsIn(r store.Reader, id string) (all []store.Call, err error) {
-	if ofCaller(id) {
-		return callOfCaller(r, id)
-	}
-	messages, err := r.Messages(id, 0)
-	if err != nil {
-		return nil, err
-	}
-	seen := map[string]bool{"": true}
-	for _, m := range messages {
-		if seen[m.Turn] {
-			continue
-		}
-		seen[m.Turn] = true
-		calls, err := r.Calls(m.Turn)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, calls...)
-	}
-	return all, nil
-}
-
 // eraseTexts erases the payloads of audit chains. The audit records and their hashes remain. Each audit chain gets a
 // record of the erasure.
-func (t *tx) eraseTexts(chains []string) error {
+func eraseTexts(t workflow.Tx, chains []string) error {
 	for _, chain := range chains {
 		seqs, err := t.ErasePayloads(chain)
 		if err != nil {
@@ -229,23 +206,23 @@ func (t *tx) eraseTexts(chains []string) error {
 		}
 		facts := approvers.Erasure{Seqs: seqs}.Facts()
 		facts["why"] = "age"
-		if err := t.audit(chain, approvers.AuditErased, "", facts, nil); err != nil {
+		if err := t.WriteAudit(chain, approvers.AuditErased, "", facts, nil); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// retainSetAside deletes damaged records that were moved out of the way before the time in the parameter before.
-func (w *History) retainSetAside(ctx context.Context, before time.Time, done *Retained) error {
+// eraseSetAside deletes damaged records that were moved out of the way before the time in the parameter before.
+func eraseSetAside(ctx context.Context, wf *workflow.Workflow, before time.Time, done *Removed) error {
 	for over := false; !over; {
 		erased := 0
-		err := w.update(ctx, "retain set aside", func(t *tx) (err error) {
+		err := wf.Update(ctx, "retain set aside", func(t workflow.Tx) (err error) {
 			s, ok := t.Tx.(store.SetAside)
 			if over = !ok; over {
 				return nil
 			}
-			erased, over, err = s.EraseSetAside(t.now, before, retainBatch)
+			erased, over, err = s.EraseSetAside(t.Now(), before, batchSize)
 			return err
 		})
 		if err != nil {
@@ -256,17 +233,17 @@ func (w *History) retainSetAside(ctx context.Context, before time.Time, done *Re
 	return nil
 }
 
-// retainChains deletes the audit chains whose time is over, and counts them.
-func (w *History) retainChains(ctx context.Context, before time.Time, done *Retained) error {
+// pruneChains deletes the audit chains whose time is over, and counts them.
+func pruneChains(ctx context.Context, wf *workflow.Workflow, before time.Time, done *Removed) error {
 	var damaged damagedOnes
 	for after, more := "", true; more; {
 		var old []string
-		err := w.Store.View(ctx, func(r store.Reader) error {
-			page, err := r.AuditChains(after, retainPage)
+		err := wf.Store.View(ctx, func(r store.Reader) error {
+			page, err := r.AuditChains(after, pageSize)
 			if err != nil {
 				return err
 			}
-			old, more = nil, len(page) == retainPage
+			old, more = nil, len(page) == pageSize
 			for _, chain := range page {
 				after = chain
 				if chain == approvers.InstallationChain {
@@ -286,7 +263,7 @@ func (w *History) retainChains(ctx context.Context, before time.Time, done *Reta
 			return err
 		}
 		for _, chain := range old {
-			records, err := w.prune(ctx, chain, before)
+			records, err := prune(ctx, wf, chain, before)
 			if err != nil && !store.OnlyDamaged(err) {
 				return err
 			}
@@ -324,14 +301,14 @@ func lastEvent(r store.Reader, chain string) (time.Time, error) {
 
 // prune deletes an audit chain that is not in use, and records the deletion in the installation's audit chain. prune
 // returns the number of deleted records, or 0 if it keeps the chain.
-func (w *History) prune(ctx context.Context, chain string, before time.Time) (records int, err error) {
-	err = w.update(ctx, "prune", func(t *tx) error {
+func prune(ctx context.Context, wf *workflow.Workflow, chain string, before time.Time) (records int, err error) {
+	err = wf.Update(ctx, "prune", func(t workflow.Tx) error {
 		records = 0
 		last, err := lastEvent(t, chain)
 		if err != nil || last.IsZero() || !last.Before(before) {
 			return err
 		}
-		if used, err := inUse(t, chain, t.now); used || err != nil {
+		if used, err := inUse(t, chain, t.Now()); used || err != nil {
 			return err
 		}
 		head, err := t.AuditHead(chain)
@@ -342,7 +319,7 @@ func (w *History) prune(ctx context.Context, chain string, before time.Time) (re
 			return err
 		}
 		facts := approvers.Pruning{Chain: chain, Records: uint64(records), Head: head.Hash}.Facts()
-		return t.audit(approvers.InstallationChain, approvers.AuditPruned, "", facts, nil)
+		return t.WriteAudit(approvers.InstallationChain, approvers.AuditPruned, "", facts, nil)
 	})
 	return records, err
 }
@@ -350,7 +327,7 @@ func (w *History) prune(ctx context.Context, chain string, before time.Time) (re
 // inUse reports whether an audit chain is about something that has not ended: an open request or an absence. The chain
 // of a grant is in use as long as the grant is stored, or a call that the grant allowed has audit records.
 func inUse(r store.Reader, chain string, now time.Time) (bool, error) {
-	if grant, ok := strings.CutPrefix(chain, grantChain("")); ok {
+	if grant, ok := strings.CutPrefix(chain, approvers.GrantChain("")); ok {
 		if _, err := r.Grant(grant); !errors.Is(err, store.ErrNotFound) {
 			return true, err
 		}
@@ -362,7 +339,7 @@ func inUse(r store.Reader, chain string, now time.Time) (bool, error) {
 		}
 		return false, err
 	}
-	if who, ok := strings.CutPrefix(chain, absenceChain("")); ok {
+	if who, ok := strings.CutPrefix(chain, approvers.AbsenceChain("")); ok {
 		a, err := r.Absence(approvers.PersonID(who))
 		return err == nil && !a.Over(now), store.IgnoreNotFound(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/audit"
+	"countersign/approvers/workflow/retention"
 	"countersign/store"
 )
 
@@ -128,7 +129,7 @@ func TestRetentionKeepsGrantsOfStoredRuns(t *testing.T) {
 	for range 3 {
 		h.clock.pass(29 * aDay)
 		h.answer(h.say(alice, "and then?").Turn)
-		if done, err := h.History.Retain(h.ctx()); err != nil || done.Conversations+done.Grants != 0 {
+		if done, err := retention.Enforce(h.ctx(), h.Workflow); err != nil || done.Conversations+done.Grants != 0 {
 			t.Fatalf("erased %+v, %v", done, err)
 		}
 	}
@@ -140,7 +141,7 @@ func TestRetentionKeepsGrantsOfStoredRuns(t *testing.T) {
 		t.Errorf("the run is shown as %+v, %v", vm.Calls, err)
 	}
 	h.clock.pass(31 * aDay)
-	if done, err := h.History.Retain(h.ctx()); err != nil || done.Conversations != 1 || done.Grants != 1 {
+	if done, err := retention.Enforce(h.ctx(), h.Workflow); err != nil || done.Conversations != 1 || done.Grants != 1 {
 		t.Errorf("erased %+v, %v", done, err)
 	}
 	h.turns = nil
@@ -180,7 +181,7 @@ func TestRetentionKeepsChainsInUse(t *testing.T) {
 	h.away(lead, 100*aDay, deputy)
 	h.due()
 	h.clock.pass(31 * aDay)
-	if done, err := h.History.Retain(h.ctx()); err != nil || done.Grants+done.Absences+done.Conversations != 0 {
+	if done, err := retention.Enforce(h.ctx(), h.Workflow); err != nil || done.Grants+done.Absences+done.Conversations != 0 {
 		t.Errorf("erased %+v, %v", done, err)
 	}
 	h.wantKinds("grant:"+g.ID, "granted")
@@ -325,7 +326,7 @@ func TestRetentionOfGrantsPassesDamage(t *testing.T) {
 	}
 	h.clock.pass(91 * aDay)
 	h.Store = &unreadChain{Store: h.store, chain: "grant:" + ids[0]}
-	done, err := h.History.Retain(h.ctx())
+	done, err := retention.Enforce(h.ctx(), h.Workflow)
 	if done.Grants != 1 || !errors.Is(err, store.ErrDamaged) || !strings.Contains(err.Error(), "grants with damaged records stay: 1") {
 		t.Errorf("erased %+v, %v", done, err)
 	}

@@ -1,4 +1,4 @@
-package workflow
+package retention
 
 import (
 	"context"
@@ -8,24 +8,25 @@ import (
 	"time"
 
 	"countersign/approvers"
+	"countersign/approvers/workflow"
 	"countersign/store"
 )
 
 // This file erases old grants, absences and Home tabs. Audit records about grants and absences are erased later, with
-// the other audit records: see History.prune.
+// the other audit records: see prune.
 
-// retainGrants erases grants that ended before the time in the parameter before. A grant stays as long as a run under
+// eraseGrants erases grants that ended before the time in the parameter before. A grant stays as long as a run under
 // the grant is stored, because messages about the run name the grant.
-func (w *History) retainGrants(ctx context.Context, before time.Time, done *Retained) error {
+func eraseGrants(ctx context.Context, wf *workflow.Workflow, before time.Time, done *Removed) error {
 	var damaged damagedOnes
 	for after, more := "", true; more; {
 		var old []string
-		err := w.Store.View(ctx, func(r store.Reader) error {
-			page, err := r.ClosedGrants(after, retainPage)
+		err := wf.Store.View(ctx, func(r store.Reader) error {
+			page, err := r.ClosedGrants(after, pageSize)
 			if err != nil {
 				return err
 			}
-			old, more = nil, len(page) == retainPage
+			old, more = nil, len(page) == pageSize
 			for _, g := range page {
 				after = g.ID
 				if !g.ClosedAt.Before(before) {
@@ -47,7 +48,7 @@ func (w *History) retainGrants(ctx context.Context, before time.Time, done *Reta
 			return err
 		}
 		for _, id := range old {
-			err := w.update(ctx, "retain grant", func(t *tx) error { return t.eraseGrant(id) })
+			err := wf.Update(ctx, "retain grant", func(t workflow.Tx) error { return eraseGrant(t, id) })
 			if err != nil && !store.OnlyDamaged(err) {
 				return err
 			}
@@ -63,7 +64,7 @@ func (w *History) retainGrants(ctx context.Context, before time.Time, done *Reta
 
 // runsUnder lists the ids of the executions that ran under a grant, according to the grant's audit chain.
 func runsUnder(r store.Reader, grant string) (ids []string, err error) {
-	records, err := r.Audit(grantChain(grant))
+	records, err := r.Audit(approvers.GrantChain(grant))
 	for _, a := range records {
 		if a.Kind == approvers.AuditGranted && a.Facts["what"] == "used" {
 			ids = append(ids, a.Facts["execution"])
@@ -84,18 +85,18 @@ func hasRuns(r store.Reader, grant string) (bool, error) {
 }
 
 // eraseGrant erases a grant, its messages, and the texts of its audit records.
-func (t *tx) eraseGrant(id string) error {
-	if err := t.eraseMessages(id, func(store.OutboxMessage) bool { return true }); err != nil {
+func eraseGrant(t workflow.Tx, id string) error {
+	if err := eraseMessages(t, id, func(store.OutboxMessage) bool { return true }); err != nil {
 		return err
 	}
-	if err := t.eraseTexts([]string{grantChain(id)}); err != nil {
+	if err := eraseTexts(t, []string{approvers.GrantChain(id)}); err != nil {
 		return err
 	}
 	return t.EraseGrant(id)
 }
 
 // eraseMessages erases outbox messages of a Ref: those for which the function old returns true.
-func (t *tx) eraseMessages(ref string, old func(store.OutboxMessage) bool) error {
+func eraseMessages(t workflow.Tx, ref string, old func(store.OutboxMessage) bool) error {
 	list, err := t.OutboxMessagesOf(ref)
 	if err != nil {
 		return err
@@ -111,12 +112,12 @@ func (t *tx) eraseMessages(ref string, old func(store.OutboxMessage) bool) error
 	return nil
 }
 
-// retainAbsences erases absences that ended before the time in the parameter before, and notices about earlier absences
+// eraseAbsences erases absences that ended before the time in the parameter before, and notices about earlier absences
 // of the same person.
-func (w *History) retainAbsences(ctx context.Context, before time.Time, done *Retained) error {
+func eraseAbsences(ctx context.Context, wf *workflow.Workflow, before time.Time, done *Removed) error {
 	var damaged damagedOnes
 	var old []approvers.PersonID
-	err := w.Store.View(ctx, func(r store.Reader) error {
+	err := wf.Store.View(ctx, func(r store.Reader) error {
 		old = nil
 		all, err := r.Absences()
 		for _, a := range all {
@@ -135,12 +136,12 @@ func (w *History) retainAbsences(ctx context.Context, before time.Time, done *Re
 	}
 	for _, who := range old {
 		erased := false
-		err := w.update(ctx, "retain absence", func(t *tx) error {
+		err := wf.Update(ctx, "retain absence", func(t workflow.Tx) error {
 			a, err := t.Absence(who)
 			if err != nil {
 				return store.IgnoreNotFound(err)
 			}
-			if err := t.eraseMessages(string(who), oldNotice(a, before)); err != nil {
+			if err := eraseMessages(t, string(who), oldNotice(a, before)); err != nil {
 				return err
 			}
 			if erased = a.Over(before); !erased {
@@ -173,7 +174,7 @@ func oldNotice(a approvers.Absence, before time.Time) func(store.OutboxMessage) 
 }
 
 // hasMessage reports whether a Ref has an outbox message for which the function old returns true. If a message is
-// damaged, hasMessage returns true. The caller then erases the messages with core.update, which closes damaged records.
+// damaged, hasMessage returns true. The caller then erases the messages with Workflow.Update, which closes damaged records.
 func hasMessage(r store.Reader, ref string, old func(store.OutboxMessage) bool) (bool, error) {
 	list, err := r.OutboxMessagesOf(ref)
 	if errors.Is(err, store.ErrDamaged) {
@@ -182,10 +183,10 @@ func hasMessage(r store.Reader, ref string, old func(store.OutboxMessage) bool) 
 	return slices.ContainsFunc(list, old), err
 }
 
-// retainHomes erases the outbox messages of Home tabs that nobody has opened since the time in the parameter before.
+// eraseHomes erases the outbox messages of Home tabs that nobody has opened since the time in the parameter before.
 // Such a message has the time at which the person last opened the tab. When the person opens the tab again, Homes.Open
 // makes a new message.
-func (w *History) retainHomes(ctx context.Context, before time.Time, done *Retained) error {
+func eraseHomes(ctx context.Context, wf *workflow.Workflow, before time.Time, done *Removed) error {
 	var damaged damagedOnes
 	old := func(s store.OutboxMessage) bool {
 		if s.Home == nil {
@@ -194,16 +195,16 @@ func (w *History) retainHomes(ctx context.Context, before time.Time, done *Retai
 		idle := s.State == store.OutboxShown && s.Home.Idle || s.State == store.OutboxUnreachable
 		return s.Home.At.Before(before) && idle
 	}
-	for after, more := homeRef(""), true; more; {
+	for after, more := store.HomeRef(""), true; more; {
 		var refs []string
-		err := w.Store.View(ctx, func(r store.Reader) error {
-			page, err := r.OutboxRefs(after, retainPage)
+		err := wf.Store.View(ctx, func(r store.Reader) error {
+			page, err := r.OutboxRefs(after, pageSize)
 			if err != nil {
 				return err
 			}
-			refs, more = nil, len(page) == retainPage
+			refs, more = nil, len(page) == pageSize
 			for _, ref := range page {
-				if after = ref; !strings.HasPrefix(ref, homeRef("")) {
+				if after = ref; !strings.HasPrefix(ref, store.HomeRef("")) {
 					more = false
 					break
 				}
@@ -221,7 +222,7 @@ func (w *History) retainHomes(ctx context.Context, before time.Time, done *Retai
 			return err
 		}
 		for _, ref := range refs {
-			err := w.update(ctx, "retain home", func(t *tx) error { return t.eraseMessages(ref, old) })
+			err := wf.Update(ctx, "retain home", func(t workflow.Tx) error { return eraseMessages(t, ref, old) })
 			if err != nil && !store.OnlyDamaged(err) {
 				return err
 			}

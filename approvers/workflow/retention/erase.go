@@ -1,4 +1,4 @@
-package workflow
+package retention
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"countersign/approvers"
+	"countersign/approvers/workflow"
 	"countersign/store"
 )
 
@@ -26,9 +27,9 @@ type Erased struct {
 // decided, when, and about which digest. The messages of the conversation remain. The parameter chain is the id of an
 // audit chain of the call. This is the id of a request of the call. If nobody was asked, it is the id of the call's
 // execution or of the call. Other requests on the same cards must have ended too.
-func (w *History) Erase(ctx context.Context, chain string, who approvers.PersonID, reason string) (done Erased, err error) {
-	err = w.update(ctx, "erase", func(t *tx) error {
-		e := &erasing{tx: t, chain: chain, who: who, reason: reason, hashes: map[string]bool{}, beside: map[string]bool{}}
+func Erase(ctx context.Context, wf *workflow.Workflow, chain string, who approvers.PersonID, reason string) (done Erased, err error) {
+	err = wf.Update(ctx, "erase", func(t workflow.Tx) error {
+		e := &erasing{Tx: t, chain: chain, who: who, reason: reason, hashes: map[string]bool{}, beside: map[string]bool{}}
 		if err := e.find(); err != nil {
 			return err
 		}
@@ -41,7 +42,7 @@ func (w *History) Erase(ctx context.Context, chain string, who approvers.PersonI
 
 // erasing holds the records of a call that Erase changes.
 type erasing struct {
-	*tx
+	workflow.Tx
 	chain, reason string
 	who           approvers.PersonID
 	call          *store.Call
@@ -146,7 +147,7 @@ func (e *erasing) everything() error {
 
 // e.homes erases the stored versions of the watched Home tabs, because each version may have shown the call.
 func (e *erasing) homes() error {
-	n, err := e.tx.homes.eraseVersions()
+	n, err := e.EraseHomes()
 	e.done.Renderings += n
 	return err
 }
@@ -183,20 +184,10 @@ func (e *erasing) outboxMessages() error {
 	return nil
 }
 
-// textsErased returns an outbox message whose texts are erased. If the bot is sending a version to Slack now, this
-// version may still contain the texts, so the store must not keep it.
-func textsErased(s store.OutboxMessage) store.OutboxMessage {
-	if s.State == store.OutboxWanted {
-		s.Revision++
-		s.KeepFrom = s.Revision
-	}
-	return s
-}
-
 func (e *erasing) outboxMessage(s store.OutboxMessage) error {
 	if s.DraftText != "" || s.LastError != "" || s.State == store.OutboxWanted {
 		s.DraftText, s.LastError = "", "" // an error of Slack may quote what Slack refused
-		if err := e.PutOutboxMessage(textsErased(s)); err != nil {
+		if err := e.PutOutboxMessage(s.KeepFromNow()); err != nil {
 			return err
 		}
 	}
@@ -238,7 +229,7 @@ func (e *erasing) payloads(chain string, only []uint64) error {
 	if chain != e.chain {
 		facts["with"] = e.chain
 	}
-	return e.audit(chain, approvers.AuditErased, e.who, facts, map[string]string{"reason": e.reason})
+	return e.WriteAudit(chain, approvers.AuditErased, e.who, facts, map[string]string{"reason": e.reason})
 }
 
 // shownBeside erases the texts of the call's cards from the audit chain of another request. The other request was on
@@ -296,7 +287,7 @@ func (e *erasing) callerTexts() error {
 		return store.IgnoreNotFound(err)
 	}
 	kept := *conv.Caller
-	kept.Summary, kept.State = "", ""
+	kept.Summary, kept.ClientState = "", ""
 	conv.Caller = &kept
 	return e.PutConversation(conv)
 }

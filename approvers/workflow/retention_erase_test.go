@@ -12,6 +12,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/retention"
 	"countersign/store"
 )
 
@@ -113,11 +114,11 @@ func TestErase(t *testing.T) {
 	_, err := h.Requests.Decide(h.ctx(), c)
 	h.ok(err)
 	post()
-	if _, err := h.History.Erase(h.ctx(), rs[0].ID, approvers.Operator("root"), "asked to"); !errors.Is(err, workflow.ErrNotOver) {
+	if _, err := retention.Erase(h.ctx(), h.Workflow, rs[0].ID, approvers.Operator("root"), "asked to"); !errors.Is(err, retention.ErrNotOver) {
 		t.Errorf("a request that waits, or is to run: %v", err)
 	}
 	h.run(h.request(rs[0].ID).Execution, "Roswell was refunded")
-	if _, err := h.History.Erase(h.ctx(), rs[0].ID, approvers.Operator("root"), "asked to"); !errors.Is(err, workflow.ErrNotOver) {
+	if _, err := retention.Erase(h.ctx(), h.Workflow, rs[0].ID, approvers.Operator("root"), "asked to"); !errors.Is(err, retention.ErrNotOver) {
 		t.Errorf("a turn under way: %v", err)
 	}
 	h.reject(lead, rs[1].ID)
@@ -129,7 +130,7 @@ func TestErase(t *testing.T) {
 	}
 	head := readStore(h, func(r store.Reader) (approvers.AuditRecord, error) { return r.AuditHead(rs[0].ID) })
 
-	done, err := h.History.Erase(h.ctx(), rs[0].ID, approvers.Operator("root"), "asked to")
+	done, err := retention.Erase(h.ctx(), h.Workflow, rs[0].ID, approvers.Operator("root"), "asked to")
 	h.ok(err)
 	if left := h.written(turn); strings.Contains(left, "Roswell") {
 		t.Errorf("the store still has\n%s", left)
@@ -154,11 +155,11 @@ func TestErase(t *testing.T) {
 	}
 	h.ok(h.store.Check(h.ctx()))
 
-	again, err := h.History.Erase(h.ctx(), rs[0].ID, approvers.Operator("root"), "once more")
+	again, err := retention.Erase(h.ctx(), h.Workflow, rs[0].ID, approvers.Operator("root"), "once more")
 	if err != nil || again.Payloads != 1 || again.Renderings != 0 { // the reason of the first erasure
 		t.Errorf("the second time: %+v, %v", again, err)
 	}
-	if _, err := h.History.Erase(h.ctx(), "req_none", approvers.Operator("root"), "x"); !errors.Is(err, store.ErrNotFound) {
+	if _, err := retention.Erase(h.ctx(), h.Workflow, "req_none", approvers.Operator("root"), "x"); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("a chain that does not exist: %v", err)
 	}
 	h.begin(h.say(alice, "and continue").Turn) // the conversation continues with what is left
@@ -200,7 +201,7 @@ func TestEraseHomes(t *testing.T) {
 	}
 	h.reject(lead, r.ID)
 	h.answer(r.Turn)
-	_, err := h.History.Erase(h.ctx(), r.ID, approvers.Operator("root"), "asked to")
+	_, err := retention.Erase(h.ctx(), h.Workflow, r.ID, approvers.Operator("root"), "asked to")
 	h.ok(err)
 	if n := kept(); n != 0 {
 		t.Errorf("%d versions of Home tabs are left", n)
@@ -242,11 +243,11 @@ func (h *harness) shownAs(s store.OutboxMessage, text string) {
 func TestEraseCallAskedForAgain(t *testing.T) {
 	for _, erase := range []func(h *harness, first, second string) error{
 		func(h *harness, first, _ string) error {
-			_, err := h.History.Erase(h.ctx(), first, approvers.Operator("root"), "asked to")
+			_, err := retention.Erase(h.ctx(), h.Workflow, first, approvers.Operator("root"), "asked to")
 			return err
 		},
 		func(h *harness, _, second string) error {
-			_, err := h.History.Erase(h.ctx(), second, approvers.Operator("root"), "asked to")
+			_, err := retention.Erase(h.ctx(), h.Workflow, second, approvers.Operator("root"), "asked to")
 			return err
 		},
 		func(h *harness, _, _ string) error {
@@ -265,7 +266,7 @@ func TestEraseCallAskedForAgain(t *testing.T) {
 		second := h.request(h.call(c.ID).Request)
 		h.shownAs(h.only(second.ID, store.OutboxCard), "Roswell refund")
 		h.approve(lead, second.ID)
-		if _, err := h.History.Erase(h.ctx(), first.ID, approvers.Operator("root"), "asked to"); !errors.Is(err, workflow.ErrNotOver) {
+		if _, err := retention.Erase(h.ctx(), h.Workflow, first.ID, approvers.Operator("root"), "asked to"); !errors.Is(err, retention.ErrNotOver) {
 			t.Errorf("a call whose second run is due: %v", err)
 		}
 		h.run(second.Execution, "Roswell refund")
@@ -289,7 +290,7 @@ func TestEraseNoticeOfWaitingMessages(t *testing.T) {
 	h.shownAs(h.only(r.Turn, store.OutboxQueued), "1 message waits until this is settled: Roswell refund")
 	h.reject(lead, r.ID)
 	h.answer(r.Turn)
-	_, err := h.History.Erase(h.ctx(), r.ID, approvers.Operator("root"), "asked to")
+	_, err := retention.Erase(h.ctx(), h.Workflow, r.ID, approvers.Operator("root"), "asked to")
 	h.ok(err)
 	if found := h.rowsWith("Roswell refund"); len(found) > 0 {
 		t.Errorf("the words are still in %v", found)
@@ -306,7 +307,7 @@ func TestEraseNoticeOfCardQueue(t *testing.T) {
 	h.shownAs(h.messagesOf("role:team-lead 1")[1], "1 more request waits behind these: Roswell refund")
 	h.withdrawn(r.ID)
 	h.answer(r.Turn)
-	_, err := h.History.Erase(h.ctx(), r.ID, approvers.Operator("root"), "asked to")
+	_, err := retention.Erase(h.ctx(), h.Workflow, r.ID, approvers.Operator("root"), "asked to")
 	h.ok(err)
 	if found := h.rowsWith("Roswell refund"); len(found) > 0 {
 		t.Errorf("the words are still in %v", found)
@@ -325,7 +326,7 @@ func TestEraseWhileMessagesAreSent(t *testing.T) {
 	h.reject(lead, r.ID)
 	h.answer(r.Turn)
 	card = h.message(card.ID)
-	_, err := h.History.Erase(h.ctx(), r.ID, approvers.Operator("root"), "asked to")
+	_, err := retention.Erase(h.ctx(), h.Workflow, r.ID, approvers.Operator("root"), "asked to")
 	h.ok(err)
 	h.shownAs(card, "Roswell refund, rejected")
 	p := h.posted(home)
@@ -355,7 +356,7 @@ func TestEraseFileWithNameInItsType(t *testing.T) {
 	file := workflow.File{Name: "Roswell refund.pdf", Type: `application/pdf; name="Roswell refund.pdf"`, Data: []byte("Roswell refund")}
 	h.ok(h.Runs.Finish(h.ctx(), call.Execution, true, "found", file))
 	h.answer(call.Turn)
-	_, err = h.History.Erase(h.ctx(), call.Execution, approvers.Operator("root"), "asked to")
+	_, err = retention.Erase(h.ctx(), h.Workflow, call.Execution, approvers.Operator("root"), "asked to")
 	h.ok(err)
 	if found := h.rowsWith("Roswell refund"); len(found) > 0 {
 		t.Errorf("the words are still in %v", found)
@@ -367,17 +368,31 @@ func TestEraseFileWithNameInItsType(t *testing.T) {
 	}
 }
 
+// If a record of the call is damaged, Erase replaces the record, and erases the texts of the other records.
+func TestEraseReplacesDamagedRecord(t *testing.T) {
+	h := newHarness(t)
+	r := h.ask(`issue_refund {"amount":1,"note":"Roswell"}`)
+	h.reject(lead, r.ID)
+	h.answer(r.Turn)
+	h.spoil("requests", r.ID)
+	done, err := retention.Erase(h.ctx(), h.Workflow, r.ID, approvers.Operator("root"), "asked to")
+	h.ok(err)
+	if left := h.written(r.Turn); strings.Contains(left, "Roswell") || done.Payloads == 0 {
+		t.Errorf("erased %+v; the store still has\n%s", done, left)
+	}
+}
+
 // Erase takes the execution's id for a call that ran without approval. Erase takes the call's id for a question of the
 // model.
 func TestEraseWhatNobodyWasAskedAbout(t *testing.T) {
 	h := newHarness(t)
 	call := h.propose(h.say(alice, "please").Turn, `search_orders {"q":"Roswell"}`)[0]
-	if _, err := h.History.Erase(h.ctx(), call.Execution, approvers.Operator("root"), ""); !errors.Is(err, workflow.ErrNotOver) {
+	if _, err := retention.Erase(h.ctx(), h.Workflow, call.Execution, approvers.Operator("root"), ""); !errors.Is(err, retention.ErrNotOver) {
 		t.Errorf("before it ran: %v", err)
 	}
 	h.run(call.Execution, "Roswell")
 	h.answer(call.Turn)
-	done, err := h.History.Erase(h.ctx(), call.Execution, approvers.Operator("root"), "")
+	done, err := retention.Erase(h.ctx(), h.Workflow, call.Execution, approvers.Operator("root"), "")
 	h.ok(err)
 	if left := h.written(call.Turn); strings.Contains(left, "Roswell") || done.Payloads == 0 {
 		t.Errorf("erased %+v; the store still has\n%s", done, left)
@@ -385,7 +400,7 @@ func TestEraseWhatNobodyWasAskedAbout(t *testing.T) {
 	turn, question := h.askPeople()
 	h.ok(h.Questions.Answer(h.ctx(), workflow.Click{At: h.clock.Now(), Who: alice, Call: question.ID}, 1))
 	h.answer(turn)
-	if _, err := h.History.Erase(h.ctx(), question.ID, approvers.Operator("root"), ""); err != nil {
+	if _, err := retention.Erase(h.ctx(), h.Workflow, question.ID, approvers.Operator("root"), ""); err != nil {
 		t.Fatal(err)
 	}
 	if left := h.written(turn); strings.Contains(left, "Which order") || strings.Contains(left, "A-2") {

@@ -12,7 +12,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"countersign/approvers"
-	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/retention"
 	"countersign/store"
 )
 
@@ -25,9 +25,9 @@ func keeping(h *harness) {
 	}))
 }
 
-func (h *harness) retain(conversations, chains int) (done workflow.Retained) {
+func (h *harness) retain(conversations, chains int) (done retention.Removed) {
 	h.t.Helper()
-	done, err := h.History.Retain(h.ctx())
+	done, err := retention.Enforce(h.ctx(), h.Workflow)
 	h.ok(err)
 	if done.Conversations != conversations || done.Chains != chains {
 		h.t.Fatalf("%+v were erased; want %d conversations and %d chains", done, conversations, chains)
@@ -167,7 +167,7 @@ func TestRetentionPassesDamage(t *testing.T) {
 	retain := func(conversations, chains int, damaged ...string) {
 		t.Helper()
 		h.clock.pass(4 * 365 * aDay)
-		done, err := h.History.Retain(h.ctx())
+		done, err := retention.Enforce(h.ctx(), h.Workflow)
 		if done.Conversations != conversations || done.Chains != chains || !errors.Is(err, store.ErrDamaged) {
 			t.Errorf("erased %+v, %v; want %d conversations and %d chains", done, err, conversations, chains)
 		}
@@ -298,7 +298,7 @@ func TestRetentionOfSetAside(t *testing.T) {
 		erased, stays int
 	}{{0, 0, 1}, {89 * aDay, 0, 1}, {2 * aDay, 1, 0}, {aDay, 0, 0}} {
 		h.clock.pass(x.after)
-		done, err := h.History.Retain(h.ctx())
+		done, err := retention.Enforce(h.ctx(), h.Workflow)
 		h.ok(err)
 		if n := aside(); done.SetAside != x.erased || n != x.stays {
 			t.Errorf("after another %s, %+v were erased, and %d rows are set aside; want %d erased, and %d left", x.after, done, n, x.erased, x.stays)
