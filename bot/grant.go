@@ -8,7 +8,6 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
-	"countersign/approvers/workflow/view"
 	"countersign/bot/render"
 )
 
@@ -62,7 +61,6 @@ func (b *grantHandler) list(ctx context.Context, c command, _ string) (*render.B
 	if err != nil {
 		return nil, err
 	}
-	v := render.View{Model: view.Model{Policy: policy, Now: b.Now()}, WorkspaceURL: me.URL}
 	var out []*render.RichText
 	var send []string
 	more := 0
@@ -78,7 +76,7 @@ func (b *grantHandler) list(ctx context.Context, c command, _ string) (*render.B
 		case mine && g.Own == nil:
 			send = append(send, g.Grant.ID)
 		}
-		out = append(out, v.GrantLine(g, mine))
+		out = append(out, render.GrantLine(g, policy, me.URL, mine))
 	}
 	switch {
 	case len(out) == 0:

@@ -7,25 +7,25 @@ import (
 	"github.com/slack-go/slack"
 
 	"countersign/approvers"
+	"countersign/store"
 )
 
 // standIn tells a stand-in for whom they stand in, and what they can decide.
-func (v View) standIn() *BlockBuilder {
-	p := new(BlockBuilder)
-	a := *v.Absence
-	if v.Message.Step != int(a.Version) || a.Over(v.Now) {
-		p.Para(Say("✔️ You no longer stand in for ").Person(a.Who, a.Name).Say(": they are back, or changed it."))
-		return p
+func standIn(a approvers.Absence, m store.OutboxMessage, p *approvers.Policy, now time.Time) *BlockBuilder {
+	b := new(BlockBuilder)
+	if m.Step != int(a.Version) || a.Over(now) {
+		b.Para(Say("✔️ You no longer stand in for ").Person(a.Who, a.Name).Say(": they are back, or changed it."))
+		return b
 	}
-	p.Para(Say("🤝 ").Person(a.Who, a.Name).Strong(" is away").Say(" from ").At(a.From, longTime).Say(" until ").At(a.Until, longTime).
+	b.Para(Say("🤝 ").Person(a.Who, a.Name).Strong(" is away").Say(" from ").At(a.From, longTime).Say(" until ").At(a.Until, longTime).
 		Say(" and has named you to stand in."))
 	if len(a.Covers) == 0 {
-		p.Para(Say("They have no role that decides, so you get nothing to decide."))
-		return p
+		b.Para(Say("They have no role that decides, so you get nothing to decide."))
+		return b
 	}
-	p.Para(Say("You get what waits for them by direct message, if your own roles may decide it. You decide in your own name, and never about what you asked for."))
-	p.Para(coverage(v.Policy, a.Covers, "you", "yours")...)
-	return p
+	b.Para(Say("You get what waits for them by direct message, if your own roles may decide it. You decide in your own name, and never about what you asked for."))
+	b.Para(coverage(p, a.Covers, "you", "yours")...)
+	return b
 }
 
 // AbsenceOf answers a person's command. The answer says whether the person is away, until when, and who stands in.
