@@ -59,7 +59,7 @@ type Bot struct {
 	*core
 	Receiver     *Receiver     // stores Slack's deliveries
 	Inbox        *Inbox        // handles the stored deliveries
-	Reception    *Reception    // finds gaps in the reception, and reads the messages of a gap
+	Gaps         *Gaps         // finds gaps, in which nothing was received, and reads their messages
 	Display      *Display      // shows outbox messages, and the progress of runs
 	Drafts       *Drafts       // show the model's text while the model writes it
 	Statuses     *Statuses     // the statuses under threads
@@ -152,7 +152,7 @@ func (b *Bot) assemble() {
 	b.Inbox = &Inbox{k, ephemeral, messages, clicks, submissions, commands, explainer, homes, access, availability}
 	b.Receiver = &Receiver{core: k, ephemeral: ephemeral, modals: modals, submissions: submissions, viewedChannels: viewed}
 	b.transport = newTransport(b)
-	b.Reception = &Reception{core: k, transport: b.transport}
+	b.Gaps = &Gaps{core: k, transport: b.transport}
 
 	b.Identities, b.Availability, b.access = identities, availability, access
 	b.Display, b.Drafts, b.Statuses = display, drafts, statuses
@@ -228,13 +228,13 @@ func (b *Bot) Run(ctx context.Context) error {
 	if err := b.Check(ctx); errors.Is(err, ErrToken) {
 		return err
 	}
-	b.Reception.begin(ctx)
+	b.Gaps.begin(ctx)
 	defer b.side.Wait()
 	watching, unwatch := context.WithCancel(ctx)
 	defer unwatch()
 	b.side.Go(func() { b.api.Watch(watching) })
 	b.side.Go(func() { b.access.lookUpCardChannels(watching) })
-	b.side.Go(func() { b.Reception.run(watching) })
+	b.side.Go(func() { b.Gaps.run(watching) })
 	b.side.Go(func() { b.Permissions.watch(watching) })
 	return b.transport.Run(ctx)
 }

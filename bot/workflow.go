@@ -169,7 +169,7 @@ type Views interface {
 	Refusals(ctx context.Context) (list []settings.Refusal, err error)
 	PauseImpact(ctx context.Context) (s view.PauseImpact, p settings.Pause, err error)
 	Inbox(ctx context.Context, id string) (row store.Inbox, err error)
-	Reception(ctx context.Context) (settings.Reception, error)
+	Received(ctx context.Context) (settings.Received, error)
 	ConversationsSince(ctx context.Context, at time.Time, limit int) ([]store.Conversation, error)
 	TurnAt(ctx context.Context, team, channel, thread string) (turn string, err error)
 	Grants(ctx context.Context, who approvers.PersonID) (out []view.ListedGrant, err error)
