@@ -88,7 +88,7 @@ func New(c Config) *Bot {
 	}
 	c.APIURL = strings.TrimSuffix(c.APIURL, "/") + "/"
 	k := &core{Config: c, refused: newRefusedBySlack(c)}
-	b := &Bot{core: k, Permissions: newPermissions(k), Replicas: &Replicas{k}, Leftovers: &Leftovers{k}}
+	b := &Bot{core: k, Permissions: newPermissions(k), Replicas: &Replicas{core: k}, Leftovers: &Leftovers{core: k}}
 	k.secrets.Store(&Secrets{BotToken: c.BotToken, AppToken: c.AppToken, SigningSecret: c.SigningSecret})
 	k.api = slackapi.New(slackapi.Options{
 		BotToken: c.BotToken, AppToken: c.AppToken, URL: c.APIURL, HTTP: c.HTTP, Unlimited: c.Unlimited, Share: c.Share, Count: c.Count, Log: c.Log,
@@ -114,17 +114,17 @@ func (b *Bot) assemble() {
 
 	// The parts that ask Slack about people and channels.
 	identities := newIdentities(k)
-	availability := &Availability{k, identities, permissions}
-	access := &channelAccess{k, permissions}
-	ephemeral := &ephemeral{k, identities}
-	pending := &pendingItems{k, identities, permissions}
+	availability := &Availability{core: k, identities: identities, permissions: permissions}
+	access := &channelAccess{core: k, permissions: permissions}
+	ephemeral := &ephemeral{core: k, identities: identities}
+	pending := &pendingItems{core: k, identities: identities, permissions: permissions}
 
 	// The parts that show messages.
 	progress := new(runProgresses)
 	posts := &posts{core: k}
 	statuses := &Statuses{core: k, progress: progress}
 	drafts := &Drafts{core: k, posts: posts}
-	homes := &homeTabs{k, identities, permissions, pending}
+	homes := &homeTabs{core: k, identities: identities, permissions: permissions, pending: pending}
 	display := &Display{
 		core: k, identities: identities, permissions: permissions, posts: posts, drafts: drafts, statuses: statuses, homes: homes, access: access,
 		progress: progress,
@@ -132,24 +132,33 @@ func (b *Bot) assemble() {
 
 	// The handlers.
 	modals := &modals{core: k, replicas: b.Replicas}
-	targets := &targets{k}
-	outcomes := &outcomes{k, identities, ephemeral}
-	pause := &pauseHandler{k, identities, ephemeral, outcomes}
-	absence := &absenceHandler{k, identities, ephemeral}
-	grant := &grantHandler{k, identities, ephemeral, outcomes}
-	forms := &formOpener{k, identities, ephemeral, modals, targets, outcomes}
+	targets := &targets{core: k}
+	outcomes := &outcomes{core: k, identities: identities, ephemeral: ephemeral}
+	pause := &pauseHandler{core: k, identities: identities, ephemeral: ephemeral, outcomes: outcomes}
+	absence := &absenceHandler{core: k, identities: identities, ephemeral: ephemeral}
+	grant := &grantHandler{core: k, identities: identities, ephemeral: ephemeral, outcomes: outcomes}
+	forms := &formOpener{core: k, identities: identities, ephemeral: ephemeral, modals: modals, targets: targets, outcomes: outcomes}
 	clicks := &clickHandler{
 		core: k, identities: identities, ephemeral: ephemeral, posts: posts, homes: homes, modals: modals, targets: targets, outcomes: outcomes,
 		forms: forms, pause: pause, absence: absence, grant: grant,
 	}
-	submissions := &submissionHandler{k, identities, ephemeral, targets, outcomes, absence, grant}
-	explainer := &explainer{k, identities, ephemeral, modals}
-	commands := &commandHandler{k, ephemeral, pending, explainer, pause, absence, grant}
+	submissions := &submissionHandler{
+		core: k, identities: identities, ephemeral: ephemeral, targets: targets, outcomes: outcomes, absence: absence, grant: grant,
+	}
+	explainer := &explainer{core: k, identities: identities, ephemeral: ephemeral, modals: modals}
+	commands := &commandHandler{
+		core: k, ephemeral: ephemeral, pending: pending, explainer: explainer, pause: pause, absence: absence, grant: grant,
+	}
 	viewed := new(viewedChannels)
-	messages := &messageHandler{k, identities, ephemeral, &attachments{k}, statuses, viewed}
+	messages := &messageHandler{
+		core: k, identities: identities, ephemeral: ephemeral, attachments: &attachments{core: k}, statuses: statuses, viewedChannels: viewed,
+	}
 
 	// The parts that receive.
-	b.Inbox = &Inbox{k, ephemeral, messages, clicks, submissions, commands, explainer, homes, access, availability}
+	b.Inbox = &Inbox{
+		core: k, ephemeral: ephemeral, messages: messages, clicks: clicks, submissions: submissions, commands: commands, explainer: explainer,
+		homes: homes, access: access, availability: availability,
+	}
 	b.Receiver = &Receiver{core: k, ephemeral: ephemeral, modals: modals, submissions: submissions, viewedChannels: viewed}
 	b.transport = newTransport(b)
 	b.Gaps = &Gaps{core: k, transport: b.transport}
