@@ -11,21 +11,21 @@ import (
 )
 
 // standIn tells a stand-in for whom they stand in, and what they can decide.
-func standIn(a approvers.Absence, m store.OutboxMessage, p *approvers.Policy, now time.Time) *BlockBuilder {
-	b := new(BlockBuilder)
+func standIn(a approvers.Absence, m store.OutboxMessage, policy *approvers.Policy, now time.Time) *BlockBuilder {
+	p := new(BlockBuilder)
 	if m.Step != int(a.Version) || a.Over(now) {
-		b.Para(Say("✔️ You no longer stand in for ").Person(a.Who, a.Name).Say(": they are back, or changed it."))
-		return b
+		p.Para(Say("✔️ You no longer stand in for ").Person(a.Who, a.Name).Say(": they are back, or changed it."))
+		return p
 	}
-	b.Para(Say("🤝 ").Person(a.Who, a.Name).Strong(" is away").Say(" from ").At(a.From, longTime).Say(" until ").At(a.Until, longTime).
+	p.Para(Say("🤝 ").Person(a.Who, a.Name).Strong(" is away").Say(" from ").At(a.From, longTime).Say(" until ").At(a.Until, longTime).
 		Say(" and has named you to stand in."))
 	if len(a.Covers) == 0 {
-		b.Para(Say("They have no role that decides, so you get nothing to decide."))
-		return b
+		p.Para(Say("They have no role that decides, so you get nothing to decide."))
+		return p
 	}
-	b.Para(Say("You get what waits for them by direct message, if your own roles may decide it. You decide in your own name, and never about what you asked for."))
-	b.Para(coverage(p, a.Covers, "you", "yours")...)
-	return b
+	p.Para(Say("You get what waits for them by direct message, if your own roles may decide it. You decide in your own name, and never about what you asked for."))
+	p.Para(coverage(policy, a.Covers, "you", "yours")...)
+	return p
 }
 
 // AbsenceOf answers a person's command. The answer says whether the person is away, until when, and who stands in.
