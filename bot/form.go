@@ -330,6 +330,8 @@ func (b *formOpener) recordItemSeen(ctx context.Context, target render.ClickTarg
 	if target.Message.Kind != store.OutboxHome || target.Request == nil || target.ShownRequest().Digest == "" {
 		return nil
 	}
-	_, err := b.Outbox.Viewed(ctx, workflow.Viewing{Request: target.Request.ID, Digest: target.ShownRequest().Digest, Who: who.ID, As: string(store.OutboxHome), Body: target.ItemBody()})
+	_, err := b.Outbox.Viewed(ctx, workflow.Viewing{
+		Request: target.Request.ID, Digest: target.ShownRequest().Digest, Who: who.ID, As: string(store.OutboxHome), Body: target.ItemBody(),
+	})
 	return err
 }

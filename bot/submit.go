@@ -275,7 +275,8 @@ func (b *submissionHandler) submitPeople(ctx context.Context, d delivered, to ep
 	case render.ActTakeBack:
 		r, err = b.Requests.Revoke(ctx, click)
 	case render.ActHandOn:
-		colleague, unknown := b.users.Clicker(ctx, i.filled(render.FieldColleague), target.Policy, target.Request.Tool, directory.IdentityRisk(target.Policy, target.Request), target.Request)
+		risk := directory.IdentityRisk(target.Policy, target.Request)
+		colleague, unknown := b.users.Clicker(ctx, i.filled(render.FieldColleague), target.Policy, target.Request.Tool, risk, target.Request)
 		if unknown != nil {
 			return b.outcomes.unknownClicker(ctx, d, to, click, target, unknown)
 		}
