@@ -119,26 +119,26 @@ func (b *absenceHandler) examine(ctx context.Context, i interaction) (map[string
 }
 
 // submitted records the absence that the submitted form describes.
-func (b *absenceHandler) submitted(ctx context.Context, r ephemeralReply, i interaction, c workflow.Click) error {
+func (b *absenceHandler) submitted(ctx context.Context, to ephemeralReply, i interaction, click workflow.Click) error {
 	m, _, err := b.parse(ctx, i)
 	if err != nil {
 		return err
 	}
-	m.Inbox = c.Inbox
+	m.Inbox = click.Inbox
 	_, err = b.People.SetAway(ctx, m)
 	var denied *approvers.Denied
 	if errors.As(err, &denied) {
-		b.ephemeral.reply(ctx, r, render.DeniedLeave(denied))
+		b.ephemeral.reply(ctx, to, render.DeniedLeave(denied))
 		return nil
 	}
 	return err
 }
 
-func (b *absenceHandler) backClicked(ctx context.Context, r ephemeralReply, c workflow.Click) error {
-	_, err := b.People.Back(ctx, c.Inbox, c.Who)
+func (b *absenceHandler) backClicked(ctx context.Context, to ephemeralReply, click workflow.Click) error {
+	_, err := b.People.Back(ctx, click.Inbox, click.Who)
 	var denied *approvers.Denied
 	if errors.As(err, &denied) {
-		b.ephemeral.reply(ctx, r, render.Say("You were not away, as far as I know."))
+		b.ephemeral.reply(ctx, to, render.Say("You were not away, as far as I know."))
 		return nil
 	}
 	return err

@@ -59,7 +59,7 @@ type Bot struct {
 	*core
 	Receiver     *Receiver     // stores Slack's deliveries
 	Inbox        *Inbox        // handles the stored deliveries
-	Reception    *Reception    // finds gaps in the reception, and reads the messages of a gap
+	Gaps         *Gaps         // finds gaps, in which nothing was received, and reads their messages
 	Display      *Display      // shows outbox messages, and the progress of runs
 	Drafts       *Drafts       // show the model's text while the model writes it
 	Statuses     *Statuses     // the statuses under threads
@@ -88,7 +88,7 @@ func New(c Config) *Bot {
 	}
 	c.APIURL = strings.TrimSuffix(c.APIURL, "/") + "/"
 	k := &core{Config: c, refused: newRefusedBySlack(c)}
-	b := &Bot{core: k, Permissions: newPermissions(k), Replicas: &Replicas{k}, Leftovers: &Leftovers{k}}
+	b := &Bot{core: k, Permissions: newPermissions(k), Replicas: &Replicas{core: k}, Leftovers: &Leftovers{core: k}}
 	k.secrets.Store(&Secrets{BotToken: c.BotToken, AppToken: c.AppToken, SigningSecret: c.SigningSecret})
 	k.api = slackapi.New(slackapi.Options{
 		BotToken: c.BotToken, AppToken: c.AppToken, URL: c.APIURL, HTTP: c.HTTP, Unlimited: c.Unlimited, Share: c.Share, Count: c.Count, Log: c.Log,
@@ -114,17 +114,17 @@ func (b *Bot) assemble() {
 
 	// The parts that ask Slack about people and channels.
 	identities := newIdentities(k)
-	availability := &Availability{k, identities, permissions}
-	access := &channelAccess{k, permissions}
-	ephemeral := &ephemeral{k, identities}
-	pending := &pendingItems{k, identities, permissions}
+	availability := &Availability{core: k, identities: identities, permissions: permissions}
+	access := &channelAccess{core: k, permissions: permissions}
+	ephemeral := &ephemeral{core: k, identities: identities}
+	pending := &pendingItems{core: k, identities: identities, permissions: permissions}
 
 	// The parts that show messages.
 	progress := new(runProgresses)
 	posts := &posts{core: k}
 	statuses := &Statuses{core: k, progress: progress}
 	drafts := &Drafts{core: k, posts: posts}
-	homes := &homeTabs{k, identities, permissions, pending}
+	homes := &homeTabs{core: k, identities: identities, permissions: permissions, pending: pending}
 	display := &Display{
 		core: k, identities: identities, permissions: permissions, posts: posts, drafts: drafts, statuses: statuses, homes: homes, access: access,
 		progress: progress,
@@ -132,27 +132,36 @@ func (b *Bot) assemble() {
 
 	// The handlers.
 	modals := &modals{core: k, replicas: b.Replicas}
-	targets := &targets{k}
-	outcomes := &outcomes{k, identities, ephemeral}
-	pause := &pauseHandler{k, identities, ephemeral, outcomes}
-	absence := &absenceHandler{k, identities, ephemeral}
-	grant := &grantHandler{k, identities, ephemeral, outcomes}
-	forms := &formOpener{k, identities, ephemeral, modals, targets, outcomes}
+	targets := &targets{core: k}
+	outcomes := &outcomes{core: k, identities: identities, ephemeral: ephemeral}
+	pause := &pauseHandler{core: k, identities: identities, ephemeral: ephemeral, outcomes: outcomes}
+	absence := &absenceHandler{core: k, identities: identities, ephemeral: ephemeral}
+	grant := &grantHandler{core: k, identities: identities, ephemeral: ephemeral, outcomes: outcomes}
+	forms := &formOpener{core: k, identities: identities, ephemeral: ephemeral, modals: modals, targets: targets, outcomes: outcomes}
 	clicks := &clickHandler{
 		core: k, identities: identities, ephemeral: ephemeral, posts: posts, homes: homes, modals: modals, targets: targets, outcomes: outcomes,
 		forms: forms, pause: pause, absence: absence, grant: grant,
 	}
-	submissions := &submissionHandler{k, identities, ephemeral, targets, outcomes, absence, grant}
-	explainer := &explainer{k, identities, ephemeral, modals}
-	commands := &commandHandler{k, ephemeral, pending, explainer, pause, absence, grant}
+	submissions := &submissionHandler{
+		core: k, identities: identities, ephemeral: ephemeral, targets: targets, outcomes: outcomes, absence: absence, grant: grant,
+	}
+	explainer := &explainer{core: k, identities: identities, ephemeral: ephemeral, modals: modals}
+	commands := &commandHandler{
+		core: k, ephemeral: ephemeral, pending: pending, explainer: explainer, pause: pause, absence: absence, grant: grant,
+	}
 	viewed := new(viewedChannels)
-	messages := &messageHandler{k, identities, ephemeral, &attachments{k}, statuses, viewed}
+	messages := &messageHandler{
+		core: k, identities: identities, ephemeral: ephemeral, attachments: &attachments{core: k}, statuses: statuses, viewedChannels: viewed,
+	}
 
 	// The parts that receive.
-	b.Inbox = &Inbox{k, ephemeral, messages, clicks, submissions, commands, explainer, homes, access, availability}
+	b.Inbox = &Inbox{
+		core: k, ephemeral: ephemeral, messages: messages, clicks: clicks, submissions: submissions, commands: commands, explainer: explainer,
+		homes: homes, access: access, availability: availability,
+	}
 	b.Receiver = &Receiver{core: k, ephemeral: ephemeral, modals: modals, submissions: submissions, viewedChannels: viewed}
 	b.transport = newTransport(b)
-	b.Reception = &Reception{core: k, transport: b.transport}
+	b.Gaps = &Gaps{core: k, transport: b.transport}
 
 	b.Identities, b.Availability, b.access = identities, availability, access
 	b.Display, b.Drafts, b.Statuses = display, drafts, statuses
@@ -228,13 +237,13 @@ func (b *Bot) Run(ctx context.Context) error {
 	if err := b.Check(ctx); errors.Is(err, ErrToken) {
 		return err
 	}
-	b.Reception.begin(ctx)
+	b.Gaps.begin(ctx)
 	defer b.side.Wait()
 	watching, unwatch := context.WithCancel(ctx)
 	defer unwatch()
 	b.side.Go(func() { b.api.Watch(watching) })
 	b.side.Go(func() { b.access.lookUpCardChannels(watching) })
-	b.side.Go(func() { b.Reception.run(watching) })
+	b.side.Go(func() { b.Gaps.run(watching) })
 	b.side.Go(func() { b.Permissions.watch(watching) })
 	return b.transport.Run(ctx)
 }

@@ -42,12 +42,12 @@ const (
 // messages as if Slack had delivered them. It recognises received messages by their ids, so Slack may deliver the same
 // message before or after CatchUp reads it. CatchUp continues where an earlier process stopped. If the timer names a
 // channel that the bot has joined, CatchUp reads only this channel.
-func (b *Reception) CatchUp(ctx context.Context, t store.Timer) error {
-	now, err := b.Views.Reception(ctx)
+func (b *Gaps) CatchUp(ctx context.Context, t store.Timer) error {
+	now, err := b.Views.Received(ctx)
 	if err != nil {
 		return err
 	}
-	joined := t.Ref != store.SettingReception
+	joined := t.Ref != store.SettingReceived
 	switch {
 	case joined && now.Until.IsZero(): // nothing was ever received, so no message was missed
 		return b.Intake.JoinedRead(ctx, t)
@@ -61,7 +61,7 @@ func (b *Reception) CatchUp(ctx context.Context, t store.Timer) error {
 			return err
 		}
 	}
-	c := &catchUp{Reception: b, gap: *now.Gap, since: now.Since, unread: map[string]int{}}
+	c := &catchUp{Gaps: b, gap: *now.Gap, since: now.Since, unread: map[string]int{}}
 	if c.me, err = b.whoAmI(ctx); err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (c *catchUp) readJoined(ctx context.Context, channel string) error {
 
 // catchUp is the state of one catch-up.
 type catchUp struct {
-	*Reception
+	*Gaps
 	me     directory.Self
 	gap    settings.Gap
 	since  time.Time           // the first start with this store

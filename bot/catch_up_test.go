@@ -123,11 +123,11 @@ func TestCatchUpBounds(t *testing.T) {
 	}
 	long := time.Now().Add(-3 * 24 * time.Hour)
 	err = db.Update(t.Context(), func(tx store.Tx) error {
-		_, row, err := settings.ReadReception(tx)
+		_, row, err := settings.ReadReceived(tx)
 		if err != nil {
 			return err
 		}
-		if row.Value, err = json.Marshal(settings.Reception{Until: long, Open: long}); err != nil {
+		if row.Value, err = json.Marshal(settings.Received{Until: long, Open: long}); err != nil {
 			return err
 		}
 		return tx.PutSetting(row)
@@ -148,7 +148,7 @@ func TestCatchUpBounds(t *testing.T) {
 	before := len(h.log.String())
 	h.start()
 	h.until("all is read", func() bool {
-		now, err := h.workflow.Views.Reception(context.Background())
+		now, err := h.workflow.Views.Received(context.Background())
 		return err == nil && now.Gap == nil && now.Until.After(long.Add(time.Hour))
 	})
 

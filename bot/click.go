@@ -52,110 +52,110 @@ func (b *clickHandler) handle(ctx context.Context, d delivered, i interaction) e
 		return b.pause.clicked(ctx, d, i)
 	}
 	channel, ts := i.message()
-	r := ephemeralReply{user: i.User.ID, channel: channel, thread: i.Posted.ThreadTS, responseURL: i.ResponseURL}
-	c := workflow.Click{Channel: channel, MessageTS: ts}
-	s, err := b.targets.ofClick(ctx, i, a, channel, ts)
+	to := ephemeralReply{user: i.User.ID, channel: channel, thread: i.Posted.ThreadTS, responseURL: i.ResponseURL}
+	click := workflow.Click{Channel: channel, MessageTS: ts}
+	target, err := b.targets.ofClick(ctx, i, a, channel, ts)
 	if err != nil {
-		return b.outcomes.refuseTarget(ctx, d, r, c, s, err)
+		return b.outcomes.refuseTarget(ctx, d, to, click, target, err)
 	}
-	b.posts.replaced.noteClick(s.Message.ID, i.ResponseURL, d.at)
+	b.posts.replaced.noteClick(target.Message.ID, i.ResponseURL, d.at)
 	action := render.ActionOf(a.ActionID)
 	if _, form := render.FormTitles[action]; form {
-		return b.forms.open(ctx, formClick{d, action, r, s, func(v slack.ModalViewRequest) error { return b.modals.fill(ctx, d.id, d.at, v) }})
+		return b.forms.open(ctx, formClick{d, action, to, target, func(v slack.ModalViewRequest) error { return b.modals.fill(ctx, d.id, d.at, v) }})
 	}
-	return b.act(ctx, d, r, s, action, c)
+	return b.act(ctx, d, to, target, action, click)
 }
 
 // act performs a button's action.
-func (b *clickHandler) act(ctx context.Context, d delivered, w ephemeralReply, s render.ClickTarget, action string, c workflow.Click) error {
-	who, err := b.identities.authority(ctx, w.user, s, action)
+func (b *clickHandler) act(ctx context.Context, d delivered, to ephemeralReply, target render.ClickTarget, action string, click workflow.Click) error {
+	who, err := b.identities.authority(ctx, to.user, target, action)
 	if err != nil {
-		return b.outcomes.unknownClicker(ctx, d, w, c, s, err)
+		return b.outcomes.unknownClicker(ctx, d, to, click, target, err)
 	}
-	c.Inbox, c.At, c.Who, c.User = d.id, d.at, who, w.user
-	c.Digest, c.Whole, c.Rendering, c.FirstSeen = s.ShownRequest().Digest, s.ShownRequest().Whole, s.RenderingHash(), s.ShownRequest().Since
-	r := s.Request
-	if s.Grant != nil {
-		return b.grant.clicked(ctx, w, s, action, c)
+	click.Inbox, click.At, click.Who, click.User = d.id, d.at, who, to.user
+	click.Digest, click.Whole, click.Rendering, click.FirstSeen = target.ShownRequest().Digest, target.ShownRequest().Whole, target.RenderingHash(), target.ShownRequest().Since
+	r := target.Request
+	if target.Grant != nil {
+		return b.grant.clicked(ctx, to, target, action, click)
 	}
 	switch action {
 	case render.ActApprove:
-		c.Request, c.Kind = s.Token.Ref, approvers.Approve
-		return b.outcomes.decide(ctx, w, s, c)
+		click.Request, click.Kind = target.Token.Ref, approvers.Approve
+		return b.outcomes.decide(ctx, to, target, click)
 	case render.ActApproveAll:
-		c.Kind = approvers.Approve
-		return b.outcomes.decideAll(ctx, w, s, c)
+		click.Kind = approvers.Approve
+		return b.outcomes.decideAll(ctx, to, target, click)
 	case render.ActApart: // only on cards of earlier versions of the bot; now the button is in Details…
-		c.Request = s.Token.Ref
+		click.Request = target.Token.Ref
 		var after approvers.Request
-		after, err = b.Requests.Unbundle(ctx, c)
+		after, err = b.Requests.Unbundle(ctx, click)
 		r = &after
 	case render.ActWithdraw:
-		c.Request = s.Token.Ref
+		click.Request = target.Token.Ref
 		var after approvers.Request
-		after, err = b.Requests.Withdraw(ctx, c)
+		after, err = b.Requests.Withdraw(ctx, click)
 		r = &after
 	case render.ActWithdrawAll:
-		c.Turn = s.Token.Ref
-		err = b.Requests.WithdrawAll(ctx, c)
+		click.Turn = target.Token.Ref
+		err = b.Requests.WithdrawAll(ctx, click)
 	case render.ActFeedback:
-		return b.rate(ctx, w, s, c)
+		return b.rate(ctx, to, target, click)
 	case render.ActStop:
-		c.Turn = s.Token.Ref
-		err = b.Turns.StopBy(ctx, c)
+		click.Turn = target.Token.Ref
+		err = b.Turns.StopBy(ctx, click)
 	case render.ActTryAgain:
-		c.Turn = s.Token.Ref
-		err = b.Turns.TryAgain(ctx, c)
+		click.Turn = target.Token.Ref
+		err = b.Turns.TryAgain(ctx, click)
 	case render.ActDidNot:
-		c.Execution = s.Token.Ref
-		return b.outcomes.answerReport(ctx, w, s, b.Runs.Report(ctx, c, workflow.DidNot))
+		click.Execution = target.Token.Ref
+		return b.outcomes.answerReport(ctx, to, target, b.Runs.Report(ctx, click, workflow.DidNot))
 	case render.ActAskAgain:
-		c.Execution = s.Token.Ref
-		return b.outcomes.answerReport(ctx, w, s, b.Runs.RetryUnknown(ctx, c))
+		click.Execution = target.Token.Ref
+		return b.outcomes.answerReport(ctx, to, target, b.Runs.RetryUnknown(ctx, click))
 	case render.ActBack:
-		return b.absence.backClicked(ctx, w, c)
+		return b.absence.backClicked(ctx, to, click)
 	case render.ActResume:
-		return b.pause.answer(ctx, w, s.Policy, b.Pauses.ResumeBy(ctx, c))
+		return b.pause.answer(ctx, to, target.Policy, b.Pauses.ResumeBy(ctx, click))
 	case render.ActVisited:
-		c.Elicitation = s.Token.Ref
-		err = b.Questions.Respond(ctx, c, nil)
+		click.Elicitation = target.Token.Ref
+		err = b.Questions.Respond(ctx, click, nil)
 	case render.ActNoAnswer:
-		c.Elicitation = s.Token.Ref
-		err = b.Questions.Decline(ctx, c)
+		click.Elicitation = target.Token.Ref
+		err = b.Questions.Decline(ctx, click)
 	case render.ActLeave:
-		c.Execution = s.Token.Ref
-		return b.outcomes.answerReport(ctx, w, s, b.Runs.Report(ctx, c, workflow.Leave))
+		click.Execution = target.Token.Ref
+		return b.outcomes.answerReport(ctx, to, target, b.Runs.Report(ctx, click, workflow.Leave))
 	default:
 		option, isChoice := render.ChoiceOf(action)
 		if !isChoice {
 			return fmt.Errorf("%w: no button does %q", errPayload, action)
 		}
-		c.Call = s.Token.Ref
-		err = b.Questions.Answer(ctx, c, option)
+		click.Call = target.Token.Ref
+		err = b.Questions.Answer(ctx, click, option)
 	}
-	return b.outcomes.answer(ctx, w, r, s.Policy, err)
+	return b.outcomes.answer(ctx, to, r, target.Policy, err)
 }
 
 // rate records a rating of an answer, and confirms it.
-func (b *clickHandler) rate(ctx context.Context, r ephemeralReply, s render.ClickTarget, c workflow.Click) error {
-	turn, good := strings.CutPrefix(s.Token.Ref, render.FeedbackGood)
+func (b *clickHandler) rate(ctx context.Context, to ephemeralReply, target render.ClickTarget, click workflow.Click) error {
+	turn, good := strings.CutPrefix(target.Token.Ref, render.FeedbackGood)
 	turn, poor := strings.CutPrefix(turn, render.FeedbackPoor)
 	if good == poor {
 		return fmt.Errorf("%w: the button's value is not a rating", errPayload)
 	}
-	c.Turn = turn
-	err := b.Turns.AddFeedback(ctx, c, good)
+	click.Turn = turn
+	err := b.Turns.AddFeedback(ctx, click, good)
 	var d *approvers.Denied
 	switch {
 	case errors.As(err, &d) && (d.Code == approvers.DeniedGuest || d.Code == approvers.DeniedForeign || d.Code == approvers.DeniedBot):
-		b.ephemeral.reply(ctx, r, render.Say("Only those who may ask the agent can rate its answers. Nothing was changed."))
+		b.ephemeral.reply(ctx, to, render.Say("Only those who may ask the agent can rate its answers. Nothing was changed."))
 		return nil
 	case err != nil:
-		return b.outcomes.answer(ctx, r, nil, s.Policy, err)
+		return b.outcomes.answer(ctx, to, nil, target.Policy, err)
 	case poor:
-		b.ephemeral.reply(ctx, r, render.Say("Noted, thank you. If something should be done differently, write it here: the agent reads it, and its operator sees how the answers are rated."))
+		b.ephemeral.reply(ctx, to, render.Say("Noted, thank you. If something should be done differently, write it here: the agent reads it, and its operator sees how the answers are rated."))
 	default:
-		b.ephemeral.reply(ctx, r, render.Say("Noted, thank you."))
+		b.ephemeral.reply(ctx, to, render.Say("Noted, thank you."))
 	}
 	return nil
 }

@@ -23,10 +23,9 @@
 // Bot has one part for each concern. A part is a type with the state that only this concern needs, and with the parts
 // that it uses. All parts share core: the configuration, the workflow, and the clients and caches of Slack.
 //
-//   - Receiver stores deliveries, and Reception reads the messages of a gap, in which nothing was received. Inbox
-//     passes each stored delivery to its handler, such as messageHandler, clickHandler, submissionHandler or
-//     commandHandler. pauseHandler, absenceHandler and grantHandler have the commands, buttons and forms of one
-//     subject.
+//   - Receiver stores deliveries, and Gaps reads the messages of a gap, in which nothing was received. Inbox passes
+//     each stored delivery to its handler, such as messageHandler, clickHandler, submissionHandler or commandHandler.
+//     pauseHandler, absenceHandler and grantHandler have the commands, buttons and forms of one subject.
 //   - The handlers of clicks and forms use other parts. targets finds what a click is about. modals and formOpener open
 //     a form. outcomes decides, or records a refused attempt. ephemeral replies to a person.
 //   - Display shows outbox messages. It uses posts to write messages and to find posts whose response was lost. Drafts,

@@ -29,16 +29,16 @@ type ephemeralReply struct {
 
 // reply sends a private reply. The bot does not retry the reply for ever, because no other work depends on it.
 // If Slack refuses the ephemeral message, the reply is sent as a direct message.
-func (b *ephemeral) reply(ctx context.Context, r ephemeralReply, p ...*render.RichText) {
-	b.send(ctx, r, render.Paragraph(p...))
+func (b *ephemeral) reply(ctx context.Context, to ephemeralReply, p ...*render.RichText) {
+	b.send(ctx, to, render.Paragraph(p...))
 }
 
 // send is like reply, but also accepts buttons.
-func (b *ephemeral) send(ctx context.Context, r ephemeralReply, p *render.BlockBuilder) {
+func (b *ephemeral) send(ctx context.Context, to ephemeralReply, p *render.BlockBuilder) {
 	ctx = slackapi.WithCallPriority(ctx, slackapi.CallPriority{Priority: slackapi.PriorityUrgent})
 	m := p.Message()
-	b.identities.known(r.user).Localize(&m)
-	err := b.sendIn(ctx, r, m)
+	b.identities.known(to.user).Localize(&m)
+	err := b.sendIn(ctx, to, m)
 	if err == nil {
 		return
 	}
@@ -47,7 +47,7 @@ func (b *ephemeral) send(ctx context.Context, r ephemeralReply, p *render.BlockB
 	}
 	for _, fresh := range []bool{false, true} { // second try: Slack may have given the direct messages another channel
 		dm := ""
-		if dm, err = b.channels.DirectMessages(ctx, r.user, fresh); err == nil {
+		if dm, err = b.channels.DirectMessages(ctx, to.user, fresh); err == nil {
 			err = b.refused.sendContent(ctx, m, func(opts ...slack.MsgOption) error {
 				_, _, err := b.api.PostMessageContext(ctx, dm, opts...)
 				return err
@@ -58,7 +58,7 @@ func (b *ephemeral) send(ctx context.Context, r ephemeralReply, p *render.BlockB
 		}
 	}
 	if err != nil {
-		b.Log.Warn("a person could not be notified", "user", r.user, "error", slackapi.Explain(err))
+		b.Log.Warn("a person could not be notified", "user", to.user, "error", slackapi.Explain(err))
 	}
 }
 
@@ -66,28 +66,28 @@ var errElsewhere = fmt.Errorf("told by direct message")
 
 // sendIn sends the reply in the place where the person acted. Only that person sees the reply. The reply has no
 // metadata, because response URLs do not support metadata.
-func (b *ephemeral) sendIn(ctx context.Context, r ephemeralReply, m render.Message) error {
+func (b *ephemeral) sendIn(ctx context.Context, to ephemeralReply, m render.Message) error {
 	switch {
-	case r.channel == "":
+	case to.channel == "":
 		return errElsewhere
-	case r.responseURL != "" && r.replace:
+	case to.responseURL != "" && to.replace:
 		return b.refused.sendContent(ctx, m, func(opts ...slack.MsgOption) error {
-			_, _, err := b.api.PostMessageContext(ctx, r.channel, append(opts, slack.MsgOptionReplaceOriginal(r.responseURL))...)
+			_, _, err := b.api.PostMessageContext(ctx, to.channel, append(opts, slack.MsgOptionReplaceOriginal(to.responseURL))...)
 			return err
 		})
-	case r.responseURL != "" && (r.command || r.channel[0] == 'D'):
+	case to.responseURL != "" && (to.command || to.channel[0] == 'D'):
 		return b.refused.sendContent(ctx, m, func(opts ...slack.MsgOption) error {
-			_, _, err := b.api.PostMessageContext(ctx, r.channel, append(opts, slack.MsgOptionResponseURL(r.responseURL, slack.ResponseTypeEphemeral))...)
+			_, _, err := b.api.PostMessageContext(ctx, to.channel, append(opts, slack.MsgOptionResponseURL(to.responseURL, slack.ResponseTypeEphemeral))...)
 			return err
 		})
-	case r.channel[0] == 'D':
+	case to.channel[0] == 'D':
 		return errElsewhere
 	}
 	return b.refused.sendContent(ctx, m, func(opts ...slack.MsgOption) error {
-		if r.thread != "" {
-			opts = append(opts, slack.MsgOptionTS(r.thread))
+		if to.thread != "" {
+			opts = append(opts, slack.MsgOptionTS(to.thread))
 		}
-		_, err := b.api.PostEphemeralContext(ctx, r.channel, r.user, opts...)
+		_, err := b.api.PostEphemeralContext(ctx, to.channel, to.user, opts...)
 		return err
 	})
 }

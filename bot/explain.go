@@ -13,7 +13,6 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
-	"countersign/approvers/workflow/view"
 	"countersign/bot/directory"
 	"countersign/bot/render"
 	"countersign/store"
@@ -43,26 +42,22 @@ func (b *explainer) explain(ctx context.Context, c command, text string) (*rende
 	if directory.Barred(who) {
 		return render.Paragraph(render.Say("I explain this to full members of this workspace only.")), nil
 	}
-	v, err := b.viewFor(ctx, c.User)
-	if err != nil {
-		return nil, err
-	}
+	words := b.words()
 	ids, err := b.requestsNamed(ctx, first)
 	switch {
 	case err != nil:
 		return nil, err
 	case len(ids) > 0:
-		return b.explainRequests(ctx, v, who, ids, true)
+		return b.explainRequests(ctx, words, who, ids, true)
 	case strings.HasPrefix(first, "req") || strings.HasPrefix(first, "<http") || strings.HasPrefix(first, "http"):
 		return nil, notClear("I don't know that request. %s history lists yours.", c.Command)
 	}
-	return b.explainCall(ctx, v, c, who, first, strings.TrimSpace(rest))
+	return b.explainCall(ctx, words, c, who, first, strings.TrimSpace(rest))
 }
 
-// viewFor returns a view for one person. The view contains only the policy.
-func (b *explainer) viewFor(ctx context.Context, user string) (render.View, error) {
-	me, err := b.whoAmI(ctx)
-	return render.View{Model: view.Model{Policy: b.Views.Policy(), Now: b.Now()}, WorkspaceURL: me.URL, Reader: b.identities.reader(ctx, user)}, err
+// words returns the words that explain calls under the policy in force.
+func (b *explainer) words() render.Explainer {
+	return render.Explainer{Policy: b.Views.Policy(), Now: b.Now()}
 }
 
 // cardLink matches a link to a message in Slack's format.
@@ -111,7 +106,7 @@ const maxExplained = 5
 // explainRequests draws, for each request, who has to approve the request, why, and what has happened. If byName is
 // set, the person gave an id or a link, and explainRequests explains only requests that concern the person. Otherwise
 // the person used the shortcut on a message, which shows the same information, so there is no such check.
-func (b *explainer) explainRequests(ctx context.Context, v render.View, who approvers.Identity, ids []string, byName bool) (*render.BlockBuilder, error) {
+func (b *explainer) explainRequests(ctx context.Context, words render.Explainer, who approvers.Identity, ids []string, byName bool) (*render.BlockBuilder, error) {
 	p := new(render.BlockBuilder)
 	for i, id := range ids {
 		if i == maxExplained {
@@ -122,7 +117,7 @@ func (b *explainer) explainRequests(ctx context.Context, v render.View, who appr
 		if err != nil {
 			return nil, err
 		}
-		if byName && !concerns(r, who, v.Policy) {
+		if byName && !concerns(r, who, words.Policy) {
 			p.Para(render.Say("That request is between those who asked for it and those who may decide it."))
 			continue
 		}
@@ -130,7 +125,7 @@ func (b *explainer) explainRequests(ctx context.Context, v render.View, who appr
 		if err != nil {
 			return nil, err
 		}
-		v.Explanation(p, r, records)
+		words.Explanation(p, r, records)
 	}
 	return p, nil
 }
@@ -148,21 +143,21 @@ func concerns(r approvers.Request, who approvers.Identity, p *approvers.Policy) 
 var typographic = strings.NewReplacer("“", `"`, "”", `"`, "„", `"`, "‘", "'", "’", "'")
 
 // explainCall draws who would have to approve a hypothetical call, if the person asked for it in this channel.
-func (b *explainer) explainCall(ctx context.Context, v render.View, c command, who approvers.Identity, tool, args string) (*render.BlockBuilder, error) {
+func (b *explainer) explainCall(ctx context.Context, words render.Explainer, c command, who approvers.Identity, tool, args string) (*render.BlockBuilder, error) {
 	channel, err := b.channels.Name(ctx, c.Channel)
 	if err != nil {
 		return nil, err
 	}
-	agent := agentOffering(v.Policy, tool, approvers.ChannelRef{Channel: c.Channel, Name: channel, DM: strings.HasPrefix(c.Channel, "D")})
+	agent := agentOffering(words.Policy, tool, approvers.ChannelRef{Channel: c.Channel, Name: channel, DM: strings.HasPrefix(c.Channel, "D")})
 	def, known := b.Tools.Tool(tool)
 	if !known {
-		return nil, notClear("No tool is called “%s”. The policy names %s.", render.Visible(render.Clip(tool, render.MaxNameShown)), toolsNamed(v.Policy))
+		return nil, notClear("No tool is called “%s”. The policy names %s.", render.Visible(render.Clip(tool, render.MaxNameShown)), toolsNamed(words.Policy))
 	}
 	if args == "" {
 		args = "{}"
 	}
 	raw := json.RawMessage(typographic.Replace(unescape.Replace(args)))
-	t, _ := v.Policy.Tool(tool, agent)
+	t, _ := words.Policy.Tool(tool, agent)
 	values, err := approvers.StrictArgs(raw, t.ReadsNumbers())
 	if err != nil {
 		return nil, notClear("These are not arguments: %s. Write them as JSON: %s explain %s {\"amount\": 20}", render.OneLine(strings.TrimPrefix(err.Error(), approvers.ErrArgs.Error()+": ")), c.Command, render.Name(tool))
@@ -173,10 +168,10 @@ func (b *explainer) explainCall(ctx context.Context, v render.View, c command, w
 			Args: values, Requester: c.User, Agent: agent, Now: b.Now(), Conversation: approvers.ConversationFacts{ID: "explain", Channel: c.Channel, DM: strings.HasPrefix(c.Channel, "D")},
 		},
 	}
-	plan, steps := v.Policy.Explain(call)
+	plan, steps := words.Policy.Explain(call)
 	p := new(render.BlockBuilder)
 	p.Para(render.Say("If you asked for ").Code(render.Name(tool)).Say(" here, with the arguments that you wrote:"))
-	v.PlanOutlook(p, plan)
+	words.PlanOutlook(p, plan)
 	var lines []*render.RichText
 	for i, step := range steps {
 		if i == maxSteps {
@@ -278,14 +273,10 @@ func (b *explainer) messageExplained(ctx context.Context, i interaction) (slack.
 	if len(ids) == 0 {
 		return render.Refusal(render.ExplainShortcut, render.Say("Nobody is asked for an approval in this message, so there is nothing to explain. Use this on a card of mine, or on a line in a thread that says that something waits.")), nil
 	}
-	v, err := b.viewFor(ctx, i.User.ID)
+	p, err := b.explainRequests(ctx, b.words(), who, ids, false)
 	if err != nil {
 		return slack.ModalViewRequest{}, err
 	}
-	p, err := b.explainRequests(ctx, v, who, ids, false)
-	if err != nil {
-		return slack.ModalViewRequest{}, err
-	}
-	v.Reader.LocalizeBlocks(p.Blocks)
+	b.identities.reader(ctx, i.User.ID).LocalizeBlocks(p.Blocks)
 	return render.Modal(render.FormTitles[render.ExplainShortcut], p), nil
 }

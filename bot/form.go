@@ -30,43 +30,43 @@ type formOpener struct {
 // unbundleWithin handles a button in the Details… of a call. The button moves the call from its bundle to a card of its
 // own.
 func (b *formOpener) unbundleWithin(ctx context.Context, d delivered, i interaction) error {
-	s, err := b.targets.ofDetails(ctx, i)
-	r, c := ephemeralReply{user: i.User.ID, channel: s.Message.Channel}, workflow.Click{Channel: s.Message.Channel, MessageTS: s.Message.TS}
+	target, err := b.targets.ofDetails(ctx, i)
+	to, click := ephemeralReply{user: i.User.ID, channel: target.Message.Channel}, workflow.Click{Channel: target.Message.Channel, MessageTS: target.Message.TS}
 	if err != nil {
-		return b.outcomes.refuseTarget(ctx, d, r, c, s, err)
+		return b.outcomes.refuseTarget(ctx, d, to, click, target, err)
 	}
-	who, err := b.identities.authority(ctx, r.user, s, render.ActApart)
+	who, err := b.identities.authority(ctx, to.user, target, render.ActApart)
 	if err != nil {
-		return b.outcomes.unknownClicker(ctx, d, r, c, s, err)
+		return b.outcomes.unknownClicker(ctx, d, to, click, target, err)
 	}
-	c.Inbox, c.At, c.Who, c.User, c.Request = d.id, d.at, who, r.user, s.Token.Ref
-	c.Digest, c.Whole, c.Rendering, c.FirstSeen = s.ShownRequest().Digest, s.ShownRequest().Whole, s.RenderingHash(), s.ShownRequest().Since
-	after, err := b.Requests.Unbundle(ctx, c)
+	click.Inbox, click.At, click.Who, click.User, click.Request = d.id, d.at, who, to.user, target.Token.Ref
+	click.Digest, click.Whole, click.Rendering, click.FirstSeen = target.ShownRequest().Digest, target.ShownRequest().Whole, target.RenderingHash(), target.ShownRequest().Since
+	after, err := b.Requests.Unbundle(ctx, click)
 	words := render.Say("↗️ It has a card of its own now, with everything that you can do about it.")
 	var denied *approvers.Denied
 	switch {
 	case errors.As(err, &denied):
-		words = render.Denied(denied, &after, s.Policy)
+		words = render.Denied(denied, &after, target.Policy)
 	case err != nil:
 		return err
 	}
 	err = b.modals.show(render.Refusal(render.ActArguments, words), func(v slack.ModalViewRequest) error { return b.modals.updateClicked(ctx, v, i) })
 	if err != nil {
 		b.Log.Info("Details… could not show the outcome of a click", "inbox", d.id, "cause", err)
-		b.ephemeral.reply(ctx, r, words)
+		b.ephemeral.reply(ctx, to, words)
 	}
 	return nil
 }
 
 // openWithin replaces the modal of Details… with the form of one of the modal's buttons.
 func (b *formOpener) openWithin(ctx context.Context, d delivered, i interaction) error {
-	r := ephemeralReply{user: i.User.ID}
-	s, err := b.targets.ofDetails(ctx, i)
+	to := ephemeralReply{user: i.User.ID}
+	target, err := b.targets.ofDetails(ctx, i)
 	if err != nil {
-		return b.outcomes.refuseTarget(ctx, d, r, workflow.Click{}, s, err)
+		return b.outcomes.refuseTarget(ctx, d, to, workflow.Click{}, target, err)
 	}
-	r.channel = s.Message.Channel
-	return b.open(ctx, formClick{d, i.Actions[0].ActionID, r, s, func(v slack.ModalViewRequest) error {
+	to.channel = target.Message.Channel
+	return b.open(ctx, formClick{d, i.Actions[0].ActionID, to, target, func(v slack.ModalViewRequest) error {
 		return b.modals.show(v, func(v slack.ModalViewRequest) error { return b.modals.updateClicked(ctx, v, i) })
 	}})
 }
@@ -82,58 +82,58 @@ type formClick struct {
 
 // open draws the form and shows it.
 func (b *formOpener) open(ctx context.Context, f formClick) error {
-	d, action, r, s := f.d, f.action, f.reply, f.target
-	who, unknown := b.identities.authority(ctx, r.user, s, action)
+	d, action, to, target := f.d, f.action, f.reply, f.target
+	who, unknown := b.identities.authority(ctx, to.user, target, action)
 	if unknown != nil && mayRetry(d, b.Now(), unknown) {
 		return unknown
 	}
-	no := noForm(action, s, who)
+	no := noForm(action, target, who)
 	if unknown == nil {
-		if err := b.recordItemSeen(ctx, s, who); err != nil {
+		if err := b.recordItemSeen(ctx, target, who); err != nil {
 			return err
 		}
 	}
-	if err := b.readAbout(ctx, action, &s); err != nil {
+	if err := b.readAbout(ctx, action, &target); err != nil {
 		return err
 	}
 	var v slack.ModalViewRequest
 	if unknown != nil {
 		v = render.Refusal(action, render.Unidentified())
 	} else {
-		v = b.form(action, s, who)
+		v = b.form(action, target, who)
 	}
-	b.identities.known(r.user).LocalizeBlocks(v.Blocks.BlockSet)
+	b.identities.known(to.user).LocalizeBlocks(v.Blocks.BlockSet)
 	err := f.show(v)
 	switch {
 	case err == nil && who.ID != "":
-		if err := errors.Join(b.recordAllSeen(ctx, s, who, v), b.recordReveal(ctx, s, who, v)); err != nil {
+		if err := errors.Join(b.recordAllSeen(ctx, target, who, v), b.recordReveal(ctx, target, who, v)); err != nil {
 			return err
 		}
 	case errors.Is(err, errNoForm):
 		b.Log.Info("a form could not be shown", "inbox", d.id, "cause", err)
 		switch {
 		case unknown != nil:
-			b.ephemeral.reply(ctx, r, render.Unidentified())
+			b.ephemeral.reply(ctx, to, render.Unidentified())
 		case no != nil:
-			b.ephemeral.reply(ctx, r, render.Denied(no, s.Request, s.Policy))
+			b.ephemeral.reply(ctx, to, render.Denied(no, target.Request, target.Policy))
 		default:
-			b.ephemeral.reply(ctx, r, formNotOpened(err))
+			b.ephemeral.reply(ctx, to, formNotOpened(err))
 		}
 	case errors.Is(err, errFormRefused): // the modal shows the refusal
 	case err != nil && d.tries < clickTries:
 		return err
 	case err != nil:
 		b.Log.Error("a form could not be shown", "inbox", d.id, "error", err)
-		b.ephemeral.reply(ctx, r, render.Say("The form could not be opened. Please click again."))
+		b.ephemeral.reply(ctx, to, render.Say("The form could not be opened. Please click again."))
 	}
-	c := workflow.Click{Inbox: d.id, At: d.at, Who: who, User: r.user, Channel: s.Message.Channel, MessageTS: s.Message.TS}
+	click := workflow.Click{Inbox: d.id, At: d.at, Who: who, User: to.user, Channel: target.Message.Channel, MessageTS: target.Message.TS}
 	switch {
 	case unknown != nil:
-		return b.outcomes.refuseUnknown(ctx, d, r, c, s, unknown)
+		return b.outcomes.refuseUnknown(ctx, d, to, click, target, unknown)
 	case no != nil:
-		return b.Requests.Refuse(ctx, c, no, "", s.Token.Ref)
+		return b.Requests.Refuse(ctx, click, no, "", target.Token.Ref)
 	}
-	return b.Intake.Done(ctx, c.Inbox, "")
+	return b.Intake.Done(ctx, click.Inbox, "")
 }
 
 // readAbout reads the additional data that Details… shows about a request.
@@ -155,81 +155,81 @@ func (b *formOpener) readAbout(ctx context.Context, action string, s *render.Cli
 
 // noForm returns the reason why a person gets no form, or nil. The reason is missing authority, or a state of the
 // request that does not allow the action. If there is a reason, the caller records the attempt.
-func noForm(action string, s render.ClickTarget, who approvers.Identity) *approvers.Denied {
-	if s.Elicitation != nil {
-		return s.Elicitation.Answerable(who, s.Now)
+func noForm(action string, target render.ClickTarget, who approvers.Identity) *approvers.Denied {
+	if target.Elicitation != nil {
+		return target.Elicitation.Answerable(who, target.Now)
 	}
-	if s.Request == nil {
+	if target.Request == nil {
 		return nil
 	}
 	switch action {
 	case render.ActTyped, render.ActReject, render.ActModify, render.ActReveal:
-		return render.Precheck(*s.Request, s, who)
+		return render.Precheck(*target.Request, target, who)
 	}
 	if !directory.Barred(who) {
 		return nil
 	}
-	_, d := s.Request.Authority(s.Policy, who)
+	_, d := target.Request.Authority(target.Policy, who)
 	return d
 }
 
 // form draws the modal of an action. If the person can't perform the action, the modal says why. For an action that
 // needs no form, the modal can't be submitted.
-func (b *formOpener) form(action string, s render.ClickTarget, who approvers.Identity) slack.ModalViewRequest {
+func (b *formOpener) form(action string, target render.ClickTarget, who approvers.Identity) slack.ModalViewRequest {
 	if action == render.ActHappened {
-		return render.ReportForm(s)
+		return render.ReportForm(target)
 	}
 	switch action {
 	case render.ActRejectAll:
-		return render.RejectAllForm(s, who)
+		return render.RejectAllForm(target, who)
 	case render.ActWithdrawSome:
-		return render.WithdrawForm(s)
+		return render.WithdrawForm(target)
 	case render.ActAway:
-		return render.AwayForm(s)
+		return render.AwayForm(target)
 	case render.ActFillIn:
-		if s.Elicitation != nil {
-			return render.ElicitationForm(s, who)
+		if target.Elicitation != nil {
+			return render.ElicitationForm(target, who)
 		}
 	}
-	if draw := render.PeopleForms[action]; draw != nil && s.Request != nil {
-		return draw(s, who)
+	if draw := render.PeopleForms[action]; draw != nil && target.Request != nil {
+		return draw(target, who)
 	}
-	if s.Request == nil {
-		return render.Refusal(action, render.Denied(&approvers.Denied{Code: approvers.DeniedNotFound}, nil, s.Policy))
+	if target.Request == nil {
+		return render.Refusal(action, render.Denied(&approvers.Denied{Code: approvers.DeniedNotFound}, nil, target.Policy))
 	}
-	r := *s.Request
-	if d := render.Precheck(r, s, who); d != nil && (action != render.ActArguments || directory.Barred(who)) {
-		return render.Refusal(action, render.Denied(d, &r, s.Policy))
+	r := *target.Request
+	if d := render.Precheck(r, target, who); d != nil && (action != render.ActArguments || directory.Barred(who)) {
+		return render.Refusal(action, render.Denied(d, &r, target.Policy))
 	}
-	if (action == render.ActTyped || action == render.ActModify) && r.MustReveal(s.Policy, who.ID) {
-		return render.Refusal(action, render.Denied(&approvers.Denied{Code: approvers.DeniedMasked}, &r, s.Policy))
+	if (action == render.ActTyped || action == render.ActModify) && r.MustReveal(target.Policy, who.ID) {
+		return render.Refusal(action, render.Denied(&approvers.Denied{Code: approvers.DeniedMasked}, &r, target.Policy))
 	}
-	f := render.FormToken{ButtonToken: s.Token, Execution: r.Execution}
+	f := render.FormToken{ButtonToken: target.Token, Execution: r.Execution}
 	switch action {
 	case render.ActReveal:
 		return render.RevealForm(r, f)
 	case render.ActTyped:
 		return render.TypedForm(r, f)
 	case render.ActReject:
-		return render.RejectForm(r, f, s)
+		return render.RejectForm(r, f, target)
 	case render.ActArguments:
-		return render.DetailsForm(s, f, who)
+		return render.DetailsForm(target, f, who)
 	case render.ActModify:
 		tool, ok := workflow.ToolOf(b.Tools, r.Tool, r.ToolHash)
 		if !ok {
 			return render.Refusal(action, render.Say("The tool is not available any more, so its arguments can't be changed. Reject the call, or let it expire."))
 		}
-		return render.ModifyForm(s, who, f, tool, nil)
+		return render.ModifyForm(target, who, f, tool, nil)
 	}
 	return render.Refusal(action, render.Say("This button has no form. Nothing was changed."))
 }
 
 // turnPage shows another page of the arguments.
 func (b *formOpener) turnPage(ctx context.Context, d delivered, i interaction) error {
-	r := ephemeralReply{user: i.User.ID}
+	to := ephemeralReply{user: i.User.ID}
 	f, err := render.ParseFormToken(i.View.Metadata)
 	if err != nil {
-		return b.outcomes.refuseTarget(ctx, d, r, workflow.Click{}, render.ClickTarget{}, err)
+		return b.outcomes.refuseTarget(ctx, d, to, workflow.Click{}, render.ClickTarget{}, err)
 	}
 	form := render.ActArguments
 	if i.View.Callback == render.ActReveal {
@@ -243,41 +243,41 @@ func (b *formOpener) turnPage(ctx context.Context, d delivered, i interaction) e
 	default:
 		return fmt.Errorf("%w: the button names no page", errPayload)
 	}
-	s, err := b.targets.find(ctx, f.ButtonToken, "")
+	target, err := b.targets.find(ctx, f.ButtonToken, "")
 	if err != nil {
-		return b.outcomes.refuseTarget(ctx, d, r, workflow.Click{}, s, err)
+		return b.outcomes.refuseTarget(ctx, d, to, workflow.Click{}, target, err)
 	}
 	var viewer approvers.Identity
-	v := render.Refusal(form, render.Denied(&approvers.Denied{Code: approvers.DeniedStale}, s.Request, s.Policy))
-	if s.Request != nil && s.Request.Execution == f.Execution {
-		who, err := b.identities.authority(ctx, i.User.ID, s, form)
+	v := render.Refusal(form, render.Denied(&approvers.Denied{Code: approvers.DeniedStale}, target.Request, target.Policy))
+	if target.Request != nil && target.Request.Execution == f.Execution {
+		who, err := b.identities.authority(ctx, i.User.ID, target, form)
 		if err != nil {
-			return b.outcomes.unknownClicker(ctx, d, r, workflow.Click{}, s, err)
+			return b.outcomes.unknownClicker(ctx, d, to, workflow.Click{}, target, err)
 		}
 		viewer = who
-		if err := b.readAbout(ctx, form, &s); err != nil {
+		if err := b.readAbout(ctx, form, &target); err != nil {
 			return err
 		}
-		denied := render.Precheck(*s.Request, s, who)
+		denied := render.Precheck(*target.Request, target, who)
 		switch {
 		case form == render.ActArguments:
-			v = render.DetailsForm(s, f, who)
+			v = render.DetailsForm(target, f, who)
 		case denied != nil:
-			v = render.Refusal(form, render.Denied(denied, s.Request, s.Policy))
+			v = render.Refusal(form, render.Denied(denied, target.Request, target.Policy))
 		default:
-			v = render.RevealForm(*s.Request, f)
+			v = render.RevealForm(*target.Request, f)
 		}
 		b.identities.known(i.User.ID).LocalizeBlocks(v.Blocks.BlockSet)
 	}
 	err = b.modals.show(v, func(v slack.ModalViewRequest) error { return b.modals.updateClicked(ctx, v, i) })
 	switch {
 	case err == nil:
-		if err := errors.Join(b.recordAllSeen(ctx, s, viewer, v), b.recordReveal(ctx, s, viewer, v)); err != nil {
+		if err := errors.Join(b.recordAllSeen(ctx, target, viewer, v), b.recordReveal(ctx, target, viewer, v)); err != nil {
 			return err
 		}
 	case errors.Is(err, errFormRefused): // the modal shows the refusal
 	case errors.Is(err, errNoForm) && formRefusal(err) != "":
-		b.ephemeral.reply(ctx, r, formNotOpened(err))
+		b.ephemeral.reply(ctx, to, formNotOpened(err))
 	case !errors.Is(err, errNoForm) && d.tries < clickTries:
 		return err
 	default:
@@ -291,26 +291,26 @@ func (b *formOpener) turnPage(ctx context.Context, d delivered, i interaction) e
 
 // If the modal shows the last page, recordAllSeen records that the person has seen all arguments. The person can
 // approve in the modal only after the bot has written this record.
-func (b *formOpener) recordAllSeen(ctx context.Context, s render.ClickTarget, who approvers.Identity, v slack.ModalViewRequest) error {
+func (b *formOpener) recordAllSeen(ctx context.Context, target render.ClickTarget, who approvers.Identity, v slack.ModalViewRequest) error {
 	if v.CallbackID != render.ActArguments || v.Submit == nil {
 		return nil
 	}
-	body, err := render.WholeView(*s.Request)
+	body, err := render.WholeView(*target.Request)
 	if err != nil {
 		return err
 	}
-	_, err = b.Outbox.Viewed(ctx, workflow.Viewing{Request: s.Request.ID, Digest: s.Request.Digest, Who: who.ID, As: "view", Body: body})
+	_, err = b.Outbox.Viewed(ctx, workflow.Viewing{Request: target.Request.ID, Digest: target.Request.Digest, Who: who.ID, As: "view", Body: body})
 	return err
 }
 
 // If the modal shows the last page, recordReveal records that the person has seen the request's masked values. The
 // record has the names of the masked arguments, but not their values. The digest in the record covers the values.
-func (b *formOpener) recordReveal(ctx context.Context, s render.ClickTarget, who approvers.Identity, v slack.ModalViewRequest) error {
+func (b *formOpener) recordReveal(ctx context.Context, target render.ClickTarget, who approvers.Identity, v slack.ModalViewRequest) error {
 	if v.CallbackID != render.ActReveal || !render.LastPage(v) {
 		return nil
 	}
 	var names []string
-	for _, one := range render.SecretsIn(s.Request.Args, s.Request.Secrets) {
+	for _, one := range render.SecretsIn(target.Request.Args, target.Request.Secrets) {
 		names = append(names, one.Path)
 	}
 	if len(names) == 0 {
@@ -320,16 +320,18 @@ func (b *formOpener) recordReveal(ctx context.Context, s render.ClickTarget, who
 	if err != nil {
 		return err
 	}
-	c := workflow.Click{Who: who, Request: s.Request.ID, Digest: s.Request.Digest, Rendering: view.HashOf(body)}
-	return b.Requests.Reveal(ctx, c, s.Request.Secrets, body)
+	click := workflow.Click{Who: who, Request: target.Request.ID, Digest: target.Request.Digest, Rendering: view.HashOf(body)}
+	return b.Requests.Reveal(ctx, click, target.Request.Secrets, body)
 }
 
 // If a person acts on a request on the Home tab, recordItemSeen records what the tab showed of this request. The bot
 // does not record the other renderings of a Home tab, because a tab is redrawn too often.
-func (b *formOpener) recordItemSeen(ctx context.Context, s render.ClickTarget, who approvers.Identity) error {
-	if s.Message.Kind != store.OutboxHome || s.Request == nil || s.ShownRequest().Digest == "" {
+func (b *formOpener) recordItemSeen(ctx context.Context, target render.ClickTarget, who approvers.Identity) error {
+	if target.Message.Kind != store.OutboxHome || target.Request == nil || target.ShownRequest().Digest == "" {
 		return nil
 	}
-	_, err := b.Outbox.Viewed(ctx, workflow.Viewing{Request: s.Request.ID, Digest: s.ShownRequest().Digest, Who: who.ID, As: string(store.OutboxHome), Body: s.ItemBody()})
+	_, err := b.Outbox.Viewed(ctx, workflow.Viewing{
+		Request: target.Request.ID, Digest: target.ShownRequest().Digest, Who: who.ID, As: string(store.OutboxHome), Body: target.ItemBody(),
+	})
 	return err
 }

@@ -8,7 +8,6 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
-	"countersign/approvers/workflow/view"
 	"countersign/bot/render"
 )
 
@@ -21,28 +20,28 @@ type grantHandler struct {
 }
 
 // clicked performs the action of a button on a grant.
-func (b *grantHandler) clicked(ctx context.Context, r ephemeralReply, s render.ClickTarget, action string, c workflow.Click) error {
-	c.Grant = s.Token.Ref
+func (b *grantHandler) clicked(ctx context.Context, to ephemeralReply, target render.ClickTarget, action string, click workflow.Click) error {
+	click.Grant = target.Token.Ref
 	act := map[string]func(context.Context, workflow.Click) (approvers.Grant, error){
 		render.ActRevoke: b.Grants.Revoke, render.ActAccept: b.Grants.Accept, render.ActDecline: b.Grants.Decline,
 	}[action]
 	if act == nil {
 		return fmt.Errorf("%w: no button on a grant does %q", errPayload, action)
 	}
-	g, err := act(ctx, c)
+	g, err := act(ctx, click)
 	var d *approvers.Denied
 	if !errors.As(err, &d) {
 		return err
 	}
-	b.ephemeral.reply(ctx, r, render.DeniedGrant(d, g, s.Policy))
+	b.ephemeral.reply(ctx, to, render.DeniedGrant(d, g, target.Policy))
 	return nil
 }
 
 // submitted approves a call and grants more calls.
-func (b *grantHandler) submitted(ctx context.Context, w ephemeralReply, s render.ClickTarget, i interaction, c workflow.Click) error {
-	a, _ := render.ParseAllowance(*s.Request, s.Policy, i.View.answers) // an error can only come from a changed policy; the workflow reports and records it
-	r, err := b.Grants.Give(ctx, c, a)
-	return b.outcomes.answer(ctx, w, &r, s.Policy, err)
+func (b *grantHandler) submitted(ctx context.Context, to ephemeralReply, target render.ClickTarget, i interaction, click workflow.Click) error {
+	a, _ := render.ParseAllowance(*target.Request, target.Policy, i.View.answers) // an error can only come from a changed policy; the workflow reports and records it
+	r, err := b.Grants.Give(ctx, click, a)
+	return b.outcomes.answer(ctx, to, &r, target.Policy, err)
 }
 
 // list lists the grants in force that concern the person. The list has the grants of the channel, the person's own
@@ -62,7 +61,6 @@ func (b *grantHandler) list(ctx context.Context, c command, _ string) (*render.B
 	if err != nil {
 		return nil, err
 	}
-	v := render.View{Model: view.Model{Policy: policy, Now: b.Now()}, WorkspaceURL: me.URL}
 	var out []*render.RichText
 	var send []string
 	more := 0
@@ -78,7 +76,7 @@ func (b *grantHandler) list(ctx context.Context, c command, _ string) (*render.B
 		case mine && g.Own == nil:
 			send = append(send, g.Grant.ID)
 		}
-		out = append(out, v.GrantLine(g, mine))
+		out = append(out, render.GrantLine(g, policy, me.URL, mine))
 	}
 	switch {
 	case len(out) == 0:

@@ -22,16 +22,13 @@ func (b *explainer) history(ctx context.Context, c command, text string) (*rende
 	if named == "" {
 		page, isPage = 0, true
 	}
-	v, err := b.viewFor(ctx, c.User)
-	if err != nil {
-		return nil, err
-	}
-	who, err := b.identities.member(ctx, c.User, v.Policy)
+	words := b.words()
+	who, err := b.identities.member(ctx, c.User, words.Policy)
 	if err != nil {
 		return nil, err
 	}
 	if isPage {
-		return b.historyOf(ctx, v, c, who, page)
+		return b.historyOf(ctx, words, c, who, page)
 	}
 	ids, err := b.requestsNamed(ctx, named)
 	if err != nil {
@@ -41,7 +38,7 @@ func (b *explainer) history(ctx context.Context, c command, text string) (*rende
 		return nil, notClear("I don't know that request. Write %s history for yours, with their ids, or give the link of a card.", c.Command)
 	}
 	page, _ = pageIn(strings.TrimSpace(rest))
-	return b.historyOfRequest(ctx, v, c, who, ids[0], page)
+	return b.historyOfRequest(ctx, words, c, who, ids[0], page)
 }
 
 // pageIn parses a page number that counts from 1. It returns a number that counts from 0.
@@ -50,7 +47,7 @@ func pageIn(s string) (page int, ok bool) {
 	return max(0, n-1), err == nil && n > 0 && n < 1_000_000
 }
 
-func (b *explainer) historyOf(ctx context.Context, v render.View, c command, who approvers.Identity, nth int) (*render.BlockBuilder, error) {
+func (b *explainer) historyOf(ctx context.Context, words render.Explainer, c command, who approvers.Identity, nth int) (*render.BlockBuilder, error) {
 	var before store.RequestCursor
 	var list []approvers.Request
 	for at := range nth + 1 { // the cursor of each page comes from the previous page
@@ -81,27 +78,27 @@ func (b *explainer) historyOf(ctx context.Context, v render.View, c command, who
 			p.Para(render.Say("There is more: ").Code(c.Command + " history " + strconv.Itoa(nth+2)))
 			break
 		}
-		p.Para(v.HistoryLine(r, who.ID).Say(" · ").Code(r.ID))
+		p.Para(render.HistoryLine(r, words.Policy, who.ID).Say(" · ").Code(r.ID))
 	}
 	p.Para(new(render.RichText).Code(c.Command + " history " + list[0].ID).Say(" says what has happened to one of them."))
 	return p, nil
 }
 
-func (b *explainer) historyOfRequest(ctx context.Context, v render.View, c command, who approvers.Identity, id string, nth int) (*render.BlockBuilder, error) {
+func (b *explainer) historyOfRequest(ctx context.Context, words render.Explainer, c command, who approvers.Identity, id string, nth int) (*render.BlockBuilder, error) {
 	r, err := b.Views.Request(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	if !concerns(r, who, v.Policy) || directory.Barred(who) {
+	if !concerns(r, who, words.Policy) || directory.Barred(who) {
 		return render.Paragraph(render.Say("That request is between those who asked for it and those who may decide it.")), nil
 	}
 	records, err := b.Views.Chain(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	lines, pages := render.Newest(v.Timeline(records), nth)
+	lines, pages := render.Newest(words.Timeline(records), nth)
 	p := new(render.BlockBuilder)
-	p.Para(v.HistoryLine(r, who.ID))
+	p.Para(render.HistoryLine(r, words.Policy, who.ID))
 	p.Para(lines...)
 	if nth+1 < pages {
 		p.Para(render.Say("What came before: ").Code(c.Command + " history " + id + " " + strconv.Itoa(nth+2)))

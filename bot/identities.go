@@ -107,32 +107,32 @@ func (b *Identities) member(ctx context.Context, user string, p *approvers.Polic
 
 // authority looks up the person who clicked. The identity includes the user groups that can give authority over the
 // target. For a change of arguments, authority uses no cached answer, because the change may raise the risk.
-func (b *Identities) authority(ctx context.Context, user string, s render.ClickTarget, action string) (approvers.Identity, error) {
+func (b *Identities) authority(ctx context.Context, user string, target render.ClickTarget, action string) (approvers.Identity, error) {
 	switch {
-	case s.Request != nil && action == render.ActModify:
-		return b.users.Clicker(ctx, user, s.Policy, s.Request.Tool, approvers.Critical, s.Request)
-	case s.Request != nil:
-		return b.users.Clicker(ctx, user, s.Policy, s.Request.Tool, directory.IdentityRisk(s.Policy, s.Request), s.Request)
-	case s.Execution != nil:
-		return b.users.Clicker(ctx, user, s.Policy, s.Execution.Tool, approvers.Critical, nil)
-	case s.Grant != nil:
-		return b.users.Clicker(ctx, user, s.Policy, s.Grant.Tool, approvers.Critical, nil)
-	case s.Message.Kind == store.OutboxBundle:
-		return b.identifyClickerOfAll(ctx, user, s)
-	case s.Message.Kind == store.OutboxPause:
-		return b.pauser(ctx, user, s.Policy)
+	case target.Request != nil && action == render.ActModify:
+		return b.users.Clicker(ctx, user, target.Policy, target.Request.Tool, approvers.Critical, target.Request)
+	case target.Request != nil:
+		return b.users.Clicker(ctx, user, target.Policy, target.Request.Tool, directory.IdentityRisk(target.Policy, target.Request), target.Request)
+	case target.Execution != nil:
+		return b.users.Clicker(ctx, user, target.Policy, target.Execution.Tool, approvers.Critical, nil)
+	case target.Grant != nil:
+		return b.users.Clicker(ctx, user, target.Policy, target.Grant.Tool, approvers.Critical, nil)
+	case target.Message.Kind == store.OutboxBundle:
+		return b.identifyClickerOfAll(ctx, user, target)
+	case target.Message.Kind == store.OutboxPause:
+		return b.pauser(ctx, user, target.Policy)
 	}
 	return b.users.Who(ctx, user, false)
 }
 
 // identifyClickerOfAll identifies a person who clicked a button for all calls of a bundle. The identity includes the
 // user groups that can give authority over each call.
-func (b *Identities) identifyClickerOfAll(ctx context.Context, user string, s render.ClickTarget) (approvers.Identity, error) {
+func (b *Identities) identifyClickerOfAll(ctx context.Context, user string, target render.ClickTarget) (approvers.Identity, error) {
 	var requests []*approvers.Request
-	for _, c := range s.Offered() {
+	for _, c := range target.Offered() {
 		requests = append(requests, c.Request)
 	}
-	return b.users.ClickerOfAll(ctx, user, s.Policy, requests)
+	return b.users.ClickerOfAll(ctx, user, target.Policy, requests)
 }
 
 // pauser returns a person's current identity, with the user groups that may pause. pauser uses no cached answer of

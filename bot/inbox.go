@@ -152,36 +152,36 @@ func (b *Inbox) elsewhere(ctx context.Context, row store.Inbox, err error) error
 // If a delivery has crashed the process several times, abandon sets the delivery aside, and tells the sender that it
 // was not handled.
 func (b *Inbox) abandon(ctx context.Context, row store.Inbox, deaths int) error {
-	r := senderOf(row)
-	b.Log.Error("a delivery was set aside: the process died repeatedly while it worked on it", "inbox", row.ID, "kind", string(row.Kind), "user", r.user, "deaths", deaths)
-	err := b.Intake.Abandon(ctx, row.ID, r.user)
+	to := senderOf(row)
+	b.Log.Error("a delivery was set aside: the process died repeatedly while it worked on it", "inbox", row.ID, "kind", string(row.Kind), "user", to.user, "deaths", deaths)
+	err := b.Intake.Abandon(ctx, row.ID, to.user)
 	if errors.Is(err, workflow.ErrHandled) || errors.Is(err, store.ErrNotFound) {
 		return nil
 	}
-	if err == nil && r.user != "" {
-		b.ephemeral.reply(ctx, r, render.Denied(&approvers.Denied{Code: approvers.DeniedAbandoned}, nil, nil))
+	if err == nil && to.user != "" {
+		b.ephemeral.reply(ctx, to, render.Denied(&approvers.Denied{Code: approvers.DeniedAbandoned}, nil, nil))
 	}
 	return err
 }
 
 // senderOf returns the sender of a delivery, and where the sender acted. senderOf parses only the fields that it needs.
-func senderOf(row store.Inbox) (r ephemeralReply) {
+func senderOf(row store.Inbox) (to ephemeralReply) {
 	switch row.Kind {
 	case store.InboxEvent:
 		if e, err := readEnvelope(row.Payload); err == nil {
-			r = ephemeralReply{user: e.Event.userID(), channel: e.Event.channelID(), thread: e.Event.ThreadTS}
+			to = ephemeralReply{user: e.Event.userID(), channel: e.Event.channelID(), thread: e.Event.ThreadTS}
 		}
 	case store.InboxInteraction:
 		if i, err := readInteraction(row.Payload); err == nil {
 			channel, _ := i.message()
-			r = ephemeralReply{user: i.User.ID, channel: channel, thread: i.Posted.ThreadTS, responseURL: i.ResponseURL}
+			to = ephemeralReply{user: i.User.ID, channel: channel, thread: i.Posted.ThreadTS, responseURL: i.ResponseURL}
 		}
 	case store.InboxCommand:
 		if c, err := readCommand(row.Payload); err == nil {
-			r = ephemeralReply{user: c.User, channel: c.Channel, responseURL: c.ResponseURL, command: true}
+			to = ephemeralReply{user: c.User, channel: c.Channel, responseURL: c.ResponseURL, command: true}
 		}
 	}
-	return r
+	return to
 }
 
 // setAside gives up a delivery: it marks the delivery as handled, with a note that says why.
@@ -204,8 +204,8 @@ func (b *Inbox) unpermitted(ctx context.Context, row store.Inbox, cause error) e
 	} else if err != nil {
 		return err
 	}
-	if r := senderOf(row); r.user != "" && isAddressed(row, &b.self) {
-		b.ephemeral.reply(ctx, r, render.Unpermitted())
+	if to := senderOf(row); to.user != "" && isAddressed(row, &b.self) {
+		b.ephemeral.reply(ctx, to, render.Unpermitted())
 	}
 	return nil
 }

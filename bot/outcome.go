@@ -33,7 +33,7 @@ var refusals = []struct {
 
 // refuseTarget refuses a click on a stale or forged message, and tells the person why. refuseTarget records the attempt
 // in the history of each request that the click names.
-func (b *outcomes) refuseTarget(ctx context.Context, d delivered, w ephemeralReply, c workflow.Click, s render.ClickTarget, err error) error {
+func (b *outcomes) refuseTarget(ctx context.Context, d delivered, to ephemeralReply, click workflow.Click, target render.ClickTarget, err error) error {
 	if errors.Is(err, errNotRecorded) && d.tries < clickTries {
 		return err
 	}
@@ -41,74 +41,74 @@ func (b *outcomes) refuseTarget(ctx context.Context, d delivered, w ephemeralRep
 		if !errors.Is(err, r.err) {
 			continue
 		}
-		who, unknown := b.users.Who(ctx, w.user, false)
+		who, unknown := b.users.Who(ctx, to.user, false)
 		if unknown != nil {
-			return b.unknownClicker(ctx, d, w, c, s, unknown)
+			return b.unknownClicker(ctx, d, to, click, target, unknown)
 		}
-		c.Inbox, c.At, c.Who, c.User = d.id, d.at, who, w.user
-		b.Log.Warn("a click was refused", "inbox", d.id, "user", w.user, "cause", err)
+		click.Inbox, click.At, click.Who, click.User = d.id, d.at, who, to.user
+		b.Log.Warn("a click was refused", "inbox", d.id, "user", to.user, "cause", err)
 		refused := &approvers.Denied{Code: r.code}
 		redraw := ""
-		if r.code == approvers.DeniedUnrecorded && s.Message.TS != "" && s.Message.Channel == c.Channel && s.Message.TS == c.MessageTS {
-			redraw = s.Message.ID
+		if r.code == approvers.DeniedUnrecorded && target.Message.TS != "" && target.Message.Channel == click.Channel && target.Message.TS == click.MessageTS {
+			redraw = target.Message.ID
 		}
-		if err := b.Requests.Refuse(ctx, c, refused, redraw, s.Named()...); err != nil {
+		if err := b.Requests.Refuse(ctx, click, refused, redraw, target.Named()...); err != nil {
 			return err
 		}
-		b.ephemeral.reply(ctx, w, render.Denied(refused, nil, s.Policy))
+		b.ephemeral.reply(ctx, to, render.Denied(refused, nil, target.Policy))
 		return nil
 	}
 	return err
 }
 
-func (b *outcomes) decide(ctx context.Context, w ephemeralReply, s render.ClickTarget, c workflow.Click) error {
-	r, err := b.Requests.Decide(ctx, c)
-	return b.answer(ctx, w, &r, s.Policy, err)
+func (b *outcomes) decide(ctx context.Context, to ephemeralReply, target render.ClickTarget, click workflow.Click) error {
+	r, err := b.Requests.Decide(ctx, click)
+	return b.answer(ctx, to, &r, target.Policy, err)
 }
 
 // decideAll decides all calls that the clicked version offered for decision. If one call can't be decided, decideAll
 // decides no call.
-func (b *outcomes) decideAll(ctx context.Context, r ephemeralReply, s render.ClickTarget, c workflow.Click) error {
-	inTheWay, err := b.Requests.DecideAll(ctx, c, s.Shown.Shows)
+func (b *outcomes) decideAll(ctx context.Context, to ephemeralReply, target render.ClickTarget, click workflow.Click) error {
+	inTheWay, err := b.Requests.DecideAll(ctx, click, target.Shown.Shows)
 	var d *approvers.Denied
 	if !errors.As(err, &d) {
 		return err
 	}
-	b.ephemeral.reply(ctx, r, render.DeniedAll(d, inTheWay, s.Policy))
+	b.ephemeral.reply(ctx, to, render.DeniedAll(d, inTheWay, target.Policy))
 	return nil
 }
 
 // answer tells a person why their click changed nothing. After a successful change, the function says nothing, because
 // the messages in Slack show the change.
-func (b *outcomes) answer(ctx context.Context, w ephemeralReply, r *approvers.Request, p *approvers.Policy, err error) error {
+func (b *outcomes) answer(ctx context.Context, to ephemeralReply, r *approvers.Request, p *approvers.Policy, err error) error {
 	var d *approvers.Denied
 	if !errors.As(err, &d) {
 		return err
 	}
-	b.ephemeral.reply(ctx, w, render.Denied(d, r, p))
+	b.ephemeral.reply(ctx, to, render.Denied(d, r, p))
 	return nil
 }
 
 // answerReport tells a person why their report about a run changed nothing.
-func (b *outcomes) answerReport(ctx context.Context, r ephemeralReply, s render.ClickTarget, err error) error {
+func (b *outcomes) answerReport(ctx context.Context, to ephemeralReply, target render.ClickTarget, err error) error {
 	var d *approvers.Denied
 	if !errors.As(err, &d) {
 		return err
 	}
-	b.ephemeral.reply(ctx, r, render.DeniedReport(d, s))
+	b.ephemeral.reply(ctx, to, render.DeniedReport(d, target))
 	return nil
 }
 
 // unknownClicker handles a click if Slack does not identify the person who clicked. After a few tries, the bot refuses
 // and records the click, and tells the person.
-func (b *outcomes) unknownClicker(ctx context.Context, d delivered, r ephemeralReply, c workflow.Click, s render.ClickTarget, cause error) error {
+func (b *outcomes) unknownClicker(ctx context.Context, d delivered, to ephemeralReply, click workflow.Click, target render.ClickTarget, cause error) error {
 	if mayRetry(d, b.Now(), cause) {
 		return cause
 	}
-	if err := b.refuseUnknown(ctx, d, r, c, s, cause); err != nil {
+	if err := b.refuseUnknown(ctx, d, to, click, target, cause); err != nil {
 		return err
 	}
-	b.ephemeral.reply(ctx, r, render.Unidentified())
+	b.ephemeral.reply(ctx, to, render.Unidentified())
 	return nil
 }
 
@@ -131,8 +131,8 @@ func mayRetry(d delivered, now time.Time, cause error) bool {
 }
 
 // refuseUnknown refuses a click if Slack can't identify the person who clicked, and records the refusal.
-func (b *outcomes) refuseUnknown(ctx context.Context, d delivered, r ephemeralReply, c workflow.Click, s render.ClickTarget, cause error) error {
-	b.Log.Error("Slack could not say who clicked, so the click was refused", "inbox", d.id, "user", r.user, "error", cause)
-	c.Inbox, c.At, c.User = d.id, d.at, r.user
-	return b.Requests.Refuse(ctx, c, &approvers.Denied{Code: approvers.DeniedUnidentified}, "", s.Named()...)
+func (b *outcomes) refuseUnknown(ctx context.Context, d delivered, to ephemeralReply, click workflow.Click, target render.ClickTarget, cause error) error {
+	b.Log.Error("Slack could not say who clicked, so the click was refused", "inbox", d.id, "user", to.user, "error", cause)
+	click.Inbox, click.At, click.User = d.id, d.at, to.user
+	return b.Requests.Refuse(ctx, click, &approvers.Denied{Code: approvers.DeniedUnidentified}, "", target.Named()...)
 }

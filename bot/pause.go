@@ -48,18 +48,18 @@ func (b *pauseHandler) asked(ctx context.Context, c command, reason string) (*re
 // click, whether the person may pause.
 func (b *pauseHandler) clicked(ctx context.Context, d delivered, i interaction) error {
 	channel, ts := i.message()
-	r := ephemeralReply{user: i.User.ID, channel: channel, responseURL: i.ResponseURL, replace: true}
+	to := ephemeralReply{user: i.User.ID, channel: channel, responseURL: i.ResponseURL, replace: true}
 	policy := b.Views.Policy()
-	who, err := b.identities.pauser(ctx, r.user, policy)
+	who, err := b.identities.pauser(ctx, to.user, policy)
 	if err != nil {
-		return b.outcomes.unknownClicker(ctx, d, r, workflow.Click{Channel: channel, MessageTS: ts}, render.ClickTarget{}, err)
+		return b.outcomes.unknownClicker(ctx, d, to, workflow.Click{Channel: channel, MessageTS: ts}, render.ClickTarget{}, err)
 	}
-	c := workflow.Click{Inbox: d.id, At: d.at, Who: who, Reason: render.Clip(strings.TrimSpace(i.Actions[0].Value), render.MaxPauseReason), Channel: channel, MessageTS: ts}
-	err = b.Pauses.PauseBy(ctx, c)
+	click := workflow.Click{Inbox: d.id, At: d.at, Who: who, Reason: render.Clip(strings.TrimSpace(i.Actions[0].Value), render.MaxPauseReason), Channel: channel, MessageTS: ts}
+	err = b.Pauses.PauseBy(ctx, click)
 	if err == nil {
-		b.ephemeral.reply(ctx, r, render.Say("⏸️ ").Strong("Everything is paused.").Say(" You and all who may end it have a direct message with a Resume button."))
+		b.ephemeral.reply(ctx, to, render.Say("⏸️ ").Strong("Everything is paused.").Say(" You and all who may end it have a direct message with a Resume button."))
 	}
-	return b.answer(ctx, r, policy, err)
+	return b.answer(ctx, to, policy, err)
 }
 
 // resumeAsked answers /countersign resume.
@@ -81,11 +81,11 @@ func (b *pauseHandler) resumeAsked(ctx context.Context, c command, reason string
 }
 
 // answer tells a person why their click on a pause changed nothing.
-func (b *pauseHandler) answer(ctx context.Context, r ephemeralReply, p *approvers.Policy, err error) error {
+func (b *pauseHandler) answer(ctx context.Context, to ephemeralReply, p *approvers.Policy, err error) error {
 	var no *approvers.Denied
 	if !errors.As(err, &no) {
 		return err
 	}
-	b.ephemeral.reply(ctx, r, render.DeniedPause(no, p))
+	b.ephemeral.reply(ctx, to, render.DeniedPause(no, p))
 	return nil
 }

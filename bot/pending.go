@@ -36,7 +36,7 @@ func (b *pendingItems) list(ctx context.Context, c command, _ string) (*render.B
 	if err != nil {
 		return nil, err
 	}
-	list := render.WaitingList{View: render.View{Model: view.Model{Policy: policy, Now: b.Now()}, WorkspaceURL: me.URL, Reader: b.identities.reader(ctx, c.User)}, Who: who}
+	list := render.WaitingList{Policy: policy, WorkspaceURL: me.URL, Who: who}
 	theirs, own := selectPending(all, who, policy)
 	var out []*render.RichText
 	pause, err := b.Views.Paused(ctx)

@@ -247,7 +247,7 @@ func isDecidedCard(s view.Model) bool {
 	case store.OutboxCard, store.OutboxEscalation:
 		return s.Request.State != approvers.Pending
 	case store.OutboxBundle:
-		return len((render.View{Model: s}).Undecided()) == 0
+		return len(render.Undecided(s.Calls)) == 0
 	}
 	return false
 }

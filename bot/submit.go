@@ -105,11 +105,11 @@ func (b *submissionHandler) examineEdit(ctx context.Context, r approvers.Request
 		return objection{faults: faults}
 	}
 	who, known := b.identities.identifyQuickly(ctx, i.User.ID, r)
-	s, err := b.targets.find(ctx, f.ButtonToken, "")
-	if err != nil || s.Request == nil || !known || s.EditSubmit(who, tool, args) == i.View.Submit.Text {
+	target, err := b.targets.find(ctx, f.ButtonToken, "")
+	if err != nil || target.Request == nil || !known || target.EditSubmit(who, tool, args) == i.View.Submit.Text {
 		return objection{}
 	}
-	v := render.ModifyForm(s, who, f, tool, i.View.answers)
+	v := render.ModifyForm(target, who, f, tool, i.View.answers)
 	if raw, err := json.Marshal(v); err != nil || len(raw) > maxFormAnswer {
 		return objection{}
 	}
@@ -128,93 +128,93 @@ func (i interaction) filled(block string) string {
 
 // handle handles a submitted form.
 func (b *submissionHandler) handle(ctx context.Context, d delivered, i interaction) error {
-	r := ephemeralReply{user: i.User.ID}
+	to := ephemeralReply{user: i.User.ID}
 	f, err := render.ParseFormToken(i.View.Metadata)
 	if err != nil {
-		return b.outcomes.refuseTarget(ctx, d, r, workflow.Click{}, render.ClickTarget{}, err)
+		return b.outcomes.refuseTarget(ctx, d, to, workflow.Click{}, render.ClickTarget{}, err)
 	}
-	s, err := b.targets.ofForm(ctx, i, f)
+	target, err := b.targets.ofForm(ctx, i, f)
 	if err != nil {
-		return b.outcomes.refuseTarget(ctx, d, r, workflow.Click{}, s, err)
+		return b.outcomes.refuseTarget(ctx, d, to, workflow.Click{}, target, err)
 	}
-	r.channel = s.Message.Channel
-	if strings.HasPrefix(s.Message.To, store.ToConversation) {
-		r.thread = s.Conversation.Thread
+	to.channel = target.Message.Channel
+	if strings.HasPrefix(target.Message.To, store.ToConversation) {
+		to.thread = target.Conversation.Thread
 	}
-	who, err := b.identities.authority(ctx, r.user, s, i.View.Callback)
+	who, err := b.identities.authority(ctx, to.user, target, i.View.Callback)
 	if err != nil {
-		return b.outcomes.unknownClicker(ctx, d, r, workflow.Click{Channel: s.Message.Channel, MessageTS: s.Message.TS}, s, err)
+		return b.outcomes.unknownClicker(ctx, d, to, workflow.Click{Channel: target.Message.Channel, MessageTS: target.Message.TS}, target, err)
 	}
-	c := workflow.Click{
-		Inbox: d.id, At: d.at, Who: who, User: r.user, Request: f.Ref, Digest: s.ShownRequest().Digest, Whole: s.ShownRequest().Whole, Rendering: s.RenderingHash(),
-		FirstSeen: s.ShownRequest().Since, Channel: s.Message.Channel, MessageTS: s.Message.TS, Reason: strings.TrimSpace(i.filled(render.FieldReason)),
+	click := workflow.Click{
+		Inbox: d.id, At: d.at, Who: who, User: to.user, Request: f.Ref, Digest: target.ShownRequest().Digest, Whole: target.ShownRequest().Whole, Rendering: target.RenderingHash(),
+		FirstSeen: target.ShownRequest().Since, Channel: target.Message.Channel, MessageTS: target.Message.TS, Reason: strings.TrimSpace(i.filled(render.FieldReason)),
 	}
 	switch i.View.Callback {
 	case render.ActTyped:
-		c.Kind, c.Typed = approvers.Approve, render.TypedError(*s.Request, i.filled(render.FieldTyped)) == ""
+		click.Kind, click.Typed = approvers.Approve, render.TypedError(*target.Request, i.filled(render.FieldTyped)) == ""
 	case render.ActReject:
-		c.Kind = approvers.Reject
+		click.Kind = approvers.Reject
 	case render.ActWithdrawSome:
-		c.Request, c.Turn = "", f.Ref
-		return b.withdrawSome(ctx, r, s, i, c)
+		click.Request, click.Turn = "", f.Ref
+		return b.withdrawSome(ctx, to, target, i, click)
 	case render.ActRejectAll:
-		c.Kind = approvers.Reject
-		return b.outcomes.decideAll(ctx, r, s, c)
+		click.Kind = approvers.Reject
+		return b.outcomes.decideAll(ctx, to, target, click)
 	case render.ActModify:
-		return b.submitEdit(ctx, r, s, f, i, c)
+		return b.submitEdit(ctx, to, target, f, i, click)
 	case render.ActArguments:
-		c.Typed = render.TypedError(*s.Request, i.filled(render.FieldTyped)) == ""
-		return b.approveWhole(ctx, d, r, s, f, c)
+		click.Typed = render.TypedError(*target.Request, i.filled(render.FieldTyped)) == ""
+		return b.approveWhole(ctx, d, to, target, f, click)
 	case render.ActAsk, render.ActAnswer, render.ActComment, render.ActHandOn, render.ActTakeBack:
-		return b.submitPeople(ctx, d, r, s, i, c)
+		return b.submitPeople(ctx, d, to, target, i, click)
 	case render.ActAllow:
-		return b.grant.submitted(ctx, r, s, i, c)
+		return b.grant.submitted(ctx, to, target, i, click)
 	case render.ActAway:
-		return b.absence.submitted(ctx, r, i, c)
+		return b.absence.submitted(ctx, to, i, click)
 	case render.ActFillIn:
-		if s.Elicitation == nil {
-			return b.outcomes.refuseTarget(ctx, d, r, c, s, errForged)
+		if target.Elicitation == nil {
+			return b.outcomes.refuseTarget(ctx, d, to, click, target, errForged)
 		}
-		return b.submitElicitation(ctx, r, s, i, c)
+		return b.submitElicitation(ctx, to, target, i, click)
 	case render.ActHappened:
-		c.Request, c.Execution, c.Reason = "", f.Ref, strings.TrimSpace(i.filled(render.FieldResult))
-		return b.outcomes.answerReport(ctx, r, s, b.Runs.Report(ctx, c, workflow.Happened))
+		click.Request, click.Execution, click.Reason = "", f.Ref, strings.TrimSpace(i.filled(render.FieldResult))
+		return b.outcomes.answerReport(ctx, to, target, b.Runs.Report(ctx, click, workflow.Happened))
 	default:
-		return b.outcomes.refuseTarget(ctx, d, r, c, s, fmt.Errorf("%w: no form is named %q", errForged, i.View.Callback))
+		return b.outcomes.refuseTarget(ctx, d, to, click, target, fmt.Errorf("%w: no form is named %q", errForged, i.View.Callback))
 	}
-	return b.outcomes.decide(ctx, r, s, c)
+	return b.outcomes.decide(ctx, to, target, click)
 }
 
 // submitEdit passes edited arguments to the workflow. The changes are inserted into the bytes of the arguments from
 // which the form was made.
-func (b *submissionHandler) submitEdit(ctx context.Context, w ephemeralReply, s render.ClickTarget, f render.FormToken, i interaction, c workflow.Click) error {
-	c.Kind = approvers.Modify
-	r := *s.Request
+func (b *submissionHandler) submitEdit(ctx context.Context, to ephemeralReply, target render.ClickTarget, f render.FormToken, i interaction, click workflow.Click) error {
+	click.Kind = approvers.Modify
+	r := *target.Request
 	if r.Execution != f.Execution || r.State != approvers.Pending { // the workflow reports the reason, and records the attempt
-		c.Args, c.Digest = r.Args, s.ShownRequest().Digest
-		return b.outcomes.decide(ctx, w, s, c)
+		click.Args, click.Digest = r.Args, target.ShownRequest().Digest
+		return b.outcomes.decide(ctx, to, target, click)
 	}
 	tool, _ := workflow.ToolOf(b.Tools, r.Tool, r.ToolHash)
 	args, faults := render.EditArgs(r, tool, i.View.answers)
 	if len(faults) > 0 { // the form was valid on submission, but the tool has changed meanwhile
 		for _, fault := range faults {
 			d := &approvers.Denied{Code: approvers.DeniedInvalidArgs, Detail: fault}
-			b.ephemeral.reply(ctx, w, render.Denied(d, &r, s.Policy))
+			b.ephemeral.reply(ctx, to, render.Denied(d, &r, target.Policy))
 			break
 		}
-		return b.Intake.Done(ctx, c.Inbox, "the edited arguments are not valid any more")
+		return b.Intake.Done(ctx, click.Inbox, "the edited arguments are not valid any more")
 	}
-	c.Args = args
-	c.Whole = !render.SendsOnly(i.View.Submit.Text) && s.SeenWhole(tool)
-	c.Typed = strings.TrimSpace(i.filled(render.FieldTyped)) == r.Tool
-	return b.outcomes.decide(ctx, w, s, c)
+	click.Args = args
+	click.Whole = !render.SendsOnly(i.View.Submit.Text) && target.SeenWhole(tool)
+	click.Typed = strings.TrimSpace(i.filled(render.FieldTyped)) == r.Tool
+	return b.outcomes.decide(ctx, to, target, click)
 }
 
 // approveWhole approves a call from the modal that showed all arguments. The form token names the execution whose
 // arguments the modal showed. The bot can rely on the token, because an execution's arguments never change. The
 // workflow also compares the execution's digest with the request's digest. A separate record states that the person saw
 // the last page.
-func (b *submissionHandler) approveWhole(ctx context.Context, d delivered, w ephemeralReply, s render.ClickTarget, f render.FormToken, c workflow.Click) error {
+func (b *submissionHandler) approveWhole(ctx context.Context, d delivered, to ephemeralReply, target render.ClickTarget, f render.FormToken, click workflow.Click) error {
 	shown, err := b.Views.Execution(ctx, f.Execution)
 	if errors.Is(err, store.ErrNotFound) {
 		err = render.ErrButtonToken
@@ -222,24 +222,24 @@ func (b *submissionHandler) approveWhole(ctx context.Context, d delivered, w eph
 	if err != nil {
 		return err
 	}
-	if shown.Digest != c.Digest { // the card from which the form was opened showed other arguments
-		c.FirstSeen = time.Time{}
+	if shown.Digest != click.Digest { // the card from which the form was opened showed other arguments
+		click.FirstSeen = time.Time{}
 	}
-	r := *s.Request
+	r := *target.Request
 	r.Args = shown.Args
 	body, err := render.WholeView(r)
 	if err != nil {
 		return err
 	}
-	c.Kind, c.Digest = approvers.Approve, shown.Digest
-	if c.Rendering, c.Whole, err = b.Views.HasViewed(ctx, r.ID, c.Who.ID, body); err != nil {
+	click.Kind, click.Digest = approvers.Approve, shown.Digest
+	if click.Rendering, click.Whole, err = b.Views.HasViewed(ctx, r.ID, click.Who.ID, body); err != nil {
 		return err
 	}
-	last := f.Page >= len(render.ArgumentPages(r))-1                          // the form has its button only on the last page
-	if !c.Whole && last && d.tries < clickTries && shown.Digest == r.Digest { // the record that Slack showed the last page may still be missing
+	last := f.Page >= len(render.ArgumentPages(r))-1                              // the form has its button only on the last page
+	if !click.Whole && last && d.tries < clickTries && shown.Digest == r.Digest { // the record that Slack showed the last page may still be missing
 		return errNotRecorded
 	}
-	return b.outcomes.decide(ctx, w, s, c)
+	return b.outcomes.decide(ctx, to, target, click)
 }
 
 // examineColleague returns an error for the field if the chosen colleague can't decide. If a problem is not found in
@@ -262,42 +262,43 @@ func (b *submissionHandler) examineColleague(ctx context.Context, r approvers.Re
 }
 
 // submitPeople passes a person's action to the workflow, if the action is not a decision.
-func (b *submissionHandler) submitPeople(ctx context.Context, d delivered, w ephemeralReply, s render.ClickTarget, i interaction, c workflow.Click) error {
+func (b *submissionHandler) submitPeople(ctx context.Context, d delivered, to ephemeralReply, target render.ClickTarget, i interaction, click workflow.Click) error {
 	var r approvers.Request
 	var err error
 	switch i.View.Callback {
 	case render.ActAsk:
-		r, err = b.Requests.Say(ctx, c, approvers.Question)
+		r, err = b.Requests.Say(ctx, click, approvers.Question)
 	case render.ActComment:
-		r, err = b.Requests.Say(ctx, c, approvers.Comment)
+		r, err = b.Requests.Say(ctx, click, approvers.Comment)
 	case render.ActAnswer:
-		r, err = b.Requests.Reply(ctx, c, s.Message.Step)
+		r, err = b.Requests.Reply(ctx, click, target.Message.Step)
 	case render.ActTakeBack:
-		r, err = b.Requests.Revoke(ctx, c)
+		r, err = b.Requests.Revoke(ctx, click)
 	case render.ActHandOn:
-		to, unknown := b.users.Clicker(ctx, i.filled(render.FieldColleague), s.Policy, s.Request.Tool, directory.IdentityRisk(s.Policy, s.Request), s.Request)
+		risk := directory.IdentityRisk(target.Policy, target.Request)
+		colleague, unknown := b.users.Clicker(ctx, i.filled(render.FieldColleague), target.Policy, target.Request.Tool, risk, target.Request)
 		if unknown != nil {
-			return b.outcomes.unknownClicker(ctx, d, w, c, s, unknown)
+			return b.outcomes.unknownClicker(ctx, d, to, click, target, unknown)
 		}
-		r, err = b.Requests.HandOn(ctx, c, to)
+		r, err = b.Requests.HandOn(ctx, click, colleague)
 	default:
-		return b.outcomes.refuseTarget(ctx, d, w, c, s, fmt.Errorf("%w: no form about a request is named %q", errForged, i.View.Callback))
+		return b.outcomes.refuseTarget(ctx, d, to, click, target, fmt.Errorf("%w: no form about a request is named %q", errForged, i.View.Callback))
 	}
-	return b.outcomes.answer(ctx, w, &r, s.Policy, err)
+	return b.outcomes.answer(ctx, to, &r, target.Policy, err)
 }
 
 // withdrawSome withdraws the selected calls.
-func (b *submissionHandler) withdrawSome(ctx context.Context, w ephemeralReply, s render.ClickTarget, i interaction, c workflow.Click) error {
-	r, err := b.Requests.WithdrawSome(ctx, c, i.chosen(render.FieldCalls))
+func (b *submissionHandler) withdrawSome(ctx context.Context, to ephemeralReply, target render.ClickTarget, i interaction, click workflow.Click) error {
+	r, err := b.Requests.WithdrawSome(ctx, click, i.chosen(render.FieldCalls))
 	var d *approvers.Denied
 	if !errors.As(err, &d) {
 		return err
 	}
 	if r.ID == "" {
-		b.ephemeral.reply(ctx, w, render.Denied(d, nil, s.Policy))
+		b.ephemeral.reply(ctx, to, render.Denied(d, nil, target.Policy))
 		return nil
 	}
-	b.ephemeral.reply(ctx, w, render.Denied(d, &r, s.Policy))
+	b.ephemeral.reply(ctx, to, render.Denied(d, &r, target.Policy))
 	return nil
 }
 
@@ -325,11 +326,11 @@ func (b *submissionHandler) examineElicitation(ctx context.Context, i interactio
 }
 
 // submitElicitation passes the values of a form to the waiting run.
-func (b *submissionHandler) submitElicitation(ctx context.Context, r ephemeralReply, s render.ClickTarget, i interaction, c workflow.Click) error {
-	c.Request, c.Elicitation = "", s.Elicitation.ID
-	values, faults := render.ElicitationValues(*s.Elicitation, i.View.answers, b.Admits)
+func (b *submissionHandler) submitElicitation(ctx context.Context, to ephemeralReply, target render.ClickTarget, i interaction, click workflow.Click) error {
+	click.Request, click.Elicitation = "", target.Elicitation.ID
+	values, faults := render.ElicitationValues(*target.Elicitation, i.View.answers, b.Admits)
 	if len(faults) > 0 { // not a form of the bot: the bot's forms were validated against the same schema on submission
 		values = []byte("{}")
 	}
-	return b.outcomes.answer(ctx, r, nil, s.Policy, b.Questions.Respond(ctx, c, values))
+	return b.outcomes.answer(ctx, to, nil, target.Policy, b.Questions.Respond(ctx, click, values))
 }

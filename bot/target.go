@@ -37,44 +37,44 @@ type targets struct{ *core }
 // find returns the subject of a button token, such as a request or a grant. It validates the token against the stored
 // rendering. If action is not empty, the rendering must contain a button with this action.
 func (b *targets) find(ctx context.Context, token render.ButtonToken, action string) (render.ClickTarget, error) {
-	s := render.ClickTarget{Token: token}
+	target := render.ClickTarget{Token: token}
 	shown, recorded := b.Views.Rendering(ctx, token.Message, token.Post) // read first, so that the view is at least as new as the rendering
 	vm, err := b.Views.Message(ctx, token.Message)
 	if errors.Is(err, store.ErrNotFound) {
-		return s, errUnknown
+		return target, errUnknown
 	}
 	if err != nil {
-		return s, err
+		return target, err
 	}
-	s.Model = vm
+	target.Model = vm
 	traced(ctx, vm, tracing.SpanClick)
-	if s.Message.Kind == store.OutboxHome { // the stored Home tab does not name its requests; the clicked button names one
-		if err := b.Views.AddNamed(ctx, &s.Model, token.Ref); err != nil {
-			return s, err
+	if target.Message.Kind == store.OutboxHome { // the stored Home tab does not name its requests; the clicked button names one
+		if err := b.Views.AddNamed(ctx, &target.Model, token.Ref); err != nil {
+			return target, err
 		}
 	}
 	if errors.Is(recorded, store.ErrNotFound) {
-		return s, errNotRecorded
+		return target, errNotRecorded
 	}
 	if recorded != nil {
-		return s, recorded
+		return target, recorded
 	}
-	s.Shown = shown
+	target.Shown = shown
 	value := `"` + token.String() + `"`
 	switch {
-	case bytes.Contains(s.Shown.Body, []byte(value)):
-	case s.MayHaveShown(token):
-		return s, errUnrecorded
+	case bytes.Contains(target.Shown.Body, []byte(value)):
+	case target.MayHaveShown(token):
+		return target, errUnrecorded
 	default:
-		return s, errForged
+		return target, errForged
 	}
-	if action != "" && !bytes.Contains(s.Shown.Body, []byte(`"action_id":"`+action+`","value":`+value)) {
-		return s, errForged
+	if action != "" && !bytes.Contains(target.Shown.Body, []byte(`"action_id":"`+action+`","value":`+value)) {
+		return target, errForged
 	}
-	if s.Message.Kind == store.OutboxBundle {
-		s.SelectRequest()
+	if target.Message.Kind == store.OutboxBundle {
+		target.SelectRequest()
 	}
-	return s, nil
+	return target, nil
 }
 
 // ofClick finds the subject of a click, such as a request, and validates the click. The button must belong to the bot,
@@ -91,35 +91,35 @@ func (b *targets) ofClick(ctx context.Context, i interaction, a action, channel,
 	if named == render.ActFeedback { // its two buttons share one action, which is not beside the value of a button
 		named = ""
 	}
-	s, err := b.find(ctx, token, named)
+	target, err := b.find(ctx, token, named)
 	switch {
 	case err != nil:
-		return s, err
-	case s.Message.Kind == store.OutboxHome:
-		if i.View.Type == "home" && s.Message.To == store.ToUser+i.User.ID {
-			return s, nil
+		return target, err
+	case target.Message.Kind == store.OutboxHome:
+		if i.View.Type == "home" && target.Message.To == store.ToUser+i.User.ID {
+			return target, nil
 		}
-		return s, errCopied
-	case s.Message.Channel == channel && s.Message.TS == ts:
-		return s, nil
-	case s.Message.Round > 0: // the outbox message was lost and reposted
-		return s, errReplaced
+		return target, errCopied
+	case target.Message.Channel == channel && target.Message.TS == ts:
+		return target, nil
+	case target.Message.Round > 0: // the outbox message was lost and reposted
+		return target, errReplaced
 	}
 	me, err := b.whoAmI(ctx)
 	if err != nil {
-		return s, err
+		return target, err
 	}
 	if _, _, err := b.Views.Delivery(ctx, channel, ts); errors.Is(err, store.ErrNotFound) && i.postedBy(me) {
 		// The bot posted the message twice, because Slack's answer to the first post was lost.
 		if _, _, err := b.api.DeleteMessageContext(ctx, channel, ts); err != nil && !slackapi.IsMessageLost(slackapi.ErrorCode(err)) {
 			b.Log.Info("a duplicate of a card can't be deleted; the deletion is tried again later", "error", slackapi.Explain(err))
-			if err := b.Outbox.LeftOver(ctx, s.Message.ID, channel, ts, slackapi.Explain(err)); err != nil {
-				return s, err
+			if err := b.Outbox.LeftOver(ctx, target.Message.ID, channel, ts, slackapi.Explain(err)); err != nil {
+				return target, err
 			}
 		}
-		return s, errReplaced
+		return target, errReplaced
 	}
-	return s, errCopied
+	return target, errCopied
 }
 
 // ofForm finds and validates the subject of a submitted form, as ofClick does for buttons.
@@ -127,14 +127,14 @@ func (b *targets) ofForm(ctx context.Context, i interaction, f render.FormToken)
 	if err := b.checkOrigin(ctx, i.origin()); err != nil {
 		return render.ClickTarget{Token: f.ButtonToken}, err
 	}
-	s, err := b.find(ctx, f.ButtonToken, "")
+	target, err := b.find(ctx, f.ButtonToken, "")
 	switch {
 	case err != nil:
-		return s, err
-	case s.Request == nil && !formsWithoutRequest[i.View.Callback]:
-		return s, errForged
+		return target, err
+	case target.Request == nil && !formsWithoutRequest[i.View.Callback]:
+		return target, errForged
 	}
-	return s, nil
+	return target, nil
 }
 
 // formsWithoutRequest lists the forms that are not about a single request.
@@ -146,9 +146,9 @@ func (b *targets) ofDetails(ctx context.Context, i interaction) (render.ClickTar
 	if err != nil {
 		return render.ClickTarget{}, err
 	}
-	s, err := b.ofForm(ctx, i, f)
-	if err == nil && (s.Request == nil || i.View.Callback != render.ActArguments) {
+	target, err := b.ofForm(ctx, i, f)
+	if err == nil && (target.Request == nil || i.View.Callback != render.ActArguments) {
 		err = errForged
 	}
-	return s, err
+	return target, err
 }

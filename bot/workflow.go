@@ -63,48 +63,48 @@ type Intake interface {
 
 // Requests handles people's decisions and remarks about requests.
 type Requests interface {
-	Decide(ctx context.Context, c workflow.Click) (approvers.Request, error)
-	DecideAll(ctx context.Context, c workflow.Click, shown []store.Shown) (approvers.Request, error)
-	Unbundle(ctx context.Context, c workflow.Click) (approvers.Request, error)
-	Reveal(ctx context.Context, c workflow.Click, secrets []string, body []byte) error
-	Revoke(ctx context.Context, c workflow.Click) (approvers.Request, error)
-	Say(ctx context.Context, c workflow.Click, kind approvers.RemarkKind) (approvers.Request, error)
-	Reply(ctx context.Context, c workflow.Click, question int) (approvers.Request, error)
-	HandOn(ctx context.Context, c workflow.Click, to approvers.Identity) (approvers.Request, error)
-	Withdraw(ctx context.Context, c workflow.Click) (approvers.Request, error)
-	WithdrawSome(ctx context.Context, c workflow.Click, requests []string) (approvers.Request, error)
-	WithdrawAll(ctx context.Context, c workflow.Click) error
-	Refuse(ctx context.Context, c workflow.Click, denied *approvers.Denied, anew string, named ...string) error
+	Decide(ctx context.Context, click workflow.Click) (approvers.Request, error)
+	DecideAll(ctx context.Context, click workflow.Click, shown []store.Shown) (approvers.Request, error)
+	Unbundle(ctx context.Context, click workflow.Click) (approvers.Request, error)
+	Reveal(ctx context.Context, click workflow.Click, secrets []string, body []byte) error
+	Revoke(ctx context.Context, click workflow.Click) (approvers.Request, error)
+	Say(ctx context.Context, click workflow.Click, kind approvers.RemarkKind) (approvers.Request, error)
+	Reply(ctx context.Context, click workflow.Click, question int) (approvers.Request, error)
+	HandOn(ctx context.Context, click workflow.Click, to approvers.Identity) (approvers.Request, error)
+	Withdraw(ctx context.Context, click workflow.Click) (approvers.Request, error)
+	WithdrawSome(ctx context.Context, click workflow.Click, requests []string) (approvers.Request, error)
+	WithdrawAll(ctx context.Context, click workflow.Click) error
+	Refuse(ctx context.Context, click workflow.Click, denied *approvers.Denied, anew string, named ...string) error
 }
 
 // Turns handles people's actions on a turn, and the messages that show a step while the model writes it.
 type Turns interface {
-	TryAgain(ctx context.Context, c workflow.Click) error
-	StopBy(ctx context.Context, c workflow.Click) error
-	AddFeedback(ctx context.Context, c workflow.Click, good bool) error
+	TryAgain(ctx context.Context, click workflow.Click) error
+	StopBy(ctx context.Context, click workflow.Click) error
+	AddFeedback(ctx context.Context, click workflow.Click, good bool) error
 	Drafted(ctx context.Context, s store.OutboxMessage, said string) error
 	Draft(ctx context.Context, turn string, step int) (s store.OutboxMessage, conv store.Conversation, who approvers.PersonID, err error)
 }
 
 // Runs handles runs whose outcome is unknown.
 type Runs interface {
-	Report(ctx context.Context, c workflow.Click, what workflow.Report) error
-	RetryUnknown(ctx context.Context, c workflow.Click) error
+	Report(ctx context.Context, click workflow.Click, what workflow.Report) error
+	RetryUnknown(ctx context.Context, click workflow.Click) error
 }
 
 // Questions handles people's answers to the model and to running tools.
 type Questions interface {
-	Answer(ctx context.Context, c workflow.Click, option int) error
-	Respond(ctx context.Context, c workflow.Click, values json.RawMessage) error
-	Decline(ctx context.Context, c workflow.Click) error
+	Answer(ctx context.Context, click workflow.Click, option int) error
+	Respond(ctx context.Context, click workflow.Click, values json.RawMessage) error
+	Decline(ctx context.Context, click workflow.Click) error
 }
 
 // Grants handles grants. Under a grant, calls may run without approval for a limited time.
 type Grants interface {
-	Give(ctx context.Context, c workflow.Click, a approvers.Allowance) (approvers.Request, error)
-	Accept(ctx context.Context, c workflow.Click) (approvers.Grant, error)
-	Decline(ctx context.Context, c workflow.Click) (approvers.Grant, error)
-	Revoke(ctx context.Context, c workflow.Click) (approvers.Grant, error)
+	Give(ctx context.Context, click workflow.Click, a approvers.Allowance) (approvers.Request, error)
+	Accept(ctx context.Context, click workflow.Click) (approvers.Grant, error)
+	Decline(ctx context.Context, click workflow.Click) (approvers.Grant, error)
+	Revoke(ctx context.Context, click workflow.Click) (approvers.Grant, error)
 	Send(ctx context.Context, inbox string, who approvers.PersonID, grants []string) error
 }
 
@@ -146,8 +146,8 @@ type Homes interface {
 
 // Pauses begins and ends a pause of all work.
 type Pauses interface {
-	PauseBy(ctx context.Context, c workflow.Click) error
-	ResumeBy(ctx context.Context, c workflow.Click) error
+	PauseBy(ctx context.Context, click workflow.Click) error
+	ResumeBy(ctx context.Context, click workflow.Click) error
 }
 
 // Views reads the data that the bot shows. Each call reads one snapshot of the store. *view.Reader implements this
@@ -169,7 +169,7 @@ type Views interface {
 	Refusals(ctx context.Context) (list []settings.Refusal, err error)
 	PauseImpact(ctx context.Context) (s view.PauseImpact, p settings.Pause, err error)
 	Inbox(ctx context.Context, id string) (row store.Inbox, err error)
-	Reception(ctx context.Context) (settings.Reception, error)
+	Received(ctx context.Context) (settings.Received, error)
 	ConversationsSince(ctx context.Context, at time.Time, limit int) ([]store.Conversation, error)
 	TurnAt(ctx context.Context, team, channel, thread string) (turn string, err error)
 	Grants(ctx context.Context, who approvers.PersonID) (out []view.ListedGrant, err error)

@@ -128,7 +128,7 @@ const (
 	SettingChannelState = "place/"    // followed by a channel's id or name: whether the bot lost the channel, and the messages left there
 	SettingHomes        = "homes"     // not stored as a setting; the Ref of the one timer that refreshes Home tabs
 	SettingTrust        = "trust/"    // followed by an agent and a tool: how many calls in a row were approved unchanged
-	SettingReception    = "heard"     // the time up to which all messages were received, and the interruption whose messages the bot is reading; its value is a settings.Reception
+	SettingReceived     = "heard"     // the time up to which all messages were received, and the interruption whose messages the bot is reading; its value is a settings.Received
 	SettingFeedback     = "ratings/"  // followed by an agent: ratings of its answers; its value is a settings.Feedback
 	SettingRefusals     = "refused"   // what Slack refuses in this workspace, such as a kind of block
 	SettingCaller       = "caller/"   // followed by a caller's name: its requests that wait; its value is a settings.Caller

@@ -29,7 +29,7 @@ const (
 	TimerHomes         TimerKind = "homes"    // refresh Home tabs in use after a change; Ref: SettingHomes
 	TimerRepost        TimerKind = "repost"   // post a lost message a second time, before its deadline; Ref: an outbox message
 	TimerLeftover      TimerKind = "leftover" // delete messages whose deletion Slack refused before; Ref: their outbox message
-	TimerCatchUp       TimerKind = "catch_up" // read messages written while the bot received nothing; Ref: SettingReception, or a channel that the bot has joined
+	TimerCatchUp       TimerKind = "catch_up" // read messages written while the bot received nothing; Ref: SettingReceived, or a channel that the bot has joined
 	// The next four kinds deliver an outbox message to Slack. Their Ref is an outbox message. Each rank of outbox
 	// messages has its own kind, so messages of a lower rank never delay messages of a higher rank.
 	TimerShowFirst  TimerKind = "show_first"

@@ -89,5 +89,5 @@
 // agents. The files jobs and deadlines handle timers. The files outbox, delivery, repost, refused, bundle, card_queue,
 // channel_state and home are about the messages that Slack shows. The file questions handles the questions of the model
 // and of running tools to people, and feedback handles people's ratings of answers. The remaining files concern the
-// whole installation: policy, pause, interrupt, reception, operators, seal, report, restore, damage, moved.
+// whole installation: policy, pause, interrupt, gaps, operators, seal, report, restore, damage, moved.
 package workflow

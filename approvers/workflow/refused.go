@@ -306,7 +306,7 @@ func (w *Outbox) RetryUnreached(ctx context.Context) error {
 			return err
 		}
 	}
-	return w.update(ctx, "retry answers", func(t *tx) error { return errors.Join(t.cards.retryAnswers(), t.reception.retryDeferred()) })
+	return w.update(ctx, "retry answers", func(t *tx) error { return errors.Join(t.cards.retryAnswers(), t.gaps.retryDeferred()) })
 }
 
 func (t cardsTx) retryRequest(request string) error {

@@ -83,7 +83,7 @@ func (w *History) Restored(ctx context.Context, x Restoration) error {
 		for name, n := range closed {
 			facts[name] = strconv.Itoa(n)
 		}
-		if err := t.reception.startAnew(); err != nil {
+		if err := t.gaps.startAnew(); err != nil {
 			return err
 		}
 		return t.audit(approvers.InstallationChain, approvers.AuditRestored, x.Who, facts, body)

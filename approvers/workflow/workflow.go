@@ -501,11 +501,11 @@ func (t *tx) audit(chain string, kind approvers.AuditKind, actor approvers.Perso
 }
 
 // Forget deletes old counters, and handled deliveries that are older than the given duration. Forget keeps a delivery
-// if the bot may read the delivery's message from Slack again after a gap in reception.
+// if the bot may read the delivery's message from Slack again after a gap.
 func (w *Intake) Forget(ctx context.Context, after time.Duration) error {
 	drop := []func(*tx) (int, error){
 		func(t *tx) (int, error) {
-			before, err := t.reception.forgettable(t.now.Add(-after))
+			before, err := t.gaps.forgettable(t.now.Add(-after))
 			if err != nil {
 				return 0, err
 			}
@@ -555,7 +555,7 @@ type parts struct {
 	seals     sealsTx     // signed heads
 	reports   reportsTx   // weekly reports
 	operators operatorsTx // notices for the operators
-	reception receptionTx // gaps in which nothing was received
+	gaps      gapsTx      // gaps in which nothing was received
 	callers   callersTx   // requests of other agents
 }
 
@@ -583,7 +583,7 @@ type (
 	sealsTx     struct{ *tx }
 	reportsTx   struct{ *tx }
 	operatorsTx struct{ *tx }
-	receptionTx struct{ *tx }
+	gapsTx      struct{ *tx }
 )
 
 // newParts returns the parts of a transaction.
@@ -611,7 +611,7 @@ func newParts(t *tx) parts {
 		seals:     sealsTx{t},
 		reports:   reportsTx{t},
 		operators: operatorsTx{t},
-		reception: receptionTx{t},
+		gaps:      gapsTx{t},
 		callers:   callersTx{t},
 	}
 }

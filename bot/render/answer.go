@@ -41,41 +41,54 @@ func (p *BlockBuilder) Piece(x markdown.Piece) {
 	p.lines = append(p.lines, Escape(x.Plain))
 }
 
-// answer draws the agent's whole answer, in several messages if it does not fit in one.
-func (v View) answer() Rendered {
-	pieces := markdown.Parse(v.Text)
+// answer is the message with the agent's answer.
+type answer struct {
+	version
+	text   string
+	turn   string // id of the turn
+	steps  []view.Step
+	states callWords
+}
+
+func newAnswer(v View) answer {
+	return answer{version: v.version(), text: v.Text, turn: v.Turn.ID, steps: v.Steps, states: v.callWords()}
+}
+
+// draw draws the agent's whole answer, in several messages if it does not fit in one.
+func (a answer) draw() Rendered {
+	pieces := markdown.Parse(a.text)
 	if len(pieces) == 0 {
 		pieces = markdown.Parse("(The agent answered with nothing.)")
 	}
 	var d Rendered
 	all := markdown.Messages(pieces)
-	if workflow.IsLong(v.Text) { // the rest is in a file
+	if workflow.IsLong(a.text) { // the rest is in a file
 		all = all[:1]
 	}
 	for i, part := range all {
 		p := new(BlockBuilder)
 		if i == 0 {
-			v.steps(p)
+			a.drawSteps(p)
 		}
 		for _, x := range part {
 			p.Piece(x)
 		}
-		if workflow.IsLong(v.Text) {
-			p.Para(new(RichText).soft(fmt.Sprintf("The answer has %d characters in all. The whole of it follows in this thread.", utf8.RuneCountInString(v.Text))))
+		if workflow.IsLong(a.text) {
+			p.Para(new(RichText).soft(fmt.Sprintf("The answer has %d characters in all. The whole of it follows in this thread.", utf8.RuneCountInString(a.text))))
 		}
 		if i == 0 { // further messages have no buttons
-			p.Blocks = append(p.Blocks, v.feedback())
+			p.Blocks = append(p.Blocks, a.feedback())
 		}
 		d.Messages = append(d.Messages, p.Message())
 	}
 	return d
 }
 
-// file draws the rest of a long answer as additional messages. The function is used if Slack does not accept the answer
-// as a file.
-func (v View) file() Rendered {
+// restOfAnswer draws the rest of a long answer as additional messages. The function is used if Slack does not accept the
+// answer as a file.
+func restOfAnswer(text string) Rendered {
 	var d Rendered
-	for i, part := range markdown.Messages(markdown.Parse(v.Text)) {
+	for i, part := range markdown.Messages(markdown.Parse(text)) {
 		if i == 0 {
 			continue
 		}
@@ -92,9 +105,9 @@ func (v View) file() Rendered {
 }
 
 // feedback returns the buttons for rating an answer.
-func (v View) feedback() slack.Block {
+func (a answer) feedback() slack.Block {
 	side := func(words, ref, aloud string) *slack.FeedbackButton {
-		return slack.NewFeedbackButton(plainText(words), v.token(ref+v.Turn.ID)).WithAccessibilityLabel(aloud)
+		return slack.NewFeedbackButton(plainText(words), a.token(ref+a.turn)).WithAccessibilityLabel(aloud)
 	}
 	return slack.NewContextActionsBlock("feedback", slack.NewFeedbackButtonsBlockElement(ActFeedback,
 		side("Good answer", FeedbackGood, "This answer was good"), side("Poor answer", FeedbackPoor, "This answer was not good")))
@@ -115,13 +128,13 @@ const (
 	maxStepPartsTold = 1   // blocks of that text
 )
 
-// steps draws the steps that an answer includes: the calls, who allowed them, and their outcomes.
-func (v View) steps(p *BlockBuilder) {
-	for _, step := range v.Steps {
+// drawSteps draws the steps that an answer includes: the calls, who allowed them, and their outcomes.
+func (a answer) drawSteps(p *BlockBuilder) {
+	for _, step := range a.steps {
 		p.say(markdown.Parse(stepWords(step.Text, step.Calls)), maxStepWordsTold, maxStepPartsTold)
 		var lines []*RichText
 		for _, c := range step.Calls {
-			sign, state := v.state(c)
+			sign, state := a.states.state(c)
 			title := Clip(inFull(c.Call.Preview, c.Call.Tool, []byte(c.Call.Args), c.Call.Secrets), maxCallText)
 			lines = append(lines, Say(sign+" ").Strong(title), state.add(againInStep(c.Request)))
 		}

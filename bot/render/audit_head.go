@@ -4,18 +4,19 @@ import (
 	"fmt"
 
 	"countersign/approvers"
+	"countersign/store"
 )
 
-// head shows an audit head, which is a signed checkpoint of the history. Anybody who keeps a copy of the head can later
-// check whether earlier records were changed.
-func (v View) head() *BlockBuilder {
+// auditHead shows an audit head, which is a signed checkpoint of the history. Anybody who keeps a copy of the head can
+// later check whether earlier records were changed.
+func auditHead(h store.Head) *BlockBuilder {
 	p := new(BlockBuilder)
-	line := Say("🔏 ").Strong(fmt.Sprintf("Audit head %d", v.Head.Number)).Say(" seals everything that was recorded so far: " + Plural(int(v.Head.Size), "record"))
-	if head, err := approvers.ReadHead(v.Head.Note); err == nil {
+	line := Say("🔏 ").Strong(fmt.Sprintf("Audit head %d", h.Number)).Say(" seals everything that was recorded so far: " + Plural(int(h.Size), "record"))
+	if head, err := approvers.ReadHead(h.Note); err == nil {
 		line.Say(", ").At(head.At, DayTime)
 	}
 	p.Para(line.Say("."))
-	p.preformatted(approvers.InLine(v.Head.Note))
+	p.preformatted(approvers.InLine(h.Note))
 	p.Small("There is nothing to do. Kept here, this shows later whether any of those records was changed or removed: copy it into a file, and run countersign audit verify --heads FILE.")
 	return p
 }

@@ -7,13 +7,13 @@ import (
 	"github.com/slack-go/slack"
 
 	"countersign/approvers"
+	"countersign/store"
 )
 
 // standIn tells a stand-in for whom they stand in, and what they can decide.
-func (v View) standIn() *BlockBuilder {
+func standIn(a approvers.Absence, m store.OutboxMessage, policy *approvers.Policy, now time.Time) *BlockBuilder {
 	p := new(BlockBuilder)
-	a := *v.Absence
-	if v.Message.Step != int(a.Version) || a.Over(v.Now) {
+	if m.Step != int(a.Version) || a.Over(now) {
 		p.Para(Say("✔️ You no longer stand in for ").Person(a.Who, a.Name).Say(": they are back, or changed it."))
 		return p
 	}
@@ -24,7 +24,7 @@ func (v View) standIn() *BlockBuilder {
 		return p
 	}
 	p.Para(Say("You get what waits for them by direct message, if your own roles may decide it. You decide in your own name, and never about what you asked for."))
-	p.Para(coverage(v.Policy, a.Covers, "you", "yours")...)
+	p.Para(coverage(policy, a.Covers, "you", "yours")...)
 	return p
 }
 

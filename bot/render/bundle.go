@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/slack-go/slack"
 
@@ -15,7 +16,21 @@ import (
 	"countersign/store"
 )
 
-// bundle draws the requests of one step that wait for the same approvers. Facts that all requests share appear once.
+// bundle is the card of several calls of one step.
+type bundle struct {
+	decisionParts
+	calls  []view.Call
+	states callWords
+	from   origin
+	turn   string // id of the turn
+	now    time.Time
+}
+
+func newBundle(v View) bundle {
+	return bundle{decisionParts: v.decisionParts(), calls: v.Calls, states: v.callWords(), from: v.origin(), turn: v.Turn.ID, now: v.Now}
+}
+
+// draw draws the requests of one step that wait for the same approvers. Facts that all requests share appear once.
 // Then each call has a few lines: the effect of the call, its arguments, and warnings. Details… shows the rest. A
 // decided call is reduced to its outcome.
 //
@@ -24,12 +39,12 @@ import (
 // become a list, with one row of buttons that open one call each. Third, each decided call takes one line. Finally, one
 // after the other, the tallest calls are reduced to the sentence about their effect. Such a call can be approved only
 // in its details.
-func (v View) bundle() Rendered {
-	if len(v.Calls) == 0 { // a bundle always has calls; Slack rejects an empty message
+func (b bundle) draw() Rendered {
+	if len(b.calls) == 0 { // a bundle always has calls; Slack rejects an empty message
 		return Single(Paragraph(Say("…")))
 	}
-	look := newBundleLook(v, roomy, nil)
-	p, shows := drawBundle(v, look)
+	look := b.lookIn(roomy, nil)
+	p, shows := b.drawIn(look)
 	var cut []string
 	for len(look.open) > 0 && phoneHeight(p.Blocks) > maxPhoneHeight {
 		if look.form == brief {
@@ -39,25 +54,25 @@ func (v View) bundle() Rendered {
 			}
 			cut = append(cut, highest)
 		}
-		look = newBundleLook(v, min(look.form+1, brief), cut)
-		p, shows = drawBundle(v, look)
+		look = b.lookIn(min(look.form+1, brief), cut)
+		p, shows = b.drawIn(look)
 	}
 	return Rendered{Messages: []Message{p.Message()}, Shows: shows}
 }
 
-// drawBundle draws a bundle in the given look.
-func drawBundle(v View, look bundleLook) (p *BlockBuilder, shows []store.Shown) {
+// drawIn draws a bundle in the given look.
+func (b bundle) drawIn(look bundleLook) (p *BlockBuilder, shows []store.Shown) {
 	p = new(BlockBuilder)
-	v.bundleHead(p, look.open)
-	v.requester(p, *v.Calls[0].Request, [...]int{roomy: maxQuote, terse: maxTerseQuote, listed: maxTerseQuote, brief: maxBriefQuote}[look.form])
+	b.heading(p, look.open)
+	b.from.requester(p, *b.calls[0].Request, [...]int{roomy: maxQuote, terse: maxTerseQuote, listed: maxTerseQuote, brief: maxBriefQuote}[look.form])
 	if len(look.open) > 0 {
 		paused := new(RichText)
 		if look.form == roomy {
-			p.Para(v.pausedHere())
-		} else if v.Pause.On {
+			p.Para(pausedHere(b.states.pause))
+		} else if b.states.pause.On {
 			paused.Say("⏸️ ").Strong("Everything is paused.")
 		}
-		p.Para(paused, look.risk, v.untilWhen(look), v.standsStill(look.open[0]), look.agreed)
+		p.Para(paused, look.risk, b.untilWhen(look), b.standsStill(look.open[0], b.now), look.agreed)
 		if look.same.whole {
 			p.Para(Say("The same in each: " + look.same.line))
 			p.preformatted(look.same.table)
@@ -65,24 +80,24 @@ func drawBundle(v View, look bundleLook) (p *BlockBuilder, shows []store.Shown) 
 	}
 	list := look.list()
 	var details []slack.BlockElement // buttons that open the calls of a list
-	for i, c := range v.Calls {
+	for i, c := range b.calls {
 		r := *c.Request
-		opens := button(ActArguments, "Details…", v.token(r.ID), slack.StyleDefault)
+		opens := button(ActArguments, "Details…", b.token(r.ID), slack.StyleDefault)
 		if list {
-			opens = button(ActDetailsOf+strconv.Itoa(i+1), fmt.Sprintf("Open %d…", i+1), v.token(r.ID), slack.StyleDefault)
+			opens = button(ActDetailsOf+strconv.Itoa(i+1), fmt.Sprintf("Open %d…", i+1), b.token(r.ID), slack.StyleDefault)
 		}
 		number, what := fmt.Sprintf("%d. ", i+1), whatHappens(r.Preview, r.Tool)
 		if undecided(c) {
 			begin := len(p.Blocks)
-			v.bundledCall(p, r, number, opens, look)
+			b.call(p, r, number, opens, look)
 			look.heights[r.ID] = phoneHeight(p.Blocks[begin:])
 			details = append(details, opens)
-			if !v.hadTheirSay(r) {
+			if !b.hadTheirSay(r) {
 				shows = append(shows, store.Shown{Request: r.ID, Digest: r.Digest, Whole: look.args[r.ID].whole})
 			}
 			continue
 		}
-		if sign, state := v.settled(c); look.form == brief {
+		if sign, state := b.settled(c); look.form == brief {
 			p.Para(Say(number + sign + " ").Strong(shorten(what, look.briefly()-3)))
 		} else {
 			p.Para(Say(number).Strong(Clip(what, maxBundleText)), Say(sign+" ").add(state))
@@ -92,13 +107,13 @@ func drawBundle(v View, look bundleLook) (p *BlockBuilder, shows []store.Shown) 
 		case list:
 			details = append(details, opens)
 		default:
-			p.buttons(r.ID, v.takeBack(r))
+			p.buttons(r.ID, b.takeBack(r))
 		}
 	}
 	if list {
 		p.buttons("details", details...)
 	}
-	v.buttonsForAll(p, look, len(shows))
+	b.buttonsForAll(p, look, len(shows))
 	return p, shows
 }
 
@@ -106,8 +121,8 @@ func drawBundle(v View, look bundleLook) (p *BlockBuilder, shows []store.Shown) 
 func undecided(c view.Call) bool { return waits(c) && c.Request.Bundled() }
 
 // Undecided returns the requests that wait for a decision on the bundle.
-func (v View) Undecided() (open []approvers.Request) {
-	for _, c := range v.Calls {
+func Undecided(calls []view.Call) (open []approvers.Request) {
+	for _, c := range calls {
 		if undecided(c) {
 			open = append(open, *c.Request)
 		}
@@ -232,10 +247,10 @@ func bundledArguments(open []approvers.Request, hidden, same []string) map[strin
 	return out
 }
 
-// newBundleLook returns the look of a bundle in the given form, such as roomy. For the requests in hidden, only the
-// sentence about the effect is shown.
-func newBundleLook(v View, form int, hidden []string) bundleLook {
-	open := v.Undecided()
+// lookIn returns the look of a bundle in the given form, such as roomy. For the requests in hidden, only the sentence
+// about the effect is shown.
+func (b bundle) lookIn(form int, hidden []string) bundleLook {
+	open := Undecided(b.calls)
 	look := bundleLook{open: open, form: form, heights: map[string]int{}, risk: new(RichText), agreed: new(RichText)}
 	if len(open) == 0 {
 		return look
@@ -249,20 +264,20 @@ func newBundleLook(v View, form int, hidden []string) bundleLook {
 		}
 	}
 	look.args = bundledArguments(open, hidden, same)
-	look.ownTime = len(open) > 1 && v.differ(open)
+	look.ownTime = len(open) > 1 && b.differ(open)
 	if !slices.ContainsFunc(open, func(r approvers.Request) bool { return r.Plan.Risk != open[0].Plan.Risk || r.Effect != open[0].Effect }) {
 		look.risk = riskLine(open[0])
 	}
-	offered := slices.DeleteFunc(slices.Clone(open), v.hadTheirSay)
+	offered := slices.DeleteFunc(slices.Clone(open), b.hadTheirSay)
 	if len(offered) > 1 {
-		look.all, look.apart = allInOne(v.Policy, offered, look.args)
+		look.all, look.apart = allInOne(b.policy, offered, look.args)
 	}
 	return look
 }
 
-// bundleHead draws how many requests wait, and mentions the people for whom they wait.
-func (v View) bundleHead(p *BlockBuilder, open []approvers.Request) {
-	all := len(v.Calls)
+// heading draws how many requests wait, and mentions the people for whom they wait.
+func (b bundle) heading(p *BlockBuilder, open []approvers.Request) {
+	all := len(b.calls)
 	if len(open) == 0 {
 		p.headline(fmt.Sprintf("%d requests: none waits here any more", all))
 		return
@@ -274,43 +289,42 @@ func (v View) bundleHead(p *BlockBuilder, open []approvers.Request) {
 	if len(open) == 1 {
 		wait = "waits"
 	}
-	waits := v.stageTitle(open[0].CurrentStage())
+	waits := b.stageTitle(open[0].CurrentStage())
 	p.headline(fmt.Sprintf("%s %s for %s", which, wait, waits))
 	line := new(RichText)
-	for i, c := range v.Mentions {
+	for i, c := range b.mentions {
 		line.Say(map[bool]string{true: "✋ ", false: " "}[i == 0])
 		c.in(line)
 	}
-	p.Para(v.handedOn(open[0]), line)
+	p.Para(b.handedOn(open[0]), line)
 }
 
 // differ reports whether the requests have different deadlines.
-func (v View) differ(open []approvers.Request) bool {
+func (b bundle) differ(open []approvers.Request) bool {
 	return slices.ContainsFunc(open, func(r approvers.Request) bool {
-		return !r.ExpiresAt.Equal(open[0].ExpiresAt) || !r.EscalateAt.Equal(open[0].EscalateAt) || v.escalatedRoles(r) != v.escalatedRoles(open[0]) ||
+		return !r.ExpiresAt.Equal(open[0].ExpiresAt) || !r.EscalateAt.Equal(open[0].EscalateAt) || b.escalatedRoles(r) != b.escalatedRoles(open[0]) ||
 			r.Reminded+r.Told != open[0].Reminded+open[0].Told
 	})
 }
 
 // untilWhen describes what happens if nobody decides. If the requests have different deadlines, each request shows its
 // own deadline, and untilWhen returns nothing. For a list, untilWhen returns the first deadline.
-func (v View) untilWhen(look bundleLook) *RichText {
+func (b bundle) untilWhen(look bundleLook) *RichText {
 	switch {
 	case !look.ownTime && look.form == brief:
-		return Say("⏳ ").add(v.deadline(look.open[0]))
+		return Say("⏳ ").add(b.deadline(look.open[0]))
 	case !look.ownTime:
-		return v.ifNobody(look.open[0], "Each is")
+		return b.ifNobody(look.open[0], "Each is")
 	case !look.list():
 		return new(RichText)
 	}
 	first := slices.MinFunc(look.open, func(a, b approvers.Request) int { return a.ExpiresAt.Compare(b.ExpiresAt) })
-	return Say("⏳ The first deadline: ").add(v.deadline(first))
+	return Say("⏳ The first deadline: ").add(b.deadline(first))
 }
 
-// bundledCall draws one call that can be decided on the bundle. The parameter opens is the button to the call's
-// details.
-func (v View) bundledCall(p *BlockBuilder, r approvers.Request, number string, opens *slack.ButtonBlockElement, look bundleLook) {
-	what, notes, args := whatHappens(r.Preview, r.Tool), v.bundleNotes(r, look), look.args[r.ID]
+// call draws one call that can be decided on the bundle. The parameter opens is the button to the call's details.
+func (b bundle) call(p *BlockBuilder, r approvers.Request, number string, opens *slack.ButtonBlockElement, look bundleLook) {
+	what, notes, args := whatHappens(r.Preview, r.Tool), b.notes(r, look), look.args[r.ID]
 	lines := []*RichText{Say(number).Strong(Clip(what, maxBundleText))}
 	if look.risk.empty() {
 		lines = append(lines, riskLine(r))
@@ -340,14 +354,14 @@ func (v View) bundledCall(p *BlockBuilder, r approvers.Request, number string, o
 		notes = append([]*RichText{Say("✂️ ").Strong(cut).Say(" " + opens.Text.Text + " shows all of it, and there it can be approved.")}, notes...)
 	}
 	if look.ownTime && !look.list() {
-		notes = append(notes, v.ifNobody(r, ""))
+		notes = append(notes, b.ifNobody(r, ""))
 	}
-	if v.hadTheirSay(r) {
-		notes = append(notes, haveAgreed(v, r))
+	if b.hadTheirSay(r) {
+		notes = append(notes, b.haveAgreed(r))
 	}
 	p.Para(notes...)
 	if !look.list() {
-		v.bundleButtons(p, r, opens, look)
+		b.callButtons(p, r, opens, look)
 	}
 }
 
@@ -370,11 +384,11 @@ func unknownTool(r approvers.Request) []string {
 	return append([]string{"The policy does not know this tool: " + OneLine(r.Tool) + "."}, findings(r.Tool)...)
 }
 
-// bundleNotes returns the notes on one call of a bundle: misleading text, approvals so far, remarks, and why a value
-// must be typed.
-func (v View) bundleNotes(r approvers.Request, look bundleLook) []*RichText {
+// notes returns the notes on one call of a bundle: misleading text, approvals so far, remarks, and why a value must be
+// typed.
+func (b bundle) notes(r approvers.Request, look bundleLook) []*RichText {
 	var out []*RichText
-	if note := v.toolPreviewLine(r, [...]int{roomy: MaxNote, terse: 50, listed: 50, brief: 22}[look.form]); !note.empty() {
+	if note := toolPreviewLine(r, [...]int{roomy: MaxNote, terse: 50, listed: 50, brief: 22}[look.form], b.states.pause.On); !note.empty() {
 		out = append(out, note)
 	}
 	if warned := warnings(r); len(warned) > 0 {
@@ -388,7 +402,7 @@ func (v View) bundleNotes(r approvers.Request, look bundleLook) []*RichText {
 	}
 	if n := len(r.Remarks); n > 0 {
 		m := r.Remarks[n-1]
-		line := Say("🗨️ ").add(v.speaker(m)).Say(changedLater(m) + ": ").soft(Clip(OneLine(m.Text), maxBundleNote/2))
+		line := Say("🗨️ ").add(b.speaker(m)).Say(changedLater(m) + ": ").soft(Clip(OneLine(m.Text), maxBundleNote/2))
 		if n > 1 {
 			line.Say(" (and " + Plural(n-1, "remark") + " before, in Details…)")
 		}
@@ -397,7 +411,7 @@ func (v View) bundleNotes(r approvers.Request, look bundleLook) []*RichText {
 	if look.list() { // in a list, the call's details ask for the value
 		return out
 	}
-	return append(out, v.wantsTyping(r))
+	return append(out, wantsTyping(r))
 }
 
 // agreedOf names the people who agreed to a call of a bundle, if the call needs several people.
@@ -420,10 +434,10 @@ func agreedOf(r approvers.Request) *RichText {
 	return line
 }
 
-// bundleButtons adds the buttons of one call of a bundle. Details… has the other buttons.
-func (v View) bundleButtons(p *BlockBuilder, r approvers.Request, details *slack.ButtonBlockElement, look bundleLook) {
-	if v.hadTheirSay(r) {
-		p.buttons(r.ID, v.takeBack(r), details)
+// callButtons adds the buttons of one call of a bundle. Details… has the other buttons.
+func (b bundle) callButtons(p *BlockBuilder, r approvers.Request, details *slack.ButtonBlockElement, look bundleLook) {
+	if b.hadTheirSay(r) {
+		p.buttons(r.ID, b.takeBack(r), details)
 		return
 	}
 	style := slack.StyleDefault
@@ -431,40 +445,36 @@ func (v View) bundleButtons(p *BlockBuilder, r approvers.Request, details *slack
 		style = slack.StylePrimary
 	}
 	whole := look.args[r.ID].whole
-	row := v.decisions(r, whole, style)
+	row := b.decisions(r, whole, style)
 	if whole {
 		row = append(row, details)
 	}
 	p.buttons(r.ID, row...)
 }
 
-func (v View) takeBack(r approvers.Request) slack.BlockElement {
-	return button(ActTakeBack, "Take back…", v.token(r.ID), slack.StyleDefault)
-}
-
 // settled returns the state of a call that can't be decided on the bundle.
-func (v View) settled(c view.Call) (sign string, state *RichText) {
+func (b bundle) settled(c view.Call) (sign string, state *RichText) {
 	switch {
 	case waits(c):
-		return "↗️", Say("It has a card of its own now. ").add(v.waiting(*c.Request))
+		return "↗️", Say("It has a card of its own now. ").add(b.waiting(*c.Request))
 	case c.Execution != nil && c.Execution.State == approvers.ExecutionExecuting:
-		if v.Pause.On {
-			return "⏸️", v.allowedBy(c).add(v.held(c))
+		if b.states.pause.On {
+			return "⏸️", b.states.allowedBy(c).add(held(c))
 		}
-		return "▶️", v.allowedBy(c).Say("Running…")
+		return "▶️", b.states.allowedBy(c).Say("Running…")
 	}
-	return v.state(c)
+	return b.states.state(c)
 }
 
 // buttonsForAll adds the buttons that act on all waiting calls, and the notes about these buttons.
-func (v View) buttonsForAll(p *BlockBuilder, look bundleLook, offered int) {
+func (b bundle) buttonsForAll(p *BlockBuilder, look bundleLook, offered int) {
 	if offered < 2 {
 		return
 	}
 	if !look.list() {
 		p.Blocks = append(p.Blocks, slack.NewDividerBlock())
 	}
-	value := v.token(v.Turn.ID)
+	value := b.token(b.turn)
 	var row []slack.BlockElement
 	if look.all != "" {
 		ask := confirm(fmt.Sprintf("Approve all %d?", offered), look.all, "Approve all", "Not yet", slack.StylePrimary)

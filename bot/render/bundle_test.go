@@ -295,7 +295,7 @@ func TestShortBundlesAndHomeRows(t *testing.T) {
 	}
 	v, _ := tabOf(approvers.Identity{ID: teo}, bottest.Request(bottest.RefundArgs))
 	p := new(BlockBuilder)
-	v.homeRequest(p, v.Home.Waiting.List[0])
+	newHome(v).waitingRequest(p, v.Home.Waiting.List[0])
 	if n := ownWords(p.Blocks); n > 40 {
 		t.Errorf("a row of a Home tab has %d words", n)
 	}

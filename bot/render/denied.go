@@ -204,18 +204,6 @@ var ended = map[approvers.State]struct{ by, alone string }{
 	"":                  {"reported on this", "was settled"},
 }
 
-// RoleTitle returns a role's title in the current policy. If the policy has no such role, RoleTitle returns the name
-// unchanged.
-func RoleTitle(p *approvers.Policy, role string) string {
-	if p == nil {
-		return role
-	}
-	if r, ok := p.Role(role); ok {
-		return r.Title
-	}
-	return role
-}
-
 // DeniedReport tells a person why they can't report the outcome of a run, and names the people who can.
 func DeniedReport(d *approvers.Denied, s ClickTarget) *RichText {
 	switch d.Code {
@@ -223,7 +211,7 @@ func DeniedReport(d *approvers.Denied, s ClickTarget) *RichText {
 		approvers.DeniedGuest, approvers.DeniedForeign, approvers.DeniedBot, approvers.DeniedDeactivated:
 		line := Say("Nothing was changed: only those who asked for this")
 		if r := s.Request; r != nil && r.Stage < len(r.Plan.Stages) {
-			line.Say(", and people of ").Strong(View{Model: s.Model}.stageTitle(r.CurrentStage()))
+			line.Say(", and people of ").Strong(titles{s.Policy}.stageTitle(r.CurrentStage()))
 		}
 		return line.Say(" can say what happened.")
 	case approvers.DeniedNothing:

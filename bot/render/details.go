@@ -23,19 +23,19 @@ type About struct {
 // the form after seeing all arguments. The buttons of the form lead to all other actions that the person may take.
 func DetailsForm(s ClickTarget, f FormToken, who approvers.Identity) slack.ModalViewRequest {
 	r := *s.Request
-	v := View{Model: s.Model, WorkspaceURL: s.About.WorkspaceURL, Tool: s.About.Tool}
 	pages := ArgumentPages(r)
 	seen := len(pages) - 1 // index of the last page with arguments
 	if at := pages[seen]; at.width() < maxPageText/2 {
-		v.requestDetails(at, r, s.About.History)
+		requestDetails(at, s)
 	} else {
 		pages = append(pages, new(BlockBuilder))
-		v.requestDetails(pages[seen+1], r, s.About.History)
+		requestDetails(pages[seen+1], s)
 	}
 	f.Page = min(f.Page, len(pages)-1)
 	p := pages[f.Page]
 	if f.Page == 0 {
-		p = detailsTop(v.setbacks(r), otherButtons(s, who), p)
+		from := origin{workspace: workspace(s.About.WorkspaceURL), conversation: s.Conversation}
+		p = detailsTop(setbacks(r, s.Pause, from.earlierLink(s.Message.To, s.Earlier)), otherButtons(s, who), p)
 	}
 	turnPages(p, f.Page, len(pages))
 	approvable := f.Page >= seen && mayApprove(r, s.Policy, who)
@@ -118,18 +118,19 @@ func turnPages(p *BlockBuilder, page, pages int) {
 
 // requestDetails draws who has to decide a request and why. It also draws the request's remarks and history, and what
 // the buttons do.
-func (v View) requestDetails(p *BlockBuilder, r approvers.Request, records []approvers.AuditRecord) {
+func requestDetails(p *BlockBuilder, s ClickTarget) {
+	r := *s.Request
 	p.Blocks = append(p.Blocks, slack.NewDividerBlock())
-	v.explain(p, r, records)
-	for _, lines := range v.allRemarks(r, MaxNote) {
+	Explainer{Policy: s.Policy, Now: s.Now, tool: s.About.Tool}.explain(p, r, s.About.History)
+	for _, lines := range wordsUnder(s.Policy).allRemarks(r, MaxNote) {
 		p.Para(lines...)
 	}
-	if e := v.Execution; e != nil && e.Result != "" && r.State == approvers.Consumed {
+	if e := s.Execution; e != nil && e.Result != "" && r.State == approvers.Consumed {
 		p.Para(new(RichText).Strong("What it answered:"))
-		p.quote(Clip(resultText(v.maskedResult(e.Result)), maxResult))
+		p.quote(Clip(resultText(maskedResult(*e, s.Call)), maxResult))
 	}
 	if r.State == approvers.Pending {
-		p.Para(buttonHelp(r, v.allowsMore(r))...)
+		p.Para(buttonHelp(r, allowsMore(r, s.Policy, s.Now))...)
 	}
 	p.Small("Request " + r.ID + " · arguments " + r.Digest + " · policy " + shorten(OneLine(r.Plan.PolicyHash), maxPolicyHash))
 }

@@ -9,13 +9,13 @@ import (
 
 	"countersign/approvers"
 	"countersign/bot/slackapi"
+	"countersign/store"
 )
 
 // elicitation draws a question that a tool asks the requester during a run. The text comes from the tool server, and no
 // person has verified the text.
-func (v View) elicitation() *BlockBuilder {
+func elicitation(m version, q approvers.Elicitation, c store.Call) *BlockBuilder {
 	p := new(BlockBuilder)
-	q := *v.Elicitation
 	line := Say("❓ ")
 	if q.State == approvers.ElicitationOpen {
 		line.Person(q.Asked, "").Say(", ")
@@ -25,27 +25,27 @@ func (v View) elicitation() *BlockBuilder {
 		line.Say(" (").soft(Name(q.From)).Say(")")
 	}
 	p.Para(line.Say(" needs an answer before it can continue. Its own words, not verified:"))
-	p.quote(Clip(Visible(maskSecrets(q.Text, []byte(v.Call.Args), v.Call.Secrets)), maxElicited))
+	p.quote(Clip(Visible(maskSecrets(q.Text, []byte(c.Args), c.Secrets)), maxElicited))
 	if q.URL != "" {
 		p.Para(Say("It asks you to open a page on ").Strong(hostOf(q.URL)).Say(". The whole address:"))
 		p.preformatted(Visible(q.URL))
 	}
 	if q.State != approvers.ElicitationOpen {
-		p.Para(v.elicited(q))
+		p.Para(elicited(q))
 		return p
 	}
-	decline := button(ActNoAnswer, "Decline", v.token(q.ID), slack.StyleDefault)
+	decline := button(ActNoAnswer, "Decline", m.token(q.ID), slack.StyleDefault)
 	if q.URL != "" {
-		p.buttons("", linkButton("Open", q.URL), button(ActVisited, "I have done it", v.token(q.ID), slack.StyleDefault), decline)
+		p.buttons("", linkButton("Open", q.URL), button(ActVisited, "I have done it", m.token(q.ID), slack.StyleDefault), decline)
 	} else {
-		p.buttons("", button(ActFillIn, "Answer…", v.token(q.ID), slack.StyleDefault), decline)
+		p.buttons("", button(ActFillIn, "Answer…", m.token(q.ID), slack.StyleDefault), decline)
 	}
 	p.Para(Say("Only you can answer, by ").At(q.ExpiresAt, clock).Say(". Your answer goes to the tool and is not shown here. It is not an approval. Never enter passwords or keys."))
 	return p
 }
 
 // elicited describes how a question ended.
-func (v View) elicited(q approvers.Elicitation) *RichText {
+func elicited(q approvers.Elicitation) *RichText {
 	switch q.State {
 	case approvers.ElicitationAccepted:
 		return Say("💬 ").Person(q.Asked, q.Name).Say(" answered, ").At(q.ClosedAt, clock).Say(".")

@@ -3,23 +3,32 @@ package render
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"countersign/approvers"
 )
 
+// Explainer explains requests and calls under a policy. It says who has to approve them, why, and what has happened.
+type Explainer struct {
+	Policy *approvers.Policy
+	Now    time.Time
+	tool   ToolDescription // of the request's tool
+}
+
 // Explanation draws the subject of a request, who has to approve it and why, and what has happened so far.
-func (v View) Explanation(p *BlockBuilder, r approvers.Request, records []approvers.AuditRecord) {
+func (x Explainer) Explanation(p *BlockBuilder, r approvers.Request, records []approvers.AuditRecord) {
 	p.Para(new(RichText).Strong(Clip(whatHappens(r.Preview, r.Tool), maxHeadline)), new(RichText).soft("Request "+r.ID))
-	v.explain(p, r, records)
+	x.explain(p, r, records)
 }
 
 // explain draws who has to approve a request and why, and what has happened so far.
-func (v View) explain(p *BlockBuilder, r approvers.Request, records []approvers.AuditRecord) {
+func (x Explainer) explain(p *BlockBuilder, r approvers.Request, records []approvers.AuditRecord) {
+	w := wordsUnder(x.Policy)
 	tool := Say("Tool: ").Code(Name(r.Tool))
-	if v.Tool.description != "" {
-		tool.Say(" · " + v.Tool.description)
+	if x.tool.description != "" {
+		tool.Say(" · " + x.tool.description)
 	}
-	p.Para(riskLine(r).Say(". "+riskMeaning[r.Plan.Risk]), tool.Say(" "+effectWords[r.Effect]), v.Tool.sourceClaims())
+	p.Para(riskLine(r).Say(". "+riskMeaning[r.Plan.Risk]), tool.Say(" "+effectWords[r.Effect]), x.tool.sourceClaims())
 	p.Para(Say("🧭 Why people are asked: " + inWords(r.Plan.Why) + "."))
 	var who []*RichText
 	for i, st := range r.Plan.Stages {
@@ -27,9 +36,9 @@ func (v View) explain(p *BlockBuilder, r approvers.Request, records []approvers.
 			who = append(who, Say("… and "+Plural(len(r.Plan.Stages)-i, "more stage")))
 			break
 		}
-		line := v.stageLine(i, len(r.Plan.Stages), st)
+		line := w.stageLine(i, len(r.Plan.Stages), st)
 		if i == r.Stage && r.State == approvers.Pending {
-			line.Say(v.escalatedRoles(r)).add(v.invitedPeople(r)).Strong(" · it waits here").Say(fmt.Sprintf(", %d agreed", r.At(i)))
+			line.Say(w.escalatedRoles(r)).add(invitedPeople(r)).Strong(" · it waits here").Say(fmt.Sprintf(", %d agreed", r.At(i)))
 		}
 		who = append(who, line)
 	}
@@ -37,13 +46,13 @@ func (v View) explain(p *BlockBuilder, r approvers.Request, records []approvers.
 	if !r.Plan.SelfOK {
 		p.Para(Say("Those who asked for it can't decide it."))
 	}
-	p.Para(v.decisionLines(r)...)
+	p.Para(w.decisionLines(r)...)
 	if r.State == approvers.Pending {
-		p.Para(v.ifNobodyActs(r)...)
+		p.Para(w.ifNobodyActs(r, x.Now)...)
 	} else {
-		p.Para(Say(endSign[r.State] + " ").add(v.ending(r)))
+		p.Para(Say(endSign[r.State] + " ").add(w.ending(r)))
 	}
-	if lines, _ := Newest(v.Timeline(records), 0); len(lines) > 0 {
+	if lines, _ := Newest(x.Timeline(records), 0); len(lines) > 0 {
 		p.Para(append([]*RichText{new(RichText).Strong("What has happened so far:")}, lines...)...)
 	}
 }
@@ -70,40 +79,12 @@ func (t ToolDescription) sourceClaims() *RichText {
 }
 
 // stageLine names the people of one of several stages.
-func (v View) stageLine(i, stages int, st approvers.Stage) *RichText {
+func (t titles) stageLine(i, stages int, st approvers.Stage) *RichText {
 	line := Say("👥 ")
 	if stages > 1 {
 		line.Say(fmt.Sprintf("Stage %d of %d: ", i+1, stages))
 	}
-	return line.Say(howMany(st.Quorum) + " · ").add(v.deciders(st))
-}
-
-// decisionLines describes each decision so far.
-func (v View) decisionLines(r approvers.Request) (out []*RichText) {
-	for i := range r.Decisions {
-		if toldByEnding(r, i) {
-			continue
-		}
-		if len(out) == maxPeopleTold {
-			return append(out, Say("… and "+Plural(len(r.Decisions)-i, "more decision")))
-		}
-		out = append(out, v.decision(r, i))
-	}
-	return out
-}
-
-// toldByEnding reports whether the line about a request's end already says everything about decision i. The result is
-// true for the rejection that ended the request, for the only approval if no other decision was made, and for an
-// operator's approval in place of the approvers (break glass).
-func toldByEnding(r approvers.Request, i int) bool {
-	d := r.Decisions[i]
-	if r.State == approvers.Pending || d.Fallen || d.By != r.ClosedBy {
-		return false
-	}
-	if d.Kind == approvers.Reject {
-		return r.State == approvers.Rejected && i == len(r.Decisions)-1
-	}
-	return d.BreakGlass || len(r.Decisions) == 1
+	return line.Say(howMany(st.Quorum) + " · ").add(t.deciders(st))
 }
 
 // howMany returns, in words, how many people a stage requires.
@@ -115,14 +96,14 @@ func howMany(quorum int) string {
 }
 
 // deciders names the people of a stage: each role with its members in the policy.
-func (v View) deciders(st approvers.Stage) *RichText {
+func (t titles) deciders(st approvers.Stage) *RichText {
 	out := new(RichText)
 	for i, named := range st.Roles() {
 		if i > 0 {
 			out.Say(" or ")
 		}
-		out.Strong(v.title(named))
-		role, ok := v.Policy.Role(named)
+		out.Strong(t.title(named))
+		role, ok := t.policy.Role(named)
 		if !ok {
 			continue
 		}
@@ -149,7 +130,7 @@ func (v View) deciders(st approvers.Stage) *RichText {
 }
 
 // PlanOutlook draws how a hypothetical call would be handled.
-func (v View) PlanOutlook(p *BlockBuilder, plan approvers.Plan) {
+func (x Explainer) PlanOutlook(p *BlockBuilder, plan approvers.Plan) {
 	switch plan.Verdict {
 	case approvers.Auto:
 		p.Para(Say("✅ ").Strong("It would run without asking anybody."))
@@ -160,7 +141,7 @@ func (v View) PlanOutlook(p *BlockBuilder, plan approvers.Plan) {
 	default:
 		lines := []*RichText{Say("✋ ").Strong("It would wait for people.")}
 		for i, st := range plan.Stages {
-			lines = append(lines, v.stageLine(i, len(plan.Stages), st))
+			lines = append(lines, titles{x.Policy}.stageLine(i, len(plan.Stages), st))
 		}
 		if !plan.SelfOK {
 			lines = append(lines, Say("You could not allow it yourself."))
@@ -172,7 +153,7 @@ func (v View) PlanOutlook(p *BlockBuilder, plan approvers.Plan) {
 // Timeline describes a request's history from its audit records, oldest first. A message that was sent to Slack several
 // times is mentioned once. The lines contain no secrets and no reasons, because the facts of audit records contain
 // none.
-func (v View) Timeline(records []approvers.AuditRecord) (lines []*RichText) {
+func (x Explainer) Timeline(records []approvers.AuditRecord) (lines []*RichText) {
 	shown := false
 	for _, a := range records {
 		if a.Kind == approvers.AuditShown && a.Facts["to"] != "" && a.Actor == "" {
@@ -181,7 +162,7 @@ func (v View) Timeline(records []approvers.AuditRecord) (lines []*RichText) {
 			}
 			shown = true
 		}
-		line := v.event(a)
+		line := x.event(a)
 		if line.empty() {
 			continue
 		}
@@ -191,8 +172,8 @@ func (v View) Timeline(records []approvers.AuditRecord) (lines []*RichText) {
 }
 
 // event describes one record in words. For a record that people do not need, event returns an empty text.
-func (v View) event(a approvers.AuditRecord) *RichText { //nolint:cyclop // one case for each kind of record
-	f := a.Facts
+func (x Explainer) event(a approvers.AuditRecord) *RichText { //nolint:cyclop // one case for each kind of record
+	t, f := titles{x.Policy}, a.Facts
 	by := func(words string) *RichText { return new(RichText).Person(a.Actor, "").Say(" " + words) }
 	switch a.Kind {
 	case approvers.AuditProposed:
@@ -211,7 +192,7 @@ func (v View) event(a approvers.AuditRecord) *RichText { //nolint:cyclop // one 
 	case approvers.AuditDenied:
 		return by("tried to " + deniedAction(f["kind"]) + " and may not.")
 	case approvers.AuditDecided:
-		return by(did[approvers.DecisionKind(f["kind"])] + v.inRole(f["role"]) + ".")
+		return by(did[approvers.DecisionKind(f["kind"])] + t.inRole(f["role"]) + ".")
 	case approvers.AuditAdvanced:
 		return Say("The next stage began, with " + f["risk"] + " risk.")
 	case approvers.AuditApproved:
@@ -226,11 +207,11 @@ func (v View) event(a approvers.AuditRecord) *RichText { //nolint:cyclop // one 
 		}
 		switch f["why"] {
 		case "deactivated":
-			return Say("The account of ").Person(approvers.PersonID(f["person"]), "").Say(" is deactivated: " + v.title(f["role"]) + " was asked.")
+			return Say("The account of ").Person(approvers.PersonID(f["person"]), "").Say(" is deactivated: " + t.title(f["role"]) + " was asked.")
 		case "nobody":
-			return Say("Nobody else could decide it: " + v.title(f["role"]) + " was asked.")
+			return Say("Nobody else could decide it: " + t.title(f["role"]) + " was asked.")
 		}
-		return Say("It was not decided yet: " + v.title(f["role"]) + " was asked as well.")
+		return Say("It was not decided yet: " + t.title(f["role"]) + " was asked as well.")
 	case approvers.AuditReminded:
 		return Say("Those who had not decided were reminded.")
 	case approvers.AuditPreviewed:
@@ -244,7 +225,7 @@ func (v View) event(a approvers.AuditRecord) *RichText { //nolint:cyclop // one 
 		}
 		return Say("The words that it was asked for in were edited or deleted.")
 	case approvers.AuditInvited:
-		return new(RichText).Person(approvers.PersonID(f["person"]), "").Say(" was asked too" + v.inRole(f["role"]) + ".")
+		return new(RichText).Person(approvers.PersonID(f["person"]), "").Say(" was asked too" + t.inRole(f["role"]) + ".")
 	case approvers.AuditRemarked:
 		return by("left " + remarkWords[f["kind"]] + ".")
 	case approvers.AuditGranted:
@@ -297,13 +278,6 @@ func ender(who approvers.PersonID) *RichText {
 		return new(RichText)
 	}
 	return Say(" by ").Person(who, "")
-}
-
-func (v View) inRole(role string) string {
-	if role == "" {
-		return ""
-	}
-	return " as " + v.title(role)
 }
 
 // maxHappened is the number of history lines on a page. The page says how many lines it leaves out.

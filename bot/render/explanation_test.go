@@ -27,12 +27,12 @@ func TestExplanation(t *testing.T) {
 		at(18, approvers.AuditExecuting, "", nil), at(19, approvers.AuditExecuted, "", map[string]string{"state": "succeeded"}), at(20, approvers.AuditReturned, "", nil),
 	}
 	s := bottest.ViewModel(r)
-	v := View{Model: s, WorkspaceURL: bottest.WorkspaceURL}
+	x := Explainer{Policy: s.Policy, Now: s.Now}
 	p := new(BlockBuilder)
-	v.Explanation(p, r, records)
+	x.Explanation(p, r, records)
 	form := Modal(FormTitles[ExplainShortcut], p)
 	viewWithin(t, form)
 	bottest.Golden(t, "modal_explain", form)
-	bottest.Golden(t, "history_request", Paragraph(v.Timeline(records)...).Message())
-	withinLimits(t, Paragraph(v.Timeline(records)...).Message())
+	bottest.Golden(t, "history_request", Paragraph(x.Timeline(records)...).Message())
+	withinLimits(t, Paragraph(x.Timeline(records)...).Message())
 }

@@ -46,8 +46,8 @@ func (s ClickTarget) editEffect(who approvers.Identity, tool workflow.Tool, args
 	if denied != nil { // the workflow says why when the form is sent
 		return editEffect{submit: submitEither}
 	}
-	v := View{Model: s.Model}
-	next := v.stageTitle(alone.CurrentStage())
+	t := titles{s.Policy}
+	next := t.stageTitle(alone.CurrentStage())
 	switch {
 	case approves && alone.State == approvers.Approved:
 		return editEffect{submit: submitApprove}
@@ -91,16 +91,16 @@ func (s ClickTarget) edited(who approvers.Identity, args []byte, partly, typed b
 
 // whyNoApproval returns the reason why a change does not count as the person's approval, as the rest of a sentence.
 func (s ClickTarget) whyNoApproval(who approvers.Identity, after approvers.Request, partly bool) string {
-	v := View{Model: s.Model}
+	t := titles{s.Policy}
 	role, _ := s.Request.Authority(s.Policy, who)
 	_, denied := after.Authority(s.Policy, who)
 	switch {
 	case partly:
 		return "part of it is too long to show here"
 	case denied != nil && role.MaxRisk < after.Plan.Risk:
-		return "it is " + after.Plan.Risk.String() + " risk, above what " + v.title(role.Name) + " may approve"
+		return "it is " + after.Plan.Risk.String() + " risk, above what " + t.title(role.Name) + " may approve"
 	case denied != nil:
-		return "a changed call starts again with " + v.stageTitle(after.CurrentStage()) + ", and you are not in that role"
+		return "a changed call starts again with " + t.stageTitle(after.CurrentStage()) + ", and you are not in that role"
 	}
 	return "it is critical, and its new preview comes first"
 }

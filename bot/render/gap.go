@@ -3,13 +3,13 @@ package render
 import "countersign/approvers"
 
 // gap draws the notice that the bot was away when a message of the conversation was written.
-func gap(v View) *BlockBuilder {
+func gap(g *approvers.Gap) *BlockBuilder {
 	p := new(BlockBuilder)
-	if v.Gap == nil {
+	if g == nil {
 		p.Para(Say("I was away when this was written, sorry. I answer now."))
 		return p
 	}
-	p.Para(away(*v.Gap).Say(" I answer now what was written meanwhile."))
+	p.Para(away(*g).Say(" I answer now what was written meanwhile."))
 	return p
 }
 

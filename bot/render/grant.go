@@ -14,62 +14,71 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/workflow/view"
 	"countersign/bot/slackapi"
+	"countersign/store"
 )
 
-// grant draws a grant: which calls may run without approval, who gave the grant, how many calls are left, and how to
+// grantMessage is the message about a grant, with the buttons to end or accept the grant.
+type grantMessage struct {
+	titles
+	version
+	grant        approvers.Grant
+	stalled      string // why no call can run under the grant now
+	conversation store.Conversation
+	now          time.Time
+}
+
+func newGrantMessage(v View) grantMessage {
+	return grantMessage{titles: titles{v.Policy}, version: v.version(), grant: *v.Grant, stalled: v.Stalled, conversation: v.Conversation, now: v.Now}
+}
+
+// draw draws a grant: which calls may run without approval, who gave the grant, how many calls are left, and how to
 // end the grant.
-func (v View) grant() *BlockBuilder {
+func (m grantMessage) draw() *BlockBuilder {
 	p := new(BlockBuilder)
-	g := *v.Grant
-	if g.State == approvers.GrantLive && !v.Now.Before(g.Until) {
+	g := m.grant
+	if g.State == approvers.GrantLive && !m.now.Before(g.Until) {
 		g.State, g.ClosedAt = approvers.GrantExpired, g.Until // the grant has just ended, and the workflow has not recorded it yet
 	}
 	switch {
 	case g.State == approvers.GrantLive:
-		p.Para(v.grantLine(g), v.bounds(g), left(g), v.stallReason())
-		p.buttons("", v.revoke(g))
+		p.Para(m.grantLine(g), bounds(g), left(g), stallReason(m.stalled))
+		p.buttons("", m.revoke(g))
 		p.Small("Everything else still waits for approval, also what the person who allowed this asks for.")
-	case g.State == approvers.GrantOffered && v.Now.Before(g.Until):
-		v.offer(p, g)
+	case g.State == approvers.GrantOffered && m.now.Before(g.Until):
+		m.offer(p, g)
 	case g.OfferedTo != "" && g.By == "":
-		p.Para(v.proved(g), v.grantEnd(g))
+		p.Para(proved(g), grantEnd(g))
 	default:
-		p.Para(v.grantLine(g), v.grantEnd(g))
+		p.Para(m.grantLine(g), grantEnd(g))
 	}
 	return p
 }
 
-// revoke returns the button that revokes a grant.
-func (v View) revoke(g approvers.Grant) slack.BlockElement {
-	again := confirm("Take it back?", "Such calls wait for approval again. A running call is not stopped.", "Revoke", "Keep it", slack.StyleDanger)
-	return button(ActRevoke, "Revoke", v.token(g.ID), slack.StyleDefault).WithConfirm(again)
-}
-
 // grantLine returns one line that says who allowed the calls, how many, and for how long.
-func (v View) grantLine(g approvers.Grant) *RichText {
-	p := Say("🎟️ ").Person(g.By, g.Name).Say(" (" + v.title(g.Role) + ") allowed ").Strong(Plural(g.Uses, "more call") + " of " + Name(g.Tool)).
+func (m grantMessage) grantLine(g approvers.Grant) *RichText {
+	p := Say("🎟️ ").Person(g.By, g.Name).Say(" (" + m.title(g.Role) + ") allowed ").Strong(Plural(g.Uses, "more call") + " of " + Name(g.Tool)).
 		Say(" to run without asking, ")
 	if approvers.IsCallerScope(g.Conversation) {
 		p.Say("for " + grantedTo(g))
 	} else if g.Conversation == "" {
 		p.Say("for everybody who asks the agent " + Name(g.Agent) + ", in all of its conversations")
 	} else {
-		p.Say("for everybody who asks in this conversation").add(v.grantConversation(g))
+		p.Say("for everybody who asks in this conversation").add(m.grantConversation(g))
 	}
 	return p.Say(", until ").At(g.Until, DayTime).Say(".")
 }
 
 // grantConversation names the grant's conversation, for readers who see the grant in another place.
-func (v View) grantConversation(g approvers.Grant) *RichText {
+func (m grantMessage) grantConversation(g approvers.Grant) *RichText {
 	p := new(RichText)
-	if !v.ownCopy() || v.Conversation.DM || v.Conversation.Name == "" {
+	if !m.ownCopy() || m.conversation.DM || m.conversation.Name == "" {
 		return p
 	}
-	return p.Say(" in ").Strong("#" + Name(v.Conversation.Name))
+	return p.Say(" in ").Strong("#" + Name(m.conversation.Name))
 }
 
 // bounds describes which calls the grant covers.
-func (v View) bounds(g approvers.Grant) *RichText {
+func bounds(g approvers.Grant) *RichText {
 	var parts []string
 	for i, b := range g.Bounds {
 		switch {
@@ -120,15 +129,15 @@ func left(g approvers.Grant) *RichText {
 }
 
 // stallReason explains why no call can run under a grant that is in force.
-func (v View) stallReason() *RichText {
-	if v.Stalled == "" {
+func stallReason(why string) *RichText {
+	if why == "" {
 		return new(RichText)
 	}
-	return Say("⚠️ No call can use it now: " + Clip(Visible(v.Stalled), MaxNote) + ".")
+	return Say("⚠️ No call can use it now: " + Clip(Visible(why), MaxNote) + ".")
 }
 
 // grantEnd describes how the grant ended.
-func (v View) grantEnd(g approvers.Grant) *RichText {
+func grantEnd(g approvers.Grant) *RichText {
 	used := g.Uses - g.Left
 	ran := map[bool]string{true: "It was not used.", false: Plural(used, "call") + " ran under it."}[used == 0]
 	by := func(sign, did string) *RichText {
@@ -151,7 +160,7 @@ func (v View) grantEnd(g approvers.Grant) *RichText {
 }
 
 // proved describes which earlier approvals led to an offer.
-func (v View) proved(g approvers.Grant) *RichText {
+func proved(g approvers.Grant) *RichText {
 	p := Say("🎟️ ").Strong(Name(g.Tool) + " was approved " + times(g.Row) + " in a row").Say(" without changes, and succeeded each time. Approved by ")
 	for i, who := range g.Approved {
 		if i == maxPeopleTold {
@@ -167,24 +176,19 @@ func (v View) proved(g approvers.Grant) *RichText {
 }
 
 // offer asks whether calls of the grant's tool may run without approval for a while.
-func (v View) offer(p *BlockBuilder, g approvers.Grant) {
+func (m grantMessage) offer(p *BlockBuilder, g approvers.Grant) {
 	what := fmt.Sprintf("Allow up to %s to run without asking, for %s?", Plural(g.Uses, "such call"), formatPeriod(g.Within))
-	p.Para(v.proved(g), new(RichText).Strong(what), v.bounds(g),
+	p.Para(proved(g), new(RichText).Strong(what), bounds(g),
 		Say("For everybody who asks the agent "+Name(g.Agent)+", in all of its conversations. It can be taken back at any time."),
-		Say("⏳ Nothing changes unless ").Strong(v.title(g.OfferedTo)).Say(" accepts by ").At(g.Until, DayTime).Say("."))
+		Say("⏳ Nothing changes unless ").Strong(m.title(g.OfferedTo)).Say(" accepts by ").At(g.Until, DayTime).Say("."))
 	again := confirm("Allow this?", Clip(what, slackapi.MaxConfirm-100)+"\n\nThis starts now, in your name.", "Accept", "Not yet", slack.StylePrimary)
-	p.buttons("", button(ActAccept, "Accept", v.token(g.ID), slack.StyleDefault).WithConfirm(again), button(ActDecline, "Decline", v.token(g.ID), slack.StyleDefault))
+	p.buttons("", button(ActAccept, "Accept", m.token(g.ID), slack.StyleDefault).WithConfirm(again), button(ActDecline, "Decline", m.token(g.ID), slack.StyleDefault))
 	p.Small("Everything else still waits for approval, also what the person who accepts asks for.")
 }
 
-// underGrant names the giver of the grant that a call used. It also says how many calls were left after this call.
-func (v View) underGrant(g approvers.Grant, e approvers.Execution) *RichText {
-	return Say("Under the permission of ").Person(g.By, g.Name).Say(fmt.Sprintf(" (%s), %d of %d left. ", v.title(g.Role), g.Uses-e.GrantUse, g.Uses))
-}
-
 // allowsMore reports whether an approver of this request may allow more calls of the same kind.
-func (v View) allowsMore(r approvers.Request) bool {
-	return r.Grantable(approvers.DecisionContext{Policy: v.Policy, Now: v.Now})
+func allowsMore(r approvers.Request, p *approvers.Policy, now time.Time) bool {
+	return r.Grantable(approvers.DecisionContext{Policy: p, Now: now})
 }
 
 // formatPeriod formats a duration for people: "1 hour 30 minutes".
@@ -202,9 +206,8 @@ func formatPeriod(d time.Duration) string {
 	return strings.Join(parts, " ")
 }
 
-// GrantLine returns one line of a list of grants.
-func (v View) GrantLine(g view.ListedGrant, mine bool) *RichText {
-	v.Conversation = g.Conversation
+// GrantLine returns one line of a list of grants. The parameter mine says whether the reader can revoke the grant.
+func GrantLine(g view.ListedGrant, policy *approvers.Policy, workspaceURL string, mine bool) *RichText {
 	p := Say("🎟️ ").Strong(Name(g.Grant.Tool))
 	switch {
 	case approvers.IsCallerScope(g.Grant.Conversation):
@@ -216,10 +219,10 @@ func (v View) GrantLine(g view.ListedGrant, mine bool) *RichText {
 	default:
 		p.Say(" in ").Strong("#" + Name(g.Conversation.Name))
 	}
-	p.Say(": allowed by ").Person(g.Grant.By, g.Grant.Name).Say(" ("+v.title(g.Grant.Role)+"), ").add(left(g.Grant)).
-		Say(" Until ").At(g.Grant.Until, DayTime).Say(". ").add(v.bounds(g.Grant))
+	p.Say(": allowed by ").Person(g.Grant.By, g.Grant.Name).Say(" ("+titles{policy}.title(g.Grant.Role)+"), ").add(left(g.Grant)).
+		Say(" Until ").At(g.Grant.Until, DayTime).Say(". ").add(bounds(g.Grant))
 	if mine && g.Own != nil {
-		if link := v.permalink(g.Own.Channel, g.Own.TS, ""); link != "" {
+		if link := workspace(workspaceURL).permalink(g.Own.Channel, g.Own.TS, ""); link != "" {
 			p.Say(" ").link(link, "Take it back here")
 		}
 	}

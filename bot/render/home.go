@@ -5,37 +5,54 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/slack-go/slack"
 
 	"countersign/approvers"
+	"countersign/approvers/workflow/settings"
 	"countersign/approvers/workflow/view"
 	"countersign/store"
 )
 
-// home draws a person's Home tab. It shows the requests that wait for the person, with buttons, and the person's own
+// home is a person's Home tab.
+type home struct {
+	decisionParts
+	tab     HomeTab
+	list    WaitingList
+	pause   settings.Pause
+	program string // version of the program
+	now     time.Time
+}
+
+func newHome(v View) home {
+	list := WaitingList{Policy: v.Policy, WorkspaceURL: v.WorkspaceURL, Who: v.Home.Who}
+	return home{decisionParts: v.decisionParts(), tab: *v.Home, list: list, pause: v.Pause, program: v.Version, now: v.Now}
+}
+
+// draw draws a person's Home tab. It shows the requests that wait for the person, with buttons, and the person's own
 // requests. It also shows recent decisions, the person's absence, and the grants that the person can revoke.
-func (v View) home() Rendered {
+func (h home) draw() Rendered {
 	p := new(BlockBuilder)
-	if v.Message.Home.Idle {
+	if h.message.Home.Idle {
 		p.Para(Say("You have not looked here for a while, so this page is not up to date. What waits for you came by message."))
-		p.buttons("", v.turnTo(PartAll, 0, "Show what is current"))
+		p.buttons("", turnTo(PartAll, 0, "Show what is current"))
 		return Single(p)
 	}
-	if v.Home.Who.ID == "" || v.Home.Who.Guest || v.Home.Who.Foreign {
+	if h.tab.Who.ID == "" || h.tab.Who.Guest || h.tab.Who.Foreign {
 		p.Para(Say("Only full members of this workspace can ask and decide here."))
 		return Single(p)
 	}
-	p.Para(v.paused())
-	shows := v.homeWaiting(p)
-	v.homeAsked(p)
-	v.homeRecent(p)
-	v.homeAway(p)
-	v.homeGrants(p)
+	p.Para(paused(h.pause))
+	shows := h.waitingItems(p)
+	h.ownRequests(p)
+	h.recentDecisions(p)
+	h.absence(p)
+	h.revocableGrants(p)
 	p.Blocks = append(p.Blocks, slack.NewDividerBlock())
 	foot := "You can also type all of this: see /countersign help. Times are in your time zone."
-	if v.Version != "" {
-		foot += " Countersign " + v.Version + "."
+	if h.program != "" {
+		foot += " Countersign " + h.program + "."
 	}
 	p.Small(foot)
 	return Rendered{Messages: []Message{p.Message()}, Shows: shows}
@@ -50,36 +67,36 @@ func (p *BlockBuilder) section(title string) {
 }
 
 // turnTo returns a button that shows another page of a section.
-func (v View) turnTo(part string, page int, words string) slack.BlockElement {
+func turnTo(part string, page int, words string) slack.BlockElement {
 	return button(ActHome+"_"+strings.ToLower(strings.ReplaceAll(words, " ", "_")), words, part+" "+strconv.Itoa(page), slack.StyleDefault)
 }
 
 // pager shows the page number of a section, if the section has several pages.
-func pager[T any](v View, p *BlockBuilder, part string, of Rows[T]) {
+func pager[T any](p *BlockBuilder, part string, of Rows[T]) {
 	if of.Pages < 2 {
 		return
 	}
 	p.Small(fmt.Sprintf("Page %d of %d, %d in all", of.Page+1, of.Pages, of.Total))
 	var row []slack.BlockElement
 	if of.Page > 0 {
-		row = append(row, v.turnTo(part, of.Page-1, "Previous"))
+		row = append(row, turnTo(part, of.Page-1, "Previous"))
 	}
 	if of.Page < of.Pages-1 {
-		row = append(row, v.turnTo(part, of.Page+1, "Next"))
+		row = append(row, turnTo(part, of.Page+1, "Next"))
 	}
 	p.buttons(part, row...)
 }
 
-// homeWaiting draws the items that wait for the person. homeWaiting returns the requests that the section shows.
-func (v View) homeWaiting(p *BlockBuilder) (shows []store.Shown) {
-	of := v.Home.Waiting
+// waitingItems draws the items that wait for the person. waitingItems returns the requests that the section shows.
+func (h home) waitingItems(p *BlockBuilder) (shows []store.Shown) {
+	of := h.tab.Waiting
 	if of.Total == 0 {
 		p.section("Nothing waits for you")
 		p.Para(Say("What waits for you comes by message, and is listed here too."))
 		return nil
 	}
 	p.section(fmt.Sprintf("Waits for you: %d", of.Total))
-	if v.Home.More {
+	if h.tab.More {
 		p.Para(Say("Too much waits to list all of it. These are the oldest."))
 	}
 	for i, row := range of.List {
@@ -87,37 +104,35 @@ func (v View) homeWaiting(p *BlockBuilder) (shows []store.Shown) {
 			p.Blocks = append(p.Blocks, slack.NewDividerBlock())
 		}
 		if row.Execution != nil || row.Request == nil {
-			list := WaitingList{View: v, Who: v.Home.Who}
-			p.Para(list.DecideLine(row.PendingItem, row.Conversation, row.Messages))
+			p.Para(h.list.DecideLine(row.PendingItem, row.Conversation, row.Messages))
 			continue
 		}
-		v.homeRequest(p, row)
+		h.waitingRequest(p, row)
 		shows = append(shows, store.Shown{Request: row.Request.ID, Digest: row.Request.Digest})
 	}
-	pager(v, p, PartWaiting, of)
+	pager(p, PartWaiting, of)
 	return shows
 }
 
-// homeRequest draws one waiting request with its actions. The IDs of the request's blocks contain the request's id, so
-// that ItemBody finds this part of the tab.
-func (v View) homeRequest(p *BlockBuilder, row HomeRow) {
+// waitingRequest draws one waiting request with its actions. The IDs of the request's blocks contain the request's id,
+// so that ItemBody finds this part of the tab.
+func (h home) waitingRequest(p *BlockBuilder, row HomeRow) {
 	r := *row.Request
-	v.Conversation = row.Conversation
+	from := origin{workspace: workspace(h.list.WorkspaceURL), conversation: row.Conversation}
 	first := len(p.Blocks)
 	sign, risk := riskWords(r.Plan.Risk, r.Effect)
-	p.Para(new(RichText).Strong(Clip(whatHappens(r.Preview, r.Tool), maxBundleText)), Say(sign+" "+risk), v.toolPreviewLine(r, MaxNote))
-	cut := v.homeArguments(p, r)
-	p.Para(append([]*RichText{cut, v.askedShort(r)}, append(v.waitsLine(r), maskedNote(r), Say("⏳ ").add(v.deadline(r)))...)...)
-	value := v.token(r.ID)
+	p.Para(new(RichText).Strong(Clip(whatHappens(r.Preview, r.Tool), maxBundleText)), Say(sign+" "+risk), toolPreviewLine(r, MaxNote, h.pause.On))
+	cut := homeArguments(p, r)
+	p.Para(append([]*RichText{cut, from.askedShort(r)}, append(h.waitsLine(r), maskedNote(r), Say("⏳ ").add(h.deadline(r)))...)...)
+	value := h.token(r.ID)
 	buttons := []slack.BlockElement{
 		button(ActArguments, "Approve…", value, slack.StyleDefault), button(ActReject, "Reject…", value, slack.StyleDanger),
 	}
 	if r.Facts.Editable() {
 		buttons = append(buttons, button(ActModify, "Modify…", value, slack.StyleDefault))
 	}
-	buttons = append(buttons, v.reveal(r)...)
-	list := WaitingList{View: v, Who: v.Home.Who}
-	if link := list.link(row.Conversation, row.Messages, store.ToUser, store.ToChannel); link != "" {
+	buttons = append(buttons, h.reveal(r)...)
+	if link := h.list.link(row.Conversation, row.Messages, store.ToUser, store.ToChannel); link != "" {
 		buttons = append(buttons, linkButton("See the card", link))
 	}
 	p.buttons("", buttons...)
@@ -126,26 +141,8 @@ func (v View) homeRequest(p *BlockBuilder, row HomeRow) {
 	}
 }
 
-// askedShort returns one line that says who asked, where, and in which words.
-func (v View) askedShort(r approvers.Request) *RichText {
-	line := Say("💬 ").Person(r.Facts.Asker, r.Facts.AskerName)
-	if r.Facts.Caller != nil {
-		line = callerLine(*r.Facts.Caller).Say(". ").add(runsItself(r.Facts.Caller))
-	}
-	switch {
-	case v.Conversation.DM:
-		line.Say(" in a direct message")
-	case v.Conversation.Name != "":
-		line.Say(" in #" + Name(v.Conversation.Name))
-	}
-	if quote := Clip(OneLine(maskSecrets(r.Facts.Quote, r.Args, r.Secrets)), maxBundleNote); quote != "" {
-		line.Say(": ").soft("“" + quote + "”")
-	}
-	return line
-}
-
 // homeArguments shows the exact arguments, or their beginning and how much is missing.
-func (v View) homeArguments(p *BlockBuilder, r approvers.Request) (cut *RichText) {
+func homeArguments(p *BlockBuilder, r approvers.Request) (cut *RichText) {
 	text := argumentsOf(r)
 	if Width(text) <= maxBundleCall && strings.Count(text, "\n") < maxBundleLines {
 		p.preformatted(text)
@@ -166,39 +163,38 @@ func withID(b slack.Block, id string) {
 	}
 }
 
-// homeAsked draws the person's own requests that wait.
-func (v View) homeAsked(p *BlockBuilder) {
-	of := v.Home.Asked
+// ownRequests draws the person's own requests that wait.
+func (h home) ownRequests(p *BlockBuilder) {
+	of := h.tab.Asked
 	if of.Total == 0 {
 		return
 	}
 	p.section(fmt.Sprintf("You asked for: %d", of.Total))
-	list := WaitingList{View: v, Who: v.Home.Who}
 	for _, row := range of.List {
-		p.Para(list.AskedLine(row.PendingItem, row.Conversation, row.Messages))
+		p.Para(h.list.AskedLine(row.PendingItem, row.Conversation, row.Messages))
 	}
-	pager(v, p, PartAsked, of)
+	pager(p, PartAsked, of)
 }
 
-// homeRecent draws recent decisions by the person or about the person's requests.
-func (v View) homeRecent(p *BlockBuilder) {
-	of := v.Home.Recent
+// recentDecisions draws recent decisions by the person or about the person's requests.
+func (h home) recentDecisions(p *BlockBuilder) {
+	of := h.tab.Recent
 	if of.Total == 0 {
 		return
 	}
 	p.section("Decided lately")
 	for _, r := range of.List {
-		p.Para(v.HistoryLine(r, v.Home.Who.ID))
+		p.Para(HistoryLine(r, h.policy, h.tab.Who.ID))
 	}
-	pager(v, p, PartRecent, of)
+	pager(p, PartRecent, of)
 }
 
-// homeAway draws the person's absence, and the people for whom the person stands in.
-func (v View) homeAway(p *BlockBuilder) {
+// absence draws the person's absence, and the people for whom the person stands in.
+func (h home) absence(p *BlockBuilder) {
 	p.section("Away")
-	a := v.Home.Away
-	value := v.token(refAway)
-	if a.Over(v.Now) {
+	a := h.tab.Away
+	value := h.token(refAway)
+	if a.Over(h.now) {
 		p.Para(Say("While you are away, your cards go to others, and a colleague can stand in."))
 		p.buttons("away", button(ActAway, "I'm away…", value, slack.StyleDefault))
 	} else {
@@ -211,32 +207,33 @@ func (v View) homeAway(p *BlockBuilder) {
 		p.Para(line)
 		p.buttons("away", button(ActBack, "I'm back", value, slack.StyleDefault), button(ActAway, "Change…", value, slack.StyleDefault))
 	}
-	for i, other := range v.Home.StandsInFor {
+	for i, other := range h.tab.StandsInFor {
 		if i == maxPeopleTold {
-			p.Para(Say("… and for " + Plural(len(v.Home.StandsInFor)-i, "other person") + "."))
+			p.Para(Say("… and for " + Plural(len(h.tab.StandsInFor)-i, "other person") + "."))
 			break
 		}
 		p.Para(Say("🤝 You stand in for ").Person(other.Who, other.Name).Say(" from ").At(other.From, longTime).Say(" until ").At(other.Until, longTime).Say("."))
 	}
 }
 
-// homeGrants draws the grants that the person can revoke.
-func (v View) homeGrants(p *BlockBuilder) {
-	of := v.Home.Grants
+// revocableGrants draws the grants that the person can revoke.
+func (h home) revocableGrants(p *BlockBuilder) {
+	of := h.tab.Grants
 	if of.Total == 0 {
 		return
 	}
 	p.section(fmt.Sprintf("May run without asking: %d", of.Total))
 	for _, g := range of.List {
-		p.Para(v.GrantLine(view.ListedGrant{Grant: g.Grant, Conversation: g.Conversation}, true))
-		p.buttons(g.Grant.ID, v.revoke(g.Grant))
+		p.Para(GrantLine(view.ListedGrant{Grant: g.Grant, Conversation: g.Conversation}, h.policy, h.list.WorkspaceURL, true))
+		p.buttons(g.Grant.ID, h.revoke(g.Grant))
 	}
-	pager(v, p, PartGrants, of)
+	pager(p, PartGrants, of)
 }
 
 // HistoryLine returns the line about a request in a person's history. The request has ended, or the person has decided
 // about it.
-func (v View) HistoryLine(r approvers.Request, who approvers.PersonID) *RichText {
+func HistoryLine(r approvers.Request, policy *approvers.Policy, who approvers.PersonID) *RichText {
+	w := wordsUnder(policy)
 	line := Say(signOf(r) + " ").Strong(Clip(whatHappens(r.Preview, r.Tool), maxCallText))
 	if r.Facts.Asker != who {
 		line.Say(", asked for by ").Person(r.Facts.Asker, r.Facts.AskerName)
@@ -246,9 +243,9 @@ func (v View) HistoryLine(r approvers.Request, who approvers.PersonID) *RichText
 		if TookPart(r, who) {
 			line.Say("you have decided; ")
 		}
-		line.Say("it waits for "+v.waitsFor(r)+" until ").At(r.ExpiresAt, DayTime).Say(".")
+		line.Say("it waits for "+w.waitsFor(r)+" until ").At(r.ExpiresAt, DayTime).Say(".")
 	} else {
-		line.add(v.ending(r))
+		line.add(w.ending(r))
 	}
 	return line
 }

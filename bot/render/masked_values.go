@@ -13,7 +13,6 @@ import (
 
 	"countersign/approvers"
 	"countersign/bot/render/markdown"
-	"countersign/store"
 )
 
 // Secret arguments are masked in all messages and forms. A person who may decide can reveal them.
@@ -190,26 +189,6 @@ func valueText(raw []byte) string {
 		return `"` + Visible(string(text)) + `"`
 	}
 	return Visible(string(raw))
-}
-
-// If the request has masked values, reveal returns the button that shows them to approvers.
-func (v View) reveal(r approvers.Request) []slack.BlockElement {
-	if len(SecretsIn(r.Args, r.Secrets)) == 0 {
-		return nil
-	}
-	return []slack.BlockElement{button(ActReveal, "Reveal…", v.token(r.ID), slack.StyleDefault)}
-}
-
-// mustReveal reports whether a reader of this message can approve only after the masked values were revealed to them.
-// mustReveal returns false for a bundle. A bundled call first gets a card of its own, which can reveal the values.
-func (v View) mustReveal(r approvers.Request) bool {
-	var reader approvers.PersonID
-	for _, seen := range r.Revealed {
-		if v.Message.To == store.ToUser+seen.By.User() {
-			reader = seen.By
-		}
-	}
-	return !r.Bundled() && r.MustReveal(v.Policy, reader)
 }
 
 // minMaskedLen is the minimum length of a secret that is masked in other texts. Shorter secrets occur in too many

@@ -7,47 +7,40 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/workflow/view"
+	"countersign/store"
 )
 
 // messageEdit draws a notice for requesters who have edited or deleted a message. The notice says that the calls from
 // this message wait unchanged, and offers to withdraw the calls. When none of these calls is waiting, the notice is
 // removed.
-func (v View) messageEdit() Rendered {
+func messageEdit(m version, w requestWords, turn string, calls []view.Call, edited *store.Message) Rendered {
 	p := new(BlockBuilder)
-	open := slices.DeleteFunc(slices.Clone(v.Calls), func(c view.Call) bool { return !waits(c) })
-	if v.MessageEdit == nil || len(open) == 0 {
+	open := slices.DeleteFunc(slices.Clone(calls), func(c view.Call) bool { return !waits(c) })
+	if edited == nil || len(open) == 0 {
 		p.Para(Say("Nothing of what was asked for here waits any more."))
 		d := Single(p)
 		d.Expired = true
 		return d
 	}
-	p.Para(v.messageEditText(), new(RichText).Person(v.MessageEdit.Author, v.MessageEdit.AuthorName).
+	p.Para(messageEditText(*edited.MessageEdit), new(RichText).Person(edited.Author, edited.AuthorName).
 		Say(", that changes nothing by itself: what waits was made from the words before, and runs if it is approved. If you want something else, take it back and write that."))
 	for i, c := range open {
 		if i == MaxStepCalls {
-			v.otherCalls(p, open[i:])
-			p.buttons("rest", button(ActWithdrawSome, "Withdraw some…", v.token(v.Turn.ID), slack.StyleDefault))
+			otherCalls(p, open[i:])
+			p.buttons("rest", button(ActWithdrawSome, "Withdraw some…", m.token(turn), slack.StyleDefault))
 			break
 		}
-		p.Para(Say("✋ ").Strong(Clip(inFull(c.Call.Preview, c.Call.Tool, []byte(c.Call.Args), c.Call.Secrets), maxCallText)), v.waiting(*c.Request))
-		p.buttons(c.Request.ID, v.withdraw(c, ""))
+		p.Para(Say("✋ ").Strong(Clip(inFull(c.Call.Preview, c.Call.Tool, []byte(c.Call.Args), c.Call.Secrets), maxCallText)), w.waiting(*c.Request))
+		p.buttons(c.Request.ID, m.withdraw(c, ""))
 	}
 	return Single(p)
 }
 
-func (v View) messageEditText() *RichText {
-	if v.MessageEdit.MessageEdit.Deleted {
+func messageEditText(change approvers.MessageEdit) *RichText {
+	if change.Deleted {
 		return Say("🗑️ ").Strong("The message that asked for this was deleted.")
 	}
 	return Say("✏️ ").Strong("The message that asked for this was edited after the agent had read it.")
-}
-
-// withdraw returns the button that withdraws a call. The button's label ends with the given number, so that the labels
-// of different calls differ.
-func (v View) withdraw(c view.Call, number string) slack.BlockElement {
-	what := inFull(c.Call.Preview, c.Call.Tool, []byte(c.Call.Args), c.Call.Secrets)
-	again := confirm("Take it back?", Clip(what, maxCallAsk)+"\n\nIt will not run, and the agent is told that you took it back.", "Withdraw", "Keep waiting", slack.StyleDanger)
-	return button(ActWithdraw, "Withdraw"+number, v.token(c.Request.ID), slack.StyleDefault).WithConfirm(again)
 }
 
 // messageChange draws, on a card, how a person changed the message behind the call after the agent had read the

@@ -6,63 +6,82 @@ import (
 	"strings"
 	"time"
 
-	"github.com/slack-go/slack"
-
 	"countersign/approvers"
-	"countersign/bot/render/markdown"
 	"countersign/store"
 )
 
-// notice draws a notice to one person about a request.
-func (v View) notice() *BlockBuilder {
-	r := *v.Request
+// notice is a notice to one person about a request.
+type notice struct {
+	requestWords
+	workspace
+	message  store.OutboxMessage
+	cards    []store.OutboxMessage // the cards of the request
+	mentions []Mention
+	now      time.Time
+}
+
+func newNotice(v View) notice {
+	return notice{
+		requestWords: wordsUnder(v.Policy), workspace: workspace(v.WorkspaceURL),
+		message: v.Message, cards: v.Cards, mentions: v.Mentions, now: v.Now,
+	}
+}
+
+// draw draws a notice about a request. A notice that comes too late has expired.
+func (n notice) draw(r approvers.Request) Rendered {
+	d := Single(n.content(r))
+	d.Expired = n.late(r)
+	return d
+}
+
+func (n notice) content(r approvers.Request) *BlockBuilder {
 	p := new(BlockBuilder)
-	user := strings.TrimPrefix(v.Message.To, store.ToUser)
-	now := "It waits for " + v.waitsFor(r) + "."
-	switch v.Message.Note {
+	user := strings.TrimPrefix(n.message.To, store.ToUser)
+	now := "It waits for " + n.waitsFor(r) + "."
+	switch n.message.Note {
 	case store.NoteFallen:
-		v.lostDecision(p, r, user)
-		now = v.askedAgain(r, user)
+		n.lostDecision(p, r, user)
+		now = n.askedAgain(r, user)
 	case store.NoteAnswered:
-		v.answerToQuestion(p, r)
+		n.answerToQuestion(p, r)
 	case store.NoteAnswerEdited:
-		answerEdited(v, p, r)
+		n.answerEdited(p, r)
 	case store.NoteInvited:
-		v.invitation(p, r, user)
+		n.invitation(p, r, user)
 	case store.NoteBreakGlass:
-		v.broken(p, r, user)
+		n.broken(p, r, user)
 		return p
 	case store.NoteTurn:
-		v.turn(p, r)
+		n.turn(p, r)
 	case store.NoteReminder:
-		v.reminder(p, r, user)
+		n.reminder(p, r, user)
 		return p
 	}
-	p.Para(v.whatNow(r, now, user))
+	p.Para(n.whatNow(r, now, user))
 	return p
 }
 
 // late reports whether a notice asks for a decision, and the request ended before the notice was posted. Such a late
 // notice is not needed, because the card shows how the request ended.
-func (v View) late() bool {
-	asks := v.Message.Note == store.NoteReminder || v.Message.Note == store.NoteTurn || v.Message.Note == store.NoteInvited
-	return asks && v.Message.TS == "" && v.Request.State != approvers.Pending
+func (n notice) late(r approvers.Request) bool {
+	asks := n.message.Note == store.NoteReminder || n.message.Note == store.NoteTurn || n.message.Note == store.NoteInvited
+	return asks && n.message.TS == "" && r.State != approvers.Pending
 }
 
 // turn tells people that they can decide now. The people, or their channel, already have the card.
-func (v View) turn(p *BlockBuilder, r approvers.Request) {
+func (n notice) turn(p *BlockBuilder, r approvers.Request) {
 	line := Say("🔔 ").Strong("This is yours to decide now: ").Say(nameRequest(r))
 	switch {
 	case r.State != approvers.Pending:
 		line = Say("This was yours to decide: ").Say(nameRequest(r))
-	case len(r.JoinedAt) > 0 && !v.Message.CreatedAt.Before(r.JoinedAt[0]):
+	case len(r.JoinedAt) > 0 && !n.message.CreatedAt.Before(r.JoinedAt[0]):
 		why := Say("Not decided yet")
-		if call, ok := approvers.CallOf(r, lastJoined(r, v.Message.CreatedAt)); ok {
-			why = nobodyLeft(v, r, call)
+		if call, ok := approvers.CallOf(r, lastJoined(r, n.message.CreatedAt)); ok {
+			why = n.nobodyLeft(r, call)
 		}
 		line = Say("⏫ ").add(why).Strong(", so this is yours to decide now as well: ").Say(nameRequest(r))
 	}
-	for i, c := range v.Mentions {
+	for i, c := range n.mentions {
 		line.Say(map[bool]string{true: ": ", false: " "}[i == 0])
 		c.in(line)
 	}
@@ -81,38 +100,30 @@ func lastJoined(r approvers.Request, until time.Time) (role string) {
 
 // whatNow returns the state of a request with a link to its card. The parameter waits is the text for a waiting
 // request.
-func (v View) whatNow(r approvers.Request, waits, user string) *RichText {
+func (n notice) whatNow(r approvers.Request, waits, user string) *RichText {
 	line := Say(endSign[r.State] + " ")
 	if r.State == approvers.Pending {
-		line = Say("✋ " + waits + " ").add(v.deadline(r))
+		line = Say("✋ " + waits + " ").add(n.deadline(r))
 	} else {
-		line.add(v.ending(r))
+		line.add(n.ending(r))
 	}
-	if card := v.cardFor(user); card != "" {
+	if card := n.cardFor(user, n.cards); card != "" {
 		line.Say(" ").link(card, "See the card")
 	}
 	return line
-}
-
-// waitsFor names the people that a pending request waits for.
-func (v View) waitsFor(r approvers.Request) string {
-	if r.State != approvers.Pending {
-		return ""
-	}
-	return v.stageTitle(r.CurrentStage()) + v.escalatedRoles(r)
 }
 
 // nameRequest names a request within a sentence.
 func nameRequest(r approvers.Request) string { return Clip(whatHappens(r.Preview, r.Tool), MaxNote) }
 
 // lostDecision tells a person that their decision no longer counts, because of an edit or the policy.
-func (v View) lostDecision(p *BlockBuilder, r approvers.Request, user string) {
+func (n notice) lostDecision(p *BlockBuilder, r approvers.Request, user string) {
 	line := Say("✖️ ").Strong("Your approval no longer counts")
 	if last := fallenOf(r, user); last.Kind == approvers.Reject {
 		line = Say("✖️ ").Strong("Your rejection no longer counts")
 	}
 	line.Say(": ").Say(nameRequest(r)).Say(". ")
-	edit := v.Message.Step - 1
+	edit := n.message.Step - 1
 	if edit < 0 || edit >= len(r.Edits) {
 		line.Say("The policy became stricter while it waited, so its stages begin again")
 		if i := slices.Index(r.Plan.Why, approvers.ChangedMeanwhile); i >= 0 && i < len(r.Plan.Why)-1 {
@@ -122,7 +133,7 @@ func (v View) lostDecision(p *BlockBuilder, r approvers.Request, user string) {
 		return
 	}
 	e := r.Edits[edit]
-	line.Person(e.By, e.Name).Say(" ("+v.title(e.Role)+") changed the arguments afterwards, ").At(e.At, clock)
+	line.Person(e.By, e.Name).Say(" ("+n.title(e.Role)+") changed the arguments afterwards, ").At(e.At, clock)
 	if e.Reason != "" {
 		line.Say(": ").soft(Clip(OneLine(e.Reason), MaxNote))
 	} else {
@@ -147,9 +158,9 @@ func fallenOf(r approvers.Request, user string) (last approvers.Decision) {
 }
 
 // answerToQuestion shows the answer to the person who asked the question.
-func (v View) answerToQuestion(p *BlockBuilder, r approvers.Request) {
+func (n notice) answerToQuestion(p *BlockBuilder, r approvers.Request) {
 	for _, a := range r.Remarks {
-		if a.Kind != approvers.Answer || a.To != v.Message.Step {
+		if a.Kind != approvers.Answer || a.To != n.message.Step {
 			continue
 		}
 		p.Para(Say("💬 ").Person(a.By, a.Name).Say(" answered your question about ").Strong(nameRequest(r)).Say(changedLater(a) + ":"))
@@ -159,9 +170,9 @@ func (v View) answerToQuestion(p *BlockBuilder, r approvers.Request) {
 }
 
 // answerEdited tells the person who asked a question that the answer was edited or deleted later.
-func answerEdited(v View, p *BlockBuilder, r approvers.Request) {
+func (n notice) answerEdited(p *BlockBuilder, r approvers.Request) {
 	for _, a := range r.Remarks {
-		if a.Kind != approvers.Answer || a.To != v.Message.Step || a.MessageEdit == nil {
+		if a.Kind != approvers.Answer || a.To != n.message.Step || a.MessageEdit == nil {
 			continue
 		}
 		about := func(sign, did string) *RichText {
@@ -177,10 +188,10 @@ func answerEdited(v View, p *BlockBuilder, r approvers.Request) {
 }
 
 // invitation tells a person who already has the card that they can decide now.
-func (v View) invitation(p *BlockBuilder, r approvers.Request, user string) {
+func (n notice) invitation(p *BlockBuilder, r approvers.Request, user string) {
 	for _, i := range r.Invited {
 		if i.Who.User() == user {
-			p.Para(v.handedOnBy(i).Say(" It is about: ").Strong(nameRequest(r)))
+			p.Para(n.handedOnBy(i).Say(" It is about: ").Strong(nameRequest(r)))
 			return
 		}
 	}
@@ -189,8 +200,8 @@ func (v View) invitation(p *BlockBuilder, r approvers.Request, user string) {
 
 // askedAgain says whether a person whose decision no longer counts must decide again, at the current stage or a later
 // stage. It finds the person's roles only in the person's earlier decisions.
-func (v View) askedAgain(r approvers.Request, user string) string {
-	waits := v.waitsFor(r)
+func (n notice) askedAgain(r approvers.Request, user string) string {
+	waits := n.waitsFor(r)
 	for _, d := range r.ValidApprovals() {
 		if d.By.User() == user {
 			return "You have agreed to it as it is now. It waits for " + waits + "."
@@ -220,90 +231,27 @@ func stageOf(r approvers.Request, user string) int {
 	return -1
 }
 
-// problem draws the notice that a turn has stopped, with a button to try again.
-func (v View) problem() *BlockBuilder {
-	p := new(BlockBuilder)
-	if v.Turn.State != approvers.TurnStopped {
-		p.Para(Say("🔁 Somebody asked to try again; the agent continued."))
-		return p
-	}
-	p.say(markdown.Parse(v.Message.DraftText), maxSaidText, markdown.MaxBlocks-5) // the part of the answer that people have already seen
-	text := Clip(Visible(v.Turn.Problem), MaxSentence)
-	if text == "" {
-		text = "The agent could not continue."
-	}
-	p.Para(Say("⚠️ ").Strong(text))
-	if v.Turn.CanRetry {
-		p.buttons("", button(ActTryAgain, "Try again", v.token(v.Turn.ID), slack.StylePrimary))
-	}
-	return p
-}
-
-// queued tells people why their messages wait, and how to continue without waiting.
-func (v View) queued() Rendered {
-	p := new(BlockBuilder)
-	n := len(v.Queued)
-	if v.Turn.State != approvers.TurnWaiting {
-		p.Para(new(RichText).soft("The message that waited here was taken up."))
-		return Single(p)
-	}
-	if n == 0 {
-		p.Para(new(RichText).soft("Nothing waits here any more."))
-		d := Single(p)
-		d.Expired = true
-		return d
-	}
-	line := Say("📥 ")
-	if n == 1 {
-		line.Strong("1 message waits")
-	} else {
-		line.Strong(fmt.Sprintf("%d messages wait", n))
-	}
-	line.Say(" until this is settled: ")
-	open := 0
-	for _, c := range v.Calls {
-		if c.Call.Outcome != "" {
-			continue
-		}
-		if open > 0 {
-			line.Say("; ")
-		}
-		if open++; open > 3 {
-			line.Say("and more")
-			break
-		}
-		line.Say(Clip(inFull(c.Call.Preview, c.Call.Tool, []byte(c.Call.Args), c.Call.Secrets), maxCallText))
-		if waits(c) {
-			line.Say(" (for " + v.stageTitle(c.Request.CurrentStage()) + ")")
-		}
-	}
-	p.Para(line.Say("."), v.paused())
-	again := confirm("Continue without it?", "Everything that still waits for a decision here is taken back and will not run. The agent then reads the new messages.", "Withdraw and continue", "Keep waiting", slack.StyleDanger)
-	p.buttons("", button(ActWithdrawAll, "Withdraw and continue with this", v.token(v.Turn.ID), slack.StyleDefault).WithConfirm(again))
-	return Single(p)
-}
-
 // reminder tells a person whether a request waits for them. A reminder has no decision buttons.
-func (v View) reminder(p *BlockBuilder, r approvers.Request, user string) {
+func (n notice) reminder(p *BlockBuilder, r approvers.Request, user string) {
 	about := Clip(whatHappens(r.Preview, r.Tool), MaxNote)
 	had := func(d approvers.Decision) bool { return d.By.User() == user && !d.Fallen && d.Digest == r.Digest }
 	var line *RichText
 	switch {
 	case r.State != approvers.Pending:
-		line = Say(endSign[r.State] + " ").Strong(about).Say(": ").add(v.ending(r))
+		line = Say(endSign[r.State] + " ").Strong(about).Say(": ").add(n.ending(r))
 	case slices.ContainsFunc(r.Decisions, had):
 		line = Say("☑️ You have decided: ").Strong(about).Say(". Others are still needed.")
-	case v.Message.CreatedAt.Before(r.StageAt):
-		line = Say("☑️ This moved to the next stage: ").Strong(about).Say(". It waits for " + v.waitsFor(r) + " now.")
+	case n.message.CreatedAt.Before(r.StageAt):
+		line = Say("☑️ This moved to the next stage: ").Strong(about).Say(". It waits for " + n.waitsFor(r) + " now.")
 	default:
 		p.Para(Say("⏰ ").Strong("Still waits for you: " + about))
-		if g := r.Gap; g != nil && g.Reminder == v.Message.Step {
+		if g := r.Gap; g != nil && g.Reminder == n.message.Step {
 			p.Para(away(g.Gap).Say(" If you clicked a button in that time, it did not reach me."))
 		}
-		line = Say("Asked by ").Person(r.Facts.Asker, r.Facts.AskerName).Say("; waits since ").At(began(r), DayTime).Say(" for " + v.waitsFor(r) + ".")
-		defer func() { p.Para(v.ifNobodyActs(r)...) }()
+		line = Say("Asked by ").Person(r.Facts.Asker, r.Facts.AskerName).Say("; waits since ").At(began(r), DayTime).Say(" for " + n.waitsFor(r) + ".")
+		defer func() { p.Para(n.ifNobodyActs(r, n.now)...) }()
 	}
-	if card := v.cardFor(user); card != "" {
+	if card := n.cardFor(user, n.cards); card != "" {
 		line.Say(" ").link(card, "See the card")
 	}
 	p.Para(line)
@@ -320,8 +268,8 @@ func began(r approvers.Request) time.Time {
 
 // broken draws the notice that an operator allowed a call in place of its approvers, and why. The notice goes to the
 // approvers and their leads.
-func (v View) broken(p *BlockBuilder, r approvers.Request, user string) {
-	i := v.Message.Step - 1
+func (n notice) broken(p *BlockBuilder, r approvers.Request, user string) {
+	i := n.message.Step - 1
 	if i < 0 || i >= len(r.Decisions) {
 		return
 	}
@@ -329,7 +277,7 @@ func (v View) broken(p *BlockBuilder, r approvers.Request, user string) {
 	p.Para(Say("🚨 ").Strong("Approved at the command line, in place of its approvers (break glass): ").Say(nameRequest(r)).Say(". ").
 		Person(d.By, d.Name).Say(" did it, ").At(d.At, DayTime).Say("."))
 	p.Para(Say("Reason: ").soft(Clip(OneLine(d.Reason), maxReason)))
-	p.Para(v.passedOver(r, d))
+	p.Para(n.passedOver(r, d))
 	line := Say("▶️ ")
 	switch r.State {
 	case approvers.Approved:
@@ -337,16 +285,16 @@ func (v View) broken(p *BlockBuilder, r approvers.Request, user string) {
 	case approvers.Consumed:
 		line.Say("It was started.")
 	default:
-		line = Say(endSign[r.State] + " ").add(v.ending(r))
+		line = Say(endSign[r.State] + " ").add(n.ending(r))
 	}
-	if card := v.cardFor(user); card != "" {
+	if card := n.cardFor(user, n.cards); card != "" {
 		line.Say(" ").link(card, "See the card")
 	}
 	p.Para(line)
 }
 
 // passedOver names the stages that the operator skipped.
-func (v View) passedOver(r approvers.Request, d approvers.Decision) *RichText {
+func (n notice) passedOver(r approvers.Request, d approvers.Decision) *RichText {
 	line := Say("👥 Passed over: ")
 	left := r.Plan.Stages[min(d.Stage, len(r.Plan.Stages)):]
 	for i, st := range left {
@@ -359,7 +307,7 @@ func (v View) passedOver(r approvers.Request, d approvers.Decision) *RichText {
 		if st.Quorum > 1 {
 			line.Say(fmt.Sprintf("%d × ", st.Quorum))
 		}
-		line.Strong(v.stageTitle(st))
+		line.Strong(n.stageTitle(st))
 	}
 	return line.Say(".")
 }

@@ -12,12 +12,12 @@ import (
 
 // operatorNotice tells the operators of problems: what happened, and what they can do. When a problem has ended, the
 // notice says so.
-func operatorNotice(v View) Rendered {
+func operatorNotice(n *settings.OperatorNotice, m store.OutboxMessage, t titles) Rendered {
 	p := new(BlockBuilder)
-	if v.Notice == nil {
+	if n == nil {
 		p.Para(Say("The details of this notice are lost."))
 	} else {
-		lines := problemLines(v, v.Notice.Problems)
+		lines := problemLines(t, n.Problems)
 		for _, line := range lines[:min(len(lines), maxProblemsShown)] {
 			p.Para(line)
 		}
@@ -26,8 +26,8 @@ func operatorNotice(v View) Rendered {
 		}
 	}
 	d := Single(p)
-	over := v.Policy.Operators.Channel == "" || v.Notice == nil || !v.Notice.Lasts()
-	posted := v.Message.TS != "" || v.Notice != nil && v.Notice.Posted(v.Message) // the second is true if Slack refused to change the message
+	over := t.policy.Operators.Channel == "" || n == nil || !n.Lasts()
+	posted := m.TS != "" || n != nil && n.Posted(m) // the second is true if Slack refused to change the message
 	d.Expired = over && !posted
 	return d
 }
@@ -39,7 +39,7 @@ const (
 
 // problemLines returns a paragraph for each problem. Problems that last come first. Tools of a source that have the same
 // problem share a paragraph.
-func problemLines(v View, all []settings.Problem) (lines []*RichText) {
+func problemLines(t titles, all []settings.Problem) (lines []*RichText) {
 	var now, over []*RichText
 	done := map[string]bool{}
 	for i, p := range all {
@@ -51,11 +51,11 @@ func problemLines(v View, all []settings.Problem) (lines []*RichText) {
 		case settings.ProblemWebhook:
 			*to = append(*to, webhookOff(p))
 		case settings.ProblemCards:
-			*to = append(*to, cardsUnseen(v, p))
+			*to = append(*to, cardsUnseen(t, p))
 		case settings.ProblemTool:
-			if key := sameDrift(v, p); !done[key] {
+			if key := sameDrift(t, p); !done[key] {
 				done[key] = true
-				*to = append(*to, toolsDrifted(v, slices.DeleteFunc(slices.Clone(all[i:]), func(o settings.Problem) bool { return sameDrift(v, o) != key })))
+				*to = append(*to, toolsDrifted(t, slices.DeleteFunc(slices.Clone(all[i:]), func(o settings.Problem) bool { return sameDrift(t, o) != key })))
 			}
 		}
 	}
@@ -63,8 +63,8 @@ func problemLines(v View, all []settings.Problem) (lines []*RichText) {
 }
 
 // sameDrift returns a key for problems of tools that share a paragraph.
-func sameDrift(v View, p settings.Problem) string {
-	_, distrusted := v.Policy.Distrusts(p.Of)
+func sameDrift(t titles, p settings.Problem) string {
+	_, distrusted := t.policy.Distrusts(p.Of)
 	return fmt.Sprint(p.Kind, " ", p.Source, " ", p.How, " ", p.Lasts(), " ", distrusted)
 }
 
@@ -82,7 +82,7 @@ func webhookOff(p settings.Problem) *RichText {
 }
 
 // toolsDrifted describes tools of one source that differ from their pins in the same way.
-func toolsDrifted(v View, all []settings.Problem) *RichText {
+func toolsDrifted(t titles, all []settings.Problem) *RichText {
 	p, source := all[0], " of the source "+Name(all[0].Source)
 	which, them, definition, their, pin := "the tool "+Name(p.Of), "it", "definition", "its", "pin"
 	if len(all) > 1 {
@@ -100,7 +100,7 @@ func toolsDrifted(v View, all []settings.Problem) *RichText {
 		what = "does not offer " + which + " any more"
 	}
 	line := Say("⚠️ ").Strong("The source "+Name(p.Source)+" "+what).Say(" (noticed ").At(p.Since, DayTime).Say("). ")
-	_, distrusted := v.Policy.Distrusts(p.Of)
+	_, distrusted := t.policy.Distrusts(p.Of)
 	switch {
 	case workflow.DriftKind(p.How) == workflow.DriftGone:
 		line.Say("Nobody can call " + them + ". If you expected this, remove the " + pin + ": ").Code("countersign tools pin --source " + Name(p.Source) + " --prune")
@@ -136,8 +136,8 @@ func toolNames(all []settings.Problem) string {
 }
 
 // cardsUnseen describes cards that reach nobody.
-func cardsUnseen(v View, p settings.Problem) *RichText {
-	where := addressTitles(v, p.Of)
+func cardsUnseen(t titles, p settings.Problem) *RichText {
+	where := addressTitles(t, p.Of)
 	if !p.Lasts() {
 		return problemOver(p).Say("cards for " + where + " reached nobody. No request waits for this reason any more.")
 	}
@@ -147,13 +147,13 @@ func cardsUnseen(v View, p settings.Problem) *RichText {
 }
 
 // addressTitles names the addresses of cards.
-func addressTitles(v View, addresses string) string {
+func addressTitles(t titles, addresses string) string {
 	var titles []string
 	for _, to := range strings.Split(addresses, "\n") {
 		if name, ok := strings.CutPrefix(to, store.ToChannel); ok {
 			titles = append(titles, Name(name))
 		} else if role, ok := strings.CutPrefix(to, store.ToRole); ok {
-			titles = append(titles, v.title(role)+" (direct messages)")
+			titles = append(titles, t.title(role)+" (direct messages)")
 		} else if group, ok := strings.CutPrefix(to, store.ToGroup); ok {
 			titles = append(titles, "the group "+Name(group)+" (direct messages)")
 		}

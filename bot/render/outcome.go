@@ -3,19 +3,33 @@ package render
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/slack-go/slack"
 
 	"countersign/approvers"
+	"countersign/approvers/workflow/settings"
 	"countersign/approvers/workflow/view"
 	"countersign/bot/slackapi"
 	"countersign/store"
 )
 
+// runWords describes what happened after the decision on a request: the run and its outcome.
+type runWords struct {
+	requestWords
+	workspace
+	to        string               // the recipient of the message
+	execution *approvers.Execution // nil: the call has not run
+	call      *store.Call
+	later     *approvers.Request    // the request for a retry
+	cards     []store.OutboxMessage // the cards of this request
+	pause     settings.Pause
+}
+
 // aftermath describes in a few words what happened after the decision on a request. Details… has the whole result.
-func (v View) aftermath(r approvers.Request) *RichText {
+func (w runWords) aftermath(r approvers.Request) *RichText {
 	switch {
-	case r.State == approvers.Approved && v.Pause.On:
+	case r.State == approvers.Approved && w.pause.On:
 		return Say(" Paused: it starts when the pause ends, or expires ").At(r.RunBy, DayTime).Say(".")
 	case r.State == approvers.Approved && r.Facts.Caller.Decides():
 		return Say(" "+Name(r.Facts.Caller.Title)+" may run it until ").At(r.RunBy, DayTime).Say(".")
@@ -23,8 +37,8 @@ func (v View) aftermath(r approvers.Request) *RichText {
 		return Say(" It runs once "+Name(r.Facts.Caller.Title)+" asks for the result, or expires ").At(r.RunBy, DayTime).Say(".")
 	case r.State == approvers.Approved:
 		return Say(" It is about to run.")
-	case r.State == approvers.Consumed && v.Execution != nil:
-		return Say(" ").add(v.runOutcome(*v.Execution))
+	case r.State == approvers.Consumed && w.execution != nil:
+		return Say(" ").add(w.runOutcome())
 	case r.Lost:
 		return Say(" ").Strong("It is not known whether it ran").Say(".")
 	}
@@ -32,26 +46,27 @@ func (v View) aftermath(r approvers.Request) *RichText {
 }
 
 // runOutcome describes in a few words how a run ended.
-func (v View) runOutcome(e approvers.Execution) *RichText {
+func (w runWords) runOutcome() *RichText {
+	e := *w.execution
 	switch {
 	case e.ReportedBy != "":
-		return reportedBy(e).Say(", ").At(e.FinishedAt, clock).add(resultLine(v.maskedResult(e.Result)))
+		return reportedBy(e).Say(", ").At(e.FinishedAt, clock).add(resultLine(maskedResult(e, w.call)))
 	case e.Caller != "" && e.State == approvers.ExecutionSucceeded: // only the client observed the run
-		return Say("The client "+Name(e.Caller)+" says: ").Strong("it ran").Say(", ").At(e.FinishedAt, clock).add(resultLine(v.maskedResult(e.Result)))
+		return Say("The client "+Name(e.Caller)+" says: ").Strong("it ran").Say(", ").At(e.FinishedAt, clock).add(resultLine(maskedResult(e, w.call)))
 	case e.Caller != "" && e.State == approvers.ExecutionFailed && !e.Unrun:
-		return Say("The client "+Name(e.Caller)+" says: ").Strong("it failed").Say(", ").At(e.FinishedAt, clock).add(resultLine(v.maskedResult(e.Result)))
+		return Say("The client "+Name(e.Caller)+" says: ").Strong("it failed").Say(", ").At(e.FinishedAt, clock).add(resultLine(maskedResult(e, w.call)))
 	case e.State == approvers.ExecutionSucceeded:
-		return new(RichText).Strong("It ran").Say(", ").At(e.FinishedAt, clock).add(resultLine(v.maskedResult(e.Result)))
+		return new(RichText).Strong("It ran").Say(", ").At(e.FinishedAt, clock).add(resultLine(maskedResult(e, w.call)))
 	case e.State == approvers.ExecutionFailed && e.Unrun:
-		return new(RichText).Strong("It was not run after all").Say(", ").At(e.FinishedAt, clock).add(resultLine(v.maskedResult(e.Result)))
+		return new(RichText).Strong("It was not run after all").Say(", ").At(e.FinishedAt, clock).add(resultLine(maskedResult(e, w.call)))
 	case e.State == approvers.ExecutionFailed:
-		return new(RichText).Strong("It failed").Say(", ").At(e.FinishedAt, clock).add(resultLine(v.maskedResult(e.Result)))
+		return new(RichText).Strong("It failed").Say(", ").At(e.FinishedAt, clock).add(resultLine(maskedResult(e, w.call)))
 	case e.State == approvers.ExecutionUnknown:
-		return new(RichText).Strong("It is not known whether it happened").Say(": ").Say(lossWords(e)).Say(", ").At(e.StartedAt, clock).Say(".").add(onceMoreToo(v))
+		return new(RichText).Strong("It is not known whether it happened").Say(": ").Say(lossWords(e)).Say(", ").At(e.StartedAt, clock).Say(".").add(w.onceMoreToo())
 	case e.Caller != "":
 		return Say("The client " + Name(e.Caller) + " is running it.")
-	case v.Pause.On:
-		return v.held(view.Call{Execution: &e})
+	case w.pause.On:
+		return held(view.Call{Execution: &e})
 	}
 	return Say("It is running.")
 }
@@ -78,12 +93,12 @@ func reportedBy(e approvers.Execution) *RichText {
 	return Say("Reported by ").Person(e.ReportedBy, "").Say(": ").Strong(found)
 }
 
-// maskedResult returns a tool's answer with the secret values of its call masked.
-func (v View) maskedResult(result string) string {
-	if v.Call == nil {
-		return result
+// maskedResult returns the tool's answer with the secret values of the call masked.
+func maskedResult(e approvers.Execution, c *store.Call) string {
+	if c == nil {
+		return e.Result
 	}
-	return maskSecrets(result, v.Execution.Args, v.Call.Secrets)
+	return maskSecrets(e.Result, e.Args, c.Secrets)
 }
 
 // resultText lays out a tool's answer. An answer that is not a single JSON object is shown unchanged.
@@ -97,34 +112,48 @@ func resultText(s string) string {
 	return Visible(s)
 }
 
-// unknownOutcome asks people to report the unknown outcome of a run. After the report, the message has two lines.
-func (v View) unknownOutcome() Rendered {
-	e := *v.Execution
+// unknownRun is the message about a run whose outcome is unknown.
+type unknownRun struct {
+	runWords
+	version
+	from    origin
+	request *approvers.Request // nil: the call ran without approval
+	turn    approvers.Turn
+	leaveAt time.Time // when the model is told that the outcome is unknown; zero: it was told, or never is
+}
+
+func newUnknownRun(v View) unknownRun {
+	return unknownRun{runWords: v.runWords(), version: v.version(), from: v.origin(), request: v.Request, turn: v.Turn, leaveAt: v.LeaveAt}
+}
+
+// draw asks people to report the unknown outcome of a run. After the report, the message has two lines.
+func (u unknownRun) draw() Rendered {
+	e := *u.execution
 	p := new(BlockBuilder)
-	what := whatHappens(v.Call.Preview, e.Tool)
-	text := maskedText(e.Args, v.Call.Secrets)
+	what := whatHappens(u.call.Preview, e.Tool)
+	text := maskedText(e.Args, u.call.Secrets)
 	whole := fitsCard(text)
 	shows := []store.Shown{{Request: e.Request, Digest: e.Digest, Whole: whole}}
 	if sign, over := found[e.State]; over {
-		p.Para(Say(sign+" ").Strong(what), v.runOutcome(e).add(onceMoreToo(v)))
+		p.Para(Say(sign+" ").Strong(what), u.runOutcome().add(u.onceMoreToo()))
 		return Rendered{Messages: []Message{p.Message()}, Shows: shows}
 	}
 	p.headline("Did this happen?")
 	p.Para(new(RichText).Strong(what))
-	p.Para(Say("❓ ").add(v.unknownReason(e)))
+	p.Para(Say("❓ ").add(u.unknownReason(e)))
 	readsAll := "" // a run without a request has no Details…
-	if v.Request != nil {
+	if u.request != nil {
 		readsAll = " Details… shows all."
 	}
-	v.arguments(p, text, whole, readsAll)
-	if v.Request != nil && !strings.HasPrefix(v.Message.To, store.ToConversation) {
-		v.requester(p, *v.Request, maxQuote)
+	arguments(p, text, whole, readsAll)
+	if u.request != nil && !strings.HasPrefix(u.message.To, store.ToConversation) {
+		u.from.requester(p, *u.request, maxQuote)
 	}
-	p.Para(reportsWanted(v), toldAlready(v))
-	p.Para(v.onceMore())
-	v.findings(p, e, what)
-	if !whole && v.Request != nil {
-		p.buttons("details", button(ActArguments, "Details…", v.token(e.ID), slack.StyleDefault))
+	p.Para(u.reportsWanted(), u.toldAlready())
+	p.Para(u.onceMore())
+	u.findings(p, e, what)
+	if !whole && u.request != nil {
+		p.buttons("details", button(ActArguments, "Details…", u.token(e.ID), slack.StyleDefault))
 	}
 	return Rendered{Messages: []Message{p.Message()}, Shows: shows}
 }
@@ -133,10 +162,10 @@ func (v View) unknownOutcome() Rendered {
 var found = map[approvers.ExecutionState]string{approvers.ExecutionSucceeded: "🏁", approvers.ExecutionFailed: "⚠️"}
 
 // unknownReason explains why the outcome of a run is unknown.
-func (v View) unknownReason(e approvers.Execution) *RichText {
+func (u unknownRun) unknownReason(e approvers.Execution) *RichText {
 	words := lossWords(e)
 	undone := ""
-	if v.Request != nil && !canBeUndone(v.Request.Plan.Risk, v.Request.Effect) {
+	if u.request != nil && !canBeUndone(u.request.Plan.Risk, u.request.Effect) {
 		undone = "; that can't be undone"
 	}
 	return new(RichText).Strong(strings.ToUpper(words[:1])+words[1:]).Say(", started ").At(e.StartedAt, DayTime).
@@ -166,14 +195,14 @@ func lossWords(e approvers.Execution) string {
 
 // reportsWanted names the people who should report the outcome, and says until when the agent waits for a report. The
 // text is empty if the agent does not wait.
-func reportsWanted(v View) *RichText {
-	if v.Call.Outcome != "" || v.Later != nil {
+func (u unknownRun) reportsWanted() *RichText {
+	if u.call.Outcome != "" || u.later != nil {
 		return new(RichText)
 	}
-	asked := slices.DeleteFunc(slices.Clone(v.Turn.Requesters), func(p approvers.PersonID) bool { return p.Caller() != "" })
+	asked := slices.DeleteFunc(slices.Clone(u.turn.Requesters), func(p approvers.PersonID) bool { return p.Caller() != "" })
 	line, or := Say("✋ Waits for "), ""
-	if r := v.Request; r != nil {
-		line.Strong(v.stageTitle(r.CurrentStage()) + v.escalatedRoles(*r))
+	if r := u.request; r != nil {
+		line.Strong(u.stageTitle(r.CurrentStage()) + u.escalatedRoles(*r))
 		if or = " or "; len(asked) == 0 {
 			asked = []approvers.PersonID{r.Facts.Asker}
 		}
@@ -186,52 +215,52 @@ func reportsWanted(v View) *RichText {
 		line.Say(or).Person(who, "")
 		or = " or "
 	}
-	user, own := strings.CutPrefix(v.Message.To, store.ToUser)
-	if own && v.Request == nil && !slices.ContainsFunc(asked, func(p approvers.PersonID) bool { return p.User() == user }) {
+	user, own := strings.CutPrefix(u.message.To, store.ToUser)
+	if own && u.request == nil && !slices.ContainsFunc(asked, func(p approvers.PersonID) bool { return p.User() == user }) {
 		line.Say(" or you") // the reader gave the grant under which the call ran
 	}
-	if !v.LeaveAt.IsZero() {
-		line.Say(" until ").At(v.LeaveAt, DayTime).Say("; then it stays unknown")
+	if !u.leaveAt.IsZero() {
+		line.Say(" until ").At(u.leaveAt, DayTime).Say("; then it stays unknown")
 	}
 	return line.Say(".")
 }
 
 // toldAlready returns a note: the agent was told that the outcome is unknown.
-func toldAlready(v View) *RichText {
-	if v.Call.Outcome == "" || v.Later != nil {
+func (u unknownRun) toldAlready() *RichText {
+	if u.call.Outcome == "" || u.later != nil {
 		return new(RichText)
 	}
 	line := Say("The agent was told that the outcome is unknown")
-	if by := v.Execution.LeftBy; by != "" {
+	if by := u.execution.LeftBy; by != "" {
 		line.Say(": ").Person(by, "").Say(" left it so")
 	}
-	if v.Execution.Caller != "" {
+	if u.execution.Caller != "" {
 		return line.Say(". You can still report it.")
 	}
 	return line.Say(". You can still report it. To have it done after all, ask the agent again in the thread.")
 }
 
 // onceMoreToo returns the text of onceMore with a space before it, so that the text can follow another sentence.
-func onceMoreToo(v View) *RichText {
-	if again := v.onceMore(); !again.empty() {
+func (w runWords) onceMoreToo() *RichText {
+	if again := w.onceMore(); !again.empty() {
 		return Say(" ").add(again)
 	}
 	return new(RichText)
 }
 
 // onceMore names the person who requested a call again, and describes the new request's state.
-func (v View) onceMore() *RichText {
-	if v.Later == nil {
+func (w runWords) onceMore() *RichText {
+	if w.later == nil {
 		return new(RichText)
 	}
-	r := *v.Later
+	r := *w.later
 	line := Say("🔁 ").Strong("Asked again").Say(" by ").Person(r.Retry.By, r.Retry.Name).Say(", ").At(r.Retry.At, DayTime).Say(". ")
 	if r.State == approvers.Pending {
-		line.Say("It waits for " + v.stageTitle(r.CurrentStage()) + v.escalatedRoles(r) + ".")
+		line.Say("It waits for " + w.stageTitle(r.CurrentStage()) + w.escalatedRoles(r) + ".")
 	} else {
-		line.Say(endSign[r.State] + " ").add(v.ending(r))
+		line.Say(endSign[r.State] + " ").add(w.ending(r))
 	}
-	if link := v.cardFor(strings.TrimPrefix(v.Message.To, store.ToUser)); link != "" {
+	if link := w.cardFor(strings.TrimPrefix(w.to, store.ToUser), w.cards); link != "" {
 		line.Say(" · ").link(link, "See the card")
 	}
 	return line
@@ -240,15 +269,15 @@ func (v View) onceMore() *RichText {
 // findings draws the blocks with which people report an unknown outcome. The blocks say where to look, and have the
 // buttons that report the outcome or request the call again. A few words describe the effect of each button, and its
 // confirmation dialog says more.
-func (v View) findings(p *BlockBuilder, e approvers.Execution, what string) {
-	value := v.token(e.ID)
+func (u unknownRun) findings(p *BlockBuilder, e approvers.Execution, what string) {
+	value := u.token(e.ID)
 	does := func(label, words string) *RichText { return new(RichText).Strong(label).Say(" " + words) }
 	happened, did, didNot := "tells the agent, with your result.", "tells the agent, which may ask again.",
 		"The agent is told that it was not done. It may then ask for it again, as a new request."
 	switch {
-	case v.Later != nil && v.Later.State == approvers.Pending:
+	case u.later != nil && u.later.State == approvers.Pending:
 		did, didNot = "tells those who decide about the new request.", "Those who decide about the new request see it."
-	case v.Call.Outcome != "":
+	case u.call.Outcome != "":
 		happened, did, didNot = "keeps what you write in the history.", "is kept in the history.", "It is kept in the history."
 	}
 	help := []*RichText{
@@ -261,7 +290,7 @@ func (v View) findings(p *BlockBuilder, e approvers.Execution, what string) {
 		button(ActHappened, "It happened…", value, slack.StyleDefault),
 		button(ActDidNot, "It did not", value, slack.StyleDefault).WithConfirm(sure),
 	}
-	if v.Call.Outcome == "" && v.Later == nil {
+	if u.call.Outcome == "" && u.later == nil {
 		const twice = "\n\nIf it did happen, it would happen a second time. It is a new request: everybody who has to approve it is asked again."
 		again := confirm("Ask again?", Clip(what, slackapi.MaxConfirm-Width(twice))+twice, "Ask again", "Cancel", slack.StyleDanger)
 		help = append(help, does("Leave it", "tells the agent “unknown” now."), does("Ask again", "requests a new run: it could act twice."))
@@ -270,14 +299,14 @@ func (v View) findings(p *BlockBuilder, e approvers.Execution, what string) {
 	}
 	p.Para(help...)
 	p.buttons("", row...)
-	if v.Later != nil && v.Later.State.Open() {
+	if u.later != nil && u.later.State.Open() {
 		p.Small("If you report that it happened, the new request ends, unless it has run.")
 	}
 }
 
 // earlierRunWarning returns a warning for the card of a retry: the call may have taken effect already. The warning
 // includes the reports about the earlier run.
-func (v View) earlierRunWarning(r approvers.Request) *RichText {
+func earlierRunWarning(r approvers.Request, link string) *RichText {
 	a := r.Retry
 	if a == nil {
 		return new(RichText)
@@ -293,7 +322,7 @@ func (v View) earlierRunWarning(r approvers.Request) *RichText {
 			Say(" An earlier run of this call ended unknown, ").At(a.LostAt, DayTime).Say(": if it did act, approving this makes it happen twice.")
 	}
 	line.Say(" Asked again by ").Person(a.By, a.Name).Say(", ").At(a.At, DayTime).Say(".")
-	if link := v.earlierLink(); link != "" {
+	if link != "" {
 		line.Say(" ").link(link, "See the earlier run")
 	}
 	return line
@@ -305,23 +334,6 @@ func twiceWarning(r approvers.Request) string {
 		return ""
 	}
 	return "It may have happened already: if it did, it happens a second time."
-}
-
-// earlierLink returns the address of the question about the earlier run. earlierLink prefers the question with the same
-// recipient as this card, then a question in a channel, then the question in the thread.
-func (v View) earlierLink() string {
-	link := ""
-	for _, o := range v.Earlier {
-		switch {
-		case o.To == v.Message.To:
-			return v.permalink(o.Channel, o.TS, "")
-		case strings.HasPrefix(o.To, store.ToChannel):
-			link = v.permalink(o.Channel, o.TS, "")
-		case strings.HasPrefix(o.To, store.ToConversation) && !v.Conversation.DM && link == "":
-			link = v.permalink(o.Channel, o.TS, v.Conversation.Thread)
-		}
-	}
-	return link
 }
 
 // againInStep returns the note which says, in a step, that a person requested the call again.

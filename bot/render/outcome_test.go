@@ -132,12 +132,11 @@ func TestUnknownIsNotRunning(t *testing.T) {
 	if text := d.Messages[0].Text; strings.Contains(strings.ToLower(text), "running") {
 		t.Errorf("the step says that it runs: %s", text)
 	}
-	v := View{Model: s}
-	if got, want := v.Status(), "is waiting to be told whether issue_refund happened"; got != want {
+	if got, want := Status(s, nil), "is waiting to be told whether issue_refund happened"; got != want {
 		t.Errorf("the status is %q, want %q", got, want)
 	}
-	v.Calls[0].Call.Outcome = approvers.OutcomeUnknown
-	if got := v.Status(); got != "" {
+	s.Calls[0].Call.Outcome = approvers.OutcomeUnknown
+	if got := Status(s, nil); got != "" {
 		t.Errorf("after the agent was told, the status is %q", got)
 	}
 }

@@ -1,7 +1,6 @@
 package render
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/slack-go/slack"
@@ -12,11 +11,11 @@ import (
 )
 
 // paused returns the note about a pause: by whom, since when and why. The note is empty if nothing is paused.
-func (v View) paused() *RichText {
-	if !v.Pause.On {
+func paused(p settings.Pause) *RichText {
+	if !p.On {
 		return new(RichText)
 	}
-	return PausedBy(v.Pause)
+	return PausedBy(p)
 }
 
 func PausedBy(p settings.Pause) *RichText {
@@ -24,60 +23,44 @@ func PausedBy(p settings.Pause) *RichText {
 }
 
 // pausedHere describes how a pause affects the waiting calls of a card or turn.
-func (v View) pausedHere() *RichText {
-	if !v.Pause.On {
+func pausedHere(p settings.Pause) *RichText {
+	if !p.On {
 		return new(RichText)
 	}
-	return v.paused().Say(" You can still decide, but nothing runs until the pause ends. Deadlines do not change: an approved call that can't start in time expires.")
+	return PausedBy(p).Say(" You can still decide, but nothing runs until the pause ends. Deadlines do not change: an approved call that can't start in time expires.")
 }
 
 // If a call needs no decision but a pause delays it, held returns a note that says so.
-func (v View) held(c view.Call) *RichText {
+func held(c view.Call) *RichText {
 	switch e := c.Execution; {
 	case e != nil && e.State == approvers.ExecutionExecuting && e.Effect == approvers.Unprotected:
 		return Say("Stopping, because everything is paused. The result will be shown here.")
 	case e != nil && e.State == approvers.ExecutionExecuting:
 		return Say("Interrupted, because everything is paused. It runs again when the pause ends.")
 	case c.Request != nil && c.Request.State == approvers.Approved:
-		return v.startsLater(*c.Request)
+		return startsLater(*c.Request)
 	}
 	return Say("Not started, because everything is paused. It starts when the pause ends.")
 }
 
 // startsLater says that an approved call starts after the pause. It also says when the call expires if the pause lasts
 // longer.
-func (v View) startsLater(r approvers.Request) *RichText {
+func startsLater(r approvers.Request) *RichText {
 	return Say("It starts when the pause ends. If that is after ").At(r.RunBy, DayTime).Say(", it expires and will not run.")
 }
 
-// standstill draws the notice that a conversation gets because of a pause. The notice says that a pause delays the
-// messages, or that the pause is over.
-func (v View) standstill() *BlockBuilder {
-	p := new(BlockBuilder)
-	if !v.Pause.On {
-		p.Para(Say("▶️ ").soft("This waited for a pause, which ").Person(v.Pause.By, "").soft(" ended ").At(v.Pause.At, DayTime).soft("."))
-		return p
-	}
-	kept := "Your messages are kept. I continue when the pause ends."
-	if n := len(v.Queued); n > 0 {
-		kept = fmt.Sprintf("Your messages are kept, with %s that came later. I continue when the pause ends.", Plural(n, "message"))
-	}
-	p.Para(v.paused().Say(" " + kept))
-	return p
-}
-
-// pause draws the message that a pause has begun or ended. The message goes to the people who may end the pause.
-func (v View) pause() *BlockBuilder {
+// pauseMessage draws the message that a pause has begun or ended. The message goes to the people who may end the pause.
+func pauseMessage(m version, pause settings.Pause) *BlockBuilder {
 	p := new(BlockBuilder)
 	switch {
-	case v.Pause.On && v.Pause.Ref() == v.Message.Ref:
-		p.Para(v.paused(), Say("No tool runs and no model is called. People can still decide. Deadlines do not change: an approved call that can't start in time expires."))
+	case pause.On && pause.Ref() == m.message.Ref:
+		p.Para(PausedBy(pause), Say("No tool runs and no model is called. People can still decide. Deadlines do not change: an approved call that can't start in time expires."))
 		ask := confirm("End the pause?", "Approved calls that are still in time start, and the agents answer what waits.", "Resume", "Not yet", slack.StylePrimary)
-		p.buttons("", button(ActResume, "Resume", v.token(v.Message.Ref), slack.StylePrimary).WithConfirm(ask))
-	case !v.Pause.On && (settings.Pause{Round: v.Pause.Round - 1}).Ref() == v.Message.Ref:
-		line := Say("▶️ ").Strong("The pause is over").Say(": ").Person(v.Pause.By, "").Say(" ended it ").At(v.Pause.At, DayTime)
-		if v.Pause.Reason != "" {
-			line.Say(": ").soft(Clip(OneLine(v.Pause.Reason), MaxNote))
+		p.buttons("", button(ActResume, "Resume", m.token(m.message.Ref), slack.StylePrimary).WithConfirm(ask))
+	case !pause.On && (settings.Pause{Round: pause.Round - 1}).Ref() == m.message.Ref:
+		line := Say("▶️ ").Strong("The pause is over").Say(": ").Person(pause.By, "").Say(" ended it ").At(pause.At, DayTime)
+		if pause.Reason != "" {
+			line.Say(": ").soft(Clip(OneLine(pause.Reason), MaxNote))
 		}
 		p.Para(line.Say("."))
 	default:

@@ -8,27 +8,27 @@ import (
 	"github.com/slack-go/slack"
 
 	"countersign/approvers"
+	"countersign/store"
 )
 
 // question draws an approver's question to the requesters. After the question was answered, question also draws the
 // answer.
-func (v View) question() *BlockBuilder {
-	r := *v.Request
-	q := r.Remark(v.Message.Step)
+func question(m version, w requestWords, r approvers.Request) *BlockBuilder {
+	q := r.Remark(m.message.Step)
 	p := new(BlockBuilder)
-	p.Para(Say("❓ ").add(v.speaker(q)).Say(" asks about ").Strong(Clip(whatHappens(r.Preview, r.Tool), MaxNote)).Say(":"))
+	p.Para(Say("❓ ").add(w.speaker(q)).Say(" asks about ").Strong(Clip(whatHappens(r.Preview, r.Tool), MaxNote)).Say(":"))
 	p.quote(Clip(Visible(q.Text), MaxSentence))
-	answer := slices.IndexFunc(r.Remarks, func(a approvers.Remark) bool { return a.Kind == approvers.Answer && a.To == v.Message.Step })
+	answer := slices.IndexFunc(r.Remarks, func(a approvers.Remark) bool { return a.Kind == approvers.Answer && a.To == m.message.Step })
 	switch {
 	case answer >= 0:
 		a := r.Remarks[answer]
 		p.Para(Say("💬 ").Person(a.By, a.Name).Say(" answered, ").At(a.At, clock).Say(changedLater(a) + ":"))
 		p.quote(Clip(Visible(a.Text), MaxSentence))
 	case r.State == approvers.Pending:
-		p.Para(v.called(r).Say(": write your answer here, or press Answer…; it appears on the card. The deadline does not change. ").add(v.deadline(r)))
-		p.buttons("", button(ActAnswer, "Answer…", v.token(r.ID), slack.StylePrimary))
+		p.Para(called(r).Say(": write your answer here, or press Answer…; it appears on the card. The deadline does not change. ").add(w.deadline(r)))
+		p.buttons("", button(ActAnswer, "Answer…", m.token(r.ID), slack.StylePrimary))
 	default:
-		p.Para(Say("No answer is needed any more: ").add(v.ending(r)))
+		p.Para(Say("No answer is needed any more: ").add(w.ending(r)))
 	}
 	return p
 }
@@ -39,7 +39,7 @@ func PassedOn(to approvers.PersonID) *RichText {
 }
 
 // called mentions the requesters.
-func (v View) called(r approvers.Request) *RichText {
+func called(r approvers.Request) *RichText {
 	p := new(RichText).Person(r.Facts.Asker, r.Facts.AskerName)
 	told := 1
 	for _, who := range r.Facts.Requesters {
@@ -55,25 +55,24 @@ func (v View) called(r approvers.Request) *RichText {
 }
 
 // modelQuestion draws a question from the model to the requesters, with a button for each option.
-func (v View) modelQuestion() *BlockBuilder {
+func modelQuestion(m version, call store.Call, requesters []approvers.PersonID) *BlockBuilder {
 	p := new(BlockBuilder)
-	call := *v.Call
 	q := *call.ModelQuestion
 	line := Say("❓ ")
 	if call.Outcome == "" {
-		for _, who := range v.Turn.Requesters {
+		for _, who := range requesters {
 			line.Person(who, "").Say(" ")
 		}
 	}
 	p.Para(line.Say("The agent asks: ").Strong(Clip(OneLine(q.Question), maxQuote)))
 	if call.Outcome != "" {
-		_, ended := v.asksPeople(q, call.Outcome)
+		_, ended := asksPeople(q, call.Outcome)
 		p.Para(ended)
 		return p
 	}
 	var row []slack.BlockElement
 	for i, option := range q.Options {
-		row = append(row, button(ActChoose+strconv.Itoa(i), Visible(option), v.token(call.ID), slack.StyleDefault))
+		row = append(row, button(ActChoose+strconv.Itoa(i), Visible(option), m.token(call.ID), slack.StyleDefault))
 	}
 	p.buttons("", row...)
 	p.Para(Say("Choose, or write your answer here, by ").At(q.ExpiresAt, DayTime).Say(". It is not an approval."))
@@ -81,7 +80,7 @@ func (v View) modelQuestion() *BlockBuilder {
 }
 
 // asksPeople returns the status of a question from the model.
-func (v View) asksPeople(q approvers.ModelQuestion, outcome approvers.Outcome) (sign string, line *RichText) {
+func asksPeople(q approvers.ModelQuestion, outcome approvers.Outcome) (sign string, line *RichText) {
 	switch outcome {
 	case "":
 		return "❓", Say("Waits for your answer.")

@@ -16,7 +16,8 @@ import (
 	"countersign/store"
 )
 
-// View has everything that is needed to draw an outbox message: the state to show, and its context.
+// View has everything that is needed to draw an outbox message: the state to show, and its context. Each kind of
+// message has a type or a function of its own, which gets only the data that it shows (render).
 type View struct {
 	view.Model
 	WorkspaceURL string          // of the workspace, for links to messages
@@ -109,89 +110,85 @@ func DescribeTool(tools workflow.Tools, s view.Model) ToolDescription {
 func (v View) render() Rendered { //nolint:cyclop // one case for each kind of message
 	switch v.Message.Kind {
 	case store.OutboxCard, store.OutboxEscalation:
-		return v.card()
+		return newCard(v).draw(*v.Request)
 	case store.OutboxBundle:
-		return v.bundle()
+		return newBundle(v).draw()
 	case store.OutboxCardQueue:
-		return v.cardQueue()
+		return cardQueue(v.CardQueue)
 	case store.OutboxStep:
-		return Single(v.step())
+		return Single(newStep(v).draw())
 	case store.OutboxDraft: // drafts are drawn elsewhere, while they are written
 		return Single(Paragraph(Say("The agent is still writing…")))
 	case store.OutboxAnswer:
-		return v.answer()
+		return newAnswer(v).draw()
 	case store.OutboxFile:
-		return v.file()
+		return restOfAnswer(v.Text)
 	case store.OutboxElicitation:
-		return Single(v.elicitation())
+		return Single(elicitation(v.version(), *v.Elicitation, *v.Call))
 	case store.OutboxAttachment:
-		return Single(v.attachment())
+		return Single(attachment(*v.File, v.Execution.Tool))
 	case store.OutboxProblem:
-		return Single(v.problem())
+		return Single(newThreadNotice(v).problem())
 	case store.OutboxQueued:
-		return v.queued()
+		return newThreadNotice(v).queued()
 	case store.OutboxMessageEdit:
-		return v.messageEdit()
+		return messageEdit(v.version(), wordsUnder(v.Policy), v.Turn.ID, v.Calls, v.MessageEdit)
 	case store.OutboxUnknown:
-		return v.unknownOutcome()
+		return newUnknownRun(v).draw()
 	case store.OutboxStandIn:
-		return Single(v.standIn())
+		return Single(standIn(*v.Absence, v.Message, v.Policy, v.Now))
 	case store.OutboxQuestion:
-		return Single(v.question())
+		return Single(question(v.version(), wordsUnder(v.Policy), *v.Request))
 	case store.OutboxNotice:
-		d := Single(v.notice())
-		d.Expired = v.late()
-		return d
+		return newNotice(v).draw(*v.Request)
 	case store.OutboxModelQuestion:
-		return Single(v.modelQuestion())
+		return Single(modelQuestion(v.version(), *v.Call, v.Turn.Requesters))
 	case store.OutboxGrant:
-		return Single(v.grant())
+		return Single(newGrantMessage(v).draw())
 	case store.OutboxPause:
-		return Single(v.pause())
+		return Single(pauseMessage(v.version(), v.Pause))
 	case store.OutboxHead:
-		return Single(v.head())
+		return Single(auditHead(*v.Head))
 	case store.OutboxReport:
-		return v.weeklyReport()
+		return weeklyReport(v.Report, v.Message, titles{v.Policy}, v.Now)
 	case store.OutboxOperators:
-		return operatorNotice(v)
+		return operatorNotice(v.Notice, v.Message, titles{v.Policy})
 	case store.OutboxHome:
-		return v.home()
+		return newHome(v).draw()
 	case store.OutboxStandstill:
-		return Single(v.standstill())
+		return Single(newThreadNotice(v).standstill())
 	case store.OutboxGap:
-		return Single(gap(v))
+		return Single(gap(v.Gap))
 	}
 	p := new(BlockBuilder)
 	p.Para(Say("This version of the bot can't show what belongs here."))
 	return Single(p)
 }
 
+// The following methods return the parts of a view that several kinds of messages need.
+
+func (v View) version() version { return version{message: v.Message, print: v.print} }
+
+func (v View) origin() origin {
+	return origin{workspace: workspace(v.WorkspaceURL), conversation: v.Conversation}
+}
+
+func (v View) decisionParts() decisionParts {
+	return decisionParts{requestWords: wordsUnder(v.Policy), version: v.version(), mentions: v.Mentions}
+}
+
+func (v View) callWords() callWords {
+	return callWords{requestWords: wordsUnder(v.Policy), pause: v.Pause, progress: v.Progress}
+}
+
+func (v View) runWords() runWords {
+	return runWords{
+		requestWords: wordsUnder(v.Policy), workspace: workspace(v.WorkspaceURL),
+		to: v.Message.To, execution: v.Execution, call: v.Call, later: v.Later, cards: v.Cards, pause: v.Pause,
+	}
+}
+
 func Single(p *BlockBuilder) Rendered { return Rendered{Messages: []Message{p.Message()}} }
-
-// token returns a button token for this version.
-func (v View) token(ref string) string {
-	return ButtonToken{Ref: ref, Message: v.Message.ID, Post: v.Message.Posts + 1, Print: v.print}.String()
-}
-
-// title returns a role's title.
-func (v View) title(role string) string { return Name(RoleTitle(v.Policy, role)) }
-
-// stageTitle names the approvers of a stage: its roles, and the user group that they must be in.
-func (v View) stageTitle(st approvers.Stage) string {
-	return shorten(OneLine(st.Title(v.Policy)), maxStageName)
-}
-
-// permalink returns the address of a message, or "" if the workspace's address is not known.
-func (v View) permalink(channel, ts, thread string) string {
-	if v.WorkspaceURL == "" || channel == "" || ts == "" {
-		return ""
-	}
-	link := v.WorkspaceURL + "archives/" + channel + "/p" + strings.ReplaceAll(ts, ".", "")
-	if thread != "" && thread != ts {
-		link += "?thread_ts=" + thread + "&cid=" + channel
-	}
-	return link
-}
 
 // riskWords describes a risk in words, with a coloured sign. Only the policy's risk level determines whether the words
 // say that a call can't be undone. Claims of the tool's source do not count. No declaration says that a call can be

@@ -5,21 +5,21 @@ import (
 	"time"
 
 	"countersign/approvers/workflow/settings"
+	"countersign/store"
 )
 
 // weeklyReport shows the weekly report. Everybody in the channel can read it, so it has no names of people.
-func (v View) weeklyReport() Rendered {
-	r := v.Report
+func weeklyReport(r *settings.Report, m store.OutboxMessage, t titles, now time.Time) Rendered {
 	p := new(BlockBuilder)
 	if r.Quiet {
 		p.Para(Say("📊 ").Strong("Approvals, " + reportDays(r)).Say(": there were no calls."))
 		p.reportDamage(r)
 	} else {
-		p.reportFigures(r, v.title)
+		p.reportFigures(r, t.title)
 	}
 	d := Single(p)
-	over := v.Policy.Report.Channel == "" || !v.Now.Before(r.End)
-	d.Expired = over && v.Message.TS == "" // a posted report stays
+	over := t.policy.Report.Channel == "" || !now.Before(r.End)
+	d.Expired = over && m.TS == "" // a posted report stays
 	return d
 }
 

@@ -45,21 +45,21 @@ func (r RunProgress) words(c view.Call) string {
 }
 
 // runProgress returns the progress that a call's run has reported, if any.
-func (v View) runProgress(c view.Call) (RunProgress, bool) {
+func runProgress(c view.Call, progress map[string]RunProgress) (RunProgress, bool) {
 	if c.Execution == nil {
 		return RunProgress{}, false
 	}
-	r, there := v.Progress[c.Execution.ID]
+	r, there := progress[c.Execution.ID]
 	return r, there
 }
 
 // running returns the note that a call is running, with the reported progress of the call.
-func (v View) running(c view.Call) *RichText {
+func (w callWords) running(c view.Call) *RichText {
 	p := Say("Running…")
 	if c.Execution.Tries > 1 {
 		p = Say(fmt.Sprintf("Running again (try %d)…", c.Execution.Tries))
 	}
-	r, there := v.runProgress(c)
+	r, there := runProgress(c, w.progress)
 	if !there {
 		return p
 	}

@@ -33,14 +33,13 @@ func runningStep() (view.Model, map[string]RunProgress) {
 
 func TestStepWithProgress(t *testing.T) {
 	s, says := runningStep()
-	v := View{Model: s, WorkspaceURL: bottest.WorkspaceURL, Progress: says}
-	d, _, err := Draw(v)
+	d, _, err := Draw(View{Model: s, WorkspaceURL: bottest.WorkspaceURL, Progress: says})
 	if err != nil {
 		t.Fatal(err)
 	}
 	withinLimits(t, d.Messages[0])
 	bottest.Golden(t, "step_progress", d.Messages[0])
-	if got, want := v.Status(), `is running files.copy… 42 % orders.csv <!channel> *approved by Teo* ⏎ ⟨U+202E⟩gpj.exe`; got != want {
+	if got, want := Status(s, says), `is running files.copy… 42 % orders.csv <!channel> *approved by Teo* ⏎ ⟨U+202E⟩gpj.exe`; got != want {
 		t.Errorf("the status is %q, want %q", got, want)
 	}
 }

@@ -5,29 +5,30 @@ import (
 	"strings"
 
 	"countersign/approvers"
+	"countersign/approvers/workflow/view"
 )
 
 const maxStatus = 120 // characters of a thread status; the bot's own limit
 
 // Status describes in a few words what a turn is doing. Status returns "" if the turn has ended or no work is in
 // progress.
-func (v View) Status() string {
+func Status(vm view.Model, progress map[string]RunProgress) string {
 	switch {
-	case v.Turn.Ended():
+	case vm.Turn.Ended():
 		return ""
-	case v.Pause.On:
+	case vm.Pause.On:
 		return "is paused"
-	case v.Turn.State != approvers.TurnWaiting:
+	case vm.Turn.State != approvers.TurnWaiting:
 		return "is thinking…"
 	}
 	who, lost, running, asks := "", "", "", false
-	more := waiting(v.Calls) - 1
-	for _, c := range v.Calls {
+	more := waiting(vm.Calls) - 1
+	for _, c := range vm.Calls {
 		switch {
 		case c.Call.Outcome != "":
 		case waits(c):
 			if who == "" {
-				who = v.stageTitle(c.Request.CurrentStage())
+				who = titles{vm.Policy}.stageTitle(c.Request.CurrentStage())
 			}
 		case c.Call.ModelQuestion != nil, c.Asks:
 			asks = true
@@ -35,7 +36,7 @@ func (v View) Status() string {
 			lost = "is waiting to be told whether " + Name(c.Call.Tool) + " happened"
 		case running == "":
 			running = "is running " + Name(c.Call.Tool) + "…"
-			if r, there := v.runProgress(c); there {
+			if r, there := runProgress(c, progress); there {
 				running = strings.TrimSpace(running + " " + strings.TrimSpace(r.amount()+" "+r.words(c)))
 			}
 		}

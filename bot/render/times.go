@@ -9,18 +9,18 @@ import (
 )
 
 // ifNobodyActs describes what happens if nobody acts, with the times.
-func (v View) ifNobodyActs(r approvers.Request) []*RichText {
-	return []*RichText{v.ifNobody(r, ""), v.standsStill(r)}
+func (w requestWords) ifNobodyActs(r approvers.Request, now time.Time) []*RichText {
+	return []*RichText{w.ifNobody(r, ""), w.standsStill(r, now)}
 }
 
 // ifNobody describes what happens if nobody decides, in chronological order. On a card with several calls, the sentence
 // about the deadline begins with the words in the parameter which.
-func (v View) ifNobody(r approvers.Request, which string) *RichText {
+func (w requestWords) ifNobody(r approvers.Request, which string) *RichText {
 	line := Say("⏳ ")
 	if !r.EscalateAt.IsZero() && r.EscalateAt.Before(r.ExpiresAt) {
-		line.Say(v.lead(r)+" at ").At(r.EscalateAt, clock).Say(". ")
+		line.Say(w.lead(r)+" at ").At(r.EscalateAt, clock).Say(". ")
 	}
-	end, since := v.silence(r), " ("+roughDuration(r.ExpiresAt.Sub(r.CreatedAt))+" after it was asked)"
+	end, since := w.silence(r), " ("+roughDuration(r.ExpiresAt.Sub(r.CreatedAt))+" after it was asked)"
 	if which != "" {
 		end, since = which+" "+strings.ToLower(end[:1])+end[1:], ""
 	}
@@ -28,13 +28,13 @@ func (v View) ifNobody(r approvers.Request, which string) *RichText {
 }
 
 // deadline describes in one sentence what happens at the deadline of a request.
-func (v View) deadline(r approvers.Request) *RichText {
-	return Say(v.silence(r)+" at ").At(r.ExpiresAt, deadlineFormat(r)).Say(unless(r) + ".")
+func (w requestWords) deadline(r approvers.Request) *RichText {
+	return Say(w.silence(r)+" at ").At(r.ExpiresAt, deadlineFormat(r)).Say(unless(r) + ".")
 }
 
 // silence describes what happens if nobody decides.
-func (v View) silence(r approvers.Request) string {
-	if lead, up := v.afterSilence(r); up {
+func (w requestWords) silence(r approvers.Request) string {
+	if lead, up := w.afterSilence(r); up {
 		return "Goes to " + lead
 	}
 	return "Rejected"
@@ -88,24 +88,24 @@ func times(n int) string {
 
 // afterSilence simulates all escalations of a request that nobody decides. lead is the role that gets the request at
 // its deadline. The result up is false if the request is rejected instead.
-func (v View) afterSilence(r approvers.Request) (lead string, up bool) {
+func (w requestWords) afterSilence(r approvers.Request) (lead string, up bool) {
 	for range 100 { // a safe limit: a policy has fewer leads and rounds
-		after, _, due := r.Escalate(approvers.DecisionContext{Policy: v.Policy, Now: r.EscalateAt})
+		after, _, due := r.Escalate(approvers.DecisionContext{Policy: w.policy, Now: r.EscalateAt})
 		if !due {
 			break
 		}
 		r = after
 	}
-	after, _, _ := r.Expire(approvers.DecisionContext{Policy: v.Policy, Now: r.ExpiresAt})
+	after, _, _ := r.Expire(approvers.DecisionContext{Policy: w.policy, Now: r.ExpiresAt})
 	if after.State != approvers.Pending || len(after.Joined) == len(r.Joined) {
 		return "", false
 	}
-	return v.title(after.Joined[len(after.Joined)-1]), true
+	return w.title(after.Joined[len(after.Joined)-1]), true
 }
 
 // lead simulates the next escalation of a request, and names the recipient.
-func (v View) lead(r approvers.Request) string {
-	_, events, ok := r.Escalate(approvers.DecisionContext{Policy: v.Policy, Now: r.EscalateAt})
+func (w requestWords) lead(r approvers.Request) string {
+	_, events, ok := r.Escalate(approvers.DecisionContext{Policy: w.policy, Now: r.EscalateAt})
 	told, _ := approvers.FindEvent[approvers.Escalated](events)
 	switch {
 	case !ok:
@@ -113,30 +113,30 @@ func (v View) lead(r approvers.Request) string {
 	case told.Again:
 		return "Everybody is asked once more"
 	}
-	return v.title(told.Lead.Name) + " is asked too"
+	return w.title(told.Lead.Name) + " is asked too"
 }
 
 // If all approvers are outside their working hours, standsStill returns the note that deadlines are stopped. Otherwise
 // standsStill returns no note.
-func (v View) standsStill(r approvers.Request) *RichText {
+func (w requestWords) standsStill(r approvers.Request, now time.Time) *RichText {
 	var first approvers.Role
 	var opens time.Time
 	for _, name := range r.Roles() {
-		role, ok := v.Policy.Role(name)
+		role, ok := w.policy.Role(name)
 		if !ok {
 			continue
 		}
-		if role.Hours.Open(v.Now) {
+		if role.Hours.Open(now) {
 			return new(RichText)
 		}
-		if at := role.Hours.After(v.Now, 0); opens.IsZero() || at.Before(opens) {
+		if at := role.Hours.After(now, 0); opens.IsZero() || at.Before(opens) {
 			first, opens = role, at
 		}
 	}
 	if opens.IsZero() {
 		return new(RichText)
 	}
-	return Say("🕘 Outside working hours of "+v.title(first.Name)+" ("+hours(*first.Hours)+"): the clock stands still until ").At(opens, DayTime).Say(".")
+	return Say("🕘 Outside working hours of "+w.title(first.Name)+" ("+hours(*first.Hours)+"): the clock stands still until ").At(opens, DayTime).Say(".")
 }
 
 // hours formats working hours: "Mon–Fri 09:00–17:00 Europe/Berlin".

@@ -14,10 +14,8 @@ import (
 // otherwiseOf returns the part of a card's text that says what happens if nobody decides.
 func otherwiseOf(t testing.TB, p *approvers.Policy, now time.Time, r approvers.Request) string {
 	t.Helper()
-	s := bottest.ViewModel(r)
-	s.Policy, s.Now = p, now
 	var out []string
-	for _, line := range (View{Model: s}).ifNobodyActs(r) {
+	for _, line := range wordsUnder(p).ifNobodyActs(r, now) {
 		if !line.empty() {
 			out = append(out, line.plain.String())
 		}

@@ -30,11 +30,11 @@ func saidAbove(r approvers.Request) bool {
 // toolPreviewLine returns one line about a tool preview. The line has the preview's text, or says that the preview is
 // being made. If the parameter most is less than MaxNote, the text has at most this number of characters. The line is
 // empty if another part of the card shows the preview.
-func (v View) toolPreviewLine(r approvers.Request, most int) *RichText {
+func toolPreviewLine(r approvers.Request, most int, paused bool) *RichText {
 	f := r.ToolPreview
 	switch {
 	case f == nil || f.State == approvers.ToolPreviewFailed || r.State != approvers.Pending && f.State == approvers.ToolPreviewPending:
-	case f.State == approvers.ToolPreviewPending && v.Pause.On:
+	case f.State == approvers.ToolPreviewPending && paused:
 		return Say("⏳ ").Strong("No preview is made while everything is paused.")
 	case f.State == approvers.ToolPreviewPending:
 		line := Say("⏳ ").Code(Name(f.By)).Say(" is asked what this would do.")

@@ -107,7 +107,6 @@ func TestWholeToolPreview(t *testing.T) {
 
 // Each call of a bundle shows the state of its preview.
 func TestToolPreviewInABundle(t *testing.T) {
-	v := View{Model: bottest.ViewModel(bottest.Request(bottest.RefundArgs))}
 	for _, c := range []struct {
 		f    approvers.ToolPreview
 		want string
@@ -115,11 +114,11 @@ func TestToolPreviewInABundle(t *testing.T) {
 		{approvers.ToolPreview{State: approvers.ToolPreviewPending}, " is asked what this would do."},
 		{approvers.ToolPreview{State: approvers.ToolPreviewReady, Text: "a\nb"}, "“a” More in Details…"},
 	} {
-		if got := v.toolPreviewLine(withToolPreview(c.f), MaxNote).plain.String(); !strings.Contains(got, c.want) {
+		if got := toolPreviewLine(withToolPreview(c.f), MaxNote, false).plain.String(); !strings.Contains(got, c.want) {
 			t.Errorf("got %q, want %q", got, c.want)
 		}
 	}
-	if got := v.toolPreviewLine(bottest.Request(bottest.RefundArgs), MaxNote); !got.empty() {
+	if got := toolPreviewLine(bottest.Request(bottest.RefundArgs), MaxNote, false); !got.empty() {
 		t.Errorf("got %q", got.plain.String())
 	}
 }

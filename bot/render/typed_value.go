@@ -130,7 +130,7 @@ func whyTyped(r approvers.Request) string {
 
 // wantsTyping returns the note on a card about a required typed value, with the reason. If no value is required, the
 // note is empty.
-func (v View) wantsTyping(r approvers.Request) *RichText {
+func wantsTyping(r approvers.Request) *RichText {
 	if !r.WantsTyping() {
 		return new(RichText)
 	}

@@ -39,16 +39,16 @@ func MendRefusal(cause string) string {
 
 // unreachedNotice tells the requesters that nobody can see the card of their request. It says who can decide instead,
 // and that the bot tries again. The function returns nothing for a request that people can see.
-func unreachedNotice(v View, r approvers.Request) *RichText {
-	stage := v.stageTitle(r.CurrentStage())
+func (w requestWords) unreachedNotice(r approvers.Request) *RichText {
+	stage := w.stageTitle(r.CurrentStage())
 	if r.ReachesNobody() {
 		p := Say("Nobody could be shown this, because " + refusedCard(r.Unreached.Cause) + ". My operator has been told, and I keep trying. ")
-		return p.Strong(stage + v.escalatedRoles(r)).Say(" can decide it on my Home tab.")
+		return p.Strong(stage + w.escalatedRoles(r)).Say(" can decide it on my Home tab.")
 	}
 	p := new(RichText)
 	for _, lead := range r.Joined {
 		if r.Unreached.Added(r, lead) {
-			return p.Say(" I could not show it to " + stage + ", because " + refusedCard(r.Unreached.Cause) + ", so I asked " + v.title(lead) + " at once. My operator has been told.")
+			return p.Say(" I could not show it to " + stage + ", because " + refusedCard(r.Unreached.Cause) + ", so I asked " + w.title(lead) + " at once. My operator has been told.")
 		}
 	}
 	return p

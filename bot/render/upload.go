@@ -57,14 +57,13 @@ func slackName(s string) string {
 
 // attachment draws a note with the name of a file that a run returned. The function is used if Slack does not accept
 // the file itself.
-func (v View) attachment() *BlockBuilder {
+func attachment(f store.File, tool string) *BlockBuilder {
 	p := new(BlockBuilder)
-	f := v.File
 	what := "a file"
 	if f.Whole {
 		what = "a result that is too long for messages"
 	}
-	p.Para(Say("📎 ").Strong(Name(v.Execution.Tool)).Say(" brought back " + what + ", which could not be put here, because Slack takes no files from this app:"))
+	p.Para(Say("📎 ").Strong(Name(tool)).Say(" brought back " + what + ", which could not be put here, because Slack takes no files from this app:"))
 	p.preformatted(Name(f.Name))
 	p.Para(Say(shorten(OneLine(f.Type), MaxNameShown) + ", " + sizeOf(f.Size) + ". The operator of this bot can add the scope files:write; the file is kept as long as the conversation is."))
 	return p

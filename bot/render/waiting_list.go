@@ -10,9 +10,10 @@ import (
 
 // WaitingList draws a person's list of waiting items.
 type WaitingList struct {
-	View  View
-	Who   approvers.Identity
-	Again int // number of messages being reposted
+	Policy       *approvers.Policy
+	WorkspaceURL string
+	Who          approvers.Identity
+	Again        int // number of messages being reposted
 }
 
 // DecideLine returns the line about an item that needs the person's decision.
@@ -39,7 +40,7 @@ func (l *WaitingList) AskedLine(u view.PendingItem, conv store.Conversation, mes
 	if r.State == approvers.Approved {
 		return l.withLink(line.Say(", approved and about to run"), conv, messages, store.ToConversation, store.ToUser)
 	}
-	line.Say(", waits for "+l.View.waitsFor(r)+" until ").At(r.ExpiresAt, DayTime)
+	line.Say(", waits for "+titles{l.Policy}.waitsFor(r)+" until ").At(r.ExpiresAt, DayTime)
 	return l.withLink(line, conv, messages, store.ToConversation, store.ToUser)
 }
 
@@ -64,7 +65,7 @@ func (l *WaitingList) link(conv store.Conversation, messages []store.OutboxMessa
 			if place == store.ToConversation {
 				thread = conv.Thread
 			}
-			if link := l.View.permalink(s.Channel, s.TS, thread); link != "" {
+			if link := workspace(l.WorkspaceURL).permalink(s.Channel, s.TS, thread); link != "" {
 				return link
 			}
 		}

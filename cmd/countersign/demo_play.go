@@ -32,7 +32,7 @@ func (b *playedBot) Settled(ctx context.Context) (settled, paused bool, err erro
 	sent, all := b.env.ws.Delivered()
 	// The bot may not have recorded yet that its connection is up again. If the clock advanced now, the recorded gap
 	// would be too long.
-	if !all || !b.bot.bot.Reception.Recorded() {
+	if !all || !b.bot.bot.Gaps.Recorded() {
 		return false, false, nil
 	}
 	idle, err := b.bot.workflow.Idle(ctx)

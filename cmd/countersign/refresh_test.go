@@ -43,7 +43,7 @@ func TestRefreshedSockets(t *testing.T) {
 		})
 		b.pass(10 * time.Second) // the sockets are open again
 		b.within(15*time.Minute, "everything is handled", func() bool {
-			return b.bot.bot.Reception.Recorded() && b.idle()
+			return b.bot.bot.Gaps.Recorded() && b.idle()
 		})
 		for n, thread := range c.threads {
 			messages, err := b.as("sam").Messages(b.ctx, "#support", thread)

@@ -175,7 +175,7 @@ func (p parts) workers() map[store.TimerKind]jobs.Worker {
 		store.TimerShowLast:     show,
 		store.TimerAvailability: {Handle: p.bot.Availability.Resolve, Concurrency: lookWorkers, Worth: p.bot.Worth},
 		store.TimerRemind:       {Handle: p.bot.Availability.Remind, Concurrency: lookWorkers, Worth: p.bot.Worth},
-		store.TimerCatchUp:      {Handle: p.bot.Reception.CatchUp, Concurrency: 1, Worth: p.bot.Worth},
+		store.TimerCatchUp:      {Handle: p.bot.Gaps.CatchUp, Concurrency: 1, Worth: p.bot.Worth},
 		store.TimerLeftover:     {Handle: p.bot.Leftovers.Delete, Concurrency: 1, Worth: p.bot.Worth},
 		store.TimerWebhook:      {Handle: p.webhooks.Deliver, Concurrency: gateway.WebhookWorkers},
 		store.TimerAway:         {Handle: p.bot.Availability.Depart, Concurrency: 1, Worth: p.bot.Worth},

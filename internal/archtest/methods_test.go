@@ -17,7 +17,6 @@ var manyMethods = map[string]struct {
 	reason string
 }{
 	"approvers.Request":      {100, "a value: each transition, and each question about a request, is a pure function of it"},
-	"bot/render.View":        {150, "a value: each part of a message is a pure function of it"},
 	"config/check.checker":   {75, "each check of a policy is one method, and they share the findings"},
 	"store/storetest.memory": {90, "implements the contract of the store"},
 }

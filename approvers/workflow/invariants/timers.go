@@ -105,7 +105,7 @@ func timersNameSomething(r store.Reader) error {
 		},
 		store.TimerPause: func(ref string) (bool, error) { return ref == store.SettingPause, nil },
 		store.TimerCatchUp: func(string) (bool, error) {
-			now, _, err := settings.ReadReception(r)
+			now, _, err := settings.ReadReceived(r)
 			return now.Gap != nil, err
 		},
 		store.TimerHomes: func(ref string) (bool, error) { return ref == store.SettingHomes, nil },

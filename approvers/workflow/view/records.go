@@ -101,10 +101,10 @@ func (v *Reader) Inbox(ctx context.Context, id string) (row store.Inbox, err err
 	return row, err
 }
 
-// Reception reads up to which time the bot has received all messages, and which gap it is reading.
-func (v *Reader) Reception(ctx context.Context) (out settings.Reception, err error) {
+// Received reads up to which time the bot has received all messages, and which gap it is reading.
+func (v *Reader) Received(ctx context.Context) (out settings.Received, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
-		out, _, err = settings.ReadReception(r)
+		out, _, err = settings.ReadReceived(r)
 		return err
 	})
 	return out, err

@@ -18,9 +18,9 @@ const (
 	quietHTTP    = 30 * time.Minute // over HTTP: after this time without a request the histories are read, because requests may be lost
 )
 
-// Reception records the time up to which everything was received. After a start and after each gap, it schedules the
+// Gaps records the time up to which everything was received. After a start and after each gap, it schedules the
 // reading of the messages since the recorded time.
-type Reception struct {
+type Gaps struct {
 	*core
 	transport    transport.Transport
 	rereadAt     transport.ReceiptClock // gives receipt times to messages that are read from histories
@@ -29,13 +29,13 @@ type Reception struct {
 
 // begin records the time of the very first start. With this record, the bot can later read all messages since the first
 // start, even if this process is killed immediately.
-func (b *Reception) begin(ctx context.Context) {
-	if now, err := b.Views.Reception(ctx); err == nil && now.Until.IsZero() {
+func (b *Gaps) begin(ctx context.Context) {
+	if now, err := b.Views.Received(ctx); err == nil && now.Until.IsZero() {
 		b.missed(ctx, false)
 	}
 }
 
-func (b *Reception) run(ctx context.Context) {
+func (b *Gaps) run(ctx context.Context) {
 	tick := time.NewTicker(lookFirst)
 	defer tick.Stop()
 	began, looked, noted := 0, b.Now(), time.Time{}
@@ -69,7 +69,7 @@ func (b *Reception) run(ctx context.Context) {
 
 // Recorded reports whether every gap that has ended is recorded. For a recorded gap, the reading of its messages is
 // scheduled.
-func (b *Reception) Recorded() bool {
+func (b *Gaps) Recorded() bool {
 	return b.gapsRecorded.Load() == int64(b.transport.Listening().Began)
 }
 
@@ -82,7 +82,7 @@ func later(a, b time.Time) time.Time {
 
 // received records the time up to which everything was received. If the record fails, the bot rereads more messages
 // after the next start.
-func (b *Reception) received(ctx context.Context) {
+func (b *Gaps) received(ctx context.Context) {
 	l := b.transport.Listening()
 	if err := b.Intake.Received(ctx, l.Received, l.Open); err != nil {
 		b.Log.Debug("the time up to which everything was received could not be recorded", "error", err)
@@ -90,7 +90,7 @@ func (b *Reception) received(ctx context.Context) {
 }
 
 // missed schedules the reading of the histories. The function returns false if the schedule could not be stored.
-func (b *Reception) missed(ctx context.Context, quiet bool) bool {
+func (b *Gaps) missed(ctx context.Context, quiet bool) bool {
 	err := b.Intake.Missed(ctx, quiet)
 	if err != nil {
 		b.Log.Debug("a gap could not be recorded yet", "error", err)

@@ -12,18 +12,18 @@ import (
 	"countersign/store/jobs"
 )
 
-// Received stores two times in settings.Reception. The field Until is the time before which the bot has received all
+// Received stores two times in settings.Received. The field Until is the time before which the bot has received all
 // messages. The field Open is the last time at which Slack could deliver. While the bot reads the messages of a gap,
 // Received changes nothing. If the process stops while it reads these messages, the next process reads all messages of
 // the gap.
 func (w *Intake) Received(ctx context.Context, until, open time.Time) error {
 	return w.record(ctx, "received", func(t *tx) error {
-		now, row, err := settings.ReadReception(t)
+		now, row, err := settings.ReadReceived(t)
 		if err != nil || now.Gap != nil {
 			return err
 		}
 		now.Until, now.Open = latest(now.Until, until), latest(now.Open, open)
-		return t.reception.put(now, row)
+		return t.gaps.put(now, row)
 	})
 }
 
@@ -40,13 +40,13 @@ func latest(a, b time.Time) time.Time {
 // messages of the gap. If Received never recorded a time, there is no gap.
 func (w *Intake) Missed(ctx context.Context, quiet bool) error {
 	return w.update(ctx, "missed", func(t *tx) error {
-		now, row, err := settings.ReadReception(t)
+		now, row, err := settings.ReadReceived(t)
 		if err != nil {
 			return err
 		}
 		if now.Until.IsZero() {
 			now.Until, now.Open, now.Since = t.now, t.now, t.now
-			return t.reception.put(now, row)
+			return t.gaps.put(now, row)
 		}
 		gap := settings.Gap{Gap: approvers.Gap{From: now.Open, To: t.now}, Received: now.Until, Quiet: quiet}
 		if before := now.Gap; before != nil { // the messages of an earlier gap have not been read yet
@@ -59,10 +59,10 @@ func (w *Intake) Missed(ctx context.Context, quiet bool) error {
 			gap.From = gap.To
 		}
 		now.Gap = &gap
-		if err := t.reception.put(now, row); err != nil {
+		if err := t.gaps.put(now, row); err != nil {
 			return err
 		}
-		return t.SetTimer(store.Timer{Kind: store.TimerCatchUp, Ref: store.SettingReception, Due: t.now})
+		return t.SetTimer(store.Timer{Kind: store.TimerCatchUp, Ref: store.SettingReceived, Due: t.now})
 	})
 }
 
@@ -104,12 +104,12 @@ func (w *Intake) StillWaits(ctx context.Context, gap settings.Gap) error {
 // channel.
 func (w *Intake) ChannelRead(ctx context.Context, gap settings.Gap, channel string) error {
 	return w.update(ctx, "channel read", func(t *tx) error {
-		now, row, err := settings.ReadReception(t)
+		now, row, err := settings.ReadReceived(t)
 		if err != nil || now.Gap == nil || !now.Gap.To.Equal(gap.To) {
 			return err
 		}
 		now.Gap.Done = channel
-		return t.reception.put(now, row)
+		return t.gaps.put(now, row)
 	})
 }
 
@@ -117,7 +117,7 @@ func (w *Intake) ChannelRead(ctx context.Context, gap settings.Gap, channel stri
 // keeps the timer, so the bot reads the messages of the other gap too.
 func (w *Intake) CaughtUp(ctx context.Context, gap settings.Gap) error {
 	return w.update(ctx, "caught up", func(t *tx) error {
-		now, row, err := settings.ReadReception(t)
+		now, row, err := settings.ReadReceived(t)
 		if err != nil {
 			return err
 		}
@@ -127,11 +127,11 @@ func (w *Intake) CaughtUp(ctx context.Context, gap settings.Gap) error {
 			return nil
 		default:
 			now.Until, now.Open, now.Gap = gap.To, gap.To, nil
-			if err := t.reception.put(now, row); err != nil {
+			if err := t.gaps.put(now, row); err != nil {
 				return err
 			}
 		}
-		return t.ClearTimer(store.TimerCatchUp, store.SettingReception)
+		return t.ClearTimer(store.TimerCatchUp, store.SettingReceived)
 	})
 }
 
@@ -146,7 +146,7 @@ func (w *Intake) JoinedRead(ctx context.Context, timer store.Timer) error {
 	})
 }
 
-func (t receptionTx) put(now settings.Reception, row store.Setting) (err error) {
+func (t gapsTx) put(now settings.Received, row store.Setting) (err error) {
 	if row.Value, err = json.Marshal(now); err != nil {
 		return err
 	}
@@ -154,22 +154,22 @@ func (t receptionTx) put(now settings.Reception, row store.Setting) (err error) 
 }
 
 // startAnew deletes the recorded times and gaps. The next start of the bot then counts as the first start.
-func (t receptionTx) startAnew() error {
-	_, row, err := settings.ReadReception(t)
+func (t gapsTx) startAnew() error {
+	_, row, err := settings.ReadReceived(t)
 	if err != nil {
 		return err
 	}
-	if err := t.put(settings.Reception{}, row); err != nil {
+	if err := t.put(settings.Received{}, row); err != nil {
 		return err
 	}
-	return t.ClearTimer(store.TimerCatchUp, store.SettingReception)
+	return t.ClearTimer(store.TimerCatchUp, store.SettingReceived)
 }
 
 // forgettable returns the time before which handled deliveries may be deleted. The result is normally the parameter
 // before. If the bot may read older messages again, the result is earlier. The store must keep the deliveries of these
 // messages, so that the messages are recognised as handled.
-func (t receptionTx) forgettable(before time.Time) (time.Time, error) {
-	now, _, err := settings.ReadReception(t)
+func (t gapsTx) forgettable(before time.Time) (time.Time, error) {
+	now, _, err := settings.ReadReceived(t)
 	if err != nil || now.Until.IsZero() {
 		return before, err
 	}
@@ -185,7 +185,7 @@ func (t receptionTx) forgettable(before time.Time) (time.Time, error) {
 
 // retryDeferred makes deferred deliveries due now. A delivery is deferred if the bot could not look up its sender in
 // Slack.
-func (t receptionTx) retryDeferred() error {
+func (t gapsTx) retryDeferred() error {
 	timers, err := t.Timers(store.TimerInbox, maxRetried)
 	if err != nil {
 		return err

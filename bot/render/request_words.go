@@ -3,32 +3,93 @@ package render
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"countersign/approvers"
-	"countersign/store"
 )
 
-// waitsLine returns the line that names the people for whom a request waits, and the lines around it. The lines above
-// list the stages that have agreed. If the stage does not name the reader, the lines also explain why the reader got
-// this copy. The lines below name the people who have rejected.
-func (v View) waitsLine(r approvers.Request) []*RichText {
+// requestWords describes the state of a request: for whom it waits, what happens if nobody decides, who decided, and
+// how it ended.
+type requestWords struct{ titles }
+
+// wordsUnder returns the words about requests under a policy.
+func wordsUnder(p *approvers.Policy) requestWords { return requestWords{titles{p}} }
+
+// waiting says, to the people who asked, for whom a request waits and until when.
+func (w requestWords) waiting(r approvers.Request) *RichText {
+	if r.ReachesNobody() {
+		return w.unreachedNotice(r).Say(" ").add(w.deadline(r))
+	}
 	st := r.CurrentStage()
-	line := Say("✋ Waits for ").Strong(v.stageTitle(st) + v.escalatedRoles(r)).add(v.invitedPeople(r))
-	for i, c := range v.Mentions {
-		line.Say(map[bool]string{true: ": ", false: " "}[i == 0])
-		c.in(line)
+	p := Say("Waits for ").Strong(w.stageTitle(st) + w.escalatedRoles(r)).add(invitedPeople(r))
+	if n := len(r.Plan.Stages); n > 1 {
+		p.Say(fmt.Sprintf(" (stage %d of %d)", r.Stage+1, n))
 	}
-	line.add(agreedAt(r)).Say(against(r, ", ")).Say(".").add(laterStages(v, r))
-	out := []*RichText{v.handedOn(r), v.escalated(r), v.earlierStages(r), line}
-	for _, d := range r.Against(r.Stage) {
-		no := Say("👎 ").Person(d.By, d.Name).Say(" is against it")
-		if d.Reason != "" {
-			no.Say(": ").soft(Clip(OneLine(d.Reason), maxAgainst))
+	if st.Quorum > 1 {
+		p.Say(fmt.Sprintf(", %d of %d agreed", r.At(r.Stage), st.Quorum))
+	}
+	if len(r.Against(r.Stage)) > 0 {
+		p.Say(against(r, ", "))
+	}
+	p.Say(". ").add(w.deadline(r)).add(w.unreachedNotice(r))
+	if len(r.Edits) > 0 {
+		e := r.Edits[len(r.Edits)-1]
+		p.Say(" ").Person(e.By, e.Name).Say(" (" + w.title(e.Role) + ") changed the arguments.")
+	}
+	return p
+}
+
+// ending describes how a request ended: by whom, in which role, when, and why.
+func (w requestWords) ending(r approvers.Request) *RichText {
+	verb := map[approvers.State]string{
+		approvers.Approved: "Approved", approvers.Consumed: "Approved", approvers.Rejected: "Rejected", approvers.Expired: "Expired",
+		approvers.Withdrawn: "Withdrawn", approvers.Revoked: "Approval taken back", approvers.Voided: "Voided", approvers.Refused: "Refused by the policy",
+	}[r.State]
+	p := new(RichText).Strong(verb)
+	if d, broken := r.BrokenBy(); broken && (r.State == approvers.Approved || r.State == approvers.Consumed) {
+		return p.Say(" at the command line by ").Person(d.By, d.Name).Say(" (break glass), ").At(d.At, DayTime).reason(d.Reason, maxReason)
+	}
+	if r.State == approvers.Approved || r.State == approvers.Consumed {
+		p.Say(" by ").add(w.countedApprovals(r))
+		if len(r.Edits) > 0 {
+			p.Say(" with changes")
 		}
-		out = append(out, no)
+		return p.Say(", ").At(r.ClosedAt, DayTime).Say(".")
 	}
-	return out[:min(len(out), maxPeopleTold+4)]
+	if r.ClosedBy != "" {
+		if r.ClosedBy.Login() != "" {
+			p.Say(" at the command line")
+		}
+		p.Say(" by ").Person(r.ClosedBy, r.ClosedName)
+		if r.ClosedRole != "" {
+			p.Say(" (" + w.title(r.ClosedRole) + ")")
+		}
+	}
+	p.Say(", ").At(r.ClosedAt, DayTime)
+	return p.reason(r.Reason, maxReason)
+}
+
+// endSign maps final states to the sign shown before them.
+var endSign = map[approvers.State]string{
+	approvers.Approved: "✅", approvers.Consumed: "✅", approvers.Rejected: "⛔", approvers.Expired: "⌛",
+	approvers.Withdrawn: "↩️", approvers.Revoked: "↩️", approvers.Voided: "🚫", approvers.Refused: "🚫",
+}
+
+// For a person who has approved, haveAgreed says which approvals are missing.
+func (w requestWords) haveAgreed(r approvers.Request) *RichText {
+	return w.stillNeeded(r, "☑️ You have agreed.")
+}
+
+// stillNeeded describes what a person did, and which approvals are missing.
+func (w requestWords) stillNeeded(r approvers.Request, did string) *RichText {
+	st := r.CurrentStage()
+	line := Say(did + " Still needed: ")
+	switch n := st.Quorum - r.At(r.Stage); {
+	case n > 1:
+		line.Say(fmt.Sprintf("%d people of ", n))
+	case st.Quorum > 1:
+		line.Say("one more of ")
+	}
+	return line.Strong(w.stageTitle(st) + w.escalatedRoles(r)).Say(".")
 }
 
 // If a stage needs several people, agreedAt returns how many of them have agreed.
@@ -70,14 +131,14 @@ func peopleOf(by []approvers.Decision) *RichText {
 }
 
 // earlierStages names the people who agreed at the stages before the current one.
-func (v View) earlierStages(r approvers.Request) *RichText {
+func (w requestWords) earlierStages(r approvers.Request) *RichText {
 	p := new(RichText)
 	for i, st := range r.Plan.Stages[:min(r.Stage, len(r.Plan.Stages))] {
 		if i == maxStagesTold {
 			p.Say(" " + Plural(r.Stage-i, "more stage") + " agreed.")
 			break
 		}
-		p.Say(map[bool]string{true: "✔️ ", false: " "}[i == 0] + v.stageTitle(st) + " agreed")
+		p.Say(map[bool]string{true: "✔️ ", false: " "}[i == 0] + w.stageTitle(st) + " agreed")
 		if by := decisionsAt(r, i); len(by) > 0 {
 			p.Say(": ").add(peopleOf(by)).Say(" ").At(by[len(by)-1].At, clock)
 		}
@@ -87,13 +148,13 @@ func (v View) earlierStages(r approvers.Request) *RichText {
 }
 
 // laterStages names the stages that follow the current one.
-func laterStages(v View, r approvers.Request) *RichText {
+func (w requestWords) laterStages(r approvers.Request) *RichText {
 	p := new(RichText)
 	for i, next := range r.Plan.Stages[min(r.Stage+1, len(r.Plan.Stages)):] {
 		if i == maxStagesTold {
 			return p.Say(" Then " + Plural(len(r.Plan.Stages)-1-r.Stage-i, "more stage") + ".")
 		}
-		p.Say(" Then " + v.stageTitle(next))
+		p.Say(" Then " + w.stageTitle(next))
 		if next.Quorum > 1 {
 			p.Say(fmt.Sprintf(" (%d people)", next.Quorum))
 		}
@@ -102,25 +163,10 @@ func laterStages(v View, r approvers.Request) *RichText {
 	return p
 }
 
-// escalated tells a role why it was added to the stage. The stage's own people have not decided in time, can't decide,
-// or could not see the card. If the stage itself names the role, escalated returns nothing.
-func (v View) escalated(r approvers.Request) *RichText {
-	if v.Message.Kind != store.OutboxEscalation || !slices.Contains(r.Joined, v.Message.Role) {
-		return new(RichText)
-	}
-	if r.Unreached.Added(r, v.Message.Role) {
-		return Say("⏫ I could not show this to " + v.stageTitle(r.CurrentStage()) + ", because " + refusedCard(r.Unreached.Cause) + ", so " + v.title(v.Message.Role) + " is asked.")
-	}
-	if call, ok := approvers.CallOf(r, v.Message.Role); ok {
-		return Say("⏫ ").add(nobodyLeft(v, r, call)).Say(", so " + v.title(v.Message.Role) + " is asked.")
-	}
-	return Say("⏫ Not decided yet, so " + v.title(v.Message.Role) + " is asked as well.")
-}
-
 // nobodyLeft explains why nobody else of a stage can decide.
-func nobodyLeft(v View, r approvers.Request, call approvers.LeadCall) *RichText {
+func (w requestWords) nobodyLeft(r approvers.Request, call approvers.LeadCall) *RichText {
 	if len(call.Deactivated) == 0 {
-		return Say("Nobody of " + v.stageTitle(r.CurrentStage()) + " can decide this now")
+		return Say("Nobody of " + w.stageTitle(r.CurrentStage()) + " can decide this now")
 	}
 	p, is := Say("The account of "), " is deactivated"
 	if len(call.Deactivated) > 1 {
@@ -151,20 +197,8 @@ func against(r approvers.Request, sep string) string {
 	return ""
 }
 
-// escalatedRoles names the roles that escalation added to the stage.
-func (v View) escalatedRoles(r approvers.Request) string {
-	out := ""
-	for i, j := range r.Joined {
-		if i == 2 {
-			return out + " or " + Plural(len(r.Joined)-i, "other role")
-		}
-		out += " or " + v.title(j)
-	}
-	return out
-}
-
 // decision describes one person's decision.
-func (v View) decision(r approvers.Request, i int) *RichText {
+func (w requestWords) decision(r approvers.Request, i int) *RichText {
 	d := r.Decisions[i]
 	sign, did := "✔️ ", "approved"
 	switch {
@@ -180,7 +214,7 @@ func (v View) decision(r approvers.Request, i int) *RichText {
 	if d.Fallen {
 		sign = "✖️ "
 	}
-	in := v.title(d.Role)
+	in := w.title(d.Role)
 	if d.By.Login() != "" {
 		in = "at the command line"
 	}
@@ -214,8 +248,8 @@ func whyFallen(r approvers.Request, i int) string {
 
 // remarks shows the newest remarks: comments, and each question with its answer below it. Each remark begins with one
 // of the bot's signs, and the text of a remark has no line breaks. Therefore no text can imitate another remark.
-func (v View) remarks(r approvers.Request) []*RichText {
-	shown := slices.DeleteFunc(v.allRemarks(r, maxRemark), func(lines []*RichText) bool { return len(lines) == 0 })
+func (w requestWords) remarks(r approvers.Request) []*RichText {
+	shown := slices.DeleteFunc(w.allRemarks(r, maxRemark), func(lines []*RichText) bool { return len(lines) == 0 })
 	var out []*RichText
 	if n := len(shown) - maxRemarksOnCard; n > 0 {
 		out = append(out, Say("🗨️ "+Plural(n, "earlier remark")+" in Details…"))
@@ -228,18 +262,18 @@ func (v View) remarks(r approvers.Request) []*RichText {
 const maxRemarksOnCard = 2
 
 // allRemarks returns the lines of each remark. An answer is part of its question.
-func (v View) allRemarks(r approvers.Request, most int) [][]*RichText {
+func (w requestWords) allRemarks(r approvers.Request, most int) [][]*RichText {
 	out := make([][]*RichText, len(r.Remarks))
 	for i, m := range r.Remarks {
 		said := Clip(OneLine(m.Text), most)
 		switch m.Kind {
 		case approvers.Comment:
-			out[i] = []*RichText{Say("🗨️ ").add(v.speaker(m)).Say(": ").soft(said)}
+			out[i] = []*RichText{Say("🗨️ ").add(w.speaker(m)).Say(": ").soft(said)}
 		case approvers.Question:
-			out[i] = []*RichText{Say("❓ ").add(v.speaker(m)).Say(" asked: ").soft(said)}
+			out[i] = []*RichText{Say("❓ ").add(w.speaker(m)).Say(" asked: ").soft(said)}
 			if a := slices.IndexFunc(r.Remarks, func(a approvers.Remark) bool { return a.Kind == approvers.Answer && a.To == i }); a >= 0 {
 				answer := r.Remarks[a]
-				out[i] = append(out[i], Say("   💬 ").add(v.speaker(answer)).Say(changedLater(answer)+": ").soft(Clip(OneLine(answer.Text), most)))
+				out[i] = append(out[i], Say("   💬 ").add(w.speaker(answer)).Say(changedLater(answer)+": ").soft(Clip(OneLine(answer.Text), most)))
 			} else if r.State == approvers.Pending {
 				out[i] = append(out[i], Say("   💬 Not answered yet."))
 			}
@@ -260,34 +294,24 @@ func changedLater(m approvers.Remark) string {
 }
 
 // speaker names the author of a remark and their role.
-func (v View) speaker(m approvers.Remark) *RichText {
+func (w requestWords) speaker(m approvers.Remark) *RichText {
 	p := new(RichText).Person(m.By, m.Name)
 	if m.Role != "" {
-		p.Say(" (" + v.title(m.Role) + ")")
+		p.Say(" (" + w.title(m.Role) + ")")
 	}
 	return p
 }
 
-// handedOn names the person who added the owner of this copy to the stage, if there is one.
-func (v View) handedOn(r approvers.Request) *RichText {
-	for _, i := range r.Invited {
-		if v.Message.To == store.ToUser+i.Who.User() {
-			return v.handedOnBy(i)
-		}
-	}
-	return new(RichText)
-}
-
 // handedOnBy names the person who added the reader to the stage.
-func (v View) handedOnBy(i approvers.Invite) *RichText {
+func (w requestWords) handedOnBy(i approvers.Invite) *RichText {
 	if i.Away {
-		return Say("↪️ You stand in for ").Person(i.By, i.ByName).Say(", who is away. You decide in your own name, as " + v.title(i.Role) + ".")
+		return Say("↪️ You stand in for ").Person(i.By, i.ByName).Say(", who is away. You decide in your own name, as " + w.title(i.Role) + ".")
 	}
-	return Say("↪️ ").Person(i.By, i.ByName).Say(" handed this on to you. You decide in your own name, as " + v.title(i.Role) + ".")
+	return Say("↪️ ").Person(i.By, i.ByName).Say(" handed this on to you. You decide in your own name, as " + w.title(i.Role) + ".")
 }
 
 // invitedPeople names the people who were added to the current stage.
-func (v View) invitedPeople(r approvers.Request) *RichText {
+func invitedPeople(r approvers.Request) *RichText {
 	p := new(RichText)
 	for i, one := range r.Invited {
 		if i == 2 {
@@ -298,24 +322,9 @@ func (v View) invitedPeople(r approvers.Request) *RichText {
 	return p
 }
 
-// cardFor returns the address of a card that the person can open. This is the person's own copy or, without one, a card
-// in a channel.
-func (v View) cardFor(user string) string {
-	link := ""
-	for _, card := range v.Cards {
-		switch {
-		case card.To == store.ToUser+user:
-			return v.permalink(card.Channel, card.TS, "")
-		case strings.HasPrefix(card.To, store.ToChannel):
-			link = v.permalink(card.Channel, card.TS, "")
-		}
-	}
-	return link
-}
-
 // countedApprovals names everybody whose approval counted, in order. For consecutive people of one role, the role's
 // title appears once.
-func (v View) countedApprovals(r approvers.Request) *RichText {
+func (w requestWords) countedApprovals(r approvers.Request) *RichText {
 	by := approvals(r)
 	p := new(RichText)
 	for i, d := range by {
@@ -330,7 +339,7 @@ func (v View) countedApprovals(r approvers.Request) *RichText {
 		}
 		p.Person(d.By, d.Name)
 		if d.Role != "" && (i == len(by)-1 || i == maxPeopleTold-1 || by[i+1].Role != d.Role) {
-			p.Say(" (" + v.title(d.Role) + ")")
+			p.Say(" (" + w.title(d.Role) + ")")
 		}
 	}
 	return p
@@ -349,4 +358,32 @@ func approvals(r approvers.Request) []approvers.Decision {
 		return []approvers.Decision{{By: r.ClosedBy, Name: r.ClosedName, Role: r.ClosedRole}}
 	}
 	return out
+}
+
+// decisionLines describes each decision so far.
+func (w requestWords) decisionLines(r approvers.Request) (out []*RichText) {
+	for i := range r.Decisions {
+		if toldByEnding(r, i) {
+			continue
+		}
+		if len(out) == maxPeopleTold {
+			return append(out, Say("… and "+Plural(len(r.Decisions)-i, "more decision")))
+		}
+		out = append(out, w.decision(r, i))
+	}
+	return out
+}
+
+// toldByEnding reports whether the line about a request's end already says everything about decision i. The result is
+// true for the rejection that ended the request, for the only approval if no other decision was made, and for an
+// operator's approval in place of the approvers (break glass).
+func toldByEnding(r approvers.Request, i int) bool {
+	d := r.Decisions[i]
+	if r.State == approvers.Pending || d.Fallen || d.By != r.ClosedBy {
+		return false
+	}
+	if d.Kind == approvers.Reject {
+		return r.State == approvers.Rejected && i == len(r.Decisions)-1
+	}
+	return d.BreakGlass || len(r.Decisions) == 1
 }

@@ -9,19 +9,19 @@ import (
 	"countersign/store"
 )
 
-func (h *harness) reception() settings.Reception {
+func (h *harness) received() settings.Received {
 	h.t.Helper()
-	now, err := h.Views.Reception(h.ctx())
+	now, err := h.Views.Received(h.ctx())
 	h.ok(err)
 	return now
 }
 
-// TestReception checks that the bot reads messages from the last time at which it had received all messages. If the bot
+// TestGap checks that the bot reads messages from the last time at which it had received all messages. If the bot
 // restarts before it has read all these messages, it reads from the same time.
-func TestReception(t *testing.T) {
+func TestGap(t *testing.T) {
 	h := newHarness(t)
 	h.ok(h.Intake.Missed(h.ctx(), false))
-	first := h.reception()
+	first := h.received()
 	if first.Gap != nil || !first.Until.Equal(h.clock.Now()) {
 		t.Fatalf("a new installation has %+v", first)
 	}
@@ -30,7 +30,7 @@ func TestReception(t *testing.T) {
 	until := h.clock.Now()
 	h.clock.pass(time.Hour)
 	h.ok(h.Intake.Missed(h.ctx(), false))
-	gap := *h.reception().Gap
+	gap := *h.received().Gap
 	if !gap.From.Equal(until) || !gap.Received.Equal(until) || !gap.To.Equal(h.clock.Now()) {
 		t.Errorf("the gap is %+v", gap)
 	}
@@ -39,12 +39,12 @@ func TestReception(t *testing.T) {
 	h.clock.pass(time.Minute)
 	h.ok(h.Intake.Missed(h.ctx(), false)) // another process
 	h.ok(h.Intake.CaughtUp(h.ctx(), gap)) // the first process finishes late, so its report has no effect
-	again := h.reception()
+	again := h.received()
 	if g := again.Gap; g == nil || !g.From.Equal(until) || !g.To.Equal(h.clock.Now()) || g.Done != "" || !again.Until.Equal(until) {
 		t.Fatalf("another start has %+v", again)
 	}
 	h.ok(h.Intake.CaughtUp(h.ctx(), *again.Gap))
-	if now := h.reception(); now.Gap != nil || !now.Until.Equal(h.clock.Now()) || len(h.timers(store.TimerCatchUp)) > 0 {
+	if now := h.received(); now.Gap != nil || !now.Until.Equal(h.clock.Now()) || len(h.timers(store.TimerCatchUp)) > 0 {
 		t.Errorf("after reading: %+v, timers %v", now, h.timers(store.TimerCatchUp))
 	}
 }
@@ -78,12 +78,12 @@ func TestRestoredReadsNothing(t *testing.T) {
 	h := newHarness(t)
 	h.ok(h.Intake.Missed(h.ctx(), false))
 	first := h.clock.Now()
-	gapAfter := func(wait time.Duration) settings.Reception {
+	gapAfter := func(wait time.Duration) settings.Received {
 		h.t.Helper()
 		h.ok(h.Intake.Received(h.ctx(), h.clock.Now(), h.clock.Now()))
 		h.clock.pass(wait)
 		h.ok(h.Intake.Missed(h.ctx(), false))
-		return h.reception()
+		return h.received()
 	}
 	now := gapAfter(time.Minute)
 	if at, _ := now.Gap.Oldest(now.Since); !at.Equal(first) {
@@ -96,7 +96,7 @@ func TestRestoredReadsNothing(t *testing.T) {
 		t.Errorf("hours later it reads from %s, and the gap begins at %s", at, now.Gap.Received)
 	}
 	h.ok(h.History.Restored(h.ctx(), workflow.Restoration{Who: lead.ID, Backup: "b"}))
-	if now := h.reception(); now.Gap != nil || len(h.timers(store.TimerCatchUp)) > 0 {
+	if now := h.received(); now.Gap != nil || len(h.timers(store.TimerCatchUp)) > 0 {
 		t.Errorf("after a restore: %+v", now)
 	}
 	h.clock.pass(3 * time.Minute)

@@ -9,9 +9,9 @@ import (
 	"countersign/store"
 )
 
-// Reception records up to which time the bot has received all messages. A gap is a period in which Slack could not
-// deliver messages. After a gap, Reception also records which messages of the gap the bot has read.
-type Reception struct {
+// Received records up to which time the bot has received all messages. A gap is a period in which Slack could not
+// deliver messages. After a gap, Received also records which messages of the gap the bot has read.
+type Received struct {
 	Until time.Time `json:"until"`          // everything written before this time was received, or read after a gap
 	Open  time.Time `json:"open"`           // the last time at which Slack could deliver; over HTTP, it can be later than Until, the time of Slack's last request
 	Gap   *Gap      `json:"gap,omitempty"`  // the gap whose messages are being read; nil: there is none
@@ -47,15 +47,15 @@ func (g Gap) Oldest(since time.Time) (at time.Time, cut bool) {
 
 // Joined returns the gap to read in a channel that the bot has joined. The gap has the maximum length, because the time
 // since the bot was last a member is unknown.
-func (r Reception) Joined(now time.Time) Gap {
+func (r Received) Joined(now time.Time) Gap {
 	return Gap{Gap: approvers.Gap{From: now, To: now}, Received: now.Add(-MostReread)}
 }
 
-// ReadReception reads the stored Reception.
-func ReadReception(r store.Reader) (out Reception, s store.Setting, err error) {
-	s, err = r.Setting(store.SettingReception)
+// ReadReceived reads the stored Received.
+func ReadReceived(r store.Reader) (out Received, s store.Setting, err error) {
+	s, err = r.Setting(store.SettingReceived)
 	if errors.Is(err, store.ErrNotFound) {
-		return out, store.Setting{Key: store.SettingReception}, nil
+		return out, store.Setting{Key: store.SettingReceived}, nil
 	}
 	if err != nil {
 		return out, s, err
