@@ -39,7 +39,11 @@ func (v View) pending(p *BlockBuilder, r approvers.Request, whole bool) {
 	v.argumentChanges(p, r)
 	if note := maskedNote(r); !note.empty() {
 		if v.mustReveal(r) {
-			note.Strong(" Reveal them first, then you can approve.")
+			them := "them"
+			if len(SecretsIn(r.Args, r.Secrets)) == 1 {
+				them = "it"
+			}
+			note.Strong(" Reveal " + them + " first, then you can approve.")
 		}
 		p.Para(note)
 	}
