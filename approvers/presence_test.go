@@ -163,9 +163,13 @@ func TestNobodyLeft(t *testing.T) {
 	r := open(t, p, "cancel_account", `{}`)
 	check := func(what string, want bool, people ...approvers.Presence) {
 		t.Helper()
-		r, _ = r.ResolveAvailability(deciding(p, start.Add(time.Minute)), people)
+		var events []approvers.Event
+		r, events = r.ResolveAvailability(deciding(p, start.Add(time.Minute)), people)
 		if r.HasNobodyLeft() != want || r.ReachesNobody() != want {
 			t.Errorf("%s: nobody is left: %v, want %v", what, r.HasNobodyLeft(), want)
+		}
+		if found, ok := approvers.FindEvent[approvers.AvailabilityResolved](events); !ok || found.RecheckAt.IsZero() == want {
+			t.Errorf("%s: checked again at %s", what, found.RecheckAt)
 		}
 	}
 	check("one account is deactivated", false, gone(onFin1), away(onFin2))
