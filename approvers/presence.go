@@ -77,7 +77,7 @@ func (r Request) ResolveAvailability(in DecisionContext, people []Presence) (Req
 	if r.State != Pending || r.late(in.Now) {
 		return r, nil
 	}
-	r = r.countPeople(in, people)
+	r = countPeople(r, in, people)
 	reached := false
 	for i := range people {
 		if !r.awaits(in.Policy, people[i].Who) {
@@ -104,7 +104,7 @@ func (r Request) ResolveAvailability(in DecisionContext, people []Presence) (Req
 		r.Calls = callOf(r, in.Policy, lead, people)
 		events = append(events, LeadCalled{})
 	}
-	if r.HasNobodyLeft() { // no event tells the bot that a role or a user group got new members
+	if HasNobodyLeft(r) { // no event tells the bot that a role or a user group got new members
 		return r, append(events, AvailabilityResolved{RecheckAt: in.Now.Add(recheckNobodyLeft)})
 	}
 	return r, append(events, AvailabilityResolved{})

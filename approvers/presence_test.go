@@ -165,8 +165,8 @@ func TestNobodyLeft(t *testing.T) {
 		t.Helper()
 		var events []approvers.Event
 		r, events = r.ResolveAvailability(deciding(p, start.Add(time.Minute)), people)
-		if r.HasNobodyLeft() != want || r.ReachesNobody() != want {
-			t.Errorf("%s: nobody is left: %v, want %v", what, r.HasNobodyLeft(), want)
+		if approvers.HasNobodyLeft(r) != want || r.ReachesNobody() != want {
+			t.Errorf("%s: nobody is left: %v, want %v", what, approvers.HasNobodyLeft(r), want)
 		}
 		if found, ok := approvers.FindEvent[approvers.AvailabilityResolved](events); !ok || found.RecheckAt.IsZero() == want {
 			t.Errorf("%s: checked again at %s", what, found.RecheckAt)
@@ -175,7 +175,7 @@ func TestNobodyLeft(t *testing.T) {
 	check("one account is deactivated", false, gone(onFin1), away(onFin2))
 	check("both accounts are deactivated", true, gone(onFin1), gone(onFin2))
 	refused := approvers.CardsRefused(deciding(p, start.Add(time.Minute)), r, "user_disabled", false)
-	if !refused.HasNobodyLeft() {
+	if !approvers.HasNobodyLeft(refused) {
 		t.Error("a refused card hides that nobody is left")
 	}
 	check("one account is active again", false, here(onFin1)[0], gone(onFin2))

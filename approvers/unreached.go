@@ -23,21 +23,21 @@ func (r Request) ReachesNobody() bool {
 }
 
 // HasNobodyLeft reports whether a pending request waits for people of whom nobody may decide any more.
-func (r Request) HasNobodyLeft() bool { return r.ReachesNobody() && r.Unreached.Cause == NobodyLeft }
+func HasNobodyLeft(r Request) bool { return r.ReachesNobody() && r.Unreached.Cause == NobodyLeft }
 
 // countPeople records whether anybody is left who may decide the current stage, and whether somebody may decide it
 // again. If there is another lead, that lead is asked, and nothing is recorded. people are all people of the stage's
 // roles, so a stage that names only a user group is left out.
-func (r Request) countPeople(in DecisionContext, people []Presence) Request {
+func countPeople(r Request, in DecisionContext, people []Presence) Request {
 	mayDecide := slices.ContainsFunc(people, func(one Presence) bool {
 		_, denied := r.Authority(in.Policy, one.Who)
 		return denied == nil && !r.counted(one.Who.ID)
 	})
 	_, up := r.nextLead(in.Policy)
 	switch {
-	case mayDecide && r.HasNobodyLeft():
+	case mayDecide && HasNobodyLeft(r):
 		return CardShown(in, r)
-	case !mayDecide && !up && !r.HasNobodyLeft() && r.stage().Approver != "":
+	case !mayDecide && !up && !HasNobodyLeft(r) && r.stage().Approver != "":
 		u := Unreached{Since: in.Now, Before: true}
 		if r.ReachesNobody() {
 			u = *r.Unreached
@@ -56,7 +56,7 @@ func CardsRefused(in DecisionContext, r Request, cause string, before bool) Requ
 	if r.ReachesNobody() {
 		u.Since = r.Unreached.Since
 	}
-	if r.HasNobodyLeft() {
+	if HasNobodyLeft(r) {
 		u.Cause = NobodyLeft
 	}
 	r.Unreached = &u

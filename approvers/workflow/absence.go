@@ -242,8 +242,8 @@ func (w *People) ResolveAvailability(ctx context.Context, timer store.Timer, sna
 		if err := t.notices.tellTurns(after, people); err != nil {
 			return err
 		}
-		left := after.HasNobodyLeft()
-		switch was := r.HasNobodyLeft(); {
+		left := approvers.HasNobodyLeft(after)
+		switch was := approvers.HasNobodyLeft(r); {
 		case left && !was:
 			t.note(slog.LevelError, "nobody is left who may decide a request: add people to its roles, or reject it. countersign pending lists the request", "request", r.ID, "tool", r.Tool)
 		case was && !left:

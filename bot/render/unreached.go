@@ -42,7 +42,7 @@ func MendRefusal(cause string) string {
 // and that the bot tries again. The function returns nothing for a request that people can see.
 func unreachedNotice(v View, r approvers.Request) *RichText {
 	stage := v.stageTitle(r.CurrentStage())
-	if r.HasNobodyLeft() {
+	if approvers.HasNobodyLeft(r) {
 		return Say("Nobody of ").Strong(stage + v.escalatedRoles(r)).Say(" can decide this any more: their accounts are deactivated, or they may not decide it. My operator has been told.")
 	}
 	if r.ReachesNobody() {
