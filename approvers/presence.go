@@ -70,12 +70,14 @@ func (r Request) awaits(p *Policy, who Identity) bool {
 // ResolveAvailability checks which of the stage's people can be reached now. ResolveAvailability invites stand-ins
 // who have the authority of a peer. If nobody can be reached, ResolveAvailability makes the escalation due. If no
 // role of the stage works now, ResolveAvailability schedules the next check for the time at which the first role
-// starts work.
+// starts work. If nobody is left who may decide the stage, and no lead can be asked, the result records this, and the
+// stage is checked again.
 func (r Request) ResolveAvailability(in DecisionContext, people []Presence) (Request, []Event) {
 	var events []Event
 	if r.State != Pending || r.late(in.Now) {
 		return r, nil
 	}
+	r = countPeople(r, in, people)
 	reached := false
 	for i := range people {
 		if !r.awaits(in.Policy, people[i].Who) {
@@ -102,8 +104,14 @@ func (r Request) ResolveAvailability(in DecisionContext, people []Presence) (Req
 		r.Calls = callOf(r, in.Policy, lead, people)
 		events = append(events, LeadCalled{})
 	}
+	if HasNobodyLeft(r) { // no event tells the bot that a role or a user group got new members
+		return r, append(events, AvailabilityResolved{RecheckAt: in.Now.Add(recheckNobodyLeft)})
+	}
 	return r, append(events, AvailabilityResolved{})
 }
+
+// recheckNobodyLeft is the time between two checks of a stage that nobody may decide.
+const recheckNobodyLeft = 5 * time.Minute
 
 // LeadCall is the reason why a lead was notified before the escalation was due. A LeadCall exists only if people of
 // the stage are deactivated, or if nobody may decide the stage. If people are only absent or in do-not-disturb, there

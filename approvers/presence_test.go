@@ -152,6 +152,40 @@ func TestAvailabilityWithoutALead(t *testing.T) {
 	}
 }
 
+// If nobody is left who may decide a stage, and no lead can be asked, the request says so until somebody may decide it
+// again. People who are away may decide it.
+func TestNobodyLeft(t *testing.T) {
+	p := policyWith(repeats(1))
+	gone := func(who approvers.Identity) approvers.Presence {
+		who.Deleted = true
+		return here(who)[0]
+	}
+	r := open(t, p, "cancel_account", `{}`)
+	check := func(what string, want bool, people ...approvers.Presence) {
+		t.Helper()
+		var events []approvers.Event
+		r, events = r.ResolveAvailability(deciding(p, start.Add(time.Minute)), people)
+		if approvers.HasNobodyLeft(r) != want || r.ReachesNobody() != want {
+			t.Errorf("%s: nobody is left: %v, want %v", what, approvers.HasNobodyLeft(r), want)
+		}
+		if found, ok := approvers.FindEvent[approvers.AvailabilityResolved](events); !ok || found.RecheckAt.IsZero() == want {
+			t.Errorf("%s: checked again at %s", what, found.RecheckAt)
+		}
+	}
+	check("one account is deactivated", false, gone(onFin1), away(onFin2))
+	check("both accounts are deactivated", true, gone(onFin1), gone(onFin2))
+	refused := approvers.CardsRefused(deciding(p, start.Add(time.Minute)), r, "user_disabled", false)
+	if !approvers.HasNobodyLeft(refused) {
+		t.Error("a refused card hides that nobody is left")
+	}
+	check("one account is active again", false, here(onFin1)[0], gone(onFin2))
+	check("the role has no members", true)
+	lead := open(t, p, "issue_refund", `{"amount":1}`)
+	if lead, _ = lead.ResolveAvailability(deciding(p, start.Add(time.Minute)), []approvers.Presence{gone(onLead)}); lead.ReachesNobody() {
+		t.Error("a lead can be asked, and the request says that nobody is left")
+	}
+}
+
 // TestSomebodyWhoHasDecided checks that a person who has approved does not count as reachable. If one of two people
 // has approved and the other person is away, the lead is notified.
 func TestSomebodyWhoHasDecided(t *testing.T) {

@@ -5,7 +5,11 @@ import (
 	"time"
 )
 
-// Unreached records that Slack refused every card of a stage. So nobody who may decide the stage can see a card.
+// NobodyLeft is the cause of Unreached if everybody who could decide a stage has lost their account or their authority.
+const NobodyLeft = "nobody who may decide is left"
+
+// Unreached records that nobody who may decide a stage can see a card, because Slack refused every card, or because
+// nobody is left who may decide.
 type Unreached struct {
 	Since  time.Time `json:"since"`
 	Until  time.Time `json:"until,omitzero"`   // when a card was shown again; zero: nobody can see a card yet
@@ -13,9 +17,35 @@ type Unreached struct {
 	Before bool      `json:"before,omitempty"` // people saw a card of the stage earlier
 }
 
-// ReachesNobody reports whether Slack has refused all cards of a pending request.
+// ReachesNobody reports whether nobody who may decide a pending request can see a card.
 func (r Request) ReachesNobody() bool {
 	return r.State == Pending && r.Unreached != nil && r.Unreached.Until.IsZero()
+}
+
+// HasNobodyLeft reports whether a pending request waits for people of whom nobody may decide any more.
+func HasNobodyLeft(r Request) bool { return r.ReachesNobody() && r.Unreached.Cause == NobodyLeft }
+
+// countPeople records whether anybody is left who may decide the current stage, and whether somebody may decide it
+// again. If there is another lead, that lead is asked, and nothing is recorded. people are all people of the stage's
+// roles, so a stage that names only a user group is left out.
+func countPeople(r Request, in DecisionContext, people []Presence) Request {
+	mayDecide := slices.ContainsFunc(people, func(one Presence) bool {
+		_, denied := r.Authority(in.Policy, one.Who)
+		return denied == nil && !r.counted(one.Who.ID)
+	})
+	_, up := r.nextLead(in.Policy)
+	switch {
+	case mayDecide && HasNobodyLeft(r):
+		return CardShown(in, r)
+	case !mayDecide && !up && !HasNobodyLeft(r) && r.stage().Approver != "":
+		u := Unreached{Since: in.Now, Before: true}
+		if r.ReachesNobody() {
+			u = *r.Unreached
+		}
+		u.Cause = NobodyLeft
+		r.Unreached = &u
+	}
+	return r
 }
 
 // CardsRefused records that Slack refused every card of a request's stage. If there is another lead, the escalation
@@ -25,6 +55,9 @@ func CardsRefused(in DecisionContext, r Request, cause string, before bool) Requ
 	u := Unreached{Since: in.Now, Cause: cause, Before: before}
 	if r.ReachesNobody() {
 		u.Since = r.Unreached.Since
+	}
+	if HasNobodyLeft(r) {
+		u.Cause = NobodyLeft
 	}
 	r.Unreached = &u
 	if _, ok := r.nextLead(in.Policy); ok && (r.EscalateAt.IsZero() || r.EscalateAt.After(in.Now)) {

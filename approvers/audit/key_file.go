@@ -35,7 +35,12 @@ func OpenKeyFile(ctx context.Context, path string, s store.Store, log *slog.Logg
 	if err != nil {
 		return nil, fmt.Errorf("no key for signing the history could be made: %w", err)
 	}
-	if err := writeNew(path, text+"\n"); err != nil {
+	err = writeNew(path, text+"\n")
+	if errors.Is(err, fs.ErrExist) { // another replica that started at the same moment has made the key
+		keys, err = ReadKeyFile(path)
+		return keys.Private, err
+	}
+	if err != nil {
 		return nil, fmt.Errorf("the key for signing the history can't be written; choose another place with %s: %w", keyVariable, err)
 	}
 	if keys, err = ReadKeyFile(path); err == nil {

@@ -407,6 +407,33 @@ func TestHeadsAreBroughtWhenTheyAreDurable(t *testing.T) {
 	}
 }
 
+// racingStore is the store of a replica whose key file another replica makes while this replica reads the store.
+type racingStore struct {
+	store.Store
+	makeKey func()
+}
+
+func (s racingStore) View(ctx context.Context, read func(store.Reader) error) error {
+	s.makeKey()
+	return s.Store.View(ctx, read)
+}
+
+// Replicas that start at the same moment use the key of the replica that made the file.
+func TestSealKeyFileOfTwoReplicas(t *testing.T) {
+	s := newSealedStore(t)
+	path := filepath.Join(t.TempDir(), "key")
+	var first []approvers.SealKey
+	second, err := OpenKeyFile(t.Context(), path, racingStore{s.db, func() {
+		var err error
+		if first, err = OpenKeyFile(t.Context(), path, s.db, s.log); err != nil {
+			t.Fatal(err)
+		}
+	}}, s.log)
+	if err != nil || len(first) != 1 || len(second) != 1 || first[0].Public != second[0].Public {
+		t.Errorf("the replicas use %v and %v: %v", first, second, err)
+	}
+}
+
 // The key is created once. Only the owner of the key file can read the file. The key names its installation.
 func TestSealKeyFile(t *testing.T) {
 	s := newSealedStore(t)

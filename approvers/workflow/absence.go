@@ -3,6 +3,7 @@ package workflow
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"strconv"
 	"time"
@@ -238,7 +239,13 @@ func (w *People) ResolveAvailability(ctx context.Context, timer store.Timer, sna
 		if err := t.notices.tellTurns(after, people); err != nil {
 			return err
 		}
-		if !approvers.HasEvent[approvers.PersonInvited](events) && !approvers.HasEvent[approvers.LeadCalled](events) {
+		left := approvers.HasNobodyLeft(after)
+		switch was := approvers.HasNobodyLeft(r); {
+		case left && !was:
+			t.note(slog.LevelError, "nobody is left who may decide a request: add people to its roles, or reject it. countersign pending lists the request", "request", r.ID, "tool", r.Tool)
+		case was && !left:
+			t.note(slog.LevelInfo, "somebody may decide a request again", "request", r.ID, "since", after.Unreached.Since)
+		case !approvers.HasEvent[approvers.PersonInvited](events) && !approvers.HasEvent[approvers.LeadCalled](events):
 			found, _ := approvers.FindEvent[approvers.AvailabilityResolved](events)
 			return t.timers.updateTimersFor(r, found) // only the timers change
 		}

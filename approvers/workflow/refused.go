@@ -194,7 +194,7 @@ func (t cardsTx) updateUnreachedOf(r approvers.Request) error {
 		case s.State == store.OutboxWanted && s.TS == "":
 			return nil // Slack has not answered yet
 		default:
-			if !r.ReachesNobody() {
+			if !r.ReachesNobody() || approvers.HasNobodyLeft(r) {
 				return nil
 			}
 			t.note(slog.LevelInfo, "people can see the card of a request again", "request", r.ID, "since", r.Unreached.Since)

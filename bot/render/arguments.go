@@ -48,10 +48,13 @@ func (l layout) of(raw []byte) string {
 	slices.SortStableFunc(list, func(a, b member) int { return l.rank(a) - l.rank(b) })
 	text := strings.TrimSuffix(l.table(list), "\n")
 	if text == "" {
-		return "(no arguments)"
+		return noArguments
 	}
 	return text
 }
+
+// noArguments is the text about a call without arguments.
+const noArguments = "(no arguments)"
 
 // The method whole lays out a value that is not an object. Stored arguments are always objects; a tool's answer may be
 // any value.
@@ -74,7 +77,7 @@ func onOneLine(raw []byte, secrets []string) string {
 		return OneLine(l.whole(raw))
 	}
 	if text = text[1 : len(text)-1]; text == "" {
-		return "(no arguments)"
+		return noArguments
 	}
 	return text
 }

@@ -56,7 +56,11 @@ func (c card) pending(p *BlockBuilder, r approvers.Request, whole bool) {
 	c.argumentChanges(p, r)
 	if note := maskedNote(r); !note.empty() {
 		if c.mustReveal(r) {
-			note.Strong(" Reveal them first, then you can approve.")
+			them := "them"
+			if len(SecretsIn(r.Args, r.Secrets)) == 1 {
+				them = "it"
+			}
+			note.Strong(" Reveal " + them + " first, then you can approve.")
 		}
 		p.Para(note)
 	}

@@ -31,6 +31,9 @@ func TestDetails(t *testing.T) {
 	granting.Policy = bottest.GrantingPolicy()
 	ran := bottest.ViewModel(bottest.ApprovedBy(bottest.Closed(refund, approvers.Consumed, "U0002", "team-lead", ""), "U0002", "Teo", "team-lead", 0))
 	ran.Execution.State, ran.Execution.FinishedAt, ran.Execution.Result = approvers.ExecutionSucceeded, bottest.Noon, `{"refund_id":"RF-9","amount":49.99}`
+	erased := ran
+	erasedRequest := ran.Request.Erase()
+	erased.Request = &erasedRequest
 	masked := bottest.Request(bottest.SecretArgs)
 	masked.Secrets = []string{"card.number", "pin", "note"}
 	bundled := bottest.Request(bottest.RefundArgs)
@@ -51,6 +54,7 @@ func TestDetails(t *testing.T) {
 		"details_masked":   {bottest.ViewModel(masked), "U0002", "ask comment hand_on reveal modify", false, []string{"3 values are hidden"}},
 		"details_bundled":  {bottest.ViewModel(bundled), "U0002", "reject modify apart", true, []string{"Open separately gives it a card of its own"}},
 		"details_ran":      {ran, "U0002", "", false, []string{"RF-9", "What it answered:"}},
+		"details_erased":   {erased, "U0002", "", false, []string{"(erased)"}},
 		"details_preview":  {bottest.ViewModel(preview), "U0002", "ask comment hand_on", true, []string{"paid:    129.97"}},
 	} {
 		t.Run(name, func(t *testing.T) {

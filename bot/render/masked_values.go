@@ -35,7 +35,13 @@ func masked(raw []byte) string {
 }
 
 // argumentsOf lays out a request's arguments for its card.
-func argumentsOf(r approvers.Request) string { return maskedText(r.Args, r.Secrets) }
+func argumentsOf(r approvers.Request) string {
+	text := maskedText(r.Args, r.Secrets)
+	if text == noArguments && r.Erased() {
+		return "(erased)"
+	}
+	return text
+}
 
 // openArgs returns a request's arguments without the secret ones, for texts that quote arguments, such as warnings.
 func openArgs(r approvers.Request) []byte { return withoutSecrets(r.Args, r.Secrets) }

@@ -96,4 +96,9 @@ func TestApproveAfterReveal(t *testing.T) {
 			t.Errorf("%s: it is said that values must be revealed first: %v", name, said)
 		}
 	}
+	r.Secrets = []string{"pin"}
+	s := bottest.ViewModel(r)
+	if text := drawn(t, s).Messages[0].Text; !strings.Contains(text, "1 value is hidden: pin. Reveal it first, then you can approve.") {
+		t.Errorf("about one value the card says\n%s", text)
+	}
 }

@@ -76,7 +76,7 @@ func oneLineArguments(args string, secrets []string) string {
 		return ""
 	}
 	text := onOneLine([]byte(args), secrets)
-	if text == "(no arguments)" {
+	if text == noArguments {
 		return ""
 	}
 	return "(" + shorten(text, 160) + ")"

@@ -202,11 +202,11 @@ func (h *HTTP) answer(w http.ResponseWriter, r *http.Request) answer {
 	return h.deliver(r, media, body)
 }
 
-// looksAtTLS reports whether a request is Slack's occasional check of the certificate of a command's URL. Such a
-// request has no signature, and contains no command.
+// looksAtTLS reports whether an unsigned request is Slack's check of the certificate. readRequest reads the same check
+// with a signature.
 func looksAtTLS(r *http.Request) bool {
 	r.Body = http.MaxBytesReader(nil, r.Body, 1<<10)
-	return r.ParseForm() == nil && r.PostForm.Get("ssl_check") == "1"
+	return r.ParseForm() == nil && r.PostForm.Get(certificateCheck) == "1"
 }
 
 // unread returns the status for a body that could not be read.
@@ -251,6 +251,9 @@ func (h *HTTP) deliver(r *http.Request, media string, body []byte) answer {
 	if q.challenge != "" {
 		h.Log.Info("a Request URL was verified, by Slack or by countersign doctor", "path", r.URL.Path)
 		return answer{http.StatusOK, map[string]string{"challenge": q.challenge}}
+	}
+	if q.ping {
+		return answer{status: http.StatusOK}
 	}
 	if n := r.Header.Get("X-Slack-Retry-Num"); n != "" { // only logged: a retry may be the first copy that arrives
 		h.Log.Info("Slack retries a delivery that was not acknowledged in time", "attempt", n, "reason", r.Header.Get("X-Slack-Retry-Reason"))

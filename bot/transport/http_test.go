@@ -80,6 +80,8 @@ func TestRequests(t *testing.T) {
 		"a menu":                {with(click(`{"type":"block_suggestion"}`), func(q *testRequest) { q.path = OptionsPath }), 200, "", store.InboxInteraction, `{"type":"block_suggestion"}`},
 		"a challenge":           {event(`{"type":"url_verification","challenge":"x"}`), 200, `{"challenge":"x"}`, "", ""},
 		"a certificate check":   {with(form(CommandsPath, url.Values{"ssl_check": {"1"}}), func(q *testRequest) { q.headers = http.Header{"X-Slack-Signature": nil} }), 200, "", "", ""},
+		"a signed check":        {form(CommandsPath, url.Values{"ssl_check": {"1"}, "token": {"x"}}), 200, "", "", ""},
+		"a signed check astray": {form(InteractionsPath, url.Values{"ssl_check": {"1"}}), 400, "", "", ""},
 		"a check elsewhere":     {with(form(InteractionsPath, url.Values{"ssl_check": {"1"}}), func(q *testRequest) { q.headers = http.Header{"X-Slack-Signature": nil} }), 401, "", "", ""},
 		"another secret":        {with(aClick, func(q *testRequest) { q.secret = "0" }), 401, "", "", ""},
 		"no signature":          {with(aClick, func(q *testRequest) { q.headers = http.Header{"X-Slack-Signature": nil} }), 401, "", "", ""},

@@ -15,6 +15,7 @@ type request struct {
 	kind      store.InboxKind
 	payload   []byte // JSON, as a socket would deliver it
 	challenge string // the response must contain this value, because Slack or the command doctor verifies the URL
+	ping      bool   // the request checks only the server's certificate, and contains no delivery
 	once      bool   // the request has an effect, and Slack sends it only once
 }
 
@@ -33,6 +34,9 @@ func Challenge(path, value string) (media string, body []byte, err error) {
 	}
 	return typeJSON, asked, err
 }
+
+// certificateCheck is the field that marks Slack's occasional check of the certificate of a command's URL.
+const certificateCheck = "ssl_check"
 
 // menuOptions is the type of an interaction in which a menu asks for its options.
 const menuOptions = "block_suggestion"
@@ -64,6 +68,8 @@ func readRequest(media string, body []byte) (request, error) {
 	case !interactive && fields["command"] != "":
 		raw, err := json.Marshal(fields)
 		return request{path: CommandsPath, kind: store.InboxCommand, payload: raw, once: true}, err
+	case !interactive && fields[certificateCheck] == "1":
+		return request{path: CommandsPath, ping: true}, nil
 	}
 	return request{}, fmt.Errorf("%w: a form with neither a payload nor a command", errRequest)
 }

@@ -99,9 +99,9 @@ func reportUnreached(wf *workflow.Workflow) func(context.Context) error {
 			return err
 		}
 		r := unreached[0]
-		what := "1 request waits with a card that nobody can see"
+		what := "1 request waits with a card that nobody who may decide can see"
 		if n := len(unreached); n > 1 {
-			what = fmt.Sprintf("%d requests wait with cards that nobody can see", n)
+			what = fmt.Sprintf("%d requests wait with cards that nobody who may decide can see", n)
 		}
 		return fmt.Errorf("%s, since %s: %s. countersign pending lists them", what, r.Unreached.Since.UTC().Format(time.RFC3339), visible.Line(r.Unreached.Cause))
 	}

@@ -326,7 +326,9 @@ func cardTrouble(r store.Reader, req approvers.Request) (out []string, err error
 	if err != nil {
 		return nil, err
 	}
-	if req.ReachesNobody() {
+	if approvers.HasNobodyLeft(req) {
+		out = append(out, "Nobody is left who may decide it, since "+cli.Moment(req.Unreached.Since)+": add people to its roles, or reject it")
+	} else if req.ReachesNobody() {
 		out = append(out, "Slack shows it to nobody since "+cli.Moment(req.Unreached.Since)+" ("+visible.Line(req.Unreached.Cause)+"); "+onHomeTab)
 	}
 	seen := req.Bundled() || len(req.QueuedAt) > 0 || req.ReachesNobody() // true if the request is in a bundle or a card queue, or was already reported

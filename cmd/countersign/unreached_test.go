@@ -32,7 +32,7 @@ func TestUnreachedIsTold(t *testing.T) {
 	if err := db.Update(t.Context(), func(tx store.Tx) error { return tx.PutRequest(r) }); err != nil {
 		t.Fatal(err)
 	}
-	want := "1 request waits with a card that nobody can see, since 2026-03-02T12:00:00Z: conversations.open: missing_scope: im:write. countersign pending lists them"
+	want := "1 request waits with a card that nobody who may decide can see, since 2026-03-02T12:00:00Z: conversations.open: missing_scope: im:write. countersign pending lists them"
 	if err := reportUnreached(wf)(t.Context()); err == nil || err.Error() != want {
 		t.Errorf("/readyz says: %v", err)
 	}

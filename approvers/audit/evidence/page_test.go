@@ -212,3 +212,18 @@ func TestPolicySentence(t *testing.T) {
 		}
 	}
 }
+
+// A record about a denied attempt names the attempt in words, for every kind of attempt that is not the verb itself.
+func TestDeniedSentence(t *testing.T) {
+	for kind, want := range map[string]string{
+		"approve": "approve it", "report": "report on it", "hand on": "hand it on", "ask again": "ask for it again",
+		"allow more": "allow more such calls", "accepted": "accept it", "declined": "decline it", "revoked": "revoke it",
+		"answer elicitation": "answer the tool's question", "decline elicitation": "decline the tool's question",
+		"break glass": "approve it at the command line", "overrule": "reject it at the command line",
+	} {
+		got := (Story{}).Sentence(approvers.AuditRecord{Kind: approvers.AuditDenied, Actor: "T0001/U0001", Facts: map[string]string{"kind": kind, "code": "not_member"}})
+		if want := "U0001 tried to " + want + " and was refused: not member."; got != want {
+			t.Errorf("%s: got %q, want %q", kind, got, want)
+		}
+	}
+}

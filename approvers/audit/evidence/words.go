@@ -189,7 +189,12 @@ func (s Story) where(f map[string]string) string {
 }
 
 func verb(kind string) string {
-	return or(map[string]string{"withdraw": "withdraw it", "report": "report on it", "hand_on": "hand it on"}[kind], spaced(kind)+" it")
+	return or(map[string]string{
+		"report": "report on it", "hand on": "hand it on", "ask again": "ask for it again", "allow more": "allow more such calls",
+		"accepted": "accept it", "declined": "decline it", "revoked": "revoke it",
+		"answer elicitation": "answer the tool's question", "decline elicitation": "decline the tool's question",
+		"break glass": "approve it at the command line", "overrule": "reject it at the command line",
+	}[kind], spaced(kind)+" it")
 }
 
 func remark(kind string) string {

@@ -52,11 +52,11 @@ var eraseTask = task.Task[eraseOptions]{Name: "audit erase", Run: func(ctx conte
 	case errors.Is(err, store.ErrNotFound):
 		return cli.AnswerNo("the history has no request %s; \"countersign audit list\" has the ids", o.Chain)
 	case errors.Is(err, retention.ErrNotOver):
-		return cli.AnswerNo("%s can't be erased now: %w. Try again when its card and its conversation's turn are done", o.Chain, err)
+		return cli.AnswerNo("%s can't be erased now: %w. Try again when its card and its conversation's turn are done", o.Chain, retention.ErrNotOver)
 	case err != nil:
 		return cli.CouldNot("nothing was erased: %w", err)
 	}
-	fmt.Fprintf(w.Out, "erased %s of %s, and %s\n", cli.Count(done.Payloads, "text"), cli.Count(done.Chains, "chain"), cli.Count(done.Renderings, "posted card"))
+	fmt.Fprintf(w.Out, "erased %s of %s, and %s\n", cli.Count(done.Payloads, "text"), cli.Count(done.Chains, "chain"), cli.Count(done.Renderings, "posted version"))
 	if done.Files > 0 {
 		fmt.Fprintf(w.Out, "erased %s of its runs; their copies in Slack stay there\n", cli.Count(done.Files, "file"))
 	}
