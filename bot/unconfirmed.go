@@ -111,8 +111,8 @@ type doubt struct {
 	until time.Time
 }
 
-// doubtOf reports whether an unrecorded Slack message of an outbox message may exist. The result is true if Slack's
-// answer to a post was lost, or if another process may have posted the message.
+// doubtOf reports whether Slack may already show the outbox message s in a Slack message that the store does not record.
+// doubtful is true if Slack's answer to a post was lost, or if another process may have posted s.
 func doubtOf(s store.OutboxMessage, p *unconfirmedPosts, o Outbox) (d doubt, doubtful bool) {
 	made, until := o.Made(s)
 	return p.doubt(s, made, until)

@@ -205,8 +205,9 @@ func (p *workerPool) take(ctx context.Context, t store.Timer) bool {
 	return true
 }
 
-// handle handles a timer. handle returns true if the work was not done, and this pool did not put the timer off. In this
-// case the timer may still be the first of its lane, so the lane's other timers wait until the timers are read again.
+// handle handles a timer. handle returns false if this pool finished the timer, gave the timer up, or put it off.
+// Otherwise the timer may still be the first of its lane, so the lane's other timers wait until the timers are read
+// again.
 func (p *workerPool) handle(ctx context.Context, t store.Timer) (kept bool) {
 	stale, err := p.stale(ctx, t)
 	if errors.Is(err, store.ErrDamaged) {

@@ -208,7 +208,8 @@ var actionFields = []string{
 	"initial_option", "initial_options", "initial_date", "initial_time", "initial_user", "initial_channel", "initial_conversation",
 }
 
-// pressed returns the action of a block_actions payload.
+// pressed makes the entry of actions in a block_actions payload for the element p that a person used. state has the
+// fields of the person's choice.
 func pressed(p blockkit.Placed, state object, ts string) object {
 	out := object{"action_id": p.Element["action_id"], "block_id": p.BlockID, "type": p.Element["type"], "action_ts": ts}
 	for _, key := range actionFields {
