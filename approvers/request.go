@@ -113,7 +113,7 @@ type Request struct {
 	Rounds            int                `json:"rounds,omitempty"`     // how often the current stage's escalation chain was repeated
 	Told              int                `json:"told,omitempty"`       // how many of the Rounds have been announced to everybody
 	Gap               *RequestGap        `json:"gap,omitempty"`        // the last gap after which people were reminded; nil: none
-	Unreached         *Unreached         `json:"unreached,omitempty"`  // set if Slack refused every card of the current stage
+	Unreached         *Unreached         `json:"unreached,omitempty"`  // set if nobody who may decide the current stage can see a card
 	RunBy             time.Time          `json:"run_by,omitzero"`      // when the approval expires; zero: not approved
 	ClosedAt          time.Time          `json:"closed_at,omitzero"`
 	ClosedBy          PersonID           `json:"closed_by,omitempty"` // empty: ended by a deadline or the policy

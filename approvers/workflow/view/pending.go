@@ -95,7 +95,7 @@ func (v *Reader) PendingItems(ctx context.Context) (list []PendingItem, more boo
 	return list, more, err
 }
 
-// Unreached lists the pending requests that nobody can see in Slack, because Slack refuses all their cards. The oldest
+// Unreached lists the pending requests with a card that nobody who may decide can see (approvers.Unreached). The oldest
 // request is first.
 func (v *Reader) Unreached(ctx context.Context) (requests []approvers.Request, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {

@@ -27,7 +27,7 @@ const mostPending = 2000
 var (
 	requestsPending = prometheus.NewDesc("countersign_requests_pending", "Requests that wait for people, by the role of their stage and by risk. Counted among the 2000 oldest open requests.", []string{"role", "risk"}, nil)
 	pendingSince    = prometheus.NewDesc("countersign_requests_pending_since_timestamp_seconds", "When the stage began that has waited longest, in seconds since 1970.", []string{"role", "risk"}, nil)
-	cardsUnreached  = prometheus.NewDesc("countersign_requests_unreachable", "Requests that wait with a card that nobody can see, among the 2000 oldest open requests.", nil, nil)
+	cardsUnreached  = prometheus.NewDesc("countersign_requests_unreachable", "Requests that wait with a card that nobody who may decide can see, among the 2000 oldest open requests.", nil, nil)
 	undeliveredMsgs = prometheus.NewDesc("countersign_messages_undelivered", "Messages that Slack refuses: refused (answers and questions), leftover (Slack does not delete them), deferred (messages of people whom Slack does not name).", []string{"kind"}, nil)
 	unknownOpen     = prometheus.NewDesc("countersign_runs_unknown_open", "Runs with an unknown outcome, about which people are asked now. Not counted beyond 10000.", nil, nil)
 )
