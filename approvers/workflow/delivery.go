@@ -76,7 +76,7 @@ func (w *Outbox) delivered(ctx context.Context, s store.OutboxMessage, p SentMes
 		}
 		var text any = p.Body
 		switch {
-		case s.Kind == store.OutboxCardQueue: // it has nothing to click, and Erase and Retain would not find the texts of the calls that it lists
+		case s.Kind == store.OutboxCardQueue: // it has nothing to click, and package retention would not find the texts of the calls that it lists
 			_, err = t.EraseRenderings(s.ID, 0) // earlier versions of Countersign stored them
 		case s.Revision < cur.KeepFrom:
 			text = nil

@@ -69,7 +69,7 @@ func (h *harness) lastEventOf(chain string) (at time.Time) {
 	return at
 }
 
-// Home tabs show calls of old conversations. Retain leaves no stored version of a Home tab that shows them.
+// Home tabs show calls of old conversations. Enforce leaves no stored version of a Home tab that shows them.
 func TestRetentionOfHomes(t *testing.T) {
 	h := newHarness(t)
 	keeping(h)
@@ -150,7 +150,7 @@ func testRetention(t *testing.T, h *harness) {
 	h.turns = nil // the turn is erased, and the invariants are checked only for existing turns
 }
 
-// Retain keeps and reports a conversation and an audit chain with damaged records. All other old conversations and
+// Enforce keeps and reports a conversation and an audit chain with damaged records. All other old conversations and
 // chains are erased.
 func TestRetentionPassesDamage(t *testing.T) {
 	h := newHarness(t)
@@ -188,7 +188,7 @@ func TestRetentionPassesDamage(t *testing.T) {
 	h.turns = nil // two turns are erased, and the invariants are checked only for existing turns
 }
 
-// Retain keeps unfinished work of any age, for example a running turn, an unknown outcome or a valid grant.
+// Enforce keeps unfinished work of any age, for example a running turn, an unknown outcome or a valid grant.
 func TestRetentionKeepsWhatWaits(t *testing.T) {
 	h := newHarness(t)
 	keeping(h)

@@ -114,11 +114,11 @@ func TestErase(t *testing.T) {
 	_, err := h.Requests.Decide(h.ctx(), c)
 	h.ok(err)
 	post()
-	if _, err := retention.Erase(h.ctx(), h.Workflow, rs[0].ID, approvers.Operator("root"), "asked to"); !errors.Is(err, retention.ErrNotOver) {
+	if _, err := retention.Erase(h.ctx(), h.Workflow, rs[0].ID, approvers.Operator("root"), "asked to"); !errors.As(err, new(retention.NotOverError)) {
 		t.Errorf("a request that waits, or is to run: %v", err)
 	}
 	h.run(h.request(rs[0].ID).Execution, "Roswell was refunded")
-	if _, err := retention.Erase(h.ctx(), h.Workflow, rs[0].ID, approvers.Operator("root"), "asked to"); !errors.Is(err, retention.ErrNotOver) {
+	if _, err := retention.Erase(h.ctx(), h.Workflow, rs[0].ID, approvers.Operator("root"), "asked to"); !errors.As(err, new(retention.NotOverError)) {
 		t.Errorf("a turn under way: %v", err)
 	}
 	h.reject(lead, rs[1].ID)
@@ -238,8 +238,8 @@ func (h *harness) shownAs(s store.OutboxMessage, text string) {
 	h.ok(h.Outbox.Delivered(h.ctx(), s, p))
 }
 
-// A call that was asked for again has two requests and two executions. Erase and Retain erase the texts of both, even if
-// the outcome of the earlier run stays unknown. Erase takes each of the two requests.
+// A call that was asked for again has two requests and two executions. Erase and Enforce erase the texts of both, even
+// if the outcome of the earlier run stays unknown. Erase takes each of the two requests.
 func TestEraseCallAskedForAgain(t *testing.T) {
 	for _, erase := range []func(h *harness, first, second string) error{
 		func(h *harness, first, _ string) error {
@@ -266,7 +266,7 @@ func TestEraseCallAskedForAgain(t *testing.T) {
 		second := h.request(h.call(c.ID).Request)
 		h.shownAs(h.only(second.ID, store.OutboxCard), "Roswell refund")
 		h.approve(lead, second.ID)
-		if _, err := retention.Erase(h.ctx(), h.Workflow, first.ID, approvers.Operator("root"), "asked to"); !errors.Is(err, retention.ErrNotOver) {
+		if _, err := retention.Erase(h.ctx(), h.Workflow, first.ID, approvers.Operator("root"), "asked to"); !errors.As(err, new(retention.NotOverError)) {
 			t.Errorf("a call whose second run is due: %v", err)
 		}
 		h.run(second.Execution, "Roswell refund")
@@ -387,7 +387,7 @@ func TestEraseReplacesDamagedRecord(t *testing.T) {
 func TestEraseWhatNobodyWasAskedAbout(t *testing.T) {
 	h := newHarness(t)
 	call := h.propose(h.say(alice, "please").Turn, `search_orders {"q":"Roswell"}`)[0]
-	if _, err := retention.Erase(h.ctx(), h.Workflow, call.Execution, approvers.Operator("root"), ""); !errors.Is(err, retention.ErrNotOver) {
+	if _, err := retention.Erase(h.ctx(), h.Workflow, call.Execution, approvers.Operator("root"), ""); !errors.As(err, new(retention.NotOverError)) {
 		t.Errorf("before it ran: %v", err)
 	}
 	h.run(call.Execution, "Roswell")

@@ -86,7 +86,7 @@ var pendingTask = task.Task[string]{Name: "pending", WhileHeld: true, Run: func(
 	if err != nil {
 		return err
 	}
-	p := pending{Now: wf.Now().UTC()}
+	p := pending{Now: wf.Now()}
 	pause, err := wf.Views.Paused(ctx)
 	if err != nil {
 		return cli.CouldNot("the store can't be read: %w", err)

@@ -149,7 +149,7 @@ type timed struct {
 }
 
 func (s timed) Update(ctx context.Context, fn func(store.Tx) error) error {
-	if testkit.CallingTransition() != "Retain" {
+	if testkit.CallingTransition() != "Update" { // only retention calls Workflow.Update
 		return s.Store.Update(ctx, fn)
 	}
 	return s.Store.Update(ctx, func(tx store.Tx) error {

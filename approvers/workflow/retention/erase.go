@@ -11,8 +11,17 @@ import (
 	"countersign/store"
 )
 
-// ErrNotOver means that a call, request or run can't be erased, because it has not ended.
-var ErrNotOver = errors.New("it is not over yet")
+// NotOverError means that a call, request or run can't be erased, because it has not ended.
+type NotOverError struct {
+	Beside string // another request, which is on the same card and has not ended; empty: it is the call itself
+}
+
+func (e NotOverError) Error() string {
+	if e.Beside != "" {
+		return fmt.Sprintf("%s is on the same card, and is still open", e.Beside)
+	}
+	return "it is not over yet"
+}
 
 // Erased counts the erased records.
 type Erased struct {
@@ -115,11 +124,11 @@ func (e *erasing) over() error {
 	case err != nil && !errors.Is(err, store.ErrNotFound):
 		return err
 	case err == nil && conversation.Turn == e.call.Turn, slices.ContainsFunc(e.requests, func(r approvers.Request) bool { return r.State.Open() }):
-		return ErrNotOver
+		return NotOverError{}
 	}
 	for _, x := range e.runs {
 		if x.State == approvers.ExecutionExecuting || x.State == approvers.ExecutionUnknown && x.ID == e.call.Execution {
-			return ErrNotOver
+			return NotOverError{}
 		}
 	}
 	return nil
@@ -206,7 +215,7 @@ func (e *erasing) outboxMessage(s store.OutboxMessage) error {
 				return err
 			}
 			if r.State.Open() {
-				return fmt.Errorf("%w: %s is on the same card, and is still open", ErrNotOver, shown.Request)
+				return NotOverError{Beside: shown.Request}
 			}
 			e.beside[shown.Request] = true
 		}

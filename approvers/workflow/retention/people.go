@@ -174,7 +174,8 @@ func oldNotice(a approvers.Absence, before time.Time) func(store.OutboxMessage) 
 }
 
 // hasMessage reports whether a Ref has an outbox message for which the function old returns true. If a message is
-// damaged, hasMessage returns true. The caller then erases the messages with Workflow.Update, which closes damaged records.
+// damaged, hasMessage returns true. The caller then erases the messages with Workflow.Update, which closes damaged
+// records.
 func hasMessage(r store.Reader, ref string, old func(store.OutboxMessage) bool) (bool, error) {
 	list, err := r.OutboxMessagesOf(ref)
 	if errors.Is(err, store.ErrDamaged) {
