@@ -97,6 +97,9 @@ func (r Request) ResolveAvailability(in DecisionContext, people []Presence) (Req
 		return r, append(events, AvailabilityResolved{})
 	}
 	if opens := r.worked(in, r.Roles(), 0); opens.After(in.Now) {
+		if again := in.Now.Add(recheckNobodyLeft); HasNobodyLeft(r) && again.Before(opens) {
+			opens = again
+		}
 		return r, append(events, AvailabilityResolved{RecheckAt: opens})
 	}
 	if lead, up := r.nextLead(in.Policy); up && r.EscalateAt.After(in.Now) {

@@ -147,12 +147,16 @@ func (w *propertyFixture) resolveAvailability(t *rapid.T) {
 	w.decidedNothing(t, "resolving availability", after)
 	works := w.worksNow(w.asked())
 	atOnce := !reached && works && len(w.up(w.policy)) > 0
+	mayDecide := slices.ContainsFunc(people, func(p approvers.Presence) bool { return len(w.may(w.policy, p.Who)) > 0 && !w.counted(p.Who.ID) })
+	nobodyLeft := !mayDecide && (len(w.up(w.policy)) == 0 || approvers.HasNobodyLeft(w.r))
 	switch {
+	case approvers.HasNobodyLeft(after) != nobodyLeft:
+		t.Fatalf("somebody may decide %t, leads %v, and it says that nobody is left: %t", mayDecide, w.up(w.policy), !nobodyLeft)
 	case atOnce != (!after.EscalateAt.Equal(w.r.EscalateAt) || atOnce && !w.r.EscalateAt.After(w.now)):
 		t.Fatalf("reached %t, at work %t, leads %v: the escalation went from %s to %s", reached, works, w.up(w.policy), w.r.EscalateAt, after.EscalateAt)
 	case atOnce && after.EscalateAt.After(w.now):
 		t.Fatalf("nobody can be reached, and the lead is told at %s", after.EscalateAt)
-	case (!reached && !works) != recheckAt(found).After(w.now) || !recheckAt(found).IsZero() && !recheckAt(found).After(w.now):
+	case (!reached && (!works || nobodyLeft)) != recheckAt(found).After(w.now) || !recheckAt(found).IsZero() && !recheckAt(found).After(w.now):
 		t.Fatalf("reached %t, at work %t, and it is looked at again at %s", reached, works, recheckAt(found))
 	}
 	w.r.EscalateAt = after.EscalateAt

@@ -13,7 +13,7 @@ const NobodyLeft = "nobody who may decide is left"
 type Unreached struct {
 	Since  time.Time `json:"since"`
 	Until  time.Time `json:"until,omitzero"`   // when a card was shown again; zero: nobody can see a card yet
-	Cause  string    `json:"cause"`            // Slack's reason for the last card
+	Cause  string    `json:"cause"`            // Slack's reason for the last card, or NobodyLeft
 	Before bool      `json:"before,omitempty"` // people saw a card of the stage earlier
 }
 
@@ -27,7 +27,7 @@ func HasNobodyLeft(r Request) bool { return r.ReachesNobody() && r.Unreached.Cau
 
 // countPeople records whether anybody is left who may decide the current stage, and whether somebody may decide it
 // again. If there is another lead, that lead is asked, and nothing is recorded. people are all people of the stage's
-// roles, so a stage that names only a user group is left out.
+// roles, and the invited people.
 func countPeople(r Request, in DecisionContext, people []Presence) Request {
 	mayDecide := slices.ContainsFunc(people, func(one Presence) bool {
 		_, denied := r.Authority(in.Policy, one.Who)
@@ -37,7 +37,7 @@ func countPeople(r Request, in DecisionContext, people []Presence) Request {
 	switch {
 	case mayDecide && HasNobodyLeft(r):
 		return CardShown(in, r)
-	case !mayDecide && !up && !HasNobodyLeft(r) && r.stage().Approver != "":
+	case !mayDecide && !up && !HasNobodyLeft(r):
 		u := Unreached{Since: in.Now, Before: true}
 		if r.ReachesNobody() {
 			u = *r.Unreached
@@ -77,10 +77,10 @@ func CardShown(in DecisionContext, r Request) Request {
 	return r
 }
 
-// Added reports whether escalation added a role to a request because nobody could see the request's cards.
+// Added reports whether escalation added a role to a request because Slack refused the request's cards.
 func (u *Unreached) Added(r Request, role string) bool {
 	i := slices.Index(r.Joined, role)
-	if u == nil || i < 0 || i >= len(r.JoinedAt) {
+	if u == nil || u.Cause == NobodyLeft || i < 0 || i >= len(r.JoinedAt) {
 		return false
 	}
 	at := r.JoinedAt[i]
@@ -92,6 +92,8 @@ func expiryReason(r Request) string {
 	switch {
 	case !r.ReachesNobody():
 		return "nobody decided in time"
+	case HasNobodyLeft(r):
+		return "nobody decided in time, and in the end nobody was left who may decide"
 	case r.Unreached.Before:
 		return "nobody decided in time, and in the end its card reached nobody (" + r.Unreached.Cause + ")"
 	}

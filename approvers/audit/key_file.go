@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"time"
 
 	"countersign/approvers"
 	"countersign/config"
@@ -23,7 +24,7 @@ const keyVariable = "COUNTERSIGN_AUDIT_KEY"
 // OpenKeyFile reads the keys that sign heads. The first key signs new heads. The other keys have signed earlier
 // heads. If there is no file, OpenKeyFile creates a key and writes the file.
 func OpenKeyFile(ctx context.Context, path string, s store.Store, log *slog.Logger) ([]approvers.SealKey, error) {
-	keys, err := ReadKeyFile(path)
+	keys, err := readWritten(ctx, path)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return keys.Private, err
 	}
@@ -37,7 +38,7 @@ func OpenKeyFile(ctx context.Context, path string, s store.Store, log *slog.Logg
 	}
 	err = writeNew(path, text+"\n")
 	if errors.Is(err, fs.ErrExist) { // another replica that started at the same moment has made the key
-		keys, err = ReadKeyFile(path)
+		keys, err = readWritten(ctx, path)
 		return keys.Private, err
 	}
 	if err != nil {
@@ -47,6 +48,22 @@ func OpenKeyFile(ctx context.Context, path string, s store.Store, log *slog.Logg
 		log.Info("made a key for signing the history; keep its public half elsewhere", "file", path, "key", keys.Public[0])
 	}
 	return keys.Private, err
+}
+
+// readWritten reads a key file. If another replica has created the file but not written it yet, readWritten waits for at
+// most two seconds.
+func readWritten(ctx context.Context, path string) (KeyFile, error) {
+	for end := time.Now().Add(2 * time.Second); ; {
+		keys, err := ReadKeyFile(path)
+		if info, statErr := os.Stat(path); err == nil || statErr != nil || info.Size() > 0 || time.Now().After(end) {
+			return keys, err
+		}
+		select {
+		case <-ctx.Done():
+			return KeyFile{}, ctx.Err()
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
 }
 
 // originOf returns the origin that a store's heads name, or a new origin if there are no heads.

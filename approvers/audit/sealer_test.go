@@ -418,6 +418,33 @@ func (s racingStore) View(ctx context.Context, read func(store.Reader) error) er
 	return s.Store.View(ctx, read)
 }
 
+// A replica that finds an empty key file waits until the other replica has written the key.
+func TestSealKeyFileThatIsBeingWritten(t *testing.T) {
+	s := newSealedStore(t)
+	made := filepath.Join(t.TempDir(), "made")
+	want, err := OpenKeyFile(t.Context(), made, s.db, s.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(made)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	wrote := make(chan error)
+	time.AfterFunc(100*time.Millisecond, func() { wrote <- os.WriteFile(path, text, 0o600) })
+	got, err := OpenKeyFile(t.Context(), path, s.db, s.log)
+	if err := <-wrote; err != nil {
+		t.Fatal(err)
+	}
+	if err != nil || len(got) != 1 || got[0].Public != want[0].Public {
+		t.Errorf("the replica uses %v: %v", got, err)
+	}
+}
+
 // Replicas that start at the same moment use the key of the replica that made the file.
 func TestSealKeyFileOfTwoReplicas(t *testing.T) {
 	s := newSealedStore(t)

@@ -245,6 +245,7 @@ func (w *People) ResolveAvailability(ctx context.Context, timer store.Timer, sna
 			t.note(slog.LevelError, "nobody is left who may decide a request: add people to its roles, or reject it. countersign pending lists the request", "request", r.ID, "tool", r.Tool)
 		case was && !left:
 			t.note(slog.LevelInfo, "somebody may decide a request again", "request", r.ID, "since", after.Unreached.Since)
+			return errors.Join(t.apply(after, events), t.cards.retryCardsOf(after))
 		case !approvers.HasEvent[approvers.PersonInvited](events) && !approvers.HasEvent[approvers.LeadCalled](events):
 			found, _ := approvers.FindEvent[approvers.AvailabilityResolved](events)
 			return t.timers.updateTimersFor(r, found) // only the timers change
@@ -265,7 +266,7 @@ func (t requestsTx) pendingRequest(timer store.Timer, snapshot view.StageSnapsho
 	if errors.Is(err, store.ErrNotFound) || err == nil && r.State != approvers.Pending {
 		return approvers.Request{}, t.ClearTimer(timer.Kind, timer.Ref)
 	}
-	if err == nil && r.Version != snapshot.Request.Version {
+	if err == nil && (r.Version != snapshot.Request.Version || t.policy.Hash != snapshot.Policy.Hash) {
 		err = errRequestChanged
 	}
 	return r, err

@@ -81,6 +81,18 @@ func (t runsTx) claim(e *approvers.Execution, givers grantOwners) (bool, error) 
 	return t.start(e, approvers.Execution.Start)
 }
 
+// matchesRequest returns ErrDigest if an execution has other arguments than its request.
+func (t runsTx) matchesRequest(e approvers.Execution) error {
+	if e.Request == "" {
+		return nil
+	}
+	r, err := t.Request(e.Request)
+	if err == nil && r.Digest != e.Digest {
+		err = approvers.ErrDigest
+	}
+	return err
+}
+
 // begun reports whether a run that needed no approval has begun, according to its audit records. If the audit records
 // can't be read, the second result is false.
 func (t runsTx) begun(e approvers.Execution) (begun, known bool) {
@@ -93,13 +105,17 @@ func (t runsTx) begun(e approvers.Execution) (begun, known bool) {
 	}), true
 }
 
-// start stores the state executing. If the arguments don't match their digest, start marks the run as failed.
+// start stores the state executing. If the arguments don't match their digest, or the digest of the request, start marks
+// the run as failed.
 func (t runsTx) start(e *approvers.Execution, transition func(approvers.Execution, string, time.Time) (approvers.Execution, error)) (bool, error) {
 	owner := t.w.owner
 	if e.Caller != "" {
 		owner = ""
 	}
 	started, err := transition(*e, owner, t.now)
+	if err == nil {
+		err = t.matchesRequest(*e)
+	}
 	if errors.Is(err, approvers.ErrDigest) {
 		t.note(slog.LevelError, "the stored arguments of a call do not match their digest; it was not run", "tool", e.Tool, "request", e.Request, "execution", e.ID)
 		e.State, e.Result, e.FinishedAt = approvers.ExecutionFailed, err.Error(), t.now

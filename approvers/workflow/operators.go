@@ -225,43 +225,52 @@ func (t operatorsTx) webhookOn(client string) error {
 	})
 }
 
-// follow tells the operators that the cards of a request reach nobody, or that people can see a card again.
+// follow tells the operators that a request reaches nobody, or that it reaches somebody again.
 func (t operatorsTx) follow(r approvers.Request, events []approvers.Event) error {
 	if r.Unreached == nil && !approvers.HasEvent[approvers.StageStarted](events) {
 		return nil
 	}
 	return t.change(func(o *settings.Operators) error {
-		if !r.ReachesNobody() {
-			return t.endCards(o, func(id string) (bool, error) { return id != r.ID, nil })
-		}
+		p := t.unreachedProblem(r)
 		for _, n := range o.Notices {
-			if slices.ContainsFunc(n.Problems, func(p settings.Problem) bool { return slices.Contains(p.Requests, r.ID) }) {
+			if r.ReachesNobody() && slices.ContainsFunc(n.Problems, func(o settings.Problem) bool { return o.Kind == p.Kind && slices.Contains(o.Requests, r.ID) }) {
 				return nil // also if the policy has named other addresses since
 			}
 		}
-		return t.begin(o, t.cardsProblem(r))
+		err := t.endUnreached(o, func(id string, _ settings.ProblemKind) (bool, error) { return id != r.ID, nil })
+		if err != nil || !r.ReachesNobody() {
+			return err
+		}
+		return t.begin(o, p)
 	})
 }
 
-func (t operatorsTx) cardsProblem(r approvers.Request) settings.Problem {
-	return settings.Problem{
-		Kind: settings.ProblemCards, Of: strings.Join(view.Addresses(t.policy, r), "\n"), Since: r.Unreached.Since, Why: r.Unreached.Cause,
-		Tool: r.Tool, First: r.ID, Requests: []string{r.ID},
+// unreachedProblem returns the problem that a request reaches nobody.
+func (t operatorsTx) unreachedProblem(r approvers.Request) settings.Problem {
+	p := settings.Problem{Kind: settings.ProblemCards, Tool: r.Tool, First: r.ID, Requests: []string{r.ID}}
+	if r.Unreached != nil {
+		p.Since, p.Why = r.Unreached.Since, r.Unreached.Cause
 	}
+	of := view.Addresses(t.policy, r)
+	if approvers.HasNobodyLeft(r) {
+		p.Kind, of = settings.ProblemPeople, r.Roles()
+	}
+	p.Of = strings.Join(of, "\n")
+	return p
 }
 
-// endCards removes requests from the problems about cards. The function still reports whether a request reaches nobody.
-// A problem ends when it has no requests.
-func (t operatorsTx) endCards(o *settings.Operators, still func(request string) (bool, error)) error {
+// endUnreached removes requests from the problems about requests that reach nobody. The function still reports whether
+// a request still has a problem of a kind. A problem ends when it has no requests.
+func (t operatorsTx) endUnreached(o *settings.Operators, still func(request string, kind settings.ProblemKind) (bool, error)) error {
 	for i := range o.Notices {
 		for j := range o.Notices[i].Problems {
 			p := &o.Notices[i].Problems[j]
-			if p.Kind != settings.ProblemCards || !p.Lasts() {
+			if p.Kind != settings.ProblemCards && p.Kind != settings.ProblemPeople || !p.Lasts() {
 				continue
 			}
 			var left []string
 			for _, id := range p.Requests {
-				unseen, err := still(id)
+				unseen, err := still(id, p.Kind)
 				if err != nil {
 					return err
 				}
@@ -282,7 +291,7 @@ func (t operatorsTx) endCards(o *settings.Operators, still func(request string) 
 
 // endOrRefill ends a problem without requests. If there were more requests than a problem can hold, endOrRefill first
 // looks for other requests with the same problem.
-func (t operatorsTx) endOrRefill(notice *settings.OperatorNotice, p *settings.Problem, still func(request string) (bool, error)) error {
+func (t operatorsTx) endOrRefill(notice *settings.OperatorNotice, p *settings.Problem, still func(request string, kind settings.ProblemKind) (bool, error)) error {
 	if p.More {
 		unreached, err := view.UnreachedRequests(t)
 		if err != nil {
@@ -290,12 +299,12 @@ func (t operatorsTx) endOrRefill(notice *settings.OperatorNotice, p *settings.Pr
 		}
 		p.More = false
 		for _, r := range unreached {
-			unseen, err := still(r.ID)
+			unseen, err := still(r.ID, p.Kind)
 			if err != nil {
 				return err
 			}
-			if unseen && strings.Join(view.Addresses(t.policy, r), "\n") == p.Of {
-				if err := t.joinProblem(notice, p, t.cardsProblem(r)); err != nil {
+			if other := t.unreachedProblem(r); unseen && other.Kind == p.Kind && other.Of == p.Of {
+				if err := t.joinProblem(notice, p, other); err != nil {
 					return err
 				}
 			}
@@ -340,7 +349,7 @@ func (t operatorsTx) review(unreached []approvers.Request) error {
 		if err := t.reviewTools(o); err != nil {
 			return err
 		}
-		if err := t.reviewCards(o, unreached); err != nil {
+		if err := t.reviewUnreached(o, unreached); err != nil {
 			return err
 		}
 		return t.postAgain(o, t.isStuck)
@@ -429,21 +438,21 @@ func (t operatorsTx) endOthers(o *settings.Operators, kind settings.ProblemKind,
 	return nil
 }
 
-func (t operatorsTx) reviewCards(o *settings.Operators, unreached []approvers.Request) error {
-	still := func(id string) (bool, error) {
+func (t operatorsTx) reviewUnreached(o *settings.Operators, unreached []approvers.Request) error {
+	still := func(id string, kind settings.ProblemKind) (bool, error) {
 		r, err := t.Request(id)
-		return r.ReachesNobody(), store.IgnoreNotFound(err)
+		return r.ReachesNobody() && t.unreachedProblem(r).Kind == kind, store.IgnoreNotFound(err)
 	}
-	if err := t.endCards(o, still); err != nil {
+	if err := t.endUnreached(o, still); err != nil {
 		return err
 	}
 	listed := map[string]int{}
 	for _, r := range unreached {
-		p := t.cardsProblem(r)
-		if listed[p.Of]++; listed[p.Of] > maxUnseen {
+		p := t.unreachedProblem(r)
+		if listed[string(p.Kind)+p.Of]++; listed[string(p.Kind)+p.Of] > maxUnseen {
 			continue
 		}
-		unseen, err := still(r.ID)
+		unseen, err := still(r.ID, p.Kind)
 		if err != nil {
 			return err
 		}

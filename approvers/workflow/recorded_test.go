@@ -2,6 +2,7 @@ package workflow_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -58,6 +59,41 @@ func TestChangedAfterTheApproval(t *testing.T) {
 	h.tamper(r.ID, func(r *approvers.Request) { r.Decisions[0].By = fin1.ID })
 	h.notRun(r.Execution)
 	h.wantState(r.ID, approvers.Voided)
+}
+
+// If the stored run of an approved request has other arguments, it fails instead of running, even if its own digest
+// matches. This also holds for a repeated run.
+func TestRunChangedAfterTheApproval(t *testing.T) {
+	h := newHarness(t)
+	change := func(execution string) {
+		t.Helper()
+		h.ok(h.store.Update(h.ctx(), func(tx store.Tx) error {
+			e, err := tx.Execution(execution)
+			if err != nil {
+				return err
+			}
+			e.Effect, e.Args = approvers.Idempotent, json.RawMessage(`{"amount":41}`)
+			e.Digest = approvers.Digest(e.ID, e.Tool, e.ToolHash, e.Args)
+			return tx.PutExecution(e)
+		}))
+	}
+	r := h.ask(`issue_refund {"amount":40}`)
+	h.approve(lead, r.ID)
+	change(r.Execution)
+	h.notRun(r.Execution)
+	interrupted := h.requestIn(h.sayIn("200.1", alice, "please").Turn, `issue_refund {"amount":40}`)
+	h.approve(lead, interrupted.ID)
+	if _, run, err := h.Runs.Claim(h.ctx(), interrupted.Execution); err != nil || !run {
+		t.Fatalf("%t, %v", run, err)
+	}
+	h.reopen()
+	change(interrupted.Execution)
+	h.notRun(interrupted.Execution)
+	for _, id := range []string{r.Execution, interrupted.Execution} {
+		if e := h.execution(id); e.State != approvers.ExecutionFailed {
+			t.Errorf("the run %s is %s, want failed", id, e.State)
+		}
+	}
 }
 
 // A timer whose handler panics is tried a few times, and then no more. Other timers are handled as usual.

@@ -314,6 +314,12 @@ func (t cardsTx) retryRequest(request string) error {
 	if err != nil || !r.ReachesNobody() {
 		return store.IgnoreNotFound(err)
 	}
+	return t.retryCardsOf(r)
+}
+
+// retryCardsOf tries the refused cards of a request's stage again. Cards for a role or a group go to the current
+// members.
+func (t cardsTx) retryCardsOf(r approvers.Request) error {
 	messages, err := t.cardsOfStage(r)
 	if err != nil {
 		return err

@@ -52,6 +52,8 @@ func problemLines(t titles, all []settings.Problem) (lines []*RichText) {
 			*to = append(*to, webhookOff(p))
 		case settings.ProblemCards:
 			*to = append(*to, cardsUnseen(t, p))
+		case settings.ProblemPeople:
+			*to = append(*to, nobodyLeft(t, p))
 		case settings.ProblemTool:
 			if key := sameDrift(t, p); !done[key] {
 				done[key] = true
@@ -144,6 +146,21 @@ func cardsUnseen(t titles, p settings.Problem) *RichText {
 	line := Say("⚠️ ").Strong("Cards for "+where+" reach nobody").Say(" since ").At(p.Since, DayTime).reason(p.Why, MaxNote)
 	line.Say(" The first is the request ").Code(p.First).Say(" (" + Name(p.Tool) + "). " + MendRefusal(p.Why) + ". I keep trying. All such requests: ")
 	return line.Code("countersign pending").Say(".")
+}
+
+// nobodyLeft describes requests that nobody is left to decide.
+func nobodyLeft(t titles, p settings.Problem) *RichText {
+	var roles []string
+	for _, role := range strings.Split(p.Of, "\n") {
+		roles = append(roles, t.title(role))
+	}
+	who := strings.Join(roles[:min(len(roles), maxPlacesNamed)], ", ")
+	if !p.Lasts() {
+		return problemOver(p).Say("nobody was left who may decide requests for " + who + ". No request waits for this reason any more.")
+	}
+	line := Say("⚠️ ").Strong("Nobody is left who may decide requests for " + who).Say(" since ").At(p.Since, DayTime)
+	line.Say(". The first is the request ").Code(p.First).Say(" (" + Name(p.Tool) + "). Add people to the role in the policy or to its user group, or reject the request with ").Code("countersign decide")
+	return line.Say(". I look again every five minutes. All such requests: ").Code("countersign pending").Say(".")
 }
 
 // addressTitles names the addresses of cards.

@@ -31,6 +31,8 @@ func problem(kind settings.ProblemKind, of string, change ...func(*settings.Prob
 		p.Why = "the receiver answered 500"
 	case settings.ProblemTool:
 		p.Source, p.How = "crm", string(workflow.DriftChanged)
+	case settings.ProblemPeople:
+		p.Tool, p.First, p.Requests = "cancel_account", "req_1", []string{"req_1"}
 	case settings.ProblemCards:
 		p.Why, p.Tool, p.First, p.Requests = "conversations.open: missing_scope: im:write", "issue_refund", "req_1", []string{"req_1"}
 	}
@@ -65,6 +67,8 @@ func TestOperatorNotices(t *testing.T) {
 		"operators_tools_gone":   noticeView(problem(settings.ProblemTool, "crm.send", drifted(workflow.DriftGone)), problem(settings.ProblemTool, "crm.read", drifted(workflow.DriftUnusable))),
 		"operators_cards":        noticeView(cards),
 		"operators_cards_over":   noticeView(problem(settings.ProblemCards, cardsAt, problemEnded)),
+		"operators_people":       noticeView(problem(settings.ProblemPeople, "team-lead\nfinance-director")),
+		"operators_people_over":  noticeView(problem(settings.ProblemPeople, "team-lead", problemEnded)),
 		"operators_burst":        noticeView(problem(settings.ProblemWebhook, "ci", problemEnded), tool, cards),
 	} {
 		t.Run(name, func(t *testing.T) { bottest.Golden(t, name, drawn(t, s).Messages[0]) })

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"fmt"
 	"strings"
 
 	"countersign/approvers"
@@ -14,7 +15,6 @@ var refusals = []struct{ code, words, mend string }{
 	{"channel_not_found", "Slack does not find the channel for it", "Invite the app to the channel, or name another one in the policy"},
 	{"is_archived", "the channel for it is archived", "Unarchive the channel, or name another one in the policy"},
 	{"restricted_action", "I may not write in the channel for it", "Let the app write there, in the channel's settings or the workspace's"},
-	{approvers.NobodyLeft, "nobody who may decide it is left", "Add people to the role in the policy, or reject the request with countersign decide"},
 	{"user_disabled", "the accounts are deactivated", "The account is deactivated, so nobody can read it there"},
 }
 
@@ -43,7 +43,11 @@ func MendRefusal(cause string) string {
 func (w requestWords) unreachedNotice(r approvers.Request) *RichText {
 	stage := w.stageTitle(r.CurrentStage())
 	if approvers.HasNobodyLeft(r) {
-		return Say("Nobody of ").Strong(stage + w.escalatedRoles(r)).Say(" can decide this any more: their accounts are deactivated, or they may not decide it. My operator has been told.")
+		nobody := "Nobody in "
+		if n := r.At(r.Stage); n > 0 {
+			nobody = fmt.Sprintf("%d of %d agreed. Nobody else in ", n, r.CurrentStage().Quorum)
+		}
+		return Say(nobody).Strong(stage + w.escalatedRoles(r)).Say(" can decide this: their accounts are deactivated, or they may not decide it. My operator has been told.")
 	}
 	if r.ReachesNobody() {
 		p := Say("Nobody could be shown this, because " + refusedCard(r.Unreached.Cause) + ". My operator has been told, and I keep trying. ")

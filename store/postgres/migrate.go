@@ -208,15 +208,16 @@ FROM replicas r WHERE coalesce((to_jsonb(r) ->> 'schema_version')::bigint, 0) < 
 	return list, nil
 }
 
-// mayMigrate returns an error if the role may not make the tables, or does not own them.
+// mayMigrate returns an error if the role may not make the tables, or does not own them. The owner of the table of
+// migrations owns all tables.
 func (c *config) mayMigrate(ctx context.Context, conn *pgx.Conn) error {
 	const may = `
 SELECT coalesce(
-    (SELECT bool_and(pg_has_role(relowner, 'USAGE')) FROM pg_class WHERE relnamespace = to_regnamespace($1) AND relkind IN ('r', 'p', 'v')),
+    (SELECT pg_has_role(relowner, 'USAGE') FROM pg_class WHERE relnamespace = to_regnamespace($1) AND relkind = 'r' AND relname = $2),
     has_schema_privilege(to_regnamespace($1), 'CREATE'),
     has_database_privilege(current_database(), 'CREATE'))`
 	var is bool
-	if err := conn.QueryRow(ctx, may, c.schema).Scan(&is); err != nil {
+	if err := conn.QueryRow(ctx, may, c.schema, versionTable).Scan(&is); err != nil {
 		return c.sentence(err)
 	}
 	if !is {

@@ -110,6 +110,16 @@ func TestMigrateWithoutRights(t *testing.T) {
 	t.Parallel()
 	older := database(t, template)
 	next, _ := nextProgram(t, "CREATE TABLE later (id int);", func(int64) int64 { return 0 })
+	owned := database(t, template) // the role owns the tables, and somebody else has made a view in the schema
+	err := execIn(owned, fmt.Sprintf(`DO $$ DECLARE name text; BEGIN
+FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = 'countersign' LOOP EXECUTE 'ALTER TABLE countersign.' || name || ' OWNER TO %s'; END LOOP;
+CREATE VIEW countersign.theirs AS SELECT 1; END $$`, role))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := postgres.MigrateAs(t.Context(), asBot(owned), next, true); err != nil {
+		t.Errorf("a view of another role: %v", err)
+	}
 	for where, migrate := range map[string]func(dry bool) ([]string, error){
 		"older tables": func(dry bool) ([]string, error) { return postgres.MigrateAs(t.Context(), asBot(older), next, dry) },
 		"an empty database": func(dry bool) ([]string, error) {

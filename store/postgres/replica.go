@@ -265,20 +265,20 @@ func (r *Replica) lose(h *holding) {
 	h.end()
 }
 
-// keep sends heartbeats until the replica leaves. Once an hour, keep removes the rows of old connections.
+// keep sends heartbeats until the replica leaves. At its start and once an hour, keep removes the rows of old
+// connections.
 func (r *Replica) keep(ctx context.Context) {
 	tick, hour := time.NewTicker(r.opts.Beat), time.NewTicker(time.Hour)
 	defer tick.Stop()
 	defer hour.Stop()
 	failed := false
+	r.forgetConnections(ctx)
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-hour.C:
-			if conn, err := r.connected(ctx); err == nil {
-				_, _ = conn.Exec(ctx, forgetConnections) // if this fails, the next hour's statement removes the rows
-			}
+			r.forgetConnections(ctx)
 			continue
 		case <-tick.C:
 		case <-r.early:
@@ -292,6 +292,19 @@ func (r *Replica) keep(ctx context.Context) {
 			r.store.renew(time.Now())
 		}
 		failed = err != nil
+	}
+}
+
+// forgetConnections removes the rows of old connections. If this fails, the next hour's statement removes the rows.
+func (r *Replica) forgetConnections(ctx context.Context) {
+	conn, err := r.connected(ctx)
+	if err != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.opts.Beat) // the next heartbeat must not be late
+	defer cancel()
+	if _, err := conn.Exec(ctx, forgetConnections); err != nil {
+		r.disconnect()
 	}
 }
 
@@ -377,7 +390,7 @@ func (r *Replica) disconnect() {
 	}
 }
 
-// enlist adds the replica, with a new id, to the table replicas. enlist also removes the rows of old connections.
+// enlist adds the replica, with a new id, to the table replicas.
 func (r *Replica) enlist(ctx context.Context) error {
 	conn, err := r.connected(ctx)
 	if err != nil {
@@ -388,7 +401,6 @@ func (r *Replica) enlist(ctx context.Context) error {
 	b.Queue("INSERT INTO claims (name, owner, epoch) SELECT unnest($1::text[]), '', 0 ON CONFLICT (name) DO NOTHING", r.names)
 	b.Queue("INSERT INTO replicas (id, name, version, schema_version, joined_at, alive_until) VALUES ($1, $2, $3, $4, clock_timestamp(), clock_timestamp() + $5::bigint * interval '1 millisecond')",
 		id, r.opts.Name, r.opts.Version, r.knows, r.opts.Lease.Milliseconds())
-	b.Queue(forgetConnections)
 	if err := conn.SendBatch(ctx, b).Close(); err != nil {
 		r.disconnect()
 		return err

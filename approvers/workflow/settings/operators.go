@@ -24,15 +24,15 @@ type OperatorNotice struct {
 // Problem is something that an operator has to mend.
 type Problem struct {
 	Kind     ProblemKind `json:"kind"`
-	Of       string      `json:"of"` // the client, the tool, or the addresses of the cards, on a line each
+	Of       string      `json:"of"` // the client, the tool, the addresses of the cards, or the roles, on a line each
 	Since    time.Time   `json:"since"`
 	Until    time.Time   `json:"until,omitzero"`     // zero: the problem lasts
 	Why      string      `json:"why,omitempty"`      // of a webhook: the last failure; of cards: Slack's first reason
 	Source   string      `json:"source,omitempty"`   // of a tool
 	How      string      `json:"how,omitempty"`      // of a tool: how it differs from its pin, as named by the workflow
-	Tool     string      `json:"tool,omitempty"`     // of cards: the tool of the first request
-	First    string      `json:"first,omitempty"`    // of cards: the first request
-	Requests []string    `json:"requests,omitempty"` // of cards: requests that nobody can see now
+	Tool     string      `json:"tool,omitempty"`     // of cards and people: the tool of the first request
+	First    string      `json:"first,omitempty"`    // of cards and people: the first request
+	Requests []string    `json:"requests,omitempty"` // of cards and people: requests that reach nobody now
 	More     bool        `json:"more,omitempty"`     // there were more requests than Requests can hold
 }
 
@@ -43,7 +43,8 @@ type ProblemKind string
 const (
 	ProblemWebhook ProblemKind = "webhook" // a client's webhook is switched off
 	ProblemTool    ProblemKind = "tool"    // a tool's source does not offer the pinned definition
-	ProblemCards   ProblemKind = "cards"   // cards for some addresses reach nobody
+	ProblemCards   ProblemKind = "cards"   // cards for some addresses reach nobody, because Slack refuses them
+	ProblemPeople  ProblemKind = "people"  // nobody is left in some roles who may decide
 )
 
 // Lasts reports whether the problem has not ended.
