@@ -124,7 +124,7 @@ func (w *People) Remind(ctx context.Context, timer store.Timer, snapshot view.St
 	})
 }
 
-// tellTurns notifies people who got the card before their stage began, and whose stage has begun. A new message is
+// tellTurns notifies people whose stage has begun, and who got the card before the stage began. A new message is
 // needed, because Slack does not notify people when the bot edits a card.
 func (t noticesTx) tellTurns(r approvers.Request, people []approvers.Presence) error {
 	if r.State != approvers.Pending {
