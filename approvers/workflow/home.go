@@ -239,8 +239,8 @@ func (w *Homes) Unchanged(ctx context.Context, s store.OutboxMessage) error {
 	})
 }
 
-// settled records the delivery of a Home tab. The parameter want is the revision that was delivered. If the tab's
-// content changed during the delivery, settled schedules the next delivery.
+// settled records the delivery of a Home tab or of another outbox message. The parameter want is the revision that was
+// delivered. If the content changed during the delivery, settled schedules the next delivery.
 func (t homesTx) settled(cur store.OutboxMessage, want uint64) error {
 	if cur.Revision != want {
 		cur.State = store.OutboxWanted

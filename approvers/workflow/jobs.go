@@ -13,11 +13,11 @@ import (
 	"countersign/store/jobs"
 )
 
-// soon has the timer kinds that are due immediately when they are set. If the clock is set back, these timers still run
-// without a delay; see jobs.Options. A transaction that sets such a timer for later must set the field PutOff to the
-// current time. Otherwise the runner could take the timer for one from before the clock was set back. Timers of all
-// other kinds are deadlines. If the clock is set back, a deadline waits until the clock reaches its time. The start of
-// an absence (TimerAway) is a deadline, because a person must not count as away before the absence starts.
+// soon has the kinds of timers that are normally due immediately when they are set. If the clock is set back, these
+// timers still run without a delay; see jobs.Options. A transaction that sets such a timer for later must set the field
+// PutOff to the current time. Otherwise the runner could take the timer for one from before the clock was set back.
+// Timers of all other kinds are deadlines. If the clock is set back, a deadline waits until the clock reaches its time.
+// The start of an absence (TimerAway) is a deadline, because a person must not count as away before the absence starts.
 var soon = map[store.TimerKind]bool{
 	store.TimerInbox: true, store.TimerThink: true, store.TimerRun: true, store.TimerPreview: true, store.TimerShowFirst: true, store.TimerShow: true,
 	store.TimerShowAnswer: true, store.TimerShowLast: true, store.TimerAvailability: true, store.TimerPause: true, store.TimerChannel: true,
@@ -82,7 +82,7 @@ func (w *Workflow) Work(ctx context.Context, workers map[store.TimerKind]jobs.Wo
 }
 
 // handle calls a timer's handler with a context that a pause or a stop can cancel. If the handler fails because it read
-// a damaged record, handle closes the damaged record and calls the handler again.
+// a damaged record, handle calls closeDamaged, and then the handler again.
 func (w *core) handle(ctx context.Context, t store.Timer, handler jobs.Handler) error {
 	inner, leave := w.running.enter(ctx, t)
 	defer leave()
@@ -185,8 +185,8 @@ func (e afterCrashesError) After() time.Duration { return e.wait }
 func (e afterCrashesError) Untried() {}
 
 // untilRetry returns how long a delivery must wait. After two crashes, a delivery is handled when the process has
-// worked for one second. The time doubles with each further crash. A delivery that the bot will not handle does not
-// wait.
+// worked for one second. The time doubles with each further crash. A delivery that has reached deliveryCrashes does not
+// wait, because the bot does not handle it any more.
 func (w *core) untilRetry(t store.Timer) time.Duration {
 	n := w.Crashes.Count(string(t.Kind), t.Ref)
 	if t.Kind != store.TimerInbox || n < 2 || n >= deliveryCrashes {

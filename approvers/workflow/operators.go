@@ -59,7 +59,8 @@ func (t operatorsTx) begin(o *settings.Operators, p settings.Problem) error {
 	return nil
 }
 
-// joinProblem adds the requests of p to last, which is the same problem and still lasts, and updates the description.
+// joinProblem adds the requests of p to last, and updates the description of last. The parameter last is the stored
+// entry of the same problem, which still lasts.
 func (t operatorsTx) joinProblem(notice *settings.OperatorNotice, last *settings.Problem, p settings.Problem) error {
 	for _, r := range p.Requests {
 		switch {
@@ -146,7 +147,7 @@ func isUnposted(s store.OutboxMessage) bool {
 	return s.TS == "" && (s.State == store.OutboxWanted || s.State == store.OutboxUnreachable)
 }
 
-// nextPost returns when the next notice is posted.
+// nextPost determines the time at which the next notice is posted, and stores the time in o.Last.
 func (t operatorsTx) nextPost(o *settings.Operators) time.Time {
 	at := t.now.Add(noticeDelay)
 	if next := o.Last.Add(noticeInterval); next.After(at) {
@@ -250,8 +251,8 @@ func (t operatorsTx) cardsProblem(r approvers.Request) settings.Problem {
 	}
 }
 
-// endCards removes requests from the problems about cards. The function still reports whether a request reaches nobody.
-// A problem ends when it has no requests.
+// endCards removes the requests that people can see from the problems about cards. For such a request, the callback
+// named still returns false. A problem ends when it has no requests.
 func (t operatorsTx) endCards(o *settings.Operators, still func(request string) (bool, error)) error {
 	for i := range o.Notices {
 		for j := range o.Notices[i].Problems {
@@ -347,8 +348,8 @@ func (t operatorsTx) review(unreached []approvers.Request) error {
 	})
 }
 
-// isStuck reports whether no timer posts a waiting notice in the policy's channel. Either the policy has named another
-// channel since, or a program of an earlier version, which does not know notices, gave the notice up.
+// isStuck reports whether a waiting notice needs a new timer for its post in the policy's channel. Either the policy
+// has named another channel since, or a program of an earlier version, which does not know notices, gave the notice up.
 func (t operatorsTx) isStuck(s store.OutboxMessage) (bool, error) {
 	if s.To != store.ToChannel+t.policy.Operators.Channel {
 		return true, nil
@@ -360,7 +361,8 @@ func (t operatorsTx) isStuck(s store.OutboxMessage) (bool, error) {
 	return err != nil, store.IgnoreNotFound(err)
 }
 
-// forgetUnposted removes the notices that Slack does not show. Without the policy's key, the bot does not post them.
+// forgetUnposted removes the notices that Slack does not show. The bot does not post them if the policy names no
+// channel for the operators.
 func (t operatorsTx) forgetUnposted(o *settings.Operators) error {
 	var kept []settings.OperatorNotice
 	for _, n := range o.Notices {
@@ -413,7 +415,7 @@ func (t operatorsTx) reviewTools(o *settings.Operators) error {
 	return t.endOthers(o, settings.ProblemTool, drifted)
 }
 
-// endOthers ends all problems of a kind except those in the map.
+// endOthers ends all problems of a kind, except those for which the map last has true.
 func (t operatorsTx) endOthers(o *settings.Operators, kind settings.ProblemKind, last map[string]bool) error {
 	for i := range o.Notices {
 		for j := range o.Notices[i].Problems {
@@ -457,7 +459,8 @@ func (t operatorsTx) reviewCards(o *settings.Operators, unreached []approvers.Re
 	return nil
 }
 
-// postAgain posts notices that are not posted yet in the policy's channel. The function which selects the notices.
+// postAgain schedules posts in the policy's channel for notices that are not posted yet and whose problems last. The
+// callback named which selects the notices.
 func (t operatorsTx) postAgain(o *settings.Operators, which func(store.OutboxMessage) (bool, error)) error {
 	for i := range o.Notices {
 		n := &o.Notices[i]
@@ -481,7 +484,7 @@ func (t operatorsTx) postAgain(o *settings.Operators, which func(store.OutboxMes
 	return nil
 }
 
-// again posts the notices that Slack refused. again is called after the bot has joined a channel.
+// again tries to post the notices that Slack refused. again is called after the bot has joined a channel.
 func (t operatorsTx) again() error {
 	return t.change(func(o *settings.Operators) error {
 		return t.postAgain(o, func(s store.OutboxMessage) (bool, error) { return s.State == store.OutboxUnreachable, nil })

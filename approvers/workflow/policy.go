@@ -29,7 +29,8 @@ type PolicySource interface {
 	Wake()
 }
 
-// ErrPolicyForged means that the store names a policy in force for which there is no audit record.
+// ErrPolicyForged means that the audit chain has no valid record of the policy that the store names as the policy in
+// force.
 var ErrPolicyForged = errors.New("the history does not record this policy: it was not put into force by Countersign")
 
 // PolicyChange is a policy that comes into force.

@@ -16,7 +16,7 @@ import (
 	"countersign/store"
 )
 
-// maxRefusals is the number of Slack's refusals that the store keeps.
+// maxRefusals is the maximum number of Slack's refusals that the store keeps.
 const maxRefusals = 50
 
 // Refused records that Slack refuses a feature in this workspace. A refusal replaces an earlier refusal of the same
@@ -120,9 +120,9 @@ func (t cardsTx) retryAnswer(s store.OutboxMessage) error {
 // maxRetried is the maximum number of timers that retryAnswers reads.
 const maxRetried = 10_000
 
-// retryAnswers tries all refused answers and questions immediately, because the cause of the refusals may be corrected.
-// If Slack refuses a message again, the delay to the next attempt does not grow. A longer delay could postpone an
-// answer for hours after the cause is corrected.
+// retryAnswers tries all refused answers, questions and notices for the operators again now, because the cause of the
+// refusals may be corrected. If Slack refuses a message again, the delay to the next attempt does not grow. A longer
+// delay could postpone an answer for hours after the cause is corrected.
 func (t cardsTx) retryAnswers() error {
 	timers, err := t.Timers(store.TimerRepost, maxRetried)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 // interrupted: the process stopped, or a pause began.
 const maxTries = 5
 
-// recover handles an execution whose run was interrupted: the process stopped, or a pause began. If the run can't be
-// repeated, its outcome is unknown, and the bot asks people.
+// recover handles an execution whose run was interrupted: the process stopped, or a pause began. If the run can be
+// repeated, recover starts the next run and returns true. If not, the outcome is unknown, and the bot asks people.
 func (t runsTx) recover(e *approvers.Execution) (bool, error) {
 	if err := t.questions.cancelElicitations(e.ID, whyStopped); err != nil {
 		return false, err
@@ -200,7 +200,7 @@ const (
 
 // askWhatHappened asks people about a run whose outcome is unknown. The question goes to the conversation, or to the
 // owner of the caller. It also goes to the addresses where the approvers read their cards, and to the person who gave
-// the grant.
+// the call's grant.
 func (t runsTx) askWhatHappened(e approvers.Execution) error {
 	places := []string{store.ToConversation + e.Conversation}
 	if conv, err := t.Conversation(e.Conversation); err != nil {

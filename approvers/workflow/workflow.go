@@ -433,8 +433,8 @@ func (w *Intake) Receive(ctx context.Context, row store.Inbox, lane string) (fre
 	return fresh, err
 }
 
-// Remember stores a delivery that the bot answered immediately, and that changed nothing. If Slack repeats the
-// delivery, the bot finds the stored row, and does nothing.
+// Remember stores a delivery that the bot answered immediately, and that changed nothing. Because of the stored row, a
+// repetition of the delivery changes nothing either.
 func (w *Intake) Remember(ctx context.Context, row store.Inbox) error {
 	return w.record(ctx, "remember", func(t *tx) error {
 		if _, err := t.Inbox(row.ID); !errors.Is(err, store.ErrNotFound) {

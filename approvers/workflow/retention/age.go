@@ -233,7 +233,7 @@ func eraseSetAside(ctx context.Context, wf *workflow.Workflow, before time.Time,
 	return nil
 }
 
-// pruneChains deletes the audit chains whose time is over, and counts them.
+// pruneChains deletes the audit chains whose last event was before the time in the parameter before, and counts them.
 func pruneChains(ctx context.Context, wf *workflow.Workflow, before time.Time, done *Removed) error {
 	var damaged damagedOnes
 	for after, more := "", true; more; {
