@@ -95,7 +95,7 @@ func (c Caller) With(request string, pending bool) (after Caller, changed bool) 
 type Webhook struct {
 	Target   string    `json:"target"`             // identifies the webhook; see approvers.Webhook
 	Failures int       `json:"failures,omitempty"` // since the last success
-	Since    time.Time `json:"since,omitzero"`     // the first of these failures
+	Since    time.Time `json:"since,omitzero"`     // when the first of these failures happened
 	Next     time.Time `json:"next,omitzero"`      // nothing is sent before this time
 	Off      time.Time `json:"off,omitzero"`       // since when the webhook is switched off; zero: it is on
 	Why      string    `json:"why,omitempty"`      // why the last delivery failed
