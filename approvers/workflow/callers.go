@@ -735,9 +735,10 @@ func (w *Callers) PublishReceiptKey(ctx context.Context, id string, public []byt
 	})
 }
 
-// callersWaiting has the callers that wait in this process for changes of their requests. The map by has the channels
-// of the waiting callers, by the id of the call. The value for a channel is the client whose connection holds the call
-// (see Hold), or nil. A caller reads the request after each wake-up, so a wake-up without a change does no harm.
+// callersWaiting has the callers that wait in this process for changes of their requests. The outer keys of the map are
+// the ids of the calls. The inner keys are the channels of the callers that wait. The value for a channel is the client
+// whose connection holds the call (see Hold), or nil. A caller reads the request after each wake-up, so a wake-up
+// without a change does no harm.
 type callersWaiting struct {
 	mu sync.Mutex
 	by map[string]map[chan struct{}]*approvers.Client

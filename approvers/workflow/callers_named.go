@@ -32,9 +32,9 @@ func earlierKey(fingerprint, clientState string) string {
 	return "state\x00" + fingerprint + "\x00" + clientState
 }
 
-// The store finds only the last request with a fingerprint, and p is about to become this request. So keepLast gives
-// the earlier request with the fingerprint of p a key of its own, by which Last still finds the earlier request.
-// keepLast does this only if the earlier request has no result yet, and has another ClientState than p.
+// keepLast is called before p becomes the last request with its fingerprint, because the store finds only the last one.
+// keepLast gives the earlier request with this fingerprint a key, by which Last still finds the earlier request.
+// keepLast does nothing if the earlier request has a result, has no ClientState, or has the ClientState of p.
 func (t callersTx) keepLast(p CallerCall) error {
 	same := fingerprint(p)
 	last, err := t.ConversationAt(same)

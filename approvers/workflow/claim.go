@@ -93,7 +93,8 @@ func (t runsTx) begun(e approvers.Execution) (begun, known bool) {
 	}), true
 }
 
-// start stores the state executing. If the arguments don't match their digest, start marks the run as failed.
+// start stores the state executing. If the arguments don't match their digest, start marks the run as failed, and
+// returns false.
 func (t runsTx) start(e *approvers.Execution, transition func(approvers.Execution, string, time.Time) (approvers.Execution, error)) (bool, error) {
 	owner := t.w.owner
 	if e.Caller != "" {

@@ -150,7 +150,7 @@ func (t damageTx) setAside(bucket, id string) (of []string, done bool, err error
 }
 
 // rebuild replaces a record that was set aside. The result end is a function that ends the record's request, run or
-// turn. closeAll calls this function after all damaged records are rebuilt. The result may be nil.
+// turn. closeAll calls end after all damaged records are rebuilt. end may be nil.
 func (t damageTx) rebuild(x store.Damage, of []string) (end func() error, err error) {
 	owner := ""
 	if len(of) > 0 {

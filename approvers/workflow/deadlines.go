@@ -58,7 +58,7 @@ func (t *tx) handledFirst(timer store.Timer, deadline time.Time) (bool, error) {
 }
 
 // openRequest reads the request that a timer names. If the request is not open, openRequest clears the timer and
-// returns no request.
+// returns an empty request.
 func (t requestsTx) openRequest(kind store.TimerKind, id string) (approvers.Request, error) {
 	r, err := t.Request(id)
 	if errors.Is(err, store.ErrNotFound) || (err == nil && !r.State.Open()) {

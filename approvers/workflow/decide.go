@@ -149,8 +149,8 @@ func (t recordsTx) auditDecided(r approvers.Request, c Click) error {
 	return t.audit(r.ID, approvers.AuditDecided, c.Who.ID, facts, body)
 }
 
-// Click is one person's action on something that Slack shows. The data in the click itself grants no authority. The bot
-// looks up Who in Slack after the click. Digest and Rendering come from the stored rendering on which the person
+// Click is one person's action on something that Slack shows. The bot does not trust the data in the click itself. It
+// looks up Who in Slack after the click, and takes Digest and Rendering from the stored rendering on which the person
 // clicked.
 type Click struct {
 	Inbox       string    // id of the delivery, which the use case closes
@@ -171,7 +171,7 @@ type Click struct {
 	Typed       bool            // the person typed the value that the approval requires
 	FirstSeen   time.Time       // when the clicked message first showed these arguments; zero: unknown
 	Rendering   string          // the rendering's hash
-	Channel     string          // where it was clicked
+	Channel     string          // the channel of the clicked message
 	MessageTS   string
 }
 

@@ -527,9 +527,9 @@ func (i *inherited) has(share int, since time.Time, message string) (waited, kno
 	return list.messages[message], listed && list.listed.After(since)
 }
 
-// If it is certain that no other process has posted an outbox message, made is true. Otherwise since is the last time
-// at which another process could have posted the message, by the clock of this process. If since is zero, another
-// process could have posted the message at any time before this process started.
+// Made determines whether another process may have posted an outbox message. If this is impossible, made is true.
+// Otherwise since is the last time at which another process could have posted the message, by the clock of this
+// process. If since is zero, another process could have posted the message at any time before this process started.
 func (w *Outbox) Made(s store.OutboxMessage) (made bool, since time.Time) {
 	if store.IsAlone(w.Replica) {
 		return s.Process == w.owner, since
@@ -549,5 +549,5 @@ func (w *Outbox) Made(s store.OutboxMessage) (made bool, since time.Time) {
 	return s.CreatedAt.After(after), since
 }
 
-// clocksDiffer is how much the clocks of two replicas may differ.
+// clocksDiffer is the maximum difference between the clocks of two replicas.
 const clocksDiffer = time.Minute

@@ -70,8 +70,8 @@
 // A use case passes a function to update. The function receives a tx: the store's transaction, with one time and one
 // policy. The store may run the function more than once before the commit. So the function must not do I/O. If the
 // function sets a variable that was declared outside of the function, it must first reset the variable, because an
-// earlier run may have changed it. The tx collects the effects that may happen only after the commit: timer kinds to
-// wake, metrics to count, log lines, interruptions.
+// earlier run may have changed it. The tx collects the effects that may happen only after the commit: workers to wake,
+// metrics to count, log lines to write, handlers to interrupt.
 //
 // The methods of a transaction are grouped by concern (workflow.go): t.outbox has the messages that Slack must show,
 // and t.runs has the runs of tools. Each group is a type that embeds the transaction.

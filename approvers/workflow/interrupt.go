@@ -61,10 +61,10 @@ func Interruptible(ctx context.Context) (inner context.Context, interrupt func(c
 	}, func() { cancel(nil) }
 }
 
-// Interrupted returns a channel that is closed when a context of Interruptible is interrupted. The channel is closed
-// even if the context was canceled before. When a process ends, it cancels the contexts of its tools, but lets the
-// tools continue for a short time. During this time, a tool can notice a pause or a stop by the channel. For a context
-// that is not from Interruptible, the channel is nil.
+// Interrupted returns a channel that is closed when a context of Interruptible is interrupted. The interruption closes
+// the channel even if the context has been canceled already. When a process ends, it cancels the contexts of its tools,
+// but lets the tools continue for a short time. During this time, a tool can notice a pause or a stop by the channel.
+// For a context that is not from Interruptible, the channel is nil.
 func Interrupted(ctx context.Context) <-chan struct{} {
 	if i, ok := ctx.Value(interruptionKey{}).(*interruption); ok {
 		return i.done

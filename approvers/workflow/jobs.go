@@ -15,7 +15,7 @@ import (
 
 // soon has the kinds of timers that are normally due immediately when they are set. If the clock is set back, these
 // timers still run without a delay; see jobs.Options. A transaction that sets such a timer for later must set the field
-// PutOff to the current time. Otherwise the runner could take the timer for one from before the clock was set back.
+// PutOff to the current time. Otherwise the runner could assume that the timer was set before the clock was set back.
 // Timers of all other kinds are deadlines. If the clock is set back, a deadline waits until the clock reaches its time.
 // The start of an absence (TimerAway) is a deadline, because a person must not count as away before the absence starts.
 var soon = map[store.TimerKind]bool{
@@ -170,8 +170,7 @@ func (noCrashes) End(string, string)       {}
 func (noCrashes) Count(string, string) int { return 0 }
 func (noCrashes) Forget(string, string)    {}
 
-// afterCrashesError is the error of a delivery that is not tried yet, because it was being handled when processes
-// crashed.
+// afterCrashesError postpones the next try of a delivery that was being handled when processes crashed.
 type afterCrashesError struct{ wait time.Duration }
 
 func (e afterCrashesError) Error() string {
@@ -181,7 +180,7 @@ func (e afterCrashesError) Error() string {
 // After returns the delay before the next try. The scheduler calls After.
 func (e afterCrashesError) After() time.Duration { return e.wait }
 
-// Untried makes the scheduler not count the wait as a try, because some deliveries have only a few tries.
+// Untried tells the scheduler that the wait does not count as a try. Some deliveries have only a few tries.
 func (e afterCrashesError) Untried() {}
 
 // untilRetry returns how long a delivery must wait. After two crashes, a delivery is handled when the process has

@@ -16,8 +16,9 @@ import (
 
 // If the policy names a channel for the operators, the bot posts a notice there when a problem begins, and edits the
 // notice when the problem ends. The transaction that changes the state also stores the problem and requests the notice.
-// A problem that lasts is not posted again. A problem that comes back is posted again at most once in noticeAgain;
-// before that, its last notice is edited. Problems that begin while a notice waits for its post join this notice.
+// A problem that lasts is not posted again. A problem that comes back is posted again at most once in noticeAgain. If
+// it comes back earlier, its last notice is edited instead. Problems that begin while a notice waits for its post join
+// this notice.
 //
 // Each notice is an outbox message with the Ref operatorsRef. When all problems of a notice have ended, a later notice
 // uses the outbox message again, for a new Slack message. So the store has few such messages.
@@ -34,7 +35,7 @@ const (
 )
 
 // begin stores a problem, and requests a notice about it. If the operators know of this problem and it still lasts,
-// begin only updates its requests and its description (joinProblem).
+// begin only updates the requests and the description of the stored problem (joinProblem).
 func (t operatorsTx) begin(o *settings.Operators, p settings.Problem) error {
 	if notice, last := o.Find(p.Kind, p.Of); last != nil {
 		if last.Lasts() {
@@ -361,8 +362,8 @@ func (t operatorsTx) isStuck(s store.OutboxMessage) (bool, error) {
 	return err != nil, store.IgnoreNotFound(err)
 }
 
-// forgetUnposted removes the notices that Slack does not show. The bot does not post them if the policy names no
-// channel for the operators.
+// forgetUnposted removes the notices that Slack has not shown. The bot can't post them, because the policy names no
+// channel for the operators any more.
 func (t operatorsTx) forgetUnposted(o *settings.Operators) error {
 	var kept []settings.OperatorNotice
 	for _, n := range o.Notices {

@@ -39,7 +39,7 @@ type PolicyChange struct {
 	Policy  string // the digest of the policy file, and of the files that it names
 	Pins    string // the digest of the lock file; empty: there is none
 	Content []byte // the bytes of the policy file, the files that it names, and the lock file
-	File    string // approvers.Policy.File of the policy: the hash in plans
+	File    string // the field File of the approvers.Policy: the hash that plans contain
 	By      string // the process that makes the change
 	Why     string // what caused the change, in one word
 }

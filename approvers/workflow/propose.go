@@ -421,7 +421,8 @@ func (t Tool) look() string {
 	return t.Name + " can't be called now, because " + t.Blocked + ": the operator has to look at it"
 }
 
-// Callable reports whether a policy lets the tool be called at all.
+// Callable reports whether the tool can be called under the policy p. A blocked tool can be called only if the policy
+// treats the changed tool as an unknown tool.
 func (t Tool) Callable(p *approvers.Policy) bool {
 	if t.Blocked == "" {
 		return true

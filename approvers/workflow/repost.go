@@ -22,7 +22,7 @@ import (
 // period in which the message is relevant is left.
 var reposts = []time.Duration{4, 8, 16}
 
-// MarkLost records that an outbox message was deleted in Slack. s is the outbox message as the bot read it before it
+// MarkLost records that an outbox message was deleted in Slack. s is the outbox message that the bot had read before it
 // noticed the deletion.
 func (w *Outbox) MarkLost(ctx context.Context, s store.OutboxMessage) error {
 	return w.update(ctx, "mark lost", func(t *tx) error {

@@ -192,7 +192,7 @@ type Report string
 
 // These are the possible reports.
 const (
-	Happened Report = "happened" // it took effect; Click.Reason has the result
+	Happened Report = "happened" // the call took effect; Click.Reason has the result
 	DidNot   Report = "did_not"
 	Leave    Report = "leave" // tell the model that the outcome is unknown
 	Asked    Report = "again" // the call was requested again (see RetryUnknown)

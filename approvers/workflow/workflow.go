@@ -309,7 +309,7 @@ func (w *core) transact(ctx context.Context, what string, fn func(*tx) error) er
 			return fmt.Errorf("%s: %w", what, err)
 		}
 		if w.Policy().Load == load {
-			return err // the error has another cause than a changed policy
+			return err // this process has the policy in force, so the error has another cause
 		}
 	}
 }
@@ -365,7 +365,7 @@ func (w *core) transactUnder(ctx context.Context, what string, fn func(*tx) erro
 type Tx struct{ *tx }
 
 // Update runs fn in one transaction, under the policy in force. If fn fails because it read a damaged record, Update
-// closes the damaged record and runs fn in a new transaction. So fn may run more than once.
+// ends the request, run, call or turn of the record, and runs fn in a new transaction. So fn may run more than once.
 func (w *Workflow) Update(ctx context.Context, what string, fn func(Tx) error) error {
 	return w.update(ctx, what, func(t *tx) error { return fn(Tx{t}) })
 }
