@@ -13,7 +13,7 @@ type Operators struct {
 	Last    time.Time        `json:"last,omitzero"` // when the last post was due
 }
 
-// OperatorNotice is a message about problems. It is posted once, and edited when a problem ends.
+// OperatorNotice is a message about problems. The message is posted once, and edited when a problem ends.
 type OperatorNotice struct {
 	Message  string    `json:"message"`         // the outbox message; a later notice may use it again
 	At       time.Time `json:"at"`              // when the post was due

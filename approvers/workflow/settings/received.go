@@ -45,8 +45,8 @@ func (g Gap) Oldest(since time.Time) (at time.Time, cut bool) {
 	return at, false
 }
 
-// Joined returns a gap for a channel that the bot has joined: the bot reads the messages of this gap. The gap has the
-// maximum length, because the time since the bot was last a member is unknown.
+// Joined returns a Gap for a channel that the bot has joined. The bot then reads the channel's messages of this period.
+// The gap has the maximum length, because the time since the bot was last a member is unknown.
 func (r Received) Joined(now time.Time) Gap {
 	return Gap{Gap: approvers.Gap{From: now, To: now}, Received: now.Add(-MostReread)}
 }
