@@ -271,7 +271,8 @@ func (t requestsTx) pendingRequest(timer store.Timer, snapshot view.StageSnapsho
 	return r, err
 }
 
-// scheduleAvailability schedules a check of which approvers of a request can be reached.
+// scheduleAvailability schedules an availability check: the bot looks up, in Slack, which of the request's approvers
+// can be reached.
 func (t timersTx) scheduleAvailability(r approvers.Request) error {
 	return t.SetTimer(store.Timer{Kind: store.TimerAvailability, Ref: r.ID, Due: t.now})
 }

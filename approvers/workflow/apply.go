@@ -43,8 +43,9 @@ func (t *tx) apply(r approvers.Request, events []approvers.Event) error {
 	return t.turns.updateTurn(r, events)
 }
 
-// countEvents reports the events to the metrics, and logs decisions and closed requests. When a person edits or rejects
-// the call, or takes an approval back, countEvents also ends the tool's streak of unchanged approvals.
+// countEvents reports decisions and changes of the request's state to the metrics, and logs decisions and closed
+// requests. When a person edits or rejects the call, or takes an approval back, countEvents also ends the tool's streak
+// of unchanged approvals.
 func (t *tx) countEvents(r approvers.Request, events []approvers.Event) error {
 	doubted := false
 	for _, e := range events {

@@ -121,7 +121,7 @@ func leaveBundle(r approvers.Request, events []approvers.Event) (approvers.Reque
 	return r, append(events, approvers.RequestUnbundled{})
 }
 
-// changedBundle schedules an update of the card of a request's bundle.
+// changedBundle schedules an update of the card of the request's bundle, at each of its addresses.
 func (t cardsTx) changedBundle(r approvers.Request) error {
 	if r.Bundle == "" {
 		return nil

@@ -224,7 +224,7 @@ func (t cardsTx) queueRecipients(channel string) (places []string) {
 	return places
 }
 
-// t.unseen reports whether a request waits in the queue of every one of its addresses. In this case, nobody can see the
+// t.unseen reports whether a request waits in a queue at each of its addresses. In this case, nobody can see the
 // request's card.
 func (t cardsTx) unseen(r approvers.Request) (bool, error) {
 	if len(r.QueuedAt) == 0 {

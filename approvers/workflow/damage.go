@@ -587,8 +587,8 @@ func (t damageTx) rebuildConversation(id, place string) (func() error, error) {
 }
 
 // rebuildCallersConversation replaces the damaged conversation of a caller's request. The data of the new conversation
-// come from the run, the request and the audit records. If there is no run and no request, nothing is rebuilt, and the
-// caller's key does not identify a request any more.
+// come from the run, the request and the audit records. If there is neither a run nor a request, nothing is rebuilt. If
+// the caller then repeats the call with the same key, the call is a new request.
 func (t damageTx) rebuildCallersConversation(id, place string) (func() error, error) {
 	runs, err := t.Executions(id)
 	if err != nil {

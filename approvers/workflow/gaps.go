@@ -67,7 +67,8 @@ func (w *Intake) Missed(ctx context.Context, quiet bool) error {
 }
 
 // StillWaits sends a reminder for each request that waited during a gap. During a gap of at least approvers.LostClicks,
-// Slack dropped deliveries, so clicks are lost. After a shorter gap, StillWaits does nothing.
+// Slack dropped deliveries, so clicks are lost. After a shorter gap, or a gap in which Slack could deliver (Quiet),
+// StillWaits does nothing.
 func (w *Intake) StillWaits(ctx context.Context, gap settings.Gap) error {
 	if gap.Quiet || gap.To.Sub(gap.From) < approvers.LostClicks {
 		return nil

@@ -24,8 +24,8 @@ var soon = map[store.TimerKind]bool{
 	store.TimerHomes: true, store.TimerCatchUp: true, store.TimerWebhook: true,
 }
 
-// deadlineWorkers is the number of deadlines of a kind that are handled concurrently. The number is high, because each
-// deadline takes one short transaction, and concurrent transactions share a commit.
+// deadlineWorkers is the number of deadlines of the same kind that are handled concurrently. The number is high,
+// because each deadline takes one short transaction, and concurrent transactions share a commit.
 const deadlineWorkers = 64
 
 // newRunner returns the runner of the workflow's timers.

@@ -363,8 +363,8 @@ func (w *Runs) RetryUnknown(ctx context.Context, c Click) error {
 	})
 }
 
-// reportable reads the execution that a click names. If the execution does not wait for a report of its outcome, or the
-// person may not report the outcome, reportable returns a denial.
+// reportable reads the execution that a click names. People can report only an outcome that is unknown. In all other
+// cases, and if this person may not report it, reportable returns a denial.
 func (t runsTx) reportable(c Click) (approvers.Execution, *approvers.Denied, error) {
 	e, err := t.Execution(c.Execution)
 	if errors.Is(err, store.ErrNotFound) {

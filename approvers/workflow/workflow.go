@@ -663,7 +663,7 @@ func (w *core) openRequests(ctx context.Context, what string, fn func(*tx, appro
 	return nil
 }
 
-// CallsIn lists the calls of all turns of a conversation.
+// CallsIn lists all calls of a conversation.
 func CallsIn(r store.Reader, id string) (all []store.Call, err error) {
 	if ofCaller(id) {
 		return callOfCaller(r, id)
