@@ -112,8 +112,8 @@ func (t recordsTx) auditInvited(r approvers.Request, i approvers.Invite) error {
 }
 
 // auditMessageEdit records that a message was edited or deleted. The message led to a request or answered a question.
-// The parameter remark is the number of the answer among the request's remarks, which starts at 1. For the message that
-// led to the request, remark is empty.
+// The parameter remark is the answer's number among the request's remarks, counted from 1. For the message that led to
+// the request, remark is empty.
 func (t recordsTx) auditMessageEdit(r approvers.Request, message string, w *approvers.MessageEdit, remark string) error {
 	what := map[bool]string{true: "deleted", false: "edited"}[w.Deleted]
 	var words any

@@ -8,8 +8,8 @@ import (
 	"countersign/store"
 )
 
-// Last searches the client's requests that have a key, an identical call and the same ClientState as p. Last returns
-// the id of the last such request, or "" if there is none.
+// Last returns the id of the client's last request whose call is identical to p, and which has a key and the
+// ClientState of p. If there is no such request, Last returns "".
 func (w *Callers) Last(ctx context.Context, p CallerCall) (id string, err error) {
 	p.Key = "any"
 	same := fingerprint(p)

@@ -232,8 +232,8 @@ func (w *Intake) LeaveChannel(ctx context.Context, timer store.Timer) error {
 // mostLeft is the maximum number of timers of each kind that leaveOtherChannels handles.
 const mostLeft = 2000
 
-// leaveOtherChannels moves the messages of a lost channel that do not belong to requests to other places. These
-// messages are about runs with an unknown outcome, questions of the model, and questions of tools.
+// leaveOtherChannels handles the messages of a lost channel that do not belong to requests: it moves them to other
+// places. These messages are about runs with an unknown outcome, questions of the model, and questions of tools.
 func (t channelsTx) leaveOtherChannels(name string) error {
 	for _, kind := range []store.TimerKind{store.TimerLeave, store.TimerModelQuestion, store.TimerElicit} {
 		timers, err := t.Timers(kind, mostLeft)

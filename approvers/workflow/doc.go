@@ -7,7 +7,7 @@
 // model. It guarantees these invariants:
 //
 //   - A delivery from Slack is not lost after Intake.Receive has stored it.
-//   - If two people click at the same moment, the second click is handled with the state that the first click left.
+//   - If two people click at the same moment, the second click is handled after the first, and sees its effect.
 //   - The bot never repeats a run of an unprotected tool (approvers.Unprotected) by itself, because the tool might act
 //     twice.
 //   - Every tool call gets exactly one result.

@@ -252,8 +252,8 @@ func (t operatorsTx) cardsProblem(r approvers.Request) settings.Problem {
 	}
 }
 
-// endCards removes the requests that people can see from the problems about cards. For such a request, the callback
-// named still returns false. A problem ends when it has no requests.
+// endCards updates the problems about cards: it removes the requests that people can see again, for which the callback
+// "still" returns false. A problem without requests ends.
 func (t operatorsTx) endCards(o *settings.Operators, still func(request string) (bool, error)) error {
 	for i := range o.Notices {
 		for j := range o.Notices[i].Problems {
@@ -349,8 +349,9 @@ func (t operatorsTx) review(unreached []approvers.Request) error {
 	})
 }
 
-// isStuck reports whether a waiting notice needs a new timer for its post in the policy's channel. Either the policy
-// has named another channel since, or a program of an earlier version, which does not know notices, gave the notice up.
+// isStuck reports whether a waiting notice needs a new timer for its post in the policy's channel. There are two
+// possible reasons: the policy has named another channel since, or a program of an earlier version, which does not know
+// notices, gave the notice up.
 func (t operatorsTx) isStuck(s store.OutboxMessage) (bool, error) {
 	if s.To != store.ToChannel+t.policy.Operators.Channel {
 		return true, nil
@@ -416,7 +417,7 @@ func (t operatorsTx) reviewTools(o *settings.Operators) error {
 	return t.endOthers(o, settings.ProblemTool, drifted)
 }
 
-// endOthers ends all problems of a kind, except those for which the map last has true.
+// endOthers ends all problems of a kind, except the problems for whose Of the map last has the value true.
 func (t operatorsTx) endOthers(o *settings.Operators, kind settings.ProblemKind, last map[string]bool) error {
 	for i := range o.Notices {
 		for j := range o.Notices[i].Problems {
@@ -461,7 +462,7 @@ func (t operatorsTx) reviewCards(o *settings.Operators, unreached []approvers.Re
 }
 
 // postAgain schedules posts in the policy's channel for notices that are not posted yet and whose problems last. The
-// callback named which selects the notices.
+// callback "which" selects the notices.
 func (t operatorsTx) postAgain(o *settings.Operators, which func(store.OutboxMessage) (bool, error)) error {
 	for i := range o.Notices {
 		n := &o.Notices[i]

@@ -102,8 +102,8 @@ func (t outboxTx) changedTurn(turn string, kind store.OutboxKind, step int) erro
 	})
 }
 
-// changedThose schedules an update of the outbox messages with the Ref those.ref for which the callback among returns
-// true.
+// changedThose schedules an update of the outbox messages that have the Ref those.ref, and for which the callback
+// "among" returns true.
 func (t outboxTx) changedThose(those refresh, among func(store.OutboxMessage) bool) error {
 	if t.markRefreshed(those) {
 		return nil
