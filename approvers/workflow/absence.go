@@ -16,7 +16,7 @@ import (
 
 // Departure is a person's notice that they are away, with an optional stand-in.
 type Departure struct {
-	Inbox    string // the id of its delivery, which is closed in the same transaction
+	Inbox    string // the id of the delivery from Slack, which SetAway closes
 	Who      approvers.Identity
 	From     time.Time // zero: now
 	Until    time.Time
@@ -58,12 +58,12 @@ func (w *People) SetAway(ctx context.Context, m Departure) (approvers.Absence, e
 	return out, err
 }
 
-// mostDepartures is the number of absences that a person can set and end per day. The limit is needed, because each
-// absence adds audit records and notifies the stand-in.
+// mostDepartures is the maximum number of absences that a person can set and end in 24 hours. There is a limit, because
+// each absence adds audit records and notifies the stand-in.
 const mostDepartures = 20
 
-// awayOften reports whether a person has reached mostDepartures in the last 24 hours. SetAway checks this limit. Back
-// does not check the limit, so a person can always end an absence.
+// awayOften reports whether a person has reached mostDepartures. Only SetAway checks this limit, so a person can always
+// end an absence.
 func (t peopleTx) awayOften(who approvers.PersonID) (bool, error) {
 	records, err := t.Audit(approvers.AbsenceChain(who))
 	n := 0
@@ -256,8 +256,8 @@ func (w *People) ResolveAvailability(ctx context.Context, timer store.Timer, sna
 
 // pendingRequest reads the request that a timer names. If the request has changed since snapshot was read,
 // pendingRequest returns errRequestChanged. If the request is not pending, pendingRequest clears the timer and returns
-// no request. If the timer was set again after snapshot was read, pendingRequest returns no request, because people
-// must be looked up again. For example, a person's absence sets the timer again.
+// an empty request. If the timer was set again after snapshot was read, pendingRequest also returns an empty request,
+// because people must be looked up again. For example, a person's absence sets the timer again.
 func (t requestsTx) pendingRequest(timer store.Timer, snapshot view.StageSnapshot) (approvers.Request, error) {
 	if _, still, err := jobs.Reread(t, timer); err != nil || !still {
 		return approvers.Request{}, err
@@ -272,7 +272,8 @@ func (t requestsTx) pendingRequest(timer store.Timer, snapshot view.StageSnapsho
 	return r, err
 }
 
-// scheduleAvailability schedules a check of which approvers of a request can be reached.
+// scheduleAvailability schedules an availability check: the bot looks up, in Slack, which of the request's approvers
+// can be reached.
 func (t timersTx) scheduleAvailability(r approvers.Request) error {
 	return t.SetTimer(store.Timer{Kind: store.TimerAvailability, Ref: r.ID, Due: t.now})
 }

@@ -10,9 +10,9 @@ import (
 )
 
 // apply writes the request that a transition returned, and the consequences of the transition's events. Every change of
-// a request goes through apply. Each consequence is a function that turns events into rows. The functions are in the
-// files apply_*.go. The order of the functions determines the order in the audit chain: the decision, the request's new
-// stage or state, the model's result.
+// a request goes through apply. Each consequence is a function that turns events into rows. Most of these functions are
+// in the files apply_*.go. The order of the functions determines the order in the audit chain: the decision, the
+// request's new stage or state, the result for the model.
 func (t *tx) apply(r approvers.Request, events []approvers.Event) error {
 	events = r.NetEvents(events)
 	r, events = leaveBundle(r, events)
@@ -29,7 +29,7 @@ func (t *tx) apply(r approvers.Request, events []approvers.Event) error {
 		t.records.auditEvents,     // the request's chain
 		t.countEvents,             // metrics, the log, and the streak of unchanged approvals
 		t.notices.refreshMessages, // everything that shows the request
-		t.notices.notifyPeople,    // direct messages to the people concerned
+		t.notices.notifyPeople,    // messages to the people whom an event concerns
 		t.callers.follow,          // the caller, if another agent asked
 		t.operators.follow,        // the operators, if the cards reach nobody
 	} {
@@ -43,8 +43,9 @@ func (t *tx) apply(r approvers.Request, events []approvers.Event) error {
 	return t.turns.updateTurn(r, events)
 }
 
-// countEvents counts decisions and ended requests for the metrics, and logs them. When a person edits or rejects the
-// call, or takes an approval back, countEvents also ends the tool's streak of unchanged approvals.
+// countEvents reports decisions and changes of the request's state to the metrics, and logs decisions and closed
+// requests. When a person edits or rejects the call, or takes an approval back, countEvents also ends the tool's streak
+// of unchanged approvals.
 func (t *tx) countEvents(r approvers.Request, events []approvers.Event) error {
 	doubted := false
 	for _, e := range events {
@@ -76,9 +77,9 @@ func (t *tx) countEvents(r approvers.Request, events []approvers.Event) error {
 // Event is something that happened, for metrics and traces. Exactly one of the fields below Request is set.
 type Event struct {
 	At      time.Time // the time of the transaction
-	Turn    string    // the turn to which it belongs
+	Turn    string    // the turn to which the event belongs
 	Tool    string
-	Request *approvers.Request // the request as it is now, if the event is about one
+	Request *approvers.Request // the request after the event, if the event is about a request
 
 	Began    *TurnBegan               // a turn began
 	Asked    bool                     // a request was opened
@@ -92,8 +93,8 @@ type Event struct {
 
 // TurnBegan is the beginning of a turn.
 type TurnBegan struct {
-	Since  time.Time // when its first message was stored
-	Caller bool      // another agent asks
+	Since  time.Time // when the turn's first message was stored
+	Caller bool      // the turn is the request of another agent
 }
 
 // t.happened adds an event to the transaction. The event is reported after the commit.
@@ -105,7 +106,7 @@ func (t *tx) happened(e Event) {
 // AnswerShown tells how long the requesters waited for an answer.
 type AnswerShown struct {
 	SinceEnd time.Duration // from the end of the turn to the time when Slack showed the answer
-	SinceRun time.Duration // from the record of the turn's last run to the same time; zero: the turn had no runs
+	SinceRun time.Duration // from the end of the turn's last run to the same time; zero: the turn had no runs
 }
 
 // countAnswer counts an answer when Slack first shows it.

@@ -6,9 +6,10 @@ import (
 	"countersign/approvers"
 )
 
-// auditEvents records events in the request's audit chain. The order is: actions of people and timers, effects of
-// policy changes, the request's new stage or state. auditEvents does not record clicks. A use case records its click
-// before it calls apply, because only the use case has the content that the person was shown.
+// auditEvents records events in the request's audit chain. The order is: escalations, reminders and the like
+// (auditAct), a changed plan (auditPlan), the request's new stage or state (auditTransition). auditEvents does not
+// record decisions and remarks. The use case records them before it calls apply, because only the use case knows what
+// the person was shown.
 func (t recordsTx) auditEvents(r approvers.Request, events []approvers.Event) error {
 	for _, record := range []func(approvers.Request, approvers.Event) error{t.auditAct, t.auditPlan, t.auditTransition} {
 		for _, e := range events {
@@ -20,7 +21,7 @@ func (t recordsTx) auditEvents(r approvers.Request, events []approvers.Event) er
 	return nil
 }
 
-// auditAct records the action of a person, a timer or a tool on a request.
+// auditAct records escalations, reminders, added people, edited messages and tool previews.
 func (t recordsTx) auditAct(r approvers.Request, e approvers.Event) error {
 	switch e := e.(type) {
 	case approvers.Escalated:
@@ -111,7 +112,8 @@ func (t recordsTx) auditInvited(r approvers.Request, i approvers.Invite) error {
 }
 
 // auditMessageEdit records that a message was edited or deleted. The message led to a request or answered a question.
-// The parameter remark is the index of the answer. For the message that led to the request, remark is empty.
+// The parameter remark is the answer's number among the request's remarks, counted from 1. For the message that led to
+// the request, remark is empty.
 func (t recordsTx) auditMessageEdit(r approvers.Request, message string, w *approvers.MessageEdit, remark string) error {
 	what := map[bool]string{true: "deleted", false: "edited"}[w.Deleted]
 	var words any

@@ -53,7 +53,7 @@ func (t turnsTx) updateTurn(r approvers.Request, events []approvers.Event) error
 }
 
 // giveResult gives a call its result. If the call has a result already, giveResult changes nothing. After the last
-// result of a step, the workflow schedules the next model call.
+// result of a step, giveResult schedules the next model call, or ends the turn.
 func (t turnsTx) giveResult(call store.Call, outcome approvers.Outcome, text string) error {
 	if call.Outcome != "" {
 		return nil

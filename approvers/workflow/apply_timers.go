@@ -72,7 +72,7 @@ func (t timersTx) updateTimersFor(r approvers.Request, e approvers.Event) error 
 			return err
 		}
 		if c := r.Facts.Caller; c.Begins() && (c.Decides() || !t.callers.isHeld(r)) {
-			return nil // the caller claims it, or asks for its result
+			return nil // the caller claims the call, or asks for the call's result
 		}
 		return t.runSoon(r)
 	case approvers.RequestConsumed, approvers.RequestClosed:
@@ -106,14 +106,14 @@ func (t timersTx) setOrClear(kind store.TimerKind, ref string, due time.Time) er
 	return t.SetTimer(store.Timer{Kind: kind, Ref: ref, Due: due})
 }
 
-// startPreview schedules a tool preview. If a preview is running, it describes the arguments from before an edit, so
+// startPreview schedules a tool preview. If a preview is being made already, it is for the arguments before an edit, so
 // startPreview interrupts it.
 func (t timersTx) startPreview(r approvers.Request) error {
 	t.interrupts[handled{store.TimerPreview, r.ID}] = true
 	return t.SetTimer(store.Timer{Kind: store.TimerPreview, Ref: r.ID, Due: t.now})
 }
 
-// clearPending clears the timers that only a pending request has, and stops its preview.
+// clearPending clears the timers that only a pending request has, and interrupts the making of the request's preview.
 func (t timersTx) clearPending(request string) error {
 	t.interrupts[handled{store.TimerPreview, request}] = true
 	for _, kind := range []store.TimerKind{store.TimerEscalate, store.TimerRemind, store.TimerAvailability, store.TimerPreview} {

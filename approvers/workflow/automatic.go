@@ -70,7 +70,7 @@ func (t proposalsTx) automatic(call store.Call, e *approvers.Execution, givers g
 	return false, t.askInstead(call, *e, r)
 }
 
-// t.limited reports whether the conversation has reached the limit of automatic runs of the tool.
+// t.limited reports whether the tool's limit of automatic runs is reached in the execution's scope (autoScope).
 func (t proposalsTx) limited(p approvers.ToolPolicy, e approvers.Execution) (bool, error) {
 	if p.MaxAuto.Count == 0 {
 		return false, nil

@@ -8,7 +8,7 @@ import (
 	"countersign/store"
 )
 
-// spend counts the tokens of a model call against the requester's budget, if the policy sets a budget.
+// spend adds the tokens of a model call to the tokens that the turn's asker has used, if the policy sets a budget.
 func (t proposalsTx) spend(turn approvers.Turn, tokens int) error {
 	if tokens <= 0 || t.policy.BudgetFor(turn.Agent).Tokens == 0 {
 		return nil
@@ -20,7 +20,7 @@ func (t proposalsTx) spend(turn approvers.Turn, tokens int) error {
 	return t.AddCounter(store.Counter{Key: counterTokens(asker), At: t.now, ID: fmt.Sprintf("%s/%d", turn.ID, turn.Step), N: tokens})
 }
 
-// asker returns the person who wrote the last message of a turn.
+// asker returns the asker of a turn: the person who wrote the turn's last message.
 func (t proposalsTx) asker(turn approvers.Turn) (approvers.PersonID, error) {
 	conv, err := t.Conversation(turn.Conversation)
 	if err != nil {
@@ -30,8 +30,8 @@ func (t proposalsTx) asker(turn approvers.Turn) (approvers.PersonID, error) {
 	return facts.Asker, err
 }
 
-// overBudget returns a sentence for the requester if the requester's tokens for the day are used up. If tokens are
-// left, overBudget returns "".
+// overBudget returns a sentence for the turn's asker if the asker's tokens for the day are used up. If tokens are left,
+// overBudget returns "".
 func (t proposalsTx) overBudget(turn approvers.Turn, agent approvers.Agent) (string, error) {
 	budget := t.policy.BudgetFor(agent.Name).Tokens
 	if budget == 0 {
@@ -69,7 +69,7 @@ func (t proposalsTx) spendCall(turn approvers.Turn, call store.Call, asker appro
 	return "", t.AddCounter(store.Counter{Key: counterCalls(asker), At: t.now, ID: call.ID, N: 1})
 }
 
-// thousands formats a number for people.
+// thousands formats a number with commas, such as 1,000,000.
 func thousands(n int) string {
 	text := fmt.Sprint(n)
 	for i := len(text) - 3; i > 0; i -= 3 {
@@ -133,7 +133,7 @@ func (t proposalsTx) called(r approvers.Request, who approvers.PersonID) (string
 
 // The functions below return the keys of counters. See store.Counter.
 
-// counterAuto returns the key for a tool's automatic runs in a conversation.
+// counterAuto returns the key for a tool's automatic runs. The parameter conversation is the result of autoScope.
 func counterAuto(tool, conversation string) string { return "auto/" + tool + "/" + conversation }
 
 // counterAsked returns the key for the requests that a person caused.

@@ -70,7 +70,7 @@ func bundles(group []approvers.Request) [][]approvers.Request {
 	return append(out, card)
 }
 
-// bundle shows one card for several requests.
+// bundle shows the given requests in one card. A single request does not become a bundle.
 func (t cardsTx) bundle(card []approvers.Request) error {
 	name := ""
 	if len(card) > 1 {
@@ -121,7 +121,7 @@ func leaveBundle(r approvers.Request, events []approvers.Event) (approvers.Reque
 	return r, append(events, approvers.RequestUnbundled{})
 }
 
-// changedBundle schedules an update of the bundle that a request belongs to.
+// changedBundle schedules an update of the card of the request's bundle, at each of its addresses.
 func (t cardsTx) changedBundle(r approvers.Request) error {
 	if r.Bundle == "" {
 		return nil
@@ -170,8 +170,8 @@ func (t cardsTx) bundlePlaces(s store.OutboxMessage) (places []string, err error
 }
 
 // DecideAll approves or rejects all undecided requests of a bundle in one transaction. Each decision covers the digest
-// of its own request. If one request can't be decided, DecideAll decides no request, and returns the request that can't
-// be decided.
+// of its own request. DecideAll skips a request if the person's decision on it counts already. If another request can't
+// be decided, DecideAll decides no request, and returns the request that can't be decided.
 func (w *Requests) DecideAll(ctx context.Context, c Click, shown []store.Shown) (approvers.Request, error) {
 	var inTheWay approvers.Request
 	err := w.click(ctx, "decide all", c, func(t *tx) (*approvers.Denied, error) {

@@ -79,7 +79,8 @@ type CallerCall struct {
 	Edits   bool            // the client can use arguments that approvers have changed
 	For     string          // id of the Slack user for whom the client says that it acts, without proof; empty: nobody
 	Summary string
-	// ClientState is a text of the client, which is returned to it unchanged. Last finds an earlier request by it.
+	// ClientState is a text that Countersign returns to the client unchanged. Callers.Last uses it to find an earlier
+	// request.
 	ClientState string
 	Waits       bool // only without a key: the caller waits for the result (see when_caller_left in docs/policy.md)
 }
@@ -169,7 +170,9 @@ func (w *Callers) Mend(ctx context.Context, err error) bool {
 }
 
 // Propose stores a client's call, and decides whether the call may run, waits for people, or is refused. If the call
-// repeats an earlier call, Propose returns the existing request, and the second result is true.
+// repeats an earlier call, Propose returns the id of the existing request, and again is true. If people rejected an
+// identical call shortly before, Propose returns the id of the rejected request. Then again is false if p has a key,
+// because the key is new.
 func (w *Callers) Propose(ctx context.Context, p CallerCall) (id string, again bool, err error) {
 	team := ""
 	if w.Team != nil {
@@ -345,7 +348,7 @@ func orUndeclared(tool Tool, ok bool, name, hash string) (Tool, bool) {
 	return tool, ok
 }
 
-// undeclared returns a Tool for a tool that has no definition in Countersign. Its caller runs the tool.
+// undeclared returns a Tool for a tool that has no definition in Countersign. The caller runs this tool itself.
 func undeclared(name string) Tool {
 	return Tool{Name: name, Hash: approvers.UndeclaredHash(name), Effect: approvers.Unprotected, Check: func(json.RawMessage) error { return nil }}
 }
@@ -357,7 +360,7 @@ func (t *tx) toolOf(name, hash string) (Tool, bool) {
 }
 
 // t.rejected returns the client's last request for an identical call if people rejected the request less than
-// RejectionHolds ago. In all other cases, rejected returns "".
+// client.RejectionHolds ago. In all other cases, rejected returns "".
 func (t callersTx) rejected(p CallerCall, client approvers.Client) (string, error) {
 	if client.RejectionHolds == 0 {
 		return "", nil
@@ -383,7 +386,7 @@ func (t callersTx) rejected(p CallerCall, client approvers.Client) (string, erro
 	return "", nil
 }
 
-// withinLimits checks the limits of a client.
+// withinLimits checks the limits of a client, and counts the call against the client's budget.
 func (t callersTx) withinLimits(turn approvers.Turn, call store.Call, client approvers.Client, caller approvers.Caller) error {
 	known, _, err := settings.ReadCaller(t, client.Name)
 	if err != nil {
@@ -415,7 +418,8 @@ func (t callersTx) withinLimits(turn approvers.Turn, call store.Call, client app
 // counterCaller returns the key of the counter for a client's requests that people were asked to approve.
 func counterCaller(name string) string { return "client/" + name }
 
-// t.own reads a request of the client. If the request belongs to another client, the error is CallerNotFound.
+// t.own reads a request of the client. If the request belongs to another client, the error is a CallerProblem with the
+// code CallerNotFound.
 func (t callersTx) own(client approvers.Client, id string) (store.Conversation, store.Call, error) {
 	if _, err := t.client(client); err != nil {
 		return store.Conversation{}, store.Call{}, err
@@ -452,7 +456,7 @@ func (w *Callers) Claim(ctx context.Context, client approvers.Client, id, hash s
 	return err
 }
 
-// givers looks up people in Slack: the owners of the grants that may cover the run of a request.
+// givers looks up, in Slack, the owners of the grants that may cover a request's run.
 func (w *Callers) givers(ctx context.Context, client approvers.Client, id string) (grantOwners, error) {
 	execution := ""
 	err := w.Store.View(ctx, func(r store.Reader) error {
@@ -501,7 +505,8 @@ func (t callersTx) claim(client approvers.Client, id, hash string, givers grantO
 	return &CallerProblem{Code: CallerNotApproved, Request: id}, nil
 }
 
-// lapsed ends a call that needed no approval, if the caller did not claim the call in time.
+// If a call needs no approval, and the time in which its caller may claim the call has passed, lapsed ends the call.
+// lapsed returns true if it has ended the call.
 func (t callersTx) lapsed(call store.Call, e approvers.Execution) (bool, error) {
 	if e.Request != "" || call.Outcome != "" {
 		return false, nil
@@ -627,8 +632,9 @@ func (w *Callers) Answer(ctx context.Context, client approvers.Client, id string
 	})
 }
 
-// Overdue is the handler of store.TimerOutcome. Overdue ends a call that needs no approval and that its caller did not
-// claim in time. If the caller did not report the outcome of a run in time, Overdue asks people what happened.
+// Overdue is the handler of store.TimerOutcome. If a call needs no approval, and the time in which its caller may claim
+// the call has passed, Overdue ends the call. If the caller did not report the outcome of a run in time, Overdue asks
+// people what happened.
 func (w *Callers) Overdue(ctx context.Context, timer store.Timer) error {
 	return w.update(ctx, "overdue", func(t *tx) error {
 		e, err := t.Execution(timer.Ref)
@@ -660,7 +666,7 @@ func (t callersTx) wait(e approvers.Execution, agent string) error {
 
 // lease sets the timer for a run. The caller has to report the outcome before the timer is due.
 func (t callersTx) lease(e approvers.Execution) error {
-	within := time.Hour // the client was removed from the policy meanwhile
+	within := time.Hour // for a client that was removed from the policy
 	if c, ok := t.policy.Client(e.Caller); ok {
 		within = c.OutcomeWithin
 	}
@@ -730,9 +736,10 @@ func (w *Callers) PublishReceiptKey(ctx context.Context, id string, public []byt
 	})
 }
 
-// callersWaiting has the callers that wait in this process for changes of their requests. The keys are the ids of the
-// calls. A caller reads the request after each wake-up, so a wake-up without a change does no harm. The value of a
-// channel is the client whose connection holds the call (see Hold), or nil.
+// callersWaiting has the callers that wait in this process for changes of their requests. The outer keys of the map are
+// the ids of the calls. The inner keys are the channels of the callers that wait. The value for a channel is the client
+// whose connection holds the call (see Hold), or nil. A caller reads the request after each wake-up, so a wake-up
+// without a change does no harm.
 type callersWaiting struct {
 	mu sync.Mutex
 	by map[string]map[chan struct{}]*approvers.Client
@@ -745,8 +752,8 @@ func (w *Callers) Watch(id string) (changed <-chan struct{}, stop func()) {
 }
 
 // Hold is like Watch, for a connection on which the client waits for the result of its request. An approval during the
-// watch starts the call in the transaction of the decision, so the connection does not need to call Start. The client's
-// ownership of the request must have been checked.
+// watch starts the call in the transaction of the decision, so Start need not be called. The function that calls Hold
+// must have checked that the request belongs to the client.
 func (w *Callers) Hold(client approvers.Client, id string) (changed <-chan struct{}, stop func()) {
 	return w.waiting.add(id, &client)
 }

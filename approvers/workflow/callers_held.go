@@ -40,7 +40,7 @@ func (t callersTx) isHeld(r approvers.Request) bool {
 }
 
 // Delivered records that the caller has received the final state of a request. If the caller then proposes an identical
-// call, the identical call is a new request.
+// call without a key, this call is a new request.
 func (w *Callers) Delivered(ctx context.Context, client approvers.Client, id string) error {
 	return w.update(ctx, "delivered to a caller", func(t *tx) error {
 		conv, call, err := t.callers.own(client, id)

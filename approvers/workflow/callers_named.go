@@ -8,8 +8,8 @@ import (
 	"countersign/store"
 )
 
-// Last returns the id of the client's last request for an identical call, among the requests that have a key and the
-// ClientState of p. If there is none, Last returns "".
+// Last returns the id of the client's last request whose call is identical to p, and which has a key and the
+// ClientState of p. If there is no such request, Last returns "".
 func (w *Callers) Last(ctx context.Context, p CallerCall) (id string, err error) {
 	p.Key = "any"
 	same := fingerprint(p)
@@ -27,14 +27,14 @@ func (w *Callers) Last(ctx context.Context, p CallerCall) (id string, err error)
 	return id, err
 }
 
-// earlierKey returns the key of a request that is not the last one with its fingerprint any more. No client can send
-// this key.
+// earlierKey returns the key that keepLast gives to a request. No client can send this key.
 func earlierKey(fingerprint, clientState string) string {
 	return "state\x00" + fingerprint + "\x00" + clientState
 }
 
-// keepLast gives the last request with the fingerprint of p a key, if its ClientState differs from that of p. Then p
-// becomes the last request with the fingerprint, and Last finds the earlier request by the key.
+// keepLast is called before p becomes the last request with its fingerprint, because the store finds only the last one.
+// keepLast gives the earlier request with this fingerprint a key, by which Last still finds the earlier request.
+// keepLast does nothing if the earlier request has a result, has no ClientState, or has the ClientState of p.
 func (t callersTx) keepLast(p CallerCall) error {
 	same := fingerprint(p)
 	last, err := t.ConversationAt(same)
@@ -48,7 +48,7 @@ func (t callersTx) keepLast(p CallerCall) error {
 	return t.name(p.Client, earlierKey(same, last.Caller.ClientState), last)
 }
 
-// Named returns the id of the client's request that has a key, or "".
+// Named returns the id of the client's request with the given key, or "" if there is none.
 func (w *Callers) Named(ctx context.Context, client approvers.Client, key string) (id string, err error) {
 	err = w.view(ctx, func(r store.Reader) error {
 		conv, err := r.Conversation(conversationOf(client, key))
@@ -61,7 +61,7 @@ func (w *Callers) Named(ctx context.Context, client approvers.Client, key string
 	return id, err
 }
 
-// view reads the store. If a record is damaged, view closes the record, and reads again.
+// view reads the store. If a record is damaged, view calls Mend, and reads again.
 func (w *Callers) view(ctx context.Context, read func(store.Reader) error) error {
 	err := w.Store.View(ctx, read)
 	if w.Mend(ctx, err) {
@@ -82,7 +82,7 @@ func (w *Callers) Name(ctx context.Context, client approvers.Client, key, reques
 	})
 }
 
-// name lets a key refer to the request of a conversation.
+// name makes a key refer to a request. The parameter of is the request's conversation.
 func (t callersTx) name(client approvers.Client, key string, of store.Conversation) error {
 	id := conversationOf(client, key)
 	conv, err := t.Conversation(id)

@@ -49,9 +49,9 @@ func (t cardsTx) changeCardQueue(address string, change func(*settings.CardQueue
 	return l, nil
 }
 
-// enqueueCard adds a request to the card queue of an address, before the address shows the request's card. It returns
-// true if the request has to wait. The approval of a request that had to wait needs a typed value. If the queue has the
-// request already, enqueueCard does not add it again. The requests of a bundle wait together.
+// enqueueCard adds a request to the card queue of an address, before the address shows the request's card. If the
+// request has to wait, waits is true. The approval of a request that had to wait needs a typed value. If the queue has
+// the request already, enqueueCard does not add it again. The requests of a bundle wait together.
 func (t cardsTx) enqueueCard(id, address string) (waits bool, err error) {
 	most := t.policy.Caps.Approver
 	r, err := t.Request(id)
@@ -86,7 +86,7 @@ func cards(n int) string {
 }
 
 // wantQueued shows a request at an address. If the number of open cards at the address has reached the policy's cap,
-// wantQueued puts the request in the queue.
+// wantQueued puts the request in the address's queue instead.
 func (t cardsTx) wantQueued(r approvers.Request, to string) error {
 	if t.policy.Caps.Approver == 0 && len(r.QueuedAt) == 0 {
 		return t.wantThere(r, to)
@@ -127,8 +127,8 @@ func (t cardsTx) showNextQueued(id, address string) error {
 }
 
 // leaveCardQueues removes a request from the queues of addresses whose people can't decide the request any more. If the
-// request is pending and has left a queue, leaveCardQueues returns true. The function that calls leaveCardQueues must
-// then show the request's card at its other addresses.
+// request is pending and has left a queue, the second result is true. Then the request's card must be shown at its
+// other addresses.
 func (t cardsTx) leaveCardQueues(r approvers.Request, unbundled bool) (approvers.Request, bool, error) {
 	if len(r.QueuedAt) == 0 {
 		return r, false, nil
@@ -224,7 +224,7 @@ func (t cardsTx) queueRecipients(channel string) (places []string) {
 	return places
 }
 
-// t.unseen reports whether a request waits in the queue of every one of its addresses. In this case, nobody can see the
+// t.unseen reports whether a request waits in a queue at each of its addresses. In this case, nobody can see the
 // request's card.
 func (t cardsTx) unseen(r approvers.Request) (bool, error) {
 	if len(r.QueuedAt) == 0 {

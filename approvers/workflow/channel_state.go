@@ -232,8 +232,8 @@ func (w *Intake) LeaveChannel(ctx context.Context, timer store.Timer) error {
 // mostLeft is the maximum number of timers of each kind that leaveOtherChannels handles.
 const mostLeft = 2000
 
-// leaveOtherChannels moves messages that do not belong to requests out of a lost channel. These messages are about runs
-// with an unknown outcome, questions of the model, and questions of tools.
+// leaveOtherChannels handles the messages of a lost channel that do not belong to requests: it moves them to other
+// places. These messages are about runs with an unknown outcome, questions of the model, and questions of tools.
 func (t channelsTx) leaveOtherChannels(name string) error {
 	for _, kind := range []store.TimerKind{store.TimerLeave, store.TimerModelQuestion, store.TimerElicit} {
 		timers, err := t.Timers(kind, mostLeft)
@@ -268,7 +268,8 @@ func (t channelsTx) leaveOtherChannels(name string) error {
 	return nil
 }
 
-// leaveChannel moves the outbox messages of the given refs, if the messages are in the channel and are still needed.
+// leaveChannel moves the outbox messages with one of the given refs out of a lost channel. Messages that are not needed
+// any more stay.
 func (t channelsTx) leaveChannel(name string, refs ...string) error {
 	p, _, err := readChannelState(t, name)
 	if err != nil || !p.Lost {

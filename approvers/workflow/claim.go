@@ -16,9 +16,9 @@ import (
 const lease = time.Minute
 
 // Claim uses up the permission for one run, and stores the state executing. The tool is called after Claim has
-// returned. Claim returns false if the call may not run. There are three main reasons. The request is not approved any
-// more. The limit of automatic runs is reached, so Claim has opened a request. An earlier run was lost, and a person
-// must report its outcome. During a pause, Claim returns ErrPaused.
+// returned. If the call may not run, run is false. For example, the request is not approved any more. Or the limit of
+// automatic runs is reached, so Claim has opened a request. Or the process of an earlier run stopped, and a person must
+// report the outcome of that run. During a pause, Claim returns ErrPaused.
 func (w *Runs) Claim(ctx context.Context, execution string) (e approvers.Execution, run bool, err error) {
 	givers, err := w.grantOwners(ctx, execution)
 	if err != nil {
@@ -94,7 +94,7 @@ func (t runsTx) matchesRequest(e approvers.Execution) error {
 }
 
 // begun reports whether a run that needed no approval has begun, according to its audit records. If the audit records
-// can't be read, the second result is false.
+// can't be read, known is false.
 func (t runsTx) begun(e approvers.Execution) (begun, known bool) {
 	chain, err := t.Audit(e.ID)
 	if err != nil || approvers.VerifyChain(chain) != nil {
@@ -105,8 +105,8 @@ func (t runsTx) begun(e approvers.Execution) (begun, known bool) {
 	}), true
 }
 
-// start stores the state executing. If the arguments don't match their digest, or the digest of the request, start marks
-// the run as failed.
+// start stores the state executing. If the arguments don't match their digest, or the request has another digest, start
+// marks the run as failed, and returns false.
 func (t runsTx) start(e *approvers.Execution, transition func(approvers.Execution, string, time.Time) (approvers.Execution, error)) (bool, error) {
 	owner := t.w.owner
 	if e.Caller != "" {
@@ -149,7 +149,8 @@ func (t runsTx) start(e *approvers.Execution, transition func(approvers.Executio
 	return true, t.changedStep(*e)
 }
 
-// t.consume uses up a request's approval, after checking it against the current policy and tool definition.
+// t.consume checks a request against the current policy and tool definition, and then uses up the request's approval.
+// If the call may not run, consume returns false.
 func (t runsTx) consume(e approvers.Execution) (bool, error) {
 	cur, denied, err := t.requests.current(e.Request)
 	if err != nil {

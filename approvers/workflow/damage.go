@@ -24,15 +24,15 @@ import (
 // whyDamaged is the reason that people and the model read. Audit records also contain this reason.
 const whyDamaged = "its record in the store is damaged, so nothing was run"
 
-// mostDamaged is how often update can close damaged records and repeat its transaction. mostTogether is the maximum
-// number of damaged records that closeDamaged closes in one transaction.
+// mostDamaged is how many times update may repeat its transaction after closeDamaged has closed a damaged record.
+// mostTogether is the maximum number of damaged records that closeDamaged closes in one transaction.
 const (
 	mostDamaged  = 16
 	mostTogether = 64
 )
 
 // update runs fn in a transaction. After the commit, update wakes workers and reports events. If fn fails because it
-// read a damaged record, update closes the damaged record and runs fn in a new transaction.
+// read a damaged record, update calls closeDamaged and runs fn in a new transaction.
 func (w *core) update(ctx context.Context, what string, fn func(*tx) error) error {
 	return w.updateBy(ctx, what, w.transact, fn)
 }
@@ -60,8 +60,8 @@ func (w *core) updateBy(ctx context.Context, what string, transact func(context.
 	return err
 }
 
-// closeDamaged closes the request, run, call or turn that a damaged record is about. The transaction may have to read
-// other damaged records. The same transaction closes these records too, because two damaged records may refer to each
+// closeDamaged closes the request, run, call or turn that a damaged record is about. If other damaged records must be
+// read to do this, closeDamaged closes them in the same transaction, because two damaged records may refer to each
 // other. If closeDamaged returns true, the failed work can be tried again.
 func (w *core) closeDamaged(ctx context.Context, x store.Damage) bool {
 	if x.ID == "" {
@@ -150,7 +150,7 @@ func (t damageTx) setAside(bucket, id string) (of []string, done bool, err error
 }
 
 // rebuild replaces a record that was set aside. The result end is a function that ends the record's request, run or
-// turn. closeAll calls this function after all damaged records are rebuilt. The result may be nil.
+// turn. closeAll calls end after all damaged records are rebuilt. end may be nil.
 func (t damageTx) rebuild(x store.Damage, of []string) (end func() error, err error) {
 	owner := ""
 	if len(of) > 0 {
@@ -182,8 +182,8 @@ func (t damageTx) replaceMessage(x store.Damage) (bool, error) {
 	return true, t.PutMessage(m)
 }
 
-// proposedFacts returns the facts of the audit record of a call's proposal, and all readable records of the audit
-// chain. If the record of the proposal can't be read, facts is nil.
+// proposedFacts reads a call's audit chain. facts has the facts of the record about the proposal. If this record can't
+// be read, facts is nil. all has all readable records of the chain.
 func (t damageTx) proposedFacts(chain string) (facts map[string]string, all []approvers.AuditRecord) {
 	all, _ = t.Audit(chain) // an error is ignored: the readable part is enough
 	for _, a := range all {
@@ -194,8 +194,8 @@ func (t damageTx) proposedFacts(chain string) (facts map[string]string, all []ap
 	return nil, all
 }
 
-// rebuildRequest replaces a damaged request with a voided request. If the request's run has begun, the run continues
-// without the request.
+// rebuildRequest replaces a damaged request with a voided request. If the request's run has begun, the new request is
+// consumed instead, and the run is not affected.
 func (t damageTx) rebuildRequest(id, conversation string) (func() error, error) {
 	facts, chain := t.proposedFacts(id)
 	call, err := t.callOf(facts["call"], cmp.Or(facts["conversation"], conversation), id)
@@ -363,7 +363,7 @@ func (t damageTx) rebuildRun(id, conversation string) (func() error, error) {
 	}, t.PutExecution(e)
 }
 
-// t.recorded returns an execution with the state from its audit records.
+// t.recorded returns the execution e with the state and the result that its audit records contain.
 func (t damageTx) recorded(e approvers.Execution, chain []approvers.AuditRecord) approvers.Execution {
 	for _, a := range chain {
 		if a.Facts["execution"] != e.ID {
@@ -384,7 +384,7 @@ func (t damageTx) recorded(e approvers.Execution, chain []approvers.AuditRecord)
 	return e
 }
 
-// endRun writes an execution that will not run any more.
+// endRun stores an execution that must not run any more, and ends its call and its request.
 func (t damageTx) endRun(e approvers.Execution, call store.Call) error {
 	if e.State == approvers.ExecutionNone {
 		e.State, e.Unrun, e.Result, e.FinishedAt = approvers.ExecutionFailed, true, whyDamaged, t.now
@@ -408,8 +408,7 @@ func (t damageTx) endRun(e approvers.Execution, call store.Call) error {
 	return t.runs.changedStep(e)
 }
 
-// requestOf returns the request of a call. If the call has no request, or the request's content is unknown, requestOf
-// returns nil.
+// requestOf returns the request of a call. If the call has no request, or the request was lost, requestOf returns nil.
 func (t damageTx) requestOf(c store.Call) (*approvers.Request, error) {
 	if c.Request == "" {
 		return nil, nil
@@ -588,8 +587,8 @@ func (t damageTx) rebuildConversation(id, place string) (func() error, error) {
 }
 
 // rebuildCallersConversation replaces the damaged conversation of a caller's request. The data of the new conversation
-// come from the run, the request and the audit records. If there is no run and no request, nothing is rebuilt, and the
-// caller's key does not identify a request any more.
+// come from the run, the request and the audit records. If there is neither a run nor a request, nothing is rebuilt. If
+// the caller then repeats the call with the same key, the call is a new request.
 func (t damageTx) rebuildCallersConversation(id, place string) (func() error, error) {
 	runs, err := t.Executions(id)
 	if err != nil {

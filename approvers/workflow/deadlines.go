@@ -58,7 +58,7 @@ func (t *tx) handledFirst(timer store.Timer, deadline time.Time) (bool, error) {
 }
 
 // openRequest reads the request that a timer names. If the request is not open, openRequest clears the timer and
-// returns no request.
+// returns an empty request.
 func (t requestsTx) openRequest(kind store.TimerKind, id string) (approvers.Request, error) {
 	r, err := t.Request(id)
 	if errors.Is(err, store.ErrNotFound) || (err == nil && !r.State.Open()) {
@@ -124,7 +124,7 @@ func (w *People) Remind(ctx context.Context, timer store.Timer, snapshot view.St
 	})
 }
 
-// tellTurns notifies people who got the card before their stage began, and whose stage has begun. A new message is
+// tellTurns notifies people whose stage has begun, and who got the card before the stage began. A new message is
 // needed, because Slack does not notify people when the bot edits a card.
 func (t noticesTx) tellTurns(r approvers.Request, people []approvers.Presence) error {
 	if r.State != approvers.Pending {

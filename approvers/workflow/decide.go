@@ -85,8 +85,8 @@ func (t requestsTx) unrecorded(r approvers.Request) (string, error) {
 	return r.Unrecorded(chain), nil
 }
 
-// applyIfChanged writes a request that the current tools or policy changed. If a transaction makes no other change to
-// the request, it calls applyIfChanged.
+// applyIfChanged writes a request if the current tools or policy have changed it. A transaction calls applyIfChanged if
+// it makes no other change to the request.
 func (t requestsTx) applyIfChanged(cur currentRequest) error {
 	if cur.stored.State == cur.now.State && cur.stored.Plan.PolicyHash == cur.now.Plan.PolicyHash {
 		return nil
@@ -149,11 +149,11 @@ func (t recordsTx) auditDecided(r approvers.Request, c Click) error {
 	return t.audit(r.ID, approvers.AuditDecided, c.Who.ID, facts, body)
 }
 
-// Click is one person's action on something that Slack shows. The data in the click itself grants no authority. The bot
-// looks up Who in Slack after the click. Digest and Rendering come from the stored rendering on which the person
+// Click is one person's action on something that Slack shows. The bot does not trust the data in the click itself. It
+// looks up Who in Slack after the click, and takes Digest and Rendering from the stored rendering on which the person
 // clicked.
 type Click struct {
-	Inbox       string    // id of the delivery, closed in the same transaction
+	Inbox       string    // id of the delivery, which the use case closes
 	At          time.Time // when the click was received
 	Who         approvers.Identity
 	User        string // id of the account that clicked; recorded if Slack could not identify the person
@@ -171,7 +171,7 @@ type Click struct {
 	Typed       bool            // the person typed the value that the approval requires
 	FirstSeen   time.Time       // when the clicked message first showed these arguments; zero: unknown
 	Rendering   string          // the rendering's hash
-	Channel     string          // where it was clicked
+	Channel     string          // the channel of the clicked message
 	MessageTS   string
 }
 
@@ -195,7 +195,7 @@ func (w *core) click(ctx context.Context, what string, c Click, fn func(*tx) (*a
 }
 
 // requestAction is one person's action on a request. requestAction returns the new request with the events of the
-// transition, or the reason why it was denied.
+// transition, or the reason why the action is denied.
 type requestAction func(*tx, approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error)
 
 // onRequest runs one person's action on a request. Before the action, onRequest updates the request to the current
@@ -246,8 +246,8 @@ func (t *tx) auditDenied(chain, what string, c Click, denied *approvers.Denied) 
 	return t.audit(chain, approvers.AuditDenied, c.Who.ID, facts, nil)
 }
 
-// Refuse records a click that is not on a current button of the bot. For example, the message is a copy or an old
-// version, or the button's value is forged. The parameter named has the ids from the click and from the clicked
+// Refuse rejects and records a click that is not on a current button of the bot. For example, the message is a copy or
+// an old version, or the button's value is forged. The parameter named has the ids from the click and from the clicked
 // message. If such an id belongs to a request, Refuse adds a record to the request's audit chain. Refuse changes no
 // request. The parameter redraw is the clicked outbox message, or empty. The bot renders this outbox message again, so
 // the next click is on a stored version.
@@ -349,7 +349,7 @@ func (t requestsTx) replaceExecution(r approvers.Request) error {
 }
 
 // decisionTime returns how long the approvers of a stage could see a request before the decision. The time before the
-// stage began does not count.
+// stage began does not count. If the parameter shown is zero, the time is unknown, and decisionTime returns 0.
 func decisionTime(r approvers.Request, shown, decided time.Time) time.Duration {
 	if shown.IsZero() {
 		return 0
@@ -360,9 +360,9 @@ func decisionTime(r approvers.Request, shown, decided time.Time) time.Duration {
 	return max(time.Millisecond, decided.Sub(shown)) // the click may come before the delivery is recorded
 }
 
-// setSince sets the field Since of each Shown. This field is the time when the message first showed the request with
-// its current digest. If the previous version of the message showed the same digest, the field is copied from the
-// previous version. If the digest is new, the field is the current time.
+// setSince sets the field Since of each element of shows. Since is the time when the message first showed the request
+// with its current digest. If the previous version of the message showed the same digest, setSince copies Since from
+// the previous version. Otherwise Since is the current time.
 func (t outboxTx) setSince(s store.OutboxMessage, shows []store.Shown) ([]store.Shown, error) {
 	if len(shows) == 0 {
 		return nil, nil
@@ -420,7 +420,7 @@ func (w *Requests) Reply(ctx context.Context, c Click, question int) (approvers.
 const maxWritten = 500
 
 // answerByWriting treats a requester's message as an answer to an approver's question, if possible. The question must
-// be about a waiting call of the turn, and must be unanswered. The requester must have seen the question before
+// be about a waiting call of the turn, and must have no answer yet. The requester must have seen the question before
 // writing. If there are several such questions, answerByWriting chooses the latest question. answerByWriting returns
 // the approver who asked the question. If there is no question, answerByWriting returns "".
 func (t requestsTx) answerByWriting(turn approvers.Turn, m store.Message, u IncomingMessage) (approvers.PersonID, error) {
@@ -505,7 +505,8 @@ func (w *Requests) HandOn(ctx context.Context, c Click, to approvers.Identity) (
 
 // Reveal records that a person saw the masked values of a request, in a form that only this person sees. The parameter
 // secrets has the paths of the masked values. The parameter body is the form without the values, and is stored in the
-// audit. The request stores the reveal if the person may decide the request. The person can then approve the request.
+// audit. If the person may decide the request, the request stores the reveal, and the person can then approve the
+// request.
 func (w *Requests) Reveal(ctx context.Context, c Click, secrets []string, body []byte) error {
 	return w.update(ctx, "reveal", func(t *tx) error {
 		if err := t.records.auditRevealed(c, body); err != nil {

@@ -20,8 +20,9 @@ type SentMessage struct {
 }
 
 // Delivered records that Slack shows an outbox message. s is the outbox message that was rendered, with Channel and TS
-// set. The store keeps every version that was posted, except a version that may contain erased texts, and notices about
-// card queues. If another replica has taken over the delivery, Delivered returns store.ErrFenced: see sentLate.
+// set. The store keeps every version that was posted. The exceptions are notices about card queues, and versions that
+// may contain texts which were erased meanwhile. If another replica has taken over the delivery, Delivered returns
+// store.ErrFenced: see sentLate.
 func (w *Outbox) Delivered(ctx context.Context, s store.OutboxMessage, p SentMessage) error {
 	w.slack.saw(s.TS)
 	err := w.delivered(ctx, s, p)
@@ -344,7 +345,7 @@ func (w *Outbox) Unreachable(ctx context.Context, message, cause, lost string) e
 
 // A leftover is a Slack message that the bot must still delete. For example, Slack refused to edit a card, so the bot
 // posted the card again, and Slack also refused to delete the old card. The buttons of a leftover have no effect. The
-// outbox message lists its leftovers in Leftovers. The bot repeats the deletion until it succeeds or leftoversKept has
+// outbox message lists its leftovers in Leftovers. The bot tries again until the deletion succeeds or leftoversKept has
 // passed.
 const (
 	firstDeletion = time.Minute
@@ -472,7 +473,7 @@ type inheritance struct {
 const mostInherited = 10_000
 
 // inherit lists the waiting outbox messages of the shares that this process has just got. If there are too many
-// messages, or the messages can't be read, Made has no list and compares clocks.
+// messages, or a record is damaged, Made has no list, and compares times instead.
 func (w *Outbox) inherit(ctx context.Context, shares store.Shares) error {
 	var lists map[int]inheritance
 	err := w.Store.View(ctx, func(r store.Reader) error {
@@ -518,8 +519,7 @@ func (i *inherited) put(lists map[int]inheritance) {
 }
 
 // i.has reports whether a message waited when this process got the message's share. The parameter since is the time at
-// which this process last got the share. If the share's messages were not listed after this time, the second result is
-// false.
+// which this process last got the share. If the share's messages were not listed after this time, known is false.
 func (i *inherited) has(share int, since time.Time, message string) (waited, known bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -527,9 +527,9 @@ func (i *inherited) has(share int, since time.Time, message string) (waited, kno
 	return list.messages[message], listed && list.listed.After(since)
 }
 
-// Made returns true if it is certain that no other process has posted an outbox message. If Made returns false, since
-// is the last time at which another process could have posted the message, by the clock of this process. If since is
-// zero, another process could have posted the message at any time before this process started.
+// Made determines whether another process may have posted an outbox message. If this is impossible, made is true.
+// Otherwise since is the last time at which another process could have posted the message, by the clock of this
+// process. If since is zero, another process could have posted the message at any time before this process started.
 func (w *Outbox) Made(s store.OutboxMessage) (made bool, since time.Time) {
 	if store.IsAlone(w.Replica) {
 		return s.Process == w.owner, since
@@ -549,5 +549,5 @@ func (w *Outbox) Made(s store.OutboxMessage) (made bool, since time.Time) {
 	return s.CreatedAt.After(after), since
 }
 
-// clocksDiffer is how much the clocks of two replicas may differ.
+// clocksDiffer is the maximum difference between the clocks of two replicas.
 const clocksDiffer = time.Minute

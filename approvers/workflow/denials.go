@@ -52,8 +52,8 @@ func (d *denials) came(all map[denial]int) {
 	}
 }
 
-// numberDenial counts a denied attempt. n is the number of attempts of this kind, including this attempt. If the attempt
-// gets an audit record, the second result is true.
+// numberDenial counts a denied attempt. n is the number of attempts of this kind, including this attempt. If the
+// attempt gets an audit record, recorded is true.
 func (t *tx) numberDenial(x denial) (n int, recorded bool, err error) {
 	n, counted := t.denials[x]
 	if !counted {

@@ -1,14 +1,14 @@
-// Package workflow is the one place where state changes. Each use case is a method of one of Workflow's groups (for
-// example, Workflow.Requests.Decide), and is one transaction of the store. State, audit records, timers and outbox
+// Package workflow makes all changes of state. Each use case is a method of a field of Workflow, for example
+// Workflow.Requests.Decide. Most use cases run one transaction of the store. State, audit records, timers and outbox
 // messages change together in this transaction. If the transaction fails, none of them changes.
 //
-// Package bot calls the use cases for clicks and messages from Slack, package agent for the model, package store/jobs
-// for timers, and the command line for operators. Package workflow depends neither on Slack nor on a model. It
-// guarantees these invariants:
+// The use cases are called by package bot (for clicks and messages from Slack), package agent (for the model), package
+// store/jobs (for timers), and the command line (for operators). Package workflow depends neither on Slack nor on a
+// model. It guarantees these invariants:
 //
-//   - A delivery from Slack that Receive has stored is not lost.
-//   - If two people click at the same moment, the second click is decided on the state that the first click left.
-//   - The bot never repeats a run of an unprotected tool (approvers.Unprotected) by itself, because the tool would act
+//   - A delivery from Slack is not lost after Intake.Receive has stored it.
+//   - If two people click at the same moment, the second click is handled after the first, and sees its effect.
+//   - The bot never repeats a run of an unprotected tool (approvers.Unprotected) by itself, because the tool might act
 //     twice.
 //   - Every tool call gets exactly one result.
 //   - The audit has a record of every proposal, decision, run and result.
@@ -21,8 +21,8 @@
 // ends. A turn consists of steps. A step is one call of the model, together with the tool calls that the model
 // requests. Each tool call has an execution. The execution holds the exact arguments with which the tool may run. A
 // tool call that people must approve also has a request. The request's plan lists the approval stages, and the request
-// passes them in order. For each message that Slack must show, the store has an outbox message. The bot renders an
-// outbox message from the state when it posts the message.
+// passes the stages in order. For each message that Slack must show, the store has an outbox message. The bot renders
+// an outbox message from the state when it posts the message.
 //
 // # Keys
 //
@@ -32,14 +32,15 @@
 //   - A call's audit chain has the id of the call's request, of its execution if there is no request, or of the call
 //     itself if there is neither. A grant has the chain approvers.GrantChain, and a person's absences have the chain
 //     approvers.AbsenceChain. Records about the whole installation are in approvers.InstallationChain.
-//   - A timer is identified by its kind and its Ref. The Ref is the id of the record that the timer is about. See
-//     store.TimerKind.
-//   - A timer may have a lane and an affinity. Timers of a kind with the same lane run one at a time, in order. Outbox
-//     messages to one address have the same lane. The messages that one person or client caused are a flow
-//     (view.Flow), and the flows of a lane take turns. The pending work is divided into 64 shares. All timers with the
-//     same affinity are in the same share. A replica has a claim to each share that it works on.
-//   - An outbox message is addressed to a place: "conversation:", "channel:", "user:", "role:" or "group:" and a name
-//     (store.ToConversation and the like).
+//   - A timer is identified by its kind and its Ref. The Ref is usually the id of the record that the timer is about.
+//     See store.TimerKind.
+//   - A timer may have a lane and an affinity. Timers with the same kind and the same lane are handled one at a time,
+//     in order. Outbox messages to one address have the same lane. The messages of a lane that one person or client
+//     caused are a flow (view.Flow), and the flows of a lane take turns. The pending work is divided into 64 shares.
+//     All timers with the same affinity are in the same share. A replica is one of several processes that use the same
+//     store. A replica has a claim to each share that it works on.
+//   - The address of an outbox message is "conversation:", "channel:", "user:", "role:" or "group:", followed by an id
+//     or a name. See store.ToConversation.
 //   - An inbox row has the id of Slack's delivery. If Slack repeats a delivery, the workflow finds the row and changes
 //     nothing.
 //
@@ -67,10 +68,10 @@
 // # Transactions
 //
 // A use case passes a function to update. The function receives a tx: the store's transaction, with one time and one
-// policy. The store may run the function more than once before the commit. So the function must not do I/O. Before the
-// function uses a variable outside of the tx, it must reset the variable, because an earlier run may have changed it.
-// The tx collects the effects that may happen only after the commit: timer kinds to wake, metrics to count, log lines,
-// interruptions.
+// policy. The store may run the function more than once before the commit. So the function must not do I/O. If the
+// function sets a variable that was declared outside of the function, it must first reset the variable, because an
+// earlier run may have changed it. The tx collects the effects that may happen only after the commit: workers to wake,
+// metrics to count, log lines to write, handlers to interrupt.
 //
 // The methods of a transaction are grouped by concern (workflow.go): t.outbox has the messages that Slack must show,
 // and t.runs has the runs of tools. Each group is a type that embeds the transaction.

@@ -14,7 +14,7 @@ import (
 )
 
 // Finish records a tool's result, and gives it to the model. Finish stores the result's files and shows them in the
-// thread. If the result's text is too long for its card, Finish also stores the text as a file.
+// thread. If the text is too long for the card of the call's request, Finish also stores the text as a file.
 func (w *Runs) Finish(ctx context.Context, execution string, ok bool, result string, files ...File) error {
 	rows := fileRows(execution, files)
 	whole := File{Name: "result.txt", Type: "text/plain", Data: []byte(result), Whole: true}
@@ -78,7 +78,8 @@ func (t runsTx) finished(e approvers.Execution) error {
 	return t.returnResult(e)
 }
 
-// clearOutcome clears the timer that waits for a caller to report the outcome of a run.
+// clearOutcome clears the timer that waits for a caller to report the outcome of a run. clearOutcome also wakes the
+// callers that wait for the call.
 func (t runsTx) clearOutcome(e approvers.Execution) error {
 	t.callers.called(e.Call)
 	if e.Caller == "" {
@@ -140,10 +141,10 @@ type File struct {
 	Name  string // the name that people see
 	Type  string // the media type
 	Data  []byte
-	Whole bool // the file holds the whole result, of which the model gets only the beginning
+	Whole bool // the file holds the whole result; the model gets, or the card shows, only the beginning
 }
 
-// CardResult is the number of characters of a result that a card shows.
+// CardResult is the maximum number of characters of a result that a card shows.
 const CardResult = 600
 
 // cutOnCard reports whether a result is too long for its card.
@@ -177,7 +178,7 @@ func (t runsTx) keepFiles(e approvers.Execution, rows []store.File, files []File
 		if err := t.PutFile(row, files[i].Data); err != nil {
 			return err
 		}
-		kind, _, _ := strings.Cut(row.Type, ";") // a parameter may be a text, such as the file's name
+		kind, _, _ := strings.Cut(row.Type, ";") // a parameter of the media type may be a text, such as the file's name
 		facts := map[string]string{"execution": e.ID, "file": strconv.Itoa(i), "type": strings.TrimSpace(kind), "bytes": strconv.Itoa(row.Size)}
 		if row.Whole {
 			facts["whole"] = "result"

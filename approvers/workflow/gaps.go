@@ -14,8 +14,8 @@ import (
 
 // Received stores two times in settings.Received. The field Until is the time before which the bot has received all
 // messages. The field Open is the last time at which Slack could deliver. While the bot reads the messages of a gap,
-// Received changes nothing. If the process stops while it reads these messages, the next process reads all messages of
-// the gap.
+// Received changes nothing. So if the process stops before all these messages are read, the next process still reads
+// all of them.
 func (w *Intake) Received(ctx context.Context, until, open time.Time) error {
 	return w.record(ctx, "received", func(t *tx) error {
 		now, row, err := settings.ReadReceived(t)
@@ -66,8 +66,9 @@ func (w *Intake) Missed(ctx context.Context, quiet bool) error {
 	})
 }
 
-// StillWaits sends a reminder for each request that waited during a gap. If a gap is so long that Slack dropped
-// deliveries, the clicks in the gap are lost. After a shorter gap, StillWaits does nothing.
+// StillWaits sends a reminder for each request that waited during a gap. During a gap of at least approvers.LostClicks,
+// Slack dropped deliveries, so clicks are lost. After a shorter gap, or a gap in which Slack could deliver (Quiet),
+// StillWaits does nothing.
 func (w *Intake) StillWaits(ctx context.Context, gap settings.Gap) error {
 	if gap.Quiet || gap.To.Sub(gap.From) < approvers.LostClicks {
 		return nil
@@ -100,8 +101,8 @@ func (w *Intake) StillWaits(ctx context.Context, gap settings.Gap) error {
 	})
 }
 
-// ChannelRead records the progress of a catch-up. The bot has read the gap's messages in all channels up to the given
-// channel.
+// ChannelRead records the progress of a catch-up. The bot reads the channels in the order of their ids, and has read
+// the gap's messages in all channels up to the given channel.
 func (w *Intake) ChannelRead(ctx context.Context, gap settings.Gap, channel string) error {
 	return w.update(ctx, "channel read", func(t *tx) error {
 		now, row, err := settings.ReadReceived(t)
@@ -140,7 +141,7 @@ func (w *Intake) CaughtUp(ctx context.Context, gap settings.Gap) error {
 func (w *Intake) JoinedRead(ctx context.Context, timer store.Timer) error {
 	return w.update(ctx, "joined read", func(t *tx) error {
 		if _, still, err := jobs.Reread(t, timer); err != nil || !still {
-			return err // the bot has joined it again
+			return err // the bot has joined the channel again
 		}
 		return t.ClearTimer(timer.Kind, timer.Ref)
 	})

@@ -213,10 +213,9 @@ func (w *Requests) showGrants(ctx context.Context) error {
 // person who gave the grant.
 type grantOwners map[string]approvers.Identity
 
-// grantOwners looks up people in Slack: the owners of the grants that may cover an execution. grantOwners must be
-// called before the transaction that uses the grant, because a transaction must not do I/O. If the look-up of an owner
-// fails, the result does not have this owner. A grant whose owner is not in the result is not used, so people have to
-// approve the call.
+// grantOwners looks up, in Slack, the owners of the grants that may cover an execution. grantOwners must be called
+// before the transaction that uses the grant, because a transaction must not do I/O. If the look-up of an owner fails,
+// the result lacks this owner. The bot then does not use the owner's grants, so people have to approve the call.
 func (w *Runs) grantOwners(ctx context.Context, execution string) (grantOwners, error) {
 	var open []approvers.Grant
 	err := w.Store.View(ctx, func(r store.Reader) error {
@@ -247,7 +246,7 @@ func (w *Runs) grantOwners(ctx context.Context, execution string) (grantOwners, 
 }
 
 // expectGrant returns the id of a grant that covers a call, or "" if people must approve the call. expectGrant does not
-// use the grant. Just before the run, useGrant checks the grant and uses it.
+// count a use of the grant. Just before the run, useGrant checks the grant again and counts the use.
 func (t grantsTx) expectGrant(c approvers.Call, e approvers.Execution, plan approvers.Plan) (string, error) {
 	open, err := t.OpenGrants(e.Tool)
 	if err != nil {
@@ -261,8 +260,8 @@ func (t grantsTx) expectGrant(c approvers.Call, e approvers.Execution, plan appr
 	return "", nil
 }
 
-// useGrant uses a grant for a call. The grant must cover the call, and the grant's owner must have the authority for
-// the call now. useGrant returns false if people have to approve the call.
+// useGrant finds a grant for a call, and counts a use of the grant. The grant must cover the call, and the grant's
+// owner must have the authority for the call now. If people have to approve the call, useGrant returns false.
 func (t grantsTx) useGrant(e *approvers.Execution, r approvers.Request, args map[string]any, givers grantOwners) (bool, error) {
 	open, err := t.OpenGrants(e.Tool)
 	if err != nil || len(open) == 0 {

@@ -147,8 +147,8 @@ func (t homesTx) eachHome(do func(store.OutboxMessage) error) error {
 	return nil
 }
 
-// EraseHomes erases the stored versions of the watched Home tabs, and returns their number. The next update sends these
-// Home tabs to Slack again, even if their content is unchanged.
+// EraseHomes erases the stored versions of the watched Home tabs, and returns the number of erased versions. The next
+// update sends these Home tabs to Slack again, even if their content is unchanged.
 func (t Tx) EraseHomes() (erased int, err error) {
 	t.showHomes = true
 	return erased, t.homes.eachHome(func(s store.OutboxMessage) error {
@@ -164,11 +164,11 @@ func (t Tx) EraseHomes() (erased int, err error) {
 	})
 }
 
-// Idle removes the buttons of a Home tab if nobody has looked at the tab for homeWatched.
+// Idle removes the buttons of a Home tab if the person has not opened the tab for homeWatched.
 func (w *Homes) Idle(ctx context.Context, timer store.Timer) error {
 	return w.update(ctx, "idle home", func(t *tx) error {
 		if _, still, err := jobs.Reread(t, timer); err != nil || !still {
-			return err // the person has looked at the tab again
+			return err // the person has opened the tab again
 		}
 		s, err := t.OutboxMessage(timer.Ref)
 		if err != nil {
@@ -239,8 +239,8 @@ func (w *Homes) Unchanged(ctx context.Context, s store.OutboxMessage) error {
 	})
 }
 
-// settled records the delivery of a Home tab. The parameter want is the revision that was delivered. If the tab's
-// content changed during the delivery, settled schedules the next delivery.
+// settled records the delivery of a Home tab or of another outbox message. The parameter want is the revision that was
+// delivered. If the content changed during the delivery, settled schedules the next delivery.
 func (t homesTx) settled(cur store.OutboxMessage, want uint64) error {
 	if cur.Revision != want {
 		cur.State = store.OutboxWanted

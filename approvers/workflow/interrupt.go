@@ -61,10 +61,10 @@ func Interruptible(ctx context.Context) (inner context.Context, interrupt func(c
 	}, func() { cancel(nil) }
 }
 
-// Interrupted returns a channel that is closed when a context of Interruptible is interrupted. The channel is closed
-// even if the context was canceled before. When a process ends, it cancels the contexts of its tools, but lets the
-// tools continue for a short time. During this time, a tool can notice a pause or a stop by the channel. For a context
-// that is not from Interruptible, the channel is nil.
+// Interrupted returns a channel that is closed when a context of Interruptible is interrupted. The interruption closes
+// the channel even if the context has been canceled already. When a process ends, it cancels the contexts of its tools,
+// but lets the tools continue for a short time. During this time, a tool can notice a pause or a stop by the channel.
+// For a context that is not from Interruptible, the channel is nil.
 func Interrupted(ctx context.Context) <-chan struct{} {
 	if i, ok := ctx.Value(interruptionKey{}).(*interruption); ok {
 		return i.done
@@ -148,9 +148,9 @@ func (h *runningHandlers) interrupt(what map[handled]bool) {
 	}
 }
 
-// A transaction in one replica may end work that another replica is doing. So the replica sends news to the other
-// replicas. News are messages about the transaction. The other replicas then end this work immediately. Replicas also
-// send news about a change of the policy in force. News may be lost, so each replica also reads the store once a
+// A transaction in one replica may end work that another replica is doing. So the replica sends messages about the
+// transaction to the other replicas, which then end this work immediately. These messages are called news. Replicas
+// also send news about a change of the policy in force. News may be lost, so each replica also reads the store once a
 // second.
 const (
 	newsPolicy  = "policy"
@@ -159,7 +159,7 @@ const (
 	newsCaller  = "caller "   // followed by the id of a caller's request that has changed
 	newsReplied = "replied "  // followed by the id of an elicitation
 	newsTold    = "told "     // followed by the argument of Tell
-	lookAgain   = time.Second // between two looks
+	lookAgain   = time.Second // between two reads of the store (looks)
 	callersLook = 5           // after this many looks, each waiting caller reads its request again
 )
 
@@ -277,7 +277,8 @@ func endedWork(r store.Reader, working []handled, waiting []string) (news []stri
 	return news, nil
 }
 
-// isStoppedIn reports whether a person has stopped the turn on which a handler works.
+// isStoppedIn reports whether a person has stopped the turn on which a handler works. For the handler of a tool
+// preview, isStoppedIn reports whether the request is no longer pending.
 func isStoppedIn(r store.Reader, what handled) (bool, error) {
 	switch what.kind {
 	case store.TimerThink:

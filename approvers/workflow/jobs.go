@@ -13,19 +13,19 @@ import (
 	"countersign/store/jobs"
 )
 
-// soon has the timer kinds that are due immediately when they are set. If the clock is set back, these timers still run
-// without a delay; see jobs.Options. A transaction that sets such a timer for later must set the field PutOff to the
-// current time. Otherwise the runner could take the timer for one from before the clock was set back. Timers of all
-// other kinds are deadlines. If the clock is set back, a deadline waits until the clock reaches its time. The start of
-// an absence (TimerAway) is a deadline, because a person must not count as away before the absence starts.
+// soon has the kinds of timers that are normally due immediately when they are set. If the clock is set back, these
+// timers still run without a delay; see jobs.Options. A transaction that sets such a timer for later must set the field
+// PutOff to the current time. Otherwise the runner could assume that the timer was set before the clock was set back.
+// Timers of all other kinds are deadlines. If the clock is set back, a deadline waits until the clock reaches its time.
+// The start of an absence (TimerAway) is a deadline, because a person must not count as away before the absence starts.
 var soon = map[store.TimerKind]bool{
 	store.TimerInbox: true, store.TimerThink: true, store.TimerRun: true, store.TimerPreview: true, store.TimerShowFirst: true, store.TimerShow: true,
 	store.TimerShowAnswer: true, store.TimerShowLast: true, store.TimerAvailability: true, store.TimerPause: true, store.TimerChannel: true,
 	store.TimerHomes: true, store.TimerCatchUp: true, store.TimerWebhook: true,
 }
 
-// deadlineWorkers is the number of deadlines of a kind that are handled concurrently. The number is high, because each
-// deadline takes one short transaction, and concurrent transactions share a commit.
+// deadlineWorkers is the number of deadlines of the same kind that are handled concurrently. The number is high,
+// because each deadline takes one short transaction, and concurrent transactions share a commit.
 const deadlineWorkers = 64
 
 // newRunner returns the runner of the workflow's timers.
@@ -82,7 +82,7 @@ func (w *Workflow) Work(ctx context.Context, workers map[store.TimerKind]jobs.Wo
 }
 
 // handle calls a timer's handler with a context that a pause or a stop can cancel. If the handler fails because it read
-// a damaged record, handle closes the damaged record and calls the handler again.
+// a damaged record, handle calls closeDamaged, and then the handler again.
 func (w *core) handle(ctx context.Context, t store.Timer, handler jobs.Handler) error {
 	inner, leave := w.running.enter(ctx, t)
 	defer leave()
@@ -170,8 +170,7 @@ func (noCrashes) End(string, string)       {}
 func (noCrashes) Count(string, string) int { return 0 }
 func (noCrashes) Forget(string, string)    {}
 
-// afterCrashesError is the error of a delivery that is not tried yet, because it was being handled when processes
-// crashed.
+// afterCrashesError postpones the next try of a delivery that was being handled when processes crashed.
 type afterCrashesError struct{ wait time.Duration }
 
 func (e afterCrashesError) Error() string {
@@ -181,12 +180,12 @@ func (e afterCrashesError) Error() string {
 // After returns the delay before the next try. The scheduler calls After.
 func (e afterCrashesError) After() time.Duration { return e.wait }
 
-// Untried makes the scheduler not count the wait as a try, because some deliveries have only a few tries.
+// Untried tells the scheduler that the wait does not count as a try. Some deliveries have only a few tries.
 func (e afterCrashesError) Untried() {}
 
 // untilRetry returns how long a delivery must wait. After two crashes, a delivery is handled when the process has
-// worked for one second. The time doubles with each further crash. A delivery that the bot will not handle does not
-// wait.
+// worked for one second. The time doubles with each further crash. A delivery that has reached deliveryCrashes does not
+// wait, because the bot does not handle it any more.
 func (w *core) untilRetry(t store.Timer) time.Duration {
 	n := w.Crashes.Count(string(t.Kind), t.Ref)
 	if t.Kind != store.TimerInbox || n < 2 || n >= deliveryCrashes {

@@ -10,8 +10,9 @@ import (
 	"countersign/store"
 )
 
-// lateEdit is the maximum age of a message that the bot handles as a new message when it receives only the message's
-// edit, because the message's own event is late or lost. The bot ignores the edit of an older message.
+// The bot may receive the edit of a message without the message's own event, because this event is late or lost. If the
+// message is at most lateEdit old, the bot handles the edited message as a new message. The bot ignores the edit of an
+// older message.
 const lateEdit = time.Hour
 
 // DeletionID returns the id of the inbox row for a message's deletion. The id contains only the message's address, so
@@ -99,8 +100,7 @@ func (t turnsTx) deleted(channel, ts string) (bool, error) {
 	return err == nil, store.IgnoreNotFound(err)
 }
 
-// editMessage applies an edit or a deletion to a stored message. If the message is not stored, editMessage returns
-// false.
+// editMessage applies an edit or a deletion to a stored message. If the message is not stored, known is false.
 func (t turnsTx) editMessage(u IncomingMessage, w approvers.MessageEdit) (known bool, err error) {
 	conv, err := t.ConversationAt(store.Place(u.Team, u.Channel.Channel, u.Thread))
 	if err != nil {

@@ -16,8 +16,9 @@ import (
 
 // If the policy names a channel for the operators, the bot posts a notice there when a problem begins, and edits the
 // notice when the problem ends. The transaction that changes the state also stores the problem and requests the notice.
-// A problem that lasts is not posted again. A problem that comes back is posted again at most once in noticeAgain;
-// before that, its last notice is edited. Problems that begin while a notice waits for its post join this notice.
+// A problem that lasts is not posted again. A problem that comes back is posted again at most once in noticeAgain. If
+// it comes back earlier, its last notice is edited instead. Problems that begin while a notice waits for its post join
+// this notice.
 //
 // Each notice is an outbox message with the Ref operatorsRef. When all problems of a notice have ended, a later notice
 // uses the outbox message again, for a new Slack message. So the store has few such messages.
@@ -34,7 +35,7 @@ const (
 )
 
 // begin stores a problem, and requests a notice about it. If the operators know of this problem and it still lasts,
-// begin only updates its requests and its description (joinProblem).
+// begin only updates the requests and the description of the stored problem (joinProblem).
 func (t operatorsTx) begin(o *settings.Operators, p settings.Problem) error {
 	if notice, last := o.Find(p.Kind, p.Of); last != nil {
 		if last.Lasts() {
@@ -59,7 +60,8 @@ func (t operatorsTx) begin(o *settings.Operators, p settings.Problem) error {
 	return nil
 }
 
-// joinProblem adds the requests of p to last, which is the same problem and still lasts, and updates the description.
+// joinProblem adds the requests of p to last, and updates the description of last. The parameter last is the stored
+// entry of the same problem, which still lasts.
 func (t operatorsTx) joinProblem(notice *settings.OperatorNotice, last *settings.Problem, p settings.Problem) error {
 	for _, r := range p.Requests {
 		switch {
@@ -146,7 +148,7 @@ func isUnposted(s store.OutboxMessage) bool {
 	return s.TS == "" && (s.State == store.OutboxWanted || s.State == store.OutboxUnreachable)
 }
 
-// nextPost returns when the next notice is posted.
+// nextPost determines the time at which the next notice is posted, and stores the time in o.Last.
 func (t operatorsTx) nextPost(o *settings.Operators) time.Time {
 	at := t.now.Add(noticeDelay)
 	if next := o.Last.Add(noticeInterval); next.After(at) {
@@ -259,8 +261,8 @@ func (t operatorsTx) unreachedProblem(r approvers.Request) settings.Problem {
 	return p
 }
 
-// endUnreached removes requests from the problems about requests that reach nobody. The function still reports whether
-// a request still has a problem of a kind. A problem ends when it has no requests.
+// endUnreached updates the problems about requests that reach nobody: it removes the requests for which the callback
+// "still" returns false. A problem without requests ends.
 func (t operatorsTx) endUnreached(o *settings.Operators, still func(request string, kind settings.ProblemKind) (bool, error)) error {
 	for i := range o.Notices {
 		for j := range o.Notices[i].Problems {
@@ -356,8 +358,9 @@ func (t operatorsTx) review(unreached []approvers.Request) error {
 	})
 }
 
-// isStuck reports whether no timer posts a waiting notice in the policy's channel. Either the policy has named another
-// channel since, or a program of an earlier version, which does not know notices, gave the notice up.
+// isStuck reports whether a waiting notice needs a new timer for its post in the policy's channel. There are two
+// possible reasons: the policy has named another channel since, or a program of an earlier version, which does not know
+// notices, gave the notice up.
 func (t operatorsTx) isStuck(s store.OutboxMessage) (bool, error) {
 	if s.To != store.ToChannel+t.policy.Operators.Channel {
 		return true, nil
@@ -369,7 +372,8 @@ func (t operatorsTx) isStuck(s store.OutboxMessage) (bool, error) {
 	return err != nil, store.IgnoreNotFound(err)
 }
 
-// forgetUnposted removes the notices that Slack does not show. Without the policy's key, the bot does not post them.
+// forgetUnposted removes the notices that Slack has not shown. The bot can't post them, because the policy names no
+// channel for the operators any more.
 func (t operatorsTx) forgetUnposted(o *settings.Operators) error {
 	var kept []settings.OperatorNotice
 	for _, n := range o.Notices {
@@ -422,7 +426,7 @@ func (t operatorsTx) reviewTools(o *settings.Operators) error {
 	return t.endOthers(o, settings.ProblemTool, drifted)
 }
 
-// endOthers ends all problems of a kind except those in the map.
+// endOthers ends all problems of a kind, except the problems for whose Of the map last has the value true.
 func (t operatorsTx) endOthers(o *settings.Operators, kind settings.ProblemKind, last map[string]bool) error {
 	for i := range o.Notices {
 		for j := range o.Notices[i].Problems {
@@ -466,7 +470,8 @@ func (t operatorsTx) reviewUnreached(o *settings.Operators, unreached []approver
 	return nil
 }
 
-// postAgain posts notices that are not posted yet in the policy's channel. The function which selects the notices.
+// postAgain schedules posts in the policy's channel for notices that are not posted yet and whose problems last. The
+// callback "which" selects the notices.
 func (t operatorsTx) postAgain(o *settings.Operators, which func(store.OutboxMessage) (bool, error)) error {
 	for i := range o.Notices {
 		n := &o.Notices[i]
@@ -490,7 +495,7 @@ func (t operatorsTx) postAgain(o *settings.Operators, which func(store.OutboxMes
 	return nil
 }
 
-// again posts the notices that Slack refused. again is called after the bot has joined a channel.
+// again tries to post the notices that Slack refused. again is called after the bot has joined a channel.
 func (t operatorsTx) again() error {
 	return t.change(func(o *settings.Operators) error {
 		return t.postAgain(o, func(s store.OutboxMessage) (bool, error) { return s.State == store.OutboxUnreachable, nil })

@@ -36,9 +36,8 @@ func (t outboxTx) put(s store.OutboxMessage) (store.OutboxMessage, error) {
 	return s, t.PutOutboxMessage(s)
 }
 
-// refresh identifies a set of outbox messages: one message, all messages of a ref, all messages of a kind and step, or
-// all messages of a bundle. A transaction records each refresh that it has scheduled, so that it schedules no refresh
-// twice.
+// refresh identifies a set of outbox messages: one message, all messages with one Ref, or those of a kind and step, or
+// of a bundle. A transaction records each refresh that it has scheduled, so that it schedules no refresh twice.
 type refresh struct {
 	ref    string
 	kind   store.OutboxKind
@@ -90,7 +89,7 @@ func (t outboxTx) changed(s store.OutboxMessage) error {
 	return t.showNow(s)
 }
 
-// changedRef schedules an update of all outbox messages of a ref.
+// changedRef schedules an update of all outbox messages with the given Ref.
 func (t outboxTx) changedRef(ref string) error {
 	return t.changedThose(refresh{ref: ref}, func(store.OutboxMessage) bool { return true })
 }
@@ -103,7 +102,8 @@ func (t outboxTx) changedTurn(turn string, kind store.OutboxKind, step int) erro
 	})
 }
 
-// changedThose schedules an update of some outbox messages of a ref. The function among selects these messages.
+// changedThose schedules an update of the outbox messages that have the Ref those.ref, and for which the callback
+// "among" returns true.
 func (t outboxTx) changedThose(those refresh, among func(store.OutboxMessage) bool) error {
 	if t.markRefreshed(those) {
 		return nil
@@ -160,8 +160,8 @@ func (t outboxTx) wantOnce(s store.OutboxMessage) error {
 	return t.add(s)
 }
 
-// wantCurrent schedules an update of all messages of a ref, a kind and a step. If there is no such message, wantCurrent
-// creates a message.
+// wantCurrent schedules an update of all messages with the same Ref, kind and step as s. If there is no such message,
+// wantCurrent creates s.
 func (t outboxTx) wantCurrent(s store.OutboxMessage) error {
 	messages, err := t.OutboxMessagesOf(s.Ref)
 	if err != nil {
@@ -187,7 +187,7 @@ func (t outboxTx) wantCurrent(s store.OutboxMessage) error {
 // the request's card.
 func alike(a, b store.OutboxKind) bool { return a == b || view.IsCard(a) && view.IsCard(b) }
 
-// elsewhere handles a message that Slack refused. The message is sent to its other addresses.
+// elsewhere sends a refused message to its other addresses.
 func (t outboxTx) elsewhere(s store.OutboxMessage) error {
 	places, err := t.otherPlaces(s)
 	if err != nil {

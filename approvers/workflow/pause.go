@@ -16,7 +16,7 @@ import (
 // When a pause begins, the contexts of running handlers are cancelled with the cause ErrPaused.
 var ErrPaused = errors.New("workflow: everything is paused")
 
-// Pause stops every run and every model call until Resume. The function that calls Pause must check the person's
+// Pause stops all runs and model calls until Resume is called. The function that calls Pause must check the person's
 // permission. If everything is paused already, Pause changes nothing and returns ErrNotDue.
 func (w *Pauses) Pause(ctx context.Context, who approvers.PersonID, reason string) error {
 	return w.setPause(ctx, "pause", settings.Pause{On: true, By: who, Reason: reason})

@@ -29,7 +29,8 @@ type PolicySource interface {
 	Wake()
 }
 
-// ErrPolicyForged means that the store names a policy in force for which there is no audit record.
+// ErrPolicyForged means that the audit chain has no valid record of the policy that the store names as the policy in
+// force.
 var ErrPolicyForged = errors.New("the history does not record this policy: it was not put into force by Countersign")
 
 // PolicyChange is a policy that comes into force.
@@ -38,7 +39,7 @@ type PolicyChange struct {
 	Policy  string // the digest of the policy file, and of the files that it names
 	Pins    string // the digest of the lock file; empty: there is none
 	Content []byte // the bytes of the policy file, the files that it names, and the lock file
-	File    string // approvers.Policy.File of the policy: the hash in plans
+	File    string // the field File of the approvers.Policy: the hash that plans contain
 	By      string // the process that makes the change
 	Why     string // what caused the change, in one word
 }
@@ -125,8 +126,8 @@ func (w *Policies) PutIntoForce(ctx context.Context, before store.Policy, c Poli
 	return now, err
 }
 
-// replacePart returns the new value of a part of the policy in force: the policy file or the lock file. If the content
-// of the part is unchanged, the result is the old value, which says who changed this part and when.
+// The policy in force has two parts: the policy file and the lock file. replacePart returns the new value of one part.
+// If the digest is unchanged, the result is the old value, which says who last changed this part and when.
 func replacePart(old store.PolicyPart, digest, by string, at time.Time) store.PolicyPart {
 	if old.Digest == digest && !old.At.IsZero() {
 		return old

@@ -118,7 +118,7 @@ func (t proposalsTx) proposeAll(turn approvers.Turn, conv store.Conversation, p 
 }
 
 // uniqueID returns the call id that the model chose. If the id is empty, or another call of the step has it, uniqueID
-// returns a new id. Unique ids are needed, because the next prompt would be invalid without them.
+// returns a new id. With an id that is not unique, the next prompt would be invalid.
 func (t proposalsTx) uniqueID(id string, used map[string]bool) string {
 	if id == "" || used[id] {
 		id = t.newID("call")
@@ -151,8 +151,8 @@ func (t proposalsTx) askFacts(turn approvers.Turn, conv store.Conversation, auth
 	return f, nil
 }
 
-// propose determines whether a call runs, waits for approval, or is refused. If the call waits for approval, the first
-// result is the id of the call's new request. If people were asked to approve the call, the second result is true.
+// propose determines whether a call runs, waits for approval, or is refused. If the call waits for approval, request is
+// the id of the call's new request. If propose has opened a request or asked people a question, asked is true.
 func (t proposalsTx) propose(turn approvers.Turn, call store.Call, fault string, facts approvers.AskFacts) (request string, asked bool, err error) {
 	tool, args, problem := t.admissible(turn.Agent, call, fault)
 	if problem == "" {
@@ -421,7 +421,8 @@ func (t Tool) look() string {
 	return t.Name + " can't be called now, because " + t.Blocked + ": the operator has to look at it"
 }
 
-// Callable reports whether a policy lets the tool be called at all.
+// Callable reports whether the tool can be called under the policy p. A blocked tool can be called only if the policy
+// treats the changed tool as an unknown tool.
 func (t Tool) Callable(p *approvers.Policy) bool {
 	if t.Blocked == "" {
 		return true

@@ -40,7 +40,7 @@ func (t questionsTx) askPeople(call store.Call, args map[string]any) error {
 	return t.outbox.add(store.OutboxMessage{Kind: store.OutboxModelQuestion, Ref: call.ID, To: store.ToConversation + call.Conversation})
 }
 
-// Answer answers a question of the model with one of its options. Only a requester can answer the question.
+// Answer answers a question of the model with one of the question's options. Only a requester can answer the question.
 func (w *Questions) Answer(ctx context.Context, c Click, option int) error {
 	return w.click(ctx, "choose", c, func(t *tx) (*approvers.Denied, error) {
 		call, err := t.Call(c.Call)
@@ -67,7 +67,8 @@ func (w *Questions) Answer(ctx context.Context, c Click, option int) error {
 }
 
 // answerByWriting treats a message as the answer to the model's question, if possible. The author must be a requester
-// who saw the question before writing. The turn must wait only for the answer to this question.
+// who saw the question before writing. The turn must wait only for the answer to this question. If the message is an
+// answer, answerByWriting returns true.
 func (t questionsTx) answerByWriting(turn approvers.Turn, m store.Message, u IncomingMessage) (bool, error) {
 	if turn.State != approvers.TurnWaiting || !slices.Contains(turn.Requesters, u.Who.ID) {
 		return false, nil
@@ -215,7 +216,8 @@ func (w *elicitationsUnderWay) end(ids ...string) {
 
 // Elicit asks a question for a run of this process. Slack shows the question to the person who asked for the run's
 // call. Elicit waits until the person answers, the deadline passes, or the run ends. Elicit then returns the
-// elicitation in its final state. If ctx ends, Elicit cancels the elicitation, with the reason that why returns.
+// elicitation in its final state. If ctx ends, Elicit cancels the elicitation, with the reason that the function why
+// returns.
 func (w *Questions) Elicit(ctx context.Context, execution string, ask Elicitation, why func() string) (q approvers.Elicitation, err error) {
 	id := newID("ask", w.Now())
 	over, ok := w.elicitations.begin(id)

@@ -16,7 +16,7 @@ import (
 	"countersign/store"
 )
 
-// maxRefusals is the number of Slack's refusals that the store keeps.
+// maxRefusals is the maximum number of Slack's refusals that the store keeps.
 const maxRefusals = 50
 
 // Refused records that Slack refuses a feature in this workspace. A refusal replaces an earlier refusal of the same
@@ -120,9 +120,9 @@ func (t cardsTx) retryAnswer(s store.OutboxMessage) error {
 // maxRetried is the maximum number of timers that retryAnswers reads.
 const maxRetried = 10_000
 
-// retryAnswers tries all refused answers and questions immediately, because the cause of the refusals may be corrected.
-// If Slack refuses a message again, the delay to the next attempt does not grow. A longer delay could postpone an
-// answer for hours after the cause is corrected.
+// retryAnswers tries all refused answers, questions and notices for the operators again now, because the cause of the
+// refusals may be corrected. If Slack refuses a message again, the delay to the next attempt does not grow. A longer
+// delay could postpone an answer for hours after the cause is corrected.
 func (t cardsTx) retryAnswers() error {
 	timers, err := t.Timers(store.TimerRepost, maxRetried)
 	if err != nil {
@@ -249,8 +249,8 @@ func (t cardsTx) roots(r approvers.Request, messages []store.OutboxMessage) (roo
 	return roots
 }
 
-// tryAgain shows a refused card, answer or question again. A card for a role or a group goes to the current members of
-// the role or group.
+// tryAgain schedules another attempt to show a refused message. A card for a role or a group goes to the current
+// members of the role or group.
 func (t cardsTx) tryAgain(s store.OutboxMessage) error {
 	s.State = store.OutboxWanted
 	s.Revision++
@@ -263,8 +263,8 @@ func (t cardsTx) tryAgain(s store.OutboxMessage) error {
 	return t.outbox.showNow(s)
 }
 
-// retryCard tries a refused message again when the message's timer is due. The message is an answer, a question, or a
-// card of an unreached request.
+// retryCard tries a refused message again when the message's timer is due. The message is an answer, a question, a
+// notice for the operators, or a card of an unreached request.
 func (t cardsTx) retryCard(s store.OutboxMessage) error {
 	if isRetried(s) {
 		return t.retryAnswer(s)
@@ -289,9 +289,9 @@ func (t cardsTx) isUnreached(s store.OutboxMessage) (bool, error) {
 	return r.ReachesNobody(), err
 }
 
-// RetryUnreached tries all refused answers and questions again, and the cards of unreached requests. RetryUnreached
-// also retries deferred deliveries. The bot calls RetryUnreached when the cause of a refusal may have been corrected,
-// for example when the bot starts.
+// RetryUnreached tries all refused answers, questions and notices for the operators again, and the cards of unreached
+// requests. RetryUnreached also retries deferred deliveries. The bot calls RetryUnreached when the cause of a refusal
+// may have been corrected, for example when the bot starts.
 func (w *Outbox) RetryUnreached(ctx context.Context) error {
 	var unreached []approvers.Request
 	err := w.Store.View(ctx, func(r store.Reader) (err error) {

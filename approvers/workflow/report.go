@@ -18,8 +18,8 @@ const reportRef = "report"
 // reportAgain is the time after which a refused report is posted again.
 const reportAgain = time.Hour
 
-// ReportDue returns the week whose report must be made now. If Slack refused the report of this week, ReportDue posts
-// the same report again.
+// ReportDue returns the week whose report must be made now. If no report must be made, due is false. If Slack refused
+// the report of this week, ReportDue posts the same report again.
 func (w *History) ReportDue(ctx context.Context) (week approvers.Week, due bool, err error) {
 	week, due = w.Policy().Report.Due(w.Now())
 	if !due {
@@ -48,14 +48,14 @@ func (w *History) ReportDue(ctx context.Context) (week approvers.Week, due bool,
 	return week, due, err
 }
 
-// isNewReport reports whether a week's report was not made yet. If the last report is about a time in the future, it
+// isNewReport reports whether a week's report must still be made. If the last report is about a time in the future, it
 // was made while the clock was wrong, so it does not count.
 func isNewReport(last settings.Report, week approvers.Week, now time.Time) bool {
 	return last.Week < week.Name() || last.Until.After(now)
 }
 
 // refusedReport returns the outbox message of the reports. If Slack refused the message, and its last post was
-// scheduled at least the given time ago, the second result is true.
+// scheduled at least the given time ago, refused is true.
 func refusedReport(r store.Reader, now time.Time, after time.Duration) (s store.OutboxMessage, refused bool, err error) {
 	messages, err := r.OutboxMessagesOf(reportRef)
 	if err != nil || len(messages) == 0 {
@@ -94,8 +94,8 @@ func (t reportsTx) post(report settings.Report) error {
 	return t.reposts.postNext(posted[0], to)
 }
 
-// again posts a refused report in the policy's channel. The report must still be due, and its last post must have been
-// scheduled at least the given time ago.
+// again tries to post a refused report in the policy's channel. The report must still be due, and its last post must
+// have been scheduled at least the given time ago.
 func (t reportsTx) again(after time.Duration) error {
 	week, due := t.policy.Report.Due(t.now)
 	if !due {

@@ -19,10 +19,10 @@ import (
 // approvers or new arguments. Third, when the message's deadline is near.
 
 // reposts determines when a lost message is posted again before its deadline. At these times, 1/4, 1/8 or 1/16 of the
-// period between the message's creation and its deadline is left.
+// period in which the message is relevant is left.
 var reposts = []time.Duration{4, 8, 16}
 
-// MarkLost records that an outbox message was deleted in Slack. s is the outbox message as the bot read it before it
+// MarkLost records that an outbox message was deleted in Slack. s is the outbox message that the bot had read before it
 // noticed the deletion.
 func (w *Outbox) MarkLost(ctx context.Context, s store.OutboxMessage) error {
 	return w.update(ctx, "mark lost", func(t *tx) error {
@@ -211,7 +211,8 @@ func (t repostsTx) spokenUnder(channel, thread string) error {
 	return t.repost([]store.OutboxMessage{s}, false)
 }
 
-// Repost posts a lost message again when the message's deadline is near.
+// Repost is the handler of store.TimerRepost. Repost posts a lost message again when the message's deadline is near,
+// and tries a refused message again.
 func (w *Outbox) Repost(ctx context.Context, timer store.Timer) error {
 	return w.update(ctx, "repost", func(t *tx) error {
 		s, err := t.OutboxMessage(timer.Ref)

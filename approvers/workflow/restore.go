@@ -90,9 +90,9 @@ func (w *History) Restored(ctx context.Context, x Restoration) error {
 	})
 }
 
-// Salvaged makes a salvaged store usable. A salvaged store has the records of a damaged file that could be read.
-// Salvaged closes all records to which a lost record belongs, and records which audit records are lost. Salvaged also
-// closes open work as Restored does. Salvaged must be called before any other work on the store.
+// Salvaged makes a salvaged store usable. A salvaged store has the records of a damaged file that could be read. If a
+// lost record belongs to a request, run or turn, Salvaged ends the request, run or turn. Salvaged records which audit
+// records are lost, and closes open work as Restored does. Salvaged must be called before any other work on the store.
 func (w *History) Salvaged(ctx context.Context, x Restoration, lost []store.Damage) error {
 	for _, bucket := range append(slices.Clone(closingOrder), "") {
 		for _, d := range lost {
@@ -191,7 +191,7 @@ func (t restoreTx) loseRequests(x Restoration) (int, error) {
 	for _, r := range open {
 		lost, events, denied := r.Lose(t.deciding(), x.Taken)
 		if denied != nil {
-			return 0, denied // can't happen: Void denies only closed requests
+			return 0, denied // can't happen: Lose denies only closed requests
 		}
 		if err := t.ClearTimer(store.TimerRun, r.Execution); err != nil {
 			return 0, err

@@ -55,7 +55,7 @@ func lastHead(r store.Reader) (store.Head, error) {
 	return last, err
 }
 
-// seal signs and stores the next head. The parameter last is the head before it.
+// seal signs and stores the next head. The parameter last is the previous head.
 func (t sealsTx) seal(last store.Head, entries []approvers.JournalEntry, keys []approvers.SealKey) error {
 	s, now, err := t.sealed(last, keys[0].Origin())
 	if err != nil {

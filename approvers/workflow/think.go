@@ -74,7 +74,7 @@ func (w *Turns) Begin(ctx context.Context, turn string) (Brief, error) {
 }
 
 // thinking moves a queued turn to the state thinking. If the turn is in this state already, nothing changes. If the
-// turn is in any other state, the function clears the turn's timer and returns false.
+// turn is in any other state, thinking clears the turn's timer, and the third result is false.
 func (t turnsTx) thinking(id string) (approvers.Turn, store.Conversation, bool, error) {
 	turn, err := t.Turn(id)
 	if err != nil {
@@ -140,8 +140,8 @@ func inTurns(messages []store.Message) []store.Message {
 	return append(out, byTurn[""]...) // messages that still wait
 }
 
-// onStep runs fn if the turn is in the state thinking and at the given step. During a pause, onStep returns ErrPaused,
-// and the model's output is lost.
+// onStep runs fn if the turn is in the state thinking and at the given step. Otherwise onStep returns ErrNotDue. During
+// a pause, onStep returns ErrPaused, and the model's output is lost.
 func (w *Turns) onStep(ctx context.Context, what, turn string, step int, fn func(*tx, approvers.Turn, store.Conversation) error) error {
 	due := true
 	err := w.update(ctx, what, func(t *tx) error {
@@ -276,11 +276,11 @@ func (w *Turns) TryAgain(ctx context.Context, c Click) error {
 	})
 }
 
-// Draft returns the draft of a step, or creates it. A draft is an outbox message that shows the model's text while the
-// model writes it. A draft has no timer, and no work waits for it. The bot stores the draft before it posts the draft
-// in Slack, so it can find the Slack message after a crash. Later, the step's outcome replaces the draft in the same
-// Slack message. The outcome is the answer, the calls, or the sentence of a stopped turn. If the turn is not at this
-// step, Draft returns ErrNotDue.
+// Draft returns the turn's draft, or creates it. who is the turn's last requester. A draft is an outbox message that
+// shows the model's text while the model writes it. A draft has no timer, and no work waits for it. The bot stores the
+// draft before it posts the draft in Slack, so it can find the Slack message after a crash. Later, the outcome of the
+// step replaces the draft in the same Slack message. The outcome is the answer, the calls, or the sentence of a stopped
+// turn. If the turn is not at this step, Draft returns ErrNotDue.
 func (w *Turns) Draft(ctx context.Context, turn string, step int) (s store.OutboxMessage, conv store.Conversation, who approvers.PersonID, err error) {
 	err = w.onStep(ctx, "draft", turn, step, func(t *tx, tn approvers.Turn, c store.Conversation) error {
 		conv = c
@@ -328,7 +328,7 @@ func (w *Turns) Drafted(ctx context.Context, s store.OutboxMessage, said string)
 	})
 }
 
-// draftOf finds the draft of a turn. The second result is false if Slack shows no draft of the turn.
+// draftOf finds the draft of a turn. If the turn has no draft, the second result is false.
 func (t outboxTx) draftOf(turn string) (store.OutboxMessage, bool, error) {
 	messages, err := t.OutboxMessagesOf(turn)
 	for _, s := range messages {

@@ -26,9 +26,9 @@ type PreviewCall struct {
 // has passed, the attempt counts as lost.
 const previewLease = 15 * time.Second
 
-// previewSource returns the tool that makes the preview. The policy may name this tool. If the policy names no tool and
-// has no template, the called tool makes its own preview. If the called tool can't make previews, no tool makes the
-// preview.
+// previewSource returns the tool that makes the preview. The policy may name this tool, or an argument for a dry run of
+// the called tool. If the policy names neither and has no template, the called tool makes its own preview. If the
+// called tool can't make previews, no tool makes the preview.
 func (t previewsTx) previewSource(tool, agent string) approvers.PreviewSource {
 	p, _ := t.policy.Tool(tool, agent)
 	by := p.Preview.By
@@ -45,8 +45,8 @@ func (t previewsTx) previewSource(tool, agent string) approvers.PreviewSource {
 	return by
 }
 
-// requestToolPreview returns a tool preview for a call that people decide. The preview itself is made later. If no tool
-// makes a preview, requestToolPreview returns nil.
+// requestToolPreview returns a pending tool preview for a call that people decide. A tool makes the preview later. If
+// no tool makes a preview, requestToolPreview returns nil.
 func (t previewsTx) requestToolPreview(tool, agent, digest string) *approvers.ToolPreview {
 	by := t.previewSource(tool, agent)
 	if by.Tool == "" {

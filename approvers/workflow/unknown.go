@@ -17,8 +17,8 @@ import (
 // interrupted: the process stopped, or a pause began.
 const maxTries = 5
 
-// recover handles an execution whose run was interrupted: the process stopped, or a pause began. If the run can't be
-// repeated, its outcome is unknown, and the bot asks people.
+// recover handles an execution whose run was interrupted: the process stopped, or a pause began. If the run can be
+// repeated, recover starts the next run and returns true. If not, the outcome is unknown, and the bot asks people.
 func (t runsTx) recover(e *approvers.Execution) (bool, error) {
 	if err := t.questions.cancelElicitations(e.ID, whyStopped); err != nil {
 		return false, err
@@ -192,7 +192,7 @@ type Report string
 
 // These are the possible reports.
 const (
-	Happened Report = "happened" // it took effect; Click.Reason has the result
+	Happened Report = "happened" // the call took effect; Click.Reason has the result
 	DidNot   Report = "did_not"
 	Leave    Report = "leave" // tell the model that the outcome is unknown
 	Asked    Report = "again" // the call was requested again (see RetryUnknown)
@@ -200,7 +200,7 @@ const (
 
 // askWhatHappened asks people about a run whose outcome is unknown. The question goes to the conversation, or to the
 // owner of the caller. It also goes to the addresses where the approvers read their cards, and to the person who gave
-// the grant.
+// the call's grant.
 func (t runsTx) askWhatHappened(e approvers.Execution) error {
 	places := []string{store.ToConversation + e.Conversation}
 	if conv, err := t.Conversation(e.Conversation); err != nil {
@@ -363,8 +363,8 @@ func (w *Runs) RetryUnknown(ctx context.Context, c Click) error {
 	})
 }
 
-// reportable reads the execution that a click names. If the execution does not wait for a report of its outcome, or the
-// person may not report the outcome, reportable returns a denial.
+// reportable reads the execution that a click names. People can report only an outcome that is unknown. In all other
+// cases, and if this person may not report it, reportable returns a denial.
 func (t runsTx) reportable(c Click) (approvers.Execution, *approvers.Denied, error) {
 	e, err := t.Execution(c.Execution)
 	if errors.Is(err, store.ErrNotFound) {

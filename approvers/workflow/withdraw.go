@@ -100,7 +100,8 @@ func (t turnsTx) takeQueued(turn approvers.Turn, queued []store.Message) (approv
 }
 
 // withdrawCall ends a turn's wait for one call. If the call has an open request, withdrawCall withdraws the request. If
-// the outcome of the call's run is unknown, withdrawCall tells the model that the outcome is unknown.
+// the outcome of the call's run is unknown, withdrawCall tells the model that the outcome is unknown. A run that has
+// begun continues, but its questions to people end.
 func (t turnsTx) withdrawCall(call store.Call, c Click, why string) (*approvers.Denied, error) {
 	if call.Request != "" {
 		r, err := t.Request(call.Request)

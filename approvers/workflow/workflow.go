@@ -79,7 +79,7 @@ type Claims struct {
 	ReadOnly, Destructive, Idempotent, OpenWorld *bool
 }
 
-// Words describes each claim except the title in one or two words.
+// Words describes each claim except the title in a few words.
 func (c Claims) Words() []string {
 	var out []string
 	for _, hint := range []struct {
@@ -121,8 +121,7 @@ type Config struct {
 	// events are dropped.
 	Count func(context.Context, Event)
 	Now   func() time.Time // nil: time.Now
-	// Wrote is called with the duration of each transaction, including the commit. If Wrote is nil, durations are
-	// dropped.
+	// Wrote is called after each commit, with the duration of the transaction. If Wrote is nil, durations are dropped.
 	Wrote func(time.Duration)
 	// Trace returns the id of a turn's trace, or "" if the turn has no trace. Audit records contain this id. If Trace
 	// is nil, no turn is traced.
@@ -140,12 +139,12 @@ type Config struct {
 	// Replica says which shares of the work belong to this process. If Replica is nil, this process does all work,
 	// because there is no other process.
 	Replica store.Replica
-	// PolicySource keeps the result of Policy up to date with the store. If PolicySource is nil, no other process
-	// changes the policy in force.
+	// PolicySource makes the function Policy return the policy in force from the store. If PolicySource is nil, no
+	// other process changes the policy in force.
 	PolicySource PolicySource
 	// Team returns the id of the workspace or enterprise. This id and a user id together identify a person; see
-	// approvers.Who. Callers are other agents that call tools through Countersign. Their requests name people by their
-	// user ids, so the workflow needs the id of the workspace. If Team is nil, the id is empty.
+	// approvers.Who. Callers are other agents that call tools through Countersign. A caller's request names people only
+	// by user ids, so the workflow needs the id of the workspace. If Team is nil, the id is empty.
 	Team func(context.Context) (string, error)
 	// If Crashes is nil, crashes are not counted.
 	Crashes Crashes
@@ -196,7 +195,7 @@ type (
 	Pauses struct{ *core }
 	// Policies stores which policy is in force.
 	Policies struct{ *core }
-	// History seals the audit, posts the weekly report, and closes what a restored or salvaged store left open.
+	// History seals the audit, posts the weekly report, and closes the open work in a restored or salvaged store.
 	History struct{ *core }
 )
 
@@ -310,7 +309,7 @@ func (w *core) transact(ctx context.Context, what string, fn func(*tx) error) er
 			return fmt.Errorf("%s: %w", what, err)
 		}
 		if w.Policy().Load == load {
-			return err // the error has another cause than a changed policy
+			return err // this process has the policy in force, so the error has another cause
 		}
 	}
 }
@@ -366,7 +365,7 @@ func (w *core) transactUnder(ctx context.Context, what string, fn func(*tx) erro
 type Tx struct{ *tx }
 
 // Update runs fn in one transaction, under the policy in force. If fn fails because it read a damaged record, Update
-// closes the damaged record and runs fn in a new transaction. So fn may run more than once.
+// ends the request, run, call or turn of the record, and runs fn in a new transaction. So fn may run more than once.
 func (w *Workflow) Update(ctx context.Context, what string, fn func(Tx) error) error {
 	return w.update(ctx, what, func(t *tx) error { return fn(Tx{t}) })
 }
@@ -375,7 +374,7 @@ func (w *Workflow) Update(ctx context.Context, what string, fn func(Tx) error) e
 func (t Tx) Now() time.Time { return t.now }
 
 // WriteAudit appends one record to an audit chain. facts holds names, states and digests. body holds texts that people
-// wrote or saw, and can be erased. body may be nil.
+// wrote or saw, and may be nil. These texts can be erased later.
 func (t Tx) WriteAudit(chain string, kind approvers.AuditKind, actor approvers.PersonID, facts map[string]string, body any) error {
 	return t.audit(chain, kind, actor, facts, body)
 }
@@ -393,7 +392,8 @@ func (t *tx) note(level slog.Level, text string, facts ...any) {
 	t.log = append(t.log, note{level, text, facts})
 }
 
-// settle closes the inbox row of a delivery. The id is empty if no delivery started the use case.
+// settle closes the inbox row of a delivery. inbox is the id of the row. If no delivery started the use case, inbox is
+// empty, and settle does nothing. If the row is closed already, settle returns ErrHandled.
 func (t *tx) settle(inbox, note string) error {
 	if inbox == "" {
 		return nil
@@ -412,8 +412,8 @@ func (t *tx) settle(inbox, note string) error {
 	return t.ClearTimer(store.TimerInbox, inbox)
 }
 
-// Receive stores a delivery. The bot acknowledges the delivery to Slack after Receive has returned. Receive returns
-// false if the delivery is stored already.
+// Receive stores a delivery. The bot acknowledges the delivery to Slack after Receive has returned. If the delivery is
+// stored already, fresh is false.
 func (w *Intake) Receive(ctx context.Context, row store.Inbox, lane string) (fresh bool, err error) {
 	row.ReceivedAt = row.ReceivedAt.UTC().Truncate(time.Microsecond)
 	err = w.record(ctx, "receive", func(t *tx) error {
@@ -433,8 +433,8 @@ func (w *Intake) Receive(ctx context.Context, row store.Inbox, lane string) (fre
 	return fresh, err
 }
 
-// Remember stores a delivery that the bot answered immediately, and that changed nothing. If Slack repeats the
-// delivery, the bot finds the stored row.
+// Remember stores a delivery that the bot answered immediately, and that changed nothing. Because of the stored row, a
+// repetition of the delivery changes nothing either.
 func (w *Intake) Remember(ctx context.Context, row store.Inbox) error {
 	return w.record(ctx, "remember", func(t *tx) error {
 		if _, err := t.Inbox(row.ID); !errors.Is(err, store.ErrNotFound) {
@@ -446,7 +446,7 @@ func (w *Intake) Remember(ctx context.Context, row store.Inbox) error {
 }
 
 // Defer records that a delivery can't be handled yet, because the bot could not look up the delivery's sender in Slack.
-// Defer returns true if the delivery was not deferred before.
+// If the delivery was not deferred before, fresh is true.
 func (w *Intake) Defer(ctx context.Context, inbox, cause string) (fresh bool, err error) {
 	err = w.update(ctx, "defer", func(t *tx) error {
 		row, err := t.Inbox(inbox)
@@ -500,8 +500,8 @@ func (t *tx) audit(chain string, kind approvers.AuditKind, actor approvers.Perso
 	return t.AppendAudit(rec, payload)
 }
 
-// Forget deletes old counters, and handled deliveries that are older than the given duration. Forget keeps a delivery
-// if the bot may read the delivery's message from Slack again after a gap.
+// Forget deletes counts that are older than counterRetention, and handled deliveries that are older than the parameter
+// after. Forget keeps a delivery if the bot may read the delivery's message from Slack again after a gap.
 func (w *Intake) Forget(ctx context.Context, after time.Duration) error {
 	drop := []func(*tx) (int, error){
 		func(t *tx) (int, error) {
@@ -536,7 +536,7 @@ type parts struct {
 	outbox    outboxTx    // the messages that Slack must show
 	cards     cardsTx     // the cards of requests: where they are shown, bundles, and card queues
 	reposts   repostsTx   // messages that were deleted in Slack
-	channels  channelsTx  // channels in which the bot can't write any more, and what was open there
+	channels  channelsTx  // channels in which the bot can't write any more, and their open messages
 	homes     homesTx     // Home tabs
 	requests  requestsTx  // transitions of a request
 	timers    timersTx    // the timers that follow from a transition
@@ -663,7 +663,7 @@ func (w *core) openRequests(ctx context.Context, what string, fn func(*tx, appro
 	return nil
 }
 
-// CallsIn lists the calls of all turns of a conversation.
+// CallsIn lists all calls of a conversation.
 func CallsIn(r store.Reader, id string) (all []store.Call, err error) {
 	if ofCaller(id) {
 		return callOfCaller(r, id)

@@ -10,7 +10,7 @@ import (
 	"countersign/store"
 )
 
-// CardQueue is a stored card queue of an address. Open has the cards that are open at the address. Held has the cards
+// CardQueue is the stored card queue of an address. Open has the cards that are open at the address. Held has the cards
 // that wait in the queue.
 type CardQueue struct {
 	Open, Held []struct {

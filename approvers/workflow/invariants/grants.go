@@ -64,8 +64,8 @@ func grantAddsUp(r store.Reader, chain, id string) error {
 	return nil
 }
 
-// grantErased checks the audit chain of a grant that retention has erased. The texts of the chain must be erased, and no
-// run under the grant may be stored.
+// grantErased checks the audit chain of a grant that retention has erased. The texts of the chain must be erased, and
+// the store must have no run under the grant.
 func grantErased(r store.Reader, id string, records []approvers.AuditRecord) error {
 	for _, a := range records {
 		if _, err := r.Execution(a.Facts["execution"]); a.Facts["what"] == "used" && !errors.Is(err, store.ErrNotFound) {

@@ -1,6 +1,6 @@
 // Package invariants checks conditions that a store must meet after each transaction. For example, all pending work has
-// a timer, work that has ended has no timer, every audit chain is valid, and people can see every pending request. The
-// package is only for tests, because it reads the whole store.
+// a timer, work that has ended has no timer, every audit chain is valid, and every pending request has a card or waits
+// in a card queue. The package is only for tests, because it reads the whole store.
 package invariants
 
 import (

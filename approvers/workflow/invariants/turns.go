@@ -68,8 +68,8 @@ func turnIsWhole(r store.Reader, turn approvers.Turn) error {
 	return errors.Join(faults...)
 }
 
-// stuck returns an error if a call without a result has no open request and no timer. A call in this state never gets a
-// result.
+// stuck returns an error if a call will never get a result, because the call has neither a result, nor an open request,
+// nor a timer.
 func stuck(r store.Reader, c store.Call) error {
 	if c.Request != "" {
 		req, err := r.Request(c.Request)

@@ -31,12 +31,12 @@ const (
 	textBatch = 75  // audit chains whose texts one transaction erases
 )
 
-// Enforce removes data that is older than the policy's two retention times. The first time is for conversations with all
-// their texts, including the payloads of their audit records. The first time is also for grants, absences, the times at
-// which people opened their Home tabs, and damaged records that were moved out of the way. The second time is longer,
-// and is for the audit records themselves. Enforce keeps a conversation or audit chain with unfinished work. If Enforce
-// is stopped, the next call continues the work. Enforce also keeps a conversation, grant or audit chain with a damaged
-// record. If a damaged record is the reason for keeping data, the error is store.ErrDamaged.
+// Enforce removes data that is older than the policy's two retention times. The time Conversations is for conversations
+// with all their texts, including the payloads of their audit records. This time is also for grants, absences, the
+// times at which people opened their Home tabs, and damaged records that were moved out of the way. The time Records is
+// at least as long, and is for the audit records themselves. Enforce keeps a conversation or audit chain with
+// unfinished work. Enforce also keeps a conversation, grant or audit chain with a damaged record, and then returns
+// store.ErrDamaged. If Enforce is stopped, the next call continues.
 func Enforce(ctx context.Context, wf *workflow.Workflow) (done Removed, err error) {
 	keep := wf.Policy().Retention
 	if keep.Conversations > 0 {
@@ -233,7 +233,7 @@ func eraseSetAside(ctx context.Context, wf *workflow.Workflow, before time.Time,
 	return nil
 }
 
-// pruneChains deletes the audit chains whose time is over, and counts them.
+// pruneChains deletes the audit chains whose last event was before the time in the parameter before, and counts them.
 func pruneChains(ctx context.Context, wf *workflow.Workflow, before time.Time, done *Removed) error {
 	var damaged damagedOnes
 	for after, more := "", true; more; {

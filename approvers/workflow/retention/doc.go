@@ -9,7 +9,8 @@
 //   - The history still verifies. If a text is erased, its audit record and its hash remain. If the records are old
 //     enough, the whole chain is deleted.
 //   - Each erasure of an audit text and each deletion of a chain is recorded in the audit, in the same transaction.
-//   - A damaged record does not stop Enforce. Enforce keeps what the damaged record belongs to, and reports it.
+//   - A damaged record does not stop Enforce. Enforce keeps the data to which the damaged record belongs, and returns
+//     store.ErrDamaged.
 //
 // Erase is one transaction. Enforce is a series of short transactions, because other commits wait for each of them. If
 // the process stops between two transactions, the next Enforce continues.

@@ -95,7 +95,7 @@ func eraseGrant(t workflow.Tx, id string) error {
 	return t.EraseGrant(id)
 }
 
-// eraseMessages erases outbox messages of a Ref: those for which the function old returns true.
+// eraseMessages erases the outbox messages that have the given Ref, and for which the function old returns true.
 func eraseMessages(t workflow.Tx, ref string, old func(store.OutboxMessage) bool) error {
 	list, err := t.OutboxMessagesOf(ref)
 	if err != nil {
@@ -174,7 +174,7 @@ func oldNotice(a approvers.Absence, before time.Time) func(store.OutboxMessage) 
 }
 
 // hasMessage reports whether a Ref has an outbox message for which the function old returns true. If a message is
-// damaged, hasMessage returns true. The caller then erases the messages with Workflow.Update, which closes damaged
+// damaged, hasMessage returns true. eraseMessages then reads the messages in Workflow.Update, which handles damaged
 // records.
 func hasMessage(r store.Reader, ref string, old func(store.OutboxMessage) bool) (bool, error) {
 	list, err := r.OutboxMessagesOf(ref)

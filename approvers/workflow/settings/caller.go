@@ -32,8 +32,8 @@ const (
 	mostHangUps      = 8
 )
 
-// WithHangUp returns the caller with one more hang-up. A hang-up that does not help to estimate the client's time limit
-// is ignored, and the second result is false.
+// WithHangUp returns the caller with one more hang-up. If the hang-up does not help to estimate the client's time
+// limit, WithHangUp ignores it, and changed is false.
 func (c Caller) WithHangUp(h HangUp) (after Caller, changed bool) {
 	if h.After < shortestPatience || len(c.HangUps) > 0 && h.At.Sub(c.HangUps[len(c.HangUps)-1].At) < hangUpsApart {
 		return c, false
@@ -95,10 +95,10 @@ func (c Caller) With(request string, pending bool) (after Caller, changed bool) 
 type Webhook struct {
 	Target   string    `json:"target"`             // identifies the webhook; see approvers.Webhook
 	Failures int       `json:"failures,omitempty"` // since the last success
-	Since    time.Time `json:"since,omitzero"`     // the first of these failures
+	Since    time.Time `json:"since,omitzero"`     // when the first of these failures happened
 	Next     time.Time `json:"next,omitzero"`      // nothing is sent before this time
 	Off      time.Time `json:"off,omitzero"`       // since when the webhook is switched off; zero: it is on
-	Why      string    `json:"why,omitempty"`      // the last failure
+	Why      string    `json:"why,omitempty"`      // why the last delivery failed
 }
 
 // ReadWebhook reads the failures of deliveries to a caller's webhook. If the stored record is about an earlier webhook

@@ -89,7 +89,7 @@ func (l *CardQueue) open(c QueuedCard) {
 	l.Turns = append(slices.DeleteFunc(slices.Clone(l.Turns), func(who approvers.PersonID) bool { return who == c.Requester }), c.Requester)
 }
 
-// Admit moves waiting cards to the open cards. The parameter most is the maximum number of open cards. If it is zero,
+// Admit moves waiting cards to the open cards. The parameter most is the maximum number of open cards. If most is zero,
 // Admit moves all waiting cards. Admit returns the cards that it moved.
 func (l *CardQueue) Admit(most int) (turn []QueuedCard) {
 	for len(l.Held) > 0 && (most == 0 || len(l.Open) < most) {

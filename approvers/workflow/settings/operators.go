@@ -13,18 +13,18 @@ type Operators struct {
 	Last    time.Time        `json:"last,omitzero"` // when the last post was due
 }
 
-// OperatorNotice is a message about problems. It is posted once, and edited when a problem ends.
+// OperatorNotice is a message about problems. The message is posted once, and edited when a problem ends.
 type OperatorNotice struct {
 	Message  string    `json:"message"`         // the outbox message; a later notice may use it again
 	At       time.Time `json:"at"`              // when the post was due
-	Posts    uint64    `json:"posts,omitempty"` // of the outbox message before this notice
+	Posts    uint64    `json:"posts,omitempty"` // how often the outbox message was posted before this notice
 	Problems []Problem `json:"problems"`
 }
 
 // Problem is something that an operator has to mend.
 type Problem struct {
 	Kind     ProblemKind `json:"kind"`
-	Of       string      `json:"of"` // the client, the tool, the addresses of the cards, or the roles, on a line each
+	Of       string      `json:"of"` // the client, the tool, the addresses of the cards, or the roles, one per line
 	Since    time.Time   `json:"since"`
 	Until    time.Time   `json:"until,omitzero"`     // zero: the problem lasts
 	Why      string      `json:"why,omitempty"`      // of a webhook: the last failure; of cards: Slack's first reason

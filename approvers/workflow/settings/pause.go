@@ -20,7 +20,7 @@ type Pause struct {
 	Round  int                `json:"round,omitempty"` // increases with each change
 }
 
-// Ref returns the Ref of the outbox messages about a pause. The Ref contains the round in which the pause began.
+// Ref returns the Ref of the outbox messages about the pause that began in the round p.Round.
 func (p Pause) Ref() string { return store.SettingPause + "/" + strconv.Itoa(p.Round) }
 
 // ReadPause reads the pause. If the record of the pause is damaged, everything counts as paused. A person must then end

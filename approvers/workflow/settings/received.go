@@ -13,7 +13,7 @@ import (
 // deliver messages. After a gap, Received also records which messages of the gap the bot has read.
 type Received struct {
 	Until time.Time `json:"until"`          // everything written before this time was received, or read after a gap
-	Open  time.Time `json:"open"`           // the last time at which Slack could deliver; over HTTP, it can be later than Until, the time of Slack's last request
+	Open  time.Time `json:"open"`           // the last time at which Slack could deliver; can be later than Until, which over HTTP is the time of Slack's last request
 	Gap   *Gap      `json:"gap,omitempty"`  // the gap whose messages are being read; nil: there is none
 	Since time.Time `json:"since,omitzero"` // the first start with this store, or the first after a restore; messages from before are never read; zero: unknown
 }
@@ -34,7 +34,7 @@ const RereadMargin = 10 * time.Minute
 const MostReread = 24 * time.Hour
 
 // Oldest returns the time of the first message that the bot must read after a gap. The result is never earlier than the
-// parameter since. If the bot skips the first part of the gap because of MostReread, the second result is true.
+// parameter since. If the bot skips the first part of the gap because of MostReread, cut is true.
 func (g Gap) Oldest(since time.Time) (at time.Time, cut bool) {
 	if at = g.Received.Add(-RereadMargin); at.Before(since) {
 		at = since
@@ -45,8 +45,8 @@ func (g Gap) Oldest(since time.Time) (at time.Time, cut bool) {
 	return at, false
 }
 
-// Joined returns the gap to read in a channel that the bot has joined. The gap has the maximum length, because the time
-// since the bot was last a member is unknown.
+// Joined returns a Gap for a channel that the bot has joined. The bot then reads the channel's messages of this period.
+// The gap has the maximum length, because the time since the bot was last a member is unknown.
 func (r Received) Joined(now time.Time) Gap {
 	return Gap{Gap: approvers.Gap{From: now, To: now}, Received: now.Add(-MostReread)}
 }
