@@ -22,7 +22,7 @@ import (
 type probe struct {
 	name   string
 	ready  func(context.Context) error
-	notice bool // an error is only shown on /readyz: the bot stays ready
+	notice bool // true: /readyz shows an error, but the bot stays ready
 }
 
 // admin serves the operator's address. /healthz reports whether the process runs, /readyz reports whether the process
@@ -163,14 +163,14 @@ func serveOn(ctx context.Context, srv *http.Server, l net.Listener) error {
 // mostUnused is the limit for the unused connections of one client address.
 const mostUnused = 512
 
-// unusedConnections tracks the connections of a server on which no request has arrived. http.Server.Shutdown treats
-// such connections as busy, and waits for their end. If a client address has more than mostUnused such connections, the
-// server closes the oldest one. The limit stops a client that opens many connections and sends nothing from blocking
-// other clients.
+// unusedConnections tracks those connections of a server that have not received a request yet. http.Server.Shutdown
+// treats such connections as busy, and waits until they end. If a client address has more than mostUnused such
+// connections, the server closes the oldest one. The limit stops a client that opens many connections and sends nothing
+// from blocking other clients.
 type unusedConnections struct {
 	mu     sync.Mutex
 	open   map[string][]net.Conn // by address without port, the oldest first
-	closed bool                  // a new connection is closed immediately
+	closed bool                  // true: new connections are closed immediately
 }
 
 func (u *unusedConnections) note(c net.Conn, state http.ConnState) {

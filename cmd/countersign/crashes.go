@@ -100,14 +100,14 @@ func (c *crashes) Begin(kind, ref string) { c.note('+', atWork{kind, ref}) }
 // End records that work has ended. The caller also calls End after failed work.
 func (c *crashes) End(kind, ref string) { c.note('-', atWork{kind, ref}) }
 
-// Count returns how many processes died during the work.
+// Count returns how many processes died during this work.
 func (c *crashes) Count(kind, ref string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.died[atWork{kind, ref}]
 }
 
-// Forget sets the count of the work to zero.
+// Forget sets the count of this work to zero.
 func (c *crashes) Forget(kind, ref string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -200,7 +200,7 @@ func (c *crashes) rewrite() error {
 	return err
 }
 
-// complain logs once that recording failed, and stops recording. Otherwise the file could grow on a full disk.
+// complain logs that recording failed, and stops recording. Therefore a process logs this at most once.
 func (c *crashes) complain(err error) {
 	c.log.Warn("work in progress can't be noted beside the store; until the next start, a turn that crashes the process is not stopped automatically", "file", c.path, "error", err)
 	if c.file != nil {

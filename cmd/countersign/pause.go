@@ -63,8 +63,8 @@ var (
 	}}
 )
 
-// notPaused explains why nothing was paused or resumed. by is the format of the words about the person who last paused
-// or resumed.
+// notPaused returns the error of a command that paused or resumed nothing. If the bot was already in the requested
+// state, the error consists of the text why and of the person, time and reason of the last change, in the format by.
 func notPaused(ctx context.Context, wf *workflow.Workflow, err error, why, by string) error {
 	if !errors.Is(err, workflow.ErrNotDue) {
 		return cli.CouldNot("nothing can be changed now: %w", err)

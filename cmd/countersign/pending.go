@@ -80,7 +80,7 @@ func parsePending(raw []byte) (found pending, err error) {
 	return found, err
 }
 
-// pendingTask writes all waiting items, or one request or run by its id, as JSON.
+// pendingTask writes JSON: all waiting items, or the request or run with the given id.
 var pendingTask = task.Task[string]{Name: "pending", WhileHeld: true, Run: func(ctx context.Context, w task.Env, id string) error {
 	wf, err := w.Workflow()
 	if err != nil {
@@ -331,7 +331,7 @@ func cardTrouble(r store.Reader, req approvers.Request) (out []string, err error
 	} else if req.ReachesNobody() {
 		out = append(out, "Slack shows it to nobody since "+cli.Moment(req.Unreached.Since)+" ("+visible.Line(req.Unreached.Cause)+"); "+onHomeTab)
 	}
-	seen := req.Bundled() || len(req.QueuedAt) > 0 || req.ReachesNobody() // true if the request is in a bundle or a card queue, or was already reported
+	seen := req.Bundled() || len(req.QueuedAt) > 0 || req.ReachesNobody() // true if people can see a card, or if no line about a missing card is needed: bundled, queued, or reported above
 	for _, s := range messages {
 		if s.Kind != store.OutboxCard && s.Kind != store.OutboxEscalation {
 			continue

@@ -313,7 +313,7 @@ func (s setup) run(ctx context.Context, p parts) error {
 			leave()
 		}
 	}
-	if w, ok := s.store.(openstore.Watchable); ok && err == nil && w.Failure() != nil { // the store stopped at the last head
+	if w, ok := s.store.(openstore.Watchable); ok && err == nil && w.Failure() != nil { // the store stopped while the last head was written
 		return s.unknown(w.Failure())
 	}
 	if errors.Is(err, store.ErrDamaged) {
@@ -338,8 +338,8 @@ func (s setup) ownReplica() store.Replica {
 	return s.replica
 }
 
-// sharing returns how many replicas share Slack's limits. sharing also returns the time at which this replica began to
-// receive the notices of other replicas about their calls.
+// sharing returns how many replicas share Slack's limits. The result hears is the time since which this replica has
+// received the other replicas' notices about their calls to Slack.
 func (s setup) sharing() (replicas int, hears time.Time) {
 	return s.ownReplica().Alive(), s.ownReplica().Hears()
 }
@@ -408,7 +408,8 @@ func (s setup) startFacts() map[string]string {
 	return facts
 }
 
-// If the store refused an operation at the start, couldNotStart adds an exit code and advice to the error.
+// couldNotStart adds an exit code and advice to an error of the start, if the store caused the error by refusing an
+// operation.
 func couldNotStart(err error) error {
 	if store.Refused(err) {
 		return cli.CouldNot("the bot can't start: %w. Correct that, and start the bot again", err)

@@ -126,8 +126,8 @@ func reportUndelivered(wf *workflow.Workflow) func(context.Context) error {
 	}
 }
 
-// summary returns one line with the number and the first item of each kind. If everything was delivered, summary
-// returns nil.
+// summary returns an error whose text has, for each kind, the number of items and the first item. If everything was
+// delivered, summary returns nil.
 func (u undelivered) summary() error {
 	var parts []string
 	if n := len(u.Messages); n > 0 {

@@ -15,7 +15,7 @@ import (
 // Report is the input of the writers.
 type Report struct {
 	Figures *audit.Activity
-	Reasons bool // the figures have the reasons of rejections
+	Reasons bool // true: the figures include the reasons of rejections
 	MadeAt  time.Time
 	MadeBy  string // login of the person who made the report
 	Damaged int    // rows of the history that were left out

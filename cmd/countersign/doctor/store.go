@@ -27,7 +27,7 @@ type Store interface {
 }
 
 // store checks whether the store can be used, and whether its disk has free space. If a running bot has locked the
-// store, the doctor does not check the store's contents, because the bot's writers would have to wait.
+// store, the doctor does not check the store's contents, because the check would block the bot's writes.
 func (d *Doctor) store(ctx context.Context, env config.Env) {
 	d.begin("Store")
 	path, put := named(env.Store), "put a backup in its place: countersign restore"

@@ -23,8 +23,8 @@ import (
 	"countersign/cmd/countersign/cli"
 )
 
-// Command returns the command tree. An agent's settings contain the command line of each hook. It begins with the path
-// of the program and the words in the parameter program. These are "hook" for countersign, and none for
+// Command returns the command tree. An agent's settings contain the command line of each hook. This command line begins
+// with the path of the program and the words in the parameter program: "hook" for countersign, and no words for
 // countersign-hook.
 func Command(program ...string) *cobra.Command {
 	cmd := &cobra.Command{
@@ -55,7 +55,7 @@ var exit = os.Exit
 func agentCommand(a hook.Agent) *cobra.Command {
 	var timeout time.Duration
 	use, example, arguments := a.Name, "  countersign hook "+a.Name+" < event.json", cobra.PositionalArgs(cli.NoArgs)
-	if a.Name == "copilot" { // its events do not say which they are
+	if a.Name == "copilot" { // its events do not contain their own name
 		use, example, arguments = a.Name+" EVENT", "  countersign hook copilot preToolUse < event.json", cli.Args(1, 1)
 	}
 	cmd := &cobra.Command{
@@ -83,7 +83,7 @@ func agentCommand(a hook.Agent) *cobra.Command {
 			return nil
 		},
 	}
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return cli.Misused("%w", err) }) // for agents, its exit code is a denial
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return cli.Misused("%w", err) }) // agents treat the exit code of Misused as a denial
 	cmd.Flags().DurationVar(&timeout, "timeout", 0, "the agent's limit of this hook, as its settings say it; the answer comes 15s earlier")
 	return cmd
 }

@@ -141,7 +141,7 @@ func (m *Metrics) WatchBuild(b cli.Build) {
 
 // Handler serves the metrics.
 func (m *Metrics) Handler() http.Handler {
-	h := promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{EnableOpenMetrics: true}) // only in this format there are exemplars
+	h := promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{EnableOpenMetrics: true}) // only the format OpenMetrics has exemplars
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		m.beginAtZero()
 		h.ServeHTTP(w, r)
@@ -396,9 +396,9 @@ func (m *Metrics) WatchTools(c *catalog.Catalog) { m.registry.MustRegister(toolM
 
 // Policies reports which policy this process uses.
 type Policies interface {
-	Number() uint64           // number of the stored change, of the policy or the pins, that this process uses
+	Number() uint64           // number of the stored change (of the policy or the pins) that this process uses
 	Usable() bool             // whether this process can use the policy in force
-	Differs() map[string]bool // for each file: whether it differs from the content in force
+	Differs() map[string]bool // for each file: true if the file differs from the content in force
 }
 
 // policyMetrics shows which policy this process uses, and whether the policy in the process's files is in force.

@@ -76,14 +76,14 @@ type listed struct {
 	Effect  string `json:"effect"`
 	Pin     string `json:"pin"` // same, waiting, new, drifted, gone, refused; empty: needs no pin
 	Hash    string `json:"hash,omitempty"`
-	Blocked string `json:"blocked,omitempty"` // the reason why it can't be called
+	Blocked string `json:"blocked,omitempty"` // the reason why the tool can't be called; empty: it can
 }
 
 // toolReport prints the state of a policy's tools.
 type toolReport struct{ *catalog.Report }
 
-// examine reads a policy with its lock file. Normally, examine asks the servers for their tools. If alone is set,
-// examine contacts no server.
+// examine reads a policy with its lock file. If the parameter alone is true, examine contacts no server. Otherwise,
+// examine asks the servers for their tools.
 func examine(ctx context.Context, path string, alone bool) (toolReport, error) {
 	path, err := policyfile.Path(path)
 	if err != nil {

@@ -26,9 +26,9 @@ type Demo interface {
 	Store() store.Store
 	// WorkspaceURL is the address of the workspace's page.
 	WorkspaceURL() string
-	// Settled reports whether all messages are delivered and handled. If settled is true, the state does not change
-	// until a timer becomes due or a person acts. The result paused is true if the bot is paused and work in progress
-	// waits for the end of the pause.
+	// Settled reports whether all messages are delivered and handled. If the result settled is true, the state does not
+	// change until a timer becomes due or a person acts. The result paused is true if the bot is paused and work in
+	// progress waits for the end of the pause.
 	Settled(ctx context.Context) (settled, paused bool, err error)
 
 	// Now is the time of the demo.
