@@ -60,9 +60,9 @@ func BenchmarkMessageToCard(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// BenchmarkHookHTTP measures the time that a hook over HTTP adds to a call of a coding agent that needs no approval.
-// The bot stores the request, and stores the claim before it answers. So each call includes two durable transactions.
-// The goal is p50 < 30 ms.
+// BenchmarkHookHTTP measures the time that a hook over HTTP adds to a coding agent's call, if the call needs no
+// approval. Before the bot answers, it stores the request and then the claim. So each call includes two durable
+// transactions. The goal is p50 < 30 ms.
 func BenchmarkHookHTTP(b *testing.B) {
 	policy := fmt.Sprintf(benchPolicy, "U0002", "") + fmt.Sprintf(
 		"clients:\n  laptop: {token: \"sha256:%s\", agent: support, owner: U0002, tools: [\"*\"]}\n", tokenHash("cs_laptop"))

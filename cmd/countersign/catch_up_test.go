@@ -66,7 +66,8 @@ func (b *synctestHarness) setRetries(on bool) {
 	}
 }
 
-// repeats is a model. Its answer repeats the one word that follows each "say" in the messages since its last answer.
+// repeats is a model. In the messages since its last answer, it finds the word after each "say", and answers with these
+// words.
 func repeats(_ context.Context, r scriptedmodel.Request) (scriptedmodel.Reply, error) {
 	var said []string
 	for _, m := range slices.Backward(r.Messages) {
@@ -231,7 +232,7 @@ func (c *catchUpTrial) shown() (out []workspaceclient.Message) {
 	return slices.DeleteFunc(out, func(m workspaceclient.Message) bool { return m.User != "U0BOT" })
 }
 
-// count counts the messages of a thread with a text.
+// count counts the messages in a thread that contain a text.
 func (c *catchUpTrial) count(channel, thread, text string) (n int) {
 	c.Helper()
 	messages, err := c.as("sam").Messages(c.ctx, channel, thread)
@@ -244,7 +245,7 @@ func (c *catchUpTrial) count(channel, thread, text string) (n int) {
 	return n
 }
 
-// The method "heard" counts the messages in the store that contain a text.
+// The method "heard" counts the people's messages in the store that consist of exactly this text.
 func (c *catchUpTrial) heard(text string) (n int) {
 	c.view(func(r store.Reader) error {
 		conversations, err := r.ConversationsBefore(time.Now().Add(time.Hour), 1000)

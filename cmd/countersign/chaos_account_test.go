@@ -33,8 +33,8 @@ type chaosRequest struct {
 	closed   time.Time // zero: it is open
 	state    approvers.State
 	reworded *approvers.MessageEdit
-	records  map[string]int // number of records of a person's clicks in the history, by user
-	maybe    map[string]int // number of further records that are possible
+	records  map[string]int // how many records about a person's clicks the history must have, by user
+	maybe    map[string]int // how many more such records the history may have, by user
 }
 
 // The method "until" returns the time at which the request expires.
@@ -52,7 +52,7 @@ func (c *chaos) fold() chaosAccount {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	a := chaosAccount{requests: map[string]*chaosRequest{}, byID: map[string]*chaosRequest{}}
-	ids := map[string]string{} // the argument of a request's call
+	ids := map[string]string{} // the argument n of each request's call, by the request's id
 	c.view(func(r store.Reader) error {
 		for n, id := range c.allRequests(r) {
 			ids[id] = n
@@ -130,9 +130,9 @@ func (c *chaos) decide(r *chaosRequest, x chaosArrival) {
 	director := x.who == "U0003" || x.who == "U0004"
 	if x.act == "open" {
 		if x.who == "U0002" || director {
-			r.maybe[x.who]++ // refused if, when the bot builds the form, the card was replaced or the person can't decide
+			r.maybe[x.who]++ // a denial is recorded only if the card is replaced, or the person loses the right, before the bot builds the form
 		} else {
-			r.records[x.who]++ // the person never gets a form
+			r.records[x.who]++ // the person gets no form, and the bot records a denial
 		}
 		return
 	}
@@ -166,7 +166,7 @@ func userID(name string) string {
 
 // compare compares the store with chaosAccount.
 func (c *chaos) compare(r store.Reader, a chaosAccount, outcome map[string]int, fault func(string, ...any)) error {
-	found := map[string]int{}  // counts requests by the message that they quote
+	found := map[string]int{}  // the number of requests, by the message that they quote
 	stored := map[string]int{} // messages, by ts
 	conversations, err := r.ConversationsBefore(time.Now().Add(time.Hour), 1_000_000)
 	if err != nil {

@@ -164,7 +164,7 @@ func (c *interruptedRun) interrupts(tool string) (cut, acted bool) {
 	return true, c.acted
 }
 
-// If the current run returned an error, interruptNext makes the bot stop during the next run of the tool instead.
+// interruptNext makes the bot stop during the next run of the tool, because the current run returned an error.
 func (c *interruptedRun) interruptNext(tool string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

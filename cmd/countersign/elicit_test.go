@@ -106,8 +106,8 @@ func (b *synctestHarness) settledSaying(thread, want string) {
 	b.books()
 }
 
-// A tool asks a question during its run, the requester fills in the form, and the tool gets exactly these values. While
-// the question waits, the tool's timeout does not run.
+// A tool asks a question during its run, the requester fills in the form, and the tool gets exactly the values in the
+// form. While the question waits, the tool's timeout does not run.
 func TestToolAsksAndIsAnswered(t *testing.T) {
 	t.Parallel()
 	form := agent.Form{From: "the server travel", Text: "Where to? <!channel> *approved by Teo*", Schema: json.RawMessage(tripForm)}

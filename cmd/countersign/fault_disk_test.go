@@ -65,7 +65,8 @@ func TestFailingDisk(t *testing.T) {
 				if !came {
 					continue
 				}
-				// The call fails for random pages. Therefore the fault may be another one than the wanted f.
+				// The failing call writes random pages, and at is their kind. Therefore a fault other than f may have
+				// happened.
 				for _, g := range diskFaults {
 					if g.call == f.call && g.errno == f.errno && (g.at == "" || g.at == at) {
 						happened[g]++

@@ -180,7 +180,7 @@ func (c mcpClient) waits(words string) {
 	}
 }
 
-// refundOf is the arguments of a refund.
+// refundOf returns the arguments of a refund.
 func refundOf(amount string) string {
 	return fmt.Sprintf(`{"order_id":"ORD-123", "amount":%s,"currency":"USD","reason":"broken"}`, amount)
 }
@@ -511,7 +511,7 @@ func TestMCPHeld(t *testing.T) {
 	}
 	_, peak := memoryOf(t, admin)
 	later := residentBelow(bot, resident+100<<20)
-	liveNow, _ := memoryOf(t, admin) // after the collection with which the bot gave memory back
+	liveNow, _ := memoryOf(t, admin) // after the garbage collection in which the bot gave memory back
 	hangUp()
 	ends.Wait()
 	more := (liveNow - live) / (1 << 20)

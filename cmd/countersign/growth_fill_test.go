@@ -78,7 +78,7 @@ func (g *growing) close() {
 	}
 }
 
-// The method "make" makes a person ask for a refund. If finished is set, the refund is approved and run. Otherwise the
+// The method "make" makes a person ask for a refund. If finished is true, the refund is approved and run. Otherwise the
 // refund waits.
 func (g *growing) make(thread string, finished bool) original {
 	g.t.Helper()

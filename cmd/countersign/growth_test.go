@@ -58,7 +58,7 @@ func TestGrowth(t *testing.T) {
 	checkGrown(t, all, most > short)
 }
 
-// checkGrown compares the largest store with the smallest one. If slow is set, checkGrown also checks the time that
+// checkGrown compares the largest store with the smallest one. If slow is true, checkGrown also checks the time that
 // serve takes to start.
 func checkGrown(t *testing.T, all []grown, slow bool) {
 	t.Helper()

@@ -48,7 +48,7 @@ func (c remoteCoder) sends(input string) string {
 	return c.begins(input)()
 }
 
-// hangsUp sends an event, and closes the connection after the function that was called returns.
+// hangsUp sends an event, calls the function after, and then closes the connection.
 func (c remoteCoder) hangsUp(input string, after func()) {
 	c.Helper()
 	ctx, cancel := context.WithCancel(c.Context())

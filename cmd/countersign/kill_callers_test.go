@@ -302,8 +302,8 @@ func (c *killHarness) hook(ctx context.Context, j *job, event, id string, timeou
 	return string(out), err
 }
 
-// awaitOver waits until all requests of a job are over, which people may have to report. The cards of the job have the
-// ids of the requests.
+// awaitOver waits until all requests of a job are over. If the outcome of a run is unknown, the request is over only
+// when people have reported the outcome. awaitOver finds the ids of the requests on the job's cards.
 func (c *killHarness) awaitOver(j *job, gate *client.Client) error {
 	ctx, cancel := context.WithTimeout(c.Context(), settleTime)
 	defer cancel()

@@ -319,8 +319,8 @@ func (c *killHarness) post(ctx context.Context, who workspaceclient.Client, path
 	return a, nil
 }
 
-// isStuck returns a function that reports whether a count has stayed the same for settleTime. So the time that is
-// allowed for all of the work does not depend on how fast the machine is.
+// isStuck returns a function that reports whether a count has stayed the same for settleTime. Therefore a slow machine
+// may take any time for the whole work, as long as the count changes.
 func isStuck(count func() int) func() bool {
 	last, since := count(), time.Now()
 	return func() bool {

@@ -57,8 +57,8 @@ func TestPolicyOfACommand(t *testing.T) {
 	})
 }
 
-// testPolicyOfACommand runs the test on the store of a bot. command is the store as the command opens it, and beside is
-// set if the command finds replicas on the store.
+// testPolicyOfACommand runs the test on the store of a bot. The parameter command is the store as the command opens it.
+// The parameter beside is nil if the command finds no replicas on the store.
 func testPolicyOfACommand(t *testing.T, bot, command store.Store, beside store.Replica) {
 	const inForce = `version: 1
 approvers: {boss: {title: Boss, members: [U0002], max_risk: critical, can_approve: ["*"], cards: "#approvals"}}

@@ -18,8 +18,8 @@ import (
 	"countersign/internal/testkit/sdks"
 )
 
-// deployTool is a tool that only the clients have. Nobody is asked about a deployment of the docs, and nobody decides
-// about a deployment of late.
+// deployTool is a tool that only the clients have. A deployment of the service docs needs no approval. A deployment of
+// the service late expires, because nobody decides within a second.
 const deployTool = `
   deploy:
     risk: low

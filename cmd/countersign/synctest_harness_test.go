@@ -41,7 +41,7 @@ type synctestHarness struct {
 	death  chan struct{} // a call killed the bot
 	policy string
 
-	instead func(http.Handler) http.Handler // wraps the model's handler; nil: no wrapper
+	instead func(http.Handler) http.Handler // wraps the handler of the model; nil: no wrapper
 	front   func(http.Handler) http.Handler // wraps Slack's handler; nil: no wrapper
 
 	mu     sync.Mutex

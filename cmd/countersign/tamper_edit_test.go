@@ -98,7 +98,7 @@ func dropLeaves(tx *bbolt.Tx, drop func(chain string) bool) error {
 }
 
 // relink replaces a record by a forged record, and links the later records of the chain to the forged record. If leaves
-// is set, relink also changes the records' entries in the journal.
+// is true, relink also changes the records' entries in the journal.
 func relink(rows map[string]map[string]string, key string, leaves bool) func(tx *bbolt.Tx) error {
 	var steps []func(tx *bbolt.Tx) error
 	parse := func(key string) approvers.AuditRecord {

@@ -50,8 +50,8 @@ COUNTERSIGN_HOOK_CONFIG names), and from COUNTERSIGN_HOOK_ADDRESS and COUNTERSIG
 // exit ends the process with the exit code of a hook's answer. Tests replace exit.
 var exit = os.Exit
 
-// agentCommand answers one event. If there is an answer, the exit code is 0. Otherwise the exit code is 2, and agents
-// treat 2 as a denial.
+// agentCommand answers one event. If the hook could handle the event, the exit code is 0, and the output has the
+// answer. Otherwise the exit code is 2, and agents treat 2 as a denial.
 func agentCommand(a hook.Agent) *cobra.Command {
 	var timeout time.Duration
 	use, example, arguments := a.Name, "  countersign hook "+a.Name+" < event.json", cobra.PositionalArgs(cli.NoArgs)
