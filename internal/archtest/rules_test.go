@@ -55,7 +55,7 @@ var layers = map[string]int{
 var edges = []struct {
 	module string
 	at     string
-	also   string // another place, or several separated by spaces
+	also   string // other packages that may use the module's types, separated by spaces
 	tests  []string
 }{
 	{module: "github.com/slack-go/slack", at: "bot", tests: []string{"internal/demo/workspace", "cmd"}},
