@@ -255,7 +255,7 @@ func (s *Server) Tool(program string, args ...string) *exec.Cmd {
 	return s.command(program, append([]string{"-h", s.dir, "-p", strconv.Itoa(s.Port), "-U", "postgres"}, args...)...)
 }
 
-// Kill ends the server like a crash. Data that is not in the server's write-ahead log on disk is lost.
+// Kill ends the server as a crash does. Data that is not in the server's write-ahead log on disk is lost.
 func (s *Server) Kill() { s.signal(syscall.SIGQUIT) }
 
 // KillHard ends the server with SIGKILL. The server's child processes end shortly afterwards.

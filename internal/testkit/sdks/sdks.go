@@ -20,7 +20,7 @@ const untried = "the TypeScript client, and its adapters for the OpenAI Agents S
 // mostLines is the maximum length of a program in docs/sdks.md, in lines.
 const mostLines = 20
 
-// patience is how long the end of a program may take.
+// patience is how long a program may take until it ends.
 const patience = 2 * time.Minute
 
 // Without is the name of the program that uses the client without an SDK.
