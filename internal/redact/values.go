@@ -103,7 +103,7 @@ func escapes(s string) *regexp.Regexp {
 	return regexp.MustCompile(b.String())
 }
 
-// Out returns a text without the values.
+// Out returns the text with every value removed.
 func (v Values) Out(text string) string {
 	for _, secret := range v.written {
 		text = strings.ReplaceAll(text, secret, Removed)
