@@ -53,7 +53,8 @@ func currencyOf(word string) string {
 	return "GBP"
 }
 
-// findMoney returns the first amount in the text. If bare is set, a number without a currency counts too.
+// findMoney returns the first amount in the text. If bare is true, a number without a currency also counts as an
+// amount.
 func findMoney(text string, bare bool) *money {
 	if m := withCents.FindStringSubmatch(text); m != nil {
 		whole, places := spoken(m[2]), spoken(m[4])/100

@@ -29,7 +29,7 @@ func parseJSON(text string) any {
 	return v
 }
 
-// text looks up the given names in order. text returns the first value that is a text or a number.
+// The method "text" looks up the given names in order. It returns the first value that is a text or a number.
 func (o object) text(names ...string) string {
 	for _, name := range names {
 		switch v := o[name].(type) {

@@ -135,7 +135,8 @@ func plainValue(v any) string {
 	return string(data)
 }
 
-// changes returns a sentence on what an approver changed, and when.
+// The function "changes" returns a sentence about the arguments that an approver changed. The parameter when says when,
+// or is empty.
 func changes(c done, when string) string {
 	by := c.result.changedBy
 	if by == "" {

@@ -96,8 +96,8 @@ const (
 	asked = "sections"
 )
 
-// exportAsked is export_customer_data. Arguments without sections mean all sections. If the client can ask questions,
-// the tool then asks the requester to choose some of the sections, all of which are approved.
+// exportAsked is export_customer_data. Arguments without sections mean all sections, so people have approved the export
+// of all sections. If the client can ask questions, the tool then asks the requester which of the sections to export.
 func (s *Shop) exportAsked(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	args, err := arguments[ExportArgs](exportTool, req.Params.Arguments)
 	if err != nil {

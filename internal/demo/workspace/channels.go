@@ -81,7 +81,7 @@ func (c *channel) eventNamed(what string) string {
 	return "channel_" + what
 }
 
-// other returns the second member of a DM.
+// The method "other" returns the other member of a user's DM.
 func (c *channel) other(user string) string {
 	for _, m := range c.Members {
 		if m != user {
@@ -253,7 +253,7 @@ func (cs *channels) sees(u *user, ch *channel) bool {
 	return ch.has(u.ID) || (ch.kind() == "channel" && !u.Restricted && !u.Stranger)
 }
 
-// audience returns the people who may learn about changes in a channel.
+// audience returns the people who may be told about changes in a channel.
 func (cs *channels) audience(ch *channel) []string {
 	if ch.kind() != "channel" {
 		return ch.Members

@@ -139,8 +139,8 @@ func (c *channel) threadJSON(m *message) object {
 	return out
 }
 
-// messages adds, changes and removes messages, and notifies the app and the people of it. The channels hold the
-// messages.
+// messages adds, changes and removes messages, and notifies the app and the people of each change. The channels hold
+// the messages.
 type messages struct {
 	*core
 	channels *channels

@@ -55,7 +55,8 @@ func (n *notation) withNames(text string) string {
 	})
 }
 
-// between applies one function to the matches of a pattern, and another function to the text between them.
+// The function "between" applies the function match to each match of a pattern, and the function rest to the text
+// between the matches.
 func between(text string, pattern *regexp.Regexp, match, rest func(string) string) string {
 	var out strings.Builder
 	at := 0

@@ -39,7 +39,7 @@ func (c *checker) report(pointer, format string, args ...any) {
 	c.problems = append(c.problems, fmt.Sprintf(format, args...)+" [json-pointer:"+pointer+"]")
 }
 
-// only checks that an object has only fields that are in the given list.
+// The method "only" reports each field of an object that is not in the given list.
 func (c *checker) only(at string, o object, fields []string) {
 	for _, key := range slices.Sorted(maps.Keys(o)) {
 		if !slices.Contains(fields, key) {
@@ -48,7 +48,7 @@ func (c *checker) only(at string, o object, fields []string) {
 	}
 }
 
-// object checks that v is an object.
+// object returns v as an object, and reports any other value.
 func (c *checker) object(at string, v any) object {
 	o, ok := v.(object)
 	if !ok {
@@ -57,8 +57,8 @@ func (c *checker) object(at string, v any) object {
 	return o
 }
 
-// list checks that v is an array. The number of items must be from least to most. If most is -1, the array may have any
-// number of items.
+// list returns v as an array, and reports any other value. It also reports an array with fewer items than the parameter
+// least, or with more items than the parameter most. If most is -1, there is no maximum.
 func (c *checker) list(at string, v any, least, most int) []any {
 	items, ok := v.([]any)
 	switch {
@@ -108,7 +108,8 @@ func (c *checker) number(at string, v any) {
 	}
 }
 
-// whole checks an optional number without a fraction. The number must be from least to most.
+// The method "whole" checks an optional number without a fraction. The parameter least is the minimum, and most is the
+// maximum.
 func (c *checker) whole(at string, v any, least, most int) {
 	if n, ok := wire.Whole(v); v != nil && (!ok || n < least || n > most) {
 		c.report(at, "must be from %d to %d", least, most)
@@ -122,7 +123,8 @@ func (c *checker) oneOf(at string, v any, names ...string) {
 	}
 }
 
-// format checks that an optional string has a certain form.
+// format checks an optional string by calling the parameter is. If the result is false, the problem contains the
+// parameter form.
 func (c *checker) format(at string, v any, is func(string) bool, form string) {
 	if v == nil || v == "" {
 		return

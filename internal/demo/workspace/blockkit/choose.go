@@ -103,7 +103,7 @@ func chosenText(kind, field, v string, among Choices) (any, bool) {
 	return v, true
 }
 
-// valid returns a valid value unchanged, and nil in place of an invalid value.
+// valid returns v if ok is true, and nil otherwise.
 func valid[T any](v T, ok bool) (any, bool) {
 	if !ok {
 		return nil, false
