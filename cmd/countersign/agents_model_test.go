@@ -104,7 +104,7 @@ func (m *agentModel) reports(words ...string) {
 	}
 }
 
-// offered returns the tools that the agent offers to its model.
+// The method "offered" returns the tools that the agent offers to its model.
 func (m *agentModel) offered() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -200,7 +200,8 @@ var codexWire = agentWire{
 	},
 }
 
-// readable returns all strings of a JSON value, because agents put the text of a result into different objects.
+// The function "readable" returns all strings of a JSON value, because agents put the text of a result into different
+// objects.
 func readable(raw json.RawMessage) string {
 	var value any
 	if json.Unmarshal(raw, &value) != nil {

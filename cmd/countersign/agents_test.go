@@ -199,7 +199,7 @@ func (m *agentMachine) ends() string {
 	return m.said.String()
 }
 
-// made checks which files of the project exist. The file README was there before the agent.
+// The method "made" checks which files of the project exist. The file README was there before the agent.
 func (m *agentMachine) made(want ...string) {
 	m.Helper()
 	var got []string

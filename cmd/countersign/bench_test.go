@@ -196,7 +196,7 @@ func benchClicks(b *testing.B, people int) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// together runs a function n times concurrently, and returns how long each call took.
+// The function "together" runs a function n times concurrently, and returns how long each call took.
 func together(n int, do func(i int)) []time.Duration {
 	took := make([]time.Duration, n)
 	gate := make(chan struct{})

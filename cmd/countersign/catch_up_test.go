@@ -66,8 +66,8 @@ func (b *synctestHarness) setRetries(on bool) {
 	}
 }
 
-// repeats is a model. In the messages since its last answer, it finds the word after each "say", and answers with these
-// words.
+// The function "repeats" is a model. In the messages since its last answer, it finds the word after each "say", and
+// answers with these words.
 func repeats(_ context.Context, r scriptedmodel.Request) (scriptedmodel.Reply, error) {
 	var said []string
 	for _, m := range slices.Backward(r.Messages) {
@@ -200,7 +200,7 @@ func (c *catchUpTrial) open() (left []string) {
 	return left
 }
 
-// answers counts how often the bot repeats each word in all messages that Slack shows.
+// The method "answers" counts how often the bot repeats each word in all messages that Slack shows.
 func (c *catchUpTrial) answers() map[string]int {
 	out := map[string]int{}
 	for _, m := range c.shown() {

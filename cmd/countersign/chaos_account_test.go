@@ -151,7 +151,7 @@ func (c *chaos) decide(r *chaosRequest, x chaosArrival) {
 	}
 }
 
-// replaced reports whether the clicked message had been reposted before the click arrived.
+// The method "replaced" reports whether the clicked message had been reposted before the click arrived.
 func (c *chaos) replaced(x chaosArrival) bool {
 	newer := false
 	for _, p := range c.placed[x.outboxID] {
@@ -285,8 +285,8 @@ func (c *chaos) clicksOn(request string) (all []chaosArrival) {
 	return all
 }
 
-// messages checks the messages that Slack shows. No message may appear twice, and a finished request must have no
-// button.
+// The method "messages" checks the messages that Slack shows. No message may appear twice, and a finished request must
+// have no button.
 func (c *chaos) messages(fault func(string, ...any)) {
 	for outboxID, posts := range c.posts {
 		for post, n := range posts {

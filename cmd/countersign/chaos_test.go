@@ -98,7 +98,7 @@ var (
 	directors = []string{"ingrid", "kenji"}
 )
 
-// somebody makes a random person act.
+// The method "somebody" makes a random person act.
 func (c *chaos) somebody() {
 	switch n := c.rnd.IntN(100); {
 	case n < 34:

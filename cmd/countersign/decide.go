@@ -87,8 +87,8 @@ func decideAtTerminal(cmd *cobra.Command, o operatorDecision) error {
 	return decideTask.Do(cmd.Context(), o, nil, cmd.OutOrStdout())
 }
 
-// confirmed prints the whole request and asks the operator for confirmation. The result digest is the digest of the
-// printed arguments.
+// The function "confirmed" prints the whole request and asks the operator for confirmation. The result digest is the
+// digest of the printed arguments.
 func confirmed(cmd *cobra.Command, request string) (digest string, err error) {
 	found, _, err := askPending(cmd.Context(), request)
 	if err != nil {

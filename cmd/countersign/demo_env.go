@@ -259,7 +259,7 @@ func (d *demoListener) close() {
 	}
 }
 
-// urls returns the bot's URLs for the workspace.
+// The method "urls" returns the bot's URLs for the workspace.
 func (d *demoListener) urls() delivery.RequestURLs {
 	return delivery.URLsAt("http://" + d.addr + "/slack/")
 }

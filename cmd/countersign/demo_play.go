@@ -171,14 +171,14 @@ func (c *interruptedRun) interruptNext(tool string) {
 	c.tool = tool
 }
 
-// taken reports whether the bot has stopped and has to be started again.
+// The method "taken" reports whether the bot has stopped and has to be started again.
 func (c *interruptedRun) taken() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.done
 }
 
-// mended records that the bot was started again.
+// The method "mended" records that the bot was started again.
 func (c *interruptedRun) mended() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

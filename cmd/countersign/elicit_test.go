@@ -79,7 +79,7 @@ func (b *synctestHarness) elicitation(thread string) (q approvers.Elicitation, m
 	return q, m
 }
 
-// elicited waits until a thread shows the question of the thread's run.
+// The method "elicited" waits until a thread shows the question of the thread's run.
 func (b *synctestHarness) elicited(thread string) (q approvers.Elicitation, m workspaceclient.Message) {
 	b.Helper()
 	b.within(time.Minute, "it asks", func() bool {

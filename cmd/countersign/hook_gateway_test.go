@@ -59,7 +59,7 @@ func (c coder) hook(input string) func() string {
 	}
 }
 
-// interrupted starts a hook, and calls the function in the parameter after. Then interrupted ends the hook with the
+// The method "interrupted" starts a hook, and calls the function in the parameter after. Then it ends the hook with the
 // signal that Claude Code sends when the user answers the agent's dialog.
 func (c coder) interrupted(input string, after func()) string {
 	c.Helper()

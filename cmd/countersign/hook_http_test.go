@@ -18,7 +18,7 @@ type remoteCoder struct {
 	query string // of the hook's URL
 }
 
-// begins sends an event, and returns a function that waits for the answer.
+// The method "begins" sends an event, and returns a function that waits for the answer.
 func (c remoteCoder) begins(input string) func() string {
 	c.Helper()
 	type result struct {

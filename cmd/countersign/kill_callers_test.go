@@ -364,7 +364,7 @@ var callerPoints = func() (points []string) {
 	return append(points, toolCalled, toolActed)
 }()
 
-// callers checks the calls of other agents. Each answer that an agent got must match the actual outcome.
+// The method "callers" checks the calls of other agents. Each answer that an agent got must match the actual outcome.
 func (v *findings) callers(r store.Reader) error {
 	all, err := r.ConversationsSince(time.Time{}, 1<<20)
 	if err != nil {

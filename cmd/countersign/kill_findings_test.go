@@ -132,7 +132,7 @@ func lines(c *killHarness, path string) func(func(string) bool) {
 	}
 }
 
-// conversation checks that one conversation is complete.
+// The method "conversation" checks that one conversation is complete.
 func (v *findings) conversation(r store.Reader, a *ask) {
 	conv, err := r.ConversationAt("T0001/C0001/" + a.root)
 	if err != nil {

@@ -271,5 +271,5 @@ func (c *killHarness) respond(_ context.Context, r scriptedmodel.Request) (scrip
 	return reply, nil
 }
 
-// finished returns the model's final answer to the message with this number.
+// The function "finished" returns the model's final answer to the message with this number.
 func finished(number string) string { return "finished " + number + " now" }

@@ -331,7 +331,7 @@ func isStuck(count func() int) func() bool {
 	}
 }
 
-// unsettled returns the number of conversations and jobs that are not settled.
+// The method "unsettled" returns the number of conversations and jobs that are not settled.
 func (c *killHarness) unsettled() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -202,7 +202,7 @@ func (l *load) noButtons() {
 	}
 }
 
-// waiting counts the messages that wait for Slack, by kind.
+// The method "waiting" counts the messages that wait for Slack, by kind.
 func (l *load) waiting() map[string]int {
 	out := map[string]int{}
 	l.view(func(r store.Reader) error {
@@ -225,8 +225,8 @@ func (l *load) waiting() map[string]int {
 	return out
 }
 
-// answers counts the runs. For each answer that the thread shows, answers returns the time from the end of the run to
-// the answer.
+// The method "answers" counts the runs. For each answer that the thread shows, the method returns the time from the end
+// of the run to the answer.
 func (l *load) answers() (runs int, took []time.Duration) {
 	posted := map[string]time.Time{}
 	l.mu.Lock()

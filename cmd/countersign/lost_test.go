@@ -264,8 +264,8 @@ func (j *jumps) eachOnce(most time.Duration) (messages int) {
 	return messages
 }
 
-// waiting reports whether the bot still has to show a message. A message counts even if it is not due by the bot's
-// clock.
+// The method "waiting" reports whether the bot still has to show a message. A message counts even if it is not due by
+// the bot's clock.
 func (j *jumps) waiting() (yes bool) {
 	j.view(func(r store.Reader) error {
 		for _, kind := range store.ShowTimers {

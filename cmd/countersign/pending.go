@@ -405,7 +405,7 @@ func (p pending) printBrief(out io.Writer, r waitingCall) {
 	}
 }
 
-// stands describes the current state of a request.
+// The method "stands" describes the current state of a request.
 func (r waitingCall) stands() string {
 	switch r.State {
 	case approvers.Pending:

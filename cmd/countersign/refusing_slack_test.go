@@ -89,7 +89,7 @@ func (p *refusingSlack) kindShown(method, outboxID string, form url.Values) stor
 	return ""
 }
 
-// refuses sets the rule for all later calls.
+// The method "refuses" sets the rule for all later calls.
 func (p *refusingSlack) refuses(r refusalRule) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

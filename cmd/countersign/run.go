@@ -157,7 +157,7 @@ func (s setup) reread() func(context.Context) bool {
 	return func(ctx context.Context) bool { return s.secrets.reread(ctx, true) }
 }
 
-// workers returns the workers of the kinds of timer that the bot and the agent handle.
+// The method "workers" returns the workers of the kinds of timer that the bot and the agent handle.
 func (p parts) workers() map[store.TimerKind]jobs.Worker {
 	answer := jobs.Worker{Handle: p.bot.Display.Show, Concurrency: showWorkers, Worth: p.bot.Worth} // keeps the order in a thread
 	show := answer
@@ -417,8 +417,9 @@ func couldNotStart(err error) error {
 	return err
 }
 
-// unknown returns the error of a process that ends because the store's content is unknown. The process does not wait
-// for running tools, because it can't record their results. The next process asks people about the outcomes.
+// The method "unknown" returns the error of a process that ends because the store's content is unknown. The process
+// does not wait for running tools, because it can't record their results. The next process asks people about the
+// outcomes.
 func (s setup) unknown(err error) error {
 	if w, ok := s.store.(openstore.Watchable); ok && w.Failure() != nil {
 		err = w.Failure()

@@ -206,7 +206,7 @@ func TestSDKs(t *testing.T) {
 // spaced is a call with the bytes of the model. An encoder would change these bytes.
 const spaced = `{ "service":"shop",  "version":"1.0" }`
 
-// decisions shows the decisions and ends of calls.
+// The method "decisions" shows the decisions and ends of calls.
 func (a *sdkAgent) decisions(ci caller) {
 	// Nobody is asked about the first call. The second call waits. Then the process stops after the run, before it saves
 	// the result.
@@ -264,7 +264,8 @@ func (a *sdkAgent) decisions(ci caller) {
 	a.hears(a.host.Start(stranger), "the policy does not let this client ask for the tool", "stranger", "")
 }
 
-// kills shows that a program that was killed and started again continues with its call, and that no tool acts twice.
+// The method "kills" shows that a program that was killed and started again continues with its call, and that no tool
+// acts twice.
 func (a *sdkAgent) kills() {
 	slow := deployment("slow", "1")
 	a.starts("killed", []string{slow})
@@ -290,8 +291,8 @@ func (a *sdkAgent) question() {
 	a.hears(wait, " waits for Team Lead\ndeployed shop 1.4.2", "asked", deployment("shop", "1.4.2"))
 }
 
-// histories returns the history of each call of a client in one line: the client, the arguments, the decisions, the
-// claims and the end.
+// The function "histories" returns the history of each call of a client in one line: the client, the arguments, the
+// decisions, the claims and the end.
 func histories(t *testing.T, p *processHarness) []string {
 	t.Helper()
 	export := launch(t, p.dir, p.env, "audit", "export", "--payloads")

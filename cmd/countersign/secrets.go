@@ -48,7 +48,7 @@ func valuesOf(env config.Env) secretValues {
 	}
 }
 
-// changed lists the variables whose values differ.
+// The method "changed" lists the variables whose values differ.
 func (v secretValues) changed(now secretValues) (names []string) {
 	for _, s := range []struct{ name, old, now string }{
 		{"SLACK_BOT_TOKEN", v.slack.BotToken, now.slack.BotToken}, {"SLACK_APP_TOKEN", v.slack.AppToken, now.slack.AppToken},
@@ -134,7 +134,7 @@ func (s *secrets) tell(why string) {
 	}
 }
 
-// problems returns the problems of an environment.
+// The function "problems" returns the problems of an environment.
 func problems(err error) (out yamldoc.Problems) {
 	if !errors.As(err, &out) {
 		return yamldoc.Problems{{Message: err.Error()}}

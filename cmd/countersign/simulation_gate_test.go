@@ -71,7 +71,7 @@ func (p *life) wait(ctx context.Context, kind, what string) (lot, error) {
 	return v, err
 }
 
-// labelled describes the work of a goroutine by the goroutine's labels.
+// The function "labelled" describes the work of a goroutine by the goroutine's labels.
 func labelled(ctx context.Context) string {
 	var at []string
 	for _, key := range []string{"scheduler", "ref"} {
@@ -82,7 +82,7 @@ func labelled(ctx context.Context) string {
 	return strings.Join(append(at, ""), " ")
 }
 
-// labels names one of the simulation's own goroutines at the gate.
+// The function "labels" names one of the simulation's own goroutines at the gate.
 func labels(ctx context.Context, ref string) context.Context {
 	return pprof.WithLabels(ctx, pprof.Labels("ref", ref))
 }

@@ -232,7 +232,7 @@ func (b *synctestHarness) within(most time.Duration, what string, is func() bool
 	return time.Since(began)
 }
 
-// idle reports whether all work is done and all messages are shown in Slack.
+// The method "idle" reports whether all work is done and all messages are shown in Slack.
 func (b *synctestHarness) idle() bool {
 	_, all := b.ws.Delivered()
 	for _, bot := range b.bots() {
@@ -243,7 +243,7 @@ func (b *synctestHarness) idle() bool {
 	return all
 }
 
-// ready returns how many bots say that they are ready.
+// The method "ready" returns how many bots say that they are ready.
 func (b *synctestHarness) ready() (n int) {
 	for _, bot := range b.bots() {
 		n += b2i(bot.bot.Ready(b.ctx) == nil)

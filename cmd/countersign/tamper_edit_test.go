@@ -22,15 +22,15 @@ func put(bucket, key, value string) func(tx *bbolt.Tx) error {
 // bucketNumbers maps each bucket of the history to its number. The checksum of a row includes the number of the bucket.
 var bucketNumbers = map[string]byte{"audit": 20, "audit_payloads": 21, "settings": 22, "audit_journal": 32, "audit_heads": 33}
 
-// summed appends the checksum that a tamperer would compute. The checksum covers the bucket's number, the key's length,
-// the key and the value.
+// The function "summed" appends the checksum that a tamperer would compute. The checksum covers the bucket's number,
+// the key's length, the key and the value.
 func summed(bucket, key, value string) []byte {
 	b := binary.BigEndian.AppendUint32([]byte{bucketNumbers[bucket]}, uint32(len(key)))
 	sum := crc32.Checksum(append(append(b, key...), value...), crc32.MakeTable(crc32.Castagnoli))
 	return binary.BigEndian.AppendUint32([]byte(value), sum)
 }
 
-// unsummed returns a stored value without its checksum.
+// The function "unsummed" returns a stored value without its checksum.
 func unsummed(v []byte) []byte { return v[: len(v)-4 : len(v)-4] }
 
 func remove(bucket, key string) func(tx *bbolt.Tx) error {

@@ -100,7 +100,7 @@ func (r *traceReceiver) await(what string, fits func(*otlp.Span) bool) *otlp.Spa
 	}
 }
 
-// named waits for a span with a name. If beside is not nil, the span must be in the same trace as beside.
+// The method "named" waits for a span with a name. If beside is not nil, the span must be in the same trace as beside.
 func (r *traceReceiver) named(name string, beside *otlp.Span) *otlp.Span {
 	r.Helper()
 	return r.await("the span "+name, func(s *otlp.Span) bool {

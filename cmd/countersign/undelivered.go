@@ -61,7 +61,7 @@ func readUndelivered(ctx context.Context, wf *workflow.Workflow) (u undelivered,
 	return u, err
 }
 
-// lines returns one line for each item.
+// The method "lines" returns one line for each item.
 func (u undelivered) lines() (out []string) {
 	for _, m := range u.Messages {
 		out = append(out, fmt.Sprintf("Slack refuses %s, since %s: %s. %s. It is tried again at %s",

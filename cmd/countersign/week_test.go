@@ -220,7 +220,7 @@ func (w *workweek) spread(median time.Duration) time.Duration {
 	return spread(w.noise, median, .5)
 }
 
-// later returns a random duration until a person acts. A few durations are much longer than the median.
+// The method "later" returns a random duration until a person acts. A few durations are much longer than the median.
 func (w *workweek) later(median time.Duration) time.Duration { return spread(w.chance, median, 1.1) }
 
 func spread(r *rand.Rand, median time.Duration, by float64) time.Duration {
@@ -238,7 +238,7 @@ func (w *workweek) at(at time.Time, do func()) {
 	w.agenda = slices.Insert(w.agenda, i, appointment{at, do})
 }
 
-// working returns the time, or the beginning of the next working day if nobody works at this time.
+// The function "working" returns the time, or the beginning of the next working day if nobody works at this time.
 func working(at time.Time) time.Time {
 	for {
 		day := at.Truncate(24 * time.Hour)
@@ -481,7 +481,7 @@ func (w *workweek) breaksGlass() {
 	w.Error("no payment waits")
 }
 
-// reports makes the operator report that a run with an unknown outcome happened.
+// The method "reports" makes the operator report that a run with an unknown outcome happened.
 func (w *workweek) reports(execution string) {
 	if w.bot == nil {
 		w.at(time.Now().Add(10*time.Minute), func() { w.reports(execution) })

@@ -166,7 +166,7 @@ var pureImports = []string{
 	"golang.org/x/mod/sumdb/note", "golang.org/x/mod/sumdb/tlog",
 }
 
-// within reports whether a path equals root or lies below it.
+// The function "within" reports whether a path equals root or lies below it.
 func within(path, root string) bool { return path == root || strings.HasPrefix(path, root+"/") }
 
 // isBackend reports whether a package is a backend of the store.

@@ -183,8 +183,8 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// silent reports whether the client has sent nothing at all. If data has arrived that nobody has read yet, the
-// connection is not silent.
+// The method "silent" reports whether the client has sent nothing at all. If data has arrived that nobody has read yet,
+// the connection is not silent.
 func (c *conn) silent() bool {
 	if c.spoke.Load() {
 		return false
@@ -198,7 +198,8 @@ func (c *conn) silent() bool {
 	return failed != nil || err != nil || unread == 0
 }
 
-// asked records that a request has arrived on the connection, so that Accept does not close the connection.
+// The method "asked" records that a request has arrived on the connection, so that Accept does not close the
+// connection.
 func (c *conn) asked() {
 	c.l.mu.Lock()
 	defer c.l.mu.Unlock()

@@ -88,7 +88,8 @@ func (w *reportWriter) decide(id string, took time.Duration, who approvers.Perso
 	}
 }
 
-// reported fills a store with a small history, and returns the end of the period that the history covers.
+// The function "reported" fills a store with a small history, and returns the end of the period that the history
+// covers.
 func reported(t *testing.T, s store.Store) (until time.Time) {
 	t.Helper()
 	large := reportPolicy.Tools[0].Rules[0].ID()

@@ -71,7 +71,7 @@ func moment(t time.Time) cell {
 	return cell{t.UTC().Format("2006-01-02 15:04"), t.UTC().Format(time.RFC3339)}
 }
 
-// oldest returns how long the oldest request has waited.
+// The method "oldest" returns how long the oldest request has waited.
 func (r Report) oldest(w audit.Waiting) cell {
 	if w.N == 0 {
 		return cell{"–", ""}

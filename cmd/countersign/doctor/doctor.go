@@ -83,7 +83,7 @@ func (d *Doctor) Examine(ctx context.Context) {
 	d.hooks()
 }
 
-// hooks checks the hooks of the coding agents on this machine.
+// The method "hooks" checks the hooks of the coding agents on this machine.
 func (d *Doctor) hooks() {
 	home, _ := os.UserHomeDir() // empty: there are no settings
 	folder, _ := os.Getwd()

@@ -233,7 +233,7 @@ func (m *Metrics) requestEnded(e workflow.Event, tool string, inc func(prometheu
 	}
 }
 
-// waited counts how long a request waited for people.
+// The method "waited" counts how long a request waited for people.
 func (m *Metrics) waited(e workflow.Event, state string, observe func(prometheus.Observer, time.Duration)) {
 	if e.Request != nil {
 		observe(m.ended.WithLabelValues(state, e.Request.Plan.Risk.String()), max(0, e.At.Sub(e.Request.CreatedAt)))
@@ -298,7 +298,7 @@ func (m *Metrics) WatchSeal(s store.Store, sealer *audit.Sealer) {
 	}
 }
 
-// unsealed counts the audit records that no signed head covers.
+// The function "unsealed" counts the audit records that no signed head covers.
 func unsealed(s store.Store) float64 {
 	var entries []approvers.JournalEntry
 	err := s.View(context.Background(), func(r store.Reader) error {

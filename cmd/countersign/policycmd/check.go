@@ -113,8 +113,8 @@ func runCheck(out io.Writer, args []string) error {
 	return nil
 }
 
-// missing lists the problems of the variables that the command serve requires, except the problems in the parameter
-// wrong.
+// The function "missing" lists the problems of the variables that the command serve requires, except the problems in
+// the parameter wrong.
 func missing(wrong yamldoc.Problems) (out yamldoc.Problems) {
 	_, err := config.ReadEnv(config.Serve)
 	var all yamldoc.Problems

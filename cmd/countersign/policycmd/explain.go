@@ -215,7 +215,7 @@ func callOfClient(p *approvers.Policy, tools *agent.Registry, x config.Fixture, 
 	return c, nil
 }
 
-// persons converts user ids to person ids. The person ids have no workspace.
+// The function "persons" converts user ids to person ids. The person ids have no workspace.
 func persons(users []string) []approvers.PersonID {
 	out := make([]approvers.PersonID, len(users))
 	for i, u := range users {
@@ -328,7 +328,7 @@ func barredWords(c approvers.Call, plan approvers.Plan) string {
 	return strings.Join(parts, "; ")
 }
 
-// waiting returns the plan that would apply if the mode were not observe.
+// The function "waiting" returns the plan that would apply if the mode were not observe.
 func waiting(plan approvers.Plan) approvers.Plan {
 	if plan.Verdict == approvers.Observed {
 		plan.Verdict = plan.Would

@@ -114,8 +114,8 @@ type alike struct {
 	examples    []string
 }
 
-// agents rejects fixtures with an unknown agent or client. Without this check, a call with a misspelt name would only
-// appear as refused.
+// The method "agents" rejects fixtures with an unknown agent or client. Without this check, a call with a misspelt name
+// would only appear as refused.
 func (r *replayed) agents(calls []config.Fixture) error {
 	for _, x := range calls {
 		has := func(p *approvers.Policy) bool {
@@ -323,9 +323,9 @@ func storedFixture(ctx context.Context, s store.Store, proposed approvers.AuditR
 	return x, err
 }
 
-// spoke returns the requesters of a call, the most recent one last, and the authors of the model's input. If a call has
-// no request, the store does not have the authors. In this case, everybody who wrote in the conversation before the
-// turn counts as an author.
+// The function "spoke" returns the requesters of a call, the most recent one last, and the authors of the model's
+// input. If a call has no request, the store does not have the authors. In this case, everybody who wrote in the
+// conversation before the turn counts as an author.
 func spoke(r store.Reader, call store.Call, turn approvers.Turn) (requesters, authors []string, err error) {
 	messages, err := r.Messages(call.Conversation, 0)
 	if err != nil {
@@ -363,7 +363,7 @@ func spoke(r store.Reader, call store.Call, turn approvers.Turn) (requesters, au
 	return requesters, authors, nil
 }
 
-// planned parses the plan in the facts of an audit record about a proposed call.
+// The function "planned" parses the plan in the facts of an audit record about a proposed call.
 func planned(facts map[string]string) config.Expectation {
 	e := config.Expectation{Verdict: facts["verdict"]}
 	if risk, err := approvers.ParseRisk(facts["risk"]); err == nil {
@@ -421,7 +421,7 @@ func planOf(p *approvers.Policy, tools *agent.Registry, x config.Fixture, now ti
 	return o
 }
 
-// unmet lists the differences from a fixture's expectation.
+// The function "unmet" lists the differences from a fixture's expectation.
 func unmet(e config.Expectation, o planSummary) []string {
 	var out []string
 	if e.Verdict != "" && e.Verdict != o.verdict {
@@ -439,7 +439,7 @@ func unmet(e config.Expectation, o planSummary) []string {
 	return out
 }
 
-// changes lists the differences between two plans.
+// The function "changes" lists the differences between two plans.
 func changes(before, now planSummary) []string {
 	var out []string
 	if before.verdict != now.verdict {

@@ -278,7 +278,8 @@ func (r *policyReplica) approve(who approvers.Identity, q approvers.Request) err
 	return err
 }
 
-// changes lists the policy changes in the history, with the number, the cause and the process of each change.
+// The method "changes" lists the policy changes in the history, with the number, the cause and the process of each
+// change.
 func (r *policyReplica) changes() string {
 	r.Helper()
 	var out []string

@@ -149,7 +149,7 @@ func (s *Source) enter(ctx context.Context) error {
 
 func (s *Source) leave() { <-s.turn }
 
-// files returns the watched files.
+// The method "files" returns the watched files.
 func (s *Source) files() [2]*watchedFile { return [2]*watchedFile{&s.policy, &s.pins} }
 
 // read reads the files.
@@ -237,7 +237,8 @@ func (s *Source) setUsed(row store.Policy, p usedPolicy) {
 	s.unusable.Store(nil)
 }
 
-// earlier returns the new list of earlier digests, after the digest in force has changed from old to now.
+// The function "earlier" returns the new list of earlier digests, after the digest in force has changed from old to
+// now.
 func earlier(before []string, old, now string) []string {
 	out := slices.DeleteFunc(slices.Clone(before), func(digest string) bool { return digest == old || digest == now })
 	if old != "" && old != now {
@@ -337,7 +338,7 @@ func (s *Source) replace(ctx context.Context, row store.Policy, own catalog.Cont
 	return err
 }
 
-// passing reports whether an error is temporary. Such an error says nothing about the policy in force.
+// The function "passing" reports whether an error is temporary. Such an error says nothing about the policy in force.
 func passing(err error) bool {
 	return store.Refused(err) || slices.ContainsFunc([]error{store.ErrCommitUnknown, store.ErrClosed, context.Canceled, context.DeadlineExceeded},
 		func(target error) bool { return errors.Is(err, target) })
@@ -372,7 +373,7 @@ func (s *Source) adopt(row store.Policy, p usedPolicy) (err error) {
 	return nil
 }
 
-// unusable returns the error of a process that can't use the policy in force.
+// The function "unusable" returns the error of a process that can't use the policy in force.
 func unusable(p store.Policy, why error) error {
 	return fmt.Errorf("the policy in force (%s) can't be used by this process, so it decides and runs nothing: %w. Start the version of the program that loaded it, with the same environment, or load another policy", origin(p, p.Policy), why)
 }
@@ -551,7 +552,7 @@ func (s *Source) policyChanged(whole bool) bool {
 	return changed
 }
 
-// changed reports whether a file must be put into force.
+// The method "changed" reports whether a file must be put into force.
 func (f *watchedFile) changed(inForce string, whole bool) bool {
 	switch {
 	case f.found == inForce, f.found == f.settled && !whole:

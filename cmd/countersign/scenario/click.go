@@ -175,8 +175,8 @@ type subject struct {
 	conversation string
 }
 
-// about reads the subject of a button from the button's value. The value names a request, an execution, a call or a
-// turn.
+// The method "about" reads the subject of a button from the button's value. The value names a request, an execution, a
+// call or a turn.
 func (p *player) about(ctx context.Context, value string) (s subject, err error) {
 	err = p.demo.Store().View(ctx, func(r store.Reader) error {
 		for _, id := range strings.Fields(value) {

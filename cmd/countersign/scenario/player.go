@@ -137,7 +137,8 @@ func (p *player) act(ctx context.Context, a action) ([]string, error) {
 	return append(p.asides, news...), err
 }
 
-// aside adds a line about the action itself to the transcript. The line is not about the effects of the action.
+// The method "aside" adds a line about the action itself to the transcript. The line is not about the effects of the
+// action.
 func (p *player) aside(line string) { p.asides = append(p.asides, line) }
 
 // compare prints the lines that were seen, and marks differences from the expected lines.

@@ -165,7 +165,7 @@ func (d *responder) handleCancelOrder(w *request) {
 	d.notes = append(d.notes, note)
 }
 
-// without reports that the tool for a request is missing, and offers alternatives.
+// The method "without" reports that the tool for a request is missing, and offers alternatives.
 func (d *responder) without(kind string) string {
 	var can []string
 	for _, k := range kinds {

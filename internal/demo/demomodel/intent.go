@@ -141,7 +141,7 @@ func firstRule(text string, question bool) (kind string, m mood) {
 
 var besideNames = re(`\b(?:orders?|customer|account|and|the|for|of|please|number)\b|'s\b|[^\p{L}\p{N}]`)
 
-// bare reports whether the text consists only of the name of an order, an account or a customer.
+// The function "bare" reports whether the text consists only of the name of an order, an account or a customer.
 func bare(text string) bool {
 	if len(findOrders(text))+len(findUsers(text))+len(findEmails(text)) == 0 {
 		return false

@@ -34,7 +34,7 @@ func parseCents(text string) (int, bool) {
 	return n, err == nil
 }
 
-// spoken parses a number in the notations that people use. Examples are 1,299.00 and 49,99.
+// The function "spoken" parses a number in the notations that people use. Examples are 1,299.00 and 49,99.
 func spoken(text string) int {
 	if i := strings.LastIndexByte(text, ','); i >= 0 && len(text)-i-1 <= 2 {
 		text = text[:i] + "." + text[i+1:]

@@ -62,7 +62,7 @@ func (o object) texts(name string) []string {
 	return list
 }
 
-// cents reads an amount of money. If the value is not an amount, ok is false.
+// The method "cents" reads an amount of money. If the value is not an amount, ok is false.
 func (o object) cents(names ...string) (n int, ok bool) { return parseCents(o.text(names...)) }
 
 // result is a tool's result, or the outcome of a call that did not run.

@@ -55,7 +55,7 @@ func findPick(text string) pick {
 	return p
 }
 
-// from applies the pick to a list of orders, newest first.
+// The method "from" applies the pick to a list of orders, newest first.
 func (p pick) from(list []*order, focus string) []*order {
 	if len(list) == 0 {
 		return nil

@@ -100,7 +100,7 @@ func number(a object, name, format string) string {
 // mostTold limits the length of a reported answer.
 const mostTold = 900
 
-// plainly puts the answer of a tool without rules into words.
+// The function "plainly" puts the answer of a tool without rules into words.
 func plainly(c done) string {
 	switch v := c.result.data.(type) {
 	case nil:

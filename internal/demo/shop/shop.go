@@ -149,7 +149,7 @@ func once[A, R any](ctx context.Context, s *Shop, key, tool string, args A, act 
 	return result, nil
 }
 
-// answered reports whether a key was already used.
+// The method "answered" reports whether a key was already used.
 func (s *Shop) answered(key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

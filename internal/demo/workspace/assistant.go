@@ -70,7 +70,7 @@ func (a *assistant) setStatus(c *call) (object, *apiError) {
 	return object{}, nil
 }
 
-// statuses returns the statuses that a channel shows at the given time, by thread.
+// The method "statuses" returns the statuses that a channel shows at the given time, by thread.
 func (c *channel) statuses(now time.Time) object {
 	out := object{}
 	for ts, info := range c.Threads {

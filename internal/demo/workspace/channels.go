@@ -108,7 +108,7 @@ func (c *channel) remove(m *message) {
 	}
 }
 
-// replies returns the messages of a thread without its parent, oldest first.
+// The method "replies" returns the messages of a thread without its parent, oldest first.
 func (c *channel) replies(threadTS string) []*message { return c.byThread[threadTS] }
 
 // json renders the channel as conversations.info does for viewer.
@@ -141,8 +141,8 @@ type channels struct {
 	dms      map[[2]string]string // sorted pair of members → DM
 }
 
-// visible returns a channel. The channel must be public, or the app must be a member. Otherwise the app can't see the
-// channel, and visible returns an error.
+// The method "visible" returns a channel. The channel must be public, or the app must be a member. Otherwise the app
+// can't see the channel, and the method returns an error.
 func (cs *channels) visible(id string) (*channel, *apiError) {
 	ch := cs.byID[id]
 	if ch == nil || (ch.kind() != "channel" && !ch.has(cs.botUser.ID)) {
@@ -348,7 +348,7 @@ func pair(a, b string) [2]string {
 	return [2]string{a, b}
 }
 
-// known reports whether a user, a channel or a conversation exists (see blockkit.Known).
+// The method "known" reports whether a user, a channel or a conversation exists (see blockkit.Known).
 func (cs *channels) known(what, id string) bool {
 	if what == "user" {
 		return cs.accounts.byID[id] != nil

@@ -67,7 +67,7 @@ func (r *contentReader) read(a arguments, maxText int, cut bool) (content, *apiE
 	return out, nil
 }
 
-// empty reports whether the content has no text, no blocks and no attachments.
+// The method "empty" reports whether the content has no text, no blocks and no attachments.
 func (c content) empty() bool {
 	return c.text == "" && len(c.blocks) == 0 && len(c.attachments) == 0
 }

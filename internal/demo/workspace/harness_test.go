@@ -199,7 +199,7 @@ func (b *harness) do(method, path string, body any) reply {
 func (b *harness) get(path string) reply            { b.t.Helper(); return b.do("GET", path, nil) }
 func (b *harness) post(path string, body any) reply { b.t.Helper(); return b.do("POST", path, body) }
 
-// must fails the test if the answer is not ok.
+// The method "must" fails the test if the answer is not ok.
 func (b *harness) must(r reply) reply {
 	b.t.Helper()
 	if r.status != 200 || r.body["ok"] != true {

@@ -123,7 +123,7 @@ func readWindow(c *call, most int) (window, *apiError) {
 	return w, nil
 }
 
-// covers reports whether a page that lists the newest message first may contain the message.
+// The method "covers" reports whether a page that lists the newest message first may contain the message.
 func (w window) covers(ts string) bool { return w.inBounds(ts) && (w.before == "" || ts < w.before) }
 
 // coversReply reports whether a page that lists the oldest reply first may contain the reply.

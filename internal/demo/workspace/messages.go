@@ -203,7 +203,7 @@ func (ms *messages) publish(ch *channel, m *message) {
 	ms.feed.send(change{Type: "message", Channel: ch.ID, TS: m.TS, ThreadTS: m.ThreadTS, only: ms.channels.audience(ch)})
 }
 
-// changed notifies the app and the people of a changed message.
+// The method "changed" notifies the app and the people of a changed message.
 func (ms *messages) changed(ch *channel, before, m *message) {
 	m.earlier = before.earlier.add(before.allBlocks())
 	ms.events.sendMessageChanged(ch, before, m)
@@ -246,7 +246,7 @@ func (ms *messages) removeEphemeral(ch *channel, m *message) {
 	ms.feed.send(change{Type: "message_deleted", User: m.EphemeralTo, Channel: ch.ID, TS: m.TS, ThreadTS: m.ThreadTS, only: []string{m.EphemeralTo}})
 }
 
-// shown returns a message that a person can see. The message may be ephemeral.
+// The method "shown" returns a message that a person can see. The message may be ephemeral.
 func (ms *messages) shown(u *user, ch *channel, ts string) (*message, *apiError) {
 	if i := slices.IndexFunc(ch.ephemerals, func(m *message) bool { return m.TS == ts && m.EphemeralTo == u.ID }); i >= 0 {
 		return ch.ephemerals[i], nil

@@ -14,7 +14,7 @@ type quiet struct {
 	SnoozeUntil int64 `json:"snooze_until"`
 }
 
-// snoozed reports whether the person has paused notifications.
+// The method "snoozed" reports whether the person has paused notifications.
 func (q quiet) snoozed(now time.Time) bool { return now.Unix() < q.SnoozeUntil }
 
 // window returns the current or next quiet time. Other people see a pause only as a quiet time, because the snooze_*

@@ -104,7 +104,7 @@ func (rs *responseURLs) respond(id string, args arguments) *apiError {
 	return failed
 }
 
-// original returns the message in which the person acted, if it still exists.
+// The method "original" returns the message in which the person acted, if it still exists.
 func (rs *responseURLs) original(ch *channel, u *responseURL) (m *message, ephemeral bool) {
 	for _, m := range ch.ephemerals {
 		if m.TS == u.ts && m.EphemeralTo == u.user {

@@ -20,8 +20,8 @@ type stream struct {
 	Stopped bool `json:"stopped,omitempty"`
 }
 
-// with returns a copy of the stream with additional parts. If the last part is text, new text is appended to this part.
-// A new task replaces the task with the same id.
+// The method "with" returns a copy of the stream with additional parts. If the last part is text, new text is appended
+// to this part. A new task replaces the task with the same id.
 func (old *stream) with(parts []object) *stream {
 	st := *old
 	st.Parts = slices.Clone(old.Parts)

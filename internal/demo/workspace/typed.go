@@ -28,7 +28,7 @@ type notation struct {
 	groups   *userGroups
 }
 
-// typed converts what a person typed to Slack's notation.
+// The method "typed" converts what a person typed to Slack's notation.
 func (n *notation) typed(text string) string {
 	return between(text, codeSpan, escaper.Replace, func(plain string) string {
 		return between(plain, reference, func(ref string) string { return ref }, func(plain string) string {

@@ -154,8 +154,8 @@ func (s *Server) Run() error {
 	}
 }
 
-// ready reports whether the server accepts connections. The first line of the server's pid file is the server's
-// process id, and the eighth line is the server's state.
+// The method "ready" reports whether the server accepts connections. The first line of the server's pid file is the
+// server's process id, and the eighth line is the server's state.
 func (s *Server) ready() bool {
 	file, _ := os.ReadFile(filepath.Join(s.data(), "postmaster.pid")) // without the file, the server is not ready
 	lines := strings.Split(string(file), "\n")
@@ -301,7 +301,7 @@ func (s *Server) SQL(database, statements string) error {
 	return nil
 }
 
-// another returns a user other than root. The server runs as this user if the tests run as root.
+// The function "another" returns a user other than root. The server runs as this user if the tests run as root.
 func another() (*syscall.Credential, error) {
 	for _, name := range []string{"postgres", "nobody"} {
 		u, err := user.Lookup(name)

@@ -58,7 +58,7 @@ func init() { // set in init, because an initial value would be a cyclic referen
 	}
 }
 
-// blocks checks a list of blocks.
+// The method "blocks" checks a list of blocks.
 func (c *checker) blocks(at string, list []any, most int) {
 	if len(list) > most {
 		c.report(at, "no more than %d items allowed", most)

@@ -134,7 +134,7 @@ func (c *checker) format(at string, v any, is func(string) bool, form string) {
 	}
 }
 
-// plain checks a plain_text object.
+// The method "plain" checks a plain_text object.
 func (c *checker) plain(at string, v any, most int, required bool) {
 	if v == nil {
 		if required {
@@ -188,7 +188,7 @@ func lastPart(pointer string) string {
 	return pointer
 }
 
-// objects returns the objects in a list, and skips all other items.
+// The function "objects" returns the objects in a list, and skips all other items.
 func objects(list any) []object {
 	items, _ := list.([]any)
 	out := make([]object, 0, len(items))

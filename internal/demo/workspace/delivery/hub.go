@@ -289,8 +289,8 @@ func (h *Hub) heard(e *envelope, payload json.RawMessage) {
 	}
 }
 
-// failed ends one attempt. If the envelope is an interaction, the person gets an error. If the envelope is an event,
-// the event is repeated until its retries are used up.
+// The method "failed" ends one attempt. If the envelope is an interaction, the person gets an error. If the envelope is
+// an event, the event is repeated until its retries are used up.
 func (h *Hub) failed(e *envelope, reason string) {
 	h.settled(e)
 	if e.answered != nil {

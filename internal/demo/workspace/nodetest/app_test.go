@@ -211,7 +211,8 @@ func (a *app) call(method string, args obj) obj {
 	return out
 }
 
-// refused calls a method, and returns Slack's code and the whole answer. The test fails if the method succeeds.
+// The method "refused" calls a method, and returns Slack's code and the whole answer. The test fails if the method
+// succeeds.
 func (a *app) refused(method string, args obj) (string, obj) {
 	a.t.Helper()
 	args["method"] = method
