@@ -121,9 +121,9 @@ func cardTimer(b *testing.B, t *tracing.Tracer) func() time.Duration {
 	}
 }
 
-// BenchmarkTraced compares a bot that sends traces with a bot that sends none. It measures the time from a person's
-// message until the card. The two bots take turns, so that changes in the machine's load affect both bots alike. The
-// goal is less than 5 % more time.
+// BenchmarkTraced compares a bot that sends traces with a bot that sends none. The benchmark measures the time from a
+// person's message until the card. The two bots take turns, so that changes in the machine's load affect both bots
+// alike. The goal is less than 5 % more time.
 func BenchmarkTraced(b *testing.B) {
 	sink := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }))
 	b.Cleanup(sink.Close)

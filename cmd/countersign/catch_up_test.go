@@ -265,8 +265,8 @@ func (c *catchUpTrial) heard(text string) (n int) {
 
 // TestCatchUpInAChannelThatIsJoined: while the bot is down, people write in a channel, and then remove the bot from the
 // channel. When the bot is invited again, it answers each of these messages once. The bot keeps its records of
-// deliveries only for some hours. Even after that time, it answers no message a second time, also not if people remove
-// and invite the bot once more. The bot does not read messages that are older than a day.
+// deliveries only for some hours. Even after that time, and even if people remove and invite the bot once more, the bot
+// answers each message only once. The bot does not read messages that are older than a day.
 func TestCatchUpInAChannelThatIsJoined(t *testing.T) {
 	t.Parallel()
 	inFakedTime(t, func(b *synctestHarness) {

@@ -201,7 +201,7 @@ func TestEndsOfAQuestion(t *testing.T) {
 	for name, c := range map[string]struct {
 		form agent.Form
 		do   func(b *synctestHarness, thread string, m workspaceclient.Message)
-		told string // to the model
+		told string // what the model is told
 		says string // text in the thread of the question
 		end  approvers.ElicitationState
 	}{

@@ -107,7 +107,7 @@ type mcpAnswer struct {
 	err  error
 }
 
-// The method "wants" fails the test if an answer has the wrong disposition or lacks a word. The disposition "" means
+// The method "wants" checks that an answer has the disposition, and contains all the words. The disposition "" means
 // that the answer has no result.
 func (c mcpClient) wants(a mcpAnswer, disposition string, words ...string) mcpAnswer {
 	c.Helper()
@@ -537,8 +537,8 @@ func residentBelow(bot *program, limit float64) (resident float64) {
 	}
 }
 
-// memoryOf returns two figures in bytes: the memory of the bot's stacks and of the objects that its last garbage
-// collection found in use, and its resident memory.
+// memoryOf returns two figures in bytes. live is the memory of the bot's stacks, and of the objects that the bot's last
+// garbage collection found in use. resident is the bot's resident memory.
 func memoryOf(t *testing.T, admin string) (live, resident float64) {
 	t.Helper()
 	_, metrics := get(t, admin+"/metrics")

@@ -182,7 +182,7 @@ func (c caller) ask(key, body string) gatewayReply {
 	return c.do(http.MethodPost, "/v1/requests", body, "Idempotency-Key", key)
 }
 
-// The method "wants" fails the test if the HTTP status or the state in an answer is not the expected one.
+// The method "wants" checks the HTTP status and the request's state in an answer.
 func (c caller) wants(r gatewayReply, status int, state string) gatewayReply {
 	c.Helper()
 	got := r.text("status")

@@ -69,7 +69,7 @@ func TestManyClicksAboutGroups(t *testing.T) {
 			b.pass(time.Minute / clicks)
 		}
 		late := b.within(10*time.Second, "every click counts", func() bool {
-			return b.decided(fmt.Sprint(clicks - 1)) // of each person, the clicks are handled in order
+			return b.decided(fmt.Sprint(clicks - 1)) // this is the last click, because each person's clicks are handled in order
 		})
 		b.within(5*time.Minute, "all is done and shown", b.idle)
 		var longest time.Duration

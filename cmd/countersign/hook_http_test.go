@@ -15,7 +15,7 @@ import (
 // remoteCoder is a machine on which Claude Code sends its events to the gateway over HTTP.
 type remoteCoder struct {
 	caller
-	query string // of the hook's URL
+	query string // the query of the hook's URL
 }
 
 // The method "begins" sends an event, and returns a function that waits for the answer.

@@ -45,8 +45,8 @@ const toolHooked = "claude-code.act"
 type job struct {
 	via, number string
 	closed      bool
-	disposition string // how it ended, as the agent was told
-	lives       int    // of the agent
+	disposition string // the outcome that the agent was told
+	lives       int    // number of lives of the agent
 	handed      int    // how often an answer was lost, so that a repeated call returned the result
 	calls       int    // how often the model made the call, for hooks
 	said        string // the error or the last answer of a hook, for a failure message
@@ -370,7 +370,7 @@ func (v *findings) callers(r store.Reader) error {
 	if err != nil {
 		return err
 	}
-	calls := map[string][]store.Conversation{} // by arguments
+	calls := map[string][]store.Conversation{} // the conversations of each call, by its arguments
 	for _, conv := range all {
 		if conv.Caller == nil {
 			continue

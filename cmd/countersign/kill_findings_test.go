@@ -32,7 +32,7 @@ type findings struct {
 
 type figures struct {
 	kills, acknowledged, double, lost, unknown, reported, conversations, calls, stopped int
-	jobsDone, lives, handed, crossed                                                    int // of other agents
+	jobsDone, lives, handed, crossed                                                    int // figures about other agents
 }
 
 func (f *figures) add(g figures) {

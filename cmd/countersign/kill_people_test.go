@@ -48,8 +48,8 @@ const (
 	personTurn = 10 * time.Second        // bounds one act
 )
 
-// clickAgain is the number of times that a person looks at a button that they have clicked before they click it again.
-// Otherwise, on a slow machine, people would click faster than the bot can handle their clicks.
+// After a click, a person looks at the button clickAgain times before they click it again. If they clicked more often,
+// the bot could not keep up on a slow machine.
 const clickAgain = 8
 
 // clicker is a person who clicks.

@@ -19,7 +19,7 @@ import (
 )
 
 // offerWitnesses serves the campaign's tools from an MCP server in the test process. The server survives when the bot
-// is killed. After a call is sent, it takes effect even if the bot is killed before the answer.
+// is killed. A call that was sent takes effect even if the bot is killed before the answer arrives.
 func (c *killHarness) offerWitnesses() {
 	c.Helper()
 	act, err := actor(c.conf.Seen)

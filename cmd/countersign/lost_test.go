@@ -204,8 +204,8 @@ func (j *jumps) jump(by time.Duration) { j.skew.Add(int64(by)) }
 // approvalsChannel is #support-approvals.
 const approvalsChannel = "C0002"
 
-// The method "next" plans the outcome of one later call of the bot: the first call of the given Web API method for a
-// card in #support-approvals. The function meanwhile runs during this call. All other calls succeed.
+// The method "next" plans how one later call ends: the bot's first call of the given Web API method for a card in
+// #support-approvals. The function meanwhile runs during this call. All other calls succeed.
 func (j *jumps) next(method string, fate callFate, meanwhile func()) {
 	j.planned.Add(1)
 	var done atomic.Bool

@@ -15,8 +15,8 @@ import (
 	"countersign/store"
 )
 
-// outageKinds lists the ways in which Slack can be down. Each kind has a function that begins an outage and returns a
-// function that ends it.
+// outageKinds lists the ways in which Slack can be down. For each kind, the function begin begins an outage, and
+// returns a function that ends the outage.
 var outageKinds = []struct {
 	name  string
 	begin func(*synctestHarness) (end func())
@@ -334,7 +334,7 @@ func (o *outage) wanted(s store.OutboxMessage) time.Time {
 	return made
 }
 
-// The method "reminders" checks that people get no reminder of a finished request, and at most one reminder of the same
+// The method "reminders" checks that people get no reminder of a finished request, and at most one reminder of each
 // waiting request.
 func (o *outage) reminders() {
 	states := map[string]approvers.State{}

@@ -63,8 +63,9 @@ var (
 	}}
 )
 
-// notPaused returns the error of a command that paused or resumed nothing. If the bot was already in the requested
-// state, the error consists of the text why and of the person, time and reason of the last change, in the format by.
+// notPaused returns the error of a command that paused or resumed nothing. If the bot already was in the requested
+// state, the error has the text in the parameter why. The parameter by is the format for the person, the time and the
+// reason of the last change.
 func notPaused(ctx context.Context, wf *workflow.Workflow, err error, why, by string) error {
 	if !errors.Is(err, workflow.ErrNotDue) {
 		return cli.CouldNot("nothing can be changed now: %w", err)

@@ -68,8 +68,8 @@ func askPending(ctx context.Context, id string) (found pending, raw []byte, err 
 	return found, out.Bytes(), nil
 }
 
-// parsePending parses the output of pendingTask. An encoder of JSON changes the spaces and the characters <, > and & of
-// raw JSON, so a request's arguments are taken from its run, which has them as text.
+// parsePending parses the output of pendingTask. Go's JSON encoder changes spaces and the characters <, > and & in raw
+// JSON. Therefore parsePending takes a request's exact arguments from the field Run, which has them as text.
 func parsePending(raw []byte) (found pending, err error) {
 	err = json.Unmarshal(raw, &found)
 	for _, w := range found.Requests {

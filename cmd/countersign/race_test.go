@@ -72,9 +72,9 @@ func TestRaces(t *testing.T) {
 // raceHarness is the environment of the races.
 type raceHarness struct {
 	*loadHarness
-	names  []string // of the people
+	names  []string // names of the people who race
 	mu     sync.Mutex
-	runs   map[string]int // by execution
+	runs   map[string]int // how often the tool ran, by execution
 	api    map[string]int // what the bot sent: "post SURFACE", "update SURFACE", "ephemeral USER"
 	late   map[string]int // how often somebody came too late, by user id
 	ends   map[string]int

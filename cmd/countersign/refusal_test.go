@@ -186,7 +186,7 @@ type wantedKinds struct {
 	store.Store
 	mu  sync.Mutex
 	all map[store.OutboxKind]bool
-	now map[string]store.OutboxKind // by outbox message; a draft becomes another kind
+	now map[string]store.OutboxKind // the current kind of each outbox message; a draft becomes another kind
 }
 
 func (k *wantedKinds) Update(ctx context.Context, fn func(store.Tx) error) error {

@@ -48,7 +48,7 @@ type setup struct {
 	storePath                    string            // path of the store, for the control socket
 	audit                        config.Audit      // location of the store's signing key and heads
 	seal                         sealing
-	build                        cli.Build // of this program, for the history, the metrics and the Home tab; zero in tests
+	build                        cli.Build // the build of this program, for the history, the metrics and the Home tab; zero in tests
 	log                          *slog.Logger
 	now                          func() time.Time                      // nil: time.Now
 	unlimited                    bool                                  // no rate limits, because the workspace is on this machine
@@ -69,7 +69,7 @@ const (
 	thinkWorkers   = 32
 	runWorkers     = 32
 	previewWorkers = 4 // concurrent preview calls of tools
-	showWorkers    = 8 // for each priority
+	showWorkers    = 8 // number of workers for each priority
 	lookWorkers    = 4 // handlers that ask Slack about people's availability
 )
 

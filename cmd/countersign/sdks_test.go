@@ -66,8 +66,8 @@ func (a *sdkAgent) starts(build string, steps ...[]string) (wait func() sdks.End
 	return a.host.Start(sdks.Run{Gate: a.gate, Token: sdkTokens[a.sdk], Build: a.sdk + "-" + build, Calls: steps})
 }
 
-// The method "hears" waits for the end of the program. It fails the test if the model was not told the words, or if the
-// tool of the run did not run with the arguments in ran.
+// The method "hears" waits for the end of the program. It checks that the model was told the words, and that the tool
+// ran with the arguments in the parameter ran. If this parameter is "", the tool must not have run.
 func (a *sdkAgent) hears(wait func() sdks.Ended, words, build, ran string) {
 	a.Helper()
 	if end := wait(); end.Failed || !strings.Contains(end.Out, words) {

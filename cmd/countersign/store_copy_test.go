@@ -266,7 +266,7 @@ func (c *copying) unusable(to, from string) {
 	}
 }
 
-// same checks that two stores have the same rows and the same heads, and that both histories are complete.
+// The method "same" checks that two stores have the same rows and the same heads, and that both histories are complete.
 func (c *copying) same(a, b string) {
 	c.Helper()
 	var heads [2]string

@@ -29,7 +29,7 @@ type synctestHarness struct {
 	ws     *workspace.Server
 	db     *bolt.Store
 	setup  setup
-	client *http.Client // the people's
+	client *http.Client // the people's client
 	slack  *wire        // network between the bot and Slack
 	model  *wire        // network between the bot and the model
 	http   bool         // Slack delivers over HTTP, and not through sockets
@@ -49,10 +49,10 @@ type synctestHarness struct {
 	decide func(apiCall) callFate // decides how the bot's calls end
 	calls  []apiCall
 	note   func(apiCall)                          // called with each call instead of recording the call; may be nil
-	fates  func(delivery.Attempt) delivery.Mishap // of deliveries
-	runs   map[string]int                         // by the argument n
+	fates  func(delivery.Attempt) delivery.Mishap // chooses the fault of each delivery
+	runs   map[string]int                         // number of runs of the tool, by the argument n
 
-	requests map[string]string // by the argument n
+	requests map[string]string // ids of the requests, by the argument n
 }
 
 const synctestPolicy = `version: 1

@@ -52,7 +52,7 @@ func (p parts) traced(more map[store.TimerKind]jobs.Worker) map[store.TimerKind]
 			began := t.now()
 			queued := max(0, began.Sub(timer.Due))
 			if kind == store.TimerInbox && timer.Tries == 0 {
-				began = timer.Due // when it was received
+				began = timer.Due // the time at which the message was received
 			}
 			ctx, work := t.tracer.Begin(ctx, name, began, tracing.Int(tracing.Try, timer.Tries+1), tracing.Seconds(tracing.Queued, queued.Seconds()))
 			if kind == store.TimerThink {

@@ -23,7 +23,7 @@ type undelivered struct {
 
 // refusedMessage is an answer or a question that Slack refuses in every possible place.
 type refusedMessage struct {
-	ID    string           `json:"id"` // of the outbox message
+	ID    string           `json:"id"` // id of the outbox message
 	Kind  store.OutboxKind `json:"kind"`
 	To    string           `json:"to"`
 	Where string           `json:"where"` // the conversation of the message

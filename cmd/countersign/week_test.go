@@ -44,16 +44,16 @@ type workweek struct {
 	agenda []appointment   // sorted by time
 	seen   map[string]bool // what people have noticed: requests at a stage, and runs with an unknown outcome
 	hurry  int             // number of the next requests to the support agent that are approved at once
-	down   bool            // the bot is down, or Slack
+	down   bool            // true: the bot or Slack is down
 	ci     *http.Client    // the other agent's client
 	gate   *wire           // the gateway's listener
-	calls  sync.WaitGroup  // of the other agent
+	calls  sync.WaitGroup  // the other agent's calls in progress
 	counts map[string]int
 
-	chance *rand.Rand // of people, so that each run has the same decisions
+	chance *rand.Rand // decides what people do; separate from noise, so that each run has the same decisions
 
 	mu    sync.Mutex
-	noise *rand.Rand // of programs
+	noise *rand.Rand // decides how long programs work
 }
 
 // appointment is an action at a time.

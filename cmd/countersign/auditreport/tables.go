@@ -26,7 +26,7 @@ type Report struct {
 type table struct {
 	id, title string
 	note      string // explains the columns
-	none      string // in place of a table without rows
+	none      string // the text in place of a table without rows
 	keys      int
 	columns   []column
 	rows      [][]cell

@@ -278,8 +278,8 @@ func timersSet(s store.Store, kind store.TimerKind) float64 {
 	return float64(len(timers))
 }
 
-// WatchSeal adds metrics of the audit records that no signed head covers, and of the signed heads that have not reached
-// their destination.
+// WatchSeal adds metrics about two things: audit records that no signed head covers, and signed heads that have not
+// reached their destination.
 func (m *Metrics) WatchSeal(s store.Store, sealer *audit.Sealer) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "countersign_audit_unsealed", Help: "Records of the history that no signed head covers. Not counted beyond 10000.",
@@ -570,7 +570,7 @@ func newRetained() retained {
 }
 
 // CountRetained adds to the metrics how many conversations and records one round of retention erased. The parameter
-// over means that the round was completed.
+// over is true if the round was completed.
 func (m *Metrics) CountRetained(done retention.Removed, over bool) {
 	m.retained.conversations.Add(float64(done.Conversations))
 	m.retained.records.Add(float64(done.Records))

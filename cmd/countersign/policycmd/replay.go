@@ -105,7 +105,7 @@ type replayed struct {
 	alike      []*alike
 }
 
-// alike groups stored calls with the same differences and reasons, because a history can have thousands of such calls.
+// alike is a group of stored calls with the same differences and reasons. A history can have thousands of such calls.
 type alike struct {
 	tool        string
 	differences []string

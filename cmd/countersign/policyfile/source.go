@@ -505,7 +505,7 @@ func (s *Source) Watch(ctx context.Context, wf *workflow.Workflow) error {
 	}
 }
 
-// readFiles reads the files, and puts changed files into force if they are valid. The parameter whole means that the
+// readFiles reads the files, and puts changed files into force if they are valid. If the parameter whole is true, the
 // files are known to be complete. If whole is false, two checks in a row must find the same content, because the first
 // half of a file may also be a valid policy. If the store can't be used, err says why, and Watch soon reads the files
 // again.

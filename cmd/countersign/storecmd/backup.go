@@ -131,9 +131,9 @@ func isTheBots(path string) string {
 // copied describes a copy of a store.
 type copied struct {
 	size    int64
-	hash    string // of the file
+	hash    string // hash of the copy's file
 	records int
-	last    time.Time // of the newest record
+	last    time.Time // time of the newest record
 	head    string
 }
 

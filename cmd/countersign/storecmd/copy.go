@@ -128,7 +128,7 @@ func (c *Copy) fill(ctx context.Context, fill func(store.Filling) error) error {
 
 // isComplete compares the two stores. If an earlier run copied all rows, but ended before it could report success, the
 // stores have the same rows. In this case, isComplete checks the original, and returns nil or the error of the check.
-// Otherwise it returns the error why, which says why the new store can't be filled.
+// Otherwise it returns the error in the parameter why, which says why the new store can't be filled.
 func (c *Copy) isComplete(ctx context.Context, db store.Store, what *copied, why error) error {
 	to, err := openstore.Existing(ctx, config.Env{Store: c.to, Audit: c.toAudit})
 	if err != nil {

@@ -59,7 +59,7 @@ type responder struct {
 	t       *turn
 	claimed []bool // by index in t.done: true if the call belongs to a request
 
-	calls     []Call   // to make now
+	calls     []Call   // calls to make now
 	told      []string // sentences about results, in the order of the requests
 	notes     []string // sentences about calls that were not made, or can't be made
 	questions []string

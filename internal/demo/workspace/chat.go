@@ -37,8 +37,8 @@ func (h *chat) postMessage(c *call) (object, *apiError) {
 }
 
 // ownMessage returns the message that a call names, if the app may change it. For a message of another author, the
-// error code is otherwise. As in Slack, chat.update and chat.delete accept only the id of a channel. These methods
-// accept no names and open no DM.
+// error code is the parameter otherwise. As in Slack, chat.update and chat.delete accept only the id of a channel.
+// These methods accept no names and open no DM.
 func (h *chat) ownMessage(c *call, otherwise string) (*channel, *message, *apiError) {
 	ch := h.channels.byID[c.text("channel")]
 	if ch == nil || (!ch.has(h.botUser.ID) && ch.kind() != "channel") {

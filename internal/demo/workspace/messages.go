@@ -32,7 +32,7 @@ type message struct {
 	// EphemeralTo is the only person who sees the message. An ephemeral message is not part of the channel's history.
 	EphemeralTo string `json:"-"`
 
-	profile object  // of the app that wrote it
+	profile object  // the bot_profile of the app that wrote the message
 	earlier earlier // earlier versions that pages may still show
 }
 

@@ -54,7 +54,7 @@ func (s *Server) routePeople(mux *http.ServeMux) {
 	})
 }
 
-// peopleAPI answers the requests of people: of the page, of tests and of scripts.
+// peopleAPI answers the requests that the page, tests and scripts send for a person.
 type peopleAPI struct {
 	*core
 	accounts *accounts

@@ -14,8 +14,8 @@ type stream struct {
 	Open  bool     `json:"open"`
 	Mode  string   `json:"mode"` // timeline or plan
 	Parts []object `json:"parts"`
-	Title string   `json:"title,omitempty"` // of the plan
-	Last  int64    `json:"last"`            // microseconds
+	Title string   `json:"title,omitempty"` // the plan's title
+	Last  int64    `json:"last"`            // time of the last append, in microseconds
 	// Stopped is true if a person ended the stream. For a stopped stream, only chat.stopStream is allowed.
 	Stopped bool `json:"stopped,omitempty"`
 }

@@ -13,7 +13,7 @@ type userGroup struct {
 	Name     string   `json:"name"`
 	Users    []string `json:"users"`
 	Updated  int64    `json:"updated"`
-	Disabled int64    `json:"disabled,omitempty"` // when the group was disabled; 0: it is not
+	Disabled int64    `json:"disabled,omitempty"` // the time at which the group was disabled; 0: the group is enabled
 }
 
 // json returns Slack's usergroup object. As in Slack, a long list of users is cut, and user_count counts all users.

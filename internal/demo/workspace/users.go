@@ -215,7 +215,8 @@ func (us *users) withLocale(c *call, u *user) object {
 	return out
 }
 
-// forApp returns a user. If the app may not read e-mail addresses, the user has no e-mail address.
+// forApp returns a user as the app may see it. If the app may not read e-mail addresses, the result has no e-mail
+// address.
 func (us *users) forApp(u *user) object {
 	out := u.json(us.cfg.Now())
 	if len(us.scopes.list()) > 0 && !slices.Contains(us.scopes.list(), "users:read.email") {

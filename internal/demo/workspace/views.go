@@ -27,7 +27,7 @@ type view struct {
 
 	state   blockkit.State    // what the person entered
 	errors  map[string]string // error texts of the last refused submission, by block_id
-	earlier earlier           // of an App Home
+	earlier earlier           // earlier versions of an App Home
 }
 
 // json returns the view in the form of views.open.

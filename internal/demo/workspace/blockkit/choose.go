@@ -8,7 +8,7 @@ import (
 	"countersign/internal/demo/workspace/wire"
 )
 
-// Choices are the values that a person can choose in an element besides its own options.
+// Choices are the values that a person can choose in an element in addition to the element's own options.
 type Choices struct {
 	// Offered holds the options that the app sent last for an external select.
 	Offered []object

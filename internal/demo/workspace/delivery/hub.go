@@ -54,7 +54,7 @@ type Config struct {
 type Hub struct {
 	cfg      Config
 	requests requests
-	ctx      context.Context // of the current requests
+	ctx      context.Context // the context of the requests in progress
 	cancel   context.CancelFunc
 
 	mu      sync.Mutex
