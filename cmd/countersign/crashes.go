@@ -13,10 +13,10 @@ import (
 	"sync"
 )
 
-// crashes is a file next to the store that records the current work of the process. After a crash, the next process
-// reads from the file which work was in progress. The file is written without syncs. The operating system keeps
-// unsynced data of a killed process. Unsynced data is lost only in a power failure, and the bot's work can't cause a
-// power failure. The file contains no decisions. If the file is missing, all counts start at zero.
+// crashes records the current work of the process in a file next to the store. After a crash, the next process reads
+// from the file which work was in progress. The file is written without syncs. The operating system keeps unsynced data
+// of a killed process. Unsynced data is lost only in a power failure, and the bot's work can't cause a power failure.
+// The file contains no decisions. If the file is missing, all counts start at zero.
 //
 // Each line is an event. "+ KIND REF" means that work begins, and "- KIND REF" means that work ends. "! KIND REF N"
 // means that N processes died during the work.

@@ -231,7 +231,8 @@ func (st demoEnv) serveAround(ctx context.Context, fn func(context.Context) erro
 	return errors.Join(err, g.Wait())
 }
 
-// demoListener is the demo bot's address for the workspace's HTTP requests. A restarted bot uses the same address.
+// demoListener holds the address at which the demo's bot receives the workspace's HTTP requests. A restarted bot uses
+// the same address.
 type demoListener struct {
 	addr  string
 	first net.Listener // nil after its first use

@@ -349,7 +349,7 @@ func cardTrouble(r store.Reader, req approvers.Request) (out []string, err error
 	return out, nil
 }
 
-// print lists all waiting items. If whole is set, print prints the only item in full.
+// print lists all waiting items. If the parameter whole is true, print prints the only item in full.
 func (p pending) print(out io.Writer, whole bool) {
 	if p.Paused != nil {
 		fmt.Fprintf(out, "Everything has been paused by %s since %s: %s\n\n", visible.Line(string(p.Paused.By)), cli.Moment(p.Paused.At), visible.Line(p.Paused.Reason))

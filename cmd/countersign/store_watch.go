@@ -145,7 +145,7 @@ func inspect(ctx context.Context, s store.Store, log *slog.Logger) error {
 	}
 }
 
-// The function "undamaged" reports damage in the store on /readyz.
+// The function "undamaged" returns the check that reports damage in the store on /readyz.
 func undamaged(s store.Store) func(context.Context) error {
 	return func(context.Context) error {
 		damaged, _ := store.DamageOf(s)
@@ -156,8 +156,8 @@ func undamaged(s store.Store) func(context.Context) error {
 	}
 }
 
-// The function "repaired" reports on /readyz the damage that was repaired when the store was opened. The bot stays
-// ready, because repaired damage has no effect.
+// The function "repaired" returns the check that reports on /readyz the damage that was repaired when the store was
+// opened. The bot stays ready, because repaired damage has no effect.
 func repaired(s store.Store) func(context.Context) error {
 	return func(context.Context) error {
 		_, mended := store.DamageOf(s)

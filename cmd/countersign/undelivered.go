@@ -114,8 +114,8 @@ func (d deferredMessages) what() string {
 	return fmt.Sprintf("%s, since %s: %s", what, cli.Moment(d.Since), visible.Line(d.Cause))
 }
 
-// reportUndelivered reports on /readyz the messages that Slack does not let the bot deliver or delete. The bot stays
-// ready, and retries the calls to Slack.
+// reportUndelivered returns the check that reports on /readyz the messages that Slack does not let the bot deliver or
+// delete. The bot stays ready, and retries the calls to Slack.
 func reportUndelivered(wf *workflow.Workflow) func(context.Context) error {
 	return func(ctx context.Context) error {
 		u, err := readUndelivered(ctx, wf)

@@ -144,8 +144,8 @@ func (g *slackRegister) person(ctx context.Context, user, of string, able map[ap
 	return checkAuthority(who, user+of, able), nil
 }
 
-// checkAuthority adds a person to able if the person can decide. Otherwise checkAuthority returns the reason why the
-// person can't decide.
+// If a person can decide, checkAuthority adds the person to the map able. Otherwise checkAuthority returns the reason
+// why the person can't decide.
 func checkAuthority(who approvers.Identity, named string, able map[approvers.PersonID]string) []memberProblem {
 	why := ""
 	switch {

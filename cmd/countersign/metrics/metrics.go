@@ -58,7 +58,7 @@ type Metrics struct {
 	retained     retained
 }
 
-// New returns the metrics of a bot with the store s. policy returns the policy in force.
+// New returns the metrics of a bot with the store s. The function policy returns the policy in force.
 func New(s store.Store, policy func() *approvers.Policy) *Metrics {
 	m := &Metrics{
 		policy: policy, registry: prometheus.NewRegistry(), retained: newRetained(), Exemplar: func(string) prometheus.Labels { return nil },

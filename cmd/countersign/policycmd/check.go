@@ -83,7 +83,7 @@ func runCheck(out io.Writer, args []string) error {
 		return cli.Misused("%w", err)
 	}
 	tools, err := catalog.Offline(file, path)
-	var known []check.Tool // nil: not known, because a source has errors
+	var known []check.Tool // nil: the tools are not known, because a source has errors
 	findings := catalog.Findings(file)
 	switch {
 	case errors.As(err, &broken):

@@ -38,7 +38,8 @@ type explainOptions struct {
 	since     time.Duration
 }
 
-// ObservedCalls writes a summary of the calls that were observed in the mode observe since a time.
+// ObservedCalls writes a summary of the calls that the policy only observed. The duration since says how far back the
+// summary goes.
 type ObservedCalls func(ctx context.Context, since time.Duration, out io.Writer) error
 
 // Explain returns the command "countersign explain".

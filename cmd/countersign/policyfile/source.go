@@ -100,7 +100,7 @@ const (
 	whyLost    = "lost"    // the store's record of the policy in force was lost
 )
 
-// inForceName stands for the name of the policy in force in reported problems.
+// In reported problems, inForceName is the name of the policy in force.
 const inForceName = "policy in force"
 
 // Open reads the policy from a file.
@@ -247,8 +247,8 @@ func earlier(before []string, old, now string) []string {
 	return out[max(0, len(out)-mostEarlier):]
 }
 
-// Join compares the files with the policy and pins in force in the store. From then on, this process uses the policy
-// and pins in the store.
+// Join compares the files with the policy and pins in force in the store, and puts files into force by the rules of
+// Source. From then on, this process uses the policy and pins in force in the store.
 func (s *Source) Join(ctx context.Context, wf *workflow.Workflow) (err error) {
 	if err := s.enter(ctx); err != nil {
 		return err
