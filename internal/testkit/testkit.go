@@ -20,7 +20,7 @@ func init() {
 	}
 }
 
-// long is set when the first test runs in its long form.
+// long becomes true when the first test runs in its long form.
 var long atomic.Bool
 
 // RunAtOnce sets how many parallel tests of a package run at the same time. The flag -parallel takes precedence.

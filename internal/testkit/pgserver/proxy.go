@@ -268,7 +268,7 @@ func (p *Proxy) carry(client net.Conn) {
 	}
 }
 
-// answer forwards the data that the server sends. While the flag swallow is set, the client receives no data. In this
+// answer forwards the data that the server sends. While the flag swallow is true, the client receives no data. In this
 // case, answer sends a value to the channel ready at the end of each of the server's answers.
 func (p *Proxy) answer(client, upstream net.Conn, swallow *atomic.Bool, ready chan<- struct{}) {
 	for {

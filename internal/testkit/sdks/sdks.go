@@ -101,7 +101,7 @@ func Compile(t *testing.T, root string) Programs {
 	return p
 }
 
-// Run is one run of a program by its agent. Runs with the same Build share their state, and the record of the tool.
+// Run describes one run of an agent's program. Runs with the same Build share their state, and the record of the tool.
 type Run struct {
 	Gate, Token string // the gateway's address, and the client's token
 	Build       string
