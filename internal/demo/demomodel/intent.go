@@ -34,8 +34,8 @@ type rule struct {
 	words *pattern
 }
 
-// rules find the kind of a clause. If several rules match, the rule whose words come first in the clause applies. If
-// several rules match at the same position, the first in this list applies.
+// rules has the rules that find the kind of a clause. If several rules match, the rule whose words come first in the
+// clause applies. If several rules match at the same position, the first in this list applies.
 var rules = []rule{
 	{updateProfile, re(`\b(?:de-?activat|suspend|re-?activat|unsuspend)\w*`)},
 	{updateProfile, re(`\b(?:pause|put on hold|freeze|activate) .{0,40}\baccount\b`)},

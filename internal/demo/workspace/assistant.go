@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// threadInfo is the data set by assistant.threads.*. Status expires after a short time.
+// threadInfo holds what the methods assistant.threads.* set for a thread. The status expires after a short time.
 type threadInfo struct {
 	Title       string   `json:"title,omitempty"`
 	PromptTitle string   `json:"prompt_title,omitempty"`

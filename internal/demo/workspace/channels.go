@@ -301,8 +301,8 @@ func (cs *channels) inChannel(p *personCall) (*user, *channel, *apiError) {
 	return u, ch, failed
 }
 
-// inGroup returns the person and a channel that the person is in. inGroup refuses direct messages. general is the error
-// code for the general channel. If general is empty, the general channel is allowed.
+// inGroup returns the person and a channel that the person is in. inGroup refuses direct messages. The parameter
+// general is the error code for the general channel. If it is empty, the general channel is allowed.
 func (cs *channels) inGroup(p *personCall, general string) (*user, *channel, *apiError) {
 	u, ch, failed := cs.inChannel(p)
 	switch {

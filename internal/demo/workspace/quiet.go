@@ -37,7 +37,8 @@ func (q quiet) window(now time.Time, zone *time.Location) (enabled bool, start, 
 	return true, from.Unix(), until.Unix()
 }
 
-// quietTimes tells the app and the page about the times in which people do not want to be disturbed, and changes them.
+// quietTimes changes the times in which people do not want to be disturbed, and tells the app and the page about these
+// times.
 type quietTimes struct {
 	*core
 	accounts *accounts

@@ -18,7 +18,7 @@ const (
 )
 
 // blockRule defines where a block is allowed, which fields it has and how they are checked. If a rule has no check, the
-// block may have any fields. The checker refuses a kind of block without a rule, such as file, because only Slack
+// block may have any fields. The checker refuses a kind of block without a rule, such as "file", because only Slack
 // itself posts such blocks.
 type blockRule struct {
 	on     surface

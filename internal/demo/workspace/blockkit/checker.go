@@ -12,7 +12,8 @@ import (
 // object is decoded JSON.
 type object = map[string]any
 
-// Known reports whether a user, channel or conversation exists. what is "user", "channel" or "conversation".
+// Known reports whether a user, channel or conversation exists. The parameter what is "user", "channel" or
+// "conversation".
 type Known func(what, id string) bool
 
 // CheckBlocks returns the problems of a message's blocks.
@@ -22,7 +23,7 @@ func CheckBlocks(blocks []any, known Known) []string {
 	return c.problems
 }
 
-// checker collects problems. A problem has Slack's wording, and its place as a JSON pointer.
+// checker collects problems. Each problem has Slack's wording, and names its place with a JSON pointer.
 type checker struct {
 	surface  surface
 	known    Known

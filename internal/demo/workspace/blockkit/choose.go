@@ -12,8 +12,8 @@ import (
 type Choices struct {
 	// Offered holds the options that the app sent last for an external select.
 	Offered []object
-	// Find returns the id of a person or a channel from the name that a person entered. field is the field of the state
-	// (see ValueField).
+	// Find returns the id of a person or a channel from the name that a person entered. The parameter field is the name
+	// of the state's field (see ValueField).
 	Find func(field, name string) (string, bool)
 }
 

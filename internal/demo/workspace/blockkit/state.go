@@ -9,8 +9,8 @@ import (
 // State is the current value of each input, by block_id and action_id, as Slack writes it in state.values.
 type State map[string]map[string]object
 
-// NewState returns the state of all inputs of blocks. If before has a value for an input of the same kind, the input
-// keeps this value. If before has no such value, the input has its initial value.
+// NewState returns the state of all inputs of blocks. If the parameter before has a value for an input of the same
+// kind, the input keeps this value. Otherwise the input has its initial value.
 func NewState(blocks []any, before State) State {
 	out := State{}
 	for _, p := range Interactive(blocks) {
