@@ -50,7 +50,7 @@ type killHarness struct {
 	dir     string
 	seed    uint64
 	wakeups map[string]chan struct{} // events for which the test can wait before a kill
-	// faulty is set if errors in the bot's log are expected.
+	// faulty is true if errors in the bot's log are expected.
 	faulty    bool
 	tolerated []string     // beginnings of errors that are expected in the bot's log
 	refused   atomic.Int64 // number of people's actions that were not acknowledged
