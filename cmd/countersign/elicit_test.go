@@ -27,7 +27,7 @@ const tripForm = `{"type":"object","required":["city","seats"],"properties":{
 	"meals":{"type":"array","items":{"enum":["fish","veal","none"]},"maxItems":2},
 	"window":{"type":"boolean","default":true}}}`
 
-// booking is a tool that asks the requester a question, and returns the answer as its result. The tool's timeout is
+// booking returns a tool that asks the requester a question. The tool's result is the answer. The tool's timeout is
 // short.
 func booking(f agent.Form) agent.Tool {
 	return agent.Tool{Name: "book", Effect: approvers.Unprotected, Timeout: 20 * time.Second, Run: func(ctx context.Context, in agent.Invocation) (string, error) {

@@ -34,10 +34,10 @@ const (
 	ranAtKey       = "countersign/ran_at"
 )
 
-// briefToken is the token of the client brief. The gateway holds a call of this client for only one second.
+// briefToken is the token of the client "brief". The gateway holds a call of this client for only one second.
 const briefToken = "cs_the-token-of-brief"
 
-// withBrief adds the client brief to a policy. Under this policy, the bot sends an e-mail even if the caller has
+// withBrief adds the client "brief" to a policy. Under this policy, the bot sends an e-mail even if the caller has
 // disconnected.
 func withBrief(policy string) string {
 	policy = strings.Replace(policy, "send_email:      {risk: high", "send_email:      {when_caller_left: run, risk: high", 1)

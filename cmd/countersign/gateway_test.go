@@ -37,8 +37,8 @@ const (
 	otherToken = "cs_the-token-of-other"
 )
 
-// gatewayClients is the part of the policy file with the clients of the gateway tests. Sam owns the client ci. Teo, the
-// Team Lead, owns the client other.
+// gatewayClients is the part of the policy file with the clients of the gateway tests. Sam owns the client "ci". Teo,
+// the Team Lead, owns the client "other".
 var gatewayClients = fmt.Sprintf(`
 clients:
   ci: {title: CI bot, token: "sha256:%s", agent: support, owner: U0100, tools: [issue_refund, search_orders, deploy, send_email], caps: {pending: 6}}

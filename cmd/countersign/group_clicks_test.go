@@ -19,7 +19,7 @@ var groupPolicy = strings.Replace(synctestPolicy, "lead: {title: Lead, members: 
 
 // inGroups runs a test in faked time. Teo, Ingrid, Kenji, Ada and Priya may approve, as members of three user groups.
 // The bot observes Slack's rate limits, and Slack applies them. The number of waiting requests is in the parameter
-// requests. cards has a card for each of them.
+// requests. The function fn gets a card for each of them.
 func inGroups(t *testing.T, requests int, change func(*synctestHarness), fn func(b *synctestHarness, cards []workspaceclient.Message)) {
 	inFakedTime(t, func(b *synctestHarness) {
 		b.policy, b.setup.unlimited = groupPolicy, false

@@ -73,8 +73,8 @@ type fate struct {
 	count atomic.Int64
 }
 
-// reach kills the process if the point is the killPoint of the process, and the process reaches the point for the nth
-// time.
+// The process calls reach at each point of its work. When it has reached its killPoint for the nth time, reach kills
+// it.
 func (f *fate) reach(point string) {
 	if point != f.Point || f.count.Add(1) != int64(f.Nth) {
 		return

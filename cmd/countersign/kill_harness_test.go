@@ -130,7 +130,7 @@ type process struct {
 	err     error
 }
 
-// start starts the bot. If under is given, the bot runs under this command, for example strace.
+// start starts the bot. If the parameter under is not empty, the bot runs under this command, for example strace.
 func (c *killHarness) start(ctx context.Context, killPoint killPoint, under ...string) *process {
 	c.Helper()
 	its := c.conf

@@ -221,8 +221,8 @@ func (j *jumps) next(method string, fate callFate, meanwhile func()) {
 	})
 }
 
-// The method "another" waits until the bot is killed, and then calls the function first. After that, it starts a new
-// process, which continues the work.
+// The method "another" waits until the bot is killed, and then calls the function in the parameter first. After that,
+// it starts a new process, which continues the work.
 func (j *jumps) another(first func()) {
 	<-j.death
 	j.ok(j.bot.end())

@@ -18,8 +18,8 @@ import (
 	"countersign/internal/testkit/sdks"
 )
 
-// deployTool is a tool that only the clients have. A deployment of the service docs needs no approval. A deployment of
-// the service late expires, because nobody decides within a second.
+// deployTool is a tool that only the clients have. A deployment of the service "docs" needs no approval. A deployment
+// of the service "late" expires, because nobody decides within a second.
 const deployTool = `
   deploy:
     risk: low
@@ -29,7 +29,7 @@ const deployTool = `
       - {when: '!(args.service in ["docs", "late"])', risk: high}
 `
 
-// sdkTokens has the tokens of the agents. Each agent is a client with the agent's name. The agent stranger may not
+// sdkTokens has the tokens of the agents. Each agent is a client with the agent's name. The agent "stranger" may not
 // deploy.
 var sdkTokens = map[string]string{"openai": "cs_openai", "ai": "cs_ai", "langchain": "cs_langchain", sdks.Without: "cs_without", "stranger": "cs_stranger"}
 

@@ -93,8 +93,8 @@ func (g *gate) remove(w *waiter) {
 	g.waiting = slices.DeleteFunc(g.waiting, func(o *waiter) bool { return o == w })
 }
 
-// The method "here" lists the waiting goroutines in a reproducible order. Goroutines that only read are in the list
-// looks.
+// The method "here" lists the waiting goroutines in a reproducible order. The result looks has the goroutines that only
+// read, and the result others has all other goroutines.
 func (g *gate) here() (looks, others []*waiter) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

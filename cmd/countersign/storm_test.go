@@ -76,7 +76,7 @@ type storm struct {
 	early   int // number of calls made before the time that Slack asked for
 }
 
-// refuse decides whether Slack refuses a call. From time to time, refuse refuses a kind of call for a while. The caller
+// refuse decides whether Slack refuses a call. From time to time, Slack refuses a kind of call for a while. The caller
 // does not hold s.mu.
 func (s *storm) refuse(c apiCall) callFate {
 	s.mu.Lock()

@@ -12,7 +12,8 @@ import (
 	"countersign/approvers"
 )
 
-// The function "put" returns an edit that writes a row of the file. remove returns an edit that deletes a row.
+// The function "put" returns an edit that writes a row of the file. The function "remove" returns an edit that deletes
+// a row.
 func put(bucket, key, value string) func(tx *bbolt.Tx) error {
 	return func(tx *bbolt.Tx) error {
 		return tx.Bucket([]byte(bucket)).Put([]byte(key), summed(bucket, key, value))

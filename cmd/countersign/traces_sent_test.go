@@ -39,7 +39,7 @@ func openTraceReceiver(t *testing.T) *traceReceiver {
 	return r
 }
 
-// env is the environment with which a bot sends its traces to this receiver.
+// env returns the environment with which a bot sends its traces to this receiver.
 func (r *traceReceiver) env() []string {
 	return []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + r.server.URL, "OTEL_EXPORTER_OTLP_HEADERS=x-key=of-the-collector", "OTEL_BSP_SCHEDULE_DELAY=20"}
 }

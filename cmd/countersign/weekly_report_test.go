@@ -97,7 +97,8 @@ func (b weeks) reportState() (week string, state store.OutboxState) {
 	return week, state
 }
 
-// decides lets somebody make a request, and teo decide it. A reason means a rejection.
+// decides lets somebody make a request, and teo decide it. If the parameter reason is not empty, teo rejects the
+// request.
 func (b weeks) decides(n, reason string) {
 	b.Helper()
 	b.says("plain " + n)

@@ -41,7 +41,7 @@ func (c campaign) String() string {
 }
 
 // TestMutants runs the campaigns on each mutant, and prints which campaign noticed the fault. COUNTERSIGN_MUTANTS
-// selects the mutants. Its value is first (the five most important mutants), all, or a mutant's name.
+// selects the mutants. Its value is "first" (the five most important mutants), "all", or a mutant's name.
 func TestMutants(t *testing.T) {
 	which := os.Getenv("COUNTERSIGN_MUTANTS")
 	if which == "" {

@@ -77,8 +77,9 @@ type bot struct {
 	stop   func()
 }
 
-// connect runs a slack-go Socket Mode client. For every request, the client calls the parameter on. The first result of
-// on says whether the client acknowledges the request. The second result is the payload of the acknowledgement.
+// connect runs a slack-go Socket Mode client. For every request, the client calls the function in the parameter on. Its
+// first result says whether the client acknowledges the request. Its second result is the payload of the
+// acknowledgement.
 func (b *harness) connect(on func(socketmode.Event) (bool, any)) *bot {
 	b.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

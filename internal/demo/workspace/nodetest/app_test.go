@@ -187,7 +187,7 @@ func (a *app) order(name string, args obj) said {
 	}
 }
 
-// done is like order, but fails the test if the outcome is an error. out receives the result.
+// done is like order, but fails the test if the outcome is an error. The parameter out receives the result.
 func (a *app) done(out any, name string, args obj) {
 	a.t.Helper()
 	line := a.order(name, args)
