@@ -130,7 +130,9 @@ func (c *chaos) decide(r *chaosRequest, x chaosArrival) {
 	director := x.who == "U0003" || x.who == "U0004"
 	if x.act == "open" {
 		if x.who == "U0002" || director {
-			r.maybe[x.who]++ // a denial is recorded only if the card is replaced, or the person loses the right, before the bot builds the form
+			// The bot records a denial only if the card has been replaced, or the person can't decide, when the bot
+			// builds the form.
+			r.maybe[x.who]++
 		} else {
 			r.records[x.who]++ // the person gets no form, and the bot records a denial
 		}

@@ -71,7 +71,9 @@ func openDemoEnv(ctx context.Context, dir string, o demoOptions, env config.Env,
 	if err != nil {
 		return st, errors.Join(err, st.store.Close())
 	}
-	if st.at.Backend != config.Postgres || o.data != "" { // otherwise the key would be in a temporary directory, and a later demo could not continue the database's history
+	// For a database without a data directory, the key would be in a temporary directory, and a later demo could not
+	// continue the history.
+	if st.at.Backend != config.Postgres || o.data != "" {
 		if st.seal, err = openSealing(ctx, beside, st.store, log); err != nil {
 			return st, errors.Join(err, st.store.Close())
 		}

@@ -331,7 +331,9 @@ func cardTrouble(r store.Reader, req approvers.Request) (out []string, err error
 	} else if req.ReachesNobody() {
 		out = append(out, "Slack shows it to nobody since "+cli.Moment(req.Unreached.Since)+" ("+visible.Line(req.Unreached.Cause)+"); "+onHomeTab)
 	}
-	seen := req.Bundled() || len(req.QueuedAt) > 0 || req.ReachesNobody() // true if people can see a card, or if no line about a missing card is needed: bundled, queued, or reported above
+	// seen is true if people see a card, or if no line about a missing card is needed: the request is in a bundle or a
+	// card queue, or was reported above.
+	seen := req.Bundled() || len(req.QueuedAt) > 0 || req.ReachesNobody()
 	for _, s := range messages {
 		if s.Kind != store.OutboxCard && s.Kind != store.OutboxEscalation {
 			continue

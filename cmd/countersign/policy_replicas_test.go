@@ -209,7 +209,8 @@ func TestPolicyRollsOutOverReplicas(t *testing.T) {
 	root := sam.says("#support", "", "@Countersign refund ORD-123, it arrived broken")
 	teo.clicks("#support-approvals", "", "Approve", "Refund of $49.99 for order ORD-123")
 	sam.sees("#support", root, "I refunded $49.99")
-	waiting, threads := map[string]workspaceclient.Message{}, map[string]string{} // the card and the thread of each waiting refund, by its amount
+	// The maps have the card and the thread of each waiting refund, by its amount.
+	waiting, threads := map[string]workspaceclient.Message{}, map[string]string{}
 	for amount, text := range map[string]string{"20.00": "20 USD of order ORD-131", "30.00": "30 USD of order ORD-129", "40.00": "40 USD of order ORD-131"} {
 		threads[amount] = sam.says("#support", "", "@Countersign refund "+text+", the box was damaged")
 		waiting[amount] = teo.sees("#support-approvals", "", "Refund of $"+amount)

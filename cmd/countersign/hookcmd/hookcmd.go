@@ -83,7 +83,8 @@ func agentCommand(a hook.Agent) *cobra.Command {
 			return nil
 		},
 	}
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return cli.Misused("%w", err) }) // agents treat the exit code of Misused as a denial
+	// Agents treat the exit code of Misused as a denial.
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return cli.Misused("%w", err) })
 	cmd.Flags().DurationVar(&timeout, "timeout", 0, "the agent's limit of this hook, as its settings say it; the answer comes 15s earlier")
 	return cmd
 }
