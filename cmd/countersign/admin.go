@@ -22,11 +22,11 @@ import (
 type probe struct {
 	name   string
 	ready  func(context.Context) error
-	notice bool // an error is only shown on /readyz: the bot stays ready
+	notice bool // true: /readyz shows an error, but the bot stays ready
 }
 
-// admin serves the operator's address. /healthz reports whether the process runs, /readyz reports whether the process
-// can work, and /metrics has the metrics.
+// admin returns the handler of the admin address. /healthz reports whether the process runs, /readyz reports whether
+// the process can work, and /metrics has the metrics.
 func admin(probes []probe, metrics http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
@@ -54,7 +54,8 @@ func admin(probes []probe, metrics http.Handler) http.Handler {
 	return mux
 }
 
-// reportPause reports a pause on /readyz. The bot stays ready, because it still receives messages and decisions.
+// reportPause returns the check that reports a pause on /readyz. The bot stays ready, because it still receives
+// messages and decisions.
 func reportPause(wf *workflow.Workflow) func(context.Context) error {
 	return func(ctx context.Context) error {
 		p, err := wf.Views.Paused(ctx)
@@ -69,8 +70,8 @@ func reportPause(wf *workflow.Workflow) func(context.Context) error {
 	}
 }
 
-// refusedBySlack reports on /readyz which features Slack refuses in the workspace. The bot stays ready, because it
-// works without the refused features.
+// refusedBySlack returns the check that reports on /readyz which features Slack refuses in the workspace. The bot stays
+// ready, because it works without the refused features.
 func refusedBySlack(wf *workflow.Workflow) func(context.Context) error {
 	return func(ctx context.Context) error {
 		list, err := wf.Views.Refusals(ctx)
@@ -90,8 +91,8 @@ func refusalLine(r settings.Refusal) string {
 	return visible.Line(fmt.Sprintf("%s since %s (%s), not tried before %s", r.What, r.Since.Format(time.RFC3339), r.Cause, r.Until.Format(time.RFC3339)))
 }
 
-// reportUnreached reports on /readyz the requests whose cards nobody can see. The bot stays ready, and retries the
-// posts of the cards.
+// reportUnreached returns the check that reports on /readyz the requests whose cards nobody can see. The bot stays
+// ready, and tries again to post the cards.
 func reportUnreached(wf *workflow.Workflow) func(context.Context) error {
 	return func(ctx context.Context) error {
 		unreached, err := wf.Views.Unreached(ctx)
@@ -107,7 +108,7 @@ func reportUnreached(wf *workflow.Workflow) func(context.Context) error {
 	}
 }
 
-// reportWebhooks reports on /readyz the clients' webhooks that don't work.
+// reportWebhooks returns the check that reports on /readyz the clients' webhooks that don't work.
 func reportWebhooks(wf *workflow.Workflow) func(context.Context) error {
 	return func(ctx context.Context) error {
 		broken, err := wf.Views.BrokenWebhooks(ctx)
@@ -163,14 +164,14 @@ func serveOn(ctx context.Context, srv *http.Server, l net.Listener) error {
 // mostUnused is the limit for the unused connections of one client address.
 const mostUnused = 512
 
-// unusedConnections tracks the connections of a server on which no request has arrived. http.Server.Shutdown treats
-// such connections as busy, and waits for their end. If a client address has more than mostUnused such connections, the
-// server closes the oldest one. The limit stops a client that opens many connections and sends nothing from blocking
-// other clients.
+// unusedConnections tracks those connections of a server that have not received a request yet. http.Server.Shutdown
+// treats such connections as busy, and waits until they end. If a client address has more than mostUnused such
+// connections, the server closes the oldest one. The limit stops a client that opens many connections and sends nothing
+// from blocking other clients.
 type unusedConnections struct {
 	mu     sync.Mutex
 	open   map[string][]net.Conn // by address without port, the oldest first
-	closed bool                  // a new connection is closed immediately
+	closed bool                  // true: new connections are closed immediately
 }
 
 func (u *unusedConnections) note(c net.Conn, state http.ConnState) {
@@ -208,7 +209,8 @@ func (u *unusedConnections) close() {
 	}
 }
 
-// listen opens an address. The error names the purpose of the address, and the setting that changes the address.
+// listen opens a listener at an address. The error names the purpose of the address, and the setting that changes the
+// address.
 func listen(what, setting, addr string) (net.Listener, error) {
 	l, err := net.Listen("tcp", addr)
 	var malformed *net.AddrError

@@ -22,7 +22,7 @@ type agentStep struct {
 
 // agentWire is the protocol between a coding agent and its model: the part that the agent needs for tool calls.
 type agentWire struct {
-	path string // of a request for an answer
+	path string // of the requests with which the agent asks for an answer
 	// read returns the names of the offered tools, and the results of all calls so far.
 	read  func(body []byte) (tools, results []string, err error)
 	write func(reply scriptedmodel.Reply) []any // the events of the answer
@@ -104,7 +104,7 @@ func (m *agentModel) reports(words ...string) {
 	}
 }
 
-// offered returns the tools that the agent offers to its model.
+// The method "offered" returns the tools that the agent offers to its model.
 func (m *agentModel) offered() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -200,7 +200,8 @@ var codexWire = agentWire{
 	},
 }
 
-// readable returns all strings of a JSON value, because agents put the text of a result into different objects.
+// The function "readable" returns all strings of a JSON value, because agents put the text of a result into different
+// objects.
 func readable(raw json.RawMessage) string {
 	var value any
 	if json.Unmarshal(raw, &value) != nil {

@@ -199,7 +199,7 @@ func (m *agentMachine) ends() string {
 	return m.said.String()
 }
 
-// made checks which files of the project exist. The file README was there before the agent.
+// The method "made" checks which files of the project exist. The file README was there before the agent.
 func (m *agentMachine) made(want ...string) {
 	m.Helper()
 	var got []string
@@ -243,12 +243,13 @@ func TestCodingAgents(t *testing.T) {
 	}
 }
 
-// touch is a call of the shell that makes a file in a folder of the project.
+// touch returns a call of the shell that makes a file in a folder of the project.
 func (a codingAgent) touch(name, folder string) agentStep {
 	return agentStep{call: a.shell("touch "+name+" && echo made "+name, folder)}
 }
 
-// testDecisions shows that a call runs if the policy or a person allows it, in the form that the person allows.
+// testDecisions shows that a call runs only if the policy or a person allows it. If the person edits the arguments, the
+// call runs with the edited arguments.
 func testDecisions(t *testing.T, a codingAgent, line []string) {
 	agent, _ := hook.Find(a.name)
 	listed, err := hooksetup.Policy(agent)
@@ -261,7 +262,8 @@ func testDecisions(t *testing.T, a codingAgent, line []string) {
 		t.Fatalf("the tools lack %s:\n%s", shell, tools)
 	}
 	tools = strings.Replace(tools, shell+"high, ", shell+`low, rules: [{when: "!args.command.startsWith('touch allowed ')", risk: high}], `, 1)
-	tools += "  " + a.name + "." + a.mcpHook + ": {risk: low}\n" // the gateway itself asks about the calls of this tool
+	// So only the gateway asks people about the calls of this tool, and not also the hook.
+	tools += "  " + a.name + "." + a.mcpHook + ": {risk: low}\n"
 	p, _, ci := openGateway(t, func(policy string) string {
 		policy = strings.Replace(policy, "\ntools:\n", "\ntools:\n"+tools, 1)
 		policy = strings.Replace(policy, "send_email, delete_account]", `send_email, delete_account, "*"]`, 1)
@@ -311,8 +313,8 @@ func testDecisions(t *testing.T, a codingAgent, line []string) {
 	}
 }
 
-// testFailures shows that no call runs if the gateway refuses the hook's token or is down, and if the hook's program dies
-// or is missing.
+// testFailures shows that no call runs in four cases: the gateway refuses the hook's token, the gateway is down, the
+// hook's program dies, or the program is missing.
 func testFailures(t *testing.T, a codingAgent, line []string) {
 	gate := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
 	defer gate.Close()

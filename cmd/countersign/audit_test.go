@@ -424,7 +424,7 @@ func TestEvidenceOfATamperedHistory(t *testing.T) {
 	}
 }
 
-// forged returns a copy of a signed head. The copy has the same text, but another key signed it.
+// The function "forged" returns a copy of a signed head. The copy has the same text, but another key signed it.
 func forged(t *testing.T, signed string) string {
 	t.Helper()
 	head, err := approvers.ReadHead(signed)

@@ -60,9 +60,9 @@ func BenchmarkMessageToCard(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// BenchmarkHookHTTP measures the time that a hook over HTTP adds to a call of a coding agent that needs no approval.
-// The bot stores the request, and stores the claim before it answers. So each call includes two durable transactions.
-// The goal is p50 < 30 ms.
+// BenchmarkHookHTTP measures the time that a hook over HTTP adds to a coding agent's call, if the call needs no
+// approval. Before the bot answers, it stores the request and then the claim. So each call includes two durable
+// transactions. The goal is p50 < 30 ms.
 func BenchmarkHookHTTP(b *testing.B) {
 	policy := fmt.Sprintf(benchPolicy, "U0002", "") + fmt.Sprintf(
 		"clients:\n  laptop: {token: \"sha256:%s\", agent: support, owner: U0002, tools: [\"*\"]}\n", tokenHash("cs_laptop"))
@@ -121,9 +121,9 @@ func cardTimer(b *testing.B, t *tracing.Tracer) func() time.Duration {
 	}
 }
 
-// BenchmarkTraced compares a bot that sends traces with a bot that sends none. It measures the time from a person's
-// message until the card. The two bots take turns, so that changes in the machine's load affect both bots alike. The
-// goal is less than 5 % more time.
+// BenchmarkTraced compares a bot that sends traces with a bot that sends none. The benchmark measures the time from a
+// person's message until the card. The two bots take turns, so that changes in the machine's load affect both bots
+// alike. The goal is less than 5 % more time.
 func BenchmarkTraced(b *testing.B) {
 	sink := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }))
 	b.Cleanup(sink.Close)
@@ -196,7 +196,7 @@ func benchClicks(b *testing.B, people int) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// together runs a function n times concurrently, and returns how long each call took.
+// The function "together" runs a function n times concurrently, and returns how long each call took.
 func together(n int, do func(i int)) []time.Duration {
 	took := make([]time.Duration, n)
 	gate := make(chan struct{})

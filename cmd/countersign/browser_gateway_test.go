@@ -17,7 +17,8 @@ import (
 	"countersign/cmd/countersign/policyfile"
 )
 
-// pictures saves screenshots of the page, as a laptop and as a phone show it, in the light and the dark theme.
+// The method "pictures" saves screenshots of the page, as a laptop and as a phone show it, in the light and the dark
+// theme.
 func (b *browser) pictures(name string) {
 	b.Helper()
 	for _, screen := range []struct {

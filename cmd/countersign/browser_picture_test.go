@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// picture is the file with the picture of a card in the README. pictureText is the file with the text that the picture
-// shows.
+// picture is the path of the picture of a card, which the README shows. pictureText is the path of the text of this
+// card.
 const (
 	picture     = "../../docs/card.png"
 	pictureText = "../../docs/card.txt"
@@ -19,7 +19,7 @@ const (
 // changing matches the times on a card, because the times differ in each run.
 var changing = regexp.MustCompile(`\d{1,2}:\d{2}( ?[AP]M)?|\b\d+ (second|minute|hour)s?\b|\b(today|tomorrow) at\b`)
 
-// TestPictureOfTheCard makes the demo show the card of which the README has a picture. If the text of the card differs
+// TestPictureOfTheCard makes the demo show the card that is in the README's picture. If the text of the card differs
 // from the recorded text, the picture is stale, and the test fails. Pixels are not compared, because fonts differ.
 // -update retakes the picture.
 func TestPictureOfTheCard(t *testing.T) {
@@ -50,8 +50,7 @@ func TestPictureOfTheCard(t *testing.T) {
 	}
 }
 
-// pictureHead returns the first line of the text file. The line contains the hash of the picture to which the text
-// belongs.
+// pictureHead returns the first line of the text file. The line contains the hash of the picture that shows this text.
 func pictureHead(png []byte) string {
 	return fmt.Sprintf("card.png, sha256 %x, shows this; times are written as …\n\n", sha256.Sum256(png))
 }

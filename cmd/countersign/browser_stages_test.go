@@ -7,8 +7,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// typedField is the form's field for the typed value of a critical call. formOpen and formClosed are conditions in
-// JavaScript for the method Until.
+// typedField is the field in which the approver of a critical call types a value. formOpen and formClosed are
+// conditions in JavaScript for the method Until.
 const (
 	typedField = "[data-testid=modal][open] [data-testid=input][data-block-id=typed] input"
 	formOpen   = `document.querySelector("[data-testid=modal][open]") !== null`

@@ -18,7 +18,8 @@ import (
 	"countersign/cmd/countersign/task"
 )
 
-// storedCalls writes the calls in the history as JSON fixtures, for the command that checks a policy.
+// storedCalls writes the calls in the history as JSON fixtures. The command check compares a policy with these
+// fixtures.
 func storedCalls(ctx context.Context, out io.Writer) error {
 	return storedTask.Do(ctx, task.None{}, nil, out)
 }
@@ -31,7 +32,7 @@ var storedTask = task.Task[task.None]{Name: "check stored", Long: true, WhileHel
 	return errors.Join(json.NewEncoder(w.Out).Encode(calls), auditcmd.HistoryError(err))
 }}
 
-// observedCalls summarizes, for the command explain, the calls that the policy only observed.
+// observedCalls writes a summary of the calls that the policy only observed. The command explain prints the summary.
 func observedCalls(ctx context.Context, since time.Duration, out io.Writer) error {
 	return observedTask.Do(ctx, since, nil, out)
 }

@@ -66,7 +66,8 @@ func (b *synctestHarness) setRetries(on bool) {
 	}
 }
 
-// repeats is a model. Its answer repeats the one word that follows each "say" in the messages since its last answer.
+// The function "repeats" is a model. In the messages since its last answer, it finds the word after each "say", and
+// answers with these words.
 func repeats(_ context.Context, r scriptedmodel.Request) (scriptedmodel.Reply, error) {
 	var said []string
 	for _, m := range slices.Backward(r.Messages) {
@@ -199,7 +200,7 @@ func (c *catchUpTrial) open() (left []string) {
 	return left
 }
 
-// answers counts how often the bot repeats each word in all messages that Slack shows.
+// The method "answers" counts how often the bot repeats each word in all messages that Slack shows.
 func (c *catchUpTrial) answers() map[string]int {
 	out := map[string]int{}
 	for _, m := range c.shown() {
@@ -231,7 +232,7 @@ func (c *catchUpTrial) shown() (out []workspaceclient.Message) {
 	return slices.DeleteFunc(out, func(m workspaceclient.Message) bool { return m.User != "U0BOT" })
 }
 
-// count counts the messages of a thread with a text.
+// count counts the messages in a thread that contain a text.
 func (c *catchUpTrial) count(channel, thread, text string) (n int) {
 	c.Helper()
 	messages, err := c.as("sam").Messages(c.ctx, channel, thread)
@@ -244,7 +245,7 @@ func (c *catchUpTrial) count(channel, thread, text string) (n int) {
 	return n
 }
 
-// The method "heard" counts the messages in the store that contain a text.
+// The method "heard" counts the people's messages in the store that consist of exactly this text.
 func (c *catchUpTrial) heard(text string) (n int) {
 	c.view(func(r store.Reader) error {
 		conversations, err := r.ConversationsBefore(time.Now().Add(time.Hour), 1000)
@@ -264,8 +265,8 @@ func (c *catchUpTrial) heard(text string) (n int) {
 
 // TestCatchUpInAChannelThatIsJoined: while the bot is down, people write in a channel, and then remove the bot from the
 // channel. When the bot is invited again, it answers each of these messages once. The bot keeps its records of
-// deliveries only for some hours. Even after that time, it answers no message a second time, also not if people remove
-// and invite the bot once more. The bot does not read messages that are older than a day.
+// deliveries only for some hours. Even after that time, and even if people remove and invite the bot once more, the bot
+// answers each message only once. The bot does not read messages that are older than a day.
 func TestCatchUpInAChannelThatIsJoined(t *testing.T) {
 	t.Parallel()
 	inFakedTime(t, func(b *synctestHarness) {

@@ -33,8 +33,8 @@ type chaosRequest struct {
 	closed   time.Time // zero: it is open
 	state    approvers.State
 	reworded *approvers.MessageEdit
-	records  map[string]int // number of records of a person's clicks in the history, by user
-	maybe    map[string]int // number of further records that are possible
+	records  map[string]int // how many records about a person's clicks the history must have, by user
+	maybe    map[string]int // how many more such records the history may have, by user
 }
 
 // The method "until" returns the time at which the request expires.
@@ -52,7 +52,7 @@ func (c *chaos) fold() chaosAccount {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	a := chaosAccount{requests: map[string]*chaosRequest{}, byID: map[string]*chaosRequest{}}
-	ids := map[string]string{} // the argument of a request's call
+	ids := map[string]string{} // the argument n of each request's call, by the request's id
 	c.view(func(r store.Reader) error {
 		for n, id := range c.allRequests(r) {
 			ids[id] = n
@@ -130,9 +130,11 @@ func (c *chaos) decide(r *chaosRequest, x chaosArrival) {
 	director := x.who == "U0003" || x.who == "U0004"
 	if x.act == "open" {
 		if x.who == "U0002" || director {
-			r.maybe[x.who]++ // refused if, when the bot builds the form, the card was replaced or the person can't decide
+			// The bot records a denial only if the card has been replaced, or the person can't decide, when the bot
+			// builds the form.
+			r.maybe[x.who]++
 		} else {
-			r.records[x.who]++ // the person never gets a form
+			r.records[x.who]++ // the person gets no form, and the bot records a denial
 		}
 		return
 	}
@@ -151,7 +153,7 @@ func (c *chaos) decide(r *chaosRequest, x chaosArrival) {
 	}
 }
 
-// replaced reports whether the clicked message had been reposted before the click arrived.
+// The method "replaced" reports whether the clicked message had been reposted before the click arrived.
 func (c *chaos) replaced(x chaosArrival) bool {
 	newer := false
 	for _, p := range c.placed[x.outboxID] {
@@ -166,7 +168,7 @@ func userID(name string) string {
 
 // compare compares the store with chaosAccount.
 func (c *chaos) compare(r store.Reader, a chaosAccount, outcome map[string]int, fault func(string, ...any)) error {
-	found := map[string]int{}  // counts requests by the message that they quote
+	found := map[string]int{}  // the number of requests, by the message that they quote
 	stored := map[string]int{} // messages, by ts
 	conversations, err := r.ConversationsBefore(time.Now().Add(time.Hour), 1_000_000)
 	if err != nil {
@@ -285,8 +287,8 @@ func (c *chaos) clicksOn(request string) (all []chaosArrival) {
 	return all
 }
 
-// messages checks the messages that Slack shows. No message may appear twice, and a finished request must have no
-// button.
+// The method "messages" checks the messages that Slack shows. No message may appear twice, and a finished request must
+// have no button.
 func (c *chaos) messages(fault func(string, ...any)) {
 	for outboxID, posts := range c.posts {
 		for post, n := range posts {

@@ -31,8 +31,8 @@ type chaosArrival struct {
 	ts       string // ts of the clicked message
 }
 
-// mishapCounts counts the faults of deliveries by kind. The field deaf counts lost acknowledgements, and the field
-// never counts events of which all attempts were lost.
+// mishapCounts counts the faults of deliveries by kind. The field "deaf" is the number of lost acknowledgements. The
+// field "never" is the number of events whose attempts were all lost.
 type mishapCounts struct{ lost, late, twice, deaf, never int }
 
 // mishap decides randomly what happens to an attempt to deliver an event, and records when the delivery arrives.

@@ -59,11 +59,11 @@ func runChaos(t *testing.T, events int, overHTTP bool) {
 // chaos is one run of TestChaos.
 type chaos struct {
 	*synctestHarness
-	rnd *rand.Rand // of what people do
+	rnd *rand.Rand // decides what people do
 
 	mu       sync.Mutex
-	fates    *rand.Rand // of deliveries
-	attempts int        // to deliver something
+	fates    *rand.Rand // decides what happens to deliveries
+	attempts int        // number of attempts to deliver something
 	said     mishapCounts
 	lostFor  map[string]bool // events that never arrive
 	arrivals []chaosArrival
@@ -98,7 +98,7 @@ var (
 	directors = []string{"ingrid", "kenji"}
 )
 
-// somebody makes a random person act.
+// The method "somebody" makes a random person act.
 func (c *chaos) somebody() {
 	switch n := c.rnd.IntN(100); {
 	case n < 34:

@@ -18,7 +18,7 @@ import (
 type compaction struct {
 	file int64         // minimum size of the file in bytes
 	live int64         // maximum number of bytes in use, because copying them delays the start
-	long time.Duration // time limit
+	long time.Duration // time limit of a compaction
 }
 
 // atStart holds the limits that serve uses. A compaction must also free at least as many bytes as it writes. Therefore

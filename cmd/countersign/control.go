@@ -124,7 +124,7 @@ func openControl(path string, log *slog.Logger) (*control.Listener, error) {
 
 func version() string { return cli.ThisBuild().Version }
 
-// tasks returns all tasks that a running bot accepts.
+// The function "tasks" returns all tasks that a running bot accepts.
 func tasks() []task.Handler {
 	return slices.Concat(auditcmd.Tasks(), storecmd.Tasks(), []task.Handler{
 		observedTask, storedTask, pendingTask, decideTask, reportTask, pauseTask, resumeTask, doctorTask, task.Moved, clientResumeTask,

@@ -153,7 +153,7 @@ func TestKilledDuringATask(t *testing.T) {
 	c.does(`(Nothing waits)`, "pending")
 }
 
-// large creates a store that is larger than the buffers of a socket and a pipe.
+// The function "large" creates a store that is larger than the buffers of a socket and a pipe.
 func large(t *testing.T, path string) {
 	t.Helper()
 	db, err := bolt.Open(path, bolt.Options{})

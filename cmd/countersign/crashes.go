@@ -13,10 +13,10 @@ import (
 	"sync"
 )
 
-// crashes is a file next to the store that records the current work of the process. After a crash, the next process
-// reads from the file which work was in progress. The file is written without syncs. The operating system keeps
-// unsynced data of a killed process. Unsynced data is lost only in a power failure, and the bot's work can't cause a
-// power failure. The file contains no decisions. If the file is missing, all counts start at zero.
+// crashes records the current work of the process in a file next to the store. After a crash, the next process reads
+// from the file which work was in progress. The file is written without syncs. The operating system keeps unsynced data
+// of a killed process. Unsynced data is lost only in a power failure, and the bot's work can't cause a power failure.
+// The file contains no decisions. If the file is missing, all counts start at zero.
 //
 // Each line is an event. "+ KIND REF" means that work begins, and "- KIND REF" means that work ends. "! KIND REF N"
 // means that N processes died during the work.
@@ -100,14 +100,14 @@ func (c *crashes) Begin(kind, ref string) { c.note('+', atWork{kind, ref}) }
 // End records that work has ended. The caller also calls End after failed work.
 func (c *crashes) End(kind, ref string) { c.note('-', atWork{kind, ref}) }
 
-// Count returns how many processes died during the work.
+// Count returns how many processes died during this work.
 func (c *crashes) Count(kind, ref string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.died[atWork{kind, ref}]
 }
 
-// Forget sets the count of the work to zero.
+// Forget sets the count of this work to zero.
 func (c *crashes) Forget(kind, ref string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -200,7 +200,7 @@ func (c *crashes) rewrite() error {
 	return err
 }
 
-// complain logs once that recording failed, and stops recording. Otherwise the file could grow on a full disk.
+// complain logs that recording failed, and stops recording. Therefore a process logs this at most once.
 func (c *crashes) complain(err error) {
 	c.log.Warn("work in progress can't be noted beside the store; until the next start, a turn that crashes the process is not stopped automatically", "file", c.path, "error", err)
 	if c.file != nil {

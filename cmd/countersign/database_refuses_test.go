@@ -173,7 +173,7 @@ func (m *moving) untilSays(words string) {
 	})
 }
 
-// refusedLong sends large deliveries until the store has no free space and the bot acknowledges no more of them.
+// refusedLong sends large deliveries until the bot refuses one, because the store has no free space.
 func (m *moving) refusedLong() {
 	m.Helper()
 	m.awaits("a delivery to be refused", func() bool {

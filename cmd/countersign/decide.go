@@ -87,7 +87,8 @@ func decideAtTerminal(cmd *cobra.Command, o operatorDecision) error {
 	return decideTask.Do(cmd.Context(), o, nil, cmd.OutOrStdout())
 }
 
-// confirmed shows the whole request and asks for confirmation. confirmed returns the digest of the displayed arguments.
+// The function "confirmed" prints the whole request and asks the operator for confirmation. The result digest is the
+// digest of the printed arguments.
 func confirmed(cmd *cobra.Command, request string) (digest string, err error) {
 	found, _, err := askPending(cmd.Context(), request)
 	if err != nil {
@@ -148,8 +149,8 @@ var decideTask = task.Task[operatorDecision]{Name: "decide", Run: func(ctx conte
 	return nil
 }}
 
-// wholeDigest returns the digest of a request's current arguments, if this digest starts with the prefix that the
-// operator gave.
+// wholeDigest returns the digest of a request's current arguments. If this digest does not start with the prefix that
+// the operator gave, wholeDigest returns an error.
 func wholeDigest(ctx context.Context, s store.Store, o operatorDecision) (digest string, err error) {
 	err = s.View(ctx, func(r store.Reader) error {
 		req, err := r.Request(o.Request)
@@ -158,7 +159,7 @@ func wholeDigest(ctx context.Context, s store.Store, o operatorDecision) (digest
 	})
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return "", nil // the workflow reports it
+		return "", nil // the workflow reports the missing request
 	case err != nil:
 		return "", cli.CouldNot("the store can't be read: %w", err)
 	case len(o.Digest) < leastDigest || !strings.HasPrefix(digest, o.Digest):
@@ -167,7 +168,7 @@ func wholeDigest(ctx context.Context, s store.Store, o operatorDecision) (digest
 	return digest, nil
 }
 
-// notDecided explains to the operator why the bot recorded no decision.
+// notDecided returns an error that tells the operator why the bot recorded no decision.
 func notDecided(err error, id string) error {
 	id = visible.Line(id)
 	var denied *approvers.Denied

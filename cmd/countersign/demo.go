@@ -212,7 +212,7 @@ func rehearse(ctx context.Context, script scenario.Scenario, b *playedBot, out i
 	return errors.Join(err, b.bot.end())
 }
 
-// connected waits until the bot receives events from the workspace.
+// The function "connected" waits until the bot receives events from the workspace.
 func connected(ctx context.Context, p parts) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()

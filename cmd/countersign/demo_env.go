@@ -71,7 +71,9 @@ func openDemoEnv(ctx context.Context, dir string, o demoOptions, env config.Env,
 	if err != nil {
 		return st, errors.Join(err, st.store.Close())
 	}
-	if st.at.Backend != config.Postgres || o.data != "" { // a later demo needs the same key to continue the history in a database
+	// For a database without a data directory, the key would be in a temporary directory, and a later demo could not
+	// continue the history.
+	if st.at.Backend != config.Postgres || o.data != "" {
 		if st.seal, err = openSealing(ctx, beside, st.store, log); err != nil {
 			return st, errors.Join(err, st.store.Close())
 		}
@@ -144,7 +146,7 @@ func openDemoStore(ctx context.Context, at config.Store, chosen bool, heads stri
 }
 
 // openDemoDatabase opens a database and takes its exclusive lock. If the database belongs to a bot, openDemoDatabase
-// returns an error before it takes the lock. Therefore the bot is not disturbed.
+// returns an error before it takes the lock, so that it does not disturb the bot.
 func openDemoDatabase(ctx context.Context, at config.Store) (openstore.Store, error) {
 	db, err := postgres.Open(ctx, at.URL.Reveal(), postgres.Options{Create: true})
 	if err != nil {
@@ -159,7 +161,7 @@ func openDemoDatabase(ctx context.Context, at config.Store) (openstore.Store, er
 	return db, nil
 }
 
-// mayBeDemo returns an error if a store is in use by something other than a demo.
+// mayBeDemo returns an error if a store has rows, and no demo has marked the store as its own.
 func mayBeDemo(ctx context.Context, at config.Store, db store.Store) error {
 	if is, err := isDemo(ctx, db); err != nil || is {
 		return err
@@ -231,7 +233,8 @@ func (st demoEnv) serveAround(ctx context.Context, fn func(context.Context) erro
 	return errors.Join(err, g.Wait())
 }
 
-// demoListener is the demo bot's address for the workspace's HTTP requests. A restarted bot uses the same address.
+// demoListener holds the address at which the demo's bot receives the workspace's HTTP requests. A restarted bot uses
+// the same address.
 type demoListener struct {
 	addr  string
 	first net.Listener // nil after its first use
@@ -259,7 +262,7 @@ func (d *demoListener) close() {
 	}
 }
 
-// urls returns the bot's URLs for the workspace.
+// The method "urls" returns the bot's URLs for the workspace.
 func (d *demoListener) urls() delivery.RequestURLs {
 	return delivery.URLsAt("http://" + d.addr + "/slack/")
 }

@@ -99,7 +99,7 @@ func (h *demoHarness) watcher(user string) watcher {
 	return watcher{h.T, workspaceclient.Client{Base: h.base, User: user}}
 }
 
-// The context of within limits how long one step of a test may take. Only a failure reaches the limit.
+// The function "within" returns a context that limits the time of one step of a test. Only a failure reaches the limit.
 func within(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	t.Cleanup(cancel)

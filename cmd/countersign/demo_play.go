@@ -20,7 +20,7 @@ type playedBot struct {
 	env         demoEnv
 	clock       *clock
 	interrupted *interruptedRun
-	lasting     context.Context //nolint:containedctx // of the whole play: the bot outlives single calls
+	lasting     context.Context //nolint:containedctx // lasts for the whole play, because the bot outlives the call that starts it
 	bot         *running
 }
 
@@ -40,7 +40,7 @@ func (b *playedBot) Settled(ctx context.Context) (settled, paused bool, err erro
 		return false, false, err
 	}
 	if now, all := b.env.ws.Delivered(); now != sent || !all {
-		return false, false, nil // handled rows have created further work
+		return false, false, nil // while Idle looked, the bot received further deliveries
 	}
 	pause, err := b.bot.workflow.Views.Paused(ctx)
 	return err == nil, pause.On, err
@@ -164,21 +164,21 @@ func (c *interruptedRun) interrupts(tool string) (cut, acted bool) {
 	return true, c.acted
 }
 
-// interruptNext requests that the next run of the tool is interrupted, because the current run returned an error.
+// interruptNext makes the bot stop during the next run of the tool, because the current run returned an error.
 func (c *interruptedRun) interruptNext(tool string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.tool = tool
 }
 
-// taken reports whether the bot has stopped and has to be started again.
+// The method "taken" reports whether the bot has stopped and has to be started again.
 func (c *interruptedRun) taken() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.done
 }
 
-// mended records that the bot was started again.
+// The method "mended" records that the bot was started again.
 func (c *interruptedRun) mended() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -122,8 +122,8 @@ func TestDocumentedCommands(t *testing.T) {
 	}
 }
 
-// timeless returns a text without its times of day. The times differ slightly from run to run, because playing a
-// scenario takes time.
+// The function "timeless" returns a text without its times of day. The times differ slightly from run to run, because
+// playing a scenario takes time.
 func timeless(text string) string { return clockTime.ReplaceAllString(text, "") }
 
 func firstDifference(got, want string) string {

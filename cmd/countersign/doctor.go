@@ -56,8 +56,8 @@ Slack or the model refuses a token · 3 Slack, the model or the store can't be r
 	return cmd
 }
 
-// offlineTools returns the tools of a policy that are known without contacting a source. offlineTools adds the
-// properties of these tools to the policy.
+// offlineTools returns those tools of a policy that are known without contacting a source, and adds their properties to
+// the policy.
 func offlineTools(file *config.File, path string) ([]check.Tool, error) {
 	tools, err := catalog.Offline(file, path)
 	if err != nil {
@@ -75,8 +75,8 @@ func openForCheck(ctx context.Context, env config.Env) (doctor.Store, error) {
 	return openstore.Opened(openstore.File(env.Store.Path)) // the doctor has already checked that the file exists
 }
 
-// excessRights lists the rights that the role in the database's address has and the bot does not need. The result do
-// says how to revoke these rights.
+// excessRights lists the unnecessary rights of the database role with which the bot connects (what), and says how to
+// revoke them (do).
 func excessRights(ctx context.Context, env config.Env) (what, do string, err error) {
 	r, err := postgres.ReadRights(ctx, env.Store.URL.Reveal())
 	if err := cmp.Or(err, r.Missing()); err != nil {
@@ -97,7 +97,7 @@ func askRefusals(ctx context.Context, env config.Env) (list []settings.Refusal, 
 	return list, nil
 }
 
-// refusalsBeside reads the same list from a database on which replicas work.
+// refusalsBeside reads the refused features from a database that replicas are using.
 func refusalsBeside(ctx context.Context, env config.Env) (list []settings.Refusal, err error) {
 	db, err := openstore.Database(ctx, env.Store, postgres.Options{}, true)
 	if err != nil {

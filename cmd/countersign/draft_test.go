@@ -58,7 +58,7 @@ func (s *slowly) handler(h http.Handler) http.Handler {
 	})
 }
 
-// replies lists the texts of the bot's messages in a thread.
+// The method "replies" lists the texts of the bot's messages in a thread.
 func (b *synctestHarness) replies(thread string) (out []string) {
 	b.Helper()
 	messages, err := b.as("sam").Messages(b.ctx, "#support", thread)

@@ -85,7 +85,7 @@ func TestStoresOfEarlierPrograms(t *testing.T) {
 	}
 }
 
-// postsReport posts a weekly report, whose records no earlier program has written.
+// postsReport posts a weekly report. No earlier program has written such a report's records.
 func postsReport(t *testing.T, db store.Store) {
 	t.Helper()
 	monday := time.Date(2027, 3, 1, 9, 0, 0, 0, time.UTC)
@@ -108,7 +108,7 @@ func postsReport(t *testing.T, db store.Store) {
 	}
 }
 
-// postsNotice posts a notice for the operators, whose records no earlier program has written.
+// postsNotice posts a notice for the operators. No earlier program has written such a notice's records.
 func postsNotice(t *testing.T, db store.Store) {
 	t.Helper()
 	hook := &approvers.Webhook{URL: "https://ci.example.com/hook"}

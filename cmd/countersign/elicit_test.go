@@ -27,7 +27,7 @@ const tripForm = `{"type":"object","required":["city","seats"],"properties":{
 	"meals":{"type":"array","items":{"enum":["fish","veal","none"]},"maxItems":2},
 	"window":{"type":"boolean","default":true}}}`
 
-// booking is a tool that asks the requester a question, and returns the answer as its result. The tool's timeout is
+// booking returns a tool that asks the requester a question. The tool's result is the answer. The tool's timeout is
 // short.
 func booking(f agent.Form) agent.Tool {
 	return agent.Tool{Name: "book", Effect: approvers.Unprotected, Timeout: 20 * time.Second, Run: func(ctx context.Context, in agent.Invocation) (string, error) {
@@ -79,7 +79,7 @@ func (b *synctestHarness) elicitation(thread string) (q approvers.Elicitation, m
 	return q, m
 }
 
-// elicited waits until a thread shows the question of the thread's run.
+// The method "elicited" waits until a thread shows the question of the thread's run.
 func (b *synctestHarness) elicited(thread string) (q approvers.Elicitation, m workspaceclient.Message) {
 	b.Helper()
 	b.within(time.Minute, "it asks", func() bool {
@@ -106,8 +106,8 @@ func (b *synctestHarness) settledSaying(thread, want string) {
 	b.books()
 }
 
-// A tool asks a question during its run, the requester fills in the form, and the tool gets exactly these values. While
-// the question waits, the tool's timeout does not run.
+// A tool asks a question during its run, the requester fills in the form, and the tool gets exactly the values in the
+// form. While the question waits, the tool's timeout does not run.
 func TestToolAsksAndIsAnswered(t *testing.T) {
 	t.Parallel()
 	form := agent.Form{From: "the server travel", Text: "Where to? <!channel> *approved by Teo*", Schema: json.RawMessage(tripForm)}
@@ -201,7 +201,7 @@ func TestEndsOfAQuestion(t *testing.T) {
 	for name, c := range map[string]struct {
 		form agent.Form
 		do   func(b *synctestHarness, thread string, m workspaceclient.Message)
-		told string // to the model
+		told string // what the model is told
 		says string // text in the thread of the question
 		end  approvers.ElicitationState
 	}{

@@ -41,9 +41,9 @@ var diskFaults = []diskFault{
 
 // TestFailingDisk makes the disk fail while a bot uses it. The failing call is a sync of data pages, a sync of a meta
 // page, or a write. In another case, every write fails, because the file system is read-only. After such a failure, the
-// contents of the disk are unknown. Therefore the process must stop with code 3 and an error. The process must not have
-// acknowledged a delivery that may not be durable. The store must be intact, and a new process must continue with it.
-// In the end, no work may be lost and no call may have run twice.
+// contents of the disk are unknown. Therefore the process must stop with code 3 and an error. The process may have
+// acknowledged only deliveries that are durable. The store must be intact, and a new process must continue with it. In
+// the end, no work may be lost and no call may have run twice.
 //
 // Each failure happens once, or COUNTERSIGN_FAULTS times.
 func TestFailingDisk(t *testing.T) {
@@ -65,7 +65,8 @@ func TestFailingDisk(t *testing.T) {
 				if !came {
 					continue
 				}
-				// The call fails for random pages. Therefore the fault may be another one than the wanted f.
+				// The failing call writes random pages, and the variable at has their kind. Therefore a fault other
+				// than f may have happened.
 				for _, g := range diskFaults {
 					if g.call == f.call && g.errno == f.errno && (g.at == "" || g.at == at) {
 						happened[g]++

@@ -115,7 +115,7 @@ func (c *killHarness) acknowledges(n int) bool {
 	return true
 }
 
-// ready asks a bot's /readyz.
+// The method "ready" asks a bot's /readyz.
 func (c *killHarness) ready(bot *process) (status int, report string) {
 	c.Helper()
 	return get(c.T, "http://"+bot.admin+"/readyz")

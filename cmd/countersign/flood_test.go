@@ -47,7 +47,7 @@ func TestFloodInSlack(t *testing.T) {
 					defer mu.Unlock()
 					if tt.refuses && !refused && c.method == "chat.postMessage" && time.Since(began) > 5*time.Second {
 						refused = true
-						return callRefused // for 30 seconds
+						return callRefused // Slack asks the bot to wait for 30 seconds
 					}
 					return callFine
 				}

@@ -45,9 +45,10 @@ func boundGarbage() {
 	go releaseMemory()
 }
 
-// releaseMemory collects the garbage and returns free memory to the operating system if at least worthRelease bytes are
-// garbage or free, and the bot allocated less than that since the last look. Without releaseMemory, the memory of a
-// burst would stay resident until the next collection, or longer.
+// From time to time, releaseMemory checks two conditions: at least worthRelease bytes are garbage or free, and the bot
+// has allocated fewer than worthRelease bytes since the last check. If both hold, releaseMemory collects the garbage
+// and returns free memory to the operating system. Without releaseMemory, the memory of a burst would stay resident
+// until the next collection, or longer.
 func releaseMemory() {
 	read := metricsOf("/gc/heap/allocs:bytes", "/gc/heap/live:bytes", "/memory/classes/heap/objects:bytes", "/memory/classes/heap/free:bytes")
 	before := uint64(0)

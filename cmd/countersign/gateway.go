@@ -58,14 +58,15 @@ func addressOf(l net.Listener) string {
 	return l.Addr().String()
 }
 
-// limitConnections returns a listener that accepts a connection only while fewer than most connections are open.
+// limitConnections returns a listener that accepts a connection only if the number of open connections is less than the
+// parameter most.
 func limitConnections(l net.Listener, most int) net.Listener {
 	return &limitedListener{Listener: l, free: make(chan struct{}, most), closed: make(chan struct{})}
 }
 
 type limitedListener struct {
 	net.Listener
-	free   chan struct{} // has an entry for each open connection
+	free   chan struct{} // a buffered channel with one entry for each open connection
 	close  sync.Once
 	closed chan struct{}
 }

@@ -42,7 +42,7 @@ clients:
   suite: {token: "sha256:%s", agent: support, owner: U0100, tools: ["*"]}
 `
 
-// polls lets a slow tool wait until the suite has polled the task of the tool's call.
+// polls makes a slow tool wait until the suite has polled the task of the tool's call.
 type polls struct {
 	direct atomic.Bool // the latest request does not support tasks, so the suite will not poll
 	mu     sync.Mutex

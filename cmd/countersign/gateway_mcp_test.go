@@ -34,10 +34,10 @@ const (
 	ranAtKey       = "countersign/ran_at"
 )
 
-// briefToken is the token of the client brief. The gateway holds a call of this client for only one second.
+// briefToken is the token of the client "brief". The gateway holds a call of this client for only one second.
 const briefToken = "cs_the-token-of-brief"
 
-// withBrief adds the client brief to a policy. Under this policy, the bot sends an e-mail even if the caller has
+// withBrief adds the client "brief" to a policy. Under this policy, the bot sends an e-mail even if the caller has
 // disconnected.
 func withBrief(policy string) string {
 	policy = strings.Replace(policy, "send_email:      {risk: high", "send_email:      {when_caller_left: run, risk: high", 1)
@@ -107,7 +107,7 @@ type mcpAnswer struct {
 	err  error
 }
 
-// The method "wants" fails the test if an answer has the wrong disposition or lacks a word. The disposition "" means
+// The method "wants" checks that an answer has the disposition, and contains all the words. The disposition "" means
 // that the answer has no result.
 func (c mcpClient) wants(a mcpAnswer, disposition string, words ...string) mcpAnswer {
 	c.Helper()
@@ -180,7 +180,7 @@ func (c mcpClient) waits(words string) {
 	}
 }
 
-// refundOf is the arguments of a refund.
+// refundOf returns the arguments of a refund.
 func refundOf(amount string) string {
 	return fmt.Sprintf(`{"order_id":"ORD-123", "amount":%s,"currency":"USD","reason":"broken"}`, amount)
 }
@@ -511,7 +511,7 @@ func TestMCPHeld(t *testing.T) {
 	}
 	_, peak := memoryOf(t, admin)
 	later := residentBelow(bot, resident+100<<20)
-	liveNow, _ := memoryOf(t, admin) // after the collection with which the bot gave memory back
+	liveNow, _ := memoryOf(t, admin) // after the garbage collection in which the bot gave memory back
 	hangUp()
 	ends.Wait()
 	more := (liveNow - live) / (1 << 20)
@@ -537,8 +537,8 @@ func residentBelow(bot *program, limit float64) (resident float64) {
 	}
 }
 
-// memoryOf returns two figures in bytes: the memory of the bot's stacks and of the objects that its last garbage
-// collection found in use, and its resident memory.
+// memoryOf returns two figures in bytes. live is the memory of the bot's stacks, and of the objects that the bot's last
+// garbage collection found in use. resident is the bot's resident memory.
 func memoryOf(t *testing.T, admin string) (live, resident float64) {
 	t.Helper()
 	_, metrics := get(t, admin+"/metrics")

@@ -37,8 +37,8 @@ const (
 	otherToken = "cs_the-token-of-other"
 )
 
-// gatewayClients is the part of the policy file with the clients of the gateway tests. Sam owns the client ci. Teo, the
-// Team Lead, owns the client other.
+// gatewayClients is the part of the policy file with the clients of the gateway tests. Sam owns the client "ci". Teo,
+// the Team Lead, owns the client "other".
 var gatewayClients = fmt.Sprintf(`
 clients:
   ci: {title: CI bot, token: "sha256:%s", agent: support, owner: U0100, tools: [issue_refund, search_orders, deploy, send_email], caps: {pending: 6}}
@@ -182,7 +182,7 @@ func (c caller) ask(key, body string) gatewayReply {
 	return c.do(http.MethodPost, "/v1/requests", body, "Idempotency-Key", key)
 }
 
-// The method "wants" fails the test if the HTTP status or the state in an answer is not the expected one.
+// The method "wants" checks the HTTP status and the request's state in an answer.
 func (c caller) wants(r gatewayReply, status int, state string) gatewayReply {
 	c.Helper()
 	got := r.text("status")

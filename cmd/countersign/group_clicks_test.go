@@ -18,7 +18,8 @@ import (
 var groupPolicy = strings.Replace(synctestPolicy, "lead: {title: Lead, members: [U0002]", `lead: {title: Lead, members: ["@support", "@leads", "@night"]`, 1)
 
 // inGroups runs a test in faked time. Teo, Ingrid, Kenji, Ada and Priya may approve, as members of three user groups.
-// The bot observes Slack's rate limits, and Slack applies them. A request for each of the arguments waits.
+// The bot observes Slack's rate limits, and Slack applies them. The number of waiting requests is in the parameter
+// requests. The function fn gets a card for each of them.
 func inGroups(t *testing.T, requests int, change func(*synctestHarness), fn func(b *synctestHarness, cards []workspaceclient.Message)) {
 	inFakedTime(t, func(b *synctestHarness) {
 		b.policy, b.setup.unlimited = groupPolicy, false
@@ -68,7 +69,7 @@ func TestManyClicksAboutGroups(t *testing.T) {
 			b.pass(time.Minute / clicks)
 		}
 		late := b.within(10*time.Second, "every click counts", func() bool {
-			return b.decided(fmt.Sprint(clicks - 1)) // of each person, the clicks are handled in order
+			return b.decided(fmt.Sprint(clicks - 1)) // this is the last click, because each person's clicks are handled in order
 		})
 		b.within(5*time.Minute, "all is done and shown", b.idle)
 		var longest time.Duration

@@ -170,7 +170,7 @@ type rowWriter struct {
 	store.Tx // always nil: nothing calls the methods that rowWriter does not define
 	ctx      context.Context
 	to       store.Filling
-	leaf     uint64 // of the next journal entry
+	leaf     uint64 // number of the next journal entry
 }
 
 func putRow[T any](w *rowWriter, part store.Part, rec T) error {

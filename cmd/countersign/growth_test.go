@@ -58,7 +58,7 @@ func TestGrowth(t *testing.T) {
 	checkGrown(t, all, most > short)
 }
 
-// checkGrown compares the largest store with the smallest one. If slow is set, checkGrown also checks the time that
+// checkGrown compares the largest store with the smallest one. If slow is true, checkGrown also checks the time that
 // serve takes to start.
 func checkGrown(t *testing.T, all []grown, slow bool) {
 	t.Helper()
@@ -72,7 +72,7 @@ func checkGrown(t *testing.T, all []grown, slow bool) {
 	}
 }
 
-// steps returns the sizes to measure. Each size is ten times the size before.
+// The function "steps" returns the sizes to measure. Each size is ten times the size before.
 func steps(most int) (out []int) {
 	for n := 1000; n < most; n *= 10 {
 		out = append(out, n)
@@ -80,7 +80,7 @@ func steps(most int) (out []int) {
 	return append(out, most)
 }
 
-// decisions approves requests at random positions in the store, one after the other.
+// The method "decisions" approves requests at random positions in the store, one after the other.
 func (g *growing) decisions(count int) (p50, p99 float64) {
 	g.t.Helper()
 	var took []float64

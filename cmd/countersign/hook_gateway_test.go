@@ -59,8 +59,8 @@ func (c coder) hook(input string) func() string {
 	}
 }
 
-// interrupted runs a hook, and calls the function after. Then interrupted ends the hook with the signal that Claude
-// Code sends when the user answers its dialog.
+// The method "interrupted" starts a hook, and calls the function in the parameter after. Then it ends the hook with the
+// signal that Claude Code sends when the user answers the agent's dialog.
 func (c coder) interrupted(input string, after func()) string {
 	c.Helper()
 	path, err := built()

@@ -15,10 +15,10 @@ import (
 // remoteCoder is a machine on which Claude Code sends its events to the gateway over HTTP.
 type remoteCoder struct {
 	caller
-	query string // of the hook's URL
+	query string // the query of the hook's URL
 }
 
-// begins sends an event, and returns a function that waits for the answer.
+// The method "begins" sends an event, and returns a function that waits for the answer.
 func (c remoteCoder) begins(input string) func() string {
 	c.Helper()
 	type result struct {
@@ -48,7 +48,7 @@ func (c remoteCoder) sends(input string) string {
 	return c.begins(input)()
 }
 
-// hangsUp sends an event, and closes the connection after the function that was called returns.
+// hangsUp sends an event, calls the function after, and then closes the connection.
 func (c remoteCoder) hangsUp(input string, after func()) {
 	c.Helper()
 	ctx, cancel := context.WithCancel(c.Context())

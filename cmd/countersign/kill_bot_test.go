@@ -73,8 +73,8 @@ type fate struct {
 	count atomic.Int64
 }
 
-// reach kills the process if the point is the killPoint of the process, and the process reaches the point for the nth
-// time.
+// The process calls reach at each point of its work. When it has reached its killPoint for the nth time, reach kills
+// it.
 func (f *fate) reach(point string) {
 	if point != f.Point || f.count.Add(1) != int64(f.Nth) {
 		return
@@ -231,8 +231,8 @@ func awaitHandled(ctx context.Context, db store.Store) error {
 	}
 }
 
-// tools returns the bot's tools. With the shop's tools, the process may be killed during a refund. Refunds then behave
-// like refunds of a system without idempotency keys.
+// The method "tools" returns the bot's tools. With the shop's tools, the process may be killed during a refund. Refunds
+// then behave like refunds of a system without idempotency keys.
 func (f *fate) tools(c witnessConfig, log *slog.Logger) (*catalog.Catalog, error) {
 	switch {
 	case c.Server != "":
@@ -299,8 +299,8 @@ func actor(path string) (func(tool, key string) error, error) {
 	}, nil
 }
 
-// witnesses returns tools that wait for a random time before and after they act. The effect of each tool is one synced
-// line in a file.
+// The function "witnesses" returns tools that wait for a random time before and after they act. The effect of each tool
+// is one synced line in a file.
 func witnesses(c witnessConfig, end *fate) (*agent.Registry, error) {
 	act, err := actor(c.Seen)
 	if err != nil {

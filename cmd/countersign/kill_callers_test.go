@@ -45,8 +45,8 @@ const toolHooked = "claude-code.act"
 type job struct {
 	via, number string
 	closed      bool
-	disposition string // how it ended, as the agent was told
-	lives       int    // of the agent
+	disposition string // the outcome that the agent was told
+	lives       int    // number of lives of the agent
 	handed      int    // how often an answer was lost, so that a repeated call returned the result
 	calls       int    // how often the model made the call, for hooks
 	said        string // the error or the last answer of a hook, for a failure message
@@ -302,8 +302,8 @@ func (c *killHarness) hook(ctx context.Context, j *job, event, id string, timeou
 	return string(out), err
 }
 
-// awaitOver waits until all requests of a job are over, which people may have to report. The cards of the job have the
-// ids of the requests.
+// awaitOver waits until all requests of a job are over. If the outcome of a run is unknown, the request is over only
+// when people have reported the outcome. awaitOver finds the ids of the requests on the job's cards.
 func (c *killHarness) awaitOver(j *job, gate *client.Client) error {
 	ctx, cancel := context.WithTimeout(c.Context(), settleTime)
 	defer cancel()
@@ -364,13 +364,13 @@ var callerPoints = func() (points []string) {
 	return append(points, toolCalled, toolActed)
 }()
 
-// callers checks the calls of other agents. Each answer that an agent got must match the actual outcome.
+// The method "callers" checks the calls of other agents. Each answer that an agent got must match the actual outcome.
 func (v *findings) callers(r store.Reader) error {
 	all, err := r.ConversationsSince(time.Time{}, 1<<20)
 	if err != nil {
 		return err
 	}
-	calls := map[string][]store.Conversation{} // by arguments
+	calls := map[string][]store.Conversation{} // the conversations of each call, by its arguments
 	for _, conv := range all {
 		if conv.Caller == nil {
 			continue

@@ -32,7 +32,7 @@ type findings struct {
 
 type figures struct {
 	kills, acknowledged, double, lost, unknown, reported, conversations, calls, stopped int
-	jobsDone, lives, handed, crossed                                                    int // of other agents
+	jobsDone, lives, handed, crossed                                                    int // figures about other agents
 }
 
 func (f *figures) add(g figures) {
@@ -132,7 +132,7 @@ func lines(c *killHarness, path string) func(func(string) bool) {
 	}
 }
 
-// conversation checks that one conversation is complete.
+// The method "conversation" checks that one conversation is complete.
 func (v *findings) conversation(r store.Reader, a *ask) {
 	conv, err := r.ConversationAt("T0001/C0001/" + a.root)
 	if err != nil {

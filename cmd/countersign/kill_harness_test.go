@@ -50,7 +50,7 @@ type killHarness struct {
 	dir     string
 	seed    uint64
 	wakeups map[string]chan struct{} // events for which the test can wait before a kill
-	// faulty is set if errors in the bot's log are expected.
+	// faulty is true if errors in the bot's log are expected.
 	faulty    bool
 	tolerated []string     // beginnings of errors that are expected in the bot's log
 	refused   atomic.Int64 // number of people's actions that were not acknowledged
@@ -130,7 +130,7 @@ type process struct {
 	err     error
 }
 
-// start starts the bot. If under is given, the bot runs under this command, for example strace.
+// start starts the bot. If the parameter under is not empty, the bot runs under this command, for example strace.
 func (c *killHarness) start(ctx context.Context, killPoint killPoint, under ...string) *process {
 	c.Helper()
 	its := c.conf
@@ -271,5 +271,5 @@ func (c *killHarness) respond(_ context.Context, r scriptedmodel.Request) (scrip
 	return reply, nil
 }
 
-// finished returns the model's final answer to the message with this number.
+// The function "finished" returns the model's final answer to the message with this number.
 func finished(number string) string { return "finished " + number + " now" }

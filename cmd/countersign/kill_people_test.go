@@ -48,8 +48,8 @@ const (
 	personTurn = 10 * time.Second        // bounds one act
 )
 
-// clickAgain is the number of times that a person looks at a button that they have clicked before they click it again.
-// Otherwise, on a slow machine, people would click faster than the bot can handle their clicks.
+// After a click, a person looks at the button clickAgain times before they click it again. If they clicked more often,
+// the bot could not keep up on a slow machine.
 const clickAgain = 8
 
 // clicker is a person who clicks.
@@ -319,8 +319,8 @@ func (c *killHarness) post(ctx context.Context, who workspaceclient.Client, path
 	return a, nil
 }
 
-// isStuck returns a function that reports whether a count has stayed the same for settleTime. So the time that is
-// allowed for all of the work does not depend on how fast the machine is.
+// isStuck returns a function that reports whether a count has stayed the same for settleTime. Therefore a slow machine
+// may take any time for the whole work, as long as the count changes.
 func isStuck(count func() int) func() bool {
 	last, since := count(), time.Now()
 	return func() bool {
@@ -331,7 +331,7 @@ func isStuck(count func() int) func() bool {
 	}
 }
 
-// unsettled returns the number of conversations and jobs that are not settled.
+// The method "unsettled" returns the number of conversations and jobs that are not settled.
 func (c *killHarness) unsettled() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -19,7 +19,7 @@ import (
 )
 
 // offerWitnesses serves the campaign's tools from an MCP server in the test process. The server survives when the bot
-// is killed. After a call is sent, it takes effect even if the bot is killed before the answer.
+// is killed. A call that was sent takes effect even if the bot is killed before the answer arrives.
 func (c *killHarness) offerWitnesses() {
 	c.Helper()
 	act, err := actor(c.conf.Seen)
@@ -50,8 +50,8 @@ func (c *killHarness) offerWitnesses() {
 	c.conf.Server = web.URL
 }
 
-// remote returns the campaign's tools as the MCP server offers them. The bot may be killed before it sends a call. The
-// bot may also be killed when the answer has arrived but is not stored.
+// The method "remote" returns the campaign's tools as the MCP server offers them. The bot may be killed before it sends
+// a call. The bot may also be killed when the answer has arrived but is not stored.
 func (f *fate) remote(c witnessConfig, log *slog.Logger) (*catalog.Catalog, error) {
 	server := config.Server{Name: "campaign", URL: c.Server, Bare: true, Allow: []string{"127.0.0.1"}, Timeout: 30 * time.Second, MaxResult: 1 << 20, Effects: witnessEffects}
 	of := catalog.Config{Own: []config.Server{server}, Log: log}

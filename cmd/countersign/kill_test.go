@@ -256,7 +256,7 @@ func (c *killHarness) killAtMoment(ctx context.Context, random *rand.Rand) {
 	c.killed(bot)
 }
 
-// killed kills the bot if it still runs. killed checks that only a kill has ended the bot.
+// The method "killed" kills the bot if the bot still runs, and checks that only a kill has ended the bot.
 func (c *killHarness) killed(bot *process) {
 	c.Helper()
 	bot.end(syscall.SIGKILL)

@@ -155,7 +155,7 @@ func order(_ context.Context, r scriptedmodel.Request) (scriptedmodel.Reply, err
 	return reply, nil
 }
 
-// timed adds up the time that a handler takes.
+// The method "timed" adds up the time that a handler takes.
 func (a *loadHarness) timed(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
@@ -188,7 +188,7 @@ type card struct {
 	button  workspaceclient.Element
 }
 
-// cards waits until the cards of n waiting requests are shown, and lists them.
+// The method "cards" waits until the cards of n waiting requests are shown, and lists them.
 func (h *loadHarness) cards(n int) []card {
 	h.Helper()
 	var out []card
@@ -291,7 +291,7 @@ func (h *loadHarness) as(name string) workspaceclient.Client {
 	return workspaceclient.Client{Base: h.base, User: name, HTTP: h.client}
 }
 
-// newest reads the newest messages of a channel as a person sees them.
+// The method "newest" reads the newest messages of a channel as a person sees them.
 func (h *loadHarness) newest(who workspaceclient.Client, channel string, limit int) []workspaceclient.Message {
 	h.Helper()
 	req, err := http.NewRequestWithContext(h.Context(), http.MethodGet, fmt.Sprintf("%s/people/%s/channels/%s/messages?limit=%d", h.base, who.User, channel, limit), nil)

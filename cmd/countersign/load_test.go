@@ -182,8 +182,8 @@ func (l *load) eachStepOnce() {
 	l.Logf("%d steps have a message of their own, and %d are told of in answers", own, told)
 }
 
-// noButtons checks the buttons after all requests have ended. No button that approves, stops or withdraws may be left,
-// in the threads and on the cards.
+// noButtons checks the buttons after all requests have ended. In the threads and on the cards, no button that approves,
+// stops or withdraws may be left.
 func (l *load) noButtons() {
 	places := [][2]string{{"#support-approvals", ""}}
 	for _, root := range l.roots {
@@ -202,7 +202,7 @@ func (l *load) noButtons() {
 	}
 }
 
-// waiting counts the messages that wait for Slack, by kind.
+// The method "waiting" counts the messages that wait for Slack, by kind.
 func (l *load) waiting() map[string]int {
 	out := map[string]int{}
 	l.view(func(r store.Reader) error {
@@ -225,8 +225,8 @@ func (l *load) waiting() map[string]int {
 	return out
 }
 
-// answers counts the runs. For each answer that the thread shows, answers returns the time from the end of the run to
-// the answer.
+// The method "answers" counts the runs. For each answer that the thread shows, the method returns the time from the end
+// of the run to the answer.
 func (l *load) answers() (runs int, took []time.Duration) {
 	posted := map[string]time.Time{}
 	l.mu.Lock()

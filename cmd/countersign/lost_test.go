@@ -204,7 +204,7 @@ func (j *jumps) jump(by time.Duration) { j.skew.Add(int64(by)) }
 // approvalsChannel is #support-approvals.
 const approvalsChannel = "C0002"
 
-// The method "next" plans the outcome of one later call of the bot: the first call of the method for a card in
+// The method "next" plans how one later call ends: the bot's first call of the given Web API method for a card in
 // #support-approvals. The function meanwhile runs during this call. All other calls succeed.
 func (j *jumps) next(method string, fate callFate, meanwhile func()) {
 	j.planned.Add(1)
@@ -221,8 +221,8 @@ func (j *jumps) next(method string, fate callFate, meanwhile func()) {
 	})
 }
 
-// The method "another" waits until the bot is killed, and then calls the function first. After that, it starts a new
-// process, which continues the work.
+// The method "another" waits until the bot is killed, and then calls the function in the parameter first. After that,
+// it starts a new process, which continues the work.
 func (j *jumps) another(first func()) {
 	<-j.death
 	j.ok(j.bot.end())
@@ -264,8 +264,8 @@ func (j *jumps) eachOnce(most time.Duration) (messages int) {
 	return messages
 }
 
-// waiting reports whether the bot still has to show a message. A message counts even if it is not due by the bot's
-// clock.
+// The method "waiting" reports whether the bot still has to show a message. A message counts even if it is not due by
+// the bot's clock.
 func (j *jumps) waiting() (yes bool) {
 	j.view(func(r store.Reader) error {
 		for _, kind := range store.ShowTimers {

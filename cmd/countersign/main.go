@@ -86,7 +86,7 @@ type loggedError struct{ error }
 
 func (e *loggedError) Unwrap() error { return e.error }
 
-// logError writes the error that ends the program to the log, if the log consists of JSON objects.
+// If the log has the JSON format, logError logs the error that ends the program.
 func logError(err error, log *slog.Logger) error {
 	if _, isJSON := log.Handler().(*slog.JSONHandler); err == nil || !isJSON {
 		return err

@@ -83,7 +83,7 @@ func (o manifestOptions) text() ([]byte, error) {
 	return text, nil
 }
 
-// prompts returns the suggested prompts of the agent for direct messages.
+// The method "prompts" returns the suggested prompts of the agent for direct messages.
 func (o manifestOptions) prompts() ([]approvers.Prompt, error) {
 	if o.policy == "" {
 		return nil, nil

@@ -21,7 +21,7 @@ func TestManyChangesAreOneUpdate(t *testing.T) {
 		var refused atomic.Bool
 		b.becomes(func(c apiCall) callFate {
 			if c.method == "chat.update" && c.channel == card.Channel && refused.CompareAndSwap(false, true) {
-				return callRefused // for 30 s
+				return callRefused // Slack asks the bot to wait for 30 seconds
 			}
 			return callFine
 		})

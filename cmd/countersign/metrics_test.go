@@ -304,7 +304,8 @@ func TestMetricsAreDocumented(t *testing.T) {
 	}
 }
 
-// described returns the names of all registered metrics of Countersign, including metrics without samples.
+// The function "described" returns the names of all registered metrics of Countersign, including metrics without
+// samples.
 func described(m *metrics.Metrics) map[string]bool {
 	descs := make(chan *prometheus.Desc)
 	go func() {

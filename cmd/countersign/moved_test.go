@@ -167,7 +167,7 @@ func (m *moving) until(status int) (report string) {
 	}
 }
 
-// refused makes a person click, and checks that the click is not acknowledged.
+// The method "refused" makes a person click, and checks that the click is not acknowledged.
 func (m *moving) refused() {
 	m.Helper()
 	card := m.teo.sees("countersign", "", "Refund of $20.00 for order ORD-131")
@@ -211,7 +211,8 @@ func (m *moving) said(words string) (n int) {
 	return n
 }
 
-// copies saves the store's file with the command that /readyz reports. This way of saving needs no control socket.
+// The method "copies" saves the store's file with the command that /readyz reports. This way of saving needs no control
+// socket.
 func (m *moving) copies(report, to string) {
 	m.Helper()
 	_, from, found := strings.Cut(report, "cp ")

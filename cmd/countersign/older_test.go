@@ -37,7 +37,7 @@ func TestOldStoreIsHeld(t *testing.T) {
 			heads := readText(t, m.store+".heads")
 			raw, err := os.ReadFile(m.old)
 			m.ok(err)
-			m.ok(os.WriteFile(m.store, raw, 0o600)) // as cp does
+			m.ok(os.WriteFile(m.store, raw, 0o600)) // writes into the existing file, as cp does
 
 			m.bot = launch(t, m.dir, m.env, "serve")
 			m.admin = "http://" + m.bot.says(`older than its signed heads.* admin=(\S+)`)
@@ -99,7 +99,7 @@ func TestOldStoreIsHeld(t *testing.T) {
 	}
 }
 
-// A bot can be killed at any moment. The test shows that the store of a killed bot never lacks records that a signed
+// A bot can be killed at any moment. The test shows that the store of a killed bot always has all records that a signed
 // head covers. Therefore the next process starts. The bot is killed twice, or COUNTERSIGN_HEAD_KILLS times.
 func TestKilledBotIsNotHeld(t *testing.T) {
 	t.Parallel()

@@ -21,7 +21,7 @@ type opsChannel struct {
 	channel, reader string
 }
 
-// notices returns the current texts of the notices in the channel, the oldest first.
+// The method "notices" returns the current texts of the notices in the channel, the oldest first.
 func (b opsChannel) notices() (texts []string) {
 	b.Helper()
 	messages, err := b.as(b.reader).Messages(b.ctx, b.channel, "")
@@ -34,7 +34,7 @@ func (b opsChannel) notices() (texts []string) {
 	return texts
 }
 
-// wants checks the texts of the notices. Each notice must contain the given text.
+// The method "wants" checks the texts of the notices. Each notice must contain the given text.
 func (b opsChannel) wants(what string, parts ...string) {
 	b.Helper()
 	all := b.notices()

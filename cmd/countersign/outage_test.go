@@ -15,8 +15,8 @@ import (
 	"countersign/store"
 )
 
-// outageKinds lists the ways in which Slack can be down. Each kind has a function that begins an outage and returns a
-// function that ends it.
+// outageKinds lists the ways in which Slack can be down. For each kind, the function begin begins an outage, and
+// returns a function that ends the outage.
 var outageKinds = []struct {
 	name  string
 	begin func(*synctestHarness) (end func())
@@ -318,9 +318,9 @@ func (o *outage) order() {
 	o.Logf("%d critical posts, each after %s at most", len(posts), longest.Round(time.Millisecond))
 }
 
-// wanted returns the time from which Slack could have shown an outbox message. Usually, this is the time at which the
-// message was created. For a copy, it is the time at which the original message was created. If Slack came back later,
-// wanted returns the time at which Slack came back.
+// The method "wanted" returns the time from which Slack could have shown an outbox message. Usually, this is the time
+// at which the message was created. For a copy, it is the time at which the original message was created. If Slack came
+// back later, the result is the time at which Slack came back.
 func (o *outage) wanted(s store.OutboxMessage) time.Time {
 	made := s.CreatedAt
 	for _, other := range o.outbox() {
@@ -334,8 +334,8 @@ func (o *outage) wanted(s store.OutboxMessage) time.Time {
 	return made
 }
 
-// reminders checks that people get no reminder of a finished request, and at most one reminder of the same waiting
-// request.
+// The method "reminders" checks that people get no reminder of a finished request, and at most one reminder of each
+// waiting request.
 func (o *outage) reminders() {
 	states := map[string]approvers.State{}
 	for _, n := range o.names {

@@ -63,8 +63,9 @@ var (
 	}}
 )
 
-// notPaused explains why nothing was paused or resumed. by is the format of the words about the person who last paused
-// or resumed.
+// notPaused returns the error of a command that paused or resumed nothing. If the bot already was in the requested
+// state, the error has the text in the parameter why. The parameter by is the format for the person, the time and the
+// reason of the last change.
 func notPaused(ctx context.Context, wf *workflow.Workflow, err error, why, by string) error {
 	if !errors.Is(err, workflow.ErrNotDue) {
 		return cli.CouldNot("nothing can be changed now: %w", err)

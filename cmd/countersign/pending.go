@@ -68,8 +68,8 @@ func askPending(ctx context.Context, id string) (found pending, raw []byte, err 
 	return found, out.Bytes(), nil
 }
 
-// parsePending parses the output of pendingTask. An encoder of JSON changes the spaces and the characters <, > and & of
-// raw JSON, so a request's arguments are taken from its run, which has them as text.
+// parsePending parses the output of pendingTask. Go's JSON encoder changes spaces and the characters <, > and & in raw
+// JSON. Therefore parsePending takes a request's exact arguments from the field Run, which has them as text.
 func parsePending(raw []byte) (found pending, err error) {
 	err = json.Unmarshal(raw, &found)
 	for _, w := range found.Requests {
@@ -80,7 +80,7 @@ func parsePending(raw []byte) (found pending, err error) {
 	return found, err
 }
 
-// pendingTask writes all waiting items, or one request or run by its id, as JSON.
+// pendingTask writes JSON: all waiting items, or the request or run with the given id.
 var pendingTask = task.Task[string]{Name: "pending", WhileHeld: true, Run: func(ctx context.Context, w task.Env, id string) error {
 	wf, err := w.Workflow()
 	if err != nil {
@@ -331,7 +331,9 @@ func cardTrouble(r store.Reader, req approvers.Request) (out []string, err error
 	} else if req.ReachesNobody() {
 		out = append(out, "Slack shows it to nobody since "+cli.Moment(req.Unreached.Since)+" ("+visible.Line(req.Unreached.Cause)+"); "+onHomeTab)
 	}
-	seen := req.Bundled() || len(req.QueuedAt) > 0 || req.ReachesNobody() // true if the request is in a bundle or a card queue, or was already reported
+	// seen is true if people see a card, or if no line about a missing card is needed: the request is in a bundle or a
+	// card queue, or was reported above.
+	seen := req.Bundled() || len(req.QueuedAt) > 0 || req.ReachesNobody()
 	for _, s := range messages {
 		if s.Kind != store.OutboxCard && s.Kind != store.OutboxEscalation {
 			continue
@@ -349,7 +351,7 @@ func cardTrouble(r store.Reader, req approvers.Request) (out []string, err error
 	return out, nil
 }
 
-// print lists all waiting items. If whole is set, print prints the only item in full.
+// print lists all waiting items. If the parameter whole is true, print prints the only item in full.
 func (p pending) print(out io.Writer, whole bool) {
 	if p.Paused != nil {
 		fmt.Fprintf(out, "Everything has been paused by %s since %s: %s\n\n", visible.Line(string(p.Paused.By)), cli.Moment(p.Paused.At), visible.Line(p.Paused.Reason))
@@ -405,7 +407,7 @@ func (p pending) printBrief(out io.Writer, r waitingCall) {
 	}
 }
 
-// stands describes the current state of a request.
+// The method "stands" describes the current state of a request.
 func (r waitingCall) stands() string {
 	switch r.State {
 	case approvers.Pending:

@@ -9,7 +9,8 @@ import (
 	"countersign/approvers"
 )
 
-// The operator sees the exact arguments, also if the model wrote spaces or characters that an encoder of JSON escapes.
+// The operator sees the exact arguments, even if the model wrote spaces, or characters that Go's JSON encoder would
+// escape.
 func TestPendingExactArguments(t *testing.T) {
 	t.Parallel()
 	const args = `{ "note": "<b> & more", "amount": 5.0 }`

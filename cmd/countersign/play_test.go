@@ -162,7 +162,7 @@ func TestPlayTimeGoesForward(t *testing.T) {
 	}
 }
 
-// played returns the store after the demo has played a scenario.
+// The function "played" returns the store after the demo has played a scenario.
 func played(t *testing.T, file string) store.Store {
 	t.Helper()
 	dir := t.TempDir()

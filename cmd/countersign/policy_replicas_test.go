@@ -57,8 +57,8 @@ func TestPolicyOfACommand(t *testing.T) {
 	})
 }
 
-// testPolicyOfACommand runs the test on the store of a bot. command is the store as the command opens it, and beside is
-// set if the command finds replicas on the store.
+// testPolicyOfACommand runs the test on the store of a bot. The parameter command is the store as the command opens it.
+// The parameter beside is nil if the command finds no replicas on the store.
 func testPolicyOfACommand(t *testing.T, bot, command store.Store, beside store.Replica) {
 	const inForce = `version: 1
 approvers: {boss: {title: Boss, members: [U0002], max_risk: critical, can_approve: ["*"], cards: "#approvals"}}
@@ -209,7 +209,8 @@ func TestPolicyRollsOutOverReplicas(t *testing.T) {
 	root := sam.says("#support", "", "@Countersign refund ORD-123, it arrived broken")
 	teo.clicks("#support-approvals", "", "Approve", "Refund of $49.99 for order ORD-123")
 	sam.sees("#support", root, "I refunded $49.99")
-	waiting, threads := map[string]workspaceclient.Message{}, map[string]string{} // by the amount
+	// The maps have the card and the thread of each waiting refund, by its amount.
+	waiting, threads := map[string]workspaceclient.Message{}, map[string]string{}
 	for amount, text := range map[string]string{"20.00": "20 USD of order ORD-131", "30.00": "30 USD of order ORD-129", "40.00": "40 USD of order ORD-131"} {
 		threads[amount] = sam.says("#support", "", "@Countersign refund "+text+", the box was damaged")
 		waiting[amount] = teo.sees("#support-approvals", "", "Refund of $"+amount)

@@ -15,7 +15,7 @@ import (
 	"countersign/store"
 )
 
-// changed returns the demo's policy with one text replaced.
+// The function "changed" returns the demo's policy with one text replaced.
 func changed(t *testing.T, old, new string) []byte {
 	t.Helper()
 	if !bytes.Contains(demoPolicy, []byte(old)) {

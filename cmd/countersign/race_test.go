@@ -72,9 +72,9 @@ func TestRaces(t *testing.T) {
 // raceHarness is the environment of the races.
 type raceHarness struct {
 	*loadHarness
-	names  []string // of the people
+	names  []string // names of the people who race
 	mu     sync.Mutex
-	runs   map[string]int // by execution
+	runs   map[string]int // how often the tool ran, by execution
 	api    map[string]int // what the bot sent: "post SURFACE", "update SURFACE", "ephemeral USER"
 	late   map[string]int // how often somebody came too late, by user id
 	ends   map[string]int
@@ -109,7 +109,7 @@ func (r *raceHarness) ran(key string) {
 	r.runs[key]++
 }
 
-// called counts the bot's calls to Slack.
+// The method "called" counts the bot's calls to Slack.
 func (r *raceHarness) called(method string, form url.Values) {
 	var meta struct {
 		Payload struct {
@@ -208,8 +208,8 @@ func (r *raceHarness) handled(s store.Reader) (bool, error) {
 	return len(left) == 0, err
 }
 
-// exact checks that the history of a card's requests has exactly the expected records. It also checks that each
-// acknowledged click led to a decision, a denial, or a revocation.
+// The method "exact" checks that the history of a card's requests has exactly the expected records. It also checks that
+// each acknowledged click led to a decision, a denial, or a revocation.
 func (r *raceHarness) exact(ra *race, got map[string]int) error {
 	want := map[string]int{}
 	clicks := 0

@@ -186,7 +186,7 @@ type wantedKinds struct {
 	store.Store
 	mu  sync.Mutex
 	all map[store.OutboxKind]bool
-	now map[string]store.OutboxKind // by outbox message; a draft becomes another kind
+	now map[string]store.OutboxKind // the current kind of each outbox message; a draft becomes another kind
 }
 
 func (k *wantedKinds) Update(ctx context.Context, fn func(store.Tx) error) error {
@@ -488,7 +488,7 @@ func (w *refusedWorld) play() {
 	w.pass(5 * time.Minute)
 }
 
-// seals signs a head. The bot posts this head in the policy's channel.
+// The method "seals" signs a head. The bot posts this head in the policy's channel.
 func (w *refusedWorld) seals() {
 	w.Helper()
 	_, err := w.bot.workflow.History.Seal(w.ctx, w.keys...)
@@ -655,7 +655,7 @@ func (w *refusedWorld) eachOnce(all []workspaceclient.Message) {
 	}
 }
 
-// everything returns all messages that people can read.
+// The method "everything" returns all messages that people can read.
 func (w *refusedWorld) everything() (all []workspaceclient.Message) {
 	w.Helper()
 	read := func(who, channel, thread string) {

@@ -89,7 +89,7 @@ func (p *refusingSlack) kindShown(method, outboxID string, form url.Values) stor
 	return ""
 }
 
-// refuses sets the rule for all later calls.
+// The method "refuses" sets the rule for all later calls.
 func (p *refusingSlack) refuses(r refusalRule) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -208,7 +208,7 @@ func argumentsOf(r *http.Request, body []byte) (form url.Values, kinds []string)
 			raw = in.View.Blocks
 		}
 	}
-	var chunks []struct{ Blocks json.RawMessage } // of a stream
+	var chunks []struct{ Blocks json.RawMessage } // the chunks of a streamed message
 	if json.Unmarshal([]byte(form.Get("chunks")), &chunks) == nil && len(chunks) > 0 {
 		raw = chunks[0].Blocks
 	}

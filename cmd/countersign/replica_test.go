@@ -456,8 +456,8 @@ func (c *killHarness) settled() {
 	}
 }
 
-// outstanding describes conversations that are not settled. outstanding lists the messages in their threads, and the
-// waiting work in the database.
+// The method "outstanding" describes conversations that are not settled. It lists the messages in their threads, and
+// the waiting work in the database.
 func (c *killHarness) outstanding(asks []*ask) string {
 	var says strings.Builder
 	fmt.Fprintf(&says, "frozen %d", c.frozen.Load())

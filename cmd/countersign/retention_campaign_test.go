@@ -85,7 +85,7 @@ const manyRetained = 1000
 
 func ms(d time.Duration) string { return fmt.Sprintf("%.1fms", float64(d)/float64(time.Millisecond)) }
 
-// quantiles returns the 99th percentile and the maximum.
+// The function "quantiles" returns the 99th percentile and the maximum.
 func quantiles(all []time.Duration) (p99, most time.Duration) {
 	slices.Sort(all)
 	return all[len(all)*99/100], all[len(all)-1]

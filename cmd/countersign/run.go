@@ -48,7 +48,7 @@ type setup struct {
 	storePath                    string            // path of the store, for the control socket
 	audit                        config.Audit      // location of the store's signing key and heads
 	seal                         sealing
-	build                        cli.Build // of this program, for the history, the metrics and the Home tab; zero in tests
+	build                        cli.Build // the build of this program, for the history, the metrics and the Home tab; zero in tests
 	log                          *slog.Logger
 	now                          func() time.Time                      // nil: time.Now
 	unlimited                    bool                                  // no rate limits, because the workspace is on this machine
@@ -69,7 +69,7 @@ const (
 	thinkWorkers   = 32
 	runWorkers     = 32
 	previewWorkers = 4 // concurrent preview calls of tools
-	showWorkers    = 8 // for each priority
+	showWorkers    = 8 // number of workers for each priority
 	lookWorkers    = 4 // handlers that ask Slack about people's availability
 )
 
@@ -157,7 +157,7 @@ func (s setup) reread() func(context.Context) bool {
 	return func(ctx context.Context) bool { return s.secrets.reread(ctx, true) }
 }
 
-// workers returns the workers of the kinds of timer that the bot and the agent handle.
+// The method "workers" returns the workers of the kinds of timer that the bot and the agent handle.
 func (p parts) workers() map[store.TimerKind]jobs.Worker {
 	answer := jobs.Worker{Handle: p.bot.Display.Show, Concurrency: showWorkers, Worth: p.bot.Worth} // keeps the order in a thread
 	show := answer
@@ -313,7 +313,7 @@ func (s setup) run(ctx context.Context, p parts) error {
 			leave()
 		}
 	}
-	if w, ok := s.store.(openstore.Watchable); ok && err == nil && w.Failure() != nil { // the store stopped at the last head
+	if w, ok := s.store.(openstore.Watchable); ok && err == nil && w.Failure() != nil { // the store stopped while the last head was written
 		return s.unknown(w.Failure())
 	}
 	if errors.Is(err, store.ErrDamaged) {
@@ -338,8 +338,8 @@ func (s setup) ownReplica() store.Replica {
 	return s.replica
 }
 
-// sharing returns how many replicas share Slack's limits. sharing also returns the time at which this replica began to
-// receive the notices of other replicas about their calls.
+// sharing returns how many replicas share Slack's limits. The result hears is the time since which this replica has
+// received the other replicas' notices about their calls to Slack.
 func (s setup) sharing() (replicas int, hears time.Time) {
 	return s.ownReplica().Alive(), s.ownReplica().Hears()
 }
@@ -408,7 +408,8 @@ func (s setup) startFacts() map[string]string {
 	return facts
 }
 
-// If the store refused an operation at the start, couldNotStart adds an exit code and advice to the error.
+// couldNotStart adds an exit code and advice to an error of the start, if the store caused the error by refusing an
+// operation.
 func couldNotStart(err error) error {
 	if store.Refused(err) {
 		return cli.CouldNot("the bot can't start: %w. Correct that, and start the bot again", err)
@@ -416,8 +417,9 @@ func couldNotStart(err error) error {
 	return err
 }
 
-// unknown returns the error of a process that ends because the store's content is unknown. The process does not wait
-// for running tools, because it can't record their results. The next process asks people about the outcomes.
+// The method "unknown" returns the error of a process that ends because the store's content is unknown. The process
+// does not wait for running tools, because it can't record their results. The next process asks people about the
+// outcomes.
 func (s setup) unknown(err error) error {
 	if w, ok := s.store.(openstore.Watchable); ok && w.Failure() != nil {
 		err = w.Failure()

@@ -18,8 +18,8 @@ import (
 	"countersign/internal/testkit/sdks"
 )
 
-// deployTool is a tool that only the clients have. Nobody is asked about a deployment of the docs, and nobody decides
-// about a deployment of late.
+// deployTool is a tool that only the clients have. A deployment of the service "docs" needs no approval. A deployment
+// of the service "late" expires, because nobody decides within a second.
 const deployTool = `
   deploy:
     risk: low
@@ -29,7 +29,7 @@ const deployTool = `
       - {when: '!(args.service in ["docs", "late"])', risk: high}
 `
 
-// sdkTokens has the tokens of the agents. Each agent is a client with the agent's name. The agent stranger may not
+// sdkTokens has the tokens of the agents. Each agent is a client with the agent's name. The agent "stranger" may not
 // deploy.
 var sdkTokens = map[string]string{"openai": "cs_openai", "ai": "cs_ai", "langchain": "cs_langchain", sdks.Without: "cs_without", "stranger": "cs_stranger"}
 
@@ -66,8 +66,8 @@ func (a *sdkAgent) starts(build string, steps ...[]string) (wait func() sdks.End
 	return a.host.Start(sdks.Run{Gate: a.gate, Token: sdkTokens[a.sdk], Build: a.sdk + "-" + build, Calls: steps})
 }
 
-// The method "hears" waits for the end of the program. It fails the test if the model was not told the words, or if the
-// tool of the run did not run with the arguments in ran.
+// The method "hears" waits for the end of the program. It checks that the model was told the words, and that the tool
+// ran with the arguments in the parameter ran. If this parameter is "", the tool must not have run.
 func (a *sdkAgent) hears(wait func() sdks.Ended, words, build, ran string) {
 	a.Helper()
 	if end := wait(); end.Failed || !strings.Contains(end.Out, words) {
@@ -206,7 +206,7 @@ func TestSDKs(t *testing.T) {
 // spaced is a call with the bytes of the model. An encoder would change these bytes.
 const spaced = `{ "service":"shop",  "version":"1.0" }`
 
-// decisions shows the decisions and ends of calls.
+// The method "decisions" shows the decisions and ends of calls.
 func (a *sdkAgent) decisions(ci caller) {
 	// Nobody is asked about the first call. The second call waits. Then the process stops after the run, before it saves
 	// the result.
@@ -264,7 +264,8 @@ func (a *sdkAgent) decisions(ci caller) {
 	a.hears(a.host.Start(stranger), "the policy does not let this client ask for the tool", "stranger", "")
 }
 
-// kills shows that a program that was killed and started again continues with its call, and that no tool acts twice.
+// The method "kills" shows that a program that was killed and started again continues with its call, and that no tool
+// acts twice.
 func (a *sdkAgent) kills() {
 	slow := deployment("slow", "1")
 	a.starts("killed", []string{slow})
@@ -290,8 +291,8 @@ func (a *sdkAgent) question() {
 	a.hears(wait, " waits for Team Lead\ndeployed shop 1.4.2", "asked", deployment("shop", "1.4.2"))
 }
 
-// histories returns the history of each call of a client in one line: the client, the arguments, the decisions, the
-// claims and the end.
+// The function "histories" returns the history of each call of a client in one line: the client, the arguments, the
+// decisions, the claims and the end.
 func histories(t *testing.T, p *processHarness) []string {
 	t.Helper()
 	export := launch(t, p.dir, p.env, "audit", "export", "--payloads")

@@ -25,13 +25,13 @@ const secretPoll = 2 * time.Second
 // itself can't change.
 type secrets struct {
 	renewBot func(context.Context, bot.Secrets) error
-	renewKey func(string) // of the model
+	renewKey func(string) // replaces the model's key
 	log      *slog.Logger
 
 	mu      sync.Mutex
 	used    config.Env
-	seen    secretValues // values at the last read
-	refused secretValues // refused for good, so they are not tried again
+	seen    secretValues // the values that the files had at the last read
+	refused secretValues // values that Slack refused; they are tried again only if whole is true
 	told    string       // the error that was logged last
 }
 
@@ -48,7 +48,7 @@ func valuesOf(env config.Env) secretValues {
 	}
 }
 
-// changed lists the variables whose values differ.
+// The method "changed" lists the variables whose values differ.
 func (v secretValues) changed(now secretValues) (names []string) {
 	for _, s := range []struct{ name, old, now string }{
 		{"SLACK_BOT_TOKEN", v.slack.BotToken, now.slack.BotToken}, {"SLACK_APP_TOKEN", v.slack.AppToken, now.slack.AppToken},
@@ -83,8 +83,8 @@ func (s *secrets) watch(ctx context.Context) error {
 	}
 }
 
-// reread reads the secrets in the files and uses them. It reports whether the secrets have changed. The parameter whole
-// means that the files are known to be complete. If whole is false, two readings in a row must find the same values,
+// reread reads the secrets in the files and uses them. It reports whether the secrets have changed. If the parameter
+// whole is true, the files are known to be complete. If whole is false, two reads in a row must find the same values,
 // because the first half of a key may look like a key.
 func (s *secrets) reread(ctx context.Context, whole bool) (renewed bool) {
 	s.mu.Lock()
@@ -134,7 +134,7 @@ func (s *secrets) tell(why string) {
 	}
 }
 
-// problems returns the problems of an environment.
+// The function "problems" returns the problems of an environment.
 func problems(err error) (out yamldoc.Problems) {
 	if !errors.As(err, &out) {
 		return yamldoc.Problems{{Message: err.Error()}}

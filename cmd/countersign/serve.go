@@ -240,7 +240,7 @@ func serveStore(ctx context.Context, env config.Env, policies *policyfile.Source
 	return s.run(ctx, p)
 }
 
-// gated lists the tools whose calls always wait for approval, with any arguments.
+// The function "gated" lists the tools whose calls always wait for approval, with any arguments.
 func gated(p *approvers.Policy, tools *agent.Registry) []string {
 	var out []string
 	for _, tool := range tools.All() {

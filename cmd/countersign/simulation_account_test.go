@@ -16,22 +16,22 @@ import (
 // account is the simulation's independent record of the facts that must be true. account uses only the operations that
 // passed through the gates, and no statements of the product.
 type account struct {
-	turns    []string                    // that were begun
+	turns    []string                    // turns that were begun
 	rows     map[string]string           // inbox rows, by the name of the delivery: a message's channel and ts, an event's id, or a trigger
 	heard    map[string]int              // how often a message was stored, by ts
 	heardIn  map[string]int              // in which step a message was stored first, by ts
 	storedIn map[string]int              // in which step an inbox row was stored first, by the name of the delivery
 	taken    map[string]bool             // messages that their author changed or deleted, by ts
 	acks     []acked                     // acknowledged deliveries
-	authors  map[string]string           // who wrote a message, by its number
-	asked    map[string]authors          // whose words led to a call, by its number
-	shown    map[string]string           // the text that was shown with a button, by its value
-	agreed   map[string][]consent        // who approved a call, by its number
-	policyOf map[string]simulationPolicy // by the hash of its file
+	authors  map[string]string           // the author of each message, by the number in it
+	asked    map[string]authors          // the people whose words led to a call, by the call's number
+	shown    map[string]string           // the text that was shown with a button, by the button's value
+	agreed   map[string][]consent        // the approvals of a call, by the call's number
+	policyOf map[string]simulationPolicy // each policy, by the hash of its file
 	claims   map[string]simulationPolicy // the policy under which an execution was started
 	ran      map[string]int              // how often a tool acted, by execution
 	ranBy    map[string]string           // the execution that acted, by the call's number
-	results  map[string]string           // what the model was given for a call, by its number
+	results  map[string]string           // the result of a call that the model was given, by the call's number
 	answered int
 	called   int
 	said     int
@@ -48,7 +48,7 @@ type consent struct {
 
 // acked is an acknowledged delivery.
 type acked struct {
-	name string // in account.rows
+	name string // the key in account.rows
 	step int
 	said *words
 	act  *clicked

@@ -71,7 +71,7 @@ func (p *life) wait(ctx context.Context, kind, what string) (lot, error) {
 	return v, err
 }
 
-// labelled describes the work of a goroutine by the goroutine's labels.
+// The function "labelled" describes the work of a goroutine by the goroutine's labels.
 func labelled(ctx context.Context) string {
 	var at []string
 	for _, key := range []string{"scheduler", "ref"} {
@@ -82,7 +82,7 @@ func labelled(ctx context.Context) string {
 	return strings.Join(append(at, ""), " ")
 }
 
-// labels names one of the simulation's own goroutines at the gate.
+// The function "labels" names one of the simulation's own goroutines at the gate.
 func labels(ctx context.Context, ref string) context.Context {
 	return pprof.WithLabels(ctx, pprof.Labels("ref", ref))
 }
@@ -93,8 +93,8 @@ func (g *gate) remove(w *waiter) {
 	g.waiting = slices.DeleteFunc(g.waiting, func(o *waiter) bool { return o == w })
 }
 
-// The method "here" lists the waiting goroutines in a reproducible order. Goroutines that only read are in the list
-// looks.
+// The method "here" lists the waiting goroutines in a reproducible order. The result looks has the goroutines that only
+// read, and the result others has all other goroutines.
 func (g *gate) here() (looks, others []*waiter) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

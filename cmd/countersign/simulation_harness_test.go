@@ -29,8 +29,8 @@ type simulation struct {
 	net  network
 
 	db         *bolt.Store
-	unlimited  bool // the bot does not limit the rate of its calls
-	rehearse   bool // each closure of a transaction runs twice
+	unlimited  bool // true: the bot does not limit the rate of its calls
+	rehearse   bool // true: each closure of a transaction runs twice
 	ws         *workspace.Server
 	model      http.Handler
 	bot        *life // nil: the bot is down
@@ -49,7 +49,7 @@ type simulation struct {
 	trace     []string
 	nextBooks int
 	nextRest  int
-	violation string // the first one
+	violation string // the first violation; empty: none
 	broke     int    // the step of the violation
 	brokeAt   int    // the position of the violation in the trace
 }

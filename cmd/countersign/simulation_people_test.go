@@ -41,7 +41,7 @@ func (s *simulation) hire() {
 	}
 }
 
-// somebody makes one person act.
+// The method "somebody" makes one person act.
 func (s *simulation) somebody() {
 	p := s.order[s.rnd.IntN(len(s.order))]
 	if p.busy.Load() {
@@ -309,7 +309,7 @@ func (s *simulation) snoozes(p *person) {
 	}
 }
 
-// idle reports whether no person is waiting for the app.
+// The method "idle" reports whether no person is waiting for the app.
 func (s *simulation) idle() bool {
 	return !slices.ContainsFunc(s.order, func(p *person) bool { return p.busy.Load() })
 }

@@ -31,7 +31,7 @@ type simulationPolicy struct {
 	discountAsked bool
 	refundAsked   bool
 	above         int // a refund of more than this needs stages
-	quorum        int // of the last stage
+	quorum        int // quorum of the last stage
 	leads         []string
 	expires       time.Duration
 	escalates     string

@@ -31,7 +31,7 @@ func (s *simulation) quieten() {
 }
 
 // comeToRest lets the product work until three conditions hold: no work is in progress, no timer is due within a
-// second, and no work is being retried. If atEnd is set, comeToRest also waits until no deadline remains. While
+// second, and no work is being retried. If atEnd is true, comeToRest also waits until no deadline remains. While
 // comeToRest runs, no person acts.
 func (s *simulation) comeToRest(atEnd bool) {
 	for range 50_000 {

@@ -22,7 +22,7 @@ const (
 	faultDeaf   = "deaf"   // the tool ignores its timeout, and acts when nobody waits any more
 )
 
-// tools returns the tools of one process.
+// The method "tools" returns the tools of one process.
 func (s *simulation) tools(p *life) *agent.Registry {
 	r := &agent.Registry{}
 	for _, t := range agent.BuiltIns() {

@@ -252,7 +252,7 @@ func (c *copying) opens(name string) (openstore.Store, config.Audit, error) {
 	return db, audit, err
 }
 
-// unusable checks that an incomplete store can't be opened.
+// The method "unusable" checks that an incomplete store can't be opened.
 func (c *copying) unusable(to, from string) {
 	c.Helper()
 	db, _, err := c.opens(to)
@@ -266,7 +266,7 @@ func (c *copying) unusable(to, from string) {
 	}
 }
 
-// same checks that two stores have the same rows and the same heads, and that both histories are complete.
+// The method "same" checks that two stores have the same rows and the same heads, and that both histories are complete.
 func (c *copying) same(a, b string) {
 	c.Helper()
 	var heads [2]string

@@ -59,10 +59,10 @@ func storeBroken(s store.Store) <-chan struct{} {
 	return nil
 }
 
-// unlessHung runs a function that uses a store, and then closes the store. A stopping process does not wait longer than
-// stallEnds for a transaction, or longer than closeEnds for the store to close. Ending without a further wait is safe,
-// because acknowledged data is on the disk. If the store has stopped and can't be closed, unlessHung returns the error
-// of the function.
+// unlessHung calls the function work, which uses a store, and then closes the store. A stopping process does not wait
+// longer than stallEnds for a transaction, or longer than closeEnds for the store to close. Ending without a further
+// wait is safe, because acknowledged data is on the disk. If the store has stopped and can't be closed, unlessHung
+// returns the error of work.
 func unlessHung(ctx context.Context, db interface {
 	openstore.Watchable
 	Close() error
@@ -81,7 +81,7 @@ func unlessHung(ctx context.Context, db interface {
 	tick := time.NewTicker(stallEnds / 50)
 	defer tick.Stop()
 	var closing <-chan time.Time
-	var ended error // of the function
+	var ended error // the error of the function
 	for stopping := ctx.Done(); ; {
 		select {
 		case err := <-closed:
@@ -90,8 +90,7 @@ func unlessHung(ctx context.Context, db interface {
 			closing = time.After(closeEnds)
 		case <-closing:
 			err := gaveUp("the store can't be closed, as somebody still reads or writes", closeEnds)
-			// Reading a damaged file may leave a lock behind, so that Close hangs. The error of the function says what
-			// to do.
+			// Reading a damaged file may leave a lock behind, so that Close hangs. The error of work says what to do.
 			if db.Failure() != nil && ended != nil {
 				return ended
 			}
@@ -146,7 +145,7 @@ func inspect(ctx context.Context, s store.Store, log *slog.Logger) error {
 	}
 }
 
-// undamaged reports damage in the store on /readyz.
+// The function "undamaged" returns the check that reports damage in the store on /readyz.
 func undamaged(s store.Store) func(context.Context) error {
 	return func(context.Context) error {
 		damaged, _ := store.DamageOf(s)
@@ -157,8 +156,8 @@ func undamaged(s store.Store) func(context.Context) error {
 	}
 }
 
-// repaired reports on /readyz the damage that was repaired when the store was opened. The bot stays ready, because
-// repaired damage has no effect.
+// The function "repaired" returns the check that reports on /readyz the damage that was repaired when the store was
+// opened. The bot stays ready, because repaired damage has no effect.
 func repaired(s store.Store) func(context.Context) error {
 	return func(context.Context) error {
 		_, mended := store.DamageOf(s)

@@ -68,15 +68,15 @@ func boardIf(several bool) *board {
 // storm is a test in which Slack gets more calls than it accepts.
 type storm struct {
 	*synctestHarness
-	random  *rand.Rand           // of the refusals; guarded by mu
-	moves   *rand.Rand           // of the moves of shares
+	random  *rand.Rand           // decides which calls Slack refuses; guarded by mu
+	moves   *rand.Rand           // decides which shares move
 	closed  map[string]time.Time // time until which calls are refused, by method and channel
 	alarms  []string
 	refused int
 	early   int // number of calls made before the time that Slack asked for
 }
 
-// refuse decides whether Slack refuses a call. From time to time, refuse refuses a kind of call for a while. The caller
+// refuse decides whether Slack refuses a call. From time to time, Slack refuses a kind of call for a while. The caller
 // does not hold s.mu.
 func (s *storm) refuse(c apiCall) callFate {
 	s.mu.Lock()
@@ -132,8 +132,8 @@ func (s *storm) blow(posts int) {
 	waits := s.criticalFirst()
 	s.books()
 	for _, line := range s.log.with("will be tried again") {
-		// A line without an error is no failure: if a timer is set again at the same instant of faked time, it looks
-		// unhandled.
+		// If a timer is set again at the same instant of faked time, the bot logs this line although nothing failed.
+		// Such a line has no error.
 		if !strings.Contains(line, "error=<nil>") {
 			s.Errorf("something failed: %s", line)
 		}

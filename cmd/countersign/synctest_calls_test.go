@@ -103,7 +103,7 @@ func (b *synctestHarness) watched(h http.Handler) http.Handler {
 	})
 }
 
-// noted records a call.
+// The method "noted" records a call.
 func (b *synctestHarness) noted(c apiCall, answer []byte) {
 	if b.note == nil {
 		b.mu.Lock()
@@ -148,7 +148,7 @@ func (b *synctestHarness) becomes(of func(apiCall) callFate) {
 	b.decide = of
 }
 
-// made lists the bot's matching calls since a time.
+// The method "made" lists the bot's matching calls since a time.
 func (b *synctestHarness) made(since time.Time, fits func(apiCall) bool) (out []apiCall) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -29,7 +29,7 @@ type synctestHarness struct {
 	ws     *workspace.Server
 	db     *bolt.Store
 	setup  setup
-	client *http.Client // the people's
+	client *http.Client // the people's client
 	slack  *wire        // network between the bot and Slack
 	model  *wire        // network between the bot and the model
 	http   bool         // Slack delivers over HTTP, and not through sockets
@@ -41,7 +41,7 @@ type synctestHarness struct {
 	death  chan struct{} // a call killed the bot
 	policy string
 
-	instead func(http.Handler) http.Handler // wraps the model's handler; nil: no wrapper
+	instead func(http.Handler) http.Handler // wraps the handler of the model; nil: no wrapper
 	front   func(http.Handler) http.Handler // wraps Slack's handler; nil: no wrapper
 
 	mu     sync.Mutex
@@ -49,10 +49,10 @@ type synctestHarness struct {
 	decide func(apiCall) callFate // decides how the bot's calls end
 	calls  []apiCall
 	note   func(apiCall)                          // called with each call instead of recording the call; may be nil
-	fates  func(delivery.Attempt) delivery.Mishap // of deliveries
-	runs   map[string]int                         // by the argument n
+	fates  func(delivery.Attempt) delivery.Mishap // chooses the fault of each delivery
+	runs   map[string]int                         // number of runs of the tool, by the argument n
 
-	requests map[string]string // by the argument n
+	requests map[string]string // ids of the requests, by the argument n
 }
 
 const synctestPolicy = `version: 1
@@ -232,7 +232,7 @@ func (b *synctestHarness) within(most time.Duration, what string, is func() bool
 	return time.Since(began)
 }
 
-// idle reports whether all work is done and all messages are shown in Slack.
+// The method "idle" reports whether all work is done and all messages are shown in Slack.
 func (b *synctestHarness) idle() bool {
 	_, all := b.ws.Delivered()
 	for _, bot := range b.bots() {
@@ -243,7 +243,7 @@ func (b *synctestHarness) idle() bool {
 	return all
 }
 
-// ready returns how many bots say that they are ready.
+// The method "ready" returns how many bots say that they are ready.
 func (b *synctestHarness) ready() (n int) {
 	for _, bot := range b.bots() {
 		n += b2i(bot.bot.Ready(b.ctx) == nil)

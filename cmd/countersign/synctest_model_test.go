@@ -12,7 +12,7 @@ import (
 	"countersign/internal/demo/scriptedmodel"
 )
 
-// tools returns the tools that the model can call.
+// The method "tools" returns the tools that the model can call.
 func (b *synctestHarness) tools() *agent.Registry {
 	r := &agent.Registry{}
 	for _, name := range []string{"plain", "grave", "patient", "alarm", "vote"} {

@@ -64,7 +64,7 @@ func (b *synctestHarness) outbox() (out []store.OutboxMessage) {
 	return out
 }
 
-// books compares the store's records with each other.
+// The method "books" compares the store's records with each other.
 func (b *synctestHarness) books() {
 	b.Helper()
 	b.view(func(r store.Reader) error {

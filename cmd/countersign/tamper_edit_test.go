@@ -12,7 +12,8 @@ import (
 	"countersign/approvers"
 )
 
-// The function "put" returns an edit that writes a row of the file. remove returns an edit that deletes a row.
+// The function "put" returns an edit that writes a row of the file. The function "remove" returns an edit that deletes
+// a row.
 func put(bucket, key, value string) func(tx *bbolt.Tx) error {
 	return func(tx *bbolt.Tx) error {
 		return tx.Bucket([]byte(bucket)).Put([]byte(key), summed(bucket, key, value))
@@ -22,15 +23,15 @@ func put(bucket, key, value string) func(tx *bbolt.Tx) error {
 // bucketNumbers maps each bucket of the history to its number. The checksum of a row includes the number of the bucket.
 var bucketNumbers = map[string]byte{"audit": 20, "audit_payloads": 21, "settings": 22, "audit_journal": 32, "audit_heads": 33}
 
-// summed appends the checksum that a tamperer would compute. The checksum covers the bucket's number, the key's length,
-// the key and the value.
+// The function "summed" appends the checksum that a tamperer would compute. The checksum covers the bucket's number,
+// the key's length, the key and the value.
 func summed(bucket, key, value string) []byte {
 	b := binary.BigEndian.AppendUint32([]byte{bucketNumbers[bucket]}, uint32(len(key)))
 	sum := crc32.Checksum(append(append(b, key...), value...), crc32.MakeTable(crc32.Castagnoli))
 	return binary.BigEndian.AppendUint32([]byte(value), sum)
 }
 
-// unsummed returns a stored value without its checksum.
+// The function "unsummed" returns a stored value without its checksum.
 func unsummed(v []byte) []byte { return v[: len(v)-4 : len(v)-4] }
 
 func remove(bucket, key string) func(tx *bbolt.Tx) error {
@@ -98,7 +99,7 @@ func dropLeaves(tx *bbolt.Tx, drop func(chain string) bool) error {
 }
 
 // relink replaces a record by a forged record, and links the later records of the chain to the forged record. If leaves
-// is set, relink also changes the records' entries in the journal.
+// is true, relink also changes the records' entries in the journal.
 func relink(rows map[string]map[string]string, key string, leaves bool) func(tx *bbolt.Tx) error {
 	var steps []func(tx *bbolt.Tx) error
 	parse := func(key string) approvers.AuditRecord {

@@ -21,8 +21,8 @@ import (
 	"countersign/store/bolt"
 )
 
-// flips returns n flipped bits at different positions. The positions are in keys and values of every bucket. A bucket
-// with more rows gets more flips.
+// The function "flips" returns n flipped bits at different positions. The positions are in keys and values of every
+// bucket. A bucket with more rows gets more flips.
 func flips(rows map[string]map[string]string, n int, chance *rand.Rand) (out []tampering) {
 	type place struct {
 		bucket, key string
@@ -59,8 +59,8 @@ func flips(rows map[string]map[string]string, n int, chance *rand.Rand) (out []t
 	return out
 }
 
-// deletions returns a deletion of each row in every bucket. deletions also returns a deletion of each chain with all
-// rows that name the chain.
+// The function "deletions" returns a deletion of each row in every bucket. It also returns, for each chain, a deletion
+// of the chain with all rows that name it.
 func deletions(rows map[string]map[string]string) (out []tampering) {
 	for _, bucket := range auditBuckets {
 		keys := rowsOf(rows, bucket)
@@ -82,7 +82,8 @@ func deletions(rows map[string]map[string]string) (out []tampering) {
 	return out
 }
 
-// reorders returns tamperings that exchange neighbouring rows, or exchange leaves together with their records.
+// The function "reorders" returns tamperings that exchange neighbouring rows, or exchange leaves together with their
+// records.
 func reorders(rows map[string]map[string]string) (out []tampering) {
 	for _, bucket := range auditBuckets {
 		keys := rowsOf(rows, bucket)
@@ -107,8 +108,8 @@ func reorders(rows map[string]map[string]string) (out []tampering) {
 	return out
 }
 
-// truncations returns tamperings that cut off the end of a chain, the journal or the heads. It also returns tamperings
-// that cut off the ends of all three.
+// The function "truncations" returns tamperings that cut off the end of a chain, the journal or the heads. It also
+// returns tamperings that cut off the ends of all three.
 func truncations(rows map[string]map[string]string) (out []tampering) {
 	for chain, keys := range chainsOf(rows) {
 		var steps []func(tx *bbolt.Tx) error
@@ -165,7 +166,8 @@ func cutsExcuse(rows map[string]map[string]string, size uint64) bool {
 	return false
 }
 
-// replacements returns tamperings that replace parts of the history, from small parts to the whole history.
+// The function "replacements" returns tamperings that replace parts of the history, from small parts to the whole
+// history.
 func replacements(rows map[string]map[string]string, own, thief approvers.SealKey) (out []tampering) {
 	under := func(h *approvers.Head) {
 		if h.Number == 1 {
@@ -256,7 +258,7 @@ func forgedKey(t *testing.T, origin string) approvers.SealKey {
 	return key
 }
 
-// whole tries to replace the whole store.
+// The method "whole" tries to replace the whole store.
 func (s *auditFixture) whole(count *tried) {
 	s.Helper()
 	kept := s.path + ".kept"

@@ -175,7 +175,7 @@ type tampering struct {
 	kind string // flip, delete, reorder, truncate or replace
 	what string
 	do   func(tx *bbolt.Tx) error
-	// elsewhere is set if the signatures in the store match the changed content. In this case, only heads from outside
+	// elsewhere is true if the signatures in the store match the changed content. In this case, only heads from outside
 	// of the store reveal the tampering.
 	elsewhere bool
 }

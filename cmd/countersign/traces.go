@@ -33,8 +33,8 @@ var tracedTimers = map[store.TimerKind]string{
 	store.TimerShowFirst: "show", store.TimerShow: "show", store.TimerShowAnswer: "show", store.TimerShowLast: "show",
 }
 
-// traced wraps the handlers of tracedTimers in spans. The given workers are those of the bot and the agent; traced adds
-// the workers of the workflow. Without a tracer, traced returns the given workers unchanged.
+// The method "traced" wraps the handlers of tracedTimers in spans. The given workers are those of the bot and the
+// agent. The method adds the workers of the workflow. Without a tracer, the result is the given workers, unchanged.
 func (p parts) traced(more map[store.TimerKind]jobs.Worker) map[store.TimerKind]jobs.Worker {
 	t := p.traces
 	if t.tracer == nil {
@@ -52,7 +52,7 @@ func (p parts) traced(more map[store.TimerKind]jobs.Worker) map[store.TimerKind]
 			began := t.now()
 			queued := max(0, began.Sub(timer.Due))
 			if kind == store.TimerInbox && timer.Tries == 0 {
-				began = timer.Due // when it was received
+				began = timer.Due // the time at which the message was received
 			}
 			ctx, work := t.tracer.Begin(ctx, name, began, tracing.Int(tracing.Try, timer.Tries+1), tracing.Seconds(tracing.Queued, queued.Seconds()))
 			if kind == store.TimerThink {
@@ -85,7 +85,7 @@ func timerProblem(err error) string {
 	return "failed"
 }
 
-// happened makes the spans of an event of the workflow.
+// The method "happened" makes the spans of an event of the workflow.
 func (t traces) happened(ctx context.Context, e workflow.Event) {
 	if t.tracer == nil || e.Turn == "" {
 		return
@@ -116,8 +116,8 @@ func (t traces) happened(ctx context.Context, e workflow.Event) {
 	}
 }
 
-// began makes the main span of a turn. Usually, the main span is the span of the work that received the message. If the
-// message waited for the previous turn, began makes a separate span.
+// The method "began" makes the main span of a turn. Usually, the main span is the span of the work that received the
+// message. If the message waited for the previous turn, the method makes a separate span.
 func (t traces) began(ctx context.Context, e workflow.Event) {
 	name := tracing.SpanMessage
 	if e.Began.Caller {
@@ -136,7 +136,7 @@ func aboutRequest(r approvers.Request) []tracing.Attr {
 	}
 }
 
-// called makes the span of a call of Slack's Web API.
+// The method "called" makes the span of a call of Slack's Web API.
 func (t traces) called(ctx context.Context, c slackapi.Call) {
 	if t.tracer == nil {
 		return
@@ -150,8 +150,8 @@ func (t traces) called(ctx context.Context, c slackapi.Call) {
 	}})
 }
 
-// receiving wraps the gateway, so that the bot traces its work for each request of another agent. The trace links to
-// the agent's span.
+// The method "receiving" wraps the gateway, so that the bot traces its work for each request of another agent. The
+// trace links to the agent's span.
 func (t traces) receiving(next http.Handler) http.Handler {
 	if t.tracer == nil {
 		return next

@@ -39,7 +39,7 @@ func openTraceReceiver(t *testing.T) *traceReceiver {
 	return r
 }
 
-// env is the environment with which a bot sends its traces to this receiver.
+// env returns the environment with which a bot sends its traces to this receiver.
 func (r *traceReceiver) env() []string {
 	return []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + r.server.URL, "OTEL_EXPORTER_OTLP_HEADERS=x-key=of-the-collector", "OTEL_BSP_SCHEDULE_DELAY=20"}
 }
@@ -100,7 +100,7 @@ func (r *traceReceiver) await(what string, fits func(*otlp.Span) bool) *otlp.Spa
 	}
 }
 
-// named waits for a span with a name. If beside is set, the span must be in the trace of beside.
+// The method "named" waits for a span with a name. If beside is not nil, the span must be in the same trace as beside.
 func (r *traceReceiver) named(name string, beside *otlp.Span) *otlp.Span {
 	r.Helper()
 	return r.await("the span "+name, func(s *otlp.Span) bool {

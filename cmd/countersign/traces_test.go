@@ -247,7 +247,7 @@ func TestTraceOfFailures(t *testing.T) {
 	})
 }
 
-// chats returns the spans of model calls.
+// The method "chats" returns the spans of model calls.
 func (b *tracedBot) chats() []tracetest.SpanStub {
 	return slices.DeleteFunc(b.sent.GetSpans(), func(s tracetest.SpanStub) bool { return !strings.HasPrefix(s.Name, tracing.SpanChat+" ") })
 }

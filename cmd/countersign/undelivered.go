@@ -23,7 +23,7 @@ type undelivered struct {
 
 // refusedMessage is an answer or a question that Slack refuses in every possible place.
 type refusedMessage struct {
-	ID    string           `json:"id"` // of the outbox message
+	ID    string           `json:"id"` // id of the outbox message
 	Kind  store.OutboxKind `json:"kind"`
 	To    string           `json:"to"`
 	Where string           `json:"where"` // the conversation of the message
@@ -61,7 +61,7 @@ func readUndelivered(ctx context.Context, wf *workflow.Workflow) (u undelivered,
 	return u, err
 }
 
-// lines returns one line for each item.
+// The method "lines" returns one line for each item.
 func (u undelivered) lines() (out []string) {
 	for _, m := range u.Messages {
 		out = append(out, fmt.Sprintf("Slack refuses %s, since %s: %s. %s. It is tried again at %s",
@@ -114,8 +114,8 @@ func (d deferredMessages) what() string {
 	return fmt.Sprintf("%s, since %s: %s", what, cli.Moment(d.Since), visible.Line(d.Cause))
 }
 
-// reportUndelivered reports on /readyz the messages that Slack does not let the bot deliver or delete. The bot stays
-// ready, and retries the calls to Slack.
+// reportUndelivered returns the check that reports on /readyz the messages that Slack does not let the bot deliver or
+// delete. The bot stays ready, and retries the calls to Slack.
 func reportUndelivered(wf *workflow.Workflow) func(context.Context) error {
 	return func(ctx context.Context) error {
 		u, err := readUndelivered(ctx, wf)
@@ -126,8 +126,8 @@ func reportUndelivered(wf *workflow.Workflow) func(context.Context) error {
 	}
 }
 
-// summary returns one line with the number and the first item of each kind. If everything was delivered, summary
-// returns nil.
+// summary returns an error whose text has, for each kind, the number of items and the first item. If everything was
+// delivered, summary returns nil.
 func (u undelivered) summary() error {
 	var parts []string
 	if n := len(u.Messages); n > 0 {

@@ -49,7 +49,7 @@ type recorder struct {
 	out     *bufio.Writer
 	last    map[string]string // value by series
 	started time.Time         // start of the bot's process
-	dir     string            // of the bot's files; the file has a usual directory instead
+	dir     string            // directory of the bot's files; the recorded metrics name a usual directory instead
 	scrapes int
 }
 

@@ -44,16 +44,16 @@ type workweek struct {
 	agenda []appointment   // sorted by time
 	seen   map[string]bool // what people have noticed: requests at a stage, and runs with an unknown outcome
 	hurry  int             // number of the next requests to the support agent that are approved at once
-	down   bool            // the bot is down, or Slack
+	down   bool            // true: the bot or Slack is down
 	ci     *http.Client    // the other agent's client
 	gate   *wire           // the gateway's listener
-	calls  sync.WaitGroup  // of the other agent
+	calls  sync.WaitGroup  // the other agent's calls in progress
 	counts map[string]int
 
-	chance *rand.Rand // of people, so that each run has the same decisions
+	chance *rand.Rand // decides what people do; separate from noise, so that each run has the same decisions
 
 	mu    sync.Mutex
-	noise *rand.Rand // of programs
+	noise *rand.Rand // decides how long programs work
 }
 
 // appointment is an action at a time.
@@ -220,7 +220,7 @@ func (w *workweek) spread(median time.Duration) time.Duration {
 	return spread(w.noise, median, .5)
 }
 
-// later returns a random duration until a person acts. A few durations are much longer than the median.
+// The method "later" returns a random duration until a person acts. A few durations are much longer than the median.
 func (w *workweek) later(median time.Duration) time.Duration { return spread(w.chance, median, 1.1) }
 
 func spread(r *rand.Rand, median time.Duration, by float64) time.Duration {
@@ -238,7 +238,7 @@ func (w *workweek) at(at time.Time, do func()) {
 	w.agenda = slices.Insert(w.agenda, i, appointment{at, do})
 }
 
-// working returns the time, or the beginning of the next working day if nobody works at this time.
+// The function "working" returns the time, or the beginning of the next working day if nobody works at this time.
 func working(at time.Time) time.Time {
 	for {
 		day := at.Truncate(24 * time.Hour)
@@ -481,7 +481,7 @@ func (w *workweek) breaksGlass() {
 	w.Error("no payment waits")
 }
 
-// reports makes the operator report that a run with an unknown outcome happened.
+// The method "reports" makes the operator report that a run with an unknown outcome happened.
 func (w *workweek) reports(execution string) {
 	if w.bot == nil {
 		w.at(time.Now().Add(10*time.Minute), func() { w.reports(execution) })

@@ -53,7 +53,7 @@ func (b weeks) reader() string {
 	return "teo"
 }
 
-// reports returns the reports in the channel, the oldest first.
+// The method "reports" returns the reports in the channel, the oldest first.
 func (b weeks) reports() (texts []string) {
 	b.Helper()
 	messages, err := b.as(b.reader()).Messages(b.ctx, b.channel, "")
@@ -66,7 +66,7 @@ func (b weeks) reports() (texts []string) {
 	return texts
 }
 
-// wants checks how many reports are in the channel. The last one must contain the given texts.
+// The method "wants" checks how many reports are in the channel. The last one must contain the given texts.
 func (b weeks) wants(what string, n int, lines ...string) {
 	b.Helper()
 	all := b.reports()
@@ -97,7 +97,8 @@ func (b weeks) reportState() (week string, state store.OutboxState) {
 	return week, state
 }
 
-// decides lets somebody make a request, and teo decide it. A reason means a rejection.
+// decides lets somebody make a request, and teo decide it. If the parameter reason is not empty, teo rejects the
+// request.
 func (b weeks) decides(n, reason string) {
 	b.Helper()
 	b.says("plain " + n)

@@ -126,7 +126,8 @@ func TestBrokenGraphs(t *testing.T) {
 	}
 }
 
-// forbidden lists, by package, the names with which a pure package could read the clock, wait, or do I/O.
+// forbidden maps the path of an imported package to its names that a pure package may not use, because they read the
+// clock, wait, or do I/O.
 var forbidden = map[string][]string{
 	"time": {"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"},
 	"fmt":  {"Print", "Println", "Printf", "Scan", "Scanln", "Scanf"},

@@ -20,7 +20,7 @@ var (
 	notInSlug = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
 )
 
-// pages lists the Markdown files of the repository's top level and of docs, relative to the root.
+// The function "pages" lists the Markdown files of the repository's top level and of docs, relative to the root.
 func pages(t *testing.T) []string {
 	t.Helper()
 	var found []string

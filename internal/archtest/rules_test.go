@@ -55,7 +55,7 @@ var layers = map[string]int{
 var edges = []struct {
 	module string
 	at     string
-	also   string // another place, or several separated by spaces
+	also   string // other packages that may use the module's types, separated by spaces
 	tests  []string
 }{
 	{module: "github.com/slack-go/slack", at: "bot", tests: []string{"internal/demo/workspace", "cmd"}},
@@ -166,7 +166,7 @@ var pureImports = []string{
 	"golang.org/x/mod/sumdb/note", "golang.org/x/mod/sumdb/tlog",
 }
 
-// within reports whether a path equals root or lies below it.
+// The function "within" reports whether a path equals root or lies below it.
 func within(path, root string) bool { return path == root || strings.HasPrefix(path, root+"/") }
 
 // isBackend reports whether a package is a backend of the store.

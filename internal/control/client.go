@@ -60,7 +60,8 @@ func (c Client) Do(ctx context.Context, call Call) error {
 	return err
 }
 
-// If an error occurs before the answer arrives, plain converts the error to one of this package's errors.
+// The function "plain" converts an error to one of this package's errors. It is for errors that occur before the answer
+// arrives.
 func plain(err error) error {
 	for _, ours := range []error{ErrNobody, ErrUntrusted, ErrUnsupported} {
 		if errors.Is(err, ours) {

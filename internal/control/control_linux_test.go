@@ -51,7 +51,7 @@ func socketPath(t *testing.T) string {
 	return filepath.Join(dir, "s")
 }
 
-// serving starts a server at a socket. The server runs until the test ends.
+// The function "serving" starts a server at a socket. The server runs until the test ends.
 func serving(t *testing.T, path string, do func(context.Context, int, Call) *Failure) *http.Server {
 	t.Helper()
 	l, err := Listen(path)

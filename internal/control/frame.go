@@ -7,7 +7,7 @@ import (
 	"io"
 )
 
-// A frame is one byte for its kind, four bytes for the length of its content, and the content.
+// A frame consists of one byte for its kind, four bytes for the length of its content, and the content.
 const (
 	frameOutput  = 'o' // a piece of the task's output
 	frameOutcome = 'e' // a Failure as JSON; empty: success. The last frame

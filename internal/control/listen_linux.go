@@ -156,7 +156,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// idlest returns the oldest connection that has sent no data. If all connections have sent data, idlest returns the
+// idlest returns the oldest connection whose client has sent no data. If all clients have sent data, idlest returns the
 // oldest connection.
 func (l *Listener) idlest() *conn {
 	for e := l.waiting.Front(); e != nil; e = e.Next() {
@@ -183,7 +183,8 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// silent reports whether the other end has sent no data. Data that has arrived but is not read yet also counts.
+// The method "silent" reports whether the client has sent nothing at all. If data has arrived that nobody has read yet,
+// the connection is not silent.
 func (c *conn) silent() bool {
 	if c.spoke.Load() {
 		return false
@@ -197,7 +198,8 @@ func (c *conn) silent() bool {
 	return failed != nil || err != nil || unread == 0
 }
 
-// asked records that a request has arrived on the connection, so that Accept does not close the connection.
+// The method "asked" records that a request has arrived on the connection, so that Accept does not close the
+// connection.
 func (c *conn) asked() {
 	c.l.mu.Lock()
 	defer c.l.mu.Unlock()

@@ -83,7 +83,7 @@ func taskOf(r *http.Request) string { return strings.TrimPrefix(r.URL.Path, path
 // codeRefused is the exit code of a command that could not run.
 const codeRefused = 3
 
-// refused returns the outcome of a task that was not started.
+// The function "refused" returns the outcome of a task that was not started.
 func refused(format string, args ...any) *Failure {
 	return &Failure{Code: codeRefused, Text: fmt.Sprintf(format, args...)}
 }

@@ -41,7 +41,7 @@ func (c campaign) String() string {
 }
 
 // TestMutants runs the campaigns on each mutant, and prints which campaign noticed the fault. COUNTERSIGN_MUTANTS
-// selects the mutants. Its value is first (the five most important mutants), all, or a mutant's name.
+// selects the mutants. Its value is "first" (the five most important mutants), "all", or a mutant's name.
 func TestMutants(t *testing.T) {
 	which := os.Getenv("COUNTERSIGN_MUTANTS")
 	if which == "" {
@@ -76,7 +76,7 @@ func TestMutantsFit(t *testing.T) {
 	}
 }
 
-// noticed returns the campaign that noticed the mutant, and the names of the tests that failed.
+// The method "noticed" returns the campaign that noticed the mutant, and the names of the tests that failed.
 func (m mutant) noticed(t *testing.T) (by campaign, failed string) {
 	t.Helper()
 	overlay := m.overlay(t)

@@ -77,8 +77,8 @@ func percent(s string) string {
 // controls holds JSON's short escapes for control characters.
 var controls = map[rune]string{'\n': "n", '\r': "r", '\t': "t", '\b': "b", '\f': "f"}
 
-// escapes matches a text in which any characters may be escaped. The characters may be escaped as in JSON, as in JSON
-// within a JSON string, or as in a URL.
+// The function "escapes" returns a pattern that matches a text in which any characters may be escaped. The characters
+// may be escaped as in JSON, as in JSON within a JSON string, or as in a URL.
 func escapes(s string) *regexp.Regexp {
 	var b strings.Builder
 	for i, c := range []rune(s) {
@@ -103,7 +103,7 @@ func escapes(s string) *regexp.Regexp {
 	return regexp.MustCompile(b.String())
 }
 
-// Out returns a text without the values.
+// Out returns the text with every value removed.
 func (v Values) Out(text string) string {
 	for _, secret := range v.written {
 		text = strings.ReplaceAll(text, secret, Removed)

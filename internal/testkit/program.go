@@ -23,7 +23,7 @@ func RequireProgram(t testing.TB, program, untried, install string) string {
 // CI reports whether the tests run in CI. In CI, no test may be skipped.
 func CI() bool { return os.Getenv("CI") != "" }
 
-// missing fails the test in CI, and skips the test elsewhere.
+// The function "missing" fails the test in CI, and skips the test elsewhere.
 func missing(t testing.TB, untried, why, remedy string) {
 	t.Helper()
 	if CI() {

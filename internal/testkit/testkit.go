@@ -20,7 +20,7 @@ func init() {
 	}
 }
 
-// long is set when the first test runs in its long form.
+// long becomes true when the first test runs in its long form.
 var long atomic.Bool
 
 // RunAtOnce sets how many parallel tests of a package run at the same time. The flag -parallel takes precedence.
@@ -101,8 +101,8 @@ func Seed(t testing.TB) uint64 {
 	return seed
 }
 
-// Stride returns n if a crash test stops the process at every nth of the points at which a crash is possible. The long
-// form, selected by COUNTERSIGN_CRASHES, stops the process at every point.
+// Stride returns the number n for crash tests. In such a test, the process can stop at many points, and the test stops
+// it only at every nth point. In the long form, which COUNTERSIGN_CRASHES selects, n is 1.
 func Stride() int {
 	switch {
 	case os.Getenv("COUNTERSIGN_CRASHES") != "":

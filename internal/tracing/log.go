@@ -13,7 +13,7 @@ const (
 	logSpanID  = "span_id"
 )
 
-// sampled returns the context of the current span. If the span is not sent, sampled returns false.
+// The function "sampled" returns the context of the current span. If the span is not sent, the second result is false.
 func sampled(ctx context.Context) (trace.SpanContext, bool) {
 	w := workOf(ctx)
 	if w == nil {

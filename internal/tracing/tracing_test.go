@@ -236,7 +236,7 @@ func TestIDs(t *testing.T) {
 	}
 }
 
-// off makes the same calls as the traced code of the program.
+// The function "off" makes the same calls as the traced code of the program.
 func off(ctx context.Context, t *tracing.Tracer, header tracing.Map) {
 	ctx, work := t.Begin(ctx, "work", time.Time{})
 	tracing.Belongs(ctx, tracing.Subject{Turn: "turn_1"})

@@ -30,7 +30,7 @@ type Work struct {
 	began  time.Time
 	name   string
 	attrs  []Attr
-	from   trace.SpanContext // the span of the sender of the request
+	from   trace.SpanContext // the sender's span
 
 	mu   sync.Mutex
 	span trace.Span // nil: the turn is not known yet
@@ -176,7 +176,7 @@ func (s *Span) Set(attrs ...Attr) {
 // Texts reports whether the operator allows texts of conversations in the span.
 func (s *Span) Texts() bool { return s != nil && s.work.tracer.texts && s.span.IsRecording() }
 
-// LinkTo links the span to the main span of a request.
+// LinkTo adds a link from the span s to the main span of a request.
 func (s *Span) LinkTo(turn, request string) {
 	if s != nil && request != "" {
 		s.span.AddLink(trace.Link{SpanContext: s.work.tracer.contextOf(turn, request)})

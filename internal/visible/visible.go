@@ -88,7 +88,7 @@ const (
 	maxMarks = 3  // combining marks on one letter; more would overwrite adjacent lines
 )
 
-// spaces counts the spaces at the start of s.
+// The function "spaces" counts the spaces at the start of s.
 func spaces(s string) int { return len(s) - len(strings.TrimLeft(s, " ")) }
 
 // Hidden reports whether a character is invisible, or changes how other characters are shown.

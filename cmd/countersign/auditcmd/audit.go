@@ -18,8 +18,8 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// Command returns the command audit. The caller passes its subcommand accept-loss, because package storecmd, which
-// imports this package, has that command.
+// Command returns the command audit. The caller passes the subcommand accept-loss: that command is in package storecmd,
+// which imports this package.
 func Command(acceptLoss *cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit",
@@ -98,7 +98,7 @@ unless --payloads asks for it. Damaged records are left out: all others are writ
 			err = cli.ToFile(cmd, file, func(out io.Writer) error {
 				written := &cli.Output{W: out}
 				err := exportTask.Do(cmd.Context(), o, nil, written)
-				if cli.Code(err) == cli.ExitNo && (written.Written > 0 || o.Filter.Chain == "") { // what can be read was written
+				if cli.Code(err) == cli.ExitNo && (written.Written > 0 || o.Filter.Chain == "") { // the readable records were written
 					left, err = err, nil
 				}
 				return err

@@ -33,8 +33,8 @@ func emptyStore(t *testing.T) store.Store {
 	return db
 }
 
-// recorded writes a history with the decisions. Each decision belongs to its own request. Consecutive decisions are one
-// day apart.
+// The function "recorded" writes a history with the decisions. Each decision belongs to its own request. Consecutive
+// decisions are one day apart.
 func recorded(t *testing.T, s store.Store, decisions ...aDecision) {
 	t.Helper()
 	err := s.Update(t.Context(), func(tx store.Tx) error {

@@ -88,7 +88,8 @@ func (w *reportWriter) decide(id string, took time.Duration, who approvers.Perso
 	}
 }
 
-// reported fills a store with a small history, and returns the end of the period that the history covers.
+// The function "reported" fills a store with a small history, and returns the end of the period that the history
+// covers.
 func reported(t *testing.T, s store.Store) (until time.Time) {
 	t.Helper()
 	large := reportPolicy.Tools[0].Rules[0].ID()
@@ -116,7 +117,7 @@ func reported(t *testing.T, s store.Store) (until time.Time) {
 	return until
 }
 
-// reportEnv is the environment of the task, with a policy or without one.
+// reportEnv returns the environment of the task, with a policy or without one.
 func reportEnv(s store.Store, p *approvers.Policy, out *bytes.Buffer) task.Env {
 	return task.Env{Store: s, Out: out, Who: approvers.Operator("ann"), Bare: func() (*workflow.Workflow, error) {
 		if p == nil {

@@ -22,14 +22,14 @@ import (
 // TrustedKeys has the public keys with which signed heads are verified.
 type TrustedKeys struct {
 	Keys []string `json:"keys,omitempty"`
-	Own  bool     `json:"own,omitempty"` // the keys come from the key file, not from the operator
+	Own  bool     `json:"own,omitempty"` // true: the keys come from the key file, and not from the operator
 }
 
 // verifyOptions has the keys and the heads with which the history is verified.
 type verifyOptions struct {
 	TrustedKeys
 	Heads  []headText `json:"heads,omitempty"`  // the files with heads, concatenated in the input
-	Beside bool       `json:"beside,omitempty"` // the heads come from the bot's own file, not from the operator
+	Beside bool       `json:"beside,omitempty"` // true: the heads come from the bot's own file, and not from the operator
 }
 
 // headText describes a file of signed heads that the operator keeps outside the store.
@@ -129,7 +129,7 @@ func (o *TrustedKeys) TrustFile(path string) error {
 func (o *verifyOptions) ownHeadsFile() []string {
 	env, err := config.ReadEnv(config.Offline)
 	if err != nil {
-		return nil // Trust reported it
+		return nil // the method Trust has already reported the error
 	}
 	if info, err := os.Stat(env.Audit.Heads); err != nil || info.Size() == 0 {
 		return nil
@@ -158,8 +158,8 @@ func (o *verifyOptions) open(files []string) (*textFiles, error) {
 	return &all, nil
 }
 
-// whatThereIs returns the current content of a file and its size. Data appended later is ignored. whatThereIs reads a
-// pipe to its end, because the size of a pipe's content is known only at the end.
+// whatThereIs returns a reader of a file's current content, and the size of this content. The reader ignores data that
+// is appended later. whatThereIs reads a pipe to its end, because only the end tells the size of a pipe's content.
 func whatThereIs(f *os.File) (io.Reader, int64, error) {
 	info, err := f.Stat()
 	if err != nil {

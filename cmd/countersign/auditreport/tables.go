@@ -15,7 +15,7 @@ import (
 // Report is the input of the writers.
 type Report struct {
 	Figures *audit.Activity
-	Reasons bool // the figures have the reasons of rejections
+	Reasons bool // true: the figures include the reasons of rejections
 	MadeAt  time.Time
 	MadeBy  string // login of the person who made the report
 	Damaged int    // rows of the history that were left out
@@ -26,7 +26,7 @@ type Report struct {
 type table struct {
 	id, title string
 	note      string // explains the columns
-	none      string // in place of a table without rows
+	none      string // the text in place of a table without rows
 	keys      int
 	columns   []column
 	rows      [][]cell
@@ -71,7 +71,7 @@ func moment(t time.Time) cell {
 	return cell{t.UTC().Format("2006-01-02 15:04"), t.UTC().Format(time.RFC3339)}
 }
 
-// oldest returns how long the oldest request has waited.
+// The method "oldest" returns how long the oldest request has waited.
 func (r Report) oldest(w audit.Waiting) cell {
 	if w.N == 0 {
 		return cell{"–", ""}

@@ -18,8 +18,8 @@ func NoArgs(c *cobra.Command, args []string) error {
 	return Misused("%s takes flags only, and was given %q", c.CommandPath(), args[0])
 }
 
-// Args requires from least to most arguments. A negative most means that there is no maximum. The error repeats the
-// command's usage line and its example.
+// Args returns a function that checks the number of a command's arguments. The parameter least is the minimum, and most
+// is the maximum. If most is negative, there is no maximum. The error repeats the command's usage line and its example.
 func Args(least, most int) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) >= least && (most < 0 || len(args) <= most) {

@@ -20,12 +20,12 @@ type Build struct {
 	Version  string `json:"version"`          // a semantic version with v, or unreleased
 	Commit   string `json:"commit,omitempty"` // empty: the program was built without the repository's history
 	Date     string `json:"date,omitempty"`   // when the commit was made, RFC 3339 in UTC
-	Changed  bool   `json:"changed"`          // the source differs from the commit
+	Changed  bool   `json:"changed"`          // true: the source differs from the commit
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
 }
 
-// ThisBuild returns how this program was built.
+// ThisBuild returns the source from which this program was built.
 var ThisBuild = sync.OnceValue(func() Build {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -31,7 +31,7 @@ func Count(n int, noun string) string {
 	return strings.Join([]string{fmt.Sprint(n), noun}, " ")
 }
 
-// Percent formats the percentage of part in of, without decimals.
+// Percent formats the quotient part/of as a percentage without decimals.
 func Percent(part, of int) string { return fmt.Sprintf("%.0f %%", 100*float64(part)/float64(of)) }
 
 // Duration formats a duration as precisely as is useful: 2.4s, 48s, 1m2s, 2h5m.

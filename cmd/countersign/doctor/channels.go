@@ -53,7 +53,7 @@ func channelsIn(p *approvers.Policy) []policyChannel {
 	return out
 }
 
-// channels checks whether the bot can post in the channels of the policy.
+// The method "channels" checks whether the bot can post in the channels of the policy.
 func (d *Doctor) channels(ctx context.Context, e *installation.Examiner, p *approvers.Policy, in installation.App) {
 	d.begin("Channels")
 	named := channelsIn(p)

@@ -38,7 +38,7 @@ type diagnosis struct {
 	State state  `json:"state"`
 	What  string `json:"what"`
 	Do    string `json:"do,omitempty"` // what to do about it
-	code  int    // the exit code, if the check fails
+	code  int    // the exit code of the command if this check fails
 }
 
 // Doctor checks everything that serve needs.
@@ -53,7 +53,7 @@ type Doctor struct {
 	// AskBot asks the running bot which features Slack refuses in its workspace. An error means that the bot does not
 	// answer, or can't read its store.
 	AskBot func(ctx context.Context, env config.Env) ([]settings.Refusal, error)
-	// ReadBeside reads the same from a database on which replicas of other machines work.
+	// ReadBeside reads the refused features from a database that replicas on other machines are using.
 	ReadBeside func(ctx context.Context, env config.Env) ([]settings.Refusal, error)
 
 	topic    string
@@ -83,7 +83,7 @@ func (d *Doctor) Examine(ctx context.Context) {
 	d.hooks()
 }
 
-// hooks checks the hooks of the coding agents on this machine.
+// The method "hooks" checks the hooks of the coding agents on this machine.
 func (d *Doctor) hooks() {
 	home, _ := os.UserHomeDir() // empty: there are no settings
 	folder, _ := os.Getwd()

@@ -35,7 +35,7 @@ func (d *Doctor) requests(ctx context.Context, env config.Env, app string) {
 			settingsPage(app, requestURLs[0].page)+" shows whether Slack has verified it")
 		return
 	}
-	// The variable one is true if Slack sends all kinds of requests to the same Request URL.
+	// one is true if the operator gave a full Request URL, to which Slack sends requests of all kinds.
 	base, one := strings.CutSuffix(strings.TrimSuffix(d.URL, "/"), transport.EventsPath)
 	for _, u := range requestURLs {
 		at := base + u.path

@@ -25,7 +25,7 @@ type slackRegister struct {
 // look-ups a minute.
 const maxGroupPeople = 30
 
-// people checks whether the people that the policy names can decide.
+// The method "people" checks whether the people that the policy names can decide.
 func (d *Doctor) people(ctx context.Context, e *installation.Examiner, p *approvers.Policy) {
 	d.begin("Approvers")
 	g := &slackRegister{examiner: e, members: map[string][]string{}, people: map[string]approvers.Identity{}}
@@ -144,8 +144,8 @@ func (g *slackRegister) person(ctx context.Context, user, of string, able map[ap
 	return checkAuthority(who, user+of, able), nil
 }
 
-// checkAuthority adds a person to able if the person can decide. Otherwise checkAuthority returns the reason why the
-// person can't decide.
+// If a person can decide, checkAuthority adds the person to the map able. Otherwise checkAuthority returns the reason
+// why the person can't decide.
 func checkAuthority(who approvers.Identity, named string, able map[approvers.PersonID]string) []memberProblem {
 	why := ""
 	switch {
@@ -164,7 +164,7 @@ func checkAuthority(who approvers.Identity, named string, able map[approvers.Per
 	return []memberProblem{{fmt.Sprintf("%s (%s) %s, and can't decide", who.Name, named, why), "remove the person from the role"}}
 }
 
-// quorums returns the largest quorum of each role. Only stages with a single role count.
+// The function "quorums" returns the largest quorum of each role. Only stages with a single role count.
 func quorums(p *approvers.Policy) map[string]int {
 	out := map[string]int{}
 	ask := func(stages []approvers.Stage) {

@@ -74,7 +74,8 @@ func settingsPage(app, name string) string {
 	return "https://api.slack.com/apps/" + app + "/" + name
 }
 
-// unanswered reports a call that Slack refused or did not answer. The parameter what names the token that was used.
+// The method "unanswered" reports a call that Slack refused or did not answer. The parameter what names the token that
+// was used.
 func (d *Doctor) unanswered(err error, what, do string) {
 	code, scope := installation.SlackCode(err)
 	switch {
@@ -109,8 +110,8 @@ func (d *Doctor) clock(in installation.App, transport config.Transport, policy *
 	}
 }
 
-// scopes compares the token's scopes with the manifest's scopes. If no feature of the policy needs a missing scope,
-// scopes only prints a warning.
+// The method "scopes" compares the token's scopes with the manifest's scopes. If no feature of the policy needs a
+// missing scope, the method only prints a warning.
 func (d *Doctor) scopes(in installation.App, app string, policy *approvers.Policy) {
 	if len(in.Scopes) == 0 {
 		d.warn("Slack does not say which scopes the bot token has", "compare them with countersign manifest on "+settingsPage(app, "oauth"))

@@ -27,7 +27,7 @@ type Store interface {
 }
 
 // store checks whether the store can be used, and whether its disk has free space. If a running bot has locked the
-// store, the doctor does not check the store's contents, because the bot's writers would have to wait.
+// store, the doctor does not check the store's contents, because the check would block the bot's writes.
 func (d *Doctor) store(ctx context.Context, env config.Env) {
 	d.begin("Store")
 	path, put := named(env.Store), "put a backup in its place: countersign restore"
@@ -86,7 +86,7 @@ func (d *Doctor) store(ctx context.Context, env config.Env) {
 	}
 }
 
-// named returns the name of a store for messages.
+// The function "named" returns the name of a store for messages.
 func named(s config.Store) string {
 	if s.Backend == config.Postgres {
 		return s.String()
@@ -99,7 +99,7 @@ func missing(path string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// held asks the running bot about the store, if a process has locked the store.
+// The method "held" asks the running bot about the store, if a process has locked the store.
 func (d *Doctor) held(ctx context.Context, env config.Env) {
 	says := fmt.Sprintf("a bot is running: it holds %s, and answers", named(env.Store))
 	refused, err := d.AskBot(ctx, env)
@@ -118,7 +118,7 @@ func (d *Doctor) held(ctx context.Context, env config.Env) {
 	}
 }
 
-// refused reports the features that Slack refused in the workspace, according to the store.
+// The method "refused" reports the features that Slack refused in the workspace, according to the store.
 func (d *Doctor) refused(list []settings.Refusal) {
 	for _, r := range list {
 		if r.Until.After(time.Now()) {
@@ -141,7 +141,7 @@ func (d *Doctor) diskSpace(dir string) {
 	}
 }
 
-// writable tries to create a file in a directory.
+// The function "writable" tries to create a file in a directory.
 func writable(dir string) error {
 	f, err := os.CreateTemp(dir, ".countersign-*")
 	if err != nil {

@@ -23,8 +23,8 @@ import (
 	"countersign/cmd/countersign/cli"
 )
 
-// Command returns the command tree. An agent's settings contain the command line of each hook. It begins with the path
-// of the program and the words in the parameter program. These are "hook" for countersign, and none for
+// Command returns the command tree. An agent's settings contain the command line of each hook. This command line begins
+// with the path of the program and the words in the parameter program: "hook" for countersign, and no words for
 // countersign-hook.
 func Command(program ...string) *cobra.Command {
 	cmd := &cobra.Command{
@@ -50,12 +50,12 @@ COUNTERSIGN_HOOK_CONFIG names), and from COUNTERSIGN_HOOK_ADDRESS and COUNTERSIG
 // exit ends the process with the exit code of a hook's answer. Tests replace exit.
 var exit = os.Exit
 
-// agentCommand answers one event. If there is an answer, the exit code is 0. Otherwise the exit code is 2, and agents
-// treat 2 as a denial.
+// agentCommand answers one event. If the hook could handle the event, the exit code is 0, and the output has the
+// answer. Otherwise the exit code is 2, and agents treat 2 as a denial.
 func agentCommand(a hook.Agent) *cobra.Command {
 	var timeout time.Duration
 	use, example, arguments := a.Name, "  countersign hook "+a.Name+" < event.json", cobra.PositionalArgs(cli.NoArgs)
-	if a.Name == "copilot" { // its events do not say which they are
+	if a.Name == "copilot" { // its events do not contain their own name
 		use, example, arguments = a.Name+" EVENT", "  countersign hook copilot preToolUse < event.json", cli.Args(1, 1)
 	}
 	cmd := &cobra.Command{
@@ -83,7 +83,8 @@ func agentCommand(a hook.Agent) *cobra.Command {
 			return nil
 		},
 	}
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return cli.Misused("%w", err) }) // for agents, its exit code is a denial
+	// Agents treat the exit code of Misused as a denial.
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return cli.Misused("%w", err) })
 	cmd.Flags().DurationVar(&timeout, "timeout", 0, "the agent's limit of this hook, as its settings say it; the answer comes 15s earlier")
 	return cmd
 }

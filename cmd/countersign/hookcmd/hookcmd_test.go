@@ -109,7 +109,7 @@ var settings = map[string]struct{ file, ask, report, input string }{
 	"cursor":      {".cursor/hooks.json", "preToolUse", "postToolUse", `{"conversation_id":"s","cwd":"/w","hook_event_name":"EVENT","tool_name":"Bash","tool_input":{"command":"ls"},"tool_use_id":"t1"}`},
 }
 
-// commands reads the commands in a settings file in the same way as the agent does.
+// The method "commands" reads the commands in a settings file in the same way as the agent does.
 func (l *laptop) commands(file, event string) []string {
 	l.Helper()
 	text, err := os.ReadFile(filepath.Join(l.home, file))

@@ -58,7 +58,7 @@ type Metrics struct {
 	retained     retained
 }
 
-// New returns the metrics of a bot with the store s. policy returns the policy in force.
+// New returns the metrics of a bot with the store s. The function policy returns the policy in force.
 func New(s store.Store, policy func() *approvers.Policy) *Metrics {
 	m := &Metrics{
 		policy: policy, registry: prometheus.NewRegistry(), retained: newRetained(), Exemplar: func(string) prometheus.Labels { return nil },
@@ -141,7 +141,7 @@ func (m *Metrics) WatchBuild(b cli.Build) {
 
 // Handler serves the metrics.
 func (m *Metrics) Handler() http.Handler {
-	h := promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{EnableOpenMetrics: true}) // only in this format there are exemplars
+	h := promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{EnableOpenMetrics: true}) // only the format OpenMetrics has exemplars
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		m.beginAtZero()
 		h.ServeHTTP(w, r)
@@ -233,7 +233,7 @@ func (m *Metrics) requestEnded(e workflow.Event, tool string, inc func(prometheu
 	}
 }
 
-// waited counts how long a request waited for people.
+// The method "waited" counts how long a request waited for people.
 func (m *Metrics) waited(e workflow.Event, state string, observe func(prometheus.Observer, time.Duration)) {
 	if e.Request != nil {
 		observe(m.ended.WithLabelValues(state, e.Request.Plan.Risk.String()), max(0, e.At.Sub(e.Request.CreatedAt)))
@@ -278,8 +278,8 @@ func timersSet(s store.Store, kind store.TimerKind) float64 {
 	return float64(len(timers))
 }
 
-// WatchSeal adds metrics of the audit records that no signed head covers, and of the signed heads that have not reached
-// their destination.
+// WatchSeal adds metrics about two things: audit records that no signed head covers, and signed heads that have not
+// reached their destination.
 func (m *Metrics) WatchSeal(s store.Store, sealer *audit.Sealer) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "countersign_audit_unsealed", Help: "Records of the history that no signed head covers. Not counted beyond 10000.",
@@ -298,7 +298,7 @@ func (m *Metrics) WatchSeal(s store.Store, sealer *audit.Sealer) {
 	}
 }
 
-// unsealed counts the audit records that no signed head covers.
+// The function "unsealed" counts the audit records that no signed head covers.
 func unsealed(s store.Store) float64 {
 	var entries []approvers.JournalEntry
 	err := s.View(context.Background(), func(r store.Reader) error {
@@ -396,9 +396,9 @@ func (m *Metrics) WatchTools(c *catalog.Catalog) { m.registry.MustRegister(toolM
 
 // Policies reports which policy this process uses.
 type Policies interface {
-	Number() uint64           // number of the stored change, of the policy or the pins, that this process uses
+	Number() uint64           // number of the stored change (of the policy or the pins) that this process uses
 	Usable() bool             // whether this process can use the policy in force
-	Differs() map[string]bool // for each file: whether it differs from the content in force
+	Differs() map[string]bool // for each file: true if the file differs from the content in force
 }
 
 // policyMetrics shows which policy this process uses, and whether the policy in the process's files is in force.
@@ -570,7 +570,7 @@ func newRetained() retained {
 }
 
 // CountRetained adds to the metrics how many conversations and records one round of retention erased. The parameter
-// over means that the round was completed.
+// over is true if the round was completed.
 func (m *Metrics) CountRetained(done retention.Removed, over bool) {
 	m.retained.conversations.Add(float64(done.Conversations))
 	m.retained.records.Add(float64(done.Records))

@@ -83,7 +83,7 @@ func runCheck(out io.Writer, args []string) error {
 		return cli.Misused("%w", err)
 	}
 	tools, err := catalog.Offline(file, path)
-	var known []check.Tool // nil: not known, because a source has errors
+	var known []check.Tool // nil: the tools are not known, because a source has errors
 	findings := catalog.Findings(file)
 	switch {
 	case errors.As(err, &broken):
@@ -113,7 +113,8 @@ func runCheck(out io.Writer, args []string) error {
 	return nil
 }
 
-// missing lists the problems of the variables that serve requires, except the problems that are already in wrong.
+// The function "missing" lists the problems of the variables that the command serve requires, except the problems in
+// the parameter wrong.
 func missing(wrong yamldoc.Problems) (out yamldoc.Problems) {
 	_, err := config.ReadEnv(config.Serve)
 	var all yamldoc.Problems

@@ -38,7 +38,8 @@ type explainOptions struct {
 	since     time.Duration
 }
 
-// ObservedCalls writes a summary of the calls that were observed in the mode observe since a time.
+// ObservedCalls writes a summary of the calls that the policy only observed. The duration since says how far back the
+// summary goes.
 type ObservedCalls func(ctx context.Context, since time.Duration, out io.Writer) error
 
 // Explain returns the command "countersign explain".
@@ -215,7 +216,7 @@ func callOfClient(p *approvers.Policy, tools *agent.Registry, x config.Fixture, 
 	return c, nil
 }
 
-// persons converts user ids to person ids. The person ids have no workspace.
+// The function "persons" converts user ids to person ids. The person ids have no workspace.
 func persons(users []string) []approvers.PersonID {
 	out := make([]approvers.PersonID, len(users))
 	for i, u := range users {
@@ -328,7 +329,7 @@ func barredWords(c approvers.Call, plan approvers.Plan) string {
 	return strings.Join(parts, "; ")
 }
 
-// waiting returns the plan that would apply if the mode were not observe.
+// The function "waiting" returns the plan that would apply if the mode were not observe.
 func waiting(plan approvers.Plan) approvers.Plan {
 	if plan.Verdict == approvers.Observed {
 		plan.Verdict = plan.Would

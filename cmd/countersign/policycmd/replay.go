@@ -52,7 +52,8 @@ func replay(ctx context.Context, out io.Writer, path, fixtures, against string, 
 	return errors.Join(r.sum(), left)
 }
 
-// fixturesFrom reads the calls. The result left names the damaged records of the history that were skipped.
+// fixturesFrom reads the calls. If damaged records of the history were skipped, the result left is an error that names
+// these records.
 func fixturesFrom(ctx context.Context, name string, history StoredCalls) (calls []config.Fixture, left, err error) {
 	if name != stored {
 		calls, err = config.ReadFixtures(name)
@@ -105,7 +106,7 @@ type replayed struct {
 	alike      []*alike
 }
 
-// alike groups stored calls with the same differences and reasons, because a history can have thousands of such calls.
+// alike is a group of stored calls with the same differences and reasons. A history can have thousands of such calls.
 type alike struct {
 	tool        string
 	differences []string
@@ -114,8 +115,8 @@ type alike struct {
 	examples    []string
 }
 
-// agents rejects fixtures with an unknown agent or client. Without this check, a call with a misspelt name would only
-// appear as refused.
+// The method "agents" rejects fixtures with an unknown agent or client. Without this check, a call with a misspelt name
+// would only appear as refused.
 func (r *replayed) agents(calls []config.Fixture) error {
 	for _, x := range calls {
 		has := func(p *approvers.Policy) bool {
@@ -323,9 +324,9 @@ func storedFixture(ctx context.Context, s store.Store, proposed approvers.AuditR
 	return x, err
 }
 
-// spoke returns the requesters of a call, the most recent one last, and the authors of the model's input. If a call has
-// no request, the store does not have the authors. In this case, everybody who wrote in the conversation before the
-// turn counts as an author.
+// The function "spoke" returns the requesters of a call, the most recent one last, and the authors of the model's
+// input. If a call has no request, the store does not have the authors. In this case, everybody who wrote in the
+// conversation before the turn counts as an author.
 func spoke(r store.Reader, call store.Call, turn approvers.Turn) (requesters, authors []string, err error) {
 	messages, err := r.Messages(call.Conversation, 0)
 	if err != nil {
@@ -363,7 +364,7 @@ func spoke(r store.Reader, call store.Call, turn approvers.Turn) (requesters, au
 	return requesters, authors, nil
 }
 
-// planned parses the plan in the facts of an audit record about a proposed call.
+// The function "planned" parses the plan in the facts of an audit record about a proposed call.
 func planned(facts map[string]string) config.Expectation {
 	e := config.Expectation{Verdict: facts["verdict"]}
 	if risk, err := approvers.ParseRisk(facts["risk"]); err == nil {
@@ -421,7 +422,7 @@ func planOf(p *approvers.Policy, tools *agent.Registry, x config.Fixture, now ti
 	return o
 }
 
-// unmet lists the differences from a fixture's expectation.
+// The function "unmet" lists the differences from a fixture's expectation.
 func unmet(e config.Expectation, o planSummary) []string {
 	var out []string
 	if e.Verdict != "" && e.Verdict != o.verdict {
@@ -439,7 +440,7 @@ func unmet(e config.Expectation, o planSummary) []string {
 	return out
 }
 
-// changes lists the differences between two plans.
+// The function "changes" lists the differences between two plans.
 func changes(before, now planSummary) []string {
 	var out []string
 	if before.verdict != now.verdict {

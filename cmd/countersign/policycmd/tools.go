@@ -76,14 +76,14 @@ type listed struct {
 	Effect  string `json:"effect"`
 	Pin     string `json:"pin"` // same, waiting, new, drifted, gone, refused; empty: needs no pin
 	Hash    string `json:"hash,omitempty"`
-	Blocked string `json:"blocked,omitempty"` // the reason why it can't be called
+	Blocked string `json:"blocked,omitempty"` // the reason why the tool can't be called; empty: it can
 }
 
 // toolReport prints the state of a policy's tools.
 type toolReport struct{ *catalog.Report }
 
-// examine reads a policy with its lock file. Normally, examine asks the servers for their tools. If alone is set,
-// examine contacts no server.
+// examine reads a policy with its lock file. If the parameter alone is true, examine contacts no server. Otherwise,
+// examine asks the servers for their tools.
 func examine(ctx context.Context, path string, alone bool) (toolReport, error) {
 	path, err := policyfile.Path(path)
 	if err != nil {
@@ -102,8 +102,8 @@ func examine(ctx context.Context, path string, alone bool) (toolReport, error) {
 	return toolReport{r}, policyfile.Misconfigured(err)
 }
 
-// chosen returns the tools of the source that the command names. If the command names no source, chosen returns all
-// tools.
+// The method "chosen" returns the tools of the source that the command names. If the command names no source, it
+// returns all tools.
 func (s toolReport) chosen(source string) ([]agent.Status, error) {
 	out := s.From(source)
 	if len(out) > 0 || source == "" || slices.Contains(s.Sources(), source) {
@@ -391,7 +391,7 @@ func (s toolReport) pinOf(t agent.Status) string {
 	return words
 }
 
-// claims lists the source's claims about a tool, as quotations.
+// The function "claims" lists the source's claims about a tool, as quotations.
 func claims(t agent.Status) []string {
 	var out []string
 	if title := t.Tool.Claims.Title; title != "" {
@@ -412,7 +412,7 @@ func printDefinition(out io.Writer, t agent.Status) {
 	fmt.Fprintf(out, "What its source says of it\n%s\n", indented(t.Definition))
 }
 
-// indented formats JSON for reading.
+// The function "indented" formats JSON for reading.
 func indented(raw []byte) string {
 	text, err := jsontext.AppendFormat(nil, raw, jsontext.AllowDuplicateNames(true), jsontext.PreserveRawStrings(true),
 		jsontext.Multiline(true), jsontext.WithIndentPrefix("  "), jsontext.WithIndent("  "))

@@ -167,8 +167,8 @@ func (s toolReport) checkReached(tools []agent.Status, names []string, source st
 	return nil
 }
 
-// printToPin prints the tools to pin as a table, changed tools first. Then it prints the changes. If whole is set,
-// printToPin also prints the definitions of new tools.
+// printToPin prints the tools to pin as a table, changed tools first. Then it prints the changes. If the parameter
+// whole is true, printToPin also prints the definitions of new tools.
 func (s toolReport) printToPin(out io.Writer, tools []agent.Status, whole bool) {
 	if len(tools) == 0 {
 		return

@@ -84,7 +84,7 @@ func openBench(t *testing.T, policy string) *bench {
 	return b
 }
 
-// tools runs the command "countersign tools" without a terminal.
+// The method "tools" runs the command "countersign tools" without a terminal.
 func (b *bench) tools(args ...string) (said string, code int) {
 	b.Helper()
 	cmd := Tools()
@@ -281,7 +281,7 @@ func TestPinAsks(t *testing.T) {
 	}
 }
 
-// listing starts an MCP server. A test can replace the server's list of tools with any text.
+// The function "listing" starts an MCP server. A test can replace the server's list of tools with any text.
 func listing(t *testing.T) (url string, list *atomic.Pointer[string]) {
 	t.Helper()
 	list = new(atomic.Pointer[string])

@@ -218,7 +218,8 @@ func (r *policyReplica) metric(name string) string {
 }
 
 // differsFrom checks that the replica's file differs from the policy in force. differsFrom also checks that the replica
-// names the process that loaded this policy. If the name is empty, differsFrom checks that the file is in force.
+// names the process that loaded this policy. If the parameter process is empty, differsFrom checks that the file is in
+// force.
 func (r *policyReplica) differsFrom(process string) {
 	r.Helper()
 	why, metric := r.State(r.Context()), r.metric(`countersign_policy_file_differs{file="policy"}`)
@@ -278,7 +279,8 @@ func (r *policyReplica) approve(who approvers.Identity, q approvers.Request) err
 	return err
 }
 
-// changes lists the policy changes in the history, with the number, the cause and the process of each change.
+// The method "changes" lists the policy changes in the history, with the number, the cause and the process of each
+// change.
 func (r *policyReplica) changes() string {
 	r.Helper()
 	var out []string

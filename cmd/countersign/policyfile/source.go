@@ -100,7 +100,7 @@ const (
 	whyLost    = "lost"    // the store's record of the policy in force was lost
 )
 
-// inForceName stands for the name of the policy in force in reported problems.
+// In reported problems, inForceName is the name of the policy in force.
 const inForceName = "policy in force"
 
 // Open reads the policy from a file.
@@ -149,7 +149,7 @@ func (s *Source) enter(ctx context.Context) error {
 
 func (s *Source) leave() { <-s.turn }
 
-// files returns the watched files.
+// The method "files" returns the watched files.
 func (s *Source) files() [2]*watchedFile { return [2]*watchedFile{&s.policy, &s.pins} }
 
 // read reads the files.
@@ -237,7 +237,8 @@ func (s *Source) setUsed(row store.Policy, p usedPolicy) {
 	s.unusable.Store(nil)
 }
 
-// earlier returns the new list of earlier digests, after the digest in force has changed from old to now.
+// The function "earlier" returns the new list of earlier digests, after the digest in force has changed from old to
+// now.
 func earlier(before []string, old, now string) []string {
 	out := slices.DeleteFunc(slices.Clone(before), func(digest string) bool { return digest == old || digest == now })
 	if old != "" && old != now {
@@ -246,8 +247,8 @@ func earlier(before []string, old, now string) []string {
 	return out[max(0, len(out)-mostEarlier):]
 }
 
-// Join compares the files with the policy and pins in force in the store. From then on, this process uses the policy
-// and pins in the store.
+// Join compares the files with the policy and pins in force in the store, and puts files into force by the rules of
+// Source. From then on, this process uses the policy and pins in force in the store.
 func (s *Source) Join(ctx context.Context, wf *workflow.Workflow) (err error) {
 	if err := s.enter(ctx); err != nil {
 		return err
@@ -337,7 +338,7 @@ func (s *Source) replace(ctx context.Context, row store.Policy, own catalog.Cont
 	return err
 }
 
-// passing reports whether an error is temporary. Such an error says nothing about the policy in force.
+// The function "passing" reports whether an error is temporary. Such an error says nothing about the policy in force.
 func passing(err error) bool {
 	return store.Refused(err) || slices.ContainsFunc([]error{store.ErrCommitUnknown, store.ErrClosed, context.Canceled, context.DeadlineExceeded},
 		func(target error) bool { return errors.Is(err, target) })
@@ -372,7 +373,7 @@ func (s *Source) adopt(row store.Policy, p usedPolicy) (err error) {
 	return nil
 }
 
-// unusable returns the error of a process that can't use the policy in force.
+// The function "unusable" returns the error of a process that can't use the policy in force.
 func unusable(p store.Policy, why error) error {
 	return fmt.Errorf("the policy in force (%s) can't be used by this process, so it decides and runs nothing: %w. Start the version of the program that loaded it, with the same environment, or load another policy", origin(p, p.Policy), why)
 }
@@ -504,7 +505,7 @@ func (s *Source) Watch(ctx context.Context, wf *workflow.Workflow) error {
 	}
 }
 
-// readFiles reads the files, and puts changed files into force if they are valid. The parameter whole means that the
+// readFiles reads the files, and puts changed files into force if they are valid. If the parameter whole is true, the
 // files are known to be complete. If whole is false, two checks in a row must find the same content, because the first
 // half of a file may also be a valid policy. If the store can't be used, err says why, and Watch soon reads the files
 // again.
@@ -551,7 +552,7 @@ func (s *Source) policyChanged(whole bool) bool {
 	return changed
 }
 
-// changed reports whether a file must be put into force.
+// The method "changed" reports whether a file must be put into force.
 func (f *watchedFile) changed(inForce string, whole bool) bool {
 	switch {
 	case f.found == inForce, f.found == f.settled && !whole:

@@ -58,8 +58,8 @@ func (p *player) press(ctx context.Context, who workspaceclient.Client, message 
 	return p.settle(ctx)
 }
 
-// pressInDetails clicks a button in the modal that the button "Details…" of a card opens. If there is no such button,
-// the returned element has no action.
+// pressInDetails clicks a button in the modal that the button "Details…" of a card opens. If the modal has no such
+// button, the returned element has no action.
 func (p *player) pressInDetails(ctx context.Context, do click) (workspaceclient.Element, error) {
 	who, open := p.as(do.who), do
 	open.label = "Details"
@@ -89,7 +89,7 @@ func (p *player) pressInDetails(ctx context.Context, do click) (workspaceclient.
 
 // button searches for a button in everything that a person can see: the bot's direct messages, the threads of
 // conversations, and the person's channels. button searches the newest message first. button prefers a button of the
-// current conversation. If there is no such button, the returned element has no action.
+// current conversation. If button finds nothing, the returned element has no action.
 func (p *player) button(ctx context.Context, do click) (workspaceclient.Message, workspaceclient.Element, error) {
 	who := p.as(do.who)
 	channels, err := who.Channels(ctx)
@@ -175,8 +175,8 @@ type subject struct {
 	conversation string
 }
 
-// about reads the subject of a button from the button's value. The value names a request, an execution, a call or a
-// turn.
+// The method "about" reads the subject of a button from the button's value. The value names a request, an execution, a
+// call or a turn.
 func (p *player) about(ctx context.Context, value string) (s subject, err error) {
 	err = p.demo.Store().View(ctx, func(r store.Reader) error {
 		for _, id := range strings.Fields(value) {

@@ -51,7 +51,7 @@ func questionState(q approvers.ModelQuestion, outcome approvers.Outcome) string 
 	return fmt.Sprintf("the agent's question was not answered: %s", outcome)
 }
 
-// unasked describes why a call ran without a request.
+// The function "unasked" describes why a call ran without a request.
 func unasked(r store.Reader, c store.Call) (string, error) {
 	if c.Execution == "" {
 		return "without asking", nil
@@ -111,7 +111,7 @@ func verdict(about string, c store.Call, ran string) string {
 	return fmt.Sprintf("%s: %s: %s", c.Tool, c.Outcome, reasonIn(c.Result))
 }
 
-// decided describes who decided a call, and the call's outcome.
+// The function "decided" describes who decided a call, and the call's outcome.
 func decided(c store.Call, req approvers.Request) string {
 	by := make([]string, 0, len(req.Decisions))
 	for _, d := range req.ValidApprovals() {

@@ -69,7 +69,7 @@ func closeAll(ctx context.Context, who workspaceclient.Client) error {
 	return err
 }
 
-// values returns the values to fill into a form, by block.
+// The method "values" returns the values to fill into a form, by block.
 func (do click) values(form workspaceclient.View) (map[string]string, error) {
 	values := map[string]string{}
 	if do.person != "" {
@@ -94,7 +94,7 @@ func (do click) values(form workspaceclient.View) (map[string]string, error) {
 	return values, nil
 }
 
-// fields sets values from a text of the form "field=value, field=value".
+// The method "fields" sets values from a text of the form "field=value, field=value".
 func (do click) fields(form workspaceclient.View, values map[string]string) error {
 	if do.text == "" {
 		return nil

@@ -88,7 +88,7 @@ func (p *player) goOnAs(ctx context.Context, name, tool, result string) error {
 	return fmt.Errorf("%s has not asked for %s", name, tool)
 }
 
-// refused adds the gateway's refusal to the transcript.
+// The method "refused" adds the gateway's refusal to the transcript.
 func (p *player) refused(name string, err error) bool {
 	if errors.As(err, new(*client.Refusal)) || errors.As(err, new(*client.Problem)) {
 		p.aside(name + " is told: " + err.Error())

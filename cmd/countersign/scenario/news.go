@@ -22,7 +22,7 @@ func newKnown() known {
 	return known{calls: map[string]string{}, remarks: map[string]int{}, outbox: map[string]bool{}, messages: map[string]bool{}}
 }
 
-// news returns all new content that people can see: states of calls, messages of the agent, and notices.
+// The method "news" returns all new content that people can see: states of calls, messages of the agent, and notices.
 func (p *player) news(ctx context.Context) (lines []string, err error) {
 	if p.known.calls == nil {
 		p.known = newKnown()

@@ -26,9 +26,9 @@ type Demo interface {
 	Store() store.Store
 	// WorkspaceURL is the address of the workspace's page.
 	WorkspaceURL() string
-	// Settled reports whether all messages are delivered and handled. If settled is true, the state does not change
-	// until a timer becomes due or a person acts. The result paused is true if the bot is paused and work in progress
-	// waits for the end of the pause.
+	// Settled reports whether all messages are delivered and handled. If the result settled is true, the state does not
+	// change until a timer becomes due or a person acts. The result paused is true if the bot is paused and work in
+	// progress waits for the end of the pause.
 	Settled(ctx context.Context) (settled, paused bool, err error)
 
 	// Now is the time of the demo.
@@ -137,7 +137,8 @@ func (p *player) act(ctx context.Context, a action) ([]string, error) {
 	return append(p.asides, news...), err
 }
 
-// aside adds a line about the action itself to the transcript. The line is not about the effects of the action.
+// The method "aside" adds a line about the action itself to the transcript. The line is not about the effects of the
+// action.
 func (p *player) aside(line string) { p.asides = append(p.asides, line) }
 
 // compare prints the lines that were seen, and marks differences from the expected lines.

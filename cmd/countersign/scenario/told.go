@@ -75,8 +75,8 @@ func (p *player) newMessages(ctx context.Context) (lines []string, err error) {
 	return lines, nil
 }
 
-// fresh reads the bot's new messages to a person: direct messages, and ephemeral messages in the conversations and in
-// the channels where somebody clicked.
+// The method "fresh" reads the bot's new messages to a person: direct messages, and ephemeral messages in the
+// conversations and in the channels where somebody clicked.
 func (p *player) fresh(ctx context.Context, who workspaceclient.Person) (found []workspaceclient.Message, err error) {
 	type place struct{ channel, root string }
 	places := []place{{channel: "countersign"}}

@@ -50,8 +50,8 @@ type click struct {
 	who    string
 	tool   string
 	like   string // words that distinguish the call from other calls of the same tool
-	person string // for NAME
-	label  string // of the button
+	person string // the person in place of NAME
+	label  string // the button's label
 	text   string // what followed the colon
 	tries  bool   // the action may be impossible
 }

@@ -68,7 +68,7 @@ var backupTask = task.Task[task.None]{Name: "backup", Long: true, WhileHeld: tru
 
 func backup(cmd *cobra.Command, path string, force bool) error {
 	ctx := cmd.Context()
-	if env, err := config.ReadEnv(config.Offline); err == nil { // if the environment is invalid, the task says what is wrong
+	if env, err := config.ReadEnv(config.Offline); err == nil { // if the environment is invalid, the task below reports the error
 		if err := openstore.OnlyFile(env.Store, "back it up with pg_dump"); err != nil {
 			return err
 		}
@@ -110,8 +110,8 @@ func backup(cmd *cobra.Command, path string, force bool) error {
 	return nil
 }
 
-// isTheBots returns what the file at a path is to the bot, such as "the policy", if the environment names this file.
-// For any other file, isTheBots returns "".
+// isTheBots reports whether the environment names the file at a path as one of the bot's files. The result describes
+// this file, such as "the policy", or is "" for any other file.
 func isTheBots(path string) string {
 	env, err := config.ReadEnv(config.Offline)
 	if err != nil {
@@ -131,9 +131,9 @@ func isTheBots(path string) string {
 // copied describes a copy of a store.
 type copied struct {
 	size    int64
-	hash    string // of the file
+	hash    string // hash of the copy's file
 	records int
-	last    time.Time // of the newest record
+	last    time.Time // time of the newest record
 	head    string
 }
 

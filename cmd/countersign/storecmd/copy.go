@@ -52,9 +52,9 @@ The original stays as it is. Never let bots work on both: each would run what wa
 
 // Copy copies a store.
 type Copy struct {
-	Anew          bool // Run deletes the incomplete copy of an earlier run, instead of continuing it
+	Anew          bool // true: Run deletes the incomplete copy of an earlier run; false: Run continues it
 	Out, Progress io.Writer
-	Every         int // number of rows of a part between two lines of progress
+	Every         int // Run prints a line of progress after this number of rows of a part
 
 	from, to           config.Store
 	fromAudit, toAudit config.Audit
@@ -126,9 +126,9 @@ func (c *Copy) fill(ctx context.Context, fill func(store.Filling) error) error {
 	return errors.Join(db.Fill(ctx, c.Anew, fill), db.Close())
 }
 
-// isComplete returns nil if the new store has exactly the rows of the original. This is the case if an earlier run
-// copied all rows, but ended before it could report success. Otherwise isComplete returns the given error, which says
-// why the new store can't be filled.
+// isComplete compares the two stores. If an earlier run copied all rows, but ended before it could report success, the
+// stores have the same rows. In this case, isComplete checks the original, and returns nil or the error of the check.
+// Otherwise it returns the error in the parameter why, which says why the new store can't be filled.
 func (c *Copy) isComplete(ctx context.Context, db store.Store, what *copied, why error) error {
 	to, err := openstore.Existing(ctx, config.Env{Store: c.to, Audit: c.toAudit})
 	if err != nil {
@@ -234,7 +234,7 @@ func (c *Copy) printPath(what, from, to string) {
 	}
 }
 
-// failed adds an exit code to an error, and describes the current state of both stores.
+// The method "failed" adds an exit code to an error, and describes the current state of both stores.
 func (c *Copy) failed(ctx context.Context, err error) error {
 	was, again := "nothing was copied", "Run it again"
 	if c.begun {

@@ -41,7 +41,8 @@ func tidyAddress(text string) string {
 	return strings.Trim(strings.Join(lines, ", "), " \t\"',;:.!?")
 }
 
-// plausible rejects phrases such as "her new place". An address has a house number, or a comma between street and town.
+// The function "plausible" reports whether a text can be an address. An address has a house number, or a comma between
+// street and town. A phrase such as "her new place" has neither.
 func plausible(address string) bool {
 	if len(findOrders(address)) > 0 && len(strings.Fields(address)) == 1 || len(findEmails(address)) > 0 {
 		return false

@@ -19,8 +19,8 @@ var (
 	absorbing  = lazily(`(?i)^,?\s*(?:and\s+)?(?:then|also|after that|afterwards|finally)\b`)
 )
 
-// clauses splits a message into clauses. Text without a request belongs to the preceding clause. Examples are a reason,
-// or the rest of an address or e-mail.
+// The function "clauses" splits a message into clauses. Text without a request belongs to the preceding clause.
+// Examples are a reason, or the rest of an address or e-mail.
 func clauses(text string) []clause {
 	var list []clause
 	before := ""

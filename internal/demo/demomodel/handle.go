@@ -53,8 +53,8 @@ var infinitive = map[string]string{
 	takePayment: "take a payment", sendEmail: "send an e-mail", deleteAccount: "delete the account", cancelAccount: "cancel the account", exportData: "export any data",
 }
 
-// claim finds a call of this turn by its kind and one argument, and returns its index. A later claim does not find the
-// same call.
+// claim finds a call of this turn by its kind and one argument, and returns the call's index. Each call is found only
+// once.
 func (d *responder) claim(kind, name, want string) int {
 	for i, c := range d.t.done {
 		if d.claimed[i] || d.tools.kindOf(c.Name) != kind || !strings.EqualFold(value(c.args, name), want) {
@@ -165,7 +165,7 @@ func (d *responder) handleCancelOrder(w *request) {
 	d.notes = append(d.notes, note)
 }
 
-// without reports that the tool for a request is missing, and offers alternatives.
+// The method "without" reports that the tool for a request is missing, and offers alternatives.
 func (d *responder) without(kind string) string {
 	var can []string
 	for _, k := range kinds {

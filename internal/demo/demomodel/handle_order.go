@@ -32,8 +32,8 @@ func (d *responder) handleOrders(w *request) {
 	}
 }
 
-// details returns an order, and looks it up if necessary. The function returns nil while the look-up is pending, or if
-// the look-up found nothing.
+// The method "details" returns an order, and looks it up if necessary. It returns nil if the look-up is pending, found
+// nothing, or is not possible with the offered tools.
 func (d *responder) details(id string) *order {
 	if o := d.m.orders[id]; o != nil {
 		return o

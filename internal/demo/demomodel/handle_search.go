@@ -166,7 +166,7 @@ func (d *responder) search(w *request, args ...arg) {
 	d.told = append(d.told, d.tellOrders(w, list, args))
 }
 
-// focus sets the meaning of "it" and "her" after a search.
+// The method "focus" sets the meaning of "it" and "her" after a search.
 func (d *responder) focus(list []*order, args []arg) {
 	switch {
 	case len(list) == 1:

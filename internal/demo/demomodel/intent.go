@@ -34,8 +34,8 @@ type rule struct {
 	words *pattern
 }
 
-// rules find the kind of a clause. If several rules match, the rule whose words come first in the clause applies. If
-// several rules match at the same position, the first in this list applies.
+// rules has the rules that find the kind of a clause. If several rules match, the rule whose words come first in the
+// clause applies. If several rules match at the same position, the first in this list applies.
 var rules = []rule{
 	{updateProfile, re(`\b(?:de-?activat|suspend|re-?activat|unsuspend)\w*`)},
 	{updateProfile, re(`\b(?:pause|put on hold|freeze|activate) .{0,40}\baccount\b`)},
@@ -141,7 +141,7 @@ func firstRule(text string, question bool) (kind string, m mood) {
 
 var besideNames = re(`\b(?:orders?|customer|account|and|the|for|of|please|number)\b|'s\b|[^\p{L}\p{N}]`)
 
-// bare reports whether the text consists only of the name of an order, an account or a customer.
+// The function "bare" reports whether the text consists only of the name of an order, an account or a customer.
 func bare(text string) bool {
 	if len(findOrders(text))+len(findUsers(text))+len(findEmails(text)) == 0 {
 		return false

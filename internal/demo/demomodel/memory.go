@@ -153,7 +153,7 @@ func hasName(full, part string) bool {
 	return true
 }
 
-// listed returns the orders of the last list.
+// The method "listed" returns the orders of the last list.
 func (m *memory) listed() []*order {
 	var list []*order
 	for _, id := range m.listing {
@@ -164,7 +164,7 @@ func (m *memory) listed() []*order {
 	return list
 }
 
-// all returns every known order, sorted by number.
+// The method "all" returns every known order, sorted by number.
 func (m *memory) all() []*order {
 	return slices.SortedFunc(maps.Values(m.orders), func(a, b *order) int { return strings.Compare(a.id, b.id) })
 }

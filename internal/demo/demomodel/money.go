@@ -34,7 +34,7 @@ func parseCents(text string) (int, bool) {
 	return n, err == nil
 }
 
-// spoken parses a number in the notations that people use. Examples are 1,299.00 and 49,99.
+// The function "spoken" parses a number in the notations that people use. Examples are 1,299.00 and 49,99.
 func spoken(text string) int {
 	if i := strings.LastIndexByte(text, ','); i >= 0 && len(text)-i-1 <= 2 {
 		text = text[:i] + "." + text[i+1:]
@@ -53,7 +53,8 @@ func currencyOf(word string) string {
 	return "GBP"
 }
 
-// findMoney returns the first amount in the text. If bare is set, a number without a currency counts too.
+// findMoney returns the first amount in the text. If bare is true, a number without a currency also counts as an
+// amount.
 func findMoney(text string, bare bool) *money {
 	if m := withCents.FindStringSubmatch(text); m != nil {
 		whole, places := spoken(m[2]), spoken(m[4])/100

@@ -29,7 +29,7 @@ func parseJSON(text string) any {
 	return v
 }
 
-// text looks up the given names in order. text returns the first value that is a text or a number.
+// The method "text" looks up the given names in order. It returns the first value that is a text or a number.
 func (o object) text(names ...string) string {
 	for _, name := range names {
 		switch v := o[name].(type) {
@@ -62,7 +62,7 @@ func (o object) texts(name string) []string {
 	return list
 }
 
-// cents reads an amount of money. If the value is not an amount, ok is false.
+// The method "cents" reads an amount of money. If the value is not an amount, ok is false.
 func (o object) cents(names ...string) (n int, ok bool) { return parseCents(o.text(names...)) }
 
 // result is a tool's result, or the outcome of a call that did not run.

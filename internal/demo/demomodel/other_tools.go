@@ -24,9 +24,9 @@ func (b toolbox) withoutRules() []Tool {
 	return out
 }
 
-// meant returns the tool that a person names. The person can use the offered name, or the name in the policy
-// (files.read_file for files_read_file). The person can also use the end of the name, if no other tool's name has the
-// same end.
+// The method "meant" returns the tool that a person names. The person can use the offered name, or the name in the
+// policy (files.read_file for files_read_file). The person can also use the end of the name, if no other tool's name
+// has the same end.
 func (b toolbox) meant(name string) (string, bool) {
 	if b.names[name] {
 		return name, true
@@ -87,8 +87,8 @@ var (
 	between = re(`^(?:\s|,|;|and\b|with\b)+`)
 )
 
-// written parses arguments of the form name=value. Each value is one word, or a text in quotes. If some of the text is
-// not an argument, ok is false.
+// The method "written" parses arguments of the form name=value. Each value is one word, or a text in quotes. If some of
+// the text is not an argument, ok is false.
 func (in inputs) written(text string) (arguments string, ok bool) {
 	var parts []string
 	for rest := strings.TrimSpace(text); rest != ""; {
@@ -148,8 +148,8 @@ func (d *responder) handleVerbatim(w *request) {
 // mostNamed limits how many tools without rules an answer names.
 const mostNamed = 12
 
-// others returns a sentence that names the tools without rules and says how to call them. If there are no such tools,
-// the sentence is empty.
+// The method "others" returns a sentence that names the tools without rules and says how to call them. If there are no
+// such tools, the sentence is empty.
 func (d *responder) others() string {
 	others := d.tools.withoutRules()
 	if len(others) == 0 {

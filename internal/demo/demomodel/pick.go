@@ -55,7 +55,7 @@ func findPick(text string) pick {
 	return p
 }
 
-// from applies the pick to a list of orders, newest first.
+// The method "from" applies the pick to a list of orders, newest first.
 func (p pick) from(list []*order, focus string) []*order {
 	if len(list) == 0 {
 		return nil
@@ -119,7 +119,8 @@ func byItem(text string, list []*order) []*order {
 	return found
 }
 
-// named counts the words of the item's name in a text. A weak word counts only together with another word of the name.
+// The method "named" returns how many words of the item's name are among the given words. A weak word counts only
+// together with another word of the name.
 func (i item) named(words []string) int {
 	n, strong := 0, false
 	for _, part := range strings.Fields(strings.ToLower(i.name)) {

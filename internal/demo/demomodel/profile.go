@@ -18,7 +18,8 @@ var (
 	}
 )
 
-// readProfile reads the requested changes. If an e-mail address is a new value, it does not identify the customer.
+// readProfile reads the requested changes. If the text asks to change the e-mail address, its last address is the new
+// one. This address is removed from w.emails, because it does not identify the customer.
 func (w *request) readProfile(text string) {
 	set := func(name, value string) {
 		if value = strings.TrimSpace(value); value != "" {

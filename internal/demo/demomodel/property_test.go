@@ -11,7 +11,7 @@ import (
 	"countersign/internal/demo/demomodel"
 )
 
-// messages returns all messages of people in the file of conversations.
+// The function "messages" returns all messages of people in the file of conversations.
 func messages(t testing.TB) []string {
 	t.Helper()
 	data, err := os.ReadFile(conversations)

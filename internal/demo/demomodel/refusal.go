@@ -102,7 +102,7 @@ func (d *responder) refusal(c done) string {
 
 func lower(text string) string { return strings.ToLower(text[:1]) + text[1:] }
 
-// alternatives offers alternatives to a failed call.
+// The method "alternatives" offers alternatives to a failed call.
 func (d *responder) alternatives(c done) {
 	switch status := c.result.status; {
 	case status == "expired", status == "voided", c.result.reported:

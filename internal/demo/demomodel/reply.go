@@ -57,9 +57,9 @@ type responder struct {
 	tools   toolbox
 	m       *memory
 	t       *turn
-	claimed []bool // by index in t.done: whether the call belongs to a request
+	claimed []bool // by index in t.done: true if the call belongs to a request
 
-	calls     []Call   // to make now
+	calls     []Call   // calls to make now
 	told      []string // sentences about results, in the order of the requests
 	notes     []string // sentences about calls that were not made, or can't be made
 	questions []string

@@ -9,7 +9,7 @@ import (
 type request struct {
 	kind string
 	mood mood
-	text string // of the clause
+	text string // the text of the clause
 
 	orders  []string
 	users   []string
@@ -34,8 +34,8 @@ type request struct {
 	filter   string // state of the orders that are looked for
 	newest   int    // number of the newest orders that are looked for
 
-	verbatim string // arguments written by the person
-	tool     string // of a verbatim call
+	verbatim string // the arguments of a call that the person wrote out
+	tool     string // the tool of a call that the person wrote out
 	lacks    lack   // the detail that was asked for
 }
 

@@ -100,7 +100,7 @@ func number(a object, name, format string) string {
 // mostTold limits the length of a reported answer.
 const mostTold = 900
 
-// plainly puts the answer of a tool without rules into words.
+// The function "plainly" puts the answer of a tool without rules into words.
 func plainly(c done) string {
 	switch v := c.result.data.(type) {
 	case nil:
@@ -135,7 +135,8 @@ func plainValue(v any) string {
 	return string(data)
 }
 
-// changes returns a sentence on what an approver changed, and when.
+// The function "changes" returns a sentence about the arguments that an approver changed. The parameter when says when,
+// or is empty.
 func changes(c done, when string) string {
 	by := c.result.changedBy
 	if by == "" {

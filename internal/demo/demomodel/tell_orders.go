@@ -67,7 +67,7 @@ func (d *responder) whyNone(args []arg) string {
 	return ""
 }
 
-// lines lists orders, numbered so that people can say "the second one".
+// The function "lines" lists orders, numbered so that people can say "the second one".
 func lines(list []*order) string {
 	var b strings.Builder
 	for i, o := range list {
@@ -130,7 +130,7 @@ var (
 	asksWho     = re(`\b(?:whose|who)\b`)
 )
 
-// asked returns the text of a search request, without e-mail addresses.
+// The function "asked" returns the text of a search request, without e-mail addresses.
 func asked(w *request) string {
 	if w == nil {
 		return ""

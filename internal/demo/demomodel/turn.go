@@ -19,7 +19,7 @@ type done struct {
 
 func split(history []Message) []turn {
 	var turns []turn
-	byID := map[string][2]int{} // by call id: the index of the turn, and of the call in the turn
+	byID := map[string][2]int{} // by call id: the index of the turn, and the index of the call in this turn
 	for _, m := range history {
 		switch m.Role {
 		case "user":

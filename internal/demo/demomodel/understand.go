@@ -105,7 +105,7 @@ func (d *responder) drop() string {
 	return "All right. Nothing is under way from my side; tell me when you need something."
 }
 
-// repeated interprets "and ORD-124 too" as the last request, for another order or another customer.
+// The method "repeated" interprets "and ORD-124 too" as the last request, for another order or another customer.
 func (d *responder) repeated(text string, requests []request) []request {
 	if d.m.wanted == nil || !sameAgain.MatchString(text) {
 		return nil
@@ -128,7 +128,7 @@ var onlyName = re(`^(?:it's |for |customer )?(\p{L}+(?: \p{L}+)?)[.!]?$`)
 
 var onlyAmount = re(`^(?:(?:then|only|just|make it|make that|try|ok|okay|do|what about|how about|with|let's say)[\s,]+)*[$€£]?\s?\d[\d.,]*\s?(?:%|percent|usd|eur|gbp|euros?|dollars?|bucks|pounds?|[€£])?(?:[\s,]+(?:then|instead|please|only|off))*[\s.!?]*$|^(?:(?:then|only|just|make it|ok|okay)[\s,]+)*half(?: of it)?(?:[\s,]+(?:then|instead|please))*[\s.!?]*$`)
 
-// amended interprets "make it $20" as the last request with another amount, if the last request failed.
+// The method "amended" interprets "make it $20" as the last request with another amount, if the last request failed.
 func (d *responder) amended(text string) *request {
 	if d.m.wanted == nil || !onlyAmount.MatchString(text) || !slices.ContainsFunc(d.m.last, func(c done) bool { return c.result.status != "" }) {
 		return nil

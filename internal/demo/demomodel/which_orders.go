@@ -51,8 +51,9 @@ func (d *responder) ordersOf(w *request) (ids []string, ok bool) {
 	return nil, false
 }
 
-// chosen returns the orders that the text names by their items. A text can name several items, joined by "and" ("the
-// teapot and the headphones"). If the text does not name the orders clearly, chosen asks which orders are meant.
+// The method "chosen" returns the orders that the text names by their items. A text can name several items, joined by
+// "and" ("the teapot and the headphones"). If the text does not name the orders clearly, the method asks which orders
+// are meant.
 func (d *responder) chosen(w *request, list []*order) ([]string, bool) {
 	if len(list) == 1 || strings.Contains(w.text, " and ") {
 		return idsOf(list), true

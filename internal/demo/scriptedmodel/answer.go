@@ -71,7 +71,7 @@ func (a answer) content() *string {
 	return &a.reply.Content
 }
 
-// whole sends the answer as one JSON object.
+// The method "whole" sends the answer as one JSON object.
 func (a answer) whole(w http.ResponseWriter) {
 	message := wire{Role: "assistant", Content: a.content()}
 	for _, call := range a.reply.Calls {

@@ -53,7 +53,7 @@ func (f Fault) apply(r Reply) Reply {
 	return r
 }
 
-// or returns f. If f is the zero Fault, the result is other.
+// The method "or" returns f, or the Fault other if f is the zero Fault.
 func (f Fault) or(other Fault) Fault {
 	if f == (Fault{}) {
 		return other
@@ -61,7 +61,7 @@ func (f Fault) or(other Fault) Fault {
 	return f
 }
 
-// before applies the faults that come before the answer. The result is true if no answer may follow.
+// The method "before" applies the faults that come before the answer. If done is true, no answer may follow.
 func (f Fault) before(ctx context.Context, w http.ResponseWriter) (done bool) {
 	if f.Hang {
 		<-ctx.Done()
@@ -99,7 +99,7 @@ func (f Fault) statusError() *apiError {
 	return fail(f.Status, kind, code, "", message)
 }
 
-// wait sleeps until the time is over or the client disconnects.
+// wait sleeps for the duration d, or until the client disconnects. In the second case, wait returns false.
 func wait(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil

@@ -21,7 +21,7 @@ var twoCalls = scriptedmodel.Reply{Calls: []scriptedmodel.Call{
 	{Name: "search_orders", Arguments: `{"order_id":"ORD-123"}`}, {Name: "issue_refund", Arguments: `{"order_id":"ORD-123","amount":49.99}`},
 }}
 
-// faulty serves one reply with a fault.
+// The function "faulty" serves one reply with a fault.
 func faulty(t *testing.T, reply scriptedmodel.Reply, fault scriptedmodel.Fault) *openai.Client {
 	t.Helper()
 	reply.Fault = fault

@@ -174,7 +174,7 @@ func parseCalls(raw []json.RawMessage, at string) ([]Call, *apiError) {
 // checkPairs checks the rule that matters most to an agent: a step with calls is directly followed by exactly one
 // result for each call.
 func checkPairs(messages []Message) *apiError {
-	open := map[string]bool{} // by call id: whether the call still lacks its result
+	open := map[string]bool{} // by call id: true if the call still lacks its result
 	answerable, step := false, 0
 	for i, m := range messages {
 		at := fmt.Sprintf("messages[%d]", i)

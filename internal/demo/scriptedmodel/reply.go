@@ -37,8 +37,8 @@ func (f ResponderFunc) Respond(ctx context.Context, request Request) (Reply, err
 	return f(ctx, request)
 }
 
-// finished returns the reply with call ids and a finish reason. finished copies the calls, so that a script's replies
-// don't change.
+// The method "finished" returns the reply with call ids and a finish reason. It copies the calls, so that a script's
+// replies don't change.
 func (r Reply) finished() Reply {
 	calls := make([]Call, len(r.Calls))
 	for i, call := range r.Calls {
@@ -57,8 +57,8 @@ func (r Reply) finished() Reply {
 	return r
 }
 
-// limited truncates the reply after max tokens. Like a real model, limited may cut in the middle of a word or an
-// argument.
+// The method "limited" truncates the reply after max tokens. Like a real model, it may cut in the middle of a word or
+// an argument.
 func (r Reply) limited(max int) Reply {
 	if max <= 0 {
 		return r

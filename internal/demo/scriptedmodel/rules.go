@@ -32,7 +32,7 @@ func Rules() Responder {
 	})
 }
 
-// offered returns the tools that the request's tool_choice allows.
+// The method "offered" returns the tools that the request's tool_choice allows.
 func (r Request) offered() []demomodel.Tool {
 	var tools []demomodel.Tool
 	for _, t := range r.Tools {

@@ -15,7 +15,7 @@ import (
 	"countersign/internal/demo/shop"
 )
 
-// offered returns the sample shop's tools as an agent offers them.
+// The function "offered" returns the sample shop's tools as an agent offers them.
 func offered(s *shop.Shop) []openai.Tool {
 	var tools []openai.Tool
 	for _, tool := range s.Tools() {

@@ -78,7 +78,8 @@ func (s *Server) Inject(faults ...Fault) {
 	s.faults = append(s.faults, faults...)
 }
 
-// Requests returns the valid completion requests so far, oldest first. Requests works only with Config.Record.
+// Requests returns the last valid completion requests, at most mostRecorded of them, oldest first. If Config.Record is
+// false, the list is empty.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -45,7 +45,7 @@ func firstBytes(text string, n int) string {
 	return text[:n]
 }
 
-// pieces cuts text into parts of about n bytes.
+// The function "pieces" cuts text into parts of about n bytes.
 func pieces(text string, n int) []string {
 	var parts []string
 	for text != "" {

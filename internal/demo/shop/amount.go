@@ -11,7 +11,7 @@ import (
 // with two places, such as 49.90.
 type Amount int64
 
-// plainDecimal excludes exponents: 1e300 is a valid JSON number but not a price.
+// plainDecimal matches decimal numbers without an exponent, because 1e300 is a valid JSON number but not a price.
 var plainDecimal = regexp.MustCompile(`^(-?)([0-9]{1,9})(?:\.([0-9]{1,20}))?$`)
 
 // ParseAmount reads a decimal number with at most two decimal places, not counting zeros at the end.

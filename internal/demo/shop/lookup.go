@@ -55,7 +55,7 @@ func (s *State) openOrders(customer string) []string {
 	return open
 }
 
-// shown makes a long or empty value readable within a sentence.
+// The function "shown" makes a long or empty value readable within a sentence.
 func shown(value string) string {
 	if value == "" {
 		return `""`

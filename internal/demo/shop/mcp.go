@@ -60,8 +60,8 @@ func (s *Shop) mcpServer() *mcp.Server {
 	return server
 }
 
-// annotations returns the shop's MCP annotations of a tool. MCP's idempotent hint is about calls with the same
-// arguments, whatever their idempotency keys. Therefore the hint comes from Settles, not from Effect.
+// The method "annotations" returns the shop's MCP annotations of a tool. MCP's idempotent hint is about calls with the
+// same arguments, whatever their idempotency keys. Therefore the hint comes from Settles, not from Effect.
 func (t Tool) annotations() *mcp.ToolAnnotations {
 	destroys, open := t.Destroys, t.Outside
 	a := &mcp.ToolAnnotations{Title: t.Title, ReadOnlyHint: t.Effect == EffectRead, IdempotentHint: t.Settles, OpenWorldHint: &open}
@@ -96,8 +96,8 @@ const (
 	asked = "sections"
 )
 
-// exportAsked is export_customer_data. Arguments without sections mean all sections. If the client can ask questions,
-// the tool then asks the requester to choose some of the sections, all of which are approved.
+// exportAsked is export_customer_data. Arguments without sections mean all sections, so people have approved the export
+// of all sections. If the client can ask questions, the tool then asks the requester which of the sections to export.
 func (s *Shop) exportAsked(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	args, err := arguments[ExportArgs](exportTool, req.Params.Arguments)
 	if err != nil {
@@ -146,7 +146,7 @@ func sectionsForm(user string) *mcp.ElicitParams {
 	}
 }
 
-// chosen reads the answer to the form of sections.
+// The function "chosen" reads the answer to the form of sections.
 func chosen(reply *mcp.ElicitResult) ([]string, error) {
 	switch reply.Action {
 	case "accept":

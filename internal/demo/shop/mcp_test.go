@@ -25,7 +25,7 @@ type rawClient struct {
 	number int
 }
 
-// served connects a raw client with the given capabilities to a shop, until the test ends.
+// The function "served" connects a raw client with the given capabilities to a shop, until the test ends.
 func served(t *testing.T, s *Shop, capabilities string) *rawClient {
 	t.Helper()
 	serverIn, in := io.Pipe()

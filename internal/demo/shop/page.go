@@ -84,7 +84,7 @@ func head(w http.ResponseWriter, kind string) {
 	h.Set("Cache-Control", "no-cache")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
-	// The page must not run any text, because the texts come from customers or a model.
+	// The browser must not run any of the page's texts as code, because the texts come from customers or a model.
 	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'")
 }
 

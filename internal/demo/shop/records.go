@@ -95,7 +95,7 @@ func (o *Order) Due() Amount {
 type Item struct {
 	Name     string `json:"name"`
 	Quantity int    `json:"quantity"`
-	Price    Amount `json:"price"` // for one
+	Price    Amount `json:"price"` // price of one piece
 }
 
 // Payment is a payment by the customer.
@@ -159,7 +159,7 @@ type Entry struct {
 // Run is the first call with a key, and the answer of this call.
 type Run struct {
 	Tool   string          `json:"tool"`
-	Digest string          `json:"digest"` // of tool and arguments
+	Digest string          `json:"digest"` // digest of the tool's name and the arguments
 	Entry  int             `json:"entry"`
 	Result json.RawMessage `json:"result"`
 }

@@ -84,7 +84,7 @@ type change struct {
 	summary string // summary of the effect, for the ledger
 }
 
-// read runs a query on the current state. The function look must not keep a reference to the state.
+// read calls the function look with the current state. look must not keep a reference to the state.
 func read[R any](ctx context.Context, s *Shop, look func(*State) (R, error)) (R, error) {
 	var none R
 	if err := ctx.Err(); err != nil {
@@ -96,7 +96,8 @@ func read[R any](ctx context.Context, s *Shop, look func(*State) (R, error)) (R,
 	return look(&s.state)
 }
 
-// once runs act under key. If act has already run under that key, once returns the stored answer and does not run act.
+// once calls the function act under an idempotency key. If an earlier call with the same key, tool and arguments
+// succeeded, once returns the stored answer of that call, and does not call act.
 func once[A, R any](ctx context.Context, s *Shop, key, tool string, args A, act func(*change) (R, error)) (R, error) {
 	var result R
 	if err := ctx.Err(); err != nil {
@@ -148,7 +149,7 @@ func once[A, R any](ctx context.Context, s *Shop, key, tool string, args A, act 
 	return result, nil
 }
 
-// answered reports whether a key was already used.
+// The method "answered" reports whether a key was already used.
 func (s *Shop) answered(key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -78,8 +78,8 @@ func tool[A, R any](t Tool, run func(context.Context, string, A) (R, error)) Too
 	return t
 }
 
-// arguments decodes a tool's arguments strictly. Unknown, repeated or differently spelled names are errors, even if the
-// caller already checked the names.
+// The function "arguments" decodes a tool's arguments strictly. Unknown, repeated or differently spelled names are
+// errors, even if the caller already checked the names.
 func arguments[A any](name string, raw json.RawMessage) (A, error) {
 	var args A
 	if err := strict.Unmarshal(raw, &args, strict.RejectUnknownMembers(true)); err != nil {

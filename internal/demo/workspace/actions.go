@@ -174,7 +174,8 @@ type earlier []any
 
 const maxEarlier = 20
 
-// add adds the blocks of the version that is replaced.
+// add returns e with the blocks of the version that is being replaced, as the newest entry. Only the newest blocks are
+// kept.
 func (e earlier) add(blocks []any) earlier {
 	all := slices.Concat(blockkit.WithElements(blocks), e)
 	return all[:min(len(all), maxEarlier)]

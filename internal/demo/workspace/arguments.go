@@ -120,10 +120,10 @@ func (a arguments) number(name string, otherwise int) int {
 	return otherwise
 }
 
-// whole returns an argument that is a JSON number without a fraction.
+// The method "whole" returns an argument that is a JSON number without a fraction.
 func (a arguments) whole(name string) (int, bool) { return wire.Whole(a.values[name]) }
 
-// nested returns an argument that is JSON, or JSON text in a form value.
+// The method "nested" returns an argument that is JSON, or JSON text in a form value.
 func (a arguments) nested(name string) (any, bool) {
 	v, ok := a.values[name]
 	if !ok || v == nil {
@@ -147,7 +147,7 @@ func (a arguments) nested(name string) (any, bool) {
 // nor an object.
 type badJSON struct{}
 
-// words splits a comma-separated or JSON list of ids.
+// The method "words" splits a comma-separated or JSON list of ids.
 func (a arguments) words(name string) []string {
 	var out []string
 	switch v := a.values[name].(type) {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// threadInfo is the data set by assistant.threads.*. Status expires after a short time.
+// threadInfo holds what the methods assistant.threads.* set for a thread. The status expires after a short time.
 type threadInfo struct {
 	Title       string   `json:"title,omitempty"`
 	PromptTitle string   `json:"prompt_title,omitempty"`
@@ -70,7 +70,7 @@ func (a *assistant) setStatus(c *call) (object, *apiError) {
 	return object{}, nil
 }
 
-// statuses returns the statuses that a channel shows at the given time, by thread.
+// The method "statuses" returns the statuses that a channel shows at the given time, by thread.
 func (c *channel) statuses(now time.Time) object {
 	out := object{}
 	for ts, info := range c.Threads {

@@ -81,7 +81,7 @@ func (c *channel) eventNamed(what string) string {
 	return "channel_" + what
 }
 
-// other returns the second member of a DM.
+// The method "other" returns the other member of a user's DM.
 func (c *channel) other(user string) string {
 	for _, m := range c.Members {
 		if m != user {
@@ -108,7 +108,7 @@ func (c *channel) remove(m *message) {
 	}
 }
 
-// replies returns the messages of a thread without its parent, oldest first.
+// The method "replies" returns the messages of a thread without its parent, oldest first.
 func (c *channel) replies(threadTS string) []*message { return c.byThread[threadTS] }
 
 // json renders the channel as conversations.info does for viewer.
@@ -141,8 +141,8 @@ type channels struct {
 	dms      map[[2]string]string // sorted pair of members → DM
 }
 
-// visible returns a channel. The channel must be public, or the app must be a member. Otherwise the app can't see the
-// channel, and visible returns an error.
+// The method "visible" returns a channel. The channel must be public, or the app must be a member. Otherwise the app
+// can't see the channel, and the method returns an error.
 func (cs *channels) visible(id string) (*channel, *apiError) {
 	ch := cs.byID[id]
 	if ch == nil || (ch.kind() != "channel" && !ch.has(cs.botUser.ID)) {
@@ -253,7 +253,7 @@ func (cs *channels) sees(u *user, ch *channel) bool {
 	return ch.has(u.ID) || (ch.kind() == "channel" && !u.Restricted && !u.Stranger)
 }
 
-// audience returns the people who may learn about changes in a channel.
+// audience returns the people who may be told about changes in a channel.
 func (cs *channels) audience(ch *channel) []string {
 	if ch.kind() != "channel" {
 		return ch.Members
@@ -301,8 +301,8 @@ func (cs *channels) inChannel(p *personCall) (*user, *channel, *apiError) {
 	return u, ch, failed
 }
 
-// inGroup returns the person and a channel that the person is in. inGroup refuses direct messages. general is the error
-// code for the general channel. If general is empty, the general channel is allowed.
+// inGroup returns the person and a channel that the person is in. inGroup refuses direct messages. The parameter
+// general is the error code for the general channel. If it is empty, the general channel is allowed.
 func (cs *channels) inGroup(p *personCall, general string) (*user, *channel, *apiError) {
 	u, ch, failed := cs.inChannel(p)
 	switch {
@@ -348,7 +348,7 @@ func pair(a, b string) [2]string {
 	return [2]string{a, b}
 }
 
-// known reports whether a user, a channel or a conversation exists (see blockkit.Known).
+// The method "known" reports whether a user, a channel or a conversation exists (see blockkit.Known).
 func (cs *channels) known(what, id string) bool {
 	if what == "user" {
 		return cs.accounts.byID[id] != nil

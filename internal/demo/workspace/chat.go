@@ -36,8 +36,9 @@ func (h *chat) postMessage(c *call) (object, *apiError) {
 	return object{"channel": ch.ID, "ts": m.TS, "message": m.json()}, nil
 }
 
-// ownMessage returns a message that the app may change. As in Slack, chat.update and chat.delete accept only the id of
-// a channel. These methods accept no names and open no DM.
+// ownMessage returns the message that a call names, if the app may change it. For a message of another author, the
+// error code is the parameter otherwise. As in Slack, chat.update and chat.delete accept only the id of a channel.
+// These methods accept no names and open no DM.
 func (h *chat) ownMessage(c *call, otherwise string) (*channel, *message, *apiError) {
 	ch := h.channels.byID[c.text("channel")]
 	if ch == nil || (!ch.has(h.botUser.ID) && ch.kind() != "channel") {

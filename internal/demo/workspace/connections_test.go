@@ -57,7 +57,7 @@ func (b *harness) serveApp(t *testing.T) *httpApp {
 	return a
 }
 
-// answers sets the answers to the next requests.
+// The method "answers" sets the answers to the next requests.
 func (a *httpApp) answers(f func(arrived, http.ResponseWriter)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -22,8 +22,8 @@ type contentReader struct {
 	channels *channels
 }
 
-// read reads and checks the content of a call. A text longer than maxText characters is cut if cut is true, and
-// is an error if cut is false.
+// read reads and checks the content of a call. If the parameter cut is true, a text of more than maxText characters is
+// cut. Otherwise such a text is an error.
 func (r *contentReader) read(a arguments, maxText int, cut bool) (content, *apiError) {
 	out := content{text: a.text("text"), hasText: a.has("text")}
 	if markdown := a.text("markdown_text"); markdown != "" {
@@ -67,7 +67,7 @@ func (r *contentReader) read(a arguments, maxText int, cut bool) (content, *apiE
 	return out, nil
 }
 
-// empty reports whether the content has no text, no blocks and no attachments.
+// The method "empty" reports whether the content has no text, no blocks and no attachments.
 func (c content) empty() bool {
 	return c.text == "" && len(c.blocks) == 0 && len(c.attachments) == 0
 }

@@ -44,8 +44,8 @@ type dataFile struct {
 	views    *views
 }
 
-// snapshot encodes the data that survives a restart. Modals, ephemerals, triggers and response URLs don't survive,
-// because they live only for a short time in Slack, too. snapshot holds the lock only while it copies the state.
+// snapshot encodes the data that survives a restart. Modals, ephemerals, triggers and response URLs don't survive. In
+// Slack, too, they live only for a short time. snapshot holds the lock only while it copies the state.
 func (d *dataFile) snapshot() ([]byte, error) { return json.Marshal(d.copyState()) }
 
 func (d *dataFile) copyState() stored {

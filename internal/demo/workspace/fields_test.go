@@ -213,7 +213,7 @@ func TestPayloadsAreSlacks(t *testing.T) {
 	report.excepting(t, reasons)
 }
 
-// live makes people do every kind of action once.
+// The function "live" makes people do every kind of action once.
 func live(b *harness) {
 	do := func(path string, body obj) reply { b.t.Helper(); return b.must(b.post("/people/"+path, body)) }
 	root := b.say("sam", "#support", "<@U0BOT> hello", "")
@@ -436,7 +436,7 @@ func jsonType(v any) string {
 	return "object"
 }
 
-// excepting fails the test for each difference without a reason, and for each reason without a difference.
+// The method "excepting" fails the test for each difference without a reason, and for each reason without a difference.
 func (r fieldReport) excepting(t *testing.T, reasons map[string]string) {
 	t.Helper()
 	var lines []string

@@ -152,8 +152,8 @@ func (fs *forms) newResponseURLs(p *personCall, u *user, v *view) []object {
 	return out
 }
 
-// submitted applies the app's answer. An empty answer closes the view, and errors keep the view open. "update" and
-// "push" show another view. "clear" closes all views of the stack.
+// The method "submitted" applies the app's answer. An empty answer closes the view, and errors keep the view open.
+// "update" and "push" show another view. "clear" closes all views of the stack.
 func (fs *forms) submitted(v *view, answer json.RawMessage) (object, *apiError) {
 	decoded, _ := wire.Decode(answer)
 	body, isObject := decoded.(object)
@@ -195,8 +195,8 @@ func (fs *forms) submitted(v *view, answer json.RawMessage) (object, *apiError) 
 	return object{"response_action": action}, nil
 }
 
-// refused stores the app's error texts for the inputs. If the keys of the answer name no input block, Slack ignores the
-// answer and shows the person a general error.
+// The method "refused" stores the app's error texts for the inputs. If the keys of the answer name no input block,
+// Slack ignores the answer and shows the person a general error.
 func (fs *forms) refused(v *view, raw any) *apiError {
 	given, _ := raw.(object)
 	errors := map[string]string{}

@@ -77,8 +77,9 @@ type bot struct {
 	stop   func()
 }
 
-// connect runs a slack-go Socket Mode client. For every request, the client calls the parameter on. The first result of
-// on says whether the client acknowledges the request. The second result is the payload of the acknowledgement.
+// connect runs a slack-go Socket Mode client. For every request, the client calls the function in the parameter on. Its
+// first result says whether the client acknowledges the request. Its second result is the payload of the
+// acknowledgement.
 func (b *harness) connect(on func(socketmode.Event) (bool, any)) *bot {
 	b.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -199,7 +200,7 @@ func (b *harness) do(method, path string, body any) reply {
 func (b *harness) get(path string) reply            { b.t.Helper(); return b.do("GET", path, nil) }
 func (b *harness) post(path string, body any) reply { b.t.Helper(); return b.do("POST", path, body) }
 
-// must fails the test if the answer is not ok.
+// The method "must" fails the test if the answer is not ok.
 func (b *harness) must(r reply) reply {
 	b.t.Helper()
 	if r.status != 200 || r.body["ok"] != true {

@@ -123,7 +123,7 @@ func readWindow(c *call, most int) (window, *apiError) {
 	return w, nil
 }
 
-// covers reports whether a page that lists the newest message first may contain the message.
+// The method "covers" reports whether a page that lists the newest message first may contain the message.
 func (w window) covers(ts string) bool { return w.inBounds(ts) && (w.before == "" || ts < w.before) }
 
 // coversReply reports whether a page that lists the oldest reply first may contain the reply.
@@ -142,7 +142,7 @@ func (w window) inBounds(ts string) bool {
 }
 
 // cutPage returns one page of a list of ids and the next cursor. A cursor encodes the first id of the next page. As in
-// Slack, clients can't interpret the cursor. usual is the default size of a page.
+// Slack, clients can't interpret the cursor. The parameter usual is the default size of a page.
 func cutPage(c *call, ids []string, usual, limitMax int) ([]string, string, *apiError) {
 	limit := c.number("limit", 0)
 	if limit < 0 || limit > limitMax {

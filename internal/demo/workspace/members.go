@@ -90,7 +90,7 @@ func (mb *membership) removeAs(p *personCall) (object, *apiError) {
 	return object{"channel": mb.reading.channelSummary(u, ch)}, nil
 }
 
-// chosen returns the users that a call names and that the function pick accepts.
+// The method "chosen" returns the users that a call names and that the function pick accepts.
 func (mb *membership) chosen(p *personCall, pick func(*user) (bool, *apiError)) (picked []*user, failed *apiError) {
 	for _, name := range p.words("users") {
 		other, failed := mb.accounts.anyone(name)
@@ -108,8 +108,9 @@ func (mb *membership) chosen(p *personCall, pick func(*user) (bool, *apiError)) 
 	return picked, nil
 }
 
-// part removes an account from a channel and notifies the app. If the app itself was removed, the app gets a direct
-// message from Slackbot. The app then gets the event channel_left or group_left instead of member_left_channel.
+// The method "part" removes an account from a channel and notifies the app. If the app itself was removed, the app gets
+// a direct message from Slackbot. The app then gets the event channel_left or group_left instead of
+// member_left_channel.
 func (mb *membership) part(ch *channel, u *user, actor string) {
 	hears := append(mb.channels.audience(ch), u.ID)
 	ch.Members = slices.DeleteFunc(slices.Clone(ch.Members), func(id string) bool { return id == u.ID })

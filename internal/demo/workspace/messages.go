@@ -32,7 +32,7 @@ type message struct {
 	// EphemeralTo is the only person who sees the message. An ephemeral message is not part of the channel's history.
 	EphemeralTo string `json:"-"`
 
-	profile object  // of the app that wrote it
+	profile object  // the bot_profile of the app that wrote the message
 	earlier earlier // earlier versions that pages may still show
 }
 
@@ -139,8 +139,8 @@ func (c *channel) threadJSON(m *message) object {
 	return out
 }
 
-// messages adds, changes and removes messages, and notifies the app and the people of it. The channels hold the
-// messages.
+// messages adds, changes and removes messages, and notifies the app and the people of each change. The channels hold
+// the messages.
 type messages struct {
 	*core
 	channels *channels
@@ -203,7 +203,7 @@ func (ms *messages) publish(ch *channel, m *message) {
 	ms.feed.send(change{Type: "message", Channel: ch.ID, TS: m.TS, ThreadTS: m.ThreadTS, only: ms.channels.audience(ch)})
 }
 
-// changed notifies the app and the people of a changed message.
+// The method "changed" notifies the app and the people of a changed message.
 func (ms *messages) changed(ch *channel, before, m *message) {
 	m.earlier = before.earlier.add(before.allBlocks())
 	ms.events.sendMessageChanged(ch, before, m)
@@ -246,7 +246,7 @@ func (ms *messages) removeEphemeral(ch *channel, m *message) {
 	ms.feed.send(change{Type: "message_deleted", User: m.EphemeralTo, Channel: ch.ID, TS: m.TS, ThreadTS: m.ThreadTS, only: []string{m.EphemeralTo}})
 }
 
-// shown returns a message that a person can see. The message may be ephemeral.
+// The method "shown" returns a message that a person can see. The message may be ephemeral.
 func (ms *messages) shown(u *user, ch *channel, ts string) (*message, *apiError) {
 	if i := slices.IndexFunc(ch.ephemerals, func(m *message) bool { return m.TS == ts && m.EphemeralTo == u.ID }); i >= 0 {
 		return ch.ephemerals[i], nil

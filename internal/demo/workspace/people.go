@@ -54,7 +54,7 @@ func (s *Server) routePeople(mux *http.ServeMux) {
 	})
 }
 
-// peopleAPI answers the requests of people: of the page, of tests and of scripts.
+// peopleAPI answers the requests that the page, tests and scripts send for a person.
 type peopleAPI struct {
 	*core
 	accounts *accounts
@@ -67,9 +67,9 @@ type personCall struct {
 	r *http.Request
 }
 
-// foreign reports whether another website's page makes the request. The workspace has no passwords, so another
-// website's page could act as any person. The browser must use an IP address or localhost. Any other host name could
-// belong to another website, and could resolve to this machine.
+// The method "foreign" reports whether another website's page makes the request. The workspace has no passwords, so
+// another website's page could act as any person. The browser must use an IP address or localhost. Any other host name
+// could belong to another website, and could resolve to this machine.
 func (pa *peopleAPI) foreign(r *http.Request) bool {
 	origin, site := r.Header.Get("Origin"), r.Header.Get("Sec-Fetch-Site")
 	if origin == "" && site == "" {

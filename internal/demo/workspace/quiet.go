@@ -14,7 +14,7 @@ type quiet struct {
 	SnoozeUntil int64 `json:"snooze_until"`
 }
 
-// snoozed reports whether the person has paused notifications.
+// The method "snoozed" reports whether the person has paused notifications.
 func (q quiet) snoozed(now time.Time) bool { return now.Unix() < q.SnoozeUntil }
 
 // window returns the current or next quiet time. Other people see a pause only as a quiet time, because the snooze_*
@@ -37,7 +37,8 @@ func (q quiet) window(now time.Time, zone *time.Location) (enabled bool, start, 
 	return true, from.Unix(), until.Unix()
 }
 
-// quietTimes tells the app and the page about the times in which people do not want to be disturbed, and changes them.
+// quietTimes changes the times in which people do not want to be disturbed, and tells the app and the page about these
+// times.
 type quietTimes struct {
 	*core
 	accounts *accounts

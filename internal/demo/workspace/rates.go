@@ -67,7 +67,7 @@ func (r *rates) wait(method string, limit tier, channel string, now time.Time) i
 	return 0
 }
 
-// seconds returns whole seconds for Retry-After.
+// The function "seconds" returns whole seconds for Retry-After.
 func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
 
 func (r *rates) active() bool {

@@ -100,8 +100,9 @@ func lastRead(ch *channel, user string) string {
 	return "0000000000.000000"
 }
 
-// unread counts a person's unseen messages. The result unread is the number of top-level messages. The result mentions
-// is the number of messages and replies that mention the person. In a DM, both results include every message.
+// The method "unread" counts a person's unseen messages. The result unread is the number of top-level messages. The
+// result mentions is the number of messages and replies that mention the person. In a DM, both results include every
+// message.
 func (rd *reading) unread(u *user, ch *channel) (unread, mentions int) {
 	if !ch.has(u.ID) {
 		return 0, 0
@@ -235,7 +236,7 @@ func (rd *reading) markRead(u *user, ch *channel, thread string) {
 	rd.feed.send(change{Type: "read", User: u.ID, Channel: ch.ID, only: []string{u.ID}})
 }
 
-// shown returns the hint for the page, or nil.
+// The method "shown" returns the hint for the page, or nil.
 func (h SeedHint) shown() any {
 	if h.Title == "" {
 		return nil

@@ -104,7 +104,8 @@ func (rs *responseURLs) respond(id string, args arguments) *apiError {
 	return failed
 }
 
-// original returns the message in which the person acted, if it still exists.
+// The method "original" returns the message in which the person acted. If this message is gone, or is not a message of
+// the app, m is nil.
 func (rs *responseURLs) original(ch *channel, u *responseURL) (m *message, ephemeral bool) {
 	for _, m := range ch.ephemerals {
 		if m.TS == u.ts && m.EphemeralTo == u.user {

@@ -50,7 +50,7 @@ func (wr *writing) say(p *personCall) (object, *apiError) {
 	return object{"channel": ch.ID, "ts": m.TS, "message": ch.threadJSON(m)}, nil
 }
 
-// written returns the message that a person wants to change or delete.
+// The method "written" returns the message that a person wants to change or delete.
 func (wr *writing) written(p *personCall) (*user, *channel, *message, *apiError) {
 	u, ch, failed := wr.channels.inChannel(p)
 	if failed != nil {
@@ -63,7 +63,7 @@ func (wr *writing) written(p *personCall) (*user, *channel, *message, *apiError)
 	return u, ch, m, nil
 }
 
-// by reports whether a person wrote the message.
+// The method "by" reports whether a person wrote the message.
 func (m *message) by(u *user) bool { return m.User == u.ID && m.Subtype != "channel_join" }
 
 // editOwn is POST /people/{user}/edit.

@@ -22,7 +22,7 @@ func (s *scopes) withhold(scopes []string) {
 	s.granted.Store(&granted)
 }
 
-// list returns the scopes of the bot token. If the token has no scopes, no method requires a scope.
+// list returns the scopes of the bot token. If the list is empty, the token may call every method.
 func (s *scopes) list() []string {
 	if granted := s.granted.Load(); granted != nil {
 		return *granted

@@ -14,14 +14,14 @@ type stream struct {
 	Open  bool     `json:"open"`
 	Mode  string   `json:"mode"` // timeline or plan
 	Parts []object `json:"parts"`
-	Title string   `json:"title,omitempty"` // of the plan
-	Last  int64    `json:"last"`            // microseconds
+	Title string   `json:"title,omitempty"` // the plan's title
+	Last  int64    `json:"last"`            // time of the last append, in microseconds
 	// Stopped is true if a person ended the stream. For a stopped stream, only chat.stopStream is allowed.
 	Stopped bool `json:"stopped,omitempty"`
 }
 
-// with returns a copy of the stream with additional parts. If the last part is text, new text is appended to this part.
-// A new task replaces the task with the same id.
+// The method "with" returns a copy of the stream with additional parts. If the last part is text, new text is appended
+// to this part. A new task replaces the task with the same id.
 func (old *stream) with(parts []object) *stream {
 	st := *old
 	st.Parts = slices.Clone(old.Parts)

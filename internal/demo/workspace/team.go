@@ -9,7 +9,7 @@ func apiTest(c *call) (object, *apiError) {
 	return object{"args": c.values}, nil
 }
 
-// identity tells the app which app, which workspace and which bots there are.
+// identity answers Slack's methods about the app, the workspace and the bots.
 type identity struct {
 	*core
 	accounts *accounts

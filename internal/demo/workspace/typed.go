@@ -28,7 +28,7 @@ type notation struct {
 	groups   *userGroups
 }
 
-// typed converts what a person typed to Slack's notation.
+// The method "typed" converts what a person typed to Slack's notation.
 func (n *notation) typed(text string) string {
 	return between(text, codeSpan, escaper.Replace, func(plain string) string {
 		return between(plain, reference, func(ref string) string { return ref }, func(plain string) string {
@@ -55,7 +55,8 @@ func (n *notation) withNames(text string) string {
 	})
 }
 
-// between applies one function to the matches of a pattern, and another function to the text between them.
+// The function "between" applies the function match to each match of a pattern, and the function rest to the text
+// between the matches.
 func between(text string, pattern *regexp.Regexp, match, rest func(string) string) string {
 	var out strings.Builder
 	at := 0

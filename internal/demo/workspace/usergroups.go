@@ -13,7 +13,7 @@ type userGroup struct {
 	Name     string   `json:"name"`
 	Users    []string `json:"users"`
 	Updated  int64    `json:"updated"`
-	Disabled int64    `json:"disabled,omitempty"` // when the group was disabled; 0: it is not
+	Disabled int64    `json:"disabled,omitempty"` // the time at which the group was disabled; 0: the group is enabled
 }
 
 // json returns Slack's usergroup object. As in Slack, a long list of users is cut, and user_count counts all users.
@@ -69,7 +69,7 @@ func (gs *userGroups) withID(id string) *userGroup {
 	return nil
 }
 
-// named returns a user group by id or handle.
+// The method "named" returns a user group by id or handle.
 func (gs *userGroups) named(group string) (*userGroup, error) {
 	for _, g := range gs.list {
 		if g.ID == group || g.Handle == strings.TrimPrefix(group, "@") {
@@ -115,7 +115,7 @@ func (gs *userGroups) set(g *userGroup, users []string) {
 	gs.changed("subteam_updated", g)
 }
 
-// changed notifies the app and the people of a changed user group.
+// The method "changed" notifies the app and the people of a changed user group.
 func (gs *userGroups) changed(event string, g *userGroup) {
 	gs.events.emit(event, object{"type": event, "subteam": g.json(gs.team.ID, true, true)})
 	gs.feed.send(change{Type: "people"})

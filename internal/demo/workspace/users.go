@@ -68,7 +68,7 @@ func (u *user) zone() *time.Location {
 	return time.UTC
 }
 
-// shown returns the name of the user that people see.
+// The method "shown" returns the name of the user that people see.
 func (u *user) shown() string {
 	if u.DisplayName != "" {
 		return u.DisplayName
@@ -172,7 +172,7 @@ func (a *accounts) add(u *user) {
 	a.ids = append(a.ids, u.ID)
 }
 
-// me returns the acting person. The account must be active, and must not be a bot's account.
+// The method "me" returns the acting person. The account must be active, and must not be a bot's account.
 func (a *accounts) me(p *personCall) (*user, *apiError) {
 	u, failed := a.anyone(p.r.PathValue("user"))
 	switch {
@@ -215,7 +215,8 @@ func (us *users) withLocale(c *call, u *user) object {
 	return out
 }
 
-// forApp returns a user. If the app may not read e-mail addresses, the user has no e-mail address.
+// forApp returns a user as the app may see it. If the app may not read e-mail addresses, the result has no e-mail
+// address.
 func (us *users) forApp(u *user) object {
 	out := u.json(us.cfg.Now())
 	if len(us.scopes.list()) > 0 && !slices.Contains(us.scopes.list(), "users:read.email") {

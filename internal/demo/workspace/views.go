@@ -27,7 +27,7 @@ type view struct {
 
 	state   blockkit.State    // what the person entered
 	errors  map[string]string // error texts of the last refused submission, by block_id
-	earlier earlier           // of an App Home
+	earlier earlier           // earlier versions of an App Home
 }
 
 // json returns the view in the form of views.open.
@@ -123,7 +123,8 @@ func (vs *views) push(c *call) (object, *apiError) {
 	return object{"view": v.json(vs.core)}, nil
 }
 
-// triggered reads the arguments that views.open and views.push share. Invalid arguments do not use up the trigger.
+// The method "triggered" reads the arguments that views.open and views.push share. Invalid arguments do not use up the
+// trigger.
 func (vs *views) triggered(c *call) (*trigger, *view, *apiError) {
 	raw, given := c.nested("view")
 	v, failed := vs.read(raw, given, "modal")
@@ -276,8 +277,8 @@ func (vs *views) setStack(user string, stack []*view) {
 	vs.feed.send(change{Type: "view", User: user, only: []string{user}})
 }
 
-// own returns one of the person's views. The id "home" stands for the App Home. In a stack of modals, only the top
-// modal is accessible.
+// The method "own" returns one of the person's views. The id "home" stands for the App Home. In a stack of modals, only
+// the top modal is accessible.
 func (vs *views) own(u *user, id string) (*view, *apiError) {
 	if home := vs.homes[u.ID]; home != nil && (id == "home" || id == home.ID) {
 		return home, nil

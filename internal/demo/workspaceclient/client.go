@@ -27,7 +27,7 @@ type Client struct {
 // Refusal is an error answer of the workspace, with Slack's error code.
 type Refusal struct {
 	Code   string
-	Errors map[string]string // of a form, by block
+	Errors map[string]string // the errors of a form, by block
 }
 
 func (r *Refusal) Error() string {

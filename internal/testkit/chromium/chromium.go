@@ -75,7 +75,8 @@ func (p *Page) Until(what, condition string) {
 		if err == nil {
 			return
 		}
-		if ctx.Err() != nil || !strings.Contains(err.Error(), "context") { // other errors about a context mean that the page was replaced
+		// If ctx has not ended, an error about a context means that the page was replaced.
+		if ctx.Err() != nil || !strings.Contains(err.Error(), "context") {
 			p.Shot("failed")
 			p.Fatalf("waiting until %s: %v", what, err)
 		}

@@ -177,7 +177,7 @@ func (g *Gateway) find(id string) *Request {
 	return &Request{}
 }
 
-// Hash is the hash of arguments.
+// Hash returns the hash of arguments.
 func Hash(args string) string {
 	sum := sha256.Sum256([]byte(args))
 	return hex.EncodeToString(sum[:])

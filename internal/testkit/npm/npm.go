@@ -25,9 +25,9 @@ func Require(t testing.TB, untried string) (node, npm string) {
 	return testkit.RequireProgram(t, "node", untried, testkit.InstallNode), testkit.RequireProgram(t, "npm", untried, testkit.InstallNode)
 }
 
-// Installed returns a folder with the node_modules of the package.json in dir. Its package-lock.json pins the versions.
-// The folder is created once for each lock file. The folder is outside of the repository, because the go command would
-// search it for packages.
+// Installed returns a folder with the node_modules of the package.json in dir. The package-lock.json in dir pins the
+// versions. Installed creates one folder for each content of these two files. The folder is outside of the repository,
+// because the go command would search it for packages.
 func Installed(t testing.TB, npm, dir, name string) string {
 	t.Helper()
 	hash := sha256.New()

@@ -154,8 +154,8 @@ func (s *Server) Run() error {
 	}
 }
 
-// ready reports whether the server accepts connections. The first line of the server's pid file is the server's
-// process id, and the eighth line is the server's state.
+// The method "ready" reports whether the server accepts connections. The first line of the server's pid file is the
+// server's process id, and the eighth line is the server's state.
 func (s *Server) ready() bool {
 	file, _ := os.ReadFile(filepath.Join(s.data(), "postmaster.pid")) // without the file, the server is not ready
 	lines := strings.Split(string(file), "\n")
@@ -255,7 +255,7 @@ func (s *Server) Tool(program string, args ...string) *exec.Cmd {
 	return s.command(program, append([]string{"-h", s.dir, "-p", strconv.Itoa(s.Port), "-U", "postgres"}, args...)...)
 }
 
-// Kill ends the server like a crash. Data that is not in the server's write-ahead log on disk is lost.
+// Kill ends the server as a crash does. Data that is not in the server's write-ahead log on disk is lost.
 func (s *Server) Kill() { s.signal(syscall.SIGQUIT) }
 
 // KillHard ends the server with SIGKILL. The server's child processes end shortly afterwards.
@@ -275,8 +275,8 @@ func (s *Server) Remove() {
 	os.RemoveAll(s.dir)
 }
 
-// URL returns the address of a database over the server's socket. Clients wait longer than usual for a connection, because
-// the server of a test on a busy machine may need more than the default of five seconds to answer.
+// URL returns the address of a database over the server's socket. Clients wait longer than usual for a connection,
+// because the server of a test on a busy machine may need more than the default of five seconds to answer.
 func (s *Server) URL(database string) string {
 	q := url.Values{"host": {s.dir}, "port": {strconv.Itoa(s.Port)}, "connect_timeout": {"60"}}
 	return "postgres://postgres@/" + database + "?" + q.Encode()
@@ -301,7 +301,7 @@ func (s *Server) SQL(database, statements string) error {
 	return nil
 }
 
-// another returns a user other than root. The server runs as this user if the tests run as root.
+// The function "another" returns a user other than root. The server runs as this user if the tests run as root.
 func another() (*syscall.Credential, error) {
 	for _, name := range []string{"postgres", "nobody"} {
 		u, err := user.Lookup(name)

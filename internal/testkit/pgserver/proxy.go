@@ -22,7 +22,7 @@ type Proxy struct {
 	Deafen   atomic.Bool  // notifications (NOTIFY) are lost
 
 	listener net.Listener
-	direct   *url.URL // of the server
+	direct   *url.URL // the server's own address
 
 	mu      sync.Mutex
 	cut     func(statement string) Cutting // called for each statement that is executed; nil: nothing is cut
@@ -49,7 +49,7 @@ type Network struct {
 	Refused    bool          // connections are cut, and new ones are refused
 	FromClient bool          // nothing from the client arrives at the server
 	FromServer bool          // nothing from the server arrives at the client
-	Delay      time.Duration // of each round trip
+	Delay      time.Duration // delay of each round trip
 }
 
 // NewProxy starts a proxy to a server. The proxy runs until the test ends.
@@ -268,7 +268,7 @@ func (p *Proxy) carry(client net.Conn) {
 	}
 }
 
-// answer forwards the data that the server sends. While the flag swallow is set, the client receives no data. In this
+// answer forwards the data that the server sends. While the flag swallow is true, the client receives no data. In this
 // case, answer sends a value to the channel ready at the end of each of the server's answers.
 func (p *Proxy) answer(client, upstream net.Conn, swallow *atomic.Bool, ready chan<- struct{}) {
 	for {

@@ -20,7 +20,7 @@ const untried = "the TypeScript client, and its adapters for the OpenAI Agents S
 // mostLines is the maximum length of a program in docs/sdks.md, in lines.
 const mostLines = 20
 
-// patience is how long the end of a program may take.
+// patience is how long a program may take until it ends.
 const patience = 2 * time.Minute
 
 // Without is the name of the program that uses the client without an SDK.
@@ -101,7 +101,7 @@ func Compile(t *testing.T, root string) Programs {
 	return p
 }
 
-// Run is one run of a program by its agent. Runs with the same Build share their state, and the record of the tool.
+// Run describes one run of an agent's program. Runs with the same Build share their state, and the record of the tool.
 type Run struct {
 	Gate, Token string // the gateway's address, and the client's token
 	Build       string

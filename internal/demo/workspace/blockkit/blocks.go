@@ -18,7 +18,7 @@ const (
 )
 
 // blockRule defines where a block is allowed, which fields it has and how they are checked. If a rule has no check, the
-// block may have any fields. The checker refuses a kind of block without a rule, such as file, because only Slack
+// block may have any fields. The checker refuses a kind of block without a rule, such as "file", because only Slack
 // itself posts such blocks.
 type blockRule struct {
 	on     surface
@@ -58,7 +58,7 @@ func init() { // set in init, because an initial value would be a cyclic referen
 	}
 }
 
-// blocks checks a list of blocks.
+// The method "blocks" checks a list of blocks.
 func (c *checker) blocks(at string, list []any, most int) {
 	if len(list) > most {
 		c.report(at, "no more than %d items allowed", most)

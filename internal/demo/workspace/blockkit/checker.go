@@ -12,7 +12,8 @@ import (
 // object is decoded JSON.
 type object = map[string]any
 
-// Known reports whether a user, channel or conversation exists. what is "user", "channel" or "conversation".
+// Known reports whether a user, channel or conversation exists. The parameter what is "user", "channel" or
+// "conversation".
 type Known func(what, id string) bool
 
 // CheckBlocks returns the problems of a message's blocks.
@@ -22,7 +23,7 @@ func CheckBlocks(blocks []any, known Known) []string {
 	return c.problems
 }
 
-// checker collects problems. A problem has Slack's wording, and its place as a JSON pointer.
+// checker collects problems. Each problem has Slack's wording, and names its place with a JSON pointer.
 type checker struct {
 	surface  surface
 	known    Known
@@ -39,7 +40,7 @@ func (c *checker) report(pointer, format string, args ...any) {
 	c.problems = append(c.problems, fmt.Sprintf(format, args...)+" [json-pointer:"+pointer+"]")
 }
 
-// only checks that an object has only fields that are in the given list.
+// The method "only" reports each field of an object that is not in the given list.
 func (c *checker) only(at string, o object, fields []string) {
 	for _, key := range slices.Sorted(maps.Keys(o)) {
 		if !slices.Contains(fields, key) {
@@ -48,7 +49,7 @@ func (c *checker) only(at string, o object, fields []string) {
 	}
 }
 
-// object checks that v is an object.
+// object returns v as an object, and reports any other value.
 func (c *checker) object(at string, v any) object {
 	o, ok := v.(object)
 	if !ok {
@@ -57,8 +58,8 @@ func (c *checker) object(at string, v any) object {
 	return o
 }
 
-// list checks that v is an array. The number of items must be from least to most. If most is -1, the array may have any
-// number of items.
+// list returns v as an array, and reports any other value. It also reports an array with fewer items than the parameter
+// least, or with more items than the parameter most. If most is -1, there is no maximum.
 func (c *checker) list(at string, v any, least, most int) []any {
 	items, ok := v.([]any)
 	switch {
@@ -108,7 +109,8 @@ func (c *checker) number(at string, v any) {
 	}
 }
 
-// whole checks an optional number without a fraction. The number must be from least to most.
+// The method "whole" checks an optional number without a fraction. The parameter least is the minimum, and most is the
+// maximum.
 func (c *checker) whole(at string, v any, least, most int) {
 	if n, ok := wire.Whole(v); v != nil && (!ok || n < least || n > most) {
 		c.report(at, "must be from %d to %d", least, most)
@@ -122,7 +124,8 @@ func (c *checker) oneOf(at string, v any, names ...string) {
 	}
 }
 
-// format checks that an optional string has a certain form.
+// format checks an optional string by calling the parameter is. If the result is false, the problem contains the
+// parameter form.
 func (c *checker) format(at string, v any, is func(string) bool, form string) {
 	if v == nil || v == "" {
 		return
@@ -132,7 +135,7 @@ func (c *checker) format(at string, v any, is func(string) bool, form string) {
 	}
 }
 
-// plain checks a plain_text object.
+// The method "plain" checks a plain_text object.
 func (c *checker) plain(at string, v any, most int, required bool) {
 	if v == nil {
 		if required {
@@ -186,7 +189,7 @@ func lastPart(pointer string) string {
 	return pointer
 }
 
-// objects returns the objects in a list, and skips all other items.
+// The function "objects" returns the objects in a list, and skips all other items.
 func objects(list any) []object {
 	items, _ := list.([]any)
 	out := make([]object, 0, len(items))

@@ -8,12 +8,12 @@ import (
 	"countersign/internal/demo/workspace/wire"
 )
 
-// Choices are the values that a person can choose in an element besides its own options.
+// Choices are the values that a person can choose in an element in addition to the element's own options.
 type Choices struct {
 	// Offered holds the options that the app sent last for an external select.
 	Offered []object
-	// Find returns the id of a person or a channel from the name that a person entered. field is the field of the state
-	// (see ValueField).
+	// Find returns the id of a person or a channel from the name that a person entered. The parameter field is the name
+	// of the state's field (see ValueField).
 	Find func(field, name string) (string, bool)
 }
 
@@ -103,7 +103,7 @@ func chosenText(kind, field, v string, among Choices) (any, bool) {
 	return v, true
 }
 
-// valid returns a valid value unchanged, and nil in place of an invalid value.
+// valid returns v if ok is true, and nil otherwise.
 func valid[T any](v T, ok bool) (any, bool) {
 	if !ok {
 		return nil, false

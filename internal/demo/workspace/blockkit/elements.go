@@ -65,7 +65,7 @@ var elementRules = map[string]elementRule{
 	"icon_button":      {inContextActions, []string{"icon", "text", "value", hasConfirm, "accessibility_label", "visible_to_user_ids"}, (*checker).iconButton},
 }
 
-// element checks one element. where is the kind of block that contains the element.
+// element checks one element. The parameter where is the kind of block that contains the element.
 func (c *checker) element(at string, v any, where place) {
 	e, ok := v.(object)
 	if !ok {

@@ -31,7 +31,7 @@ func Incomplete(blocks []any, state State) map[string]string {
 	return out
 }
 
-// entered returns the message about an invalid value, or "".
+// The function "entered" returns the message about an invalid value, or "".
 func entered(e object, kind string, value any, optional bool) string {
 	list, isList := value.([]any)
 	if value == nil || value == "" || (isList && len(list) == 0) {

@@ -54,7 +54,7 @@ type Config struct {
 type Hub struct {
 	cfg      Config
 	requests requests
-	ctx      context.Context // of the current requests
+	ctx      context.Context // the context of the requests in progress
 	cancel   context.CancelFunc
 
 	mu      sync.Mutex
@@ -265,7 +265,8 @@ func (h *Hub) await(e *envelope) {
 	})
 }
 
-// locked holds the lock while it calls the function work of a timer. If the Hub is closed, locked does nothing.
+// The method "locked" takes the lock and calls the function work, on behalf of a timer. If the Hub is closed, it does
+// not call work.
 func (h *Hub) locked(work func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -274,7 +275,7 @@ func (h *Hub) locked(work func()) {
 	}
 }
 
-// heard handles an envelope's acknowledgement. A fault may discard the acknowledgement.
+// The method "heard" handles an envelope's acknowledgement. A fault may discard the acknowledgement.
 func (h *Hub) heard(e *envelope, payload json.RawMessage) {
 	if e.deaf || h.cfg.Faults.LostAck() {
 		return
@@ -288,8 +289,8 @@ func (h *Hub) heard(e *envelope, payload json.RawMessage) {
 	}
 }
 
-// failed ends one attempt. If the envelope is an interaction, the person gets an error. If the envelope is an event,
-// the event is repeated.
+// The method "failed" ends one attempt. If the envelope is an interaction, the person gets an error. If the envelope is
+// an event, the event is repeated until its retries are used up.
 func (h *Hub) failed(e *envelope, reason string) {
 	h.settled(e)
 	if e.answered != nil {
@@ -299,7 +300,7 @@ func (h *Hub) failed(e *envelope, reason string) {
 	h.retryLater(e, reason)
 }
 
-// settled stops waiting for an envelope's acknowledgement.
+// The method "settled" makes the Hub stop waiting for an envelope's acknowledgement.
 func (h *Hub) settled(e *envelope) {
 	delete(h.waiting, e.id)
 	e.timer.Stop()

@@ -78,7 +78,8 @@ func (h *Hub) deliver(e *envelope) {
 	}
 }
 
-// repeated returns a copy of an envelope. The copy is sent only once, even if the app does not acknowledge it.
+// The method "repeated" returns a copy of an envelope. The copy is sent only once, even if the app does not acknowledge
+// it.
 func (h *Hub) repeated(e *envelope) *envelope {
 	return &envelope{kind: e.kind, payload: e.payload, attempt: len(h.cfg.RetryDelays), reason: h.timedOut()}
 }

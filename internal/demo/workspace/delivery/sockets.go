@@ -135,7 +135,7 @@ func (h *Hub) forgetSocket(k *socket) {
 	h.sockets = slices.DeleteFunc(h.sockets, func(other *socket) bool { return other == k })
 }
 
-// acked handles an acknowledgement. Late, unknown and repeated acknowledgements are ignored.
+// The method "acked" handles an acknowledgement. Late, unknown and repeated acknowledgements are ignored.
 func (h *Hub) acked(a ack) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -187,7 +187,7 @@ func (a *app) order(name string, args obj) said {
 	}
 }
 
-// done is like order, but fails the test if the outcome is an error. out receives the result.
+// done is like order, but fails the test if the outcome is an error. The parameter out receives the result.
 func (a *app) done(out any, name string, args obj) {
 	a.t.Helper()
 	line := a.order(name, args)
@@ -211,7 +211,8 @@ func (a *app) call(method string, args obj) obj {
 	return out
 }
 
-// refused calls a method, and returns Slack's code and the whole answer. The test fails if the method succeeds.
+// The method "refused" calls a method, and returns Slack's code and the whole answer. The test fails if the method
+// succeeds.
 func (a *app) refused(method string, args obj) (string, obj) {
 	a.t.Helper()
 	args["method"] = method

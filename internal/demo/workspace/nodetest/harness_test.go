@@ -115,8 +115,8 @@ func (d *harness) says(user, channel, text, thread string) string {
 	return text1(d.does(user+"/messages", obj{"channel": channel, "text": text, "thread_ts": thread}), "ts")
 }
 
-// sees waits until wanted returns true for a message that the person sees in the channel or thread. sees returns this
-// message.
+// The method "sees" waits until wanted returns true for a message that the person sees in the channel or thread. It
+// returns this message.
 func (d *harness) sees(user, channel, thread, what string, wanted func(m obj) bool) obj {
 	d.t.Helper()
 	var found obj
@@ -188,7 +188,8 @@ func text1(v any, keys ...string) string {
 	return s
 }
 
-// same fails the test if the value at a path differs from the wanted value. keys is the path, such as a.b.0.c.
+// The function "same" fails the test if the value at a path differs from the wanted value. keys is the path, such as
+// a.b.0.c.
 func same(t *testing.T, v any, keys string, want any) {
 	t.Helper()
 	if got := dig(v, strings.Split(keys, ".")...); got != want {
@@ -196,7 +197,7 @@ func same(t *testing.T, v any, keys string, want any) {
 	}
 }
 
-// there fails the test if the value at any of the paths is empty.
+// The function "there" fails the test if the value at any of the paths is empty.
 func there(t *testing.T, v any, keys ...string) {
 	t.Helper()
 	for _, key := range keys {

@@ -69,8 +69,8 @@ var received = map[string]string{
 	"work_object_mention": "Slack's clients", "workflow_mention": "Slack's clients",
 }
 
-// drawn checks that the page draws the last message's block. If whole is false, the page draws only the text of the
-// block.
+// The method "drawn" checks that the page draws the last message's block. If whole is false, the page draws only the
+// text of the block.
 func (b *browser) drawn(s sample, whole bool) {
 	b.Helper()
 	kind := string(s.block.BlockType())
@@ -81,7 +81,7 @@ func (b *browser) drawn(s sample, whole bool) {
 	}
 }
 
-// inputs opens a modal with every kind of input and with an alert. Only modals may have alerts.
+// The method "inputs" opens a modal with every kind of input and with an alert. Only modals may have alerts.
 func (b *browser) inputs() {
 	b.Helper()
 	blocks := []slack.Block{slack.NewAlertBlock(plain("Mind the gap"))}
@@ -112,8 +112,8 @@ func (b *browser) inputs() {
 	}
 }
 
-// themes returns the themes to draw. The dark theme differs only in colours, so it is drawn only if screenshots are
-// stored.
+// The function "themes" returns the themes to draw. The dark theme differs only in colours, so it is drawn only if
+// screenshots are stored.
 func themes() []string {
 	if os.Getenv("COUNTERSIGN_SCREENSHOTS") == "" {
 		return []string{"light"}

@@ -31,7 +31,7 @@ func (b *browser) press(key string) {
 	b.page.Until("the page takes "+key, `!document.activeElement.dispatchEvent(new KeyboardEvent("keydown", {key: "`+key+`", bubbles: true, cancelable: true}))`)
 }
 
-// focus focuses a field.
+// The method "focus" focuses a field.
 func (b *browser) focus(field string) {
 	b.Helper()
 	b.page.Until("there is "+field, `(() => { const f = document.querySelector(`+"`"+field+"`"+`); f?.focus(); return f !== null && document.activeElement === f; })()`)
@@ -43,7 +43,7 @@ func (b *browser) click(selector, text string) {
 	b.page.Until("there is "+selector+" "+text, `(() => { const e = [...document.querySelectorAll(`+"`"+selector+"`"+`)].find(e => e.checkVisibility() && e.innerText.startsWith("`+text+`")); e?.click(); return e !== undefined; })()`)
 }
 
-// sees waits until a visible element shows a text.
+// The method "sees" waits until a visible element shows a text.
 func (b *browser) sees(selector, text string) {
 	b.Helper()
 	b.page.Until("they see "+text, `[...document.querySelectorAll(`+"`"+selector+"`"+`)].some(e => e.checkVisibility() && e.innerText.includes("`+text+`"))`)

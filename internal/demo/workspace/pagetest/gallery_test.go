@@ -87,7 +87,7 @@ type surface struct {
 	messages bool
 }
 
-// surfaces reads the bot's golden files whose content is shown in Slack.
+// The function "surfaces" reads the bot's golden files whose content is shown in Slack.
 func surfaces(t *testing.T) []surface {
 	t.Helper()
 	paths, err := filepath.Glob("../../../../bot/render/testdata/*.json")
@@ -167,7 +167,7 @@ type answer struct {
 	Metadata    struct{ Messages []string } `json:"response_metadata"`
 }
 
-// must calls a method with the content of a golden file, byte for byte.
+// The method "must" calls a method with the content of a golden file, byte for byte.
 func (b *browser) must(method string, form url.Values, name string) (got answer) {
 	b.Helper()
 	form.Set("token", workspace.DemoBotToken)
@@ -215,8 +215,8 @@ func (b *browser) opensForm(s surface) {
 // pictured reports whether screenshots are stored.
 func pictured() bool { return os.Getenv("COUNTERSIGN_SCREENSHOTS") != "" }
 
-// pictures stores screenshots of a surface on a laptop and a phone, in the light and the dark theme. The window is high
-// enough to show all of a message or a Home.
+// The method "pictures" stores screenshots of a surface on a laptop and a phone, in the light and the dark theme. The
+// window is high enough to show all of a message or a Home.
 func (b *browser) pictures(name, selector string) {
 	b.Helper()
 	if !pictured() {

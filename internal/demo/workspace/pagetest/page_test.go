@@ -39,7 +39,7 @@ func TestNode(t *testing.T) {
 	}
 }
 
-// sources reads the page's files, by path.
+// The function "sources" reads the page's files, by path.
 func sources(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}

@@ -23,7 +23,7 @@ func TestBrowser(t *testing.T) {
 	b.files()
 }
 
-// files attaches two files to a message, and removes one of them before sending.
+// The method "files" attaches two files to a message, and removes one of them before sending.
 func (b *browser) files() {
 	b.Helper()
 	b.become("U0100", "C0001")
@@ -76,7 +76,7 @@ func (b *browser) stop() {
 	}
 }
 
-// quick sends a message while the previous message is still being sent.
+// The method "quick" sends a message while the previous message is still being sent.
 func (b *browser) quick() {
 	b.become("U0100", "C0001")
 	b.page.Until("two are sent at once", `(() => {

@@ -111,7 +111,7 @@ func richTexts() *slack.RichTextBlock {
 	)
 }
 
-// elements returns the elements for a message's actions block.
+// The function "elements" returns the elements for a message's actions block.
 func elements() []slack.BlockElement {
 	date := slack.NewDatePickerBlockElement("date")
 	date.InitialDate = "2026-03-09"
@@ -139,7 +139,7 @@ func elements() []slack.BlockElement {
 	}
 }
 
-// inputs returns the elements for inputs in a modal.
+// The function "inputs" returns the elements for inputs in a modal.
 func inputs() []slack.BlockElement {
 	var out []slack.BlockElement
 	for _, element := range elements() {
