@@ -307,8 +307,9 @@ func (b bundle) differ(open []approvers.Request) bool {
 	})
 }
 
-// untilWhen describes what happens if nobody decides. If the requests have different deadlines, each request shows its
-// own deadline, and untilWhen returns nothing. For a list, untilWhen returns the first deadline.
+// untilWhen describes what happens if nobody decides. If the deadlines of the requests differ, the text depends on the
+// form. In a list, untilWhen names the first deadline. In other forms, each call shows its own deadline, and untilWhen
+// returns an empty text.
 func (b bundle) untilWhen(look bundleLook) *RichText {
 	switch {
 	case !look.ownTime && look.form == brief:

@@ -102,7 +102,7 @@ func TestNamesInOperatorNotices(t *testing.T) {
 	}
 }
 
-// The notice says what was wrong with a tool whose source offers it again.
+// After a source offers a tool again, the notice says what was wrong with the tool.
 func TestToolIsOfferedAgain(t *testing.T) {
 	t.Parallel()
 	m := drawn(t, noticeView(problem(settings.ProblemTool, "crm.send", drifted(workflow.DriftGone), problemEnded))).Messages[0]

@@ -119,7 +119,7 @@ type unknownRun struct {
 	from    origin
 	request *approvers.Request // nil: the call ran without approval
 	turn    approvers.Turn
-	leaveAt time.Time // when the model is told that the outcome is unknown; zero: it was told, or never is
+	leaveAt time.Time // when the model is told that the outcome is unknown; zero: it was already told, or is never told
 }
 
 func newUnknownRun(v View) unknownRun {

@@ -211,8 +211,8 @@ func canBeUndone(r approvers.Risk, e approvers.Effect) bool {
 	return r < approvers.High || e == approvers.ReadOnly
 }
 
-// whatHappens returns one sentence about a call's effect: the policy's preview, or the sentence that the tool would
-// run.
+// whatHappens returns one sentence about a call's effect: the policy's preview or, without a preview, the words of the
+// tool's name.
 func whatHappens(preview, tool string) string {
 	if preview = strings.TrimSpace(Visible(preview)); preview != "" {
 		return Clip(strings.ReplaceAll(preview, "\n", " ⏎ "), maxHeadline)

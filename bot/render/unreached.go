@@ -6,8 +6,8 @@ import (
 	"countersign/approvers"
 )
 
-// refusals has texts about Slack's reasons for refusing a message. words is the text for people, and mend is the text
-// for the operator. An entry applies if the cause contains the entry's code.
+// refusals has texts about Slack's reasons for refusing a message. The field words has the text for people, and the
+// field mend has the text for the operator. An entry applies if the cause contains the entry's code.
 var refusals = []struct{ code, words, mend string }{
 	{"missing_scope", "I lack a permission in Slack", "Add the scope on the app's page OAuth & Permissions, and reinstall the app"},
 	{"not_in_channel", "I am not in the channel for it", "Invite the app to the channel"},

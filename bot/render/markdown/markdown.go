@@ -4,8 +4,8 @@
 // The package parses headings, paragraphs, lists, quotations, fenced code, rules and tables (markdown.go, table.go).
 // Within these blocks, it parses code, links, bold, italic and struck-out text (inline.go). All other text is shown
 // unchanged. The only word that is dropped is the language of fenced code. Blocks other than fenced code end at a blank
-// line. Therefore the bot can show a text while the model writes it. Settled returns the part of the text that can no
-// longer change. For any text, the parsing time grows linearly with the text's length.
+// line. Therefore the bot can show a text while the model writes it. Settled finds the part of the text that later text
+// can't change. For any text, the parsing time grows linearly with the text's length.
 package markdown
 
 import (
@@ -107,8 +107,8 @@ func ordinary(l string) bool {
 		!quoteLine.MatchString(l) && !fenceLine.MatchString(l) && !ruleLine.MatchString(l)
 }
 
-// If lines begins with a fenced block, fenced returns the number of the block's lines. Without a closing fence the
-// block extends to the end.
+// If the first of the lines opens a fenced block, fenced returns the number of lines in the block. Otherwise it returns
+// 0. Without a closing fence, the block extends to the last line.
 func fenced(lines []string) int {
 	open := fenceLine.FindStringSubmatch(lines[0])
 	if open == nil {
@@ -122,7 +122,8 @@ func fenced(lines []string) int {
 	return len(lines)
 }
 
-// If lines begins with a table, tabular returns the number of the table's lines.
+// If the first of the lines is the header of a table, tabular returns the number of lines in the table. Otherwise it
+// returns 0.
 func tabular(lines []string) int {
 	if len(lines) < 2 || !strings.Contains(lines[0], "|") || strings.Trim(lines[1], " |:-") != "" || !strings.Contains(lines[1], "-") {
 		return 0
