@@ -117,7 +117,7 @@ func (d *desk) write(name, text string, mode os.FileMode) {
 	}
 }
 
-// overdue is a context with a channel. When the channel is closed, the deadline of the context has passed.
+// overdue is a context with a channel. After the channel is closed, the context reports that its deadline has passed.
 type overdue struct {
 	context.Context
 	at chan struct{}

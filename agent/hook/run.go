@@ -231,9 +231,9 @@ func (h *hook) decide(ctx context.Context) Answer {
 	return h.giveUp(errors.New("other processes of this session use up the approvals of the same call"))
 }
 
-// attempt makes one attempt to get a decision. If this call can't use the record's request, attempt removes the record
-// and returns true for again. For example, an earlier call or another process has used the approval, or the request has
-// ended.
+// attempt makes one attempt to get a decision. If this call can't use the record's request, attempt removes the record,
+// and the result again is true. For example, an earlier call or another process has used the approval, or the request
+// has ended.
 func (h *hook) attempt(ctx context.Context, fresh func() string) (a Answer, again bool, err error) {
 	h.gate.Patience = cmp.Or(h.patience, askTries)
 	rec, resumed, err := h.memory.begin(ctx, h, fresh)
@@ -581,8 +581,9 @@ func (h *hook) withdraw(ctx context.Context, id, reason string) {
 	}
 }
 
-// The claim of a call's approval may have succeeded. notRun then reports to the gateway that the call did not run. If
-// the claim did not succeed, notRun withdraws the request.
+// notRun is for a call that does not run, although its approval is claimed or may be claimed. notRun reports to the
+// gateway that the call did not run. If the gateway answers that the approval is not claimed, notRun withdraws the
+// request.
 func (h *hook) notRun(id string) {
 	ctx, cancel := context.WithTimeout(context.Background(), withdrawTime)
 	defer cancel()

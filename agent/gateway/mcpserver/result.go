@@ -125,7 +125,8 @@ func pending(s gateway.State, why string) mcp.Result {
 	return &mcp.CallToolResult{IsError: true, Content: texts(text), StructuredContent: says, Meta: mcp.Meta{requestKey: s.ID}}
 }
 
-// finished returns the answer to a call with a result. earlier says that the result is older than the call.
+// finished returns the answer to a call with a result. The parameter earlier says that the result is older than the
+// call.
 func finished(s gateway.State, rec view.CallerRequest, earlier bool) *mcp.CallToolResult {
 	out := &mcp.CallToolResult{Meta: mcp.Meta{requestKey: s.ID}}
 	if s.Disposition != "" {
