@@ -86,8 +86,8 @@ func New(c Config) (*Catalog, error) {
 // After Adopt, the pinned tools are known even if the servers can't be reached. If the policy or its pins can't be
 // used, the previous policy and pins stay in force. load is the id of the stored change that puts the policy into
 // force, or "" if the policy is not stored. While Adopt runs, some tools may still be those of the previous policy. If
-// the previous policy is stored, [Catalog.Policy] returns it without a valid id in this time. So the workflow commits
-// nothing until Adopt returns.
+// the previous policy is stored, [Catalog.Policy] returns it with an invalid id during this time. So the workflow
+// commits nothing until Adopt returns.
 func (c *Catalog) Adopt(file *config.File, lock pins.Lock, load string) error {
 	c.last.mu.Lock()
 	defer c.last.mu.Unlock()

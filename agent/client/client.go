@@ -86,7 +86,7 @@ func (e notSentError) Unwrap() error { return e.error }
 // until Patience has passed or ctx ends.
 func (c *Client) do(ctx context.Context, e exchange, out any) error {
 	pause := 200 * time.Millisecond
-	var failing time.Time // since when
+	var failing time.Time // when the first attempt failed
 	for {
 		err := c.once(ctx, e, out)
 		if failing.IsZero() {

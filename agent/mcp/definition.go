@@ -28,7 +28,7 @@ type definition struct {
 // ErrDefinition means that a server's definition is not usable as a tool. The wrapping error gives the reason.
 var ErrDefinition = errors.New("this definition can't be used as a tool")
 
-// define converts a server's definition to a tool without a Run.
+// define converts a server's definition to a tool whose Run function is not set.
 func define(s config.Server, raw json.RawMessage) (definition, agent.Tool, error) {
 	o, err := readMessage(raw)
 	if err != nil {

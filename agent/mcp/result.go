@@ -87,8 +87,8 @@ type writer struct {
 
 func (w *writer) text() string { return strings.Join(w.parts, "\n") }
 
-// holds reports whether one of the text parts has the same value as structured. Servers repeat a structured value as
-// text for older clients.
+// holds reports whether one of the text parts has the same value as the parameter structured. Servers repeat a
+// structured value as text for older clients.
 func (w *writer) holds(structured json.RawMessage) bool {
 	want := plainValue(structured)
 	for _, p := range w.parts {
