@@ -58,11 +58,12 @@ const shipBatch = 100
 func (c *HeadShipper) notify() {
 	select {
 	case c.wake <- struct{}{}:
-	default: // it is notified already
+	default: // the signal is already pending
 	}
 }
 
-// The method ships heads until ctx ends. Afterwards another replica may ship, so an earlier failure does not matter.
+// The method work ships heads until ctx ends. Then it forgets the last error, because another replica may ship from now
+// on.
 func (c *HeadShipper) work(ctx context.Context) {
 	defer c.forgetFailure()
 	again := time.NewTimer(0)
