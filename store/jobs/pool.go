@@ -48,7 +48,7 @@ type heldLane struct {
 // failing timer does not block the other timers.
 const holds = 7
 
-// takeUp reads the timers of the shares that this process got after the last call of takeUp. If another process put off
+// takeUp reads the timers of the shares that this process got since the last call of takeUp. If another process put off
 // the first timer of a lane, takeUp holds the lane. So the lane's other timers wait for the first timer. takeUp also
 // reads the timers of doubted shares.
 func (p *workerPool) takeUp(r store.Reader, shares store.Shares, kind store.TimerKind) error {
