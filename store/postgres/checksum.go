@@ -63,7 +63,7 @@ func (r *run) note(err error) *store.DamagedError {
 // error.
 func (r *run) unlessDamaged(err error) error {
 	if r.note(err) != nil {
-		return nil //nolint:nilerr // it is noted
+		return nil //nolint:nilerr // note has reported the damage
 	}
 	return err
 }

@@ -98,7 +98,7 @@ func (t *tx) PutMessage(m store.Message) error {
 		"INSERT INTO messages (conversation, seq, record, checksum) VALUES ($1, $2, $3, $4)"+
 			" ON CONFLICT (conversation, seq) DO UPDATE SET record = excluded.record, checksum = excluded.checksum",
 		text(m.Conversation), number(m.Seq), js, rowSum("messages", numbered(text(m.Conversation), number(m.Seq)), js))
-	t.run.aside = append(t.run.aside, store.Damage{Bucket: "messages", Key: fmt.Sprintf("%s %d", m.Conversation, m.Seq)}) // if it was damaged
+	t.run.aside = append(t.run.aside, store.Damage{Bucket: "messages", Key: fmt.Sprintf("%s %d", m.Conversation, m.Seq)}) // if the old row was damaged, its damage is resolved
 	return nil
 }
 

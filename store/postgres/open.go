@@ -547,7 +547,7 @@ func refusedByPooler(err error) string {
 	return ""
 }
 
-// plain returns the text of an error in one line.
+// plain is an error with its text on one line.
 type plain struct{ error }
 
 func (p plain) Error() string { return strings.Join(strings.Fields(p.error.Error()), " ") }

@@ -82,7 +82,7 @@ type Replica struct {
 	knows int64    // the newest version of the tables that the program makes
 
 	notices *notices
-	early   chan struct{} // makes keep send the next heartbeat immediately
+	early   chan struct{} // makes the method keep send the next heartbeat immediately
 
 	stop context.CancelFunc
 	work sync.WaitGroup // the replica's goroutines
@@ -399,7 +399,7 @@ func (r *Replica) enlist(ctx context.Context) error {
 	return nil
 }
 
-// forget cancels all work and removes all claims from the replica's claims.
+// forget cancels all work, and makes the replica's list of its claims empty.
 func (r *Replica) forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -93,19 +93,19 @@ func (r *run) forget() {
 	r.wrote = true
 }
 
-// queryable adds the statement of a read to a batch.
+// queryable is a function that adds the statement of a read to a batch.
 type queryable func(b *pgx.Batch)
 
-// depends reports whether a read depends on a pending write. If it does, the write must be made before the read. If
-// depends is nil, the read depends on no pending write.
+// depends is a function that reports whether a read depends on a pending write. Such a write must be made before the
+// read. If the function is nil, the read depends on no pending write.
 type depends func(*write) bool
 
-// on says that a read depends on all pending writes to some tables.
+// The function on is for a read that depends on all pending writes to the given tables.
 func on(tables ...string) depends {
 	return func(w *write) bool { return slices.Contains(tables, w.key.table) }
 }
 
-// onRows says that a read depends on the pending writes to those rows of a table that have the given id.
+// onRows is for a read that depends only on the pending writes to the rows with the given id.
 func onRows(table, id string) depends {
 	return func(w *write) bool { return w.key.table == table && w.key.id == id }
 }
