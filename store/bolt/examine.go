@@ -370,8 +370,8 @@ func (t *tree) elements(name string, page []byte, size uint64, low, high []byte,
 	return nil
 }
 
-// faultOnce records a fault of a page only if this page has no recorded fault yet. since is the number of faults before
-// the page was examined.
+// faultOnce records a fault of a page only if this page has no recorded fault yet. The parameter since is the number of
+// faults before the page was examined.
 func (x *examination) faultOnce(since int, in bucket, format string, args ...any) {
 	if len(x.faults) == since {
 		x.fault(in, format, args...)

@@ -274,7 +274,8 @@ func (s *salvage) put(faults []pageFault) {
 	}
 }
 
-// A bucket is in derived if all its rows can be rebuilt from other buckets, or if other buckets name all its keys.
+// derived has the buckets of which all rows can be rebuilt from other buckets, and the buckets of which all keys are
+// named in other buckets.
 var derived = map[bucket]bool{
 	conversations: true, turns: true, calls: true, requests: true, executions: true, elicitations: true, inbox: true, outboxMessages: true,
 	timers: true, timerRef: true, counterTime: true, counters: true, auditJournal: true, files: true, fileData: true,

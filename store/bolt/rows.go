@@ -306,8 +306,8 @@ func (r *rows) birth(in bucket) (uint64, error) {
 	return n, nil
 }
 
-// scan iterates over the rows whose keys start with prefix, in ascending order. Keys below the key from are skipped. If
-// from is nil, scan iterates over all rows with the prefix. Like get, scan panics if a row is damaged. The caller must
+// scan iterates over the rows whose keys start with prefix, in ascending order. The parameter from is the lowest key.
+// If it is nil, scan iterates over all rows with the prefix. Like get, scan panics if a row is damaged. The caller must
 // not write to the bucket during the iteration.
 func (r *rows) scan(in bucket, prefix, from []byte) iter.Seq2[[]byte, []byte] {
 	return r.each(in, prefix, from, false, func(_ []byte, damaged *store.DamagedError) {
@@ -322,8 +322,8 @@ func (r *rows) sound(in bucket, prefix, from []byte) iter.Seq2[[]byte, []byte] {
 }
 
 // back iterates over the rows whose keys start with prefix, in descending order. All keys of the iteration are below
-// the key from. If from is nil, back iterates over all rows with the prefix. prefix must end with a text part. back
-// reports damaged rows and skips them. The caller must not write to the bucket during the iteration.
+// the parameter from. If it is nil, back iterates over all rows with the prefix. The prefix must end with a text part.
+// back reports damaged rows and skips them. The caller must not write to the bucket during the iteration.
 func (r *rows) back(in bucket, prefix, from []byte) iter.Seq2[[]byte, []byte] {
 	return r.each(in, prefix, from, true, func(_ []byte, damaged *store.DamagedError) { r.note(damaged) })
 }
@@ -364,7 +364,7 @@ func (r *rows) each(in bucket, prefix, from []byte, falling bool, damaged func(k
 	}
 }
 
-// asStored iterates over the rows of a bucket as stored. Keys below the key from are skipped. If from is nil, asStored
+// asStored iterates over the rows of a bucket as stored. The parameter from is the lowest key. If it is nil, asStored
 // iterates over all rows. asStored reports damaged rows, and also yields them, with storedValue.sound false. asStored
 // is for verification.
 func (r *rows) asStored(in bucket, from []byte) iter.Seq2[[]byte, storedValue] {

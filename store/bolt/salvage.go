@@ -206,7 +206,7 @@ func validMetas(file io.ReaderAt, size int64) (valid []meta, pageSize int64) {
 // numbers and versions, because these numbers only increase.
 func lastRoot(ctx context.Context, file io.ReaderAt, pageSize, pages uint64, valid []meta) (best meta, err error) {
 	type rank struct {
-		sequences uint64 // sum over all buckets; the numbers are on the root page itself
+		sequences uint64 // sum of the birth numbers of all buckets, which are on the root page itself
 		faults    int
 		versions  uint64 // of all records
 	}
@@ -653,7 +653,7 @@ func (s *salvage) wanted() {
 		if c.Caller == nil || !s.there(calls, c.Caller.Request) {
 			return
 		}
-		want(store.Timer{Kind: store.TimerWebhook, Ref: c.Caller.Request, Lane: c.Caller.Caller.Name}) // its handler clears it if there is nothing to deliver
+		want(store.Timer{Kind: store.TimerWebhook, Ref: c.Caller.Request, Lane: c.Caller.Caller.Name}) // the handler clears the timer if there is nothing to deliver
 	})
 	open := map[string]bool{} // executions of calls without a result
 	eachRecord(s, calls, func(c *store.Call) {

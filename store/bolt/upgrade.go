@@ -149,9 +149,9 @@ func (u *upgrade) work(r *rows, root *bbolt.Bucket) (done bool, err error) {
 	return true, errors.Join(root.Delete(checksumsKey), root.Delete(upgradingKey), putSchema(root))
 }
 
-// checksums adds checksums to rows, starting at the position next, which has the form of checksumsKey. checksums
-// returns the position where the next transaction continues. When every row has a checksum, the returned position is
-// nil.
+// checksums adds checksums to rows. It begins at the position in the parameter next, which has the form of the value of
+// checksumsKey. checksums returns the position where the next transaction continues. When every row has a checksum, the
+// returned position is nil.
 func checksums(r *rows, next []byte, room *int) ([]byte, error) {
 	for b := bucket(next[0]); b < bucketEnd; b++ {
 		if bucketNames[b] == "" {
