@@ -299,7 +299,8 @@ func (b bundle) heading(p *BlockBuilder, open []approvers.Request) {
 	p.Para(b.handedOn(open[0]), line)
 }
 
-// differ reports whether the requests have different deadlines.
+// differ reports whether the requests differ in what happens if nobody decides: in the times, the added roles, or the
+// numbers of escalations.
 func (b bundle) differ(open []approvers.Request) bool {
 	return slices.ContainsFunc(open, func(r approvers.Request) bool {
 		return !r.ExpiresAt.Equal(open[0].ExpiresAt) || !r.EscalateAt.Equal(open[0].EscalateAt) || b.escalatedRoles(r) != b.escalatedRoles(open[0]) ||

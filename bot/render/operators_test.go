@@ -111,8 +111,8 @@ func TestToolIsOfferedAgain(t *testing.T) {
 	}
 }
 
-// A notice is not posted if its problems have ended, or if the policy does not name a channel any more. A posted notice
-// stays.
+// Before a notice is posted, it expires if its problems end, or if the policy no longer names a channel. A posted
+// notice stays.
 func TestOperatorNoticeIsOver(t *testing.T) {
 	t.Parallel()
 	lasts, over := problem(settings.ProblemWebhook, "ci"), problem(settings.ProblemWebhook, "ci", problemEnded)

@@ -225,7 +225,7 @@ func (u unknownRun) reportsWanted() *RichText {
 	return line.Say(".")
 }
 
-// toldAlready returns a note: the agent was told that the outcome is unknown.
+// If the agent was already told that the outcome is unknown, toldAlready returns a note that says so.
 func (u unknownRun) toldAlready() *RichText {
 	if u.call.Outcome == "" || u.later != nil {
 		return new(RichText)

@@ -63,8 +63,8 @@ func (d Rendered) Body() (body []byte, err error) {
 	return body, nil
 }
 
-// With returns the outbox message with m in place of one of its Slack messages. The parameter whole says whether m
-// shows everything. If whole is false, people can't approve a request on the outbox message.
+// With replaces one Slack message of the outbox message by m, and returns the new outbox message. The parameter whole
+// says whether m shows everything. If whole is false, people can't approve a request on the outbox message.
 func (d Rendered) With(part int, m Message, whole bool) Rendered {
 	d.Messages = slices.Clone(d.Messages)
 	d.Messages[part] = m

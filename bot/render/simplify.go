@@ -131,8 +131,8 @@ type simplifier struct {
 	whole  bool
 }
 
-// add adds a block. If the kind of block is not accepted, add adds the block's text instead. If the text can't be added
-// either, add returns false.
+// add adds a block. If the kind of block is not accepted, add leaves out the block if it is spare, and otherwise adds
+// the block's text instead. If the text can't be added either, add returns false.
 func (s *simplifier) add(b slack.Block) bool {
 	kind := string(b.BlockType())
 	switch {
@@ -191,7 +191,7 @@ var taskSigns = map[slack.TaskCardStatus]string{
 	slack.TaskCardStatusPending: "✋ ", slack.TaskCardStatusInProgress: "▶️ ", slack.TaskCardStatusComplete: "✅ ", slack.TaskCardStatusError: "⚠️ ",
 }
 
-// blockText returns the literal text of a block, or of a part of a block. v is decoded JSON.
+// blockText returns the literal text of a block, or of a part of a block. The parameter v is decoded JSON.
 func blockText(v any) string {
 	switch v := v.(type) {
 	case string:

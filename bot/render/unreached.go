@@ -38,8 +38,9 @@ func MendRefusal(cause string) string {
 	return "Correct the cause in Slack"
 }
 
-// unreachedNotice tells the requesters that nobody can see the card of their request. It says who can decide instead,
-// and that the bot tries again. The function returns nothing for a request that people can see.
+// unreachedNotice tells the requesters that Slack did not deliver the card of their request, or that nobody of the
+// stage can decide the request any more. It says who can decide instead, or that the operator knows. For any other
+// request, the text is empty.
 func (w requestWords) unreachedNotice(r approvers.Request) *RichText {
 	stage := w.stageTitle(r.CurrentStage())
 	if approvers.HasNobodyLeft(r) {

@@ -200,8 +200,7 @@ func listPieces(lines []string) []Piece {
 	return mergeLists(out)
 }
 
-// listItem returns the text of a list item, and a list with this item alone. An ordered list begins with the item's
-// number.
+// listItem returns an empty list with the kind, the depth and the number of a list item, and the item's text.
 func listItem(l string) (*slack.RichTextList, string) {
 	if m := numberLine.FindStringSubmatch(l); m != nil {
 		list := slack.NewRichTextList(slack.RTEListOrdered, min(len(m[1])/2, 8))
@@ -305,7 +304,8 @@ func Messages(pieces []Piece) [][]Piece {
 	return out
 }
 
-// Pages divides a text into pages. Pages cuts at line ends, except in lines longer than a page.
+// Pages divides a text into pages of at most n characters. Each cut is at the last line end in the second half of a
+// page. If there is none, the cut is within a line.
 func Pages(text string, n int) []string {
 	var out []string
 	rest := []rune(text)
