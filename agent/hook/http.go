@@ -163,7 +163,7 @@ func (m *remote) unreported(record) error { return nil } // in the end, the work
 func (m *remote) earlier() []record       { return nil }
 
 // claiming gives the request a key by which the event after the call finds the request. If the request's own key was
-// made from the call's id, that key suffices, and claiming adds none.
+// made from the call's id, claiming adds no key, because the event after the call has the same id.
 func (m *remote) claiming(ctx context.Context, h *hook, r *record, changed json.RawMessage) error {
 	if h.id != "" && r.Key == h.freshKey() {
 		return nil

@@ -547,8 +547,8 @@ func (h *hook) end(ctx context.Context) Answer {
 	return h.withdrawAll(ctx, func(record) bool { return true })
 }
 
-// withdrawAll withdraws waiting requests, because the user has answered the agent's dialog. In the profile control,
-// the agent's dialog decides nothing, so the requests continue to wait.
+// withdrawAll withdraws the waiting requests that its last parameter selects, because the user has answered the agent's
+// dialog. In the profile control, the agent's dialog decides nothing, so the requests continue to wait.
 func (h *hook) withdrawAll(ctx context.Context, which func(record) bool) Answer {
 	if h.Profile != Comfort {
 		return Answer{Out: []byte("{}\n")}

@@ -104,7 +104,7 @@ func waits(s gateway.State) string {
 
 func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
 
-// pending returns the answer to a call without a result. why is the reason why the wait ended.
+// pending returns the answer to a call without a result. The parameter why says what ended the wait.
 func pending(s gateway.State, why string) mcp.Result {
 	says := map[string]any{"request": s.ID, "status": s.Status, "retry_after": 0}
 	if len(s.WaitsFor) > 0 {
@@ -186,7 +186,7 @@ func notRun(s gateway.State) string {
 	return text + "."
 }
 
-// masked returns arguments without their secret values.
+// masked returns arguments with their secret values masked.
 func masked(args json.RawMessage, secrets []string) json.RawMessage {
 	if len(secrets) == 0 {
 		return args

@@ -85,7 +85,7 @@ func baseOf(u *url.URL) string {
 	return base.String()
 }
 
-// overHTTP reports whether the hooks in the settings are hooks over HTTP.
+// overHTTP reports whether any of this program's hooks in the settings is a hook over HTTP.
 func (t Target) overHTTP() bool {
 	c, err := t.read()
 	if err != nil {
