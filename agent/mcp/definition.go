@@ -75,7 +75,8 @@ func believe(t *agent.Tool) {
 	}
 }
 
-// forModel returns a description within the limits of the model's API.
+// forModel returns a description within the limits of the model's API. If the server has no description, forModel
+// returns a sentence with the tool's name.
 func forModel(text, name string) string {
 	if strings.TrimSpace(text) == "" {
 		return "The tool " + name + ". Its server does not say what it does."

@@ -146,7 +146,7 @@ func (w *writer) part(raw json.RawMessage) {
 	}
 }
 
-// fileName returns the last part of a URI.
+// fileName returns the last part of a URI as the name of a file: at most 80 bytes, with unusual characters replaced.
 func fileName(uri string) string {
 	name := path.Base(strings.SplitN(uri, "?", 2)[0])
 	if name == "." || name == "/" {
