@@ -35,7 +35,7 @@ type ReportPoster interface {
 	PostReport(ctx context.Context, report settings.Report) error
 }
 
-// NewReporter returns a reporter. policy returns the policy in force.
+// NewReporter returns a reporter. The function policy returns the policy in force.
 func NewReporter(wf ReportPoster, db store.Store, policy func() *approvers.Policy, log *slog.Logger) *Reporter {
 	return &Reporter{workflow: wf, store: db, policy: policy, log: log}
 }
