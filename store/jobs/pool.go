@@ -265,8 +265,8 @@ func (p *workerPool) guarded(ctx context.Context, t store.Timer) (err error) {
 	return p.worker.Handle(ctx, t)
 }
 
-// After this number of tries, a timer is given up. mostPanics applies if the handler panics, and mostTorn applies if
-// the handler needs a damaged record.
+// A timer is given up if its handler panics at the try with the number mostPanics or a later try, or if the handler
+// needs a damaged record at the try with the number mostTorn or a later try.
 const (
 	mostPanics = 3
 	mostTorn   = 8
@@ -343,8 +343,8 @@ func (p *workerPool) putOff(ctx context.Context, t store.Timer, cause error) err
 	return err
 }
 
-// t is a timer that was put off. If keep is true, hold makes the other timers of the lane wait for t. If keep is false,
-// hold ends their wait.
+// The parameter t is a timer that was put off. If the parameter keep is true, hold makes the other timers of the lane
+// wait for t. If keep is false, hold ends their wait.
 func (p *workerPool) hold(t store.Timer, keep bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

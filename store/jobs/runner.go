@@ -120,7 +120,7 @@ const (
 // database does not answer.
 const readWithin = 10 * time.Second
 
-// Run handles due timers until ctx ends, and then waits for running handlers. workers must have at least one entry. All
+// Run handles due timers until ctx ends, and then waits for running handlers. There must be at least one worker. All
 // kinds of workers must be in Options.Kinds, because a worker of another kind would never be woken. Run also runs each
 // function in the parameter beside, in a goroutine of its own. Goroutines have the pprof labels scheduler (the kind)
 // and ref (the timer's Ref). So profiles and goroutine dumps show which timers are being handled.
