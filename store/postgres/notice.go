@@ -37,7 +37,7 @@ func newNotices() *notices {
 // sent is the payload of a notice.
 type sent struct {
 	From   string       `json:"from"`           // the replica's id
-	Free   bool         `json:"free,omitempty"` // it has released claims
+	Free   bool         `json:"free,omitempty"` // the replica has released claims
 	Notice store.Notice `json:"notice"`
 }
 

@@ -30,7 +30,7 @@ type run struct {
 	expects  []any         // parameters of policy checks that were not sent yet
 	pending  []*write
 	byKey    map[key]*write // the pending write of a row
-	hasty    bool           // the transaction may wait for a lock while it holds row locks: see change
+	hasty    bool           // the transaction may wait for a lock while it holds row locks: see the method change
 	known    map[key]known  // rows as the closure sees them
 	lists    lists          // lists of rows as the closure sees them
 	journal  journalPlace   // where the last page of the journal ended
@@ -110,7 +110,7 @@ func onRows(table, id string) depends {
 	return func(w *write) bool { return w.key.table == table && w.key.id == id }
 }
 
-// onPrefix is like onRows, for a table whose ids have several parts. prefix is the first part of the id.
+// onPrefix is like onRows, for a table whose ids have several parts. The parameter prefix is the first part of the id.
 func onPrefix(table, prefix string) depends {
 	return func(w *write) bool { return w.key.table == table && strings.HasPrefix(w.key.id, prefix+"\x00") }
 }

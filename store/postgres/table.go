@@ -19,8 +19,8 @@ type table[T any] struct {
 	id      func(*T) (id string, version *uint64)
 	columns []string
 	values  func(*T) []any
-	// The function in this field writes rows of other tables that are derived from the record. old is nil for a new
-	// record. If no rows are derived from the record, the field is nil.
+	// The function in this field writes rows of other tables that are derived from the record. The parameter old is nil
+	// for a new record. If no rows are derived from the record, the field is nil.
 	also func(r *run, old, now *T)
 	// joined is the name of a table that the queries for lists join. If the queries join no table, joined is empty.
 	joined string

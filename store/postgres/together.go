@@ -29,8 +29,8 @@ func newLists() lists {
 }
 
 // lookUpOutbox returns the queries of the outbox messages of some refs. The queries also read the timers of these
-// messages, and the timers whose Ref is id. refs is the SQL of an array of refs. This SQL has one parameter: id. The
-// queries append the messages to found: see listOutbox.
+// messages, and the timers whose Ref is id. The parameter refs is the SQL of an array of refs. This SQL has one
+// parameter of its own: id. The queries append the messages to found: see listOutbox.
 func (r *run) lookUpOutbox(refs, id string, found *[]store.OutboxMessage) queryable {
 	return func(b *pgx.Batch) {
 		rows(outboxTable.selects+" WHERE ref = ANY("+refs+") ORDER BY born", []any{text(id)}, func(row pgx.Rows) error {
@@ -127,9 +127,9 @@ func (r *run) lookUpExecution(id string) error {
 // messages.
 func (r *run) onRefs(w *write) bool { return w.key.table == outboxTable.in && r.lists.moved }
 
-// listOutbox stores lists of outbox messages that lookUpOutbox has read. refs are the refs of these messages. A list
-// consists of the messages that the server found, and the new messages that pending writes create. If the pending
-// writes were made before the read (see onRefs), the server has already found the new messages.
+// listOutbox stores lists of outbox messages that lookUpOutbox has read. The parameter refs lists the refs of these
+// messages. A list consists of the messages that the server found, and the new messages that pending writes create. If
+// the pending writes were made before the read (see onRefs), the server has already found the new messages.
 func (r *run) listOutbox(found []store.OutboxMessage, id string, refs ...string) error {
 	r.lists.timers[id] = true
 	for _, w := range r.pending {
