@@ -44,12 +44,12 @@ type known struct {
 	record any // a pointer to the record, which must not be changed; nil: not decoded yet
 }
 
-// change is the state of one row before a change by the closure. old is nil if the row did not exist.
+// change is the state of one row before a change by the closure. The field old is nil if the row did not exist.
 type change struct {
 	in       bucket
 	key      []byte
 	old      []byte
-	asStored bool // old includes its checksum, which may be wrong
+	asStored bool // the field old includes the checksum, which may be wrong
 }
 
 // filled is the fraction of a page that bbolt fills when it splits the page. The fraction is high, because ids rise
@@ -142,8 +142,8 @@ func (r *rows) note(damaged *store.DamagedError) {
 	}
 }
 
-// stored returns the stored form of a value: compressed if possible, and with the checksum. closed has the meaning of
-// table.closed.
+// stored returns the stored form of a value: compressed if possible, and with the checksum. The parameter closed is the
+// result of table.closed for the record.
 func (r *rows) stored(in bucket, key, value []byte, closed bool) []byte {
 	if r.plain {
 		return value
@@ -156,7 +156,7 @@ func (r *rows) stored(in bucket, key, value []byte, closed bool) []byte {
 	return r.scratch.extend(value, checksum(in, key, value))
 }
 
-// set writes a row. old is the current value of the row, which every caller has already read.
+// set writes a row. The parameter old is the current value of the row, which every caller has already read.
 func (r *rows) set(in bucket, key, old, value []byte) error {
 	return r.setRecord(in, key, old, value, false)
 }

@@ -127,7 +127,8 @@ func (u *upgrade) step(tx *bbolt.Tx) (done bool, err error) {
 	return done, r.sweep()
 }
 
-// work does as much of the upgrade as fits into one transaction. done reports whether the upgrade is complete.
+// work does as much of the upgrade as fits into one transaction. The result done reports whether the upgrade is
+// complete.
 func (u *upgrade) work(r *rows, root *bbolt.Bucket) (done bool, err error) {
 	room := u.freeBytes
 	next := bytes.Clone(root.Get(checksumsKey))
@@ -270,9 +271,9 @@ func (u *upgrade) renderings(r *rows, room *int) (done bool, err error) {
 	return u.rewrite(r, room, renderings, func(_, v []byte) ([]byte, error) { return shows(r, v) })
 }
 
-// shows returns the current form of an old rendering. If the rendering needs no change, shows returns nil. A rendering
-// needs no change if people could not decide a request from it, or if it is already converted. shows also returns nil
-// if the rendering is unreadable. The check of the store reports such a rendering.
+// shows returns the current form of an old rendering. shows returns nil if the rendering was already converted, or if
+// people could not decide a request from it. shows also returns nil if the rendering is unreadable. The check of the
+// store reports such a rendering.
 func shows(r *rows, v []byte) ([]byte, error) {
 	old, request := asOld(r, v)
 	if request == "" {
@@ -284,8 +285,8 @@ func shows(r *rows, v []byte) ([]byte, error) {
 	})
 }
 
-// asOld reads an old rendering. request is the id of the request that people could decide from the rendering. If people
-// could not decide a request from the rendering, or the rendering can't be read, request is empty.
+// asOld reads an old rendering. The result request is the id of the request that people could decide from the
+// rendering. The result is empty if there is no such request, or if the rendering can't be read.
 func asOld(r *rows, v []byte) (old oldRendering, request string) {
 	if err := record.Decode(v, &old); err != nil || old.Digest == "" {
 		return old, ""
