@@ -39,7 +39,7 @@ func (t numberedTable[T]) scan(found pgx.Row) (id string, n int64, rec T, err er
 }
 
 // list reads records of one id with a SELECT. The parameter where is the end of this SELECT. list also returns the
-// damage of unreadable records.
+// damage of the first unreadable record.
 func (t numberedTable[T]) list(r *run, id, where string, args ...any) (out []T, damaged error, err error) {
 	err = r.query(onRows(t.in, id), rows(t.selects()+where, args, func(found pgx.Rows) error {
 		_, _, rec, err := t.scan(found)

@@ -48,7 +48,7 @@ const (
 	listenAgain  = time.Second // delay before the next attempt after the connection was lost
 )
 
-// Tell sends a notice to the other replicas.
+// Tell collects a notice, which the method notify then sends to the other replicas.
 func (r *Replica) Tell(n store.Notice) {
 	r.notices.mu.Lock()
 	if len(r.notices.unsent.News) > mostUnsent {

@@ -219,7 +219,8 @@ func (r *Replica) tell() {
 	}
 }
 
-// Enter begins work under a claim.
+// Enter begins work under a claim. The context inner ends when the replica loses the claim, and the caller calls leave
+// when the work has ended. If the replica may not begin work under the claim now, ok is false.
 func (r *Replica) Enter(ctx context.Context, claim string) (inner context.Context, leave func(), ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
