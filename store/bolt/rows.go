@@ -410,7 +410,7 @@ func start(c *cursor, prefix, from []byte, falling bool) (k, v []byte, step func
 	return k, v, c.prev
 }
 
-// last returns the row with the highest key that starts with prefix. If no key starts with prefix, the key is nil.
+// last returns the row with the highest key that starts with prefix. If no key starts with prefix, the key is nil. The
 // prefix must end with a text part. Like get, last panics if the row is damaged.
 func (r *rows) last(in bucket, prefix []byte) (key, value []byte) {
 	key, value, damaged := r.highest(in, prefix)
