@@ -231,7 +231,8 @@ func CheckIssuer(ctx context.Context, o approvers.OAuth) error {
 	return err
 }
 
-// matching returns the keys with the key id. For an empty id, matching returns all keys. The caller must hold mu.
+// matching returns the keys whose key id is the parameter id. For an empty id, matching returns all keys. The caller
+// must hold mu.
 func (k *issuerKeys) matching(id string) []jose.JSONWebKey {
 	if id == "" {
 		return k.keys

@@ -89,8 +89,8 @@ func serve(ctx context.Context, d Delivery, patience time.Duration) []byte {
 }
 
 // Refuse returns the answer to an event that the gateway does not handle, for example because the token is wrong. If
-// Refuse does not know the name of the event, it returns an answer that denies a call, and has no effect on events that
-// are not about a call.
+// Refuse does not know the name of the event, its answer denies the call if the event is about a call, and otherwise
+// has no effect.
 func Refuse(agent, name string, err error) []byte {
 	d, ok := find(agent)
 	if !ok || !d.HTTP {

@@ -356,9 +356,9 @@ func (h *hook) asked(r *client.Request) bool {
 	return ok && h.Profile == Control
 }
 
-// stale reports whether the call needs a new request. This is true if an earlier call has used the request. It is
-// also true if the call continues a request that ended without a decision. A rejected request is not stale, because
-// the rejection also applies to the repetition.
+// stale reports whether the call needs a new request, because an earlier call has used the request, or because the call
+// continues a request that ended without a decision. A rejected request is not stale, because the rejection also
+// applies to the repetition.
 func stale(r *client.Request, resumed bool) bool {
 	switch r.Status {
 	case client.Running, client.Succeeded, client.Failed, client.Unknown:
