@@ -87,7 +87,8 @@ func (c *HeadShipper) forgetFailure() {
 	c.err = nil
 }
 
-// Ship copies every head that the target lacks. An error is logged, and returned by Err.
+// Ship copies every head that the target lacks. Ship logs an error only if the previous attempt had none. The method
+// Err returns the error.
 func (c *HeadShipper) Ship(ctx context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
