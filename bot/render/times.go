@@ -13,8 +13,8 @@ func (w requestWords) ifNobodyActs(r approvers.Request, now time.Time) []*RichTe
 	return []*RichText{w.ifNobody(r, ""), w.standsStill(r, now)}
 }
 
-// ifNobody describes what happens if nobody decides, in chronological order. On a card with several calls, the sentence
-// about the deadline begins with the words in the parameter which.
+// ifNobody describes, in chronological order, what happens if nobody decides. On a card with several calls, the
+// sentence about the deadline begins with the words in the parameter which.
 func (w requestWords) ifNobody(r approvers.Request, which string) *RichText {
 	line := Say("⏳ ")
 	if !r.EscalateAt.IsZero() && r.EscalateAt.Before(r.ExpiresAt) {

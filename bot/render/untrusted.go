@@ -48,8 +48,8 @@ func clipMarked(s string, n int) string {
 	return kept + fmt.Sprintf(" … (cut: %d more characters)", total-utf8.RuneCountInString(kept))
 }
 
-// shorten cuts a name and appends "…". It is used for names, because the note that Clip adds would be longer than a
-// name.
+// shorten cuts a name and appends "…". Clip is not suitable for names, because the note that Clip adds would be longer
+// than a name.
 func shorten(s string, n int) string {
 	if utf8.RuneCountInString(s) <= n {
 		return s
