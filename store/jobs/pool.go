@@ -309,7 +309,7 @@ func (p *workerPool) stale(ctx context.Context, t store.Timer) (stale bool, err 
 	return stale, err
 }
 
-// putOff schedules a retry of a timer after the handler failed, or left the timer unchanged.
+// putOff schedules a retry of a timer whose handler failed or left the timer unchanged.
 func (p *workerPool) putOff(ctx context.Context, t store.Timer, cause error) error {
 	if stale, err := p.stale(ctx, t); stale || err != nil {
 		p.hold(t, false)
