@@ -331,8 +331,8 @@ func indexed[T any](t *table[T]) func(u *upgrade, r *rows, room *int) (done bool
 // start with an eight-byte number. This number is so small that its first byte can't be a brace.
 func isJSON(v []byte) bool { return len(v) > 0 && v[0] == '{' }
 
-// audit converts old audit records to the bytes that are hashed, and adds their journal entries. Each record keeps its
-// stored hash, so a tampered record is also invalid after the conversion.
+// audit replaces the JSON of old audit records with the bytes that are hashed, and adds a journal entry for each
+// record. Each record keeps its stored hash, so a tampered record is also invalid after the conversion.
 func (u *upgrade) audit(r *rows, room *int) (done bool, err error) {
 	return u.rewrite(r, room, audit, func(k, v []byte) ([]byte, error) {
 		if !isJSON(v) {
@@ -355,7 +355,7 @@ func (u *upgrade) audit(r *rows, room *int) (done bool, err error) {
 	})
 }
 
-// payloads converts old audit payloads to the bytes that are hashed.
+// payloads replaces the JSON of old audit payloads with the bytes that are hashed.
 func (u *upgrade) payloads(r *rows, room *int) (done bool, err error) {
 	return u.rewrite(r, room, auditPayloads, func(_, v []byte) ([]byte, error) {
 		var p approvers.AuditPayload
