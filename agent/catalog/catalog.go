@@ -84,10 +84,10 @@ func New(c Config) (*Catalog, error) {
 
 // Adopt puts a policy into force and sets the sources to keep connected. An unchanged server keeps its connection.
 // After Adopt, the pinned tools are known even if the servers can't be reached. If the policy or its pins can't be
-// used, the previous policy and pins stay in force. load is the id of the stored change that puts the policy into
-// force, or "" if the policy is not stored. While Adopt runs, some tools may still be those of the previous policy. If
-// the previous policy is stored, [Catalog.Policy] returns it without a valid id in this time. So the workflow commits
-// nothing until Adopt returns.
+// used, the previous policy and pins stay in force. The parameter load is the id of the stored change that puts the
+// policy into force, or "" if the policy is not stored. While Adopt runs, some tools may still be those of the previous
+// policy. If the previous policy is stored, [Catalog.Policy] returns it with an invalid id during this time. So the
+// workflow commits nothing until Adopt returns.
 func (c *Catalog) Adopt(file *config.File, lock pins.Lock, load string) error {
 	c.last.mu.Lock()
 	defer c.last.mu.Unlock()
@@ -168,7 +168,7 @@ func (c *Catalog) IsOwn(source string) bool {
 }
 
 // Known returns the tools of a policy that is not in force yet. The result has all tools that are known without a
-// connection to a server. lockName is the name of the lock file in error messages.
+// connection to a server. The parameter lockName is the name of the lock file in error messages.
 func (c *Catalog) Known(file *config.File, lock pins.Lock, lockName string) ([]check.Tool, error) {
 	r, err := OfflineWith(file, lock, lockName)
 	if err != nil {
@@ -256,7 +256,8 @@ func (c *Catalog) connect(ctx context.Context, s config.Server) {
 	}()
 }
 
-// drop disconnects servers in parallel, waits until the connections have ended, and returns the names of the servers.
+// drop disconnects the servers that its parameter selects, all at the same time. drop waits until the connections have
+// ended, and returns the names of these servers.
 func (c *Catalog) drop(which func(*connection) bool) (names []string) {
 	c.mu.Lock()
 	var going []*connection
@@ -314,7 +315,7 @@ func (c *Catalog) leftOut(server, problem string) {
 	}
 }
 
-// connections returns the connected servers, sorted by name.
+// connections returns the servers that the catalog keeps connected, sorted by name.
 func (c *Catalog) connections() []*connection {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -53,8 +53,8 @@ func (c Content) PinsDigest() string {
 	return config.Hash(c.Pins)
 }
 
-// Parse parses a policy and its pins. name is the policy file's path. Paths in the policy are relative to the
-// directory of the policy file. The errors are [countersign/config/yamldoc.Problems] and [LockError].
+// Parse parses a policy and its pins. The parameter name is the policy file's path. Paths in the policy are relative to
+// the directory of the policy file. The errors are [countersign/config/yamldoc.Problems] and [LockError].
 func (c Content) Parse(name string) (*config.File, pins.Lock, error) {
 	file, err := check.Parse(name, c.Policy.File)
 	if err != nil {

@@ -28,9 +28,9 @@ func builtIn() (*agent.Registry, error) {
 }
 
 // Offline returns the tools of a policy that are known without a connection to a server. These are built-in tools,
-// tools that the policy declares, and tools that the lock file pins. path is the path of the policy file. An empty
-// path means a built-in policy, which has no lock file. Errors in the policy's sources are [yamldoc.Problems]. An
-// error in the lock file is a [LockError].
+// tools that the policy declares, and tools that the lock file pins. The parameter path is the path of the policy file.
+// An empty path means a built-in policy, which has no lock file. Errors in the policy's sources are [yamldoc.Problems].
+// An error in the lock file is a [LockError].
 func Offline(file *config.File, path string) (*agent.Registry, error) {
 	lock, err := ReadLock(path)
 	if err != nil {
@@ -39,7 +39,8 @@ func Offline(file *config.File, path string) (*agent.Registry, error) {
 	return OfflineWith(file, lock, pins.Beside(path))
 }
 
-// OfflineWith is like Offline, with the pins as a parameter. lockName is the name of the lock file in errors.
+// OfflineWith is like Offline, with the pins as a parameter. The parameter lockName is the name of the lock file in
+// errors.
 func OfflineWith(file *config.File, lock pins.Lock, lockName string) (*agent.Registry, error) {
 	r, err := builtIn()
 	if err != nil {
@@ -84,8 +85,8 @@ type declared struct {
 	found  yamldoc.Problems
 }
 
-// declare creates the tools of the policy's http section and of its OpenAPI files. If lookup is nil, the tools can't
-// run, and serve only for inspection.
+// declare creates the tools of the policy's http section and of its OpenAPI files. If the parameter lookup is nil, the
+// tools can be inspected, but can't run.
 func declare(file *config.File, lock pins.Lock, lookup httptool.Lookup) []declared {
 	tools, faults := httptool.Tools(file.HTTP, lookup)
 	out := []declared{{source: httpSource, tools: tools, own: true, found: placed(file, httpSource, faults)}}
@@ -165,7 +166,7 @@ func Findings(file *config.File) yamldoc.Problems {
 	return out
 }
 
-// apiFindings returns the warnings about one OpenAPI file.
+// apiFindings returns the errors and warnings about one OpenAPI file.
 func apiFindings(file *config.File, api config.OpenAPI) yamldoc.Problems {
 	_, faults := httptool.OpenAPI(api, nil)
 	return placed(file, apiPrefix+api.Name, faults)

@@ -37,7 +37,7 @@ type LeftOut struct {
 const reachWithin = 90 * time.Second
 
 // Examine connects to a policy's servers and reports on the current tools of the servers. A server without an answer
-// within reachWithin counts as down. version is this program's version, as sent to servers.
+// within reachWithin counts as down. The parameter version is this program's version, as sent to servers.
 func Examine(ctx context.Context, file *config.File, path, version string) (*Report, error) {
 	r, err := newReport(file, path)
 	if err != nil {

@@ -24,8 +24,8 @@ func Hash(args []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Ask creates a request at the gateway. If a request with the same key exists, Ask returns that request. mode is
-// "decide" or "execute". Ask does not wait for people.
+// Ask creates a request at the gateway. If a request with the same key exists, Ask returns that request. The parameter
+// mode is "decide" or "execute". Ask does not wait for people.
 func (c *Client) Ask(ctx context.Context, key, mode string, call Call) (*Request, error) {
 	body, err := call.body(mode)
 	if err != nil {
@@ -73,8 +73,8 @@ func (c *Client) Get(ctx context.Context, id string, wait time.Duration) (*Reque
 	return c.get(ctx, &Request{ID: id}, wait)
 }
 
-// get reads a request. If the gateway has sent the request before, get waits until the request changes, for example
-// because an approver asks a question.
+// get reads a request. If the gateway has sent the request before, get waits up to the given time until the request
+// changes, for example because an approver asks a question.
 func (c *Client) get(ctx context.Context, known *Request, wait time.Duration) (*Request, error) {
 	seconds := int(min(max(wait, 0), longestWait) / time.Second)
 	path := "/v1/requests/" + url.PathEscape(known.ID)
@@ -211,8 +211,8 @@ const (
 	longestReason = 3000
 )
 
-// Report records the outcome of a run by the caller: [Succeeded], [Failed] or [Unknown]. text is the result or the
-// reason, for people. A text that is too long is shortened.
+// Report records the outcome of a run by the caller: [Succeeded], [Failed] or [Unknown]. The parameter text is the
+// result or the reason, for people. A text that is too long is shortened.
 func (c *Client) Report(ctx context.Context, id string, status Status, text string) (*Request, error) {
 	body := map[string]string{"status": string(status)}
 	if text != "" {

@@ -36,8 +36,8 @@ const (
 	answerTime    = 30 * time.Second // time for the answer to any other request
 )
 
-// New returns a client. address is the gateway's base URL. The address must begin with https, because requests carry
-// the token. An http address is allowed for this machine.
+// New returns a client. The parameter address is the gateway's base URL. It must begin with https, because requests
+// carry the token. An http address is allowed for this machine.
 func New(address, token string) (*Client, error) {
 	u, err := url.Parse(address)
 	switch {
@@ -86,7 +86,7 @@ func (e notSentError) Unwrap() error { return e.error }
 // until Patience has passed or ctx ends.
 func (c *Client) do(ctx context.Context, e exchange, out any) error {
 	pause := 200 * time.Millisecond
-	var failing time.Time // since when
+	var failing time.Time // when the first attempt failed
 	for {
 		err := c.once(ctx, e, out)
 		if failing.IsZero() {
@@ -97,7 +97,7 @@ func (c *Client) do(ctx context.Context, e exchange, out any) error {
 			return err
 		}
 		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= after {
-			return err // err says more than the error of the context
+			return err // the error of the last attempt says more than the error of the context
 		}
 		select {
 		case <-ctx.Done():

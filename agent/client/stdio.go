@@ -18,9 +18,9 @@ import (
 const longestMessage = 16 << 20
 
 // Stdio serves MCP over a pair of streams, and passes the messages to the gateway. Each line of a stream is one
-// message. Stdio returns at the end of in. Stdio then stops waiting for open calls, and does not withdraw their
-// requests. If the connection breaks during a call, Stdio sends the call again. The repetition is safe, because the
-// gateway creates only one request for the call.
+// message. Stdio returns at the end of the stream in. Stdio then stops waiting for open calls, and does not withdraw
+// their requests. If the connection breaks during a call, Stdio sends the call again. The repetition is safe, because
+// the gateway creates only one request for the call.
 func (c *Client) Stdio(ctx context.Context, in io.Reader, out io.Writer) error {
 	ctx, stop := context.WithCancel(ctx)
 	b := &stdio{Client: c, out: out, calls: map[string]context.CancelFunc{}}
@@ -141,7 +141,8 @@ func (b *stdio) post(ctx context.Context, line []byte, m rpcMessage) {
 	}
 }
 
-// try sends a message once. answered reports whether the message has its answer, so that no retry is needed.
+// try sends a message once. The result answered reports whether the message has its answer. If not, the caller may send
+// the message again.
 func (b *stdio) try(ctx context.Context, line []byte, m rpcMessage) (answered bool, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, b.address+"/mcp", bytes.NewReader(line))
 	if err != nil {

@@ -91,8 +91,9 @@ func embedded(a netip.Addr) (netip.Addr, bool) {
 	return netip.AddrFrom4([4]byte(b[12:])), true
 }
 
-// oddHost returns the unusual part in the spelling of a host, or "". Parsers interpret unusual spellings differently,
-// so a check of one address could lead to a connection to another.
+// oddHost says what is unusual in the spelling of a host, as the end of a sentence. For the usual spelling, oddHost
+// returns "". Parsers interpret unusual spellings differently, so a check of one address could lead to a connection to
+// another.
 func oddHost(host string) string {
 	if a, err := netip.ParseAddr(host); err == nil {
 		switch {
@@ -123,7 +124,7 @@ func oddHost(host string) string {
 	return ""
 }
 
-// plainLabel reports whether a part of a name has 1 to 63 letters, digits, "-" and "_", all of them ASCII.
+// plainLabel reports whether a part of a name consists of 1 to 63 ASCII letters, digits, hyphens and underscores.
 func plainLabel(label string) bool {
 	for _, c := range []byte(label) {
 		letter := c|0x20 >= 'a' && c|0x20 <= 'z'

@@ -102,8 +102,8 @@ func (g *Guard) Reach(ctx context.Context, u *url.URL) error {
 // hostKey is the context key of the host name of a connection.
 type hostKey struct{}
 
-// dial connects to host:port. The dialer resolves the name. Before the dialer connects to an address, it calls
-// control with the address.
+// dial connects to host:port. The dialer resolves the name. Before the dialer connects to an address, it calls the
+// method control with the address.
 func (g *Guard) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	if network != "tcp" {
 		return nil, &Refused{Host: address, Reason: "is not a TCP address"}
@@ -136,7 +136,7 @@ func (g *Guard) control(ctx context.Context, network, address string, _ syscall.
 	return nil
 }
 
-// admit returns an error if a connection to an address is forbidden. host is the name from the URL.
+// admit returns an error if a connection to an address is forbidden. The parameter host is the name from the URL.
 func (g *Guard) admit(host string, at netip.AddrPort) error {
 	if zone := at.Addr().Zone(); zone != "" {
 		return &Refused{Host: host, Reason: "leads to an address with a zone"}

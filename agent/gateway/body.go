@@ -117,7 +117,7 @@ func (f *fields) wrong(format string, args ...any) {
 	}
 }
 
-// whole reads an integer between least and most.
+// whole reads an integer between least and most. If the member is missing, whole returns the parameter least.
 func (f *fields) whole(name string, least, most int) int {
 	raw, ok := f.of[name]
 	if !ok {

@@ -286,7 +286,7 @@ type flights struct {
 	by map[string]*flight
 }
 
-// flight is one request that is being stored. landed is closed when the request is stored or has failed.
+// flight is one request that is being stored. The channel landed is closed when the request is stored or has failed.
 type flight struct{ landed chan struct{} }
 
 // inFlightFor is how long a request waits while another request with the same key is being stored.

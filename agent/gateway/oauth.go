@@ -22,14 +22,14 @@ import (
 )
 
 // The gateway is an OAuth 2.1 resource server (RFC 9728). The gateway accepts access tokens (RFC 9068) that an
-// authorization server has issued for the gateway. The policy says to which client a token belongs, by the token's
+// authorization server has issued for the gateway. A token belongs to the client for which the policy names the token's
 // issuer and subject. There are two kinds of tokens:
 //
 //   - the client's own token: its claim sub is the client's subject. Such a token does not prove that the client acts
 //     for a person.
-//   - the token of a person for whom the client acts (RFC 8693): the sub of its claim act is the client's subject. The
-//     claim that the policy names has the person's Slack user id. The person with this id is a requester and can't
-//     approve.
+//   - the token of a person for whom the client acts (RFC 8693): its claim "act" contains the client's subject as
+//     "sub". The claim that the policy names has the person's Slack user id. The person with this id is a requester and
+//     can't approve.
 
 // Limits of tokens and keys.
 const (
@@ -128,7 +128,7 @@ func (t *tokens) clientOf(ctx context.Context, p *approvers.Policy, token string
 	return t.actsFor(client, claims, all)
 }
 
-// actsFor checks the claims of a token whose signature is valid. If the token has a claim act, actsFor adds the
+// actsFor checks the claims of a token whose signature is valid. If the token has the claim "act", actsFor adds the
 // person to the client.
 func (t *tokens) actsFor(client approvers.Client, claims tokenClaims, all map[string]any) (approvers.Client, error) {
 	none := approvers.Client{}
@@ -231,7 +231,8 @@ func CheckIssuer(ctx context.Context, o approvers.OAuth) error {
 	return err
 }
 
-// matching returns the keys with the key id. For an empty id, matching returns all keys. The caller must hold mu.
+// matching returns the keys whose key id is the parameter id. For an empty id, matching returns all keys. The caller
+// must hold mu.
 func (k *issuerKeys) matching(id string) []jose.JSONWebKey {
 	if id == "" {
 		return k.keys

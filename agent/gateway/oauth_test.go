@@ -151,7 +151,7 @@ func TestAccessTokens(t *testing.T) {
 		"rsa for U0003":     h.token("RS256", "rsa", h.claims(map[string]any{"sub": "x", "act": map[string]any{"sub": "rsa-id", "act": map[string]any{"sub": "ec-id"}}, "slack": "U0003"})),
 		"static for ":       testToken,
 		"rsa for \x00skew":  h.token("RS256", "rsa", h.claims(map[string]any{"exp": h.clock.Add(-tokenLeeway / 2).Unix(), "nbf": h.clock.Add(tokenLeeway / 2).Unix()})),
-		"rsa for \x00claim": h.token("RS256", "rsa", h.claims(map[string]any{"slack": "U0002", "on_behalf_of": "U0002"})), // without the claim act, the client acts for no person
+		"rsa for \x00claim": h.token("RS256", "rsa", h.claims(map[string]any{"slack": "U0002", "on_behalf_of": "U0002"})), // without the claim "act", the client acts for no person
 	} {
 		want, _, _ = strings.Cut(want, "\x00")
 		if got, err := h.who(token); err != nil || got != want {

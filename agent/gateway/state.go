@@ -145,7 +145,7 @@ func (g *Gateway) stateOf(c view.CallerRequest) (state, error) {
 		s.Disposition = denied
 	}
 	sum := sha256.Sum256(s.json())
-	// The tag does not cover the receipt, whose key differs between replicas.
+	// The ETag is computed without the receipt, because each replica signs receipts with its own key.
 	s.etag = strconv.Quote(hex.EncodeToString(sum[:12]))
 	if own.Caller.Decides() && c.Execution != nil && (s.Status == string(approvers.Approved) || s.Status == view.CallerRunning) {
 		var err error

@@ -130,7 +130,7 @@ func (g *Gateway) until(ctx context.Context, client approvers.Client, id string,
 	over := time.NewTimer(time.Duration(seconds) * time.Second)
 	defer over.Stop()
 	for {
-		// The request may have changed before the call of Watch.
+		// The request may have changed before Watch began to watch it.
 		if s, err = g.state(ctx, client, id); err != nil || wanted(s) {
 			return s, err
 		}

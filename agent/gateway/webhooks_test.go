@@ -18,8 +18,8 @@ import (
 	"countersign/store"
 )
 
-// deliveries is a test with one client, its webhook, and one approved request. told has the recorded results of
-// deliveries.
+// deliveries is a test with one client, its webhook, and one approved request. The field told has the recorded results
+// of deliveries.
 type deliveries struct {
 	*Webhooks
 	request view.CallerRequest

@@ -46,8 +46,8 @@ type dialect struct {
 	// block is the answer to an event that could not be read. The function deny can't be used, because deny needs the
 	// event.
 	block []byte
-	// events and unread are only for agents that can send events over HTTP. events lists these events. unread is the
-	// answer to an event that could not be read.
+	// The fields events and unread are only for agents that can send events over HTTP. The field events lists these
+	// events. The function unread returns the answer to an event that could not be read.
 	events map[string]moment
 	unread func(reason string) []byte
 	// Calls of some tools can choose their working folder. For each of these tools, folders names the argument with the

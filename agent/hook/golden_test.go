@@ -117,7 +117,7 @@ func (d *desk) write(name, text string, mode os.FileMode) {
 	}
 }
 
-// overdue is a context with a channel. When the channel is closed, the deadline of the context has passed.
+// overdue is a context with a channel. After the channel is closed, the context reports that its deadline has passed.
 type overdue struct {
 	context.Context
 	at chan struct{}
@@ -452,7 +452,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// answers compares the answers for one agent. way is the prefix of the profile in the name of the golden file.
+// answers compares the answers for one agent. The parameter way is the prefix of the profile in the name of the golden
+// file.
 func answers(t *testing.T, a Agent, profiles []Profile, way string, scenarios []scenario) {
 	for _, profile := range profiles {
 		t.Run(a.Name+"-"+way+string(profile), func(t *testing.T) {

@@ -32,9 +32,9 @@ type Delivery struct {
 type Requests interface {
 	// Last returns the id of the client's last request for an identical call with the same state, or "".
 	Last(ctx context.Context, call client.Call) (id string, err error)
-	// Named returns the id of the request that has a key, or "".
+	// Named returns the id of the request with the key, or "".
 	Named(ctx context.Context, key string) (id string, err error)
-	// Name gives a request one more key. If another request was named with the key, the key is moved.
+	// Name gives a request one more key. If another request has this key, Name takes it from that request.
 	Name(ctx context.Context, key, id string) error
 	// Waiting lists the requests that wait for people.
 	Waiting(ctx context.Context) (ids []string, err error)
@@ -71,7 +71,7 @@ func Serve(ctx context.Context, d Delivery) []byte { return serve(ctx, d, 0) }
 
 func serve(ctx context.Context, d Delivery, patience time.Duration) []byte {
 	o := Options{Agent: d.Agent, Event: d.Event, Timeout: d.Timeout, Input: bytes.NewReader(d.Body), patience: patience}
-	d.Body = nil // an agent can wait for an hour
+	d.Body = nil // the agent can wait for an hour, and the body is large
 	m := &remote{Delivery: d}
 	defer m.release()
 	a := run(ctx, o, func(h *hook) error {
@@ -89,7 +89,8 @@ func serve(ctx context.Context, d Delivery, patience time.Duration) []byte {
 }
 
 // Refuse returns the answer to an event that the gateway does not handle, for example because the token is wrong. If
-// the name of the event is not known, the answer denies a call, and has no effect on other events.
+// Refuse does not know the name of the event, its answer denies the call if the event is about a call, and otherwise
+// has no effect.
 func Refuse(agent, name string, err error) []byte {
 	d, ok := find(agent)
 	if !ok || !d.HTTP {
@@ -110,9 +111,8 @@ func (a Answer) body() []byte {
 	return a.Out
 }
 
-// remote is the memory of hooks that are not processes. It has no records: the requests at the gateway are enough to
-// find the request of a call. So a repeated call also continues its request after a restart of the gateway, and at
-// another replica.
+// remote is the memory of hooks over HTTP. It keeps no records, because it can find the request of a call at the
+// gateway. So a repeated call continues its request even after a restart of the gateway, and at another replica.
 type remote struct {
 	Delivery
 	holds string // the call in Held
@@ -124,8 +124,8 @@ func (m *remote) release() {
 	}
 }
 
-// begin continues the last identical call of the session if this call still waits, or if its approval is unused.
-// Identical calls that an agent makes at the same time get requests of their own.
+// If the session's last request for an identical call still waits, or if its approval is not claimed yet, begin
+// continues that request. If an identical call is held at this moment, the new call gets a request of its own.
 func (m *remote) begin(ctx context.Context, h *hook, fresh func() string) (record, bool, error) {
 	held := m.holds != ""
 	if !held {
@@ -163,7 +163,7 @@ func (m *remote) unreported(record) error { return nil } // in the end, the work
 func (m *remote) earlier() []record       { return nil }
 
 // claiming gives the request a key by which the event after the call finds the request. If the request's own key was
-// made from the call's id, that key suffices, and claiming adds none.
+// made from the call's id, claiming adds no key, because the event after the call has the same id.
 func (m *remote) claiming(ctx context.Context, h *hook, r *record, changed json.RawMessage) error {
 	if h.id != "" && r.Key == h.freshKey() {
 		return nil

@@ -57,7 +57,8 @@ func TestHangUp(t *testing.T) {
 					ctx, hangUp := context.WithCancel(t.Context())
 					d.http = &Held{}
 					event := d.event()
-					// The hang-up comes while the gateway handles the request, and is noticed after its answer.
+					// The agent hangs up while the gateway handles the request. The hook notices the hang-up after the
+					// gateway's answer.
 					local := client.Local(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 						d.forward(w, r.WithContext(context.WithoutCancel(r.Context())))
 						if r.URL.Path == path {

@@ -231,9 +231,9 @@ func (h *hook) decide(ctx context.Context) Answer {
 	return h.giveUp(errors.New("other processes of this session use up the approvals of the same call"))
 }
 
-// attempt makes one attempt to get a decision. If this call can't use the record's request, attempt removes the record
-// and returns true for again. For example, an earlier call or another process has used the approval, or the request has
-// ended.
+// attempt makes one attempt to get a decision. If this call can't use the record's request, attempt removes the record,
+// and the result again is true. For example, an earlier call or another process has used the approval, or the request
+// has ended.
 func (h *hook) attempt(ctx context.Context, fresh func() string) (a Answer, again bool, err error) {
 	h.gate.Patience = cmp.Or(h.patience, askTries)
 	rec, resumed, err := h.memory.begin(ctx, h, fresh)
@@ -356,9 +356,9 @@ func (h *hook) asked(r *client.Request) bool {
 	return ok && h.Profile == Control
 }
 
-// stale reports whether the call needs a new request. This is true if an earlier call has used the request. It is
-// also true if the call continues a request that ended without a decision. A rejected request is not stale, because
-// the rejection also applies to the repetition.
+// stale reports whether the call needs a new request, because an earlier call has used the request, or because the call
+// continues a request that ended without a decision. A rejected request is not stale, because the rejection also
+// applies to the repetition.
 func stale(r *client.Request, resumed bool) bool {
 	switch r.Status {
 	case client.Running, client.Succeeded, client.Failed, client.Unknown:
@@ -547,8 +547,8 @@ func (h *hook) end(ctx context.Context) Answer {
 	return h.withdrawAll(ctx, func(record) bool { return true })
 }
 
-// withdrawAll withdraws waiting requests, because the user has answered the agent's dialog. In the profile control,
-// the agent's dialog decides nothing, so the requests continue to wait.
+// withdrawAll withdraws the waiting requests that its last parameter selects, because the user has answered the agent's
+// dialog. In the profile control, the agent's dialog decides nothing, so the requests continue to wait.
 func (h *hook) withdrawAll(ctx context.Context, which func(record) bool) Answer {
 	if h.Profile != Comfort {
 		return Answer{Out: []byte("{}\n")}
@@ -581,8 +581,9 @@ func (h *hook) withdraw(ctx context.Context, id, reason string) {
 	}
 }
 
-// The claim of a call's approval may have succeeded. notRun then reports to the gateway that the call did not run. If
-// the claim did not succeed, notRun withdraws the request.
+// notRun is for a call that does not run, although its approval is claimed or may be claimed. notRun reports to the
+// gateway that the call did not run. If the gateway answers that the approval is not claimed, notRun withdraws the
+// request.
 func (h *hook) notRun(id string) {
 	ctx, cancel := context.WithTimeout(context.Background(), withdrawTime)
 	defer cancel()

@@ -18,14 +18,14 @@ import (
 
 // memory keeps the requests of a session from one event to the next.
 type memory interface {
-	// begin returns the record of a call. resumed is set if the call continues a request of the session. fresh makes the
-	// key of a new request.
+	// begin returns the record of a call. The result resumed is true if the call continues a request of the session.
+	// The function fresh makes the key of a new request.
 	begin(ctx context.Context, h *hook, fresh func() string) (r record, resumed bool, err error)
 	// mark returns a text that the gateway keeps with a new request.
 	mark(h *hook) string
-	asked(r record) error // r.Request was set
+	asked(r record) error // stores r.Request, which was just set
 	leave(r record)       // the hook ends without a decision; a repetition of the call continues the request
-	// claiming is called before the claim of an approval. changed has the edited arguments, or is nil.
+	// claiming is called before the claim of an approval. The parameter changed has the edited arguments, or is nil.
 	claiming(ctx context.Context, h *hook, r *record, changed json.RawMessage) error
 	claimed(r record) error
 	drop(r record) // no later event needs the record
@@ -122,8 +122,8 @@ func (s state) find(extension, id, fingerprint string) (record, bool) {
 	return record{}, false
 }
 
-// begin returns the record of a call. resumed is set if the record continues an existing request. This is the request
-// of an earlier call that ended without a decision, or of another process that waits for the same call.
+// begin returns the record of a call. The result resumed is true if the record continues an existing request. This is
+// the request of an earlier call that ended without a decision, or of another process that waits for the same call.
 //
 // The hook tells an agent to repeat a call that ended without a decision. For this reason, an identical call is
 // treated as the repetition, even if its id is different. There is no time limit, because the record is removed when

@@ -194,7 +194,7 @@ func (c *carrier) received(resp *http.Response, f *flight, id string) (*http.Res
 	return resp, nil
 }
 
-// limited returns a body that ends at the limit. most is the limit in bytes.
+// limited returns a body that ends at the limit. The parameter most is the limit in bytes.
 func limited(body io.ReadCloser, most int64) io.ReadCloser {
 	return struct {
 		io.Reader

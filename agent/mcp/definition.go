@@ -28,7 +28,7 @@ type definition struct {
 // ErrDefinition means that a server's definition is not usable as a tool. The wrapping error gives the reason.
 var ErrDefinition = errors.New("this definition can't be used as a tool")
 
-// define converts a server's definition to a tool without a Run.
+// define converts a server's definition to a tool whose Run function is not set.
 func define(s config.Server, raw json.RawMessage) (definition, agent.Tool, error) {
 	o, err := readMessage(raw)
 	if err != nil {
@@ -75,7 +75,8 @@ func believe(t *agent.Tool) {
 	}
 }
 
-// forModel returns a description within the limits of the model's API.
+// forModel returns a description within the limits of the model's API. If the server has no description, forModel
+// returns a sentence with the tool's name.
 func forModel(text, name string) string {
 	if strings.TrimSpace(text) == "" {
 		return "The tool " + name + ". Its server does not say what it does."

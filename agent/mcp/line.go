@@ -10,7 +10,8 @@ import (
 // maxLine is the maximum length of a logged line of a server, in bytes.
 const maxLine = 500
 
-// line converts a server's text to one log line of at most maxLine bytes, without secrets and invisible characters.
+// line converts a server's text to one log line without secrets and invisible characters, and cuts the line after
+// maxLine bytes.
 func line(text string) string {
 	text = redact.Text(cut(text, 4*maxLine))
 	text = strings.Map(func(r rune) rune {
@@ -22,7 +23,7 @@ func line(text string) string {
 	return cut(strings.TrimSpace(text), maxLine)
 }
 
-// cut shortens a text to at most n bytes, without splitting a character.
+// cut shortens a text to at most n bytes, without splitting a character, and then appends "…".
 func cut(text string, n int) string {
 	if len(text) <= n {
 		return text

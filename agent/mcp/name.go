@@ -14,9 +14,10 @@ var (
 	oddPart   = regexp.MustCompile(`[^A-Za-z0-9_.-]+`)
 )
 
-// canonical returns the name of a server's tool for the policy, people and the model. The name consists of the
-// server's name, a dot, and the tool's name. Invalid characters are replaced, and long names are shortened. A changed
-// name ends with a hash of the original name, so the changed name is stable and unique.
+// canonical returns the name of a server's tool for the policy, people and the model. The name consists of the server's
+// name, a dot, and the tool's name. If the parameter bare is true, the name is the tool's name alone. Invalid
+// characters are replaced, and long names are shortened. A changed name ends with a hash of the original name, so the
+// changed name is stable and unique.
 func canonical(server, tool string, bare bool) string {
 	full := server + "." + tool
 	if bare {

@@ -164,7 +164,8 @@ func (p *process) Read(ctx context.Context) (jsonrpc.Message, error) {
 // message is unknown.
 var errTooLong = errors.New("the server sent a message that is too large")
 
-// readLine reads one line, and returns the line without its end. most is the maximum length of a line in bytes.
+// readLine reads one line, and returns the line without its end. The parameter most is the maximum length of a line in
+// bytes.
 func readLine(r *bufio.Reader, most int) ([]byte, error) {
 	var out []byte
 	for {

@@ -87,8 +87,8 @@ type writer struct {
 
 func (w *writer) text() string { return strings.Join(w.parts, "\n") }
 
-// holds reports whether one of the text parts has the same value as structured. Servers repeat a structured value as
-// text for older clients.
+// holds reports whether one of the text parts has the same value as the parameter structured. Servers repeat a
+// structured value as text for older clients.
 func (w *writer) holds(structured json.RawMessage) bool {
 	want := plainValue(structured)
 	for _, p := range w.parts {
@@ -146,7 +146,7 @@ func (w *writer) part(raw json.RawMessage) {
 	}
 }
 
-// fileName returns the last part of a URI.
+// fileName returns the last part of a URI as the name of a file: at most 80 bytes, with unusual characters replaced.
 func fileName(uri string) string {
 	name := path.Base(strings.SplitN(uri, "?", 2)[0])
 	if name == "." || name == "/" {

@@ -42,9 +42,9 @@ type server struct {
 
 	mu      sync.Mutex
 	live    *session
-	changed chan struct{} // closed when live changes
+	changed chan struct{} // closed when the field live changes
 	since   time.Time
-	links   int // number of connections that listed their tools
+	links   int // number of connections on which the server listed its tools
 	tools   int
 	problem string
 }

@@ -37,7 +37,7 @@ type session struct {
 	listing sync.Mutex
 	page    atomic.Pointer[json.RawMessage] // the page of the list that was received last
 	known   map[string]json.RawMessage
-	seen    int64 // value of changes when the list was last read
+	seen    int64 // value of the field changes when the list was last read
 	readAt  time.Time
 }
 

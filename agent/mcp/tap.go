@@ -86,8 +86,8 @@ func (t *tap) end(f *flight) {
 	}
 }
 
-// out processes an outgoing message of the SDK. out returns the bytes to send. For a tool call, it also returns the
-// flight of the call.
+// The method out processes an outgoing message of the SDK, and returns the bytes to send. For a tool call, it also
+// returns the flight of the call.
 func (t *tap) out(raw []byte) ([]byte, *flight, error) {
 	o, err := readObject(raw)
 	if err != nil {
@@ -127,8 +127,8 @@ func (t *tap) calls(o object, id string) ([]byte, *flight, error) {
 	return o.with("params", params.with("arguments", f.args).bytes()).bytes(), f, nil
 }
 
-// in processes a message of the server. in returns the message for the SDK, or nil if the message is dropped. of is
-// the call whose stream carried the message. If the call is unknown, of is nil.
+// The method in processes a message of the server. It returns the message for the SDK, or nil if the message is
+// dropped. The parameter of is the call whose stream carried the message. If the call is unknown, the parameter is nil.
 func (t *tap) in(raw []byte, of *flight) []byte {
 	o, err := readMessage(raw)
 	if err != nil {

@@ -173,7 +173,8 @@ func TestDrift(t *testing.T) {
 	}
 }
 
-// TestEveryVisibleChange checks that every change on the wire is noticed, because a definition consists of its bytes.
+// TestEveryVisibleChange checks that every change on the wire is noticed, because two definitions are equal only if
+// their bytes are equal.
 func TestEveryVisibleChange(t *testing.T) {
 	base := `{"name":"act","title":"Act","description":"Acts.","inputSchema":{"type":"object","properties":{"a":{"type":"string"}}},"annotations":{"readOnlyHint":true}}`
 	c := Open(Config{Servers: []config.Server{{Name: "s"}}})

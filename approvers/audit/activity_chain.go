@@ -68,7 +68,7 @@ func (f *activityReader) tool(name string) *ToolFigures {
 	return f.tools[name]
 }
 
-// add counts the records of a chain. names has the names of the people in the chain.
+// add counts the records of a chain. The parameter names has the names of the people in the chain.
 func (f *activityReader) add(chain []approvers.AuditRecord, names map[approvers.PersonID]string) {
 	c := chainReader{f: f, names: names, asked: map[string]time.Time{}, decided: map[string]bool{}, once: map[string]bool{}, matched: map[string]bool{}}
 	for i, a := range chain {

@@ -141,7 +141,7 @@ func peopleOf(r store.Reader, chain string) (map[approvers.PersonID]string, erro
 	return names, nil
 }
 
-// wordsOf returns the message that led to a request, without masked values.
+// wordsOf returns the message that led to a request, with secret values masked.
 func wordsOf(r store.Reader, chain string) (string, error) {
 	req, err := r.Request(chain)
 	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrDamaged) {
@@ -150,7 +150,8 @@ func wordsOf(r store.Reader, chain string) (string, error) {
 	return approvers.MaskText(req.Facts.Quote, req.Args, req.Secrets), err
 }
 
-// printable removes characters that move the terminal's cursor.
+// printable returns -1 for characters that can't be printed, because such characters could move the terminal's cursor.
+// strings.Map then removes them.
 func printable(r rune) rune {
 	if unicode.IsPrint(r) {
 		return r

@@ -105,7 +105,7 @@ func headOver(r store.Reader, last store.Head, leaf uint64) (head store.Head, er
 	return read(uint64(before) + 1), err
 }
 
-// unproven returns the records without a proof that the head covers them.
+// unproven returns the numbers of the records without a proof that the head covers them.
 func unproven(r store.Reader, head approvers.Head, sealed []approvers.AuditRecord, leaves []uint64) (failed []uint64, err error) {
 	proofs, noProof := approvers.Prove(head.Size, func(from, n uint64) (out []approvers.TreeHash, failed error) {
 		entries, failed := r.Journal(from, int(n))

@@ -58,11 +58,12 @@ const shipBatch = 100
 func (c *HeadShipper) notify() {
 	select {
 	case c.wake <- struct{}{}:
-	default: // it is notified already
+	default: // the signal is already pending
 	}
 }
 
-// The method ships heads until ctx ends. Afterwards another replica may ship, so an earlier failure does not matter.
+// The method work ships heads until ctx ends. Then it forgets the last error, because another replica may ship from now
+// on.
 func (c *HeadShipper) work(ctx context.Context) {
 	defer c.forgetFailure()
 	again := time.NewTimer(0)
@@ -86,7 +87,8 @@ func (c *HeadShipper) forgetFailure() {
 	c.err = nil
 }
 
-// Ship copies every head that the target lacks. An error is logged, and returned by Err.
+// Ship copies every head that the target lacks. Ship logs an error only if the previous attempt had none. The method
+// Err returns the error.
 func (c *HeadShipper) Ship(ctx context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

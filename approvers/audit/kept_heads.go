@@ -22,8 +22,8 @@ type KeptHeads struct {
 	faults []error // texts that are not heads
 }
 
-// Add reads the heads in a text: a file of heads, a log, or messages of a channel. name identifies the text in the
-// report. A text without a head is an error.
+// Add reads the heads in a text: a file of heads, a log, or messages of a channel. The parameter name identifies the
+// text in the report. A text without a head is an error.
 func (all *KeptHeads) Add(name, text string) error {
 	kept, faults := approvers.KeptHeads(text)
 	if len(kept) == 0 {

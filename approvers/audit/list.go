@@ -121,7 +121,7 @@ func (l line) String() string {
 	return l.at.UTC().Format("2006-01-02 15:04") + "  " + text + strings.Repeat(" ", max(0, room-utf8.RuneCountInString(text))) + "  " + l.chain
 }
 
-// cut keeps the first n characters.
+// cut shortens a text to n characters. A text that was cut ends with "…".
 func cut(s string, n int) string {
 	if utf8.RuneCountInString(s) <= n {
 		return s

@@ -10,8 +10,8 @@ import (
 	"countersign/store"
 )
 
-// Observed counts one tool's calls that did not run because of observe mode. Would and Stages are the verdict and the
-// stages that the policy would have had for all of these calls without observe mode.
+// Observed counts one tool's calls that did not run because of observe mode. Without observe mode, the policy would
+// have given all of these calls the verdict in the field Would and the stages in the field Stages.
 type Observed struct {
 	Tool, Would, Stages string
 	N                   int

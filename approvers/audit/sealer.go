@@ -51,7 +51,7 @@ func NewSealer(keys []approvers.SealKey, targets []HeadTarget, wf Signer, db sto
 	return out
 }
 
-// Run seals until ctx ends. Afterwards another replica may seal, so an earlier failure here does not matter any more.
+// Run seals until ctx ends. Then it forgets the last error, because another replica may seal from now on.
 func (s *Sealer) Run(ctx context.Context) error {
 	defer s.forgetFailure()
 	var g errgroup.Group

@@ -407,7 +407,7 @@ func TestHeadsAreBroughtWhenTheyAreDurable(t *testing.T) {
 	}
 }
 
-// racingStore is the store of a replica whose key file another replica makes while this replica reads the store.
+// racingStore is the store of a replica. While this replica reads the store, another replica makes the key file.
 type racingStore struct {
 	store.Store
 	makeKey func()

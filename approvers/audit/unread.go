@@ -75,7 +75,7 @@ func lost(x store.Damage) string {
 	return visible.Line(x.String())
 }
 
-// damagedRows returns the damaged rows of an error. ok is false if any joined error has another cause.
+// damagedRows returns the damaged rows of an error. If any of the joined errors has another cause, ok is false.
 func damagedRows(err error) (rows []store.Damage, ok bool) {
 	if all, joined := err.(interface{ Unwrap() []error }); joined { //nolint:errorlint // each error is examined
 		for _, e := range all.Unwrap() {

@@ -67,7 +67,7 @@ type VerifyOptions struct {
 	Kept   KeptHeads // heads that are kept outside of the store
 	Beside bool      // the kept heads come from the bot's own file, not from the operator
 
-	// Guard calls the function named work, and converts a failed read of memory into an error. This function reads the
+	// Guard calls the function work, and converts a failed read of memory into an error. The function work reads the
 	// memory of rows outside of the store's own methods. A backend needs a Guard if its rows are in a memory-mapped
 	// file (bolt.Guard). If Guard is nil, work is called directly.
 	Guard func(work func() error) error

@@ -14,8 +14,8 @@ import (
 	"countersign/store"
 )
 
-// How often the reporter looks whether a report is due, and the delay after a failure. Each attempt reads the whole
-// history.
+// The interval at which the reporter checks whether a report is due, and the delay after a failure. Each attempt reads
+// the whole history.
 const (
 	reportEvery = time.Minute
 	reportAgain = 10 * time.Minute
@@ -35,7 +35,7 @@ type ReportPoster interface {
 	PostReport(ctx context.Context, report settings.Report) error
 }
 
-// NewReporter returns a reporter. policy returns the policy in force.
+// NewReporter returns a reporter. The function policy returns the policy in force.
 func NewReporter(wf ReportPoster, db store.Store, policy func() *approvers.Policy, log *slog.Logger) *Reporter {
 	return &Reporter{workflow: wf, store: db, policy: policy, log: log}
 }

@@ -1,12 +1,14 @@
 package workflow_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/settings"
 	"countersign/store"
 )
 
@@ -70,6 +72,51 @@ func TestNobodyCanSeeTheCard(t *testing.T) {
 	h.due()
 	if timers := h.timers(store.TimerRepost); len(timers) != 0 {
 		t.Errorf("%d timers are left", len(timers))
+	}
+}
+
+// If everybody who may decide a request loses their account, the request says so, and the operators read a problem of
+// its own. When somebody may decide the request again, the refused card is tried again at once.
+func TestNobodyIsLeft(t *testing.T) {
+	h := newHarness(t)
+	h.policy.Store(policy("policy-1", noLead, func(p *approvers.Policy) { p.Operators.Channel = "#ops" }))
+	r := h.requestIn(h.say(alice, "one").Turn, `issue_refund {"amount":1}`)
+	h.refuse(r.ID, lead.ID.User())
+	problems := func() (kinds []settings.ProblemKind) {
+		o := readStore(h, func(r store.Reader) (settings.Operators, error) { o, _, err := settings.ReadOperators(r); return o, err })
+		for _, n := range o.Notices {
+			for _, p := range n.Problems {
+				if p.Lasts() {
+					kinds = append(kinds, p.Kind)
+				}
+			}
+		}
+		return kinds
+	}
+	if got := problems(); !slices.Equal(got, []settings.ProblemKind{settings.ProblemCards}) {
+		t.Errorf("the operators read of %v", got)
+	}
+	h.gone[lead.ID.User()] = true
+	h.ok(h.People.AccountChanged(h.ctx(), h.command(), lead.ID, []string{"team-lead"}))
+	h.due()
+	if got := h.request(r.ID); !approvers.HasNobodyLeft(got) {
+		t.Fatalf("unreached: %+v", got.Unreached)
+	}
+	if got := problems(); !slices.Equal(got, []settings.ProblemKind{settings.ProblemPeople}) {
+		t.Errorf("the operators read of %v", got)
+	}
+	h.refuse(r.ID, lead.ID.User())
+	h.gone[lead.ID.User()] = false
+	h.clock.pass(5 * time.Minute)
+	h.due()
+	if got := h.request(r.ID); got.ReachesNobody() {
+		t.Errorf("unreached: %+v", got.Unreached)
+	}
+	if got := h.where(r.ID); got == "" {
+		t.Error("the card is not tried again")
+	}
+	if got := problems(); len(got) != 0 {
+		t.Errorf("the operators read of %v", got)
 	}
 }
 

@@ -329,8 +329,8 @@ func fitsCard(text string) bool {
 	return utf8.RuneCountInString(text) <= MaxCardArgs && strings.Count(text, "\n") < maxCardLines
 }
 
-// head returns the beginning of a text that does not fit, cut at a line end if possible, and the number of missing
-// characters.
+// head returns the beginning of a text: at most n characters, and at most the given number of lines. The second result
+// is the number of characters that are missing.
 func head(text string, n, lines int) (string, int) {
 	total := utf8.RuneCountInString(text)
 	cut := []rune(text)[:min(n, total)]
@@ -377,8 +377,8 @@ func changesOf(before, after []byte, secrets []string, except map[string]string)
 // noValue is shown as the earlier value of an argument that was added. No text argument can look like noValue.
 const noValue = "⟨none⟩"
 
-// For each changed argument, changedFrom lays out the earlier value, if the earlier and the current value each take one
-// short line.
+// changedFrom lays out the earlier values of the arguments that changed. It leaves out an argument if its earlier or
+// its current value does not take one short line.
 func changedFrom(before, after []byte, secrets []string) map[string]string {
 	_, was := membersOf(before)
 	now, is := membersOf(after)

@@ -72,8 +72,9 @@ func taken(raw string) bool {
 	return err == nil
 }
 
-// sameButOrder reports whether two argument objects are equal if their numbers are read as float64. EqualArgs considers
-// some of these numbers different, because float64 can't represent them.
+// sameButOrder reports whether two argument objects are equal except for the order of members. It reads numbers as
+// float64. So it treats two numbers as equal if they differ only in digits that float64 can't hold. EqualArgs treats
+// such numbers as different.
 func sameButOrder(a, b string) bool {
 	var x, y any
 	return json.Unmarshal([]byte(a), &x) == nil && json.Unmarshal([]byte(b), &y) == nil && cmp.Equal(x, y)

@@ -299,7 +299,8 @@ func (b bundle) heading(p *BlockBuilder, open []approvers.Request) {
 	p.Para(b.handedOn(open[0]), line)
 }
 
-// differ reports whether the requests have different deadlines.
+// differ reports whether the requests differ in what happens if nobody decides: in the times, the added roles, or the
+// numbers of escalations.
 func (b bundle) differ(open []approvers.Request) bool {
 	return slices.ContainsFunc(open, func(r approvers.Request) bool {
 		return !r.ExpiresAt.Equal(open[0].ExpiresAt) || !r.EscalateAt.Equal(open[0].EscalateAt) || b.escalatedRoles(r) != b.escalatedRoles(open[0]) ||
@@ -307,8 +308,9 @@ func (b bundle) differ(open []approvers.Request) bool {
 	})
 }
 
-// untilWhen describes what happens if nobody decides. If the requests have different deadlines, each request shows its
-// own deadline, and untilWhen returns nothing. For a list, untilWhen returns the first deadline.
+// untilWhen describes what happens if nobody decides. If the deadlines of the requests differ, the text depends on the
+// form. In a list, untilWhen names the first deadline. In other forms, each call shows its own deadline, and untilWhen
+// returns an empty text.
 func (b bundle) untilWhen(look bundleLook) *RichText {
 	switch {
 	case !look.ownTime && look.form == brief:

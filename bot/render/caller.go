@@ -29,7 +29,8 @@ func runsItself(c *approvers.Caller) *RichText {
 	return Say("⚠️ ").Strong(Name(c.Title) + " runs this itself; Countersign can't stop it.")
 }
 
-// askedByCaller draws which other agent asks, and the agent's summary if it gave one.
+// askedByCaller draws which other agent asks. If the agent gave a summary, askedByCaller also quotes the parameter
+// said. The parameter most is the maximum length of the quotation, in characters.
 func askedByCaller(p *BlockBuilder, r approvers.Request, said string, most int) {
 	line := callerLine(*r.Facts.Caller)
 	if r.Facts.Quote == "" {

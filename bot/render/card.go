@@ -165,8 +165,8 @@ var (
 	templateFields  = regexp.MustCompile(`\.([A-Za-z_]\w*)`)
 )
 
-// argumentChanges names the person who changed the arguments. The function also shows the changes that the table of
-// arguments leaves out. The table shows an earlier value only if it takes one short line.
+// argumentChanges names the person who last changed the arguments. The function also shows the changes that the table
+// of arguments leaves out. The table shows an earlier value only if it takes one short line.
 func (c card) argumentChanges(p *BlockBuilder, r approvers.Request) {
 	if len(r.Edits) == 0 {
 		return

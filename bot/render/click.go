@@ -16,9 +16,9 @@ import (
 )
 
 // ButtonToken is the value of a button. A token only identifies the rendering in which the button was shown. A token
-// grants nothing. Ref is a request, a turn, an execution, a grant or a pause. Post is the number of the outbox
-// message's version, and Print is the fingerprint of this version. If a version was replaced before it was recorded,
-// the replacement has the same number, but another fingerprint.
+// grants nothing. The field Ref is the id of a request, a turn, an execution, a grant or a pause. The field Post is the
+// number of the outbox message's version, and the field Print is the fingerprint of this version. If a version was
+// replaced before it was recorded, the replacement has the same number, but another fingerprint.
 type ButtonToken struct {
 	Ref     string
 	Message string
@@ -81,9 +81,9 @@ func (s ClickTarget) ShownRequest() store.Shown {
 	return s.Shown.Of(s.Request.ID)
 }
 
-// MayHaveShown reports whether an unrecorded version of the outbox message could have contained a button with the
-// token. The token's fingerprint must differ from the recorded version's fingerprint, and the token's subject must
-// belong to this outbox message.
+// MayHaveShown reports whether Slack may have shown a button with the token in a version of the outbox message that the
+// store does not record. The token's fingerprint must differ from the recorded version's fingerprint, and the token's
+// subject must belong to this outbox message.
 func (s ClickTarget) MayHaveShown(token ButtonToken) bool {
 	if bytes.Contains(s.Shown.Body, []byte(" "+token.Print+`"`)) {
 		return false
@@ -101,8 +101,9 @@ func (s ClickTarget) MayHaveShown(token ButtonToken) bool {
 	return slices.Contains(about, token.Ref)
 }
 
-// Named returns the ids of all records that a click names or the clicked message shows. A refused click is recorded in
-// the history of each of these records that is a request.
+// Named returns the ids of the record that the clicked button names, of the message's request, and of the requests that
+// the clicked version shows. If the click is refused, the refusal is recorded in the history of each request among
+// them.
 func (s ClickTarget) Named() []string {
 	named := []string{s.Token.Ref, s.Message.Request}
 	for _, shown := range s.Shown.Shows {

@@ -2,9 +2,8 @@
 // as text.
 //
 // The package is pure. A caller fills in a View, and Draw returns the messages. The same view always gives the same
-// bytes. Draw makes no calls, and reads neither a clock nor the store. Forms are made from a ClickTarget, which is the
-// subject of a click as it was shown. EditArgs, ParseAllowance and ElicitationValues parse the answers in a submitted
-// form.
+// bytes. Draw uses no network, no clock and no store. Forms are made from a ClickTarget, which is the subject of a
+// click as it was shown. EditArgs, ParseAllowance and ElicitationValues parse the answers in a submitted form.
 //
 // Guarantees:
 //

@@ -283,8 +283,8 @@ func ender(who approvers.PersonID) *RichText {
 // maxHappened is the number of history lines on a page. The page says how many lines it leaves out.
 const maxHappened = 15
 
-// Newest returns a page of lines; the first page has the newest lines. If older lines precede the page, the first line
-// of the page says how many.
+// Newest returns a page of lines; the first page has the newest lines. If there are lines older than those on the page,
+// the page begins with a line that says how many.
 func Newest(lines []*RichText, page int) (kept []*RichText, pages int) {
 	pages = max(1, (len(lines)+maxHappened-1)/maxHappened)
 	page = min(max(0, page), pages-1)

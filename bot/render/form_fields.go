@@ -298,7 +298,8 @@ func (f field) blockID() string {
 	return "arg:" + hex.EncodeToString(sum[:12])
 }
 
-// If every possible value is a word or a number that fits in a menu, asChoice makes the field a menu.
+// asChoice makes the field a menu. If one of the values does not fit in a menu, or if the stored value is none of them,
+// the value is edited as JSON instead.
 func (f field) asChoice(values []json.RawMessage, titles []string) field {
 	f.kind = fieldChoice
 	if !f.offer(values, titles) {
@@ -318,7 +319,8 @@ func (f field) asChoice(values []json.RawMessage, titles []string) field {
 // menued reports whether the field is a menu.
 func (f field) menued() bool { return f.kind == fieldChoice || f.kind == fieldMany }
 
-// offer sets the options of a menu. If a value is not a word or a number, or does not fit, offer returns false.
+// offer sets the options of a menu. offer returns true only if every value is a word or a number, and all values fit in
+// a menu.
 func (f *field) offer(values []json.RawMessage, titles []string) bool {
 	if len(values) == 0 || len(values) > slackapi.MaxOptions {
 		return false
@@ -363,7 +365,8 @@ func consts(alternatives json.RawMessage) (values []json.RawMessage, titles []st
 	return values, titles
 }
 
-// asMany makes the field a menu with several choices, if every value that the list may contain fits in a menu.
+// asMany makes the field a menu with several choices. If a value that the list may contain does not fit in a menu, the
+// list is edited as JSON instead.
 func (f field) asMany(items json.RawMessage) field {
 	var p property
 	if json.Unmarshal(items, &p) != nil {

@@ -178,8 +178,8 @@ func (f field) menu() slack.BlockElement {
 // Width returns the number of characters in s.
 func Width(s string) int { return utf8.RuneCountInString(s) }
 
-// EditArgs makes new arguments from a submitted form. Unchanged arguments keep their stored bytes. faults maps blocks
-// to errors. If there are errors, args is nil.
+// EditArgs makes new arguments from a submitted form. Unchanged arguments keep their stored bytes. The result faults
+// maps the IDs of blocks to errors. If there are errors, the result args is nil.
 func EditArgs(r approvers.Request, tool workflow.Tool, v answers) (args []byte, faults map[string]string) {
 	fields := fieldsOf(tool.Schema, r.Args, r.Secrets)
 	faults = map[string]string{}

@@ -23,7 +23,7 @@ const (
 	maxResultLine    = 200  // the result of a run on a decided card
 	maxRemark        = 500  // one question, answer or comment as written
 	maxRemarks       = 1000 // all remarks together on the card
-	maxAgainst       = 150  // a person's reason for being against, while the request is open
+	maxAgainst       = 150  // the reason of one person's rejection, while the request is still pending
 	maxStageName     = 120  // the roles of a stage
 	maxStagesTold    = 5
 	maxPeopleTold    = 6
@@ -37,10 +37,10 @@ const (
 	maxTerseQuote    = 80      // quotation of the person who asked, in a bundle that would be too tall for a phone
 	maxStepUp        = 150     // why a value must be typed
 	maxStepText      = 1500    // the model's text beside its calls
-	MaxStepCalls     = 12      // calls of a step that are shown in full; if there are more, each is shorter
+	MaxStepCalls     = 12      // a step with more calls shows each of them in fewer words
 	maxStepParts     = 20      // blocks of the model's text beside its calls
 	maxPlanTasks     = 50      // Slack's limit for one plan
-	maxTasksTold     = 6       // number of calls that are shown in full, if a step has many calls
+	maxTasksTold     = 6       // number of calls that show their state, if a step has more than MaxStepCalls calls
 	maxTaskTitle     = 80      // title of a task, if there are many
 	maxPlanText      = 8000    // all tasks together; of further tasks, only the number is shown
 	maxElicited      = 1200    // a tool's question to a person during its run

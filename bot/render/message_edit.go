@@ -43,8 +43,8 @@ func messageEditText(change approvers.MessageEdit) *RichText {
 	return Say("✏️ ").Strong("The message that asked for this was edited after the agent had read it.")
 }
 
-// messageChange draws, on a card, how a person changed the message behind the call after the agent had read the
-// message. The arguments did not change with the message.
+// messageChange draws, on a card, how a person changed the message that led to the call, after the agent had read it.
+// The arguments did not change with the message.
 func messageChange(p *BlockBuilder, r approvers.Request) {
 	w := r.Facts.MessageEdit
 	switch {

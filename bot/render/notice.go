@@ -27,7 +27,7 @@ func newNotice(v View) notice {
 	}
 }
 
-// draw draws a notice about a request. A notice that comes too late has expired.
+// draw draws a notice about a request. If the notice comes too late, the result is marked as expired.
 func (n notice) draw(r approvers.Request) Rendered {
 	d := Single(n.content(r))
 	d.Expired = n.late(r)
@@ -61,8 +61,8 @@ func (n notice) content(r approvers.Request) *BlockBuilder {
 	return p
 }
 
-// late reports whether a notice asks for a decision, and the request ended before the notice was posted. Such a late
-// notice is not needed, because the card shows how the request ended.
+// late reports whether a notice comes too late: it asks for a decision, but the request ended before the notice was
+// posted. Such a notice is not needed, because the card shows how the request ended.
 func (n notice) late(r approvers.Request) bool {
 	asks := n.message.Note == store.NoteReminder || n.message.Note == store.NoteTurn || n.message.Note == store.NoteInvited
 	return asks && n.message.TS == "" && r.State != approvers.Pending

@@ -37,8 +37,8 @@ const (
 	maxDriftNamed    = 10 // in one paragraph
 )
 
-// problemLines returns a paragraph for each problem. Problems that last come first. Tools of a source that have the same
-// problem share a paragraph.
+// problemLines returns a paragraph for each problem. Problems that continue come before problems that have ended. If
+// several tools of one source have the same problem, they share a paragraph.
 func problemLines(t titles, all []settings.Problem) (lines []*RichText) {
 	var now, over []*RichText
 	done := map[string]bool{}
@@ -64,7 +64,7 @@ func problemLines(t titles, all []settings.Problem) (lines []*RichText) {
 	return append(now, over...)
 }
 
-// sameDrift returns a key for problems of tools that share a paragraph.
+// sameDrift returns a key. Two problems of tools share a paragraph if they have the same key.
 func sameDrift(t titles, p settings.Problem) string {
 	_, distrusted := t.policy.Distrusts(p.Of)
 	return fmt.Sprint(p.Kind, " ", p.Source, " ", p.How, " ", p.Lasts(), " ", distrusted)

@@ -106,7 +106,7 @@ func TestNamesInOperatorNotices(t *testing.T) {
 	}
 }
 
-// The notice says what was wrong with a tool whose source offers it again.
+// After a source offers a tool again, the notice says what was wrong with the tool.
 func TestToolIsOfferedAgain(t *testing.T) {
 	t.Parallel()
 	m := drawn(t, noticeView(problem(settings.ProblemTool, "crm.send", drifted(workflow.DriftGone), problemEnded))).Messages[0]
@@ -115,8 +115,8 @@ func TestToolIsOfferedAgain(t *testing.T) {
 	}
 }
 
-// A notice is not posted if its problems have ended, or if the policy does not name a channel any more. A posted notice
-// stays.
+// Before a notice is posted, it expires if its problems end, or if the policy no longer names a channel. A posted
+// notice stays.
 func TestOperatorNoticeIsOver(t *testing.T) {
 	t.Parallel()
 	lasts, over := problem(settings.ProblemWebhook, "ci"), problem(settings.ProblemWebhook, "ci", problemEnded)

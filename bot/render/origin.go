@@ -38,8 +38,8 @@ func (w workspace) cardFor(user string, cards []store.OutboxMessage) string {
 	return link
 }
 
-// cardLink returns the address of the first of the cards that is in a channel. A card in a direct message has no such
-// address, because only its owner can open the card.
+// cardLink returns the address of the first card in a channel. A card in a direct message has no such address, because
+// only its owner can open the card.
 func (w workspace) cardLink(cards []store.OutboxMessage) string {
 	for _, card := range cards {
 		if (card.Kind == store.OutboxCard || card.Kind == store.OutboxBundle) && strings.HasPrefix(card.To, store.ToChannel) {

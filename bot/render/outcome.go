@@ -119,7 +119,7 @@ type unknownRun struct {
 	from    origin
 	request *approvers.Request // nil: the call ran without approval
 	turn    approvers.Turn
-	leaveAt time.Time // when the model is told that the outcome is unknown; zero: it was told, or never is
+	leaveAt time.Time // when the model is told that the outcome is unknown; zero: it was already told, or is never told
 }
 
 func newUnknownRun(v View) unknownRun {
@@ -225,7 +225,7 @@ func (u unknownRun) reportsWanted() *RichText {
 	return line.Say(".")
 }
 
-// toldAlready returns a note: the agent was told that the outcome is unknown.
+// If the agent was already told that the outcome is unknown, toldAlready returns a note that says so.
 func (u unknownRun) toldAlready() *RichText {
 	if u.call.Outcome == "" || u.later != nil {
 		return new(RichText)

@@ -30,7 +30,7 @@ func pausedHere(p settings.Pause) *RichText {
 	return PausedBy(p).Say(" You can still decide, but nothing runs until the pause ends. Deadlines do not change: an approved call that can't start in time expires.")
 }
 
-// If a call needs no decision but a pause delays it, held returns a note that says so.
+// held returns the note about a call that needs no decision, and that a pause stops or delays.
 func held(c view.Call) *RichText {
 	switch e := c.Execution; {
 	case e != nil && e.State == approvers.ExecutionExecuting && e.Effect == approvers.Unprotected:

@@ -54,7 +54,8 @@ func (r Reader) Spoken(t time.Time) string {
 	return t.In(r.Zone).Format("Monday, "+r.day("2 January 2006", "January 2, 2006")+", "+r.clock()) + " (" + r.Zone.String() + ")"
 }
 
-// day returns american if the reader's locale puts the month before the day. Otherwise it returns usual.
+// If the reader's locale puts the month before the day, day returns the parameter american. Otherwise day returns the
+// parameter usual.
 func (r Reader) day(usual, american string) string {
 	if r.Locale == "en-US" {
 		return american

@@ -63,8 +63,8 @@ func (d Rendered) Body() (body []byte, err error) {
 	return body, nil
 }
 
-// With returns the outbox message with m in place of one of its Slack messages. The parameter whole says whether m
-// shows everything. If whole is false, people can't approve a request on the outbox message.
+// With replaces one Slack message of the outbox message by m, and returns the new outbox message. The parameter whole
+// says whether m shows everything. If whole is false, people can't approve a request on the outbox message.
 func (d Rendered) With(part int, m Message, whole bool) Rendered {
 	d.Messages = slices.Clone(d.Messages)
 	d.Messages[part] = m
@@ -211,8 +211,8 @@ func canBeUndone(r approvers.Risk, e approvers.Effect) bool {
 	return r < approvers.High || e == approvers.ReadOnly
 }
 
-// whatHappens returns one sentence about a call's effect: the policy's preview, or the sentence that the tool would
-// run.
+// whatHappens returns one sentence about a call's effect: the policy's preview or, without a preview, the words of the
+// tool's name.
 func whatHappens(preview, tool string) string {
 	if preview = strings.TrimSpace(Visible(preview)); preview != "" {
 		return Clip(strings.ReplaceAll(preview, "\n", " ⏎ "), maxHeadline)

@@ -360,7 +360,7 @@ func approvals(r approvers.Request) []approvers.Decision {
 	return out
 }
 
-// decisionLines describes each decision so far.
+// decisionLines describes the decisions so far, except those that the line about the request's end already describes.
 func (w requestWords) decisionLines(r approvers.Request) (out []*RichText) {
 	for i := range r.Decisions {
 		if toldByEnding(r, i) {

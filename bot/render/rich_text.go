@@ -58,8 +58,8 @@ func (p *RichText) styled(s string, style *slack.RichTextSectionTextStyle) *Rich
 	return p
 }
 
-// Person names a person by the Slack account, if the person has one. People can choose their names freely, but not
-// their accounts.
+// Person mentions a person's Slack account, because people can choose their names freely, but not their accounts. A
+// person without an account is named by the login or, without a login, by the parameter called.
 func (p *RichText) Person(id approvers.PersonID, called string) *RichText {
 	user := id.User()
 	if !slackUser(user) {

@@ -11,9 +11,9 @@ import (
 	"github.com/slack-go/slack"
 )
 
-// A workspace or a client may not support all kinds of blocks that the bot uses. Therefore, if Slack refuses a message,
-// the bot sends it again in a simpler form. The simpler form has the same content, and keeps its buttons as long as
-// Slack accepts buttons.
+// Some workspaces and clients do not support all kinds of blocks that the bot uses. Therefore, if Slack refuses a
+// message, the bot sends it again in a simpler form. The simpler form has the same content, and keeps its buttons as
+// long as Slack accepts buttons.
 
 // Simplicity says how much of a message's design is left out.
 type Simplicity int
@@ -131,8 +131,8 @@ type simplifier struct {
 	whole  bool
 }
 
-// add adds a block. If the kind of block is not accepted, add adds the block's text instead. If the text can't be added
-// either, add returns false.
+// add adds a block. If the kind of block is not accepted, add leaves out the block if it is spare, and otherwise adds
+// the block's text instead. If the text can't be added either, add returns false.
 func (s *simplifier) add(b slack.Block) bool {
 	kind := string(b.BlockType())
 	switch {
@@ -191,7 +191,7 @@ var taskSigns = map[slack.TaskCardStatus]string{
 	slack.TaskCardStatusPending: "✋ ", slack.TaskCardStatusInProgress: "▶️ ", slack.TaskCardStatusComplete: "✅ ", slack.TaskCardStatusError: "⚠️ ",
 }
 
-// blockText returns the literal text of a block, or of a part of a block. v is decoded JSON.
+// blockText returns the literal text of a block, or of a part of a block. The parameter v is decoded JSON.
 func blockText(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -208,8 +208,8 @@ func blockText(v any) string {
 	return ""
 }
 
-// elementText returns the text of an element, if this text is more than the joined texts of the element's parts. For
-// all other elements, the second result is false.
+// elementText returns the text of an element if its kind adds signs, line breaks or other words to the texts of its
+// parts. For all other kinds, the second result is false.
 func elementText(kind string, v map[string]any) (string, bool) {
 	word := func(key string) string { s, _ := v[key].(string); return s }
 	switch kind {

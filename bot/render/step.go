@@ -70,7 +70,8 @@ func waits(c view.Call) bool {
 	return c.Request != nil && c.Request.State == approvers.Pending
 }
 
-// oneLineArguments returns a call's arguments on one line.
+// oneLineArguments returns a call's arguments on one line, in parentheses and cut to 160 characters. If there are no
+// arguments, or more than 2 KiB, oneLineArguments returns "".
 func oneLineArguments(args string, secrets []string) string {
 	if len(args) > 2<<10 {
 		return ""

@@ -13,8 +13,8 @@ func (w requestWords) ifNobodyActs(r approvers.Request, now time.Time) []*RichTe
 	return []*RichText{w.ifNobody(r, ""), w.standsStill(r, now)}
 }
 
-// ifNobody describes what happens if nobody decides, in chronological order. On a card with several calls, the sentence
-// about the deadline begins with the words in the parameter which.
+// ifNobody describes, in chronological order, what happens if nobody decides. On a card with several calls, the
+// sentence about the deadline begins with the words in the parameter which.
 func (w requestWords) ifNobody(r approvers.Request, which string) *RichText {
 	line := Say("⏳ ")
 	if !r.EscalateAt.IsZero() && r.EscalateAt.Before(r.ExpiresAt) {
@@ -86,8 +86,8 @@ func times(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// afterSilence simulates all escalations of a request that nobody decides. lead is the role that gets the request at
-// its deadline. The result up is false if the request is rejected instead.
+// afterSilence simulates all escalations of a request that nobody decides. The result lead is the role that gets the
+// request at its deadline. The result up is false if the request is rejected instead.
 func (w requestWords) afterSilence(r approvers.Request) (lead string, up bool) {
 	for range 100 { // a safe limit: a policy has fewer leads and rounds
 		after, _, due := r.Escalate(approvers.DecisionContext{Policy: w.policy, Now: r.EscalateAt})

@@ -28,8 +28,9 @@ func saidAbove(r approvers.Request) bool {
 }
 
 // toolPreviewLine returns one line about a tool preview. The line has the preview's text, or says that the preview is
-// being made. If the parameter most is less than MaxNote, the text has at most this number of characters. The line is
-// empty if another part of the card shows the preview.
+// being made. The text has at most MaxNote characters. If the parameter most is less than MaxNote, the text has at most
+// this number of characters, and the line does not name the tool. The line is empty if another part of the card shows
+// the preview.
 func toolPreviewLine(r approvers.Request, most int, paused bool) *RichText {
 	f := r.ToolPreview
 	switch {
@@ -122,7 +123,7 @@ func previewSentence(f approvers.ToolPreview) (text string, more bool) {
 }
 
 // othersIn lays out a preview on one line. othersIn leaves out the current values, because they are shown beside the
-// arguments.
+// arguments. The result current reports whether the preview has current values.
 func othersIn(said string) (text string, current bool) {
 	change := map[string][]byte{}
 	for _, m := range spans([]byte(said)) {

@@ -65,7 +65,7 @@ func calledLike(member string, words ...string) bool {
 }
 
 // typeable returns a value that a person can be asked to type. If a value is too long, contains spaces or invisible
-// characters, or can be guessed, typeable returns "".
+// characters, or can be guessed, typeable returns "". The result number reports whether the value is a number.
 func typeable(raw []byte) (value string, number bool) {
 	v := string(raw)
 	if plainNumber.MatchString(v) {

@@ -7,8 +7,8 @@ import (
 	"countersign/approvers"
 )
 
-// refusals has texts about Slack's reasons for refusing a message. words is the text for people, and mend is the text
-// for the operator. An entry applies if the cause contains the entry's code.
+// refusals has texts about Slack's reasons for refusing a message. The field words has the text for people, and the
+// field mend has the text for the operator. An entry applies if the cause contains the entry's code.
 var refusals = []struct{ code, words, mend string }{
 	{"missing_scope", "I lack a permission in Slack", "Add the scope on the app's page OAuth & Permissions, and reinstall the app"},
 	{"not_in_channel", "I am not in the channel for it", "Invite the app to the channel"},
@@ -38,8 +38,9 @@ func MendRefusal(cause string) string {
 	return "Correct the cause in Slack"
 }
 
-// unreachedNotice tells the requesters that nobody can see the card of their request. It says who can decide instead,
-// and that the bot tries again. The function returns nothing for a request that people can see.
+// unreachedNotice tells the requesters that Slack did not deliver the card of their request, or that nobody of the
+// stage can decide the request any more. It says who can decide instead, or that the operator knows. For any other
+// request, the text is empty.
 func (w requestWords) unreachedNotice(r approvers.Request) *RichText {
 	stage := w.stageTitle(r.CurrentStage())
 	if approvers.HasNobodyLeft(r) {

@@ -48,8 +48,8 @@ func clipMarked(s string, n int) string {
 	return kept + fmt.Sprintf(" … (cut: %d more characters)", total-utf8.RuneCountInString(kept))
 }
 
-// shorten cuts a name and appends "…". It is used for names, because the note that Clip adds would be longer than a
-// name.
+// shorten cuts a name and appends "…". Clip is not suitable for names, because the note that Clip adds would be longer
+// than a name.
 func shorten(s string, n int) string {
 	if utf8.RuneCountInString(s) <= n {
 		return s
@@ -107,7 +107,8 @@ func countHidden(s string) int {
 // lookalikes lists alphabets with letters that are easily confused with each other.
 var lookalikes = []*unicode.RangeTable{unicode.Latin, unicode.Cyrillic, unicode.Greek, unicode.Armenian, unicode.Cherokee, unicode.Coptic}
 
-// mixedWords returns at most five words, addresses and links that mix lookalike alphabets or use styled letters.
+// mixedWords returns words, addresses and links that mix lookalike alphabets, use styled letters or look Latin (see
+// disguised). If there are more than five, the list ends with "and more".
 func mixedWords(s string) []string {
 	var out []string
 	alike := disguised(s)

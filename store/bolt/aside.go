@@ -103,7 +103,7 @@ func (t *tx) undecodable(in bucket, id string) bool {
 }
 
 // leaveIndex removes a record's rows from an index. The record's header lists these rows, but the header is unreadable.
-// So leaveIndex searches the whole index.
+// So leaveIndex searches the whole index. The result names has the first part of each removed row's key (see belongs).
 func (t *tx) leaveIndex(index bucket, id []byte) (names []string, err error) {
 	var keys [][]byte
 	for k, v := range t.rows.sound(index, nil, nil) {

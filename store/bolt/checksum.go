@@ -80,7 +80,8 @@ var recordBuckets = map[bucket]bool{
 	grants: true, absences: true,
 }
 
-// shownKey returns a key in readable form. A text key is unchanged, and any other key is in Go syntax.
+// shownKey returns a key in readable form. A printable text is unchanged, any other text is in Go syntax, and a key
+// that is not a text is in hexadecimal.
 func shownKey(key []byte) string {
 	if !utf8.Valid(key) {
 		return fmt.Sprintf("%x", key)

@@ -31,8 +31,8 @@ const compactRoom = 16 << 20
 // Compact rewrites a store without the free space of its file, and replaces the file. The store must not be open in any
 // process. The new file has the same mode, owner and rows. Compact compares all rows of the two files. The old file
 // stays until the new file is complete and durable, even if the process is killed. If the new file would not be
-// smaller, nothing changes. If worth is not nil, Compact calls worth first. If worth returns an error, Compact changes
-// nothing.
+// smaller, nothing changes. If the parameter worth is not nil, Compact first calls this function. If the function
+// returns an error, Compact changes nothing.
 func Compact(ctx context.Context, path string, worth func(Usage) error) (before, after int64, err error) {
 	path, err = filepath.EvalSymlinks(path) // keep a symbolic link
 	if err != nil {

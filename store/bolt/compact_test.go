@@ -16,7 +16,7 @@ import (
 	"countersign/store/bolt"
 )
 
-// hollow creates a store that is mostly free space. left is the number of remaining turns.
+// hollow creates a store that is mostly free space. The result left is the number of remaining turns.
 func hollow(t *testing.T) (path string, left int) {
 	t.Helper()
 	const conversations = 40

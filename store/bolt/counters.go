@@ -19,7 +19,7 @@ func counterTimeKey(at []byte, key, id string) []byte {
 	return text(text(append([]byte(nil), at...), key), id)
 }
 
-// cutCounter splits a key of the bucket counters. at is the time in the encoding of the key.
+// cutCounter splits a key of the bucket counters. The result at is the time in the encoding of the key.
 func cutCounter(k []byte) (key string, at []byte, id string, ok bool) {
 	key, rest, ok := cutText(k)
 	if !ok || len(rest) < 8 {

@@ -103,9 +103,9 @@
 //	4  in renderings: the JSON without its text, a line break, and the bytes of the text
 //	0  in buckets of records: the version and the birth number follow uncompressed, then the rest of the record's value
 //
-// Programs of version 7 compressed values of renderings and audit_payloads with flate. Such a value begins with 1. Only
-// a rendering in the form that the byte 4 marks today begins with 2. Values below 256 bytes are not compressed. A
-// record of a bucket of records is compressed only when it is closed.
+// Programs of version 7 compressed values of renderings and audit_payloads with flate. Such a value begins with 1, or
+// with 2 if it is a rendering in the form that begins with 4 today. Values below 256 bytes are not compressed. A record
+// of a bucket of records is compressed only when it is closed.
 //
 // Version 1 had a bucket with the name runs instead of the bucket tallies, and no grants and absences. Its renderings
 // had "digest" and "whole" instead of "shows". Version 2 had the audit as JSON, but had no journal and no heads.

@@ -161,7 +161,7 @@ func (e *eraser) outboxMessage(id string) error {
 	return nil
 }
 
-// For every kind, timers clears the timer whose Ref is ref.
+// timers clears the timers of all kinds that have the given Ref.
 func (e *eraser) timers(ref string) error {
 	for _, kind := range e.kinds {
 		if err := (&tx{reader{e.rows}}).ClearTimer(kind, ref); err != nil {

@@ -305,8 +305,8 @@ func (x *examination) read(id, pages uint64, memory *[]byte) ([]byte, error) {
 	return b, nil
 }
 
-// elements examines the contents of a page. size is the expected length in bytes. If size is 0, page is one or more
-// whole pages of the file, and the elements must need exactly that many pages.
+// elements examines the contents of a page. The parameter size is the expected length in bytes. If it is 0, the
+// parameter page has one or more whole pages of the file, and the elements must need exactly that many pages.
 func (t *tree) elements(name string, page []byte, size uint64, low, high []byte, depth int) error { //nolint:cyclop // one check for each way in which a page can be damaged
 	flags, count := binary.LittleEndian.Uint16(page[8:]), uint64(binary.LittleEndian.Uint16(page[10:]))
 	if flags != pageBranch && flags != pageLeaf || count == 0 && size == 0 && depth > 0 || flags == pageBranch && size > 0 {
@@ -370,8 +370,8 @@ func (t *tree) elements(name string, page []byte, size uint64, low, high []byte,
 	return nil
 }
 
-// faultOnce records a fault of a page only if this page has no recorded fault yet. since is the number of faults before
-// the page was examined.
+// faultOnce records a fault of a page only if this page has no recorded fault yet. The parameter since is the number of
+// faults before the page was examined.
 func (x *examination) faultOnce(since int, in bucket, format string, args ...any) {
 	if len(x.faults) == since {
 		x.fault(in, format, args...)

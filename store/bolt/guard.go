@@ -9,8 +9,8 @@ import (
 	"countersign/store"
 )
 
-// Guard turns a fault while reading a damaged file into an error. The fault is a panic of bbolt, or a read outside of
-// the file. Guard re-raises any other panic.
+// Guard turns a fault while reading a damaged file into an error. The fault is a panic of bbolt, a read outside of the
+// file, or a panic whose value is a *store.DamagedError or an errPageOrder. Guard re-raises any other panic.
 func Guard(work func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {

@@ -29,7 +29,7 @@ type identity struct {
 
 	size atomic.Int64 // the minimum size of the file
 
-	away     atomic.Bool                  // the file was missing at its path, and letBack has not allowed writes since
+	away     atomic.Bool                  // set when the file is missing at its path, and cleared when letBack allows writes again
 	returned atomic.Pointer[func() error] // the function that OnReturn registered
 
 	mu    sync.Mutex // held during a commit

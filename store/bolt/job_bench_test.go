@@ -142,7 +142,7 @@ type benchFixture struct {
 	path   string
 	reopen bool
 	shared *Store      // nil: each step opens the file for itself
-	over   store.Store // a wrapper around shared for the workflows; nil: they use shared itself
+	over   store.Store // a wrapper around the store in the field shared, for the workflows; nil: the workflows use the store without a wrapper
 	policy *approvers.Policy
 	tools  *agent.Registry
 	told   int

@@ -128,7 +128,7 @@ func (s *salvage) take(in bucket, k, v []byte, state rowState) {
 // Pages below a damaged page in the tree can't be reached from the root. strays adds the rows of such pages, if they
 // are in use. The checksum of a row shows to which bucket the row belongs. Without the list of free pages, strays can't
 // distinguish used pages from unused pages. In that case, strays adds no rows to a bucket without damaged pages. If
-// strays finds several versions of a record, it adds the highest version. added is the number of added rows.
+// strays finds several versions of a record, it adds the highest version. The result added is the number of added rows.
 func (s *salvage) strays(x *examination) (added int) {
 	torn, all := map[bucket]bool{}, false
 	for _, f := range x.faults {
@@ -274,7 +274,8 @@ func (s *salvage) put(faults []pageFault) {
 	}
 }
 
-// A bucket is in derived if all its rows can be rebuilt from other buckets, or if other buckets name all its keys.
+// derived has the buckets of which all rows can be rebuilt from other buckets, and the buckets of which all keys are
+// named in other buckets.
 var derived = map[bucket]bool{
 	conversations: true, turns: true, calls: true, requests: true, executions: true, elicitations: true, inbox: true, outboxMessages: true,
 	timers: true, timerRef: true, counterTime: true, counters: true, auditJournal: true, files: true, fileData: true,

@@ -85,7 +85,8 @@ func (o old) put(in, key, value string) {
 // bare puts a record whose Version is 1, and no index row for the record.
 func (o old) bare(in, id string, js string) { o.put(in, id, "\x01\x00\x00"+js) }
 
-// record puts a record whose Version is 1, and one row in an index bucket. index is the number of the index bucket.
+// record puts a record whose Version is 1, and one row in an index bucket. The parameter index is the number of the
+// index bucket.
 func (o old) record(in, id string, js string, index byte, name, key string) {
 	if err := o.tx.Bucket([]byte(in)).SetSequence(1); err != nil {
 		o.Fatal(err)
@@ -117,7 +118,7 @@ func (o old) outboxMessage(id, request string) {
 	o.record("surfaces", id, js, 17, "surface_ref", key)
 }
 
-// rendering puts a rendering. said is the part of the rendering's JSON between the hash and the body.
+// rendering puts a rendering. The parameter said is the part of the rendering's JSON between the hash and the body.
 func (o old) rendering(message string, post byte, said, body string) {
 	o.put("renderings", message+"\x00\x01\x00\x00\x00\x00\x00\x00\x00"+string(post), fmt.Sprintf(
 		`{"surface":%q,"post":%d,"hash":"h",%s"body":%q,"at":"2026-05-04T12:00:00.000001Z"}`, message, post, said, base64.StdEncoding.EncodeToString([]byte(body))))

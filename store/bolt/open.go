@@ -155,7 +155,7 @@ func open(path string, opts Options) (db *bbolt.DB, file *os.File, err error) {
 			InitialMmapSize: initialMap,
 			OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
 				if file != nil {
-					return opts.OpenFile(name, flag, mode) // the store is being copied
+					return opts.OpenFile(name, flag, mode) // bbolt opens the file once more to copy the store
 				}
 				var err error
 				file, err = opts.OpenFile(name, flag&^os.O_CREATE, mode)

@@ -16,12 +16,12 @@ type queue struct {
 	wakeup chan struct{} // signals that a job was added, or that the queue was closed
 }
 
-// job is one closure. done is closed when the outcome of the job is final.
+// job is one closure. The channel done is closed when the outcome of the job is final.
 type job struct {
 	fn    func(store.Tx) error
 	done  chan struct{}
 	err   error
-	gone  bool // the closure panicked with the value panic, or ended its goroutine
+	gone  bool // the closure panicked with the value in the field panic, or ended its goroutine
 	panic any
 }
 

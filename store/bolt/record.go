@@ -54,7 +54,7 @@ func (h header) append(b []byte) []byte {
 
 var errHeader = errors.New("store: a record's header is damaged")
 
-// cutHeader reads a header. rest is the JSON that follows the header.
+// cutHeader reads a header. The result rest is the JSON that follows the header.
 func cutHeader(b []byte) (h header, rest []byte, err error) {
 	next := func() uint64 {
 		n, size := binary.Uvarint(b)

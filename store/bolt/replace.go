@@ -59,8 +59,8 @@ func Replace(path string, from io.Reader, prepare func(*Store) error) (kept stri
 // copySuffix is part of the name of a copy, until the copy replaces the store.
 const copySuffix = ".restored-"
 
-// removeLeft removes copies left by a killed process. removeLeft keeps recent copies, because another process may be
-// writing them.
+// removeLeft removes copies and rebuilt files that a killed process left. removeLeft keeps recent files, because
+// another process may be writing them.
 func removeLeft(path string) error {
 	dir := filepath.Dir(path)
 	files, err := os.ReadDir(dir)

@@ -44,12 +44,12 @@ type known struct {
 	record any // a pointer to the record, which must not be changed; nil: not decoded yet
 }
 
-// change is the state of one row before a change by the closure. old is nil if the row did not exist.
+// change is the state of one row before a change by the closure. The field old is nil if the row did not exist.
 type change struct {
 	in       bucket
 	key      []byte
 	old      []byte
-	asStored bool // old includes its checksum, which may be wrong
+	asStored bool // the field old includes the checksum, which may be wrong
 }
 
 // filled is the fraction of a page that bbolt fills when it splits the page. The fraction is high, because ids rise
@@ -142,8 +142,8 @@ func (r *rows) note(damaged *store.DamagedError) {
 	}
 }
 
-// stored returns the stored form of a value: compressed if possible, and with the checksum. closed has the meaning of
-// table.closed.
+// stored returns the stored form of a value: compressed if possible, and with the checksum. The parameter closed is the
+// result of table.closed for the record.
 func (r *rows) stored(in bucket, key, value []byte, closed bool) []byte {
 	if r.plain {
 		return value
@@ -156,7 +156,7 @@ func (r *rows) stored(in bucket, key, value []byte, closed bool) []byte {
 	return r.scratch.extend(value, checksum(in, key, value))
 }
 
-// set writes a row. old is the current value of the row, which every caller has already read.
+// set writes a row. The parameter old is the current value of the row, which every caller has already read.
 func (r *rows) set(in bucket, key, old, value []byte) error {
 	return r.setRecord(in, key, old, value, false)
 }
@@ -306,8 +306,8 @@ func (r *rows) birth(in bucket) (uint64, error) {
 	return n, nil
 }
 
-// scan iterates over the rows whose keys start with prefix, in ascending order. Keys below the key from are skipped. If
-// from is nil, scan iterates over all rows with the prefix. Like get, scan panics if a row is damaged. The caller must
+// scan iterates over the rows whose keys start with prefix, in ascending order. The parameter from is the lowest key.
+// If it is nil, scan iterates over all rows with the prefix. Like get, scan panics if a row is damaged. The caller must
 // not write to the bucket during the iteration.
 func (r *rows) scan(in bucket, prefix, from []byte) iter.Seq2[[]byte, []byte] {
 	return r.each(in, prefix, from, false, func(_ []byte, damaged *store.DamagedError) {
@@ -322,8 +322,8 @@ func (r *rows) sound(in bucket, prefix, from []byte) iter.Seq2[[]byte, []byte] {
 }
 
 // back iterates over the rows whose keys start with prefix, in descending order. All keys of the iteration are below
-// the key from. If from is nil, back iterates over all rows with the prefix. prefix must end with a text part. back
-// reports damaged rows and skips them. The caller must not write to the bucket during the iteration.
+// the parameter from. If it is nil, back iterates over all rows with the prefix. The prefix must end with a text part.
+// back reports damaged rows and skips them. The caller must not write to the bucket during the iteration.
 func (r *rows) back(in bucket, prefix, from []byte) iter.Seq2[[]byte, []byte] {
 	return r.each(in, prefix, from, true, func(_ []byte, damaged *store.DamagedError) { r.note(damaged) })
 }
@@ -364,7 +364,7 @@ func (r *rows) each(in bucket, prefix, from []byte, falling bool, damaged func(k
 	}
 }
 
-// asStored iterates over the rows of a bucket as stored. Keys below the key from are skipped. If from is nil, asStored
+// asStored iterates over the rows of a bucket as stored. The parameter from is the lowest key. If it is nil, asStored
 // iterates over all rows. asStored reports damaged rows, and also yields them, with storedValue.sound false. asStored
 // is for verification.
 func (r *rows) asStored(in bucket, from []byte) iter.Seq2[[]byte, storedValue] {
@@ -410,7 +410,7 @@ func start(c *cursor, prefix, from []byte, falling bool) (k, v []byte, step func
 	return k, v, c.prev
 }
 
-// last returns the row with the highest key that starts with prefix. If no key starts with prefix, the key is nil.
+// last returns the row with the highest key that starts with prefix. If no key starts with prefix, the key is nil. The
 // prefix must end with a text part. Like get, last panics if the row is damaged.
 func (r *rows) last(in bucket, prefix []byte) (key, value []byte) {
 	key, value, damaged := r.highest(in, prefix)

@@ -160,7 +160,7 @@ func (s *salvage) read(ctx context.Context, file io.ReaderAt, size int64) (*exam
 		return nil, errors.New("no row of a store can be read in it")
 	}
 	for _, f := range again.faults {
-		if f.in == 0 { // strays has searched every page for rows of all buckets
+		if f.in == 0 { // the method strays has searched every page for rows of all buckets
 			s.damage = append(s.damage, store.Damage{Bucket: "file", Why: "the list of buckets is damaged (" + f.why + "). Rows of small buckets, which are on the same page, may be lost"})
 			again.faults = append(again.faults, pageFault{settings, f.why})
 			break
@@ -206,7 +206,7 @@ func validMetas(file io.ReaderAt, size int64) (valid []meta, pageSize int64) {
 // numbers and versions, because these numbers only increase.
 func lastRoot(ctx context.Context, file io.ReaderAt, pageSize, pages uint64, valid []meta) (best meta, err error) {
 	type rank struct {
-		sequences uint64 // sum over all buckets; the numbers are on the root page itself
+		sequences uint64 // sum of the birth numbers of all buckets, which are on the root page itself
 		faults    int
 		versions  uint64 // of all records
 	}
@@ -241,7 +241,7 @@ func lastRoot(ctx context.Context, file io.ReaderAt, pageSize, pages uint64, val
 			best, highest = m, has
 		}
 	}
-	if best.root == 0 { // without a root page, only strays finds rows
+	if best.root == 0 { // without a root page, only the method strays finds rows
 		best = meta{root: pages, freelist: math.MaxUint64, pages: pages}
 	}
 	return best, nil
@@ -445,7 +445,7 @@ func sumNamed(name string) (sum approvers.Sum) {
 	return sum
 }
 
-// closeJournal numbers the journal without gaps. cut is the number of entries before the first gap.
+// closeJournal numbers the journal without gaps. The result cut is the number of entries before the first gap.
 func (s *salvage) closeJournal() (cut uint64) {
 	type one struct {
 		k string
@@ -653,7 +653,7 @@ func (s *salvage) wanted() {
 		if c.Caller == nil || !s.there(calls, c.Caller.Request) {
 			return
 		}
-		want(store.Timer{Kind: store.TimerWebhook, Ref: c.Caller.Request, Lane: c.Caller.Caller.Name}) // its handler clears it if there is nothing to deliver
+		want(store.Timer{Kind: store.TimerWebhook, Ref: c.Caller.Request, Lane: c.Caller.Caller.Name}) // the handler clears the timer if there is nothing to deliver
 	})
 	open := map[string]bool{} // executions of calls without a result
 	eachRecord(s, calls, func(c *store.Call) {

@@ -17,10 +17,10 @@ import (
 // The encoded form of a record begins with the record's length as an unsigned varint. A sequence of these codes
 // follows:
 //
-//	00-3f  1 to 64 bytes as they are, which follow
-//	40     a hash: 32 bytes follow, which are 64 hexadecimal digits
+//	00-3f  1 to 64 unchanged bytes follow
+//	40     a hash: 32 bytes follow, which stand for 64 hexadecimal digits
 //	41-4f  one of the first 15 hashes of the record again
-//	50     an id: 16 bytes follow, which are 26 digits in base 32
+//	50     an id: 16 bytes follow, which stand for 26 digits in base 32
 //	51-ff  a phrase
 const (
 	mostLiteral = 0x40
@@ -134,7 +134,7 @@ var idDigit = base32.HexEncoding.WithPadding(base32.NoPadding)
 func shorten(b, rec []byte) []byte {
 	b = binary.AppendUvarint(b, uint64(len(rec)))
 	var hashes [mostHashes][]byte
-	known, literal := 0, 0 // literal is the position of the first byte that has no code yet
+	known, literal := 0, 0 // the variable literal is the position of the first byte that has no code yet
 	flush := func(to int) {
 		for literal < to {
 			n := min(to-literal, mostLiteral)

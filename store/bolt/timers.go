@@ -11,7 +11,8 @@ import (
 
 func timerKindRef(kind store.TimerKind, ref string) []byte { return text(text(nil, string(kind)), ref) }
 
-// timerKey returns the key of a timer. due is the encoded due time: the value of the timer's row in timer_ref.
+// timerKey returns the key of a timer. The parameter due is the encoded due time, which is the value of the timer's row
+// in timer_ref.
 func timerKey(kind store.TimerKind, due []byte, ref string) []byte {
 	return text(append(text(nil, string(kind)), due...), ref)
 }

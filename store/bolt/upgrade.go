@@ -127,7 +127,8 @@ func (u *upgrade) step(tx *bbolt.Tx) (done bool, err error) {
 	return done, r.sweep()
 }
 
-// work does as much of the upgrade as fits into one transaction. done reports whether the upgrade is complete.
+// work does as much of the upgrade as fits into one transaction. The result done reports whether the upgrade is
+// complete.
 func (u *upgrade) work(r *rows, root *bbolt.Bucket) (done bool, err error) {
 	room := u.freeBytes
 	next := bytes.Clone(root.Get(checksumsKey))
@@ -149,9 +150,9 @@ func (u *upgrade) work(r *rows, root *bbolt.Bucket) (done bool, err error) {
 	return true, errors.Join(root.Delete(checksumsKey), root.Delete(upgradingKey), putSchema(root))
 }
 
-// checksums adds checksums to rows, starting at the position next, which has the form of checksumsKey. checksums
-// returns the position where the next transaction continues. When every row has a checksum, the returned position is
-// nil.
+// checksums adds checksums to rows. It begins at the position in the parameter next, which has the form of the value of
+// checksumsKey. checksums returns the position where the next transaction continues. When every row has a checksum, the
+// returned position is nil.
 func checksums(r *rows, next []byte, room *int) ([]byte, error) {
 	for b := bucket(next[0]); b < bucketEnd; b++ {
 		if bucketNames[b] == "" {
@@ -270,9 +271,9 @@ func (u *upgrade) renderings(r *rows, room *int) (done bool, err error) {
 	return u.rewrite(r, room, renderings, func(_, v []byte) ([]byte, error) { return shows(r, v) })
 }
 
-// shows returns the current form of an old rendering. If the rendering needs no change, shows returns nil. A rendering
-// needs no change if people could not decide a request from it, or if it is already converted. shows also returns nil
-// if the rendering is unreadable. The check of the store reports such a rendering.
+// shows returns the current form of an old rendering. shows returns nil if the rendering was already converted, or if
+// people could not decide a request from it. shows also returns nil if the rendering is unreadable. The check of the
+// store reports such a rendering.
 func shows(r *rows, v []byte) ([]byte, error) {
 	old, request := asOld(r, v)
 	if request == "" {
@@ -284,8 +285,8 @@ func shows(r *rows, v []byte) ([]byte, error) {
 	})
 }
 
-// asOld reads an old rendering. request is the id of the request that people could decide from the rendering. If people
-// could not decide a request from the rendering, or the rendering can't be read, request is empty.
+// asOld reads an old rendering. The result request is the id of the request that people could decide from the
+// rendering. The result is empty if there is no such request, or if the rendering can't be read.
 func asOld(r *rows, v []byte) (old oldRendering, request string) {
 	if err := record.Decode(v, &old); err != nil || old.Digest == "" {
 		return old, ""
@@ -330,8 +331,8 @@ func indexed[T any](t *table[T]) func(u *upgrade, r *rows, room *int) (done bool
 // start with an eight-byte number. This number is so small that its first byte can't be a brace.
 func isJSON(v []byte) bool { return len(v) > 0 && v[0] == '{' }
 
-// audit converts old audit records to the bytes that are hashed, and adds their journal entries. Each record keeps its
-// stored hash, so a tampered record is also invalid after the conversion.
+// audit replaces the JSON of old audit records with the bytes that are hashed, and adds a journal entry for each
+// record. Each record keeps its stored hash, so a tampered record is also invalid after the conversion.
 func (u *upgrade) audit(r *rows, room *int) (done bool, err error) {
 	return u.rewrite(r, room, audit, func(k, v []byte) ([]byte, error) {
 		if !isJSON(v) {
@@ -354,7 +355,7 @@ func (u *upgrade) audit(r *rows, room *int) (done bool, err error) {
 	})
 }
 
-// payloads converts old audit payloads to the bytes that are hashed.
+// payloads replaces the JSON of old audit payloads with the bytes that are hashed.
 func (u *upgrade) payloads(r *rows, room *int) (done bool, err error) {
 	return u.rewrite(r, room, auditPayloads, func(_, v []byte) ([]byte, error) {
 		var p approvers.AuditPayload

@@ -92,7 +92,7 @@ func (w *writer) update(ctx context.Context, fn func(store.Tx) error) error {
 func (w *writer) loop() {
 	ended := false
 	defer func() {
-		if !ended { // ended by a closure
+		if !ended { // a closure has ended the goroutine
 			w.wg.Go(w.loop)
 		}
 	}()
@@ -206,7 +206,7 @@ func (w *writer) run(j *job) {
 			w.rows.keep()
 		}
 		if err != nil {
-			_ = w.fail(err) // end tells the callers
+			_ = w.fail(err) // the method end tells the callers
 		}
 		if j.gone {
 			close(j.done) // the caller does not wait for a commit

@@ -7,9 +7,9 @@ import (
 	"countersign/store"
 )
 
-// due reads at most limit due timers of a kind. due skips timers that may not be handled now (see Options.Awake). If no
-// due timers remain, due also returns next, the due time of the next timer. If no timer is set, next is zero. If due
-// skipped all due timers, next is in the past.
+// The method due reads at most limit due timers of a kind, and leaves out timers that may not be handled now (see
+// Options.Awake). If no timer of the kind is due, the result next is the due time of the next timer, or zero if no
+// timer is set. If the method leaves out all due timers, the result next is in the past.
 func (r *Runner) due(reader store.Reader, shares store.Shares, kind store.TimerKind, w *watch, limit int) (due []store.Timer, next time.Time, err error) {
 	if due, next, err = r.fallen(reader, shares, kind, w, limit); err != nil || len(due) == 0 {
 		return due, next, err
@@ -27,8 +27,8 @@ const mostDue = 1024
 // due timers, and no second read is needed.
 const mostFirst = 8
 
-// fallen is like due, but does not skip any timers. fallen runs often for each kind. If no timer of the kind is due,
-// fallen reads the index only once.
+// fallen is like the method due, but leaves out no timers. fallen runs often for each kind. If no timer of the kind is
+// due, fallen reads the index only once.
 func (r *Runner) fallen(
 	reader store.Reader, shares store.Shares, kind store.TimerKind, w *watch, limit int,
 ) (due []store.Timer, next time.Time, err error) {

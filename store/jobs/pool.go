@@ -48,7 +48,7 @@ type heldLane struct {
 // failing timer does not block the other timers.
 const holds = 7
 
-// takeUp reads the timers of the shares that this process got after the last call of takeUp. If another process put off
+// takeUp reads the timers of the shares that this process got since the last call of takeUp. If another process put off
 // the first timer of a lane, takeUp holds the lane. So the lane's other timers wait for the first timer. takeUp also
 // reads the timers of doubted shares.
 func (p *workerPool) takeUp(r store.Reader, shares store.Shares, kind store.TimerKind) error {
@@ -265,8 +265,8 @@ func (p *workerPool) guarded(ctx context.Context, t store.Timer) (err error) {
 	return p.worker.Handle(ctx, t)
 }
 
-// After this number of tries, a timer is given up. mostPanics applies if the handler panics, and mostTorn applies if
-// the handler needs a damaged record.
+// A timer is given up if its handler panics at the try with the number mostPanics or a later try, or if the handler
+// needs a damaged record at the try with the number mostTorn or a later try.
 const (
 	mostPanics = 3
 	mostTorn   = 8
@@ -309,7 +309,7 @@ func (p *workerPool) stale(ctx context.Context, t store.Timer) (stale bool, err 
 	return stale, err
 }
 
-// putOff schedules a retry of a timer after the handler failed, or left the timer unchanged.
+// putOff schedules a retry of a timer whose handler failed or left the timer unchanged.
 func (p *workerPool) putOff(ctx context.Context, t store.Timer, cause error) error {
 	if stale, err := p.stale(ctx, t); stale || err != nil {
 		p.hold(t, false)
@@ -343,8 +343,8 @@ func (p *workerPool) putOff(ctx context.Context, t store.Timer, cause error) err
 	return err
 }
 
-// t is a timer that was put off. If keep is true, hold makes the other timers of the lane wait for t. If keep is false,
-// hold ends their wait.
+// The parameter t is a timer that was put off. If the parameter keep is true, hold makes the other timers of the lane
+// wait for t. If keep is false, hold ends their wait.
 func (p *workerPool) hold(t store.Timer, keep bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

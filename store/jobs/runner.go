@@ -69,7 +69,7 @@ type Options struct {
 	// Gained is called with the shares that this process took over from another process, or got back after a possible
 	// loss. Gained makes unfinished work in these shares due now. Gained may be nil.
 	Gained func(ctx context.Context, shares store.Shares) error
-	// Hear is called with the News of notices from other replicas. Hear may be nil.
+	// Hear is called with the field News of each notice from another replica. Hear may be nil.
 	Hear func(news []string)
 	// GiveUp is called for a timer that can't be handled, and clears the timer. The timer's subject then waits until a
 	// person acts.
@@ -120,10 +120,10 @@ const (
 // database does not answer.
 const readWithin = 10 * time.Second
 
-// Run handles due timers until ctx ends, and then waits for running handlers. workers must have at least one entry. All
-// kinds of workers must be in Options.Kinds, because a worker of another kind would never be woken. Run also runs the
-// functions in beside, in goroutines of their own. Goroutines have the pprof labels scheduler (the kind) and ref (the
-// timer's Ref). So profiles and goroutine dumps show which timers are being handled.
+// Run handles due timers until ctx ends, and then waits for running handlers. There must be at least one worker. All
+// kinds of workers must be in Options.Kinds, because a worker of another kind would never be woken. Run also runs each
+// function in the parameter beside, in a goroutine of its own. Goroutines have the pprof labels scheduler (the kind)
+// and ref (the timer's Ref). So profiles and goroutine dumps show which timers are being handled.
 func (r *Runner) Run(ctx context.Context, workers map[store.TimerKind]Worker, beside ...func(context.Context) error) error {
 	for kind := range workers {
 		if !slices.Contains(r.Kinds, kind) {
@@ -302,8 +302,8 @@ type torn struct {
 	away time.Time // when cantReach last logged that the database does not answer; zero: the database answers
 }
 
-// workOff starts the handlers of the timers in due. workOff returns when the duration sleep has passed. workOff also
-// returns when there may be new timers in the store and a worker is free.
+// workOff starts the handlers of the timers in the parameter due. workOff returns when the duration in the parameter
+// sleep has passed. workOff also returns when there may be new timers in the store and a worker is free.
 func (r *Runner) workOff(ctx context.Context, kind store.TimerKind, pool *workerPool, due []store.Timer, sleep time.Duration) error {
 	alarm := time.NewTimer(min(sleep, pool.rest()))
 	defer alarm.Stop()

@@ -82,7 +82,7 @@ func (t reader) lookUpHead(chain string) queryable {
 		_, _, a, err := scanRecord(found)
 		if damaged := t.run.note(err); damaged != nil {
 			t.run.known[chainKey(chain)] = known{damaged: damaged}
-			return nil //nolint:nilerr // it is an error for those who need the record
+			return nil //nolint:nilerr // run.known has the damage, for the methods that need the record
 		}
 		t.run.known[chainKey(chain)] = known{value: a}
 		return err

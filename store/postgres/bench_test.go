@@ -25,8 +25,8 @@ import (
 
 // BenchmarkDecisionAlone compares decisions by the store with a hand-written program that writes the same rows. The
 // program sends each decision with pgx, as one transaction in one batch. Rounds of the store and of the program
-// alternate. The requests are chosen at random among the waiting requests. The goal is half of the rate of the
-// hand-written program.
+// alternate. The requests are chosen at random among the waiting requests. The goal is that the store makes at least
+// half as many decisions per second as the program.
 func BenchmarkDecisionAlone(b *testing.B) { benchDecisions(b, 1, 100) }
 
 func BenchmarkDecision64(b *testing.B) { benchDecisions(b, 64, 640) }
@@ -148,12 +148,12 @@ type recorder struct {
 	mu        sync.Mutex
 	open      map[*pgx.Conn][]statement
 	committed [][]statement
-	begun     int // since the last call of taken
+	begun     int // transactions that began after the last call of taken
 }
 
 var _ pgx.BatchTracer = &recorder{}
 
-// taken returns the transactions after the last call of taken.
+// taken returns the transactions that were committed after the last call of taken.
 func (r *recorder) taken() [][]statement {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -42,9 +42,9 @@ type callFixture struct {
 	policy   *approvers.Policy
 	tools    *agent.Registry
 	n        *atomic.Int64           // messages so far
-	asked    func(approvers.Request) // called when a request waits; nil: nothing
-	ran      func(execution string)  // called when a tool runs; nil: nothing
-	step     func(clickStep, string) // called at each step of a click; the text is the id of the request, and for the steps from begun on the id of the execution; nil: nothing
+	asked    func(approvers.Request) // called when a request waits; may be nil
+	ran      func(execution string)  // called when a tool runs; may be nil
+	step     func(clickStep, string) // called at each step of a click, with the id of the request or, from the step begun on, the id of the execution; may be nil
 }
 
 // clickStep is a step between the receipt of a click and the run of the call.

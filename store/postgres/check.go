@@ -95,7 +95,7 @@ func checkTable[T any](c *checker, t *table[T]) error {
 			rec, err := decodeRow[T](store.Damage{Bucket: t.in, Key: readText(after), ID: readText(after)}, after, sum, js)
 			if damaged := c.reader.run.note(err); damaged != nil {
 				c.fault("%v", damaged.Damage)
-				return nil //nolint:nilerr // it is a fault that was found
+				return nil //nolint:nilerr // the damage is recorded as a fault
 			}
 			if id, v := t.id(&rec); text(id) != after || number(*v) != version {
 				c.fault("%s %q: its record is %q at version %d, the column says %d", t.name, readText(after), id, *v, version)

@@ -63,7 +63,7 @@ func (r *run) note(err error) *store.DamagedError {
 // error.
 func (r *run) unlessDamaged(err error) error {
 	if r.note(err) != nil {
-		return nil //nolint:nilerr // it is noted
+		return nil //nolint:nilerr // note has reported the damage
 	}
 	return err
 }
@@ -91,8 +91,8 @@ var sources = map[string]source{
 type source interface {
 	// damaged reports whether the record with an id is damaged.
 	damaged(r *run, id string) (bool, error)
-	// inspect reads the next page of records, and reports the damage that it finds. last is the id of the page's last
-	// record. The id is empty if there are no more records.
+	// inspect reads the next page of records, and reports the damage that it finds. The result last is the id of the
+	// page's last record, or empty if there are no more records.
 	inspect(r *run, after string) (last string, err error)
 }
 

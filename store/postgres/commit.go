@@ -88,7 +88,7 @@ func (s *Store) settle(ctx context.Context, lost *connection, cause error) (comm
 }
 
 // fence marks a connection as fenced, so the connection can't commit any more. fence returns the number of the
-// connection's last commit.
+// connection's last commit. If the parameter end is true, fence first ends the connection's server process.
 func (s *Store) fence(ctx context.Context, lost *connection, end bool) (number int64, err error) {
 	conn, err := s.config.connect(ctx)
 	if err != nil {

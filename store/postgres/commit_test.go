@@ -33,7 +33,7 @@ func once(how pgserver.Cutting) func(string) pgserver.Cutting {
 func TestLostCommit(t *testing.T) {
 	for name, c := range map[string]struct {
 		how  pgserver.Cutting
-		runs int // of the closure
+		runs int // how often the closure ran
 	}{
 		"the server never got it":                           {pgserver.Before, 2},
 		"the server never got it, and does not notice":      {pgserver.Hold, 2},

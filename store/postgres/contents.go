@@ -17,7 +17,7 @@ import (
 // partTables holds the functions that copy one part of a store: see store.Contents.
 type partTables struct {
 	part   store.Part
-	tables []string // that have the part's rows
+	tables []string // the tables with the part's rows
 	each   func(c *contents, fn func(store.Row) error) error
 	put    func(f *filling, row store.Row) error
 }
@@ -290,7 +290,7 @@ func putPolicy(f *filling, row store.Row) error {
 	return nil
 }
 
-// bytea returns bytes that are not null.
+// bytea returns an empty slice instead of nil, because the columns must not be null.
 func bytea(b []byte) []byte {
 	if b == nil {
 		return []byte{}
@@ -380,7 +380,7 @@ func eachAudit(c *contents, fn func(store.Row) error) error {
 		a, err := approvers.ParseAuditRecord(x.Record)
 		if err != nil || approvers.SumOf(x.Record) != x.Sum || a.Chain != x.Chain || a.Seq != x.Seq || !there {
 			c.lost(d, "")
-			return nil //nolint:nilerr // it is left out
+			return nil //nolint:nilerr // lost has reported the row, which is left out
 		}
 		x.Leaf = leaf
 		if x.Payload != nil && !approvers.SumOf(x.Payload).Is(a.PayloadHash) {
@@ -463,9 +463,9 @@ type batch struct {
 // fillRoom is the number of bytes of rows that one transaction writes.
 const fillRoom = 1 << 20
 
-// copying is a prefix. While the database is an incomplete copy, the column place of the table origin begins with this
-// prefix. The progress of the copy (store.Mark) follows. An older program does not know this prefix. To such a program,
-// the database looks like one that was restored from a dump, so the program does not start to work.
+// While the database is an incomplete copy, the value in the column origin.place begins with the prefix copying. The
+// progress of the copy (store.Mark) follows. An older program does not know this prefix. To such a program, the
+// database looks like one that was restored from a dump, so the program does not start to work.
 const copying = "copying "
 
 func (f *filling) add(table string, columns []string, values ...any) {

@@ -55,6 +55,6 @@
 // 01, and the byte 01 is stored as 01 02.
 //
 // A journal entry gets its number (leaf) when a head covers the entry. Entries without a leaf are ordered by the column
-// position. The value of position comes from a sequence, so transactions of different chains do not wait for each
+// "position". The value of this column comes from a sequence, so transactions of different chains do not wait for each
 // other.
 package postgres

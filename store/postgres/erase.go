@@ -41,7 +41,7 @@ func (t *tx) EraseConversation(id string, limit int) (done bool, err error) {
 	// depend on its statistics. If the statistics are still those of empty tables, the server would read both tables
 	// for each row.
 	for _, part := range []struct {
-		sql string // deletes at most $2, and returns the ids
+		sql string // deletes at most $2 rows, and returns their ids
 		of  any
 	}{
 		{"DELETE FROM renderings WHERE ctid = ANY(ARRAY(SELECT ctid FROM renderings WHERE message = ANY(ARRAY(SELECT id FROM outbox_messages WHERE ref = ANY($1))) LIMIT $2)) RETURNING ''", refs},

@@ -39,7 +39,7 @@ func (t numberedTable[T]) scan(found pgx.Row) (id string, n int64, rec T, err er
 }
 
 // list reads records of one id with a SELECT. The parameter where is the end of this SELECT. list also returns the
-// damage of unreadable records.
+// damage of the first unreadable record.
 func (t numberedTable[T]) list(r *run, id, where string, args ...any) (out []T, damaged error, err error) {
 	err = r.query(onRows(t.in, id), rows(t.selects()+where, args, func(found pgx.Rows) error {
 		_, _, rec, err := t.scan(found)
@@ -98,7 +98,7 @@ func (t *tx) PutMessage(m store.Message) error {
 		"INSERT INTO messages (conversation, seq, record, checksum) VALUES ($1, $2, $3, $4)"+
 			" ON CONFLICT (conversation, seq) DO UPDATE SET record = excluded.record, checksum = excluded.checksum",
 		text(m.Conversation), number(m.Seq), js, rowSum("messages", numbered(text(m.Conversation), number(m.Seq)), js))
-	t.run.aside = append(t.run.aside, store.Damage{Bucket: "messages", Key: fmt.Sprintf("%s %d", m.Conversation, m.Seq)}) // if it was damaged
+	t.run.aside = append(t.run.aside, store.Damage{Bucket: "messages", Key: fmt.Sprintf("%s %d", m.Conversation, m.Seq)}) // if the old row was damaged, its damage is resolved
 	return nil
 }
 

@@ -208,8 +208,8 @@ FROM replicas r WHERE coalesce((to_jsonb(r) ->> 'schema_version')::bigint, 0) < 
 	return list, nil
 }
 
-// mayMigrate returns an error if the role may not make the tables, or does not own them. The owner of the table of
-// migrations owns all tables.
+// mayMigrate returns an error if the role does not own the tables or, if there are no tables, may not make them. The
+// owner of the table of migrations owns all tables.
 func (c *config) mayMigrate(ctx context.Context, conn *pgx.Conn) error {
 	const may = `
 SELECT coalesce(

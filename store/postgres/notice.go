@@ -37,7 +37,7 @@ func newNotices() *notices {
 // sent is the payload of a notice.
 type sent struct {
 	From   string       `json:"from"`           // the replica's id
-	Free   bool         `json:"free,omitempty"` // it has released claims
+	Free   bool         `json:"free,omitempty"` // the replica has released claims
 	Notice store.Notice `json:"notice"`
 }
 
@@ -48,7 +48,7 @@ const (
 	listenAgain  = time.Second // delay before the next attempt after the connection was lost
 )
 
-// Tell sends a notice to the other replicas.
+// Tell collects a notice, which the method notify then sends to the other replicas.
 func (r *Replica) Tell(n store.Notice) {
 	r.notices.mu.Lock()
 	if len(r.notices.unsent.News) > mostUnsent {

@@ -307,7 +307,7 @@ func (c *config) prepare(ctx context.Context, conn *pgx.Conn, opts Options) (Rig
 // migrationPoll is the time between two checks whether another process has made the tables.
 const migrationPoll = 100 * time.Millisecond
 
-// usable returns an error if the tables can't be used, and the options do not allow prepare to create or migrate the
+// usable returns nil if the tables can be used as they are, or if the options allow prepare to create or migrate the
 // tables.
 func (c *config) usable(found looked, target int64, opts Options) error {
 	switch {
@@ -461,8 +461,8 @@ func processOf(ctx context.Context, conn *pgx.Conn) (p process, err error) {
 	return p, err
 }
 
-// fromOutside begins a transaction over another connection. pid is the id of the server process of the other
-// connection. used is the time at which the last statement of p began.
+// fromOutside begins a transaction over another connection. The result pid is the id of the server process of the other
+// connection. The result used is the time at which the last statement of p began.
 func (p process) fromOutside(ctx context.Context, other *pgx.Conn) (pid, used string, err error) {
 	row, err := onlyRow(ctx, other, "BEGIN; SELECT pg_backend_pid(), (SELECT query_start FROM pg_stat_get_activity("+p.pid+"))")
 	if err != nil {
@@ -547,7 +547,7 @@ func refusedByPooler(err error) string {
 	return ""
 }
 
-// plain returns the text of an error in one line.
+// plain is an error with its text on one line.
 type plain struct{ error }
 
 func (p plain) Error() string { return strings.Join(strings.Fields(p.error.Error()), " ") }

@@ -460,7 +460,7 @@ func TestDamagedRecords(t *testing.T) {
 		return errors.Join(tx.PutRequest(approvers.Request{ID: "a", State: approvers.Voided}), tx.PutPolicy(store.Policy{Load: "again"}, []byte("content")))
 	})
 	for _, x := range []struct {
-		before       time.Duration // from now
+		before       time.Duration // relative to now
 		limit, wants int
 		done         bool
 	}{{-time.Hour, 10, 0, true}, {time.Hour, 1, 1, false}, {time.Hour, 10, 1, true}, {time.Hour, 10, 0, true}} {

@@ -44,7 +44,7 @@ func (f *callFixture) joined(name string) *callFixture {
 	return f.on(f.store, r)
 }
 
-// has calls its parameter with the shares of the fixture's replica, and waits until the result is true.
+// The method has waits until its parameter, a function, returns true for the shares of the fixture's replica.
 func (f *callFixture) has(is func(store.Shares) bool) {
 	f.Helper()
 	timeout := time.After(testkit.Patience)
@@ -260,11 +260,11 @@ type side struct {
 	ran      chan int // the number of the replica that ran a call
 
 	mu      sync.Mutex
-	moments map[string]*[clickSteps]time.Time // by the id of the request for the steps before begun, and by the id of the execution for the others
+	moments map[string]*[clickSteps]time.Time // for the steps before the step begun, by the id of the request; for the other steps, by the id of the execution
 
 	calm, alone clickTimes
 	crowded     []time.Duration // many clicks at once: time from the acknowledgement until a replica handles the click
-	worked      time.Duration   // processor time of all replicas and the server for the clicks in alone
+	worked      time.Duration   // processor time of all replicas and the server for the clicks in the field alone
 	spent       time.Duration   // duration of the parts with many clicks at once
 	done        int
 	sample      waits

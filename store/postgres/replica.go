@@ -82,7 +82,7 @@ type Replica struct {
 	knows int64    // the newest version of the tables that the program makes
 
 	notices *notices
-	early   chan struct{} // makes keep send the next heartbeat immediately
+	early   chan struct{} // makes the method keep send the next heartbeat immediately
 
 	stop context.CancelFunc
 	work sync.WaitGroup // the replica's goroutines
@@ -219,7 +219,8 @@ func (r *Replica) tell() {
 	}
 }
 
-// Enter begins work under a claim.
+// Enter begins work under a claim. The context inner ends when the replica loses the claim, and the caller calls leave
+// when the work has ended. If the replica may not begin work under the claim now, ok is false.
 func (r *Replica) Enter(ctx context.Context, claim string) (inner context.Context, leave func(), ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -411,7 +412,7 @@ func (r *Replica) enlist(ctx context.Context) error {
 	return nil
 }
 
-// forget cancels all work and removes all claims from the replica's claims.
+// forget cancels all work, and makes the replica's list of its claims empty.
 func (r *Replica) forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -187,8 +187,9 @@ FROM pg_class c WHERE c.relnamespace = $1::regnamespace AND c.relkind IN ('r', '
 	return r, nil
 }
 
-// compare returns the missing rights on a table, and the unnecessary rights. whole lists the role's rights on all
-// columns, and part lists the role's rights on some columns. inserts lists the columns on which the role has INSERT.
+// compare returns the missing rights on a table, and the unnecessary rights. The parameter whole lists the role's
+// rights on all columns, and the parameter part lists the role's rights on some columns. The parameter inserts lists
+// the columns on which the role has INSERT.
 func (a allowed) compare(whole, part, inserts []string) (missing, excess []string) {
 	for _, right := range a.rights {
 		if !slices.Contains(whole, right) {

@@ -30,7 +30,7 @@ type run struct {
 	expects  []any         // parameters of policy checks that were not sent yet
 	pending  []*write
 	byKey    map[key]*write // the pending write of a row
-	hasty    bool           // the transaction may wait for a lock while it holds row locks: see change
+	hasty    bool           // the transaction may wait for a lock while it holds row locks: see the method change
 	known    map[key]known  // rows as the closure sees them
 	lists    lists          // lists of rows as the closure sees them
 	journal  journalPlace   // where the last page of the journal ended
@@ -93,24 +93,24 @@ func (r *run) forget() {
 	r.wrote = true
 }
 
-// queryable adds the statement of a read to a batch.
+// queryable is a function that adds the statement of a read to a batch.
 type queryable func(b *pgx.Batch)
 
-// depends reports whether a read depends on a pending write. If it does, the write must be made before the read. If
-// depends is nil, the read depends on no pending write.
+// depends is a function that reports whether a read depends on a pending write. Such a write must be made before the
+// read. If the function is nil, the read depends on no pending write.
 type depends func(*write) bool
 
-// on says that a read depends on all pending writes to some tables.
+// The function on is for a read that depends on all pending writes to the given tables.
 func on(tables ...string) depends {
 	return func(w *write) bool { return slices.Contains(tables, w.key.table) }
 }
 
-// onRows says that a read depends on the pending writes to those rows of a table that have the given id.
+// onRows is for a read that depends only on the pending writes to the rows with the given id.
 func onRows(table, id string) depends {
 	return func(w *write) bool { return w.key.table == table && w.key.id == id }
 }
 
-// onPrefix is like onRows, for a table whose ids have several parts. prefix is the first part of the id.
+// onPrefix is like onRows, for a table whose ids have several parts. The parameter prefix is the first part of the id.
 func onPrefix(table, prefix string) depends {
 	return func(w *write) bool { return w.key.table == table && strings.HasPrefix(w.key.id, prefix+"\x00") }
 }

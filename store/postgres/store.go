@@ -21,7 +21,7 @@ type Store struct {
 	config  *config
 	rights  Rights // rights of the store's role
 	pool    *pgxpool.Pool
-	gate    sync.RWMutex // a transaction that was retried too often locks gate for writing, so that no other transaction of this process conflicts with it
+	gate    sync.RWMutex // a transaction that was retried too often takes this lock for writing, so that no other transaction of this process runs at the same time
 	mu      sync.Mutex   // guards first, closed, updates, failure, renewed, and calls of running.Add
 	first   *pgx.Conn    // the connection that Open used, for Hold; nil: Hold was called
 	closed  bool
@@ -317,8 +317,8 @@ func (r *run) commit() (outcome, error) {
 }
 
 // renew replaces the connections of the pool. The store calls renew after the loss of a connection, because other
-// connections may have been lost at the same moment. made is the time at which the lost connection was made. If the
-// pool's connections were replaced after that time, renew does nothing.
+// connections may have been lost at the same moment. The parameter made is the time at which the lost connection was
+// made. If the pool's connections were replaced after that time, renew does nothing.
 func (s *Store) renew(made time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

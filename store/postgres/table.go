@@ -19,8 +19,8 @@ type table[T any] struct {
 	id      func(*T) (id string, version *uint64)
 	columns []string
 	values  func(*T) []any
-	// The function in this field writes rows of other tables that are derived from the record. old is nil for a new
-	// record. If no rows are derived from the record, the field is nil.
+	// The function in this field writes rows of other tables that are derived from the record. The parameter old is nil
+	// for a new record. If no rows are derived from the record, the field is nil.
 	also func(r *run, old, now *T)
 	// joined is the name of a table that the queries for lists join. If the queries join no table, joined is empty.
 	joined string
@@ -189,9 +189,9 @@ func (t *table[T]) first(r *run, limit int, where string, args ...any) ([]T, err
 	}
 }
 
-// moves says on which pending writes a list depends. These are the writes that change columns by which lists find and
-// order records. A list does not depend on other writes, because the function see returns the record of a pending
-// write.
+// moves reports whether a list of the table's records depends on a pending write. A list depends on a write that
+// changes columns by which lists find and order records, and on each write to the joined table. A list does not depend
+// on other writes, because the function see returns the record of a pending write.
 func (t *table[T]) moves(w *write) bool {
 	return w.key.table == t.in && w.moved || w.key.table == t.joined
 }

@@ -29,8 +29,8 @@ func newLists() lists {
 }
 
 // lookUpOutbox returns the queries of the outbox messages of some refs. The queries also read the timers of these
-// messages, and the timers whose Ref is id. refs is the SQL of an array of refs. This SQL has one parameter: id. The
-// queries append the messages to found: see listOutbox.
+// messages, and the timers whose Ref is id. The parameter refs is the SQL of an array of refs. This SQL has one
+// parameter of its own: id. The queries append the messages to found: see listOutbox.
 func (r *run) lookUpOutbox(refs, id string, found *[]store.OutboxMessage) queryable {
 	return func(b *pgx.Batch) {
 		rows(outboxTable.selects+" WHERE ref = ANY("+refs+") ORDER BY born", []any{text(id)}, func(row pgx.Rows) error {
@@ -122,13 +122,14 @@ func (r *run) lookUpExecution(id string) error {
 	return r.lookUpRequest(e.Request)
 }
 
-// onRefs says on which pending writes lookUpOutbox depends. Pending writes must be made before the read only if the
-// closure has changed the ref of an outbox message. Otherwise, listOutbox adds the new messages.
+// onRefs reports whether lookUpOutbox depends on a pending write. It depends on all writes to outbox messages if the
+// closure has changed the ref of one. Otherwise, no write must be made before the read, because listOutbox adds the new
+// messages.
 func (r *run) onRefs(w *write) bool { return w.key.table == outboxTable.in && r.lists.moved }
 
-// listOutbox stores lists of outbox messages that lookUpOutbox has read. refs are the refs of these messages. A list
-// consists of the messages that the server found, and the new messages that pending writes create. If the pending
-// writes were made before the read (see onRefs), the server has already found the new messages.
+// listOutbox stores lists of outbox messages that lookUpOutbox has read. The parameter refs lists the refs of these
+// messages. A list consists of the messages that the server found, and the new messages that pending writes create. If
+// the pending writes were made before the read (see onRefs), the server has already found the new messages.
 func (r *run) listOutbox(found []store.OutboxMessage, id string, refs ...string) error {
 	r.lists.timers[id] = true
 	for _, w := range r.pending {

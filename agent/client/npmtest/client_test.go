@@ -20,7 +20,7 @@ import (
 // approve approves a request.
 func approve(r *fakegateway.Request) { r.Status = "approved" }
 
-// The client handles the faults of a gateway and of the connection to it, and the decisions that are rare.
+// The client handles faults of the gateway, faults of the connection to the gateway, and rare decisions.
 func TestClient(t *testing.T) {
 	p := sdks.Compile(t, "../../..")
 	g := fakegateway.New(t, "../../gateway/openapi.json")

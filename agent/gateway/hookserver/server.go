@@ -1,9 +1,9 @@
 // Package hookserver answers the hooks of coding agents that send their events over HTTP, so that the agents' machines
 // need no program of Countersign.
 //
-// The package reads the request, and limits its body. Package hook handles the event, as it does for the hook's
-// command: it asks the gateway of this process, with the token of the request. The package keeps no state except the
-// calls for which connections wait.
+// The package reads the request, and limits its body. Package hook handles the event in the same way as in the hook's
+// command. It sends its requests to the gateway of this process, with the token of the HTTP request. The package keeps
+// no state except the calls for which connections wait.
 //
 // An agent takes every status except 2xx as a failure of the hook, and most settings let a call run after a failure.
 // For this reason, every answer to an event has the status 200, and errors are denials in the agent's format.
@@ -58,7 +58,7 @@ type Config struct {
 }
 
 // The events after a call contain the output of the tool. The output may be longer than the gateway's limit for bodies,
-// but is not used. So few long bodies are read at the same time.
+// but is not used. To save memory, the server reads only a few long bodies at the same time.
 const (
 	longestBody = 8 << 20
 	longBodies  = 8

@@ -179,7 +179,7 @@ const (
 
 // await waits until wanted returns true for a request, the time limit passes, or the process stops. The result why says
 // what ended the wait. Some calls run only while their caller waits. When a call of this kind is approved, await starts
-// the call. progress is called immediately, and then from time to time.
+// the call. await calls the function progress immediately, and then from time to time.
 func (s *Server) await(ctx context.Context, x *exchange, id string, limit time.Duration, wanted func(gateway.State) bool, progress func(gateway.State)) (
 	state gateway.State, rec view.CallerRequest, why string, err error,
 ) {
@@ -199,7 +199,7 @@ func (s *Server) await(ctx context.Context, x *exchange, id string, limit time.D
 	beat := time.NewTicker(min(progressEvery, max(limit/3, time.Second)))
 	defer beat.Stop()
 	for told := false; ; {
-		// The request may have changed before the call of Hold.
+		// The request may have changed before Hold began to watch it.
 		if state, rec, err = s.now(ctx, x, id); err != nil || wanted(state) {
 			return state, rec, whyWanted, err
 		}

@@ -43,8 +43,8 @@ func ownTools() map[string]ownTool {
 	}
 }
 
-// read parses the arguments of a tool of this server. known lists the allowed argument names. The argument "request"
-// is required, and read returns the value of this argument.
+// read parses the arguments of a tool of this server. The parameter known lists the allowed argument names. The
+// argument "request" is required, and is the second result.
 func read(args json.RawMessage, known ...string) (map[string]jsontext.Value, string, error) {
 	of := object(args)
 	for name := range of {

@@ -104,7 +104,7 @@ func waits(s gateway.State) string {
 
 func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
 
-// pending returns the answer to a call without a result. why is the reason why the wait ended.
+// pending returns the answer to a call without a result. The parameter why says what ended the wait.
 func pending(s gateway.State, why string) mcp.Result {
 	says := map[string]any{"request": s.ID, "status": s.Status, "retry_after": 0}
 	if len(s.WaitsFor) > 0 {
@@ -125,7 +125,8 @@ func pending(s gateway.State, why string) mcp.Result {
 	return &mcp.CallToolResult{IsError: true, Content: texts(text), StructuredContent: says, Meta: mcp.Meta{requestKey: s.ID}}
 }
 
-// finished returns the answer to a call with a result. earlier says that the result is older than the call.
+// finished returns the answer to a call with a result. The parameter earlier says that the result is older than the
+// call.
 func finished(s gateway.State, rec view.CallerRequest, earlier bool) *mcp.CallToolResult {
 	out := &mcp.CallToolResult{Meta: mcp.Meta{requestKey: s.ID}}
 	if s.Disposition != "" {
@@ -185,7 +186,7 @@ func notRun(s gateway.State) string {
 	return text + "."
 }
 
-// masked returns arguments without their secret values.
+// masked returns arguments with their secret values masked.
 func masked(args json.RawMessage, secrets []string) json.RawMessage {
 	if len(secrets) == 0 {
 		return args

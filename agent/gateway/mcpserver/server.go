@@ -91,7 +91,7 @@ func Attach(c Config) error {
 	s.http = mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{
 		Stateless: true, MaxRequestBodyBytes: maxBody,
 		// The SDK's check is off, because it would refuse the requests of a proxy on this machine that keeps the public
-		// host name. A page in a browser can't call without a token.
+		// host name. The server needs no such check, because a page in a browser has no token.
 		DisableLocalhostProtection: true,
 	})
 	c.Gateway.Handle("/mcp", "mcp", s.serve)

@@ -38,7 +38,7 @@ type Machine struct {
 	Managed      string // the folder of Claude Code's managed settings; empty: the default folder
 }
 
-// Examine checks the hooks of one agent in both scopes. installed is false if no hooks are installed.
+// Examine checks the hooks of one agent in both scopes. The result installed is false if no hooks are installed.
 func (m Machine) Examine(agent hook.Agent) (list []Finding, installed bool) {
 	profiles := map[Scope]hook.Profile{}
 	seen := map[string]bool{} // in the home folder, both scopes use the same file

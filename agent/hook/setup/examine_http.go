@@ -85,7 +85,7 @@ func baseOf(u *url.URL) string {
 	return base.String()
 }
 
-// overHTTP reports whether the hooks in the settings are hooks over HTTP.
+// overHTTP reports whether any of this program's hooks in the settings is a hook over HTTP.
 func (t Target) overHTTP() bool {
 	c, err := t.read()
 	if err != nil {
@@ -165,8 +165,8 @@ func (m Machine) reachOverHTTP(ctx context.Context, h found) Finding {
 	return knows(ctx, gate, baseOf(u))
 }
 
-// allowlists looks for settings of Claude Code that do not let the hooks send their events, or their token. The lists
-// of all settings files are added up.
+// allowlists looks for settings of Claude Code that do not let the hooks send their events, or their token. Claude Code
+// joins the lists of all settings files.
 func (m Machine) allowlists(agent hook.Agent, dir string) []Finding {
 	var urls, variables []string
 	var haveURLs, haveVariables bool

@@ -214,7 +214,7 @@ func (t Target) owns(text string, h node) bool {
 // commandOf returns a hook's command. The agents use different names for the member with the command.
 func commandOf(text string, h node) string { return textOf(text, h, "command", "bash") }
 
-// textOf returns the text of the first member that a hook has, or "".
+// textOf returns the text of the first of the named members that a hook has, or "".
 func textOf(text string, h node, names ...string) string {
 	for _, name := range names {
 		if c, ok := h.get(name); ok {

@@ -231,7 +231,7 @@ func set(src, name string, value any) (string, error) {
 	return insert(src, root, name, value)
 }
 
-// insert appends a member or an element to a list.
+// insert appends a member to an object, or an element to a list.
 func insert(src string, n node, name string, value any) (string, error) {
 	step := indentOf(src)
 	outer := lineIndent(src, n.from)
@@ -281,7 +281,7 @@ func indentOf(src string) string {
 	return "  "
 }
 
-// remove removes the entry with an index from a list, together with the entry's comma and line.
+// remove removes the entry with the given index from an object or a list, together with the entry's comma and line.
 func remove(src string, n node, index int) string {
 	from, to := n.members[index].from, n.members[index].value.to
 	after := parser{src: src, at: to}

@@ -140,8 +140,8 @@ const (
 	DefaultTimeout = time.Hour
 )
 
-// NewTarget returns the target for a settings file. home is the person's home folder, and folder is the project's
-// folder.
+// NewTarget returns the target for a settings file. The parameter home is the person's home folder, and the parameter
+// folder is the project's folder.
 func NewTarget(agent hook.Agent, scope Scope, home, folder string, getenv func(string) string) (Target, error) {
 	f, ok := forms[agent.Name]
 	if !ok || scope != User && scope != Project {

@@ -37,7 +37,8 @@ func (p Page) Faults() (n int) {
 	return n
 }
 
-// If a check depends on unreadable records, unlessDamaged marks the outcome of the check as open.
+// If a record of the chain can't be read, unlessDamaged returns an open check in place of the given check. Otherwise,
+// it returns the given check.
 func (s Story) unlessDamaged(c check, what string) check {
 	if len(s.Damaged) == 0 {
 		return c

@@ -198,7 +198,7 @@ func (s Story) headline() string {
 	return ""
 }
 
-// arguments returns the arguments of the last decision, one on each line.
+// arguments returns the arguments as proposed, or as an approver last changed them, one on each line.
 func (s Story) arguments() string {
 	var args json.RawMessage
 	for _, e := range s.Entries {
@@ -244,7 +244,7 @@ func (s Story) words() string {
 	return s.Words + "\n(as the store has it; no recorded card shows it)"
 }
 
-// everybody returns the names of the people in a record's list.
+// everybody returns the names of the people whose ids are in a list with commas.
 func (s Story) everybody(ids string) string {
 	var names []string
 	for id := range strings.SplitSeq(ids, ",") {

@@ -103,7 +103,8 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// The record of a call under a grant also says that the policy asks people. The list names the grant.
+// For a call under a grant, the chain's first record says that people must approve. The text about the decision
+// nevertheless names the grant, under which nobody was asked.
 func TestDecisionUnderGrant(t *testing.T) {
 	record := func(kind approvers.AuditKind, facts map[string]string) Entry {
 		return Entry{AuditRecord: approvers.AuditRecord{Kind: kind, Facts: facts}}
@@ -213,7 +214,8 @@ func TestPolicySentence(t *testing.T) {
 	}
 }
 
-// A record about a denied attempt names the attempt in words, for every kind of attempt that is not the verb itself.
+// The sentence about a denied attempt says what the person tried to do. For these kinds of attempts, the sentence has
+// other words than the kind itself.
 func TestDeniedSentence(t *testing.T) {
 	for kind, want := range map[string]string{
 		"approve": "approve it", "report": "report on it", "hand on": "hand it on", "ask again": "ask for it again",

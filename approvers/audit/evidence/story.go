@@ -39,7 +39,7 @@ const (
 
 // Seal is the signed head that covers the chain's records, and the result of its verification.
 type Seal struct {
-	Sealed int       // how many of the chain's records are proved to be covered by the head
+	Sealed int       // how many of the chain's records the head covers, as proofs show
 	Head   uint64    // number of the first head that covers the records, or of the newest head if no head covers them yet; 0: the store has no heads
 	Size   uint64    // how many records of the whole history the head covers
 	At     time.Time // when it was signed, to the second

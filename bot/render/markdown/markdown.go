@@ -4,8 +4,8 @@
 // The package parses headings, paragraphs, lists, quotations, fenced code, rules and tables (markdown.go, table.go).
 // Within these blocks, it parses code, links, bold, italic and struck-out text (inline.go). All other text is shown
 // unchanged. The only word that is dropped is the language of fenced code. Blocks other than fenced code end at a blank
-// line. Therefore the bot can show a text while the model writes it. Settled returns the part of the text that can no
-// longer change. For any text, the parsing time grows linearly with the text's length.
+// line. Therefore the bot can show a text while the model writes it. Settled finds the part of the text that later text
+// can't change. For any text, the parsing time grows linearly with the text's length.
 package markdown
 
 import (
@@ -107,8 +107,8 @@ func ordinary(l string) bool {
 		!quoteLine.MatchString(l) && !fenceLine.MatchString(l) && !ruleLine.MatchString(l)
 }
 
-// If lines begins with a fenced block, fenced returns the number of the block's lines. Without a closing fence the
-// block extends to the end.
+// If the first of the lines opens a fenced block, fenced returns the number of lines in the block. Otherwise it returns
+// 0. Without a closing fence, the block extends to the last line.
 func fenced(lines []string) int {
 	open := fenceLine.FindStringSubmatch(lines[0])
 	if open == nil {
@@ -122,7 +122,8 @@ func fenced(lines []string) int {
 	return len(lines)
 }
 
-// If lines begins with a table, tabular returns the number of the table's lines.
+// If the first of the lines is the header of a table, tabular returns the number of lines in the table. Otherwise it
+// returns 0.
 func tabular(lines []string) int {
 	if len(lines) < 2 || !strings.Contains(lines[0], "|") || strings.Trim(lines[1], " |:-") != "" || !strings.Contains(lines[1], "-") {
 		return 0
@@ -199,8 +200,7 @@ func listPieces(lines []string) []Piece {
 	return mergeLists(out)
 }
 
-// listItem returns the text of a list item, and a list with this item alone. An ordered list begins with the item's
-// number.
+// listItem returns an empty list with the kind, the depth and the number of a list item, and the item's text.
 func listItem(l string) (*slack.RichTextList, string) {
 	if m := numberLine.FindStringSubmatch(l); m != nil {
 		list := slack.NewRichTextList(slack.RTEListOrdered, min(len(m[1])/2, 8))
@@ -304,7 +304,8 @@ func Messages(pieces []Piece) [][]Piece {
 	return out
 }
 
-// Pages divides a text into pages. Pages cuts at line ends, except in lines longer than a page.
+// Pages divides a text into pages of at most n characters. Each cut is at the last line end in the second half of a
+// page. If there is none, the cut is within a line.
 func Pages(text string, n int) []string {
 	var out []string
 	rest := []rune(text)
