@@ -83,7 +83,10 @@ func TestNobodyIsLeft(t *testing.T) {
 	r := h.requestIn(h.say(alice, "one").Turn, `issue_refund {"amount":1}`)
 	h.refuse(r.ID, lead.ID.User())
 	problems := func() (kinds []settings.ProblemKind) {
-		o := readStore(h, func(r store.Reader) (settings.Operators, error) { o, _, err := settings.ReadOperators(r); return o, err })
+		o := readStore(h, func(r store.Reader) (settings.Operators, error) {
+			o, _, err := settings.ReadOperators(r)
+			return o, err
+		})
 		for _, n := range o.Notices {
 			for _, p := range n.Problems {
 				if p.Lasts() {
@@ -107,7 +110,7 @@ func TestNobodyIsLeft(t *testing.T) {
 	}
 	h.refuse(r.ID, lead.ID.User())
 	h.gone[lead.ID.User()] = false
-	h.clock.pass(5 * time.Minute)
+	h.ok(h.People.AccountChanged(h.ctx(), h.command(), lead.ID, []string{"team-lead"}))
 	h.due()
 	if got := h.request(r.ID); got.ReachesNobody() {
 		t.Errorf("unreached: %+v", got.Unreached)
