@@ -158,7 +158,7 @@ func nobodyLeft(t titles, p settings.Problem) *RichText {
 	if !p.Lasts() {
 		return problemOver(p).Say("nobody was left who may decide requests for " + who + ". No request waits for this reason any more.")
 	}
-	line := Say("⚠️ ").Strong("Nobody is left who may decide requests for " + who).Say(" since ").At(p.Since, DayTime)
+	line := Say("⚠️ ").Strong("Nobody is left who may decide requests for "+who).Say(" since ").At(p.Since, DayTime)
 	line.Say(". The first is the request ").Code(p.First).Say(" (" + Name(p.Tool) + "). Add people to the role in the policy or to its user group, or reject the request with ").Code("countersign decide")
 	return line.Say(". I look again every five minutes. All such requests: ").Code("countersign pending").Say(".")
 }
