@@ -67,7 +67,8 @@ type Caps struct {
 	Approver  int   // open cards in one place; further requests wait in the card queue and need a typed value
 }
 
-// Retention is how long data is kept after its last change. Zero means that the data is kept forever.
+// Retention is how long data is kept after its last change. For an audit chain, this is the last record that is not
+// about an erasure. Zero means that the data is kept forever.
 type Retention struct {
 	Conversations time.Duration // messages, arguments, results, and texts that were shown; also the payloads of audit records
 	Records       time.Duration // audit records; at least as long as Conversations

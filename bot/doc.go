@@ -5,7 +5,8 @@
 // Guarantees:
 //
 //   - A delivery is durable in the inbox before it is acknowledged to Slack. A delivery that could not be stored is not
-//     acknowledged, and Slack sends it again.
+//     acknowledged. Slack sends such an event again. Slack does not repeat clicks, forms and commands: the person has
+//     to act again.
 //   - Every delivery is finally handled, or set aside with a note and a log line. No delivery is retried forever.
 //   - For each click, the bot looks up who clicked. For a low or medium risk, Slack's answer may come from a cache and
 //     be up to a minute old. If Slack can't identify the person, the click is refused. A button's value and a modal's

@@ -9,8 +9,9 @@ import (
 	"countersign/approvers"
 )
 
-// PeopleForms maps actions other than decisions to their forms. If the person is not allowed to act, the form explains
-// why.
+// PeopleForms maps actions to their forms, except for approvals, rejections and changes of arguments. If the person is
+// not allowed to act, the form explains why. The form of ActAllow also approves the call: grantHandler in package bot
+// handles it.
 var PeopleForms = map[string]func(ClickTarget, approvers.Identity) slack.ModalViewRequest{
 	ActAsk: askForm, ActAnswer: answerForm, ActComment: commentForm, ActHandOn: handOnForm, ActTakeBack: takeBackForm,
 	ActAllow: allowForm,

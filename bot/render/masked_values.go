@@ -118,7 +118,8 @@ func collect(raw []byte, secrets []string, path string, found *[]secretValue) {
 	}
 }
 
-// maskedNote returns the note about masked values on a card. The note says who can see the values.
+// maskedNote returns the note about masked values on a card. The note says how many values are hidden, and which. A
+// waiting card adds that they must be revealed first (card.pending).
 func maskedNote(r approvers.Request) *RichText {
 	found := SecretsIn(r.Args, r.Secrets)
 	if len(found) == 0 {

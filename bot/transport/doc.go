@@ -18,9 +18,9 @@
 //   - When the context of Run ends, received deliveries are passed to the handler and acknowledged before Run returns.
 //
 // The package reads only the parts of a payload that distinguish the kinds of requests. The package never stores or
-// repeats a delivery, and never decides what a delivery means. If Slack gets no acknowledgement, it sends the delivery
-// again. The handler recognises such copies. This package imports only one other package of the module: store, for the
-// names of the kinds of deliveries (store.InboxKind).
+// repeats a delivery, and never decides what a delivery means. If Slack gets no acknowledgement for an event, it sends
+// the event again. The handler recognises such copies. This package imports only one other package of the module:
+// store, for the names of the kinds of deliveries (store.InboxKind).
 //
 // Read transport.go first. socket_mode.go uses connection.go, connections.go and lanes.go; http.go uses request.go,
 // replays.go, senders.go and gate.go.

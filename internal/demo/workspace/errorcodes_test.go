@@ -22,7 +22,7 @@ var refusals struct {
 }
 
 // undocumented lists codes that Slack's reference does not name for the method. Each code has the reason why the
-// workspace uses it. docs/workspace.md contains the same list.
+// workspace uses it. docs/workspace.md describes the same codes.
 var undocumented = map[string]string{
 	"api.test my_error":                         "the caller's own code comes back",
 	"apps.connections.open too_many_websockets": "Slack does not document the code for an eleventh socket",
