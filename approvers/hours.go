@@ -23,8 +23,8 @@ const (
 	OutsideEscalates Outside = "escalate" // the lead is notified immediately
 )
 
-// maxDays limits the search for the next working time, in days. After this number of days, all time counts as working
-// time.
+// maxDays is the number of dates that After looks at. If these dates have too little working time, After counts all time
+// after the last working time that it found, or after the start if it found none.
 const maxDays = 3 * 366
 
 // Open reports whether the role works at the given time.
