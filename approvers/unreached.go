@@ -38,12 +38,7 @@ func countPeople(r Request, in DecisionContext, people []Presence) Request {
 	case mayDecide && HasNobodyLeft(r):
 		return CardShown(in, r)
 	case !mayDecide && !up && !HasNobodyLeft(r):
-		u := Unreached{Since: in.Now, Before: true}
-		if r.ReachesNobody() {
-			u = *r.Unreached
-		}
-		u.Cause = NobodyLeft
-		r.Unreached = &u
+		r.Unreached = &Unreached{Since: in.Now, Cause: NobodyLeft, Before: true}
 	}
 	return r
 }

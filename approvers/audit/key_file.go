@@ -54,9 +54,8 @@ func OpenKeyFile(ctx context.Context, path string, s store.Store, log *slog.Logg
 // most two seconds.
 func readWritten(ctx context.Context, path string) (KeyFile, error) {
 	for end := time.Now().Add(2 * time.Second); ; {
-		keys, err := ReadKeyFile(path)
-		if info, statErr := os.Stat(path); err == nil || statErr != nil || info.Size() > 0 || time.Now().After(end) {
-			return keys, err
+		if info, err := os.Stat(path); err != nil || info.Size() > 0 || time.Now().After(end) {
+			return ReadKeyFile(path)
 		}
 		select {
 		case <-ctx.Done():

@@ -81,14 +81,14 @@ func (t runsTx) claim(e *approvers.Execution, givers grantOwners) (bool, error) 
 	return t.start(e, approvers.Execution.Start)
 }
 
-// matchesRequest returns ErrDigest if an execution has other arguments than its request.
+// matchesRequest returns ErrDigest if an execution has other arguments than its request, or if the request is missing.
 func (t runsTx) matchesRequest(e approvers.Execution) error {
 	if e.Request == "" {
 		return nil
 	}
 	r, err := t.Request(e.Request)
-	if err == nil && r.Digest != e.Digest {
-		err = approvers.ErrDigest
+	if errors.Is(err, store.ErrNotFound) || err == nil && r.Digest != e.Digest {
+		return approvers.ErrDigest
 	}
 	return err
 }
@@ -106,7 +106,7 @@ func (t runsTx) begun(e approvers.Execution) (begun, known bool) {
 }
 
 // start stores the state executing. If the arguments don't match their digest, or the request has another digest, start
-// marks the run as failed, and returns false.
+// returns false. The run is then failed. If an earlier try may have acted, the outcome is unknown instead.
 func (t runsTx) start(e *approvers.Execution, transition func(approvers.Execution, string, time.Time) (approvers.Execution, error)) (bool, error) {
 	owner := t.w.owner
 	if e.Caller != "" {
@@ -118,6 +118,9 @@ func (t runsTx) start(e *approvers.Execution, transition func(approvers.Executio
 	}
 	if errors.Is(err, approvers.ErrDigest) {
 		t.note(slog.LevelError, "the stored arguments of a call do not match their digest; it was not run", "tool", e.Tool, "request", e.Request, "execution", e.ID)
+		if e.State == approvers.ExecutionExecuting {
+			return false, t.markUnknown(*e, approvers.LossStopped)
+		}
 		e.State, e.Result, e.FinishedAt = approvers.ExecutionFailed, err.Error(), t.now
 		return false, t.finished(*e)
 	}

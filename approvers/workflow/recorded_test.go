@@ -62,7 +62,7 @@ func TestChangedAfterTheApproval(t *testing.T) {
 }
 
 // If the stored run of an approved request has other arguments, it fails instead of running, even if its own digest
-// matches. This also holds for a repeated run.
+// matches. If the run was interrupted, it is not repeated, and its outcome is unknown.
 func TestRunChangedAfterTheApproval(t *testing.T) {
 	h := newHarness(t)
 	change := func(execution string) {
@@ -89,9 +89,9 @@ func TestRunChangedAfterTheApproval(t *testing.T) {
 	h.reopen()
 	change(interrupted.Execution)
 	h.notRun(interrupted.Execution)
-	for _, id := range []string{r.Execution, interrupted.Execution} {
-		if e := h.execution(id); e.State != approvers.ExecutionFailed {
-			t.Errorf("the run %s is %s, want failed", id, e.State)
+	for id, want := range map[string]approvers.ExecutionState{r.Execution: approvers.ExecutionFailed, interrupted.Execution: approvers.ExecutionUnknown} {
+		if e := h.execution(id); e.State != want {
+			t.Errorf("the run %s is %s, want %s", id, e.State, want)
 		}
 	}
 }

@@ -324,7 +324,15 @@ func (t cardsTx) retryCardsOf(r approvers.Request) error {
 	if err != nil {
 		return err
 	}
-	for _, s := range t.roots(r, messages) {
+	again := t.roots(r, messages)
+	for _, s := range messages {
+		role, ofRole := strings.CutPrefix(s.To, store.ToRole)
+		listed := slices.ContainsFunc(again, func(other store.OutboxMessage) bool { return other.ID == s.ID })
+		if s.State == store.OutboxExpanded && ofRole && slices.Contains(r.Roles(), role) && !listed {
+			again = append(again, s) // Slack refused the channel, so the members had the card by direct message
+		}
+	}
+	for _, s := range again {
 		if err := t.tryAgain(s); err != nil {
 			return err
 		}

@@ -123,6 +123,41 @@ func TestNobodyIsLeft(t *testing.T) {
 	}
 }
 
+// Slack refused the channel of the cards, so the members of the role have the card by direct message. After nobody was
+// left, the card also goes to people who have joined the role since.
+func TestNewMembersGetTheCard(t *testing.T) {
+	h := newHarness(t)
+	h.policy.Store(policy("policy-1", noLead, leads))
+	r := h.requestIn(h.say(alice, "one").Turn, `issue_refund {"amount":1}`)
+	for _, s := range h.messagesOf(r.ID) {
+		if s.To == "channel:#leads" {
+			h.ok(h.Outbox.Unreachable(h.ctx(), s.ID, "restricted_action", ""))
+		}
+	}
+	for _, s := range h.messagesOf(r.ID) {
+		if s.To == "role:team-lead" {
+			h.ok(h.Outbox.Expand(h.ctx(), s.ID, []string{lead.ID.User()}))
+		}
+	}
+	for _, s := range h.messagesOf(r.ID) {
+		if s.To == "user:"+lead.ID.User() {
+			s.Channel, s.TS = "D-lead", s.ID
+			h.ok(h.Outbox.Delivered(h.ctx(), s, h.posted(s)))
+		}
+	}
+	if got := h.where(r.ID); got != "card user:"+lead.ID.User() {
+		t.Fatalf("the card is at %s", got)
+	}
+	for _, gone := range []bool{true, false} {
+		h.gone[lead.ID.User()] = gone
+		h.ok(h.People.AccountChanged(h.ctx(), h.command(), lead.ID, []string{"team-lead"}))
+		h.due()
+	}
+	if got := h.where(r.ID); !strings.Contains(got, "card role:team-lead") {
+		t.Errorf("the card is at %s, want it to go to the members of the role again", got)
+	}
+}
+
 // TestACardThatIsShownAgain checks a refused card that Slack finally shows. The request then counts as seen. If the
 // request expires later, the reason is that nobody decided.
 func TestACardThatIsShownAgain(t *testing.T) {
