@@ -98,7 +98,7 @@ func TestModelSteps(t *testing.T) {
 	t.Parallel()
 	elsewhere := map[string]string{ // methods that are not steps of the protocol
 		"Shares": "", "Changed": "", "Since": "", "Alive": "", "start": "", "startable": "", "leased": "", "tell": "", "String": "", "connected": "", "disconnect": "", "portion": "",
-		"keep": "calls round", "beatNow": "makes keep call round now", "round": "calls beat, adopt, giveUp and take", "forget": "loses all", "Leave": "loses all, and gives up all",
+		"keep": "calls round", "beatNow": "makes keep call round now", "round": "calls beat, adopt, giveUp and take", "forget": "loses all", "forgetConnections": "no claims", "Leave": "loses all, and gives up all",
 	}
 	text, err := os.ReadFile("claims.pml")
 	if err != nil {
