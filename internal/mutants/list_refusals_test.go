@@ -37,7 +37,7 @@ var refusalMutants = []mutant{
 	},
 	{
 		name:  "a card that reached nobody is not tried again",
-		edits: []edit{{"approvers/workflow/refused.go", "	for _, s := range t.roots(r, messages) {\n		if err := t.tryAgain(s); err != nil {\n", "	for _, s := range t.roots(r, messages)[:0] {\n		if err := t.tryAgain(s); err != nil {\n"}},
+		edits: []edit{{"approvers/workflow/refused.go", "	for _, s := range again {\n		if err := t.tryAgain(s); err != nil {\n", "	for _, s := range again[:0] {\n		if err := t.tryAgain(s); err != nil {\n"}},
 		by:    []campaign{inWorkflow("^TestACardThatIsShownAgain$"), edge("^TestCardThatReachedNobody$")},
 	},
 	{
