@@ -202,7 +202,7 @@ func TestActivatedAgainWhileItWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	root := h.says("sam", "#support", refundCall)
-	h.finds("sam", "#support", root, "Nobody could be shown this")
+	h.finds("sam", "#support", root, "can decide this: their accounts are deactivated")
 	h.quiet()
 	if err := h.slack.ChangeUser("U0002", workspace.UserChange{Deactivated: new(false)}); err != nil {
 		t.Fatal(err)
