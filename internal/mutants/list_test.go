@@ -103,7 +103,7 @@ var stateMutants = []mutant{
 			{"approvers/workflow/workflow.go",
 				"	w.jobs.Notify(t.wakes, t.news()...)\n	w.tell(ctx, t.events)\n",
 				"	if late := t.late; len(late) > 0 {\n		err = w.Store.Update(ctx, func(s store.Tx) error {\n" +
-					"			after := &tx{Tx: s, w: w, now: w.now(), policy: w.Policy(), wakes: map[store.TimerKind]store.Shares{}, over: true}\n" +
+					"			after := &tx{Tx: s, w: w, now: w.Now(), policy: w.Policy(), wakes: map[store.TimerKind]store.Shares{}, over: true}\n" +
 					"			for _, write := range late {\n				if err := write(after); err != nil {\n					return err\n				}\n			}\n			return nil\n		})\n" +
 					"		if err != nil {\n			return err\n		}\n	}\n	w.jobs.Notify(t.wakes, t.news()...)\n	w.tell(ctx, t.events)\n"},
 		},
