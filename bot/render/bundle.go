@@ -92,7 +92,7 @@ func (b bundle) drawIn(look bundleLook) (p *BlockBuilder, shows []store.Shown) {
 			b.call(p, r, number, opens, look)
 			look.heights[r.ID] = phoneHeight(p.Blocks[begin:])
 			details = append(details, opens)
-			if !b.hadTheirSay(r) {
+			if !b.ownerHasApproved(r) {
 				shows = append(shows, store.Shown{Request: r.ID, Digest: r.Digest, Whole: look.args[r.ID].whole})
 			}
 			continue
@@ -268,7 +268,7 @@ func (b bundle) lookIn(form int, hidden []string) bundleLook {
 	if !slices.ContainsFunc(open, func(r approvers.Request) bool { return r.Plan.Risk != open[0].Plan.Risk || r.Effect != open[0].Effect }) {
 		look.risk = riskLine(open[0])
 	}
-	offered := slices.DeleteFunc(slices.Clone(open), b.hadTheirSay)
+	offered := slices.DeleteFunc(slices.Clone(open), b.ownerHasApproved)
 	if len(offered) > 1 {
 		look.all, look.apart = allInOne(b.policy, offered, look.args)
 	}
@@ -358,7 +358,7 @@ func (b bundle) call(p *BlockBuilder, r approvers.Request, number string, opens 
 	if look.ownTime && !look.list() {
 		notes = append(notes, b.ifNobody(r, ""))
 	}
-	if b.hadTheirSay(r) {
+	if b.ownerHasApproved(r) {
 		notes = append(notes, b.haveAgreed(r))
 	}
 	p.Para(notes...)
@@ -438,7 +438,7 @@ func agreedOf(r approvers.Request) *RichText {
 
 // callButtons adds the buttons of one call of a bundle. Details… has the other buttons.
 func (b bundle) callButtons(p *BlockBuilder, r approvers.Request, details *slack.ButtonBlockElement, look bundleLook) {
-	if b.hadTheirSay(r) {
+	if b.ownerHasApproved(r) {
 		p.buttons(r.ID, b.takeBack(r), details)
 		return
 	}

@@ -209,7 +209,7 @@ func inWords(why []string) string {
 func (c card) actionButtons(p *BlockBuilder, r approvers.Request, whole bool) {
 	value := c.token(r.ID)
 	details := button(ActArguments, "Details…", value, slack.StyleDefault)
-	if c.hadTheirSay(r) {
+	if c.ownerHasApproved(r) {
 		p.Para(c.haveAgreed(r))
 		p.buttons("", c.takeBack(r), details)
 		return

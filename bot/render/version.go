@@ -25,9 +25,9 @@ func (m version) token(ref string) string {
 // ownCopy reports whether the message goes to one person.
 func (m version) ownCopy() bool { return strings.HasPrefix(m.message.To, store.ToUser) }
 
-// hadTheirSay reports whether the owner of this copy has already approved. The owner can't approve again, because each
+// ownerHasApproved reports whether the owner of this copy has already approved. The owner can't approve again, because each
 // person's approval counts only once.
-func (m version) hadTheirSay(r approvers.Request) bool {
+func (m version) ownerHasApproved(r approvers.Request) bool {
 	user, own := strings.CutPrefix(m.message.To, store.ToUser)
 	return own && slices.ContainsFunc(r.ValidApprovals(), func(d approvers.Decision) bool { return d.By.User() == user })
 }

@@ -51,8 +51,8 @@ func register(ctx context.Context, conn *pgx.Conn) error {
 	return conn.SendBatch(ctx, b).Close()
 }
 
-// forgetConnections is a statement that removes the rows of connections that ended long ago.
-const forgetConnections = `
+// deleteOldConnections is a statement that removes the rows of connections that ended long ago.
+const deleteOldConnections = `
 DELETE FROM connections c WHERE used < now() - interval '1 day'
 AND NOT EXISTS (SELECT FROM pg_stat_activity a WHERE a.pid = c.backend AND a.backend_start = c.began)`
 

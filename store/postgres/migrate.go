@@ -99,7 +99,7 @@ func (c *config) update(ctx context.Context, dry bool) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer hangUp(conn) //nolint:errcheck // nothing depends on it
+	defer hangUp(conn)
 	if _, err := c.prepare(ctx, conn, Options{}); err == nil || !errors.Is(err, ErrOlder) && !errors.Is(err, ErrEmpty) {
 		return nil, err
 	}

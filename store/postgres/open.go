@@ -230,11 +230,13 @@ func (c *config) open(ctx context.Context, opts Options) (*Store, error) {
 	}
 	rights, err := c.prepare(ctx, first, opts)
 	if err != nil {
-		return nil, errors.Join(err, hangUp(first))
+		hangUp(first)
+		return nil, err
 	}
 	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), c.pool)
 	if err != nil {
-		return nil, errors.Join(c.sentence(err), hangUp(first))
+		hangUp(first)
+		return nil, c.sentence(err)
 	}
 	s := &Store{config: c, pool: pool, first: first, rights: rights, closing: make(chan struct{}), updates: map[*time.Time]bool{}, broken: make(chan struct{})}
 	conn, err := s.acquire(ctx) // opens the first connection of the pool, so that missing rights of the user are found now
@@ -262,11 +264,11 @@ func (c *config) connect(ctx context.Context) (*pgx.Conn, error) {
 	return conn, nil
 }
 
-// hangUp closes a connection.
-func hangUp(conn *pgx.Conn) error {
+// hangUp closes a connection. Nothing depends on whether the server hears of it.
+func hangUp(conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), lingering)
 	defer cancel()
-	return conn.Close(ctx)
+	_ = conn.Close(ctx)
 }
 
 // prepare checks the server and the tables. prepare creates or migrates the tables if the options allow this. prepare

@@ -304,7 +304,7 @@ func (r *Replica) forgetConnections(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.opts.Beat) // the next heartbeat must not be late
 	defer cancel()
-	if _, err := conn.Exec(ctx, forgetConnections); err != nil {
+	if _, err := conn.Exec(ctx, deleteOldConnections); err != nil {
 		r.disconnect()
 	}
 }

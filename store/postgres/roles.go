@@ -87,7 +87,7 @@ func ReadRights(ctx context.Context, url string) (Rights, error) {
 	if err != nil {
 		return Rights{}, err
 	}
-	defer hangUp(conn) //nolint:errcheck // nothing depends on it
+	defer hangUp(conn)
 	found, err := c.look(ctx, conn)
 	return found.rights, err
 }

@@ -69,7 +69,7 @@ func (s *Store) Close() error {
 			s.hold.end()
 		}
 		if s.first != nil {
-			_ = hangUp(s.first) // nothing depends on it
+			hangUp(s.first)
 		}
 	})
 	return nil
