@@ -132,7 +132,7 @@ func serveHTTP(ctx context.Context, l net.Listener, h http.Handler) error {
 	return serveOn(ctx, &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}, l)
 }
 
-// serveOn does what serveHTTP does, but with the caller's server.
+// serveOn is like serveHTTP, but uses the caller's server.
 func serveOn(ctx context.Context, srv *http.Server, l net.Listener) error {
 	unused := &unusedConnections{open: map[string][]net.Conn{}}
 	noted := srv.ConnState

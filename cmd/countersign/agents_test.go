@@ -215,7 +215,7 @@ func (m *agentMachine) made(want ...string) {
 	}
 }
 
-// allAgents reports whether all agents are tested, in all ways. Otherwise, the test is quick.
+// allAgents reports whether the tests include the large agents and the slow cases.
 func allAgents() bool { return os.Getenv("COUNTERSIGN_AGENTS") == "all" }
 
 // Real coding agents run against a scripted model. The agents' hooks ask a real bot, and people decide. The agents also

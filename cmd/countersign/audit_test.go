@@ -101,7 +101,7 @@ func (r alteredReader) Heads(after uint64, limit int) ([]store.Head, error) {
 	return all, err
 }
 
-// The history of the built-in scenario names who decided what.
+// The history of the built-in scenario has each decision, with the person who made the decision.
 func TestAudit(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

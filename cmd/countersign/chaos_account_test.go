@@ -14,13 +14,13 @@ import (
 
 type chaosMessage struct {
 	who, n, ts string
-	root       string // ts of the thread in which it was written; empty: it began a thread
+	root       string // ts of the message's thread; empty: the message began a thread
 	edits      int
 	deleted    bool
 
 	// chaosAccount computes the fields below.
 	heard    time.Time // zero: never
-	edited   string    // the edit with which it was received; empty: it was received unedited
+	edited   string    // the last edit before the bot received the message; empty: none
 	gone     bool
 	asks     string // the argument of the call that the message led to
 	reworded *approvers.MessageEdit

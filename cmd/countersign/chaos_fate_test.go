@@ -17,13 +17,13 @@ type chaosArrival struct {
 	at time.Time
 
 	// These are the fields of an event about a message that was written, edited or deleted.
-	message string // its ts
+	message string // ts of the message
 	edit    string // Slack's ts of the edit
 	text    string
 	gone    bool
 
 	// These are the fields of a click or of a submitted form.
-	click    string // identifies the click, however often it arrives
+	click    string // identifies the click, even if the click arrives several times
 	who      string
 	act      string // approve, reject (submitting the form), open (the click that opens the form), or withdraw
 	request  string

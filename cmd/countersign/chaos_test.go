@@ -70,7 +70,7 @@ type chaos struct {
 	posts    map[string]map[chaosPost]int // number of posts that Slack accepted, by outbox message
 	placed   map[string][]chaosPlace      // where and when an outbox message was posted, in order of time
 
-	texts   map[string]*chaosMessage // what people said, by ts
+	texts   map[string]*chaosMessage // people's messages, by ts
 	order   []*chaosMessage
 	began   time.Time
 	n       int

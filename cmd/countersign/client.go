@@ -82,7 +82,7 @@ var clientResumeTask = task.Task[string]{Name: "client resume", Run: func(ctx co
 	return nil
 }}
 
-// tokenPrefix begins every token, so that people and scanners of secrets recognise it.
+// tokenPrefix is the prefix of every token. The prefix helps people and secret scanners to recognise a token.
 const tokenPrefix = "cs_"
 
 func newToken() string {

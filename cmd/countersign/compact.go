@@ -26,7 +26,7 @@ type compaction struct {
 // about ten seconds.
 var atStart = compaction{file: 128 << 20, live: 1 << 30, long: 30 * time.Second}
 
-// errNotWorth means that a compaction would free too little space.
+// errNotWorth means that a compaction would free too little space, or would need too much time or disk space.
 var errNotWorth = errors.New("it is not worth it")
 
 // compact compacts a store before serve opens it, if the compaction frees enough space. An error is logged, and does

@@ -207,7 +207,7 @@ func TestManyOperators(t *testing.T) {
 	watcher{t, sam}.wait("the request", func(context.Context) (bool, error) {
 		calls, err := h.calls(root)
 		if err != nil || len(calls) == 0 {
-			return false, nil //nolint:nilerr // it is not there yet
+			return false, nil //nolint:nilerr // the request does not exist yet
 		}
 		request = calls[0].Request
 		return request != "", nil
@@ -272,8 +272,8 @@ func TestOtherVersions(t *testing.T) {
 	}
 }
 
-// The demo prints variables at its start. If the operator sets these variables, the operator's commands work with the
-// demo in the same way as with serve.
+// The demo prints environment variables at its start. If the operator sets these variables, the operator's commands
+// work with the demo in the same way as with serve.
 func TestDemoIsOperated(t *testing.T) {
 	t.Parallel()
 	c := commands{T: t, dir: t.TempDir()}

@@ -65,8 +65,8 @@ func TestFailingDisk(t *testing.T) {
 				if !came {
 					continue
 				}
-				// The failing call writes random pages, and the variable at has their kind. Therefore a fault other
-				// than f may have happened.
+				// The nth call can write pages of any kind. The variable at has the kind of the pages. Therefore the
+				// fault that happened may differ from f.
 				for _, g := range diskFaults {
 					if g.call == f.call && g.errno == f.errno && (g.at == "" || g.at == at) {
 						happened[g]++

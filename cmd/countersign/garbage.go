@@ -10,7 +10,7 @@ import (
 // The garbage collector runs when the live memory has grown by collectAt percent. The live memory is the live heap, the
 // stacks and the global variables. When the bot handles many decisions, this setting saves about a fifth of the CPU
 // time. The live memory is usually small, and the setting then costs little memory. If the live memory is large, its
-// garbage is limited to mostGarbage bytes, or to leastGrowth percent if this is more.
+// garbage is limited to the larger of two values: mostGarbage bytes, and leastGrowth percent of the live memory.
 const (
 	collectAt   = 400
 	mostGarbage = 64 << 20

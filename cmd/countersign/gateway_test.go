@@ -152,7 +152,7 @@ func (c caller) send(method, path, body string, header ...string) (gatewayReply,
 		return gatewayReply{}, err
 	}
 	out := gatewayReply{Status: resp.StatusCode, Header: resp.Header, Original: string(raw)}
-	_ = json.Unmarshal(raw, &out.Body) // an event stream is no JSON
+	_ = json.Unmarshal(raw, &out.Body) // an event stream is not JSON
 	return out, c.described(req, resp, raw)
 }
 
@@ -197,8 +197,8 @@ func (c caller) wants(r gatewayReply, status int, state string) gatewayReply {
 
 const refund = `{"mode":"decide","tool":"issue_refund","args":{"order_id":"ORD-123", "amount":49.99,"currency":"USD","reason":"broken"},"summary":"It arrived broken","state":"s-1"`
 
-// In the mode decide, the HTTP gateway keeps its contract from the request to the outcome. Real clicks decide the
-// requests.
+// In the mode decide, the HTTP gateway follows its OpenAPI description from the request to the outcome. Real clicks
+// decide the requests.
 func TestGatewayDecide(t *testing.T) {
 	t.Parallel()
 	p, bot, ci := openGateway(t)

@@ -21,7 +21,7 @@ import (
 // grown is the result of a measurement with n waiting requests. The number of finished requests is n, or maxFinished if
 // n is larger.
 type grown struct {
-	Requests  int     // that wait
+	Requests  int     // number of waiting requests
 	StartMS   float64 // from the start of serve until it is ready; the best of 3
 	OtherMS   float64 // the same time after a change of the policy; only over PostgreSQL
 	HeapMiB   float64 // heap of serve when it is ready

@@ -135,8 +135,8 @@ func TestHooksOverHTTP(t *testing.T) {
 	}
 	teo.sees("countersign", "", "x := 1 → x := 2", "it ran")
 
-	// The agent hangs up, which is no withdrawal. The call's run, or the end of the turn, says that the person has
-	// answered in the agent's dialog.
+	// If the agent hangs up, the request is not withdrawn. A later event of the agent shows that the person has
+	// answered in the agent's dialog: the call ran, or the turn ended.
 	for was, event := range map[string]string{"x := 3": "PostToolUse", "x := 4": "Stop"} {
 		phone.hangsUp(edit("PermissionRequest", was, ""), func() { teo.sees("countersign", "", was+" → x := 2", "Approve") })
 		teo.sees("countersign", "", was+" → x := 2", "Approve")
@@ -234,8 +234,8 @@ func (w watcher) readsMetric(admin, line string) {
 	})
 }
 
-// A real bot refuses calls that it can't handle, and keeps the requests of its clients apart. Package hookserver tests
-// more of the events that are refused.
+// A real bot refuses calls that it can't handle, and keeps the requests of its clients separate. Package hookserver
+// tests more of the events that are refused.
 func TestHooksOverHTTPRefuse(t *testing.T) {
 	t.Parallel()
 	p, _, admin, laptop := openRemoteCoder(t)

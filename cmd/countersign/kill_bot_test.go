@@ -73,8 +73,7 @@ type fate struct {
 	count atomic.Int64
 }
 
-// The process calls reach at each point of its work. When it has reached its killPoint for the nth time, reach kills
-// it.
+// The process calls reach at each point of its work. At the nth call for the killPoint, reach kills the process.
 func (f *fate) reach(point string) {
 	if point != f.Point || f.count.Add(1) != int64(f.Nth) {
 		return

@@ -47,7 +47,7 @@ type job struct {
 	closed      bool
 	disposition string // the outcome that the agent was told
 	lives       int    // number of lives of the agent
-	handed      int    // how often an answer was lost, so that a repeated call returned the result
+	handed      int    // number of repeated calls that returned the result of an earlier call, because the earlier answer was lost
 	calls       int    // how often the model made the call, for hooks
 	said        string // the error or the last answer of a hook, for a failure message
 }

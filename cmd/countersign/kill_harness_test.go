@@ -89,7 +89,7 @@ func newKillHarness(t *testing.T, seed uint64, policy string, speaks func(*killH
 	if err := os.WriteFile(c.conf.Policy, []byte(policy), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	retries := make([]time.Duration, 200) // by default Slack repeats each event until it is acknowledged, so that no message is lost for good
+	retries := make([]time.Duration, 200) // by default Slack repeats each event until the bot acknowledges the event, so that no message is lost permanently
 	for i := range retries {
 		retries[i] = 100 * time.Millisecond
 	}

@@ -44,7 +44,7 @@ type deed struct {
 const (
 	mostOpen   = 6 // maximum number of open conversations
 	glance     = 40 * time.Millisecond
-	formOpens  = 1500 * time.Millisecond // time after which a form that has not opened is given up, because the bot was killed
+	formOpens  = 1500 * time.Millisecond // how long a person waits for a form to open; the bot may have been killed
 	personTurn = 10 * time.Second        // bounds one act
 )
 

@@ -63,8 +63,8 @@ func TestKills(t *testing.T) {
 // after each kill, and ten thousand kills take only minutes.
 const roundKills = 100
 
-// killRound is one round, from an empty store until everything is settled. In every third round, the tools belong to an
-// MCP server. If the bot is killed during a run, the next process does not know whether the server will act or has
+// killRound runs one round, from an empty store until everything is settled. In every third round, the tools belong to
+// an MCP server. If the bot is killed during a run, the next process does not know whether the server will act or has
 // acted. In another third of the rounds, other agents make calls over the gateway. The campaign also kills these agents
 // and their connections.
 func killRound(t *testing.T, kills int, seed uint64) figures {

@@ -84,7 +84,7 @@ func TestLostPosts(t *testing.T) {
 }
 
 // TestLostPostsWhileTheClockJumps sets the machine's clock while the bot does not know whether a card was posted. The
-// bot must find the card, whatever time the clock showed when the bot created the card, posted it, and searched for it.
+// bot must find the card, even if the clock jumps between the creation of the card, its post, and the search.
 func TestLostPostsWhileTheClockJumps(t *testing.T) {
 	t.Parallel()
 	for _, by := range []time.Duration{-time.Hour, time.Hour} {
@@ -140,8 +140,8 @@ func TestLostPostsWhileTheClockJumps(t *testing.T) {
 	}
 }
 
-// TestLostPostsAtRandomClocks does what TestLostPosts does, but the bot's clock jumps. The bot's clock is up to an hour
-// and a half ahead of or behind Slack's clock.
+// TestLostPostsAtRandomClocks is like TestLostPosts, but the bot's clock jumps. The bot's clock is up to an hour and a
+// half ahead of or behind Slack's clock.
 //
 // COUNTERSIGN_POSTS sets the number of conversations (15 with CI=true).
 func TestLostPostsAtRandomClocks(t *testing.T) {

@@ -7,15 +7,17 @@
 //	check, explain      package policycmd; calls.go: the calls of the history, for check --replay and explain --observed
 //	doctor, manifest    doctor.go, manifest.go: setting up Slack
 //	tools               package policycmd
-//	pending, decide     pending.go, decide.go
+//	pending, decide     pending.go, undelivered.go, decide.go
 //	report              report.go: the outcome of a run
 //	pause, resume       pause.go
 //	audit               package auditcmd; audit accept-loss: package storecmd
 //	backup, restore     package storecmd
 //	store               package storecmd
+//	client              client.go: tokens of the gateway's clients
+//	gateway             gateway.go: MCP over standard input and output
 //	hook                package hookcmd: hooks of coding agents
 //	health, version     health.go, version.go; man (hidden: manual pages) in root.go
-//	demo                demo.go; demo_env.go: the services around the bot; demo_play.go: --play
+//	demo                demo.go, demo_hint.go; demo_env.go: the services around the bot; demo_play.go: --play
 //	workspace, shop     workspace.go, shop.go: parts of the demo, each alone
 //
 // root.go has the command tree and the usage errors. Several commands share these packages:
@@ -35,6 +37,8 @@
 //	store_watch.go      detects stalls and damage
 //	retain.go           deletes old records and conversations
 //	crashes.go          records the work during which a process died
+//	garbage.go          sets the garbage collection
+//	traces.go           makes spans from events
 package main
 
 import (

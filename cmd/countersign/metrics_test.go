@@ -159,7 +159,7 @@ func TestMetrics(t *testing.T) {
 	)
 }
 
-// The series of rare events begin at 0, so that Prometheus' increase() sees the first event.
+// The series of rare events begin at 0, so that Prometheus' increase() counts the first event.
 func TestRareEventsBeginAtZero(t *testing.T) {
 	m := metrics.New(emptyStore(t), func() *approvers.Policy {
 		return &approvers.Policy{
@@ -397,7 +397,7 @@ func TestMetricsOfTheEndOfARequest(t *testing.T) {
 	}
 	end(approvers.Expired, approvers.Request{})
 	end(approvers.Expired, approvers.Request{Decisions: []approvers.Decision{{Kind: approvers.Approve}}}) // somebody acted
-	end(approvers.Expired, approvers.Request{RunBy: began.Add(time.Minute)})                              // it was approved, and not run in time
+	end(approvers.Expired, approvers.Request{RunBy: began.Add(time.Minute)})                              // the request was approved, and its call did not run in time
 	end(approvers.Rejected, approvers.Request{Decisions: []approvers.Decision{{Kind: approvers.Reject}}})
 	end(approvers.Consumed, approvers.Request{RunBy: began, Decisions: []approvers.Decision{
 		{Kind: approvers.Approve, At: began.Add(10 * time.Minute)}, {Kind: approvers.Approve, At: began.Add(59 * time.Minute)},

@@ -16,7 +16,7 @@ import (
 // Type=notify. Without systemd, a notifier does nothing.
 type notifier struct {
 	socket string        // NOTIFY_SOCKET; empty: there is no systemd
-	beat   time.Duration // time between two keep-alive messages; 0: systemd wants none
+	beat   time.Duration // time between two keep-alive messages; 0: systemd expects no such messages
 	log    *slog.Logger
 }
 

@@ -318,9 +318,9 @@ func (o *outage) order() {
 	o.Logf("%d critical posts, each after %s at most", len(posts), longest.Round(time.Millisecond))
 }
 
-// The method "wanted" returns the time from which Slack could have shown an outbox message. Usually, this is the time
-// at which the message was created. For a copy, it is the time at which the original message was created. If Slack came
-// back later, the result is the time at which Slack came back.
+// The method "wanted" returns the time from which Slack could have shown an outbox message. Usually, the result is the
+// time at which the message was created. For a copy, the result is the time at which the original message was created.
+// If Slack came back later, the result is the time at which Slack came back.
 func (o *outage) wanted(s store.OutboxMessage) time.Time {
 	made := s.CreatedAt
 	for _, other := range o.outbox() {

@@ -134,7 +134,7 @@ type race struct {
 	requests []approvers.Request
 	card     workspaceclient.Message
 	mu       sync.Mutex
-	clicks   int // that were acknowledged
+	clicks   int // number of acknowledged clicks
 }
 
 // round runs some races of a kind concurrently.

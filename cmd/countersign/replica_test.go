@@ -91,7 +91,7 @@ const (
 	shortLease = 2 * time.Second
 )
 
-// killsPerFault is the number of kills between two other faults.
+// killsPerFault is the number of kills between two faults of other kinds.
 const killsPerFault = 6
 
 // replicaRound runs one round, from an empty database until everything is settled.

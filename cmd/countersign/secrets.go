@@ -31,7 +31,7 @@ type secrets struct {
 	mu      sync.Mutex
 	used    config.Env
 	seen    secretValues // the values that the files had at the last read
-	refused secretValues // values that Slack refused; they are tried again only if whole is true
+	refused secretValues // values that Slack refused; reread tries these values again only if whole is true
 	told    string       // the error that was logged last
 }
 

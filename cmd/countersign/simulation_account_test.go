@@ -14,7 +14,7 @@ import (
 )
 
 // account is the simulation's independent record of the facts that must be true. account uses only the operations that
-// passed through the gates, and no statements of the product.
+// passed through the gate, and no reports of the product itself.
 type account struct {
 	turns    []string                    // turns that were begun
 	rows     map[string]string           // inbox rows, by the name of the delivery: a message's channel and ts, an event's id, or a trigger
@@ -111,7 +111,7 @@ func (s *simulation) acknowledged(d *parcel, answer any) {
 		s.violate("delivery %d was acknowledged, and is not in the store", d.n)
 	}
 	a.step = s.steps
-	if !slices.ContainsFunc(s.acks, func(o acked) bool { return o.name == a.name }) { // its content at the first acknowledgement counts
+	if !slices.ContainsFunc(s.acks, func(o acked) bool { return o.name == a.name }) { // the content of the delivery at the first acknowledgement counts
 		s.acks = append(s.acks, a)
 	}
 }
@@ -138,7 +138,7 @@ func (s *simulation) acted(p *life, tool string, in agent.Invocation) {
 	}
 	e, err := s.execution(in.Key)
 	if s.ran[in.Key] > 1 && err == nil && e.State == approvers.ExecutionSucceeded {
-		return // an attempt that ignored its cancellation acts after a later one succeeded; the tool recognises the key
+		return // an attempt that ignored its cancellation acts after a later attempt succeeded; the tool recognises the key
 	}
 	if err != nil || string(e.Args) != string(in.Args) || !p.dead.Load() && e.State != approvers.ExecutionExecuting && e.State != approvers.ExecutionUnknown && e.ReportedBy == "" {
 		s.violate("%s %s acts, and in the store it is %s with %s: %v", tool, a.N, e.State, e.Args, err)

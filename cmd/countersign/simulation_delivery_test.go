@@ -23,7 +23,7 @@ type parcel struct {
 	payload json.RawMessage
 	attempt int       // number of the attempt; only for events
 	due     time.Time // the delivery is not made before this time
-	tried   bool      // for an interaction: the first attempt has decided what the person is told
+	tried   bool      // for an interaction: the answer of the first attempt counts for the person
 	reply   chan reply
 }
 

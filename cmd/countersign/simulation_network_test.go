@@ -84,7 +84,7 @@ func (w slackWire) RoundTrip(r *http.Request) (*http.Response, error) {
 	if strings.HasPrefix(r.URL.Path, "/response/") {
 		method = "response_url"
 	}
-	if method == "auth.test" { // called once, while holding a lock that all other goroutines need, so it can't wait at the gate
+	if method == "auth.test" { // called once, under a lock that all other goroutines need, so the call can't wait at the gate
 		return inProcess{s.ws.Handler()}.RoundTrip(r)
 	}
 	v, err := w.p.wait(r.Context(), atSlack, method+" "+sum(body))

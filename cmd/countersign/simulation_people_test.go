@@ -197,7 +197,7 @@ func (s *simulation) before(p *person) []workspaceclient.Message {
 func (s *simulation) fills(p *person, v workspaceclient.View) {
 	if v.Submit == nil || s.chance(10) {
 		if v.Submit == nil && !s.chance(6) {
-			return // it may still be loading
+			return // the form may still be loading
 		}
 		s.busyWith(p, "closes a form", func(ctx context.Context) error { return p.Close(ctx, v.ID) })
 		return

@@ -69,7 +69,7 @@ func (s *simulation) comeToRest(atEnd bool) {
 		if at.IsZero() {
 			return
 		}
-		time.Sleep(max(at.Sub(s.now()), 250*time.Millisecond)) // work that is due already waits for its turn at the gate
+		time.Sleep(max(at.Sub(s.now()), 250*time.Millisecond)) // due work is already waiting at the gate
 	}
 	s.violate("it never comes to rest; what waits: %s", s.pending())
 }

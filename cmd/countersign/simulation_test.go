@@ -24,8 +24,8 @@ import (
 // the history exactly.
 //
 // The invariants are in simulation_account_test.go, simulation_check_test.go and package approvers/workflow/invariants.
-// The invariants are checked against the simulation's own account. The account records what people saw and clicked,
-// which deliveries were acknowledged, how tools were called, and which input the model got.
+// The invariants are checked against the simulation's own account. The account records the content that people saw,
+// their clicks, the acknowledged deliveries, the calls of tools, and the input of the model.
 
 // episodeSteps is the number of steps of one history. The next history begins with an empty store.
 const episodeSteps = 4000

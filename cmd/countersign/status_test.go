@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// The thread's status says what the turn is doing. The bot renews the status before Slack removes it, and clears the
-// status when the turn has ended.
+// The thread's status shows the current activity of the turn. The bot renews the status before Slack removes it, and
+// clears the status when the turn has ended.
 func TestStatus(t *testing.T) {
 	t.Parallel()
 	inFakedTime(t, nil, func(b *synctestHarness) {

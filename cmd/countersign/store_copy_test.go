@@ -203,7 +203,7 @@ func (c *copying) move(from, to string, kills int) {
 				return p.Kill() != nil
 			}
 			after := time.Duration(c.random.Int64N(int64(20 * time.Millisecond)))
-			time.AfterFunc(after, func() { _ = p.Kill() }) // it may have ended
+			time.AfterFunc(after, func() { _ = p.Kill() }) // the process may have ended
 			return true
 		})
 		if strings.Contains(r.said, "continuing an interrupted copy") {

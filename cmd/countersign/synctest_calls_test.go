@@ -17,7 +17,7 @@ import (
 // apiCall is one call of the bot that reached Slack.
 type apiCall struct {
 	method, channel string
-	outboxID        string // that a message shows
+	outboxID        string // id of the outbox message that the Slack message shows
 	part            int
 	at, answered    time.Time
 	ts              string // ts of the message, if Slack's answer has one

@@ -124,7 +124,7 @@ func (r *boardReplica) Enter(ctx context.Context, claim string) (inner context.C
 			b.move()
 		}, true
 	}
-	return ctx, func() {}, b.replicas[0] == r // the claim is for a job of one replica: the first one does it
+	return ctx, func() {}, b.replicas[0] == r // only one replica does a claimed job: the first replica
 }
 
 func (r *boardReplica) Changed() <-chan struct{} {

@@ -203,7 +203,7 @@ func replacements(rows map[string]map[string]string, own, thief approvers.SealKe
 		}
 	}
 	for bucket, keys := range map[string][]string{"audit": rowsOf(rows, "audit"), "audit_payloads": rowsOf(rows, "audit_payloads")} {
-		for i, key := range keys { // replaces a row by another row of the same bucket, far from it
+		for i, key := range keys { // replaces a row by a distant row of the same bucket
 			other := keys[(i+len(keys)/2)%len(keys)]
 			if rows[bucket][other] != rows[bucket][key] {
 				out = append(out, tampering{kind: "replace", what: fmt.Sprintf("%s %q by %q", bucket, key, other), do: put(bucket, key, rows[bucket][other])})

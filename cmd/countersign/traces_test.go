@@ -103,7 +103,7 @@ func linksTo(s, other tracetest.SpanStub) bool {
 // TestTraceOfAJourney follows one call from the message to the answer. Twenty minutes pass between the card and the
 // click. In these twenty minutes, a new process replaces the bot. In the second case, several replicas share the work,
 // and a new process replaces one of them. All spans belong to one trace, which is a tree. No span has a text, an
-// argument or a person.
+// argument, or the name or id of a person.
 func TestTraceOfAJourney(t *testing.T) {
 	t.Parallel()
 	for _, several := range []bool{false, true} {

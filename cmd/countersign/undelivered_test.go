@@ -167,7 +167,7 @@ func TestRefusedMessagesAreTold(t *testing.T) {
 		b.restart()
 		b.pass(time.Minute)
 		first := reportUndelivered(b.bot.workflow)(b.ctx).Error()
-		b.pass(11 * time.Minute) // it was tried again
+		b.pass(11 * time.Minute) // the bot has tried the message again
 		if again := reportUndelivered(b.bot.workflow)(b.ctx).Error(); again != first {
 			t.Errorf("/readyz said %q, and then %q", first, again)
 		}

@@ -20,7 +20,8 @@ import (
 // recordedMetrics is the name of the environment variable with the path of the file that TestWeekOfMetrics writes.
 const recordedMetrics = "COUNTERSIGN_WEEK_FILE"
 
-// weekBegins is Monday at 15:00. So the weekend is in the middle of the week, and people work when the week ends.
+// weekBegins is Monday at 15:00 in UTC. So the weekend is in the middle of the week, and people work when the week
+// ends.
 var weekBegins = firstMonday.Add(7 * time.Hour)
 
 // TestWeekOfMetrics lets people work for a week in faked time, and reads /metrics once a minute. The tests of

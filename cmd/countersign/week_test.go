@@ -42,7 +42,7 @@ type workweek struct {
 	*synctestHarness
 	*recorder
 	agenda []appointment   // sorted by time
-	seen   map[string]bool // what people have noticed: requests at a stage, and runs with an unknown outcome
+	seen   map[string]bool // noticed by people: requests at a stage, and runs with an unknown outcome
 	hurry  int             // number of the next requests to the support agent that are approved at once
 	down   bool            // true: the bot or Slack is down
 	ci     *http.Client    // the other agent's client
@@ -277,7 +277,7 @@ func (w *workweek) play(until time.Time) {
 	}
 }
 
-// plan fills the agenda: what people and the other agent ask, and what goes wrong.
+// plan fills the agenda with requests of people and of the other agent, with outages, and with a pause.
 func (w *workweek) plan(ends time.Time) {
 	for at := working(weekBegins.Add(2 * time.Minute)); at.Before(ends); at = working(at.Add(w.later(8 * time.Minute))) {
 		w.at(at, w.asks)

@@ -127,17 +127,17 @@ func (b weeks) decides(n, reason string) {
 }
 
 // Each Monday, the bot posts one report about the week before. If Slack or the bot is down at that time, the report
-// comes later. After more than two days, it does not come any more.
+// comes later. If this would be more than two days later, the bot does not post the report.
 func TestWeeklyReports(t *testing.T) {
 	const week = 7 * 24 * time.Hour
 	const reason = "the-secret-reason"
 	passesWeeks(t, func(b weeks) {
 		b.decides("1", "")
 		b.decides("2", reason)
-		b.says("plain 3") // nobody decides it
+		b.says("plain 3") // nobody decides the request
 		b.asked("3")
 		b.sleepUntil(firstMonday.Add(-10*time.Hour), time.Minute)
-		b.says("patient 4") // it waits for a day
+		b.says("patient 4") // the request waits for a day
 		b.asked("4")
 		b.sleepUntil(firstMonday.Add(-time.Minute), time.Minute)
 		b.wants("before 09:00", 0)

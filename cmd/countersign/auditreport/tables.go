@@ -21,7 +21,7 @@ type Report struct {
 	Damaged int    // rows of the history that were left out
 }
 
-// table is one part of a report. The first columns say what a row is about, for example a tool or a person. The field
+// table is one part of a report. The first columns name the subject of a row, for example a tool or a person. The field
 // keys is the number of these columns.
 type table struct {
 	id, title string

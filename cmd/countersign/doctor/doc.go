@@ -1,4 +1,5 @@
-// Package doctor looks for faults in a set-up: in the environment, the policy, Slack, the model and the store.
+// Package doctor looks for faults in a set-up: in the environment, the policy, Slack, the model, the store, the
+// gateway, and the hooks of coding agents.
 //
 // A [Doctor] makes its checks in this order. For each check, the doctor records a finding with advice on what to do.
 // The doctor only reads, and its findings contain no token. The command passes functions for work that the package

@@ -28,7 +28,7 @@ type state string
 // The states of findings.
 const (
 	stateOK   state = "ok"
-	stateWarn state = "warn" // it works, but the operator should look at it
+	stateWarn state = "warn" // the checked part works, but the operator should look at it
 	stateFail state = "fail" // something does not work
 )
 

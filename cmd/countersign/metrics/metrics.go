@@ -148,8 +148,8 @@ func (m *Metrics) Handler() http.Handler {
 	})
 }
 
-// beginAtZero adds the series of rare events with the value 0. Prometheus' increase() does not see the first event of a
-// series that begins with 1, so without these series an alert would miss the event.
+// beginAtZero adds the series of rare events with the value 0. Prometheus' increase() does not count the first event of
+// a series that begins with 1. Without the value 0, an alert would miss this event.
 func (m *Metrics) beginAtZero() {
 	p := m.policy()
 	tools := []string{"other"}

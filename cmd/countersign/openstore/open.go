@@ -10,8 +10,8 @@ import (
 	"countersign/store/postgres"
 )
 
-// Watchable is a store that reports blocked writes, and that reports when it has stopped. A store stops when it no
-// longer knows the content of the disk, for example after a failed sync.
+// Watchable is a store that reports blocked writes, and that reports when it has stopped. A store stops when the
+// content of the disk is unknown, for example after a failed sync.
 type Watchable interface {
 	Stalled() time.Duration
 	Broken() <-chan struct{}

@@ -38,8 +38,8 @@ type explainOptions struct {
 	since     time.Duration
 }
 
-// ObservedCalls writes a summary of the calls that the policy only observed. The duration since says how far back the
-// summary goes.
+// ObservedCalls writes a summary of the calls that the policy only observed. The summary covers a period that ends now.
+// The parameter since is the length of this period.
 type ObservedCalls func(ctx context.Context, since time.Duration, out io.Writer) error
 
 // Explain returns the command "countersign explain".

@@ -73,7 +73,7 @@ type watchedFile struct {
 	found   string // the digest that was last read, or the reason why the file can't be read
 	fault   error  // the reason why the file can't be used; nil: it can
 	seen    string // the digest found by the previous check
-	settled string // digest of content that was in force, or stale at the start: only SIGHUP puts it into force again
+	settled string // digest of the content that settle recorded; only SIGHUP puts this content into force again
 	refused string // the last rejected content, so that it is logged once
 	told    string // the difference that was logged last
 

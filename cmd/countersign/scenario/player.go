@@ -204,7 +204,7 @@ func (p *player) command(ctx context.Context, who, where, text string) error {
 	if !slices.Contains(p.clicked, where) {
 		p.clicked = append(p.clicked, where)
 	}
-	_, err := p.as(who).Command(ctx, where, name, rest) // its answer is part of the news
+	_, err := p.as(who).Command(ctx, where, name, rest) // the answer to the command is part of the news
 	return err
 }
 

@@ -52,7 +52,7 @@ type click struct {
 	like   string // words that distinguish the call from other calls of the same tool
 	person string // the person in place of NAME
 	label  string // the button's label
-	text   string // what followed the colon
+	text   string // the text after the colon
 	tries  bool   // the action may be impossible
 }
 

@@ -146,7 +146,7 @@ func (c *copied) check(ctx context.Context, s store.Store) error {
 	return c.checkWith(ctx, s, keys)
 }
 
-// checkWith does what check does, but with the keys of the caller instead of the keys in the environment.
+// checkWith is like check, but uses the caller's keys instead of the keys in the environment.
 func (c *copied) checkWith(ctx context.Context, s store.Store, keys auditcmd.TrustedKeys) error {
 	if damaged, _ := store.DamageOf(s); len(damaged) > 0 {
 		return cli.AnswerNo("the store is damaged, and so is the copy: %s. docs/operate.md says what to do", openstore.FirstRows(damaged))
