@@ -68,8 +68,8 @@ func firing(t *testing.T, series string, minutes int) map[string][]string {
 // present is a series that keeps the alert CountersignAbsent from firing.
 const present = "  countersign_build_info 1x3000\n"
 
-// cases has two sets of series for each alert. All series begin at minute 0. The series in fires make the alert fire at
-// the minute whose number is the value of after, and not a minute earlier. The series in quiet do not make it fire.
+// cases has two sets of series for each alert. All series begin at minute 0. With the series in fires, the alert fires
+// at the minute with the number after, and not a minute earlier. With the series in quiet, the alert does not fire.
 var cases = map[string]struct {
 	fires, quiet string
 	after        int
@@ -150,8 +150,9 @@ func TestAlerts(t *testing.T) {
 }
 
 // TestRunbook checks that each alert is in cases and has an entry in the runbook. Each entry of the runbook must belong
-// to an alert. The queries of the alerts may use only metrics that the bot has. The names of annotations must be valid
-// in Prometheus 2, which finds summaries with an unquoted comma.
+// to an alert. The queries of the alerts may use only metrics that the bot has. The file must be valid in Prometheus 2.
+// This check finds a summary with an unquoted comma, because the text after the comma then becomes an invalid name of
+// an annotation.
 func TestRunbook(t *testing.T) {
 	groups, errs := rulefmt.ParseFile(alertsFile, false, model.LegacyValidation, language, slog.New(slog.DiscardHandler))
 	if len(errs) > 0 {

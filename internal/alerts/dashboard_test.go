@@ -26,7 +26,7 @@ type panel struct {
 	steps              bool     // of a timeseries: the value stays the same until the next one
 }
 
-// limit is the value from which on a panel has a colour.
+// limit returns a threshold of a panel. Values from this threshold on have the colour.
 func limit(value float64, colour string) object { return object{"value": value, "color": colour} }
 
 // rows are the rows of the dashboard. Figures that come from the store are the same in all replicas. Therefore the

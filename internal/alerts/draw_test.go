@@ -32,7 +32,8 @@ const (
 	gap          = 4
 )
 
-// line is one series in a panel, with a legend. Points of a line are at most one step apart, else there is a gap.
+// line is one series in a panel, with a legend. If two points are more than one step apart, the line has a gap between
+// them.
 type line struct {
 	legend string
 	points plotter.XYs
@@ -85,7 +86,8 @@ func picture(title string, panels []drawn, begins, ends time.Time, step time.Dur
 	return out.Bytes(), err
 }
 
-// shades returns each colour of the lines, mixed with white, and greys. 256 colours keep the picture small.
+// shades returns the colours of the picture: mixtures of white with each colour of lines, values and texts. The picture
+// is small, because it has at most 256 colours.
 func shades() (out color.Palette) {
 	mix := func(c color.RGBA, part float64) color.RGBA {
 		of := func(v uint8) uint8 { return uint8(255 - part*float64(255-v)) }
@@ -270,7 +272,8 @@ func parts(all plotter.XYs, step time.Duration) (out []plotter.XYs) {
 	return out
 }
 
-// days marks the days, and in a short picture the hours.
+// days returns the marks of the time axis: one mark for each day, or one mark every three hours if the picture shows
+// less than 50 hours.
 type days struct{ begins, ends time.Time }
 
 func (d days) Ticks(float64, float64) (out []plot.Tick) {

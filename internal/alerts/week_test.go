@@ -132,8 +132,8 @@ type fired struct {
 	from, to               time.Time
 }
 
-// alertsOf evaluates the alerts once a minute, and alerts about a day or more four times an hour. It returns when each
-// alert fired.
+// alertsOf evaluates the alerts once a minute. It evaluates alerts with a range of days only every 15 minutes. It
+// returns the times in which each alert fired.
 func (w week) alertsOf(t *testing.T) (all []fired) {
 	t.Helper()
 	groups, errs := rulefmt.ParseFile(alertsFile, false, model.UTF8Validation, language, slog.New(slog.DiscardHandler))
@@ -182,9 +182,10 @@ func (w week) alertsOf(t *testing.T) (all []fired) {
 	return all
 }
 
-// expected has the alerts that may fire in the simulated days. If fires is set, the alert must fire: the bot is down on
-// Tuesday from 07:00 to 07:10, Slack from 10:30 to 11:40, and the model on Thursday from 13:30 to 14:10. While Slack is
-// down, an operator approves a call. The other alerts depend on when people decide.
+// expected has the alerts that may fire in the simulated days. If fires is set, the alert must fire. On Tuesday, the
+// bot is down from 07:00 to 07:10, and Slack is down from 10:30 to 11:40. While Slack is down, an operator approves a
+// call. On Thursday, the model is down from 13:30 to 14:10. All times are in UTC. The other alerts depend on when
+// people decide.
 var expected = map[string]struct{ fires, earliest, latest string }{
 	"CountersignAbsent":            {fires: "Tue", earliest: "07:02", latest: "07:05"},
 	"CountersignSlackDown":         {fires: "Tue", earliest: "10:34", latest: "10:38"},

@@ -172,7 +172,7 @@ func TestWrongValues(t *testing.T) {
 	}
 }
 
-// TestPods checks the rules that every pod must follow, whatever the settings.
+// TestPods checks the rules that every pod must follow under all settings.
 func TestPods(t *testing.T) {
 	for name, given := range settings {
 		files, err := render(t, given)

@@ -108,7 +108,7 @@ func TestBadClients(t *testing.T) {
 		}
 		io.WriteString(conn, c.sends) // an error is fine, because the server may disconnect the client meanwhile
 		if c.wants == "" {
-			defer conn.Close() // it stays connected while the others are served
+			defer conn.Close() // the client stays connected while the server serves the other clients
 			continue
 		}
 		conn.SetReadDeadline(time.Now().Add(20 * time.Second))

@@ -42,7 +42,7 @@ func Listen(path string) (*Listener, error) {
 		return nil, err
 	}
 	// The function in Control sets the mode of the socket before the bind call, and bind creates the file with this
-	// mode. Therefore other users can't connect at any time, and the process can keep its umask.
+	// mode. Therefore other users can never connect, and the process can keep its umask.
 	conf := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) (err error) {
 		return errors.Join(c.Control(func(fd uintptr) { err = unix.Fchmod(int(fd), 0o600) }), err)
 	}}
@@ -151,7 +151,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 	l.mu.Unlock()
 	if idle != nil {
-		_ = idle.Close() // its reader gets an error
+		_ = idle.Close() // the reader of this connection gets an error
 	}
 	return c, nil
 }

@@ -34,7 +34,8 @@ var patterns = []struct {
 	{regexp.MustCompile(`(?i)("?\b[0-9a-z_.-]*(?:token|ticket|secret|passw(?:or)?d|api_?key|authorization)"?(?:[=:]|%3d) ?\[?"?)[^\s"'&,;\])}(]{4,}`), "${1}" + Removed},
 }
 
-// user matches a name and a password in an address. Our own sentences show the form of an address with placeholder.
+// user matches a name and a password in an address. The match is not a secret if it equals placeholder, because
+// Countersign's messages show the form of an address with placeholder.
 var user = regexp.MustCompile(`://[^/\s"'@]+@`)
 
 const placeholder = "://USER@"

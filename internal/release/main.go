@@ -6,7 +6,7 @@
 //
 //	source.go    the commit that is released, and its version
 //	build.go     the programs, for each platform
-//	licences.go  the licences of what is published
+//	licences.go  the licences of the published modules
 //	sbom.go      the bill of materials
 //	archive.go   archives, and the checksums
 //	packages.go  .deb and .rpm

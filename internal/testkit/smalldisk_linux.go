@@ -36,7 +36,7 @@ func MountSmallDisk(t testing.TB, size int64) SmallDisk {
 	return d
 }
 
-// guard makes sure that the directory is the small disk and not a disk of the machine.
+// guard fails the test if the directory is not the small disk.
 func (d SmallDisk) guard() {
 	d.t.Helper()
 	var s unix.Statfs_t

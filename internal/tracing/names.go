@@ -54,7 +54,7 @@ const (
 	Decision  = "countersign.decision"  // approve, reject or modify
 	Role      = "countersign.role"      // the approver's role that gave the authority
 	Try       = "countersign.try"       // how often the work was tried, from 1
-	Queued    = "countersign.queued_s"  // seconds for which the work had been due when it began
+	Queued    = "countersign.queued_s"  // seconds from the due time of the work until the work began
 	Method    = "slack.method"          // of Slack's Web API
 	Outcome   = "slack.outcome"         // answered, limited, failed or put_off
 	Estimated = "countersign.estimated" // true: Countersign estimated the number of tokens, because the endpoint did not report it

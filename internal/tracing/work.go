@@ -23,8 +23,8 @@ var (
 	Seconds = attribute.Float64
 )
 
-// Work is what a process does for one timer, or for one request that it received. The span of a Work begins when the
-// work begins, but the span is only created when the turn is known.
+// Work is the work of a process for one timer, or for one request that the process received. The span of a Work begins
+// when the work begins, but the span is only created when the turn is known.
 type Work struct {
 	tracer *Tracer
 	began  time.Time

@@ -51,7 +51,7 @@ func clean(text string) string {
 	return strings.TrimSpace(strings.Join(lines, "\n"))
 }
 
-// The function "unmarked" removes mrkdwn's emphasis. Its result is only interpreted, and never shown to people.
+// The function "unmarked" removes mrkdwn's emphasis. The result is only interpreted, and never shown to people.
 func unmarked(text string) string {
 	return strings.NewReplacer("*", "", "`", "", "~", "").Replace(text)
 }

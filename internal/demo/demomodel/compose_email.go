@@ -101,7 +101,7 @@ func toReader(text string) string {
 	return text
 }
 
-// longestSubject is the maximum number of characters of a subject. Mail programs show about this many.
+// longestSubject is the maximum number of characters of a subject. Mail programs show about this number of characters.
 const longestSubject = 60
 
 // subjectOf returns a subject line for an e-mail.

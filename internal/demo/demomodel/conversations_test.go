@@ -13,15 +13,14 @@ var update = flag.Bool("update", false, "write the calls and answers into testda
 
 const conversations = "testdata/conversations.txt"
 
-// TestConversations plays the file of conversations, in which a line that
-// begins with
+// TestConversations plays the file of conversations. The first character of a line gives the kind of the line:
 //
 //	=  begins a conversation, with a shop of its own
 //	-  names a tool that is not offered
 //	!  names a tool, and the result of the next call of this tool, which then
 //	   does not run. If "run" and arguments replace the result, the tool
 //	   runs with these arguments, as if an approver had changed them
-//	>  is what a person says (\n is a line break)
+//	>  is a message of a person (\n is a line break)
 //	@  is a step: its calls, separated by " & "
 //	<  is a line of the answer
 func TestConversations(t *testing.T) {

@@ -19,7 +19,7 @@ const (
 	recap       = "recap"
 )
 
-// mood says in which form a clause states its request.
+// mood is the form in which a clause states its request.
 type mood int
 
 const (

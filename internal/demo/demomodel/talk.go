@@ -71,7 +71,7 @@ func smallTalk(text string) string {
 	return notUnderstood
 }
 
-// explanations answer questions about what the tools do.
+// explanations answer questions about the effects of the tools.
 var explanations = map[string]string{
 	issueRefund:   "A refund goes back to the original payment method: at most what was paid and has not been refunded yet, in the order's currency. Tell me the order and why, such as “Refund ORD-123, it arrived broken”; I look up the amount.",
 	applyDiscount: "A discount takes up to 50 % off an order that is not paid yet; for a paid order the customer gets a voucher for the next one. For example: “Give ORD-132 a 10 % discount”.",

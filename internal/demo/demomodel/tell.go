@@ -24,7 +24,7 @@ func (c done) asChanged() done {
 	return c
 }
 
-// outcome puts a call's result into words.
+// outcome describes a call's result in sentences.
 func (d *responder) outcome(w *request, c done) string {
 	text, when := "", " before approving it"
 	if c.result.status != "" {
@@ -100,7 +100,7 @@ func number(a object, name, format string) string {
 // mostTold limits the length of a reported answer.
 const mostTold = 900
 
-// The function "plainly" puts the answer of a tool without rules into words.
+// The function "plainly" describes the answer of a tool without rules in a sentence.
 func plainly(c done) string {
 	switch v := c.result.data.(type) {
 	case nil:
@@ -135,8 +135,8 @@ func plainValue(v any) string {
 	return string(data)
 }
 
-// The function "changes" returns a sentence about the arguments that an approver changed. The parameter when says when,
-// or is empty.
+// The function "changes" returns a sentence about the arguments that an approver changed. The parameter when is the
+// time of the change in words, or empty.
 func changes(c done, when string) string {
 	by := c.result.changedBy
 	if by == "" {

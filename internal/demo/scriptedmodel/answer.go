@@ -11,7 +11,7 @@ type answer struct {
 	created int64
 	request Request
 	reply   Reply
-	way     Fault // how it is sent
+	way     Fault // the fault with which the answer is sent
 }
 
 const fingerprint = "fp_scripted"
@@ -94,6 +94,6 @@ func (a answer) whole(w http.ResponseWriter) {
 
 // breakOff closes the connection without completing the answer.
 func breakOff(w http.ResponseWriter) {
-	_ = http.NewResponseController(w).Flush() // sends what was written before the connection breaks
+	_ = http.NewResponseController(w).Flush() // sends the written data before the connection breaks
 	panic(http.ErrAbortHandler)
 }

@@ -23,7 +23,7 @@ type Fault struct {
 	StreamError bool // with Cut: send an error event instead of breaking the connection
 	CutQuietly  bool // with Cut: end the stream as if it were complete, as some proxies do
 
-	Finish             string // finish reason of the answer, whatever its content
+	Finish             string // finish reason of the answer, for any content
 	MalformedArguments bool   // the arguments of every call are not JSON
 	TruncatedArguments bool   // the arguments of the last call end half-way, but the finish reason does not show it
 	DuplicateIDs       bool   // all calls have the id of the first one

@@ -64,7 +64,7 @@ func parseTools(raw []json.RawMessage) ([]Tool, *apiError) {
 	return tools, nil
 }
 
-// checkParameters returns what is wrong with a tool's schema, or "".
+// checkParameters returns the problem of a tool's schema, or "".
 func checkParameters(data json.RawMessage) string {
 	var schema any
 	if err := json.Unmarshal(data, &schema); err != nil {

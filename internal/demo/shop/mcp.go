@@ -61,7 +61,7 @@ func (s *Shop) mcpServer() *mcp.Server {
 }
 
 // The method "annotations" returns the shop's MCP annotations of a tool. MCP's idempotent hint is about calls with the
-// same arguments, whatever their idempotency keys. Therefore the hint comes from Settles, not from Effect.
+// same arguments, even if their idempotency keys differ. Therefore the hint comes from Settles, not from Effect.
 func (t Tool) annotations() *mcp.ToolAnnotations {
 	destroys, open := t.Destroys, t.Outside
 	a := &mcp.ToolAnnotations{Title: t.Title, ReadOnlyHint: t.Effect == EffectRead, IdempotentHint: t.Settles, OpenWorldHint: &open}

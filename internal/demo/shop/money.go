@@ -50,7 +50,7 @@ func (s *Shop) IssueRefund(ctx context.Context, key string, a RefundArgs) (Refun
 	})
 }
 
-// mayRefund returns the order of a refund, or why the refund is impossible. mayRefund changes nothing.
+// mayRefund returns the order of a refund, or the reason why the refund is impossible. mayRefund changes nothing.
 func (s *State) mayRefund(a RefundArgs) (*Order, error) {
 	o, err := s.order(a.OrderID)
 	if err != nil {
@@ -73,7 +73,7 @@ func (s *State) mayRefund(a RefundArgs) (*Order, error) {
 	return o, nil
 }
 
-// RefundPreview describes what a refund would do.
+// RefundPreview describes the effect of a refund.
 type RefundPreview struct {
 	Message  string `json:"message"`
 	Refused  string `json:"refused,omitempty"` // why the shop would refuse the refund
@@ -84,8 +84,8 @@ type RefundPreview struct {
 	After    Amount `json:"refundable_after"`
 }
 
-// PreviewRefund describes what a refund with these arguments would do, or why the shop would refuse the refund.
-// PreviewRefund changes nothing.
+// PreviewRefund describes the effect of a refund with these arguments, or gives the reason why the shop would refuse
+// the refund. PreviewRefund changes nothing.
 func (s *Shop) PreviewRefund(ctx context.Context, a RefundArgs) (RefundPreview, error) {
 	return read(ctx, s, func(state *State) (RefundPreview, error) {
 		o, err := state.mayRefund(a)

@@ -29,7 +29,8 @@ func New(now func() time.Time) *Shop {
 	return s
 }
 
-// Open returns the shop in the file at path. If there is no file, Open creates it. An empty path is the same as New.
+// Open returns the shop in the file at path. If there is no file, Open creates it. With an empty path, Open returns the
+// same as New.
 func Open(path string, now func() time.Time) (*Shop, error) {
 	if path == "" {
 		return New(now), nil

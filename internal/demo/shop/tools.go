@@ -11,7 +11,7 @@ import (
 	strict "github.com/go-json-experiment/json"
 )
 
-// The effect of a tool determines what is allowed after a crash in the middle of a call.
+// The effect of a tool determines whether its call may run again after a crash in the middle of the call.
 const (
 	EffectRead        = "read"        // changes nothing, so it may be run again
 	EffectIdempotent  = "idempotent"  // the same key never acts twice, so it may be run again with that key

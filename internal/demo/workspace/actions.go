@@ -9,7 +9,7 @@ import (
 	"countersign/internal/demo/workspace/wire"
 )
 
-// actionHandler has what people do in messages, modals and the App Home: they press buttons and make choices.
+// actionHandler handles people's actions in messages, modals and the App Home: people press buttons and make choices.
 type actionHandler struct {
 	*core
 	accounts     *accounts

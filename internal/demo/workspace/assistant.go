@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// threadInfo holds what the methods assistant.threads.* set for a thread. The status expires after a short time.
+// threadInfo holds the values that the methods assistant.threads.* set for a thread. The status expires after a short
+// time.
 type threadInfo struct {
 	Title       string   `json:"title,omitempty"`
 	PromptTitle string   `json:"prompt_title,omitempty"`
@@ -16,7 +17,7 @@ type threadInfo struct {
 	statusUntil int64 // microseconds
 }
 
-// assistant has what happens between people and the app as an agent: threads, their status and prompts, and the button
+// assistant handles Slack's features for an app that is an agent: threads, their status and prompts, and the button
 // that stops the agent.
 type assistant struct {
 	*core

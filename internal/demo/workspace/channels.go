@@ -132,7 +132,7 @@ func (c *channel) json(viewer, team string) object {
 	return out
 }
 
-// channels holds the channels, and knows who may see and use them: the app or a person.
+// channels holds the channels, and checks whether the app or a person may see or use a channel.
 type channels struct {
 	*core
 	accounts *accounts

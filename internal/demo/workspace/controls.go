@@ -12,9 +12,8 @@ import (
 	"countersign/internal/demo/workspace/wire"
 )
 
-// Controls has what happens to a workspace from the outside: faults, broken sockets, and the changes that an
-// administrator, another organization or Slack makes. Programs and tests call the exported methods, and scripts send
-// POST /faults.
+// Controls causes events from outside of the workspace: faults, broken sockets, and changes that an administrator,
+// another organization or Slack makes. Programs and tests call the exported methods, and scripts send POST /faults.
 type Controls struct {
 	*core
 	accounts   *accounts

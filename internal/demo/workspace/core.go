@@ -10,8 +10,8 @@ import (
 	"countersign/internal/demo/workspace/wire"
 )
 
-// core has what all parts of a workspace share: the configuration, the workspace's and the app's identity, the
-// timestamps, and the ways to the app (hub), to the browsers (feed) and to the data file (saver).
+// core has the data that all parts of a workspace share: the configuration, the workspace's and the app's identity, and
+// the timestamps. core also has the connections to the app (hub), to the browsers (feed) and to the data file (saver).
 type core struct {
 	cfg Config
 	log *slog.Logger

@@ -24,11 +24,13 @@
 // Server consists of parts, one for each concern. A part is a type with the state that belongs to this concern, and
 // with the parts that it uses. All parts share core, which has the lock of the whole state.
 //
-//   - accounts and channels hold who is in the workspace and where people write. scopes and events decide what the app
-//     may call and what it is told. messages, contentReader and notation have the rules of messages.
+//   - accounts holds the people and bots, and channels holds the channels. scopes checks which methods the app may
+//     call. events selects the events that the app gets. messages, contentReader and notation have the rules of
+//     messages.
 //   - Other parts answer Slack's methods and people's requests about one subject, such as conversations, chat, files,
 //     reactions, views and forms. A part may answer both: reactions has the emoji of the app and of people.
-//   - actionHandler, commands and forms ask the app with interactions, and give it triggers and responseURLs.
+//   - actionHandler, commands and forms send people's actions to the app with interactions, and give the app triggers
+//     and responseURLs.
 //   - webAPI receives Slack's methods, peopleAPI receives people's requests, and Controls causes faults and changes.
 //
 // assemble in server.go creates each part after the parts that it uses.

@@ -288,7 +288,7 @@ func live(b *harness) {
 // fieldType is a JSON type as testdata/fields.txt writes it.
 type fieldType struct {
 	name   string               // string, number, bool, any, a shape's name after @; empty for a list or an object
-	list   *fieldType           // what the list holds
+	list   *fieldType           // the type of the list's items
 	fields map[string]fieldRule // of an object
 }
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// reading shows the page what a person sees: people, channels and messages.
+// reading returns the data that the page shows to a person: people, channels and messages.
 type reading struct {
 	*core
 	accounts   *accounts

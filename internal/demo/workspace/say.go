@@ -7,7 +7,7 @@ import (
 	"countersign/internal/demo/workspace/wire"
 )
 
-// writing has people's actions on messages: people write, edit and delete messages.
+// writing handles people's actions on messages: people write, edit and delete messages.
 type writing struct {
 	*core
 	channels *channels

@@ -9,14 +9,14 @@ import (
 // kindScope maps each kind of channel to the prefix of its scopes, as in channels:read and groups:history.
 var kindScope = map[string]string{"channel": "channels", "group": "groups", "im": "im", "mpim": "mpim"}
 
-// scopes knows which methods and events the scopes of the app's bot token cover.
+// scopes checks whether the scopes of the app's bot token cover a method or an event.
 type scopes struct {
 	*core
 	channels *channels
-	granted  atomic.Pointer[[]string] // the scopes that replace those of the seed; see withhold
+	granted  atomic.Pointer[[]string] // replaces the seed's scopes; see withhold
 }
 
-// withhold removes scopes from those of the seed.
+// withhold sets the scopes of the bot token: the seed's scopes without the given scopes.
 func (s *scopes) withhold(scopes []string) {
 	granted := slices.DeleteFunc(slices.Clone(s.app.Scopes), func(scope string) bool { return slices.Contains(scopes, scope) })
 	s.granted.Store(&granted)

@@ -87,8 +87,8 @@ func New(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// assemble creates the parts of the workspace. A part only uses parts that are created before it, so parts can't use
-// each other in a circle.
+// assemble creates the parts of the workspace. A part uses only parts that are created before it, so there are no
+// cyclic references.
 func (s *Server) assemble(faults *faults) {
 	k := s.core
 	s.accounts = &accounts{core: k, byID: map[string]*user{}}

@@ -21,14 +21,14 @@ var (
 	escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 )
 
-// notation converts text between what people type and Slack's notation.
+// notation converts the text that people type to Slack's notation.
 type notation struct {
 	accounts *accounts
 	channels *channels
 	groups   *userGroups
 }
 
-// The method "typed" converts what a person typed to Slack's notation.
+// The method "typed" converts a text that a person typed to Slack's notation.
 func (n *notation) typed(text string) string {
 	return between(text, codeSpan, escaper.Replace, func(plain string) string {
 		return between(plain, reference, func(ref string) string { return ref }, func(plain string) string {

@@ -79,7 +79,7 @@ func (u *user) shown() string {
 // person reports whether the account belongs to a person and not to a bot.
 func (u *user) person() bool { return !u.Bot }
 
-// json returns the user in the form of users.info. now is the current time, which decides the offset of the time zone.
+// json returns the user in the form of users.info. The offset of the time zone is the offset at the time now.
 func (u *user) json(now time.Time) object {
 	_, offset := now.In(u.zone()).Zone()
 	profile := object{

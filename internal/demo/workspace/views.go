@@ -25,7 +25,7 @@ type view struct {
 	ClearOnClose    bool   `json:"clear_on_close"`
 	NotifyOnClose   bool   `json:"notify_on_close"`
 
-	state   blockkit.State    // what the person entered
+	state   blockkit.State    // the values that the person entered
 	errors  map[string]string // error texts of the last refused submission, by block_id
 	earlier earlier           // earlier versions of an App Home
 }

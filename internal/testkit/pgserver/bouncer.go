@@ -64,7 +64,7 @@ func NewBouncer(t testing.TB, s *Server, users map[string]string, settings ...st
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = syscall.Kill(cmd.Process.Pid, syscall.SIGTERM) // it may have ended
+		_ = syscall.Kill(cmd.Process.Pid, syscall.SIGTERM) // the process may have ended
 		<-done
 		os.RemoveAll(dir)
 	})

@@ -265,7 +265,7 @@ func (s *Server) KillHard() { s.signal(syscall.SIGKILL) }
 func (s *Server) Stop() { s.signal(syscall.SIGINT) }
 
 func (s *Server) signal(sig syscall.Signal) {
-	_ = syscall.Kill(s.pid, sig) // it may have ended
+	_ = syscall.Kill(s.pid, sig) // the process may have ended
 	<-s.done
 }
 

@@ -148,7 +148,7 @@ func (h *Host) Kill() {
 
 // Ended is the result of a program.
 type Ended struct {
-	Out    string // what it printed, and the error with which it ended
+	Out    string // the program's output, and the error with which the program ended
 	Failed bool
 }
 
