@@ -166,8 +166,8 @@ const mostUnused = 512
 
 // unusedConnections tracks those connections of a server that have not received a request yet. http.Server.Shutdown
 // treats such connections as busy, and waits until they end. If a client address has more than mostUnused such
-// connections, the server closes the oldest one. The limit stops a client that opens many connections and sends nothing
-// from blocking other clients.
+// connections, the server closes the oldest one. Without this limit, a client could block other clients: it could open
+// many connections and send nothing.
 type unusedConnections struct {
 	mu     sync.Mutex
 	open   map[string][]net.Conn // by address without port, the oldest first

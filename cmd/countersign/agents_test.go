@@ -24,7 +24,7 @@ import (
 
 // codingAgent is a coding agent from npm.
 type codingAgent struct {
-	name  string // of the agent's hook; also the folder in testdata/agents
+	name  string // the name of the agent's hook, and of the folder in testdata/agents
 	large bool   // a download of more than 100 MB
 	wire  agentWire
 	// command returns the command line that starts the agent without dialogs. The hook is then the only check of a call.

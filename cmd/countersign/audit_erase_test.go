@@ -22,8 +22,8 @@ import (
 	"countersign/store/bolt"
 )
 
-// An erasure removes a text from the history. It leaves the conversation alone, so messages and answers may still
-// contain the text. No other row of the file contains the text in any encoding. The history still verifies.
+// An erasure removes a text from the history. The erasure does not change the conversation, so messages and answers may
+// still contain the text. No other row of the file contains the text in any encoding. The history still verifies.
 func TestAuditErase(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -149,7 +149,8 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// Each filter selects the right records. A combination of filters selects the records that all single filters select.
+// Each filter selects the right records. A combination of filters selects only the records that each of the filters
+// selects.
 func TestAuditFilter(t *testing.T) {
 	t.Parallel()
 	db := played(t, builtIn)

@@ -146,7 +146,7 @@ func BenchmarkTraced(b *testing.B) {
 
 // BenchmarkClick measures the time from a click on the page to the acknowledgement on the page. The click goes from the
 // page over HTTP to the workspace, and from the workspace over the socket to the bot. The bot stores the click durably
-// in the inbox, and the acknowledgement takes the same way back. For comparison, raw bbolt writes the same records
+// in the inbox, and the acknowledgement takes the same path back. For comparison, raw bbolt writes the same records
 // between the clicks, in one transaction per click. The next click comes when all effects of the last click are done.
 // The goal is p99 < 25 ms.
 func BenchmarkClick(b *testing.B) { benchClicks(b, 1) }

@@ -255,7 +255,7 @@ func (c *chaos) compareRequest(r store.Reader, want *chaosRequest, n string, req
 	if err != nil {
 		return err
 	}
-	const recorded = 5 // maximum number of recorded denials of one person for one reason; further ones are only counted
+	const recorded = 5 // maximum number of recorded denials of one person for one reason; further denials are only counted
 	got, found := map[string]int{}, ""
 	denied, atLeast := map[[3]string]int{}, map[string]bool{}
 	for _, a := range records {

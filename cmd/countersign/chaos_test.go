@@ -308,7 +308,7 @@ func (c *chaos) rest() {
 	c.mu.Unlock()
 	c.pass(15 * time.Minute) // longer than the delay of any delivery, and the lifetime of any request
 	c.within(10*time.Minute, "everything is done and shown", c.idle)
-	c.asks() // by posting the card, the bot learns that it can use the channel, even if the event was lost
+	c.asks() // when the bot posts the card, it learns that it can use the channel, even if the event of the invitation was lost
 	c.pass(10 * time.Minute)
 	c.within(10*time.Minute, "everything is done and shown", c.idle)
 }

@@ -9,7 +9,8 @@ import (
 )
 
 // TestEveryTaskIsListed counts the tasks that the commands declare, and compares the count with the tasks that a
-// running bot accepts. A bot refuses a task that is missing in tasks, as if the command had another version.
+// running bot accepts. A bot refuses a task that is missing in the function tasks, as if the command had another
+// version.
 func TestEveryTaskIsListed(t *testing.T) {
 	declared := 0
 	for _, pattern := range []string{"*.go", "*/*.go"} {

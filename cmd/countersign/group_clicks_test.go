@@ -18,7 +18,7 @@ import (
 var groupPolicy = strings.Replace(synctestPolicy, "lead: {title: Lead, members: [U0002]", `lead: {title: Lead, members: ["@support", "@leads", "@night"]`, 1)
 
 // inGroups runs a test in faked time. Teo, Ingrid, Kenji, Ada and Priya may approve, as members of three user groups.
-// The bot observes Slack's rate limits, and Slack applies them. The number of waiting requests is in the parameter
+// The bot observes Slack's rate limits, and Slack applies them. The parameter requests is the number of waiting
 // requests. The function fn gets a card for each of them.
 func inGroups(t *testing.T, requests int, change func(*synctestHarness), fn func(b *synctestHarness, cards []workspaceclient.Message)) {
 	inFakedTime(t, func(b *synctestHarness) {
@@ -96,7 +96,8 @@ func TestManyClicksAboutGroups(t *testing.T) {
 	})
 }
 
-// Many clicks of the same moment share two calls: one that begins with the first click, and one for all others.
+// Many clicks at the same moment need only two calls to Slack: one call for the first click, and one call for all other
+// clicks.
 func TestClicksOfTheSameMoment(t *testing.T) {
 	t.Parallel()
 	inGroups(t, 5, slowGroups, func(b *synctestHarness, cards []workspaceclient.Message) {

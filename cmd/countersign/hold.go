@@ -65,7 +65,7 @@ func holdOnce(ctx context.Context, why *audit.OlderStore, env config.Env, polici
 		{name: "heads", ready: func(context.Context) error { return why }},
 	}, m.Handler())
 	g.Go(func() error { return serveHTTP(ctx, l.admin, h) })
-	g.Go(func() error { return newNotifier(os.Getenv, os.Getpid(), log).watch(ctx, db) }) // for systemd, a held bot is up
+	g.Go(func() error { return newNotifier(os.Getenv, os.Getpid(), log).watch(ctx, db) }) // systemd gets the report that the held bot is up
 	if l.slack != nil {
 		g.Go(func() error { return serveHTTP(ctx, l.slack, http.HandlerFunc(refuse)) })
 	}

@@ -49,7 +49,7 @@ type witnessConfig struct {
 	Listen  string // address for Slack's requests; empty: Socket Mode
 	Gateway string // address for other agents' calls; empty: none
 	Slow    time.Duration
-	Lease   time.Duration // of a replica; zero: as usual
+	Lease   time.Duration // lease of a replica; zero: the usual lease
 	Doom    killPoint
 }
 

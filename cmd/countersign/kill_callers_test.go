@@ -86,7 +86,7 @@ func (c *killHarness) callersLive(ctx context.Context, via string, random *rand.
 			timer := time.AfterFunc(30*time.Second, kill)
 			soon := random.IntN(2) == 0
 			switch {
-			case via == viaHook: // while the bot holds a connection that broke, a repeated call is another call
+			case via == viaHook: // while the bot has not noticed that a connection broke, a repeated call counts as another call
 				timer.Stop()
 			case soon: // this life, or its connection, ends soon
 				timer.Reset(time.Duration(random.Int64N(int64(1500 * time.Millisecond))))
@@ -379,7 +379,7 @@ func (v *findings) callers(r store.Reader) error {
 		if err != nil {
 			return err
 		}
-		if call.Conversation != conv.ID { // the conversation of a further key
+		if call.Conversation != conv.ID { // this conversation belongs to another idempotency key for the same call
 			continue
 		}
 		v.calls++

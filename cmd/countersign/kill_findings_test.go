@@ -285,9 +285,9 @@ func (v *findings) asked(r store.Reader, e approvers.Execution, lost bool) {
 	want := 0
 	if lost {
 		v.unknown++
-		want = 1 // the asker's thread
+		want = 1 // one question in the requester's thread
 		if e.Request != "" {
-			want = 2 // asked in the thread, and where the approvers look
+			want = 2 // one question in the thread, and one in the approvers' channel
 		}
 	}
 	if places != want {

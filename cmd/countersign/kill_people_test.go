@@ -200,7 +200,7 @@ func (c *killHarness) act(ctx context.Context, p *clicker, t clickable) {
 			c.form(ctx, p, t, ref, map[string]string{"reason": "none of it"})
 		}
 		return
-	case "happened", "did_not", "leave": // the person reports the truth, as somebody would who has looked
+	case "happened", "did_not", "leave": // the person reports the true outcome, like a person who has checked the outcome
 		seen, err := os.ReadFile(c.conf.Seen)
 		if err != nil {
 			return

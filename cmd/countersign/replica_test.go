@@ -47,8 +47,8 @@ var replicaPoints = func() []string {
 // COUNTERSIGN_REPLICA_KILLS sets the number of kills (20 with CI=true). After about every sixth kill comes another
 // fault. Sometimes two replicas are killed at the same moment. The kills are made in rounds, each with its own server,
 // database, workspace and replicas. The number of concurrent rounds is the number of processors. Leases are short, so
-// that the other replicas take over the work of a killed replica before they are killed too. On a slow machine, leases
-// are longer. Every fifth round has leases of the usual length. COUNTERSIGN_SEED repeats the moments of the faults.
+// that the other replicas take over the work of a killed replica before the next kill. On a slow machine, leases are
+// longer. Every fifth round has leases of the usual length. COUNTERSIGN_SEED repeats the moments of the faults.
 func TestReplicas(t *testing.T) {
 	t.Parallel()
 	pgserver.Find(t) // skips the test without PostgreSQL
@@ -102,7 +102,7 @@ func replicaRound(t *testing.T, kills int, lease time.Duration, seed uint64) (fi
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Remove)
-	lease = max(lease, time.Since(began)/4) // on a slow machine, a live replica would often be late with a short lease
+	lease = max(lease, time.Since(began)/4) // on a slow machine, a live replica would often renew a short lease too late
 	c := openKillHarness(t, seed, func(ws *workspace.Config) { ws.RetryDelays = []time.Duration{} })
 	c.conf.Store, c.conf.Lease, c.others, c.tolerated = server.URL("postgres"), lease, 2, databaseAway
 	c.begin()
@@ -138,7 +138,7 @@ type replicaFault string
 const (
 	killedReplica    replicaFault = "killed"   // a replica
 	stoppedReplica   replicaFault = "stopped"  // a replica, for longer than its lease
-	crashedDatabase  replicaFault = "database" // stopped at once and started again
+	crashedDatabase  replicaFault = "database" // stopped immediately, and started again
 	refusedNetwork   replicaFault = "refused"  // connections are cut, and new ones are refused
 	silentNetwork    replicaFault = "silent"   // nothing arrives in either direction
 	deafNetwork      replicaFault = "no-queries"

@@ -54,7 +54,7 @@ type setup struct {
 	unlimited                    bool                                  // no rate limits, because the workspace is on this machine
 	http                         *http.Client                          // HTTP client for Slack; nil: the bot's own client
 	listen                       func() (net.Listener, error)          // opens the listener for Slack's HTTP requests; nil: Socket Mode
-	systemd                      *notifier                             // nil: systemd is not told
+	systemd                      *notifier                             // nil: no reports to systemd
 	secrets                      *secrets                              // nil: the secrets never change
 	signingSecret                string                                // signing secret of Slack's HTTP requests
 	crashes                      *crashes                              // nil: current work is not recorded
@@ -163,7 +163,7 @@ func (p parts) workers() map[store.TimerKind]jobs.Worker {
 	show := answer
 	show.Yields = true
 	card := show
-	card.Flow = p.workflow.Outbox.Flow // one requester's flood of cards does not delay the cards of others
+	card.Flow = p.workflow.Outbox.Flow // many cards of one requester do not delay the cards of other requesters
 	return map[store.TimerKind]jobs.Worker{
 		store.TimerInbox:        {Handle: p.bot.Inbox.Handle, Concurrency: inboxWorkers},
 		store.TimerThink:        {Handle: p.agent.Think, Concurrency: thinkWorkers},

@@ -154,7 +154,7 @@ func TestHeadsInAChannel(t *testing.T) {
 		}
 		return all
 	}
-	wants := func(n int) { // also waits until the head is recorded, because the time until the next head begins then
+	wants := func(n int) { // also waits until the head is recorded, because the interval until the next head begins at this time
 		t.Helper()
 		var all []store.OutboxMessage
 		defer func() {

@@ -285,7 +285,7 @@ func (s *simulation) proposed(r scriptedmodel.Request, calls []string) {
 
 // shownArg matches the number or the amount of a call on a card or in a form. The argument is on its own line, or on
 // one line with all arguments.
-var shownArg = regexp.MustCompile(`(?m)(?:^|, )(n|amount): +(?:\S+ → )?([^\s,]+)`) // after the arrow comes the new value
+var shownArg = regexp.MustCompile(`(?m)(?:^|, )(n|amount): +(?:\S+ → )?([^\s,]+)`) // the new value is after the arrow
 
 // The method "agree" records the approvals of a person. The person approved every call that was shown to them, with its
 // amount.

@@ -34,13 +34,13 @@ const (
 	callFine    callFate = iota
 	callFails            // Slack answers with an error, and does nothing
 	callUnheard          // Slack carries out the call, but the answer is lost
-	callRefused          // 429
+	callRefused          // Slack answers with status 429
 	callFatal            // Slack carries out the call, and then the bot is killed
 	callUnknown          // there is no such method
 	callOver             // the message is not being streamed any more
 	callMissing          // HTTP 404
 	callHTML             // the answer is a proxy's HTML page, with status 200
-	callEmpty            // nothing, with status 200
+	callEmpty            // the answer is empty, with status 200
 )
 
 // The method "watched" records each call of the bot, and ends the call in the way that the test chooses.

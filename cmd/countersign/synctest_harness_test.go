@@ -36,7 +36,7 @@ type synctestHarness struct {
 	log    *lineLog
 	ctx    context.Context
 	bot    *running      // the first one
-	board  *board        // divides the work among several bots; nil: there is one
+	board  *board        // divides the work among several bots; nil: there is only one bot
 	others []replicaBot  // all bots, if there are several, in the order in which they started
 	death  chan struct{} // a call killed the bot
 	policy string

@@ -194,7 +194,7 @@ func TestMessagesWaitForTheirWriter(t *testing.T) {
 		for _, text := range []string{"say two", "say three"} {
 			_, err := b.as("sam").Say(b.ctx, "#support", thread, "@Countersign "+text)
 			b.ok(err)
-			b.pass(time.Second) // a pause, because Slack may send the messages on two sockets, between which there is no order
+			b.pass(time.Second) // a pause, because Slack may send the messages on two sockets, and messages on two sockets have no order
 		}
 		b.pass(20 * time.Second)
 		if !b.isTold("", "I keep it and try again for an hour") {

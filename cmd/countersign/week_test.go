@@ -91,7 +91,7 @@ func inWeek(t *testing.T, hours int, r *recorder) {
 	r.dir = dir
 	sold := shop.New(time.Now)
 	server := httptest.NewUnstartedServer(closing(sold.Handler())) // outside of faked time
-	server.Config.ReadHeaderTimeout = 10 * time.Second             // of real time: ends a connection that the bot opened and did not use
+	server.Config.ReadHeaderTimeout = 10 * time.Second             // in real time: the timeout ends a connection that the bot opened and did not use
 	server.Start()
 	defer server.Close()
 	inFakedTime(t, func(b *synctestHarness) {

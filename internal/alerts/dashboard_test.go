@@ -21,7 +21,7 @@ type panel struct {
 	title, about, unit string
 	kind               string // stat or timeseries
 	queries            [][2]string
-	limits             []object // colours from a value on; in a timeseries, each limit is a dashed line
+	limits             []object // values from which a colour applies; in a timeseries, each limit is a dashed line
 	words              object   // of a stat: words for values
 	steps              bool     // of a timeseries: the value stays the same until the next one
 }

@@ -31,7 +31,7 @@ func (r *release) texts() []entry {
 		{"README.md", filepath.Join(r.dir, "README.md"), 0o644},
 		{"THIRD-PARTY-LICENSES.txt", r.notices(), 0o644},
 	}
-	for _, kind := range []string{"*.md", "*.png"} { // messages of the program name pages of docs
+	for _, kind := range []string{"*.md", "*.png"} { // the program's messages refer to pages in docs
 		pages, _ := filepath.Glob(filepath.Join(r.dir, "docs", kind)) // fails only if the pattern is wrong
 		for _, page := range pages {
 			all = append(all, entry{"docs/" + filepath.Base(page), page, 0o644})

@@ -44,7 +44,8 @@ func asRoot(t *testing.T) {
 	t.Skip("not tried without root")
 }
 
-// localSecrets are the secrets of the local workspace, which stands in for Slack, and a key for the demo's model.
+// localSecrets are the secrets of the local workspace, which the tests use instead of Slack, and a key for the demo's
+// model.
 var localSecrets = map[string]string{"slack-bot-token": "xoxb-countersign-demo", "slack-app-token": "xapp-1-A0001-countersign-demo", "openai-api-key": "sk-not-a-secret"}
 
 // until waits until a condition holds.

@@ -205,7 +205,8 @@ func write(t *testing.T, path, content string) {
 	}
 }
 
-// TestPackageHasDocs looks for the pages of docs in the unpacked package, because messages of the program name them.
+// TestPackageHasDocs looks for the pages of docs in the unpacked package, because the program's messages refer to these
+// pages.
 func TestPackageHasDocs(t *testing.T) {
 	root := unpackDeb(t)
 	for _, page := range []string{"README.md", "docs/postgres.md", "docs/operate.md", "docs/card.png"} {

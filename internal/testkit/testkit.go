@@ -52,7 +52,7 @@ func Main(m *testing.M, atOnce int) {
 func fullShortForm() bool { return CI() && !RaceEnabled }
 
 // Size returns the size of a campaign: the value of the environment variable. If the variable is not set, the size is
-// inCI where the short form runs in full (see fullShortForm), and a quarter of inCI elsewhere.
+// inCI if the short form runs in full (see fullShortForm), and otherwise a quarter of inCI.
 func Size(t testing.TB, variable string, inCI int) int {
 	t.Helper()
 	text := os.Getenv(variable)

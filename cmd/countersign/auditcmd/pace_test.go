@@ -79,7 +79,7 @@ var someDecisions = []aDecision{
 	{"U0002", "team-lead", yes, "2.999s"},
 	{"U0002", "team-lead", yes, "2s"},
 	{"U0002", "team-lead", yes, "3s"}, // too slow to count as quick
-	{"U0002", "team-lead", yes, ""},   // the time is unknown, so the share of quick approvals leaves this one out
+	{"U0002", "team-lead", yes, ""},   // the time is unknown, so the share of quick approvals does not include this approval
 	{"U0002", "team-lead", no, "1s"},  // a quick rejection does not count as quick, because a rejected call does not run
 	{"U0002", "team-lead", other, "48s"},
 	{"U0003", "team-lead", yes, "40s"}, // as a stand-in

@@ -43,8 +43,8 @@ func FileError(err error) error {
 	return cli.CouldNot("%w", err)
 }
 
-// MustExist returns an error if the store does not exist. Commands call it first, so that they don't create an empty
-// store. If the store's signed heads exist, the error says that a store existed.
+// MustExist returns an error if the store does not exist. Commands call MustExist first, so that they don't create an
+// empty store. If the store's signed heads exist, the error says that a store existed.
 func MustExist(path, heads string) error {
 	_, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {

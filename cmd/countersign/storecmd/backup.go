@@ -49,8 +49,8 @@ type copier interface {
 	Copy(ctx context.Context, w io.Writer) (size int64, err error)
 }
 
-// slowBackup limits how long a backup waits until its reader takes the next piece. The limit is needed because the
-// store can't reuse freed space while the backup runs.
+// slowBackup is the maximum time that a backup waits until its reader reads the next part. The limit is needed because
+// the store can't reuse freed space while the backup runs.
 const slowBackup = time.Minute
 
 // backupTask writes a copy of the store.

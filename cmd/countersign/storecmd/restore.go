@@ -161,7 +161,7 @@ func restore(ctx context.Context, out io.Writer, path string) error {
 	if task.IsMoved(ctx, env) {
 		return cli.CouldNot("nothing was restored: a bot is running that still holds the file which was at %s. Save that file first, with countersign backup FILE, and stop the bot", env.Store.Path)
 	}
-	switch info, err := os.Stat(path); { // before opening: opening a pipe would block
+	switch info, err := os.Stat(path); { // this check comes before the open, because opening a pipe would block
 	case errors.Is(err, fs.ErrNotExist):
 		return cli.Misused("there is no backup at %s", path)
 	case err == nil && !info.Mode().IsRegular():

@@ -16,7 +16,7 @@ type Request struct {
 	IncludeUsage      bool
 	MaxTokens         int // 0: no limit
 	Header            http.Header
-	Raw               json.RawMessage // the body as it came
+	Raw               json.RawMessage // the body as received
 }
 
 // Message is one message of the history. Content sent in parts is joined.

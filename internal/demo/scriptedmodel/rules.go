@@ -26,7 +26,7 @@ func Rules() Responder {
 			reply.Calls = append(reply.Calls, Call(call))
 		}
 		if !request.ParallelToolCalls && len(reply.Calls) > 1 {
-			reply.Calls = reply.Calls[:1] // the others follow in the next steps
+			reply.Calls = reply.Calls[:1] // the other calls follow in the next steps
 		}
 		return reply, nil
 	})

@@ -24,7 +24,7 @@ type Page struct {
 // Open starts Chromium. Chromium stops at the end of the test.
 func Open(t testing.TB) *Page {
 	t.Helper()
-	path, err := exec.LookPath("chromium-headless-shell") // the same engine without the window: half the processor time
+	path, err := exec.LookPath("chromium-headless-shell") // the same engine without a window; it needs half of the processor time
 	if err != nil {
 		path = testkit.RequireProgram(t, "chromium", "the page in a browser", testkit.InstallChromium)
 	}

@@ -1,6 +1,6 @@
 // Package fakegateway is a fake gateway for tests of the gateway's callers. The fake gateway has no policy and no
 // people, so the test itself decides requests. The fake gateway checks each request and each answer against the
-// gateway's OpenAPI description. Therefore both the tested caller and the fake gateway follow the contract.
+// gateway's OpenAPI description. Therefore both the tested caller and the fake gateway follow this description.
 package fakegateway
 
 import (

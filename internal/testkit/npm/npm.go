@@ -27,7 +27,7 @@ func Require(t testing.TB, untried string) (node, npm string) {
 
 // Installed returns a folder with the node_modules of the package.json in dir. The package-lock.json in dir pins the
 // versions. Installed creates one folder for each content of these two files. The folder is outside of the repository,
-// because the go command would search it for packages.
+// because the go command searches all folders of the repository for packages.
 func Installed(t testing.TB, npm, dir, name string) string {
 	t.Helper()
 	hash := sha256.New()

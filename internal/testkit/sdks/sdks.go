@@ -189,7 +189,7 @@ func (h *Host) Start(r Run) (wait func() Ended) {
 	}
 }
 
-// Ran returns the arguments of the tool's runs, one run a line.
+// Ran returns the arguments of the tool's runs, one run per line.
 func (p Programs) Ran(t *testing.T, build string) string {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join(p.Dir, build+".ran"))
