@@ -22,7 +22,7 @@ type agentStep struct {
 
 // agentWire is the protocol between a coding agent and its model: the part that the agent needs for tool calls.
 type agentWire struct {
-	path string // of the requests with which the agent asks for an answer
+	path string // path of the requests with which the agent asks for an answer
 	// read returns the names of the offered tools, and the results of all calls so far.
 	read  func(body []byte) (tools, results []string, err error)
 	write func(reply scriptedmodel.Reply) []any // the events of the answer
@@ -38,7 +38,7 @@ type agentModel struct {
 	mu    sync.Mutex
 	steps []agentStep
 	made  int
-	tools []string // offered by the agent
+	tools []string // tools that the agent offers
 }
 
 const agentEnds = "All calls are made."

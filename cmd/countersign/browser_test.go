@@ -11,7 +11,7 @@ import (
 // browser controls the page in headless Chromium, as one person.
 type browser struct {
 	*chromium.Page
-	base string // of the workspace
+	base string // address of the workspace
 }
 
 func openBrowserTest(t *testing.T, base string) *browser {

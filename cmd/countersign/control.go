@@ -20,7 +20,7 @@ import (
 
 // controlServer runs the tasks that arrive on the control socket. The tasks use the running bot's store and workflow.
 type controlServer struct {
-	path     string       // of the store
+	path     string       // path of the store
 	audit    config.Audit // location of the store's signing key and heads
 	held     *held        // nil: the bot is not held
 	store    store.Store

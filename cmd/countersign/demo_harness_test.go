@@ -22,7 +22,7 @@ type demoHarness struct {
 	setup setup
 	clock clock
 	bot   *running
-	ctx   context.Context // until the test ends
+	ctx   context.Context // ends when the test ends
 }
 
 // usualTransport is the transport of tests that don't choose one. With COUNTERSIGN_TRANSPORT=http, the transport is

@@ -34,7 +34,7 @@ func callersPolicy() string {
 const (
 	viaDecide  = "decide"  // over HTTP; the agent runs the tool
 	viaExecute = "execute" // over HTTP
-	viaMCP     = "mcp"     // without an idempotency key
+	viaMCP     = "mcp"     // over MCP, without an idempotency key
 	viaHook    = "hook"    // the agent is Claude Code, which asks with a hook over HTTP, and runs the tool
 )
 
@@ -200,7 +200,7 @@ func executionOf(receipt string) (string, error) {
 
 // lifelong sends the HTTP requests of one life of an agent. When the life ends, the agent's connections break.
 type lifelong struct {
-	life context.Context //nolint:containedctx // of the agent
+	life context.Context //nolint:containedctx // ends when the life of the agent ends
 	next http.RoundTripper
 }
 

@@ -53,7 +53,7 @@ type load struct {
 	cards   map[string]workspaceclient.Message // by channel and ts
 	clicks  sync.WaitGroup
 	backlog []map[string]int
-	roots   []string // of the threads
+	roots   []string // ts of the threads' roots
 }
 
 // heed records a call of the bot. If the call shows a card for the first time, heed approves the card after

@@ -21,9 +21,9 @@ import (
 type processHarness struct {
 	*testing.T
 	dir   string
-	base  string   // of the workspace
+	base  string   // address of the workspace
 	slack *program // the workspace
-	env   []string // of the bot
+	env   []string // environment of the bot
 	http  bool     // Slack delivers over HTTP
 }
 

@@ -35,7 +35,7 @@ type waiter struct {
 	kind string
 	what string // description, for the trace, and for an order that does not depend on which goroutine came first
 	by   *life
-	pass chan lot // with a buffer of one
+	pass chan lot // a channel with a buffer of one
 }
 
 // lot says how the operation of a waiting goroutine ends. With the zero lot, the operation succeeds.

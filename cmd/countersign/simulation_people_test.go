@@ -25,7 +25,7 @@ type person struct {
 
 // threadOf is the channel and the thread in which a person writes.
 type threadOf struct {
-	channel string // as people name it
+	channel string // the channel's name for people
 	root    string // ts of the thread's root; empty: none
 }
 

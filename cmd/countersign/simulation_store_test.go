@@ -67,7 +67,7 @@ func (g gatedStore) Update(ctx context.Context, fn func(store.Tx) error) error {
 // witnessed has the writes of a transaction that the account needs.
 type witnessed struct {
 	turns    []string
-	messages []string // of people, by ts
+	messages []string // people's messages, by ts
 	inbox    []store.Inbox
 	started  []string // executions that were claimed
 }

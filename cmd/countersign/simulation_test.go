@@ -136,7 +136,7 @@ type simulationCounts struct {
 	steps, calmly, violated                         int
 	messages, clicks, runs, kills, faults, policies int
 	commits, slack, model, deliveries, rests        int
-	kinds                                           map[string]int // of audit records
+	kinds                                           map[string]int // number of audit records, by kind
 }
 
 func (a *simulationCounts) add(b simulationCounts) {

@@ -218,7 +218,7 @@ func replacements(rows map[string]map[string]string, own, thief approvers.SealKe
 // from outside of the store must find the tampering.
 func TestTampering(t *testing.T) {
 	t.Parallel()
-	n := testkit.Size(t, "COUNTERSIGN_TAMPERINGS", 12) // of each kind
+	n := testkit.Size(t, "COUNTERSIGN_TAMPERINGS", 12) // number of tamperings of each kind
 	chance := testkit.Chance(testkit.Seed(t), 0)
 	s := newAuditFixture(t)
 	rows := s.read()

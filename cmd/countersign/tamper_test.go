@@ -28,7 +28,7 @@ import (
 // store.
 type auditFixture struct {
 	*testing.T
-	path  string // of the store
+	path  string // path of the store
 	early string // a copy of the store from before the last heads
 	heads string // the heads that are kept outside of the store
 	keys  []approvers.SealKey

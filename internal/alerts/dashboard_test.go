@@ -22,8 +22,8 @@ type panel struct {
 	kind               string // stat or timeseries
 	queries            [][2]string
 	limits             []object // values from which a colour applies; in a timeseries, each limit is a dashed line
-	words              object   // of a stat: words for values
-	steps              bool     // of a timeseries: the value stays the same until the next one
+	words              object   // only for a stat: words for values
+	steps              bool     // only for a timeseries: the value stays the same until the next value
 }
 
 // limit returns a threshold of a panel. Values from this threshold on have the colour.

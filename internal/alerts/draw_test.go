@@ -27,7 +27,7 @@ import (
 // The picture has one pixel for each point. Its sizes are those of Grafana's grid.
 const (
 	pictureWidth = 1560
-	gridHeight   = 34 // of one unit of Grafana's grid
+	gridHeight   = 34 // height of one unit of Grafana's grid
 	headHeight   = 44
 	gap          = 4
 )

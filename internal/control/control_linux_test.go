@@ -214,7 +214,7 @@ func TestCloseLeavesWhatIsNotItsOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	os.Remove(path) // as an operator might
+	os.Remove(path) // an operator might do the same
 	second, err := Listen(path)
 	if err != nil {
 		t.Fatal(err)

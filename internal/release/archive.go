@@ -18,8 +18,8 @@ import (
 
 // entry is a file of an archive or a package.
 type entry struct {
-	path string // in the archive, with slashes
-	from string // on this machine
+	path string // path in the archive, with slashes
+	from string // path of the file on this machine
 	mode int64
 }
 

@@ -17,7 +17,7 @@ var programs = []string{"countersign", "countersign-hook"}
 // built has the programs for one platform.
 type built struct {
 	platform
-	files []string // in the order of programs
+	files []string // paths of the programs, in the order of programs
 }
 
 // build builds the programs. The programs are static. The programs contain no paths of this machine and no debug
@@ -85,7 +85,7 @@ func (r *release) readModules() error {
 // described has the manual pages and the completions for the packages. The program itself writes these texts.
 type described struct {
 	manual      []string // manual pages
-	completions []string // of bash, zsh and fish
+	completions []string // completions for bash, zsh and fish
 }
 
 // describe runs the program to get its version, its manual pages and the completions for shells.

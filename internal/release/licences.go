@@ -104,7 +104,7 @@ func linked(source string, p platform, dirs map[module][]string, packages ...str
 			return err
 		}
 		if p.Module == nil || p.Module.Main {
-			continue // of the standard library, or our own
+			continue // a package of the standard library, or our own package
 		}
 		m := module{path: p.Module.Path, version: p.Module.Version, dir: p.Module.Dir}
 		if !slices.Contains(dirs[m], p.Dir) {

@@ -86,7 +86,7 @@ type release struct {
 	out      string // the folder for the published files
 	work     string // the folder for all other files
 	built    []built
-	modules  []module // in the programs
+	modules  []module // modules in the programs
 	licensed []licensed
 	described
 }

@@ -17,7 +17,7 @@ type source struct {
 	dir     string
 	commit  string
 	date    time.Time // time of the commit; all published files have this time
-	version string    // with v
+	version string    // version with the prefix v
 	given   bool      // the caller gave the version; false: the version comes from the repository
 }
 

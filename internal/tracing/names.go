@@ -48,14 +48,14 @@ const (
 	Turn      = "countersign.turn.id"
 	Request   = "countersign.request.id"
 	Execution = "countersign.execution.id"
-	Risk      = "countersign.risk"      // of a request
+	Risk      = "countersign.risk"      // risk of a request
 	Stages    = "countersign.stages"    // how many stages a request has
-	State     = "countersign.state"     // of a turn, request or run at the end of the span
+	State     = "countersign.state"     // state of a turn, request or run at the end of the span
 	Decision  = "countersign.decision"  // approve, reject or modify
 	Role      = "countersign.role"      // the approver's role that gave the authority
 	Try       = "countersign.try"       // how often the work was tried, from 1
 	Queued    = "countersign.queued_s"  // seconds from the due time of the work until the work began
-	Method    = "slack.method"          // of Slack's Web API
+	Method    = "slack.method"          // method of Slack's Web API
 	Outcome   = "slack.outcome"         // answered, limited, failed or put_off
 	Estimated = "countersign.estimated" // true: Countersign estimated the number of tokens, because the endpoint did not report it
 )

@@ -82,7 +82,7 @@ var someDecisions = []aDecision{
 	{"U0002", "team-lead", yes, ""},   // the time is unknown, so the share of quick approvals does not include this approval
 	{"U0002", "team-lead", no, "1s"},  // a quick rejection does not count as quick, because a rejected call does not run
 	{"U0002", "team-lead", other, "48s"},
-	{"U0003", "team-lead", yes, "40s"}, // as a stand-in
+	{"U0003", "team-lead", yes, "40s"}, // this person decided as a stand-in
 }
 
 // The report has exactly the figures in the table of docs/metrics.md.

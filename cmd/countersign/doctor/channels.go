@@ -13,7 +13,7 @@ import (
 
 // policyChannel is a channel that the policy names. policyChannel lists the channel's uses.
 type policyChannel struct {
-	name  string // as the policy names it
+	name  string // the channel's name in the policy
 	uses  []string
 	cards bool
 }

@@ -72,7 +72,7 @@ type player struct {
 type talk struct {
 	who     string // the person who began the conversation
 	place   string // team, channel, thread
-	channel string // as people name it
+	channel string // the channel's name for people
 	root    string // ts of the thread's root; empty in a DM
 }
 

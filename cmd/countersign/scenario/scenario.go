@@ -69,7 +69,7 @@ type Scenario struct {
 // action is one action of a person, or one event, with the expected lines.
 type action struct {
 	line   int
-	text   string // as written
+	text   string // the line as written
 	where  string // the place of a message: a channel, or "" for the same thread; nowhere for any other action
 	play   func(context.Context, *player) error
 	expect []string

@@ -41,7 +41,7 @@ type Env struct {
 	Who      approvers.PersonID                 // the operator, as identified by the system
 	In       io.Reader                          // the command's input, if the task takes any
 	Out      io.Writer
-	Path     string              // of the store
+	Path     string              // path of the store
 	Audit    config.Audit        // location of the store's signing key and heads
 	Idle     bool                // no bot runs, or the bot is held: it waits until an operator accepts lost records
 	Hurry    func(time.Duration) // limits how long the reader may take for a piece of output; for tasks that block others

@@ -11,7 +11,7 @@ type Message struct {
 	Role    string
 	Content string
 	Calls   []Call
-	CallID  string // of a tool's result
+	CallID  string // only in a tool's result: the id of its call
 }
 
 // Call is a tool call that was made or is to be made. Arguments is normally JSON, but a model can write any text.

@@ -71,7 +71,7 @@ type Order struct {
 	PlacedAt  time.Time `json:"placed_at"`
 	Items     []Item    `json:"items"`
 	Currency  string    `json:"currency"`
-	Total     Amount    `json:"total"` // after discounts
+	Total     Amount    `json:"total"` // sum of the items' prices, minus discounts
 	Paid      Amount    `json:"paid"`  // sum of all payments; refunds don't reduce it
 	Refunded  Amount    `json:"refunded"`
 	Discount  int       `json:"discount_percent,omitempty"`

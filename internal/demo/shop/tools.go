@@ -24,7 +24,7 @@ type Tool struct {
 	Description string
 	Schema      json.RawMessage // JSON Schema (2020-12) of the arguments
 	Effect      string
-	Title       string // as people read it
+	Title       string // the tool's name for people
 	Destroys    bool   // the tool overwrites or removes something, or can't be undone
 	Settles     bool   // a second call with the same arguments changes nothing more, even with another key
 	Outside     bool   // the tool reaches people or companies outside the shop

@@ -138,7 +138,7 @@ type channels struct {
 	accounts *accounts
 	byID     map[string]*channel
 	ids      []string
-	dms      map[[2]string]string // sorted pair of members → DM
+	dms      map[[2]string]string // maps a sorted pair of members to the id of their DM
 }
 
 // The method "visible" returns a channel. The channel must be public, or the app must be a member. Otherwise the app

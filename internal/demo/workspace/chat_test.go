@@ -44,7 +44,7 @@ func TestWhereTheAppMayPost(t *testing.T) {
 		{"", "channel_not_found"},      //
 		{"U0904", "cannot_dm_bot"},     // another bot
 		{"U0902", "channel_not_found"}, // deactivated, no DM yet
-		{"U0903", "channel_not_found"}, // of another organisation
+		{"U0903", "channel_not_found"}, // a person of another organisation
 	} {
 		if _, _, err := b.api.PostMessage(test.channel, text("x")); code(err) != test.code {
 			t.Errorf("to %q: %v, want %q", test.channel, err, test.code)

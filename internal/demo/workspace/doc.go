@@ -1,6 +1,6 @@
 // Package workspace is a local Slack workspace for one bot. The bot uses Slack's Web API, with Socket Mode or with
-// Slack's requests over HTTP. People use an HTTP API and a web page. A bot that works with this workspace also works
-// with Slack. A bot that works with Slack also works with this workspace.
+// Slack's requests over HTTP. People use an HTTP API and a web page. The same bot must work with this workspace and
+// with Slack. docs/workspace.md lists the differences from Slack.
 //
 //   - A Slack client needs no changes. The workspace answers errors with HTTP status 200 and Slack's codes, measures
 //     limits in characters, and refuses the calls that Slack refuses.

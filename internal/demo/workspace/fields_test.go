@@ -289,7 +289,7 @@ func live(b *harness) {
 type fieldType struct {
 	name   string               // string, number, bool, any, a shape's name after @; empty for a list or an object
 	list   *fieldType           // the type of the list's items
-	fields map[string]fieldRule // of an object
+	fields map[string]fieldRule // the fields of an object
 }
 
 type fieldRule struct {

@@ -9,10 +9,10 @@ const (
 	maxPostText      = 40000 // longer text is cut, but in an ephemeral message it is an error
 	maxUpdateText    = 4000  // longer text fails
 	maxAttachments   = 100
-	maxStreamText    = 12000     // of one append
+	maxStreamText    = 12000     // text of one append
 	maxMetadataBytes = 16 * 1024 // our own value: Slack has a limit, but documents no value
 	maxLoading       = 10        // loading messages of a status
-	maxQuietPeople   = 50        // of one dnd.teamInfo
+	maxQuietPeople   = 50        // people in one call of dnd.teamInfo
 	maxGroupPeople   = 8         // people in a group DM, besides the app
 	maxListedUsers   = 500       // users in a usergroup object; documented for the event subteam_updated
 	maxReactions     = 23        // different emoji that one member may add to a message

@@ -150,7 +150,7 @@ func zoneLabel(t time.Time) string {
 type accounts struct {
 	*core
 	byID map[string]*user
-	ids  []string // in the order of the seed
+	ids  []string // ids of the accounts, in the order of the seed
 }
 
 // anyone returns a user by id or name.

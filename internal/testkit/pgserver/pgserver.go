@@ -25,7 +25,7 @@ import (
 // Server is a running server. The superuser of the server is "postgres". Over the socket, the superuser needs no
 // password.
 type Server struct {
-	Port     int    // on 127.0.0.1
+	Port     int    // port on 127.0.0.1
 	Password string // password of the superuser for connections over TCP
 
 	bin, dir string

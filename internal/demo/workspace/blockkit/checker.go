@@ -30,7 +30,7 @@ type checker struct {
 	problems []string
 
 	blockIDs  map[string]bool
-	actionIDs map[string]bool // of the current block
+	actionIDs map[string]bool // action_ids of the current block
 	focused   bool
 	markdown  int // characters in markdown blocks so far
 	tables    int

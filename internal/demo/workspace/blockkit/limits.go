@@ -30,7 +30,7 @@ const (
 	maxOptionValue     = 150
 	maxOverflowOptions = 5
 	maxChoices         = 10 // checkboxes and radio buttons
-	maxFiles           = 10 // of a file input
+	maxFiles           = 10 // files in a file input
 	maxVisibleTo       = 10 // people to whom an element is shown
 	maxContextActions  = 5
 	maxTableRows       = 100
