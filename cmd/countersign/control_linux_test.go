@@ -207,7 +207,7 @@ func TestManyOperators(t *testing.T) {
 	watcher{t, sam}.wait("the request", func(context.Context) (bool, error) {
 		calls, err := h.calls(root)
 		if err != nil || len(calls) == 0 {
-			return false, nil //nolint:nilerr // the request does not exist yet
+			return false, nil //nolint:nilerr // it is not there yet
 		}
 		request = calls[0].Request
 		return request != "", nil

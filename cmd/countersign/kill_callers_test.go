@@ -200,7 +200,7 @@ func executionOf(receipt string) (string, error) {
 
 // lifelong sends the HTTP requests of one life of an agent. When the life ends, the agent's connections break.
 type lifelong struct {
-	life context.Context //nolint:containedctx // ends when the life of the agent ends
+	life context.Context //nolint:containedctx // of the agent
 	next http.RoundTripper
 }
 

@@ -37,7 +37,7 @@ func valid(v any) error {
 // decoded reads a dashboard with the types that are generated from Grafana's schema. The dashboard's own decoder skips
 // parts of its panels, so decoded also decodes each panel, with its options, and each panel's fieldConfig.
 func decoded(raw []byte) (panels []dashboard.Panel, err error) {
-	var whole, scratch dashboard.Dashboard //nolint:staticcheck // Grafana also imports the first version of the schema, and older versions of Grafana import only this version
+	var whole, scratch dashboard.Dashboard //nolint:staticcheck // Grafana imports the first version of the schema, too, and older Grafanas only this one
 	if err := errors.Join(strict(raw, &scratch), json.Unmarshal(raw, &whole), valid(whole)); err != nil {
 		return nil, err
 	}

@@ -132,7 +132,7 @@ func (c *Copy) fill(ctx context.Context, fill func(store.Filling) error) error {
 func (c *Copy) isComplete(ctx context.Context, db store.Store, what *copied, why error) error {
 	to, err := openstore.Existing(ctx, config.Env{Store: c.to, Audit: c.toAudit})
 	if err != nil {
-		return why //nolint:nilerr // the store at the new address is another store, or is in use
+		return why //nolint:nilerr // it is another store, or in use
 	}
 	fmt.Fprintf(c.Progress, "%s is there already; comparing it\n", c.to)
 	same := store.Equal(ctx, db.(store.Contents), to.(store.Contents))
