@@ -319,8 +319,8 @@ func appendQuoted(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// parseFacts parses facts. Only few texts of facts have JSON escapes. parseFacts splits all other texts at the
-// quotation marks, without the JSON decoder.
+// parseFacts parses facts. Few texts of facts have JSON escapes. parseFacts splits all other texts at the quotation
+// marks, without the JSON decoder.
 func parseFacts(s string) (facts map[string]string, err error) {
 	if strings.IndexByte(s, '\\') >= 0 || len(s) < 2 || s[0] != '{' {
 		err = json.Unmarshal([]byte(s), &facts)

@@ -82,7 +82,7 @@ func contains(b, part []byte) bool {
 	return false
 }
 
-// Parsing any bytes fails with ErrDamaged or returns a record. The record's hash is the hash of these bytes, and the
+// For any bytes, ParseAuditRecord returns a record or ErrDamaged. The record's hash is the hash of these bytes, and the
 // result of the record's method Bytes can also be parsed.
 func FuzzParseAuditRecord(f *testing.F) {
 	f.Add(approvers.AuditRecord{Chain: "c", Facts: map[string]string{"a": "b", "c": "<d>"}}.Link(approvers.AuditRecord{}).Bytes())

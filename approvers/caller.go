@@ -15,7 +15,7 @@ type Client struct {
 	Token    string // SHA-256 of the client's token, in hex; empty: the client has no such token
 	OAuth    *OAuth // the tokens of an authorization server that belong to the client; nil: none
 	Agent    string // the agent whose tools, overrides, mode and budgets apply to the client
-	Owner    string // id of the Slack user who answers for it
+	Owner    string // id of the Slack user who is responsible for the client
 	Tools    []string
 	Audience string // the audience of the client's receipts
 	Webhook  *Webhook
@@ -24,7 +24,7 @@ type Client struct {
 	Requests       Limit         // how many requests may be shown to people; zero: no limit
 	RejectionHolds time.Duration // how long a rejection also holds for identical calls; zero: not at all
 	OutcomeWithin  time.Duration // how long a run by the client may take before people are asked what happened
-	Hold           time.Duration // how long a call over MCP waits for a decision; then it is answered without one
+	Hold           time.Duration // how long a call over MCP waits for a decision; after this time, the client gets an answer without a decision
 
 	// ActsFor is the Slack user whom the client represents. The token of the client's request proves that the client
 	// represents this user. If the client represents nobody, ActsFor is empty. Until is the time at which the token
@@ -37,7 +37,7 @@ type Client struct {
 type OAuth struct {
 	Issuer    string
 	Subject   string   // the value of the claim sub in the client's own tokens; if a person's token says that the client acts for the person, the value of sub within its claim act
-	Person    string   // the claim with the Slack user id of such a person; empty: the client acts for nobody
+	Person    string   // the claim with the Slack user id of the person for whom the client acts; empty: the client acts for nobody
 	Algorithm string   // the algorithm with which all of the client's tokens are signed
 	Allow     []string // permitted private networks and hosts of the issuer
 }

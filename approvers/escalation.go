@@ -66,8 +66,8 @@ func (r Request) worked(in DecisionContext, roles []string, d time.Duration) tim
 }
 
 // armEscalation sets the time of the next escalation. At that time, the bot notifies the next lead. After the last
-// lead, the bot notifies all people of the stage once more. If nobody is left to notify, armEscalation clears the
-// time.
+// lead, the bot notifies all people of the stage again, up to Repeat times. If nobody is left to notify, armEscalation
+// clears the time.
 func (r Request) armEscalation(in DecisionContext) Request {
 	r.EscalateAt = time.Time{}
 	if r.State != Pending {
@@ -87,8 +87,8 @@ func (r Request) armEscalation(in DecisionContext) Request {
 	return r
 }
 
-// rearm recomputes the times of the escalation and the reminders after a policy change. The next escalation may become
-// earlier, but never later.
+// rearm recomputes the time of the next escalation after a policy change. The escalation may become earlier, but never
+// later. A scheduled reminder keeps its time if the policy still allows the reminder.
 func (r Request) rearm(in DecisionContext) Request {
 	armed := r.armEscalation(in)
 	if !armed.EscalateAt.IsZero() && !r.EscalateAt.IsZero() && r.EscalateAt.Before(armed.EscalateAt) {

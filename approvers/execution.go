@@ -54,7 +54,7 @@ type Execution struct {
 	Request      string          `json:"request,omitempty"`   // empty: run without asking
 	Asker        PersonID        `json:"asker,omitempty"`     // the last person who wrote before the call was proposed
 	Grant        string          `json:"grant,omitempty"`     // the grant under which it may run without an approval
-	GrantUse     int             `json:"grant_use,omitempty"` // the number of the grant's use by this run, from 1
+	GrantUse     int             `json:"grant_use,omitempty"` // the number of this run among the runs under the grant, from 1
 	Tool         string          `json:"tool"`
 	ToolHash     string          `json:"tool_hash"` // hash of the definition that was pinned when the call was proposed
 	Effect       Effect          `json:"effect"`

@@ -8,9 +8,8 @@ type Gap struct {
 	To   time.Time `json:"to"`
 }
 
-// The bot reminds people after a gap that is at least as long as LostClicks. Clicks are lost in any gap, even in a
-// shorter one. Slack repeats the delivery of an event for about as long as LostClicks, so a longer gap may also lose
-// events.
+// LostClicks is the length of a gap after which the bot reminds people. Clicks are lost in any gap, even in a shorter
+// gap. Slack repeats the delivery of an event for about as long as LostClicks, so a longer gap may also lose events.
 const LostClicks = 6 * time.Minute
 
 // RequestGap is a gap in which a request waited. Slack delivers a click only once, so a click in the gap is lost.

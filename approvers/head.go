@@ -252,8 +252,8 @@ func InLine(signed string) string { return inLine + base64.StdEncoding.EncodeToS
 
 // KeptHeads parses heads that are kept outside the store. The text has one of two forms. In the first form, the text
 // consists of notes, each followed by an empty line. In the second form, the text consists of lines that contain words
-// written by InLine. KeptHeads ignores the rest of these lines. KeptHeads reports all other text as a fault. If an
-// incomplete note is at the end of the text, or just before its complete copy, it is not a fault.
+// written by InLine. KeptHeads ignores the rest of these lines. KeptHeads reports all other text as a fault. KeptHeads
+// accepts an incomplete note at the end of the text, or just before the note's complete copy.
 func KeptHeads(text string) (kept []KeptHead, faults []error) {
 	all := keptNotes(text)
 	if strings.Contains(text, inLine) {

@@ -26,7 +26,7 @@ func TestKeptHeads(t *testing.T) {
 	for _, c := range []struct {
 		what, text string
 		lines      []int // of the heads that are read
-		cut        bool  // the last of them
+		cut        bool  // the last head may be incomplete
 		faults     int
 	}{
 		{"as they are written", one + "\n" + two + "\n" + three + "\n", []int{1, 10, 19}, false, 0},

@@ -138,7 +138,7 @@ func TestHandOnLowersNoQuorum(t *testing.T) {
 	}
 }
 
-// If the stage names a user group, a hand-over can't bypass the group.
+// If the stage names a user group, the request can be handed on only to members of the group.
 func TestHandOnStaysInTheGroup(t *testing.T) {
 	p := peers()
 	p.Tools[5].Stages = []approvers.Stage{{Approver: "team-lead", Group: "emea", Quorum: 1}}

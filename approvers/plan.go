@@ -9,7 +9,7 @@ import (
 // Call is a tool call, as the input of [Policy.Plan].
 type Call struct {
 	Tool       string
-	Effect     Effect // what a run can do; empty counts as Unprotected
+	Effect     Effect // whether a second run repeats the effect; empty counts as Unprotected
 	Facts      Facts
 	Requesters []PersonID // everybody who wrote since the last answer
 	Authors    []PersonID // everybody whose messages the model received
@@ -108,7 +108,7 @@ func (p *Policy) riskOf(tool string, t ToolPolicy, known bool) string {
 	return fmt.Sprintf("the policy does not know %s, so it counts as %s risk", tool, t.Risk)
 }
 
-// If observe mode applies, observe sets the verdict Observed for a call with effects.
+// observe sets the verdict Observed for a call with effects, if observe mode applies.
 func (plan *Plan) observe(t ToolPolicy, c Call) {
 	if t.Mode != Observe || c.Effect == ReadOnly {
 		return
@@ -183,8 +183,7 @@ func (plan *Plan) route(p *Policy, tool string, named []Stage, note planTrace) {
 	}
 }
 
-// If a stage names only a user group, resolve adds roles to the stage. The people of the group decide under these
-// roles.
+// resolve adds roles to each stage that names only a user group. The people of the group decide under these roles.
 func (p *Policy) resolve(stages []Stage, tool string, risk Risk) []Stage {
 	out := slices.Clone(stages)
 	for i, s := range out {
@@ -207,8 +206,7 @@ func (p *Policy) resolve(stages []Stage, tool string, risk Risk) []Stage {
 	return out
 }
 
-// If the named stages can never be passed, unsatisfiable returns the reason. If the stages can be passed,
-// unsatisfiable returns "".
+// unsatisfiable returns the reason why the named stages can never be passed, or "".
 func (plan *Plan) unsatisfiable(p *Policy, tool string) string {
 	able := make([]Stage, 0, len(plan.Stages)) // the stages, each with only those roles whose people can pass it
 	for i, s := range plan.Stages {

@@ -106,7 +106,7 @@ type Defaults struct {
 type ToolPolicy struct {
 	Name          string
 	Risk          Risk
-	Confirm       bool    // wait for a countersignature
+	Confirm       bool    // calls wait for approval
 	WithPreview   bool    // show a preview even if the policy has no template for it
 	NoPreview     bool    // show no preview at all, not even the tool's own preview
 	Preview       Preview // zero: none
@@ -136,7 +136,7 @@ type OnExpiry string
 // The outcomes when nobody decides in time. None of the outcomes approves the request.
 const (
 	ExpiryRejects   OnExpiry = "reject"
-	ExpiryEscalates OnExpiry = "escalate" // the next lead is added and the stage gets its time again; after the last lead, the request is rejected
+	ExpiryEscalates OnExpiry = "escalate" // the next lead is added, and the stage's time restarts; after the last lead, the request is rejected
 )
 
 // GrantTerms limit the grants that approvers may give for a tool.
@@ -568,8 +568,8 @@ func (l Limit) looser(o Limit) bool {
 	return float64(l.Count)*float64(o.Per) > float64(o.Count)*float64(l.Per) || l.Count > o.Count
 }
 
-// If a person may not pause or resume everything under the current policy, MayPause returns the reason. If the person
-// may do both, MayPause returns nil. Only people in one of the PausedBy roles may pause and resume.
+// MayPause returns the reason why a person in Slack may not pause or resume everything under the current policy, or
+// nil. Only people in one of the PausedBy roles may do both.
 func (p *Policy) MayPause(who Identity) *Denied {
 	if code := who.trouble(); code != "" {
 		return &Denied{Code: code}

@@ -152,8 +152,8 @@ func TestAvailabilityWithoutALead(t *testing.T) {
 	}
 }
 
-// If nobody is left who may decide a stage, and no lead can be asked, the request says so until somebody may decide it
-// again. People who are away may decide it.
+// If nobody is left who may decide a stage, and no lead can be asked, the request records this until somebody may
+// decide the stage again. People who are away count as people who may decide.
 func TestNobodyLeft(t *testing.T) {
 	p := policyWith(repeats(1))
 	gone := func(who approvers.Identity) approvers.Presence {

@@ -5,7 +5,7 @@ import "time"
 // ReportPost configures the weekly report in Slack. Without a channel, no report is posted.
 type ReportPost struct {
 	Channel string
-	Zone    *time.Location // its weeks begin on Monday at midnight; nil: UTC
+	Zone    *time.Location // the time zone in which weeks begin on Monday at midnight; nil: UTC
 }
 
 // The bot posts the report on Monday from reportFrom on. After a failure, the bot tries again until the same time of

@@ -24,7 +24,7 @@ func TestReportIsDue(t *testing.T) {
 		{"Europe/Berlin", "2026-10-26 08:00", "2026-10-19 00:00 +0200 to 2026-10-26 00:00 +0100"},
 		{"Europe/Berlin", "2026-03-30 06:59", ""}, // the week has 167 hours
 		{"Europe/Berlin", "2026-03-30 07:00", "2026-03-23 00:00 +0100 to 2026-03-30 00:00 +0200"},
-		{"Pacific/Kiritimati", "2026-11-22 19:00", "2026-11-16 00:00 +1400 to 2026-11-23 00:00 +1400"}, // 09:00 on Monday there
+		{"Pacific/Kiritimati", "2026-11-22 19:00", "2026-11-16 00:00 +1400 to 2026-11-23 00:00 +1400"}, // 09:00 on Monday in this zone
 		{"Pacific/Kiritimati", "2026-11-22 18:59", ""},
 		{"America/Los_Angeles", "2026-11-23 16:59", ""},
 		{"America/Los_Angeles", "2026-11-23 17:00", "2026-11-16 00:00 -0800 to 2026-11-23 00:00 -0800"},

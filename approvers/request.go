@@ -195,8 +195,8 @@ func (r Request) last() bool { return r.Stage == len(r.Plan.Stages)-1 }
 // Bundled reports whether the request shares a card with other requests of its step.
 func (r Request) Bundled() bool { return r.Bundle != "" && !r.Apart }
 
-// People returns all requesters of the request and all people who acted on the request. No person occurs twice. These
-// people see the request in their history.
+// People returns the requesters of the request, the people who decided it, and the person who ended it. No person
+// occurs twice. These people see the request in their history.
 func (r Request) People() []PersonID {
 	out := slices.Clone(r.Facts.Requesters)
 	for _, d := range r.Decisions {

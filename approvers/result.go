@@ -112,7 +112,7 @@ func (r Request) ClosedResult(p *Policy) Result {
 	return out
 }
 
-// If a call was edited and then did not run, changedBefore is added to the guidance.
+// changedBefore is added to the guidance of a call that was edited and then did not run.
 const changedBefore = " Its arguments had been changed before that (see modified): this is about the changed call."
 
 // reported returns the result of a run whose outcome a person reported. The result says that the text is from this

@@ -13,8 +13,8 @@ type DecisionContext struct {
 	Now    time.Time
 }
 
-// After a policy change, Refresh updates the plan of a pending request to the union of the old and the new plan.
-// Refresh voids the request if nobody can approve the request under the new plan.
+// Refresh replaces the plan of a pending request after a policy change. The replacement is the union of the old plan
+// and the new policy's plan. Refresh voids the request if nobody can approve the request under this union.
 func (r Request) Refresh(in DecisionContext, args map[string]any) (Request, []Event) {
 	if r.State != Pending || r.Plan.PolicyHash == in.Policy.Hash {
 		return r, nil
@@ -154,7 +154,7 @@ func (r Request) Approve(in DecisionContext, m Action) (Request, []Event, *Denie
 	return r, events, nil
 }
 
-// If a person decides differently at the same stage, retractDecision voids the person's earlier decision.
+// retractDecision voids a person's earlier decisions at the current stage.
 func (r Request) retractDecision(who PersonID) Request {
 	r.Decisions = slices.Clone(r.Decisions)
 	for i, d := range r.Decisions {
@@ -396,7 +396,7 @@ func (r Request) Void(in DecisionContext, reason string) (Request, []Event, *Den
 	return r.end(Voided, "", "", "", reason, in.Now)
 }
 
-// After a policy change, Recheck checks an approved request whose call has not run. If the union of the old and the
+// Recheck checks an approved request, whose call has not run, after a policy change. If the union of the old and the
 // new plan requires more approvals, the request becomes pending, with a new deadline. If nobody could approve the
 // request, Recheck voids the request.
 func (r Request) Recheck(in DecisionContext, args map[string]any) (Request, []Event) {

@@ -134,8 +134,8 @@ func (t Turn) Speak(who PersonID) Turn {
 	return t
 }
 
-// ModelQuestion is a question of the model to the requesters: to confirm something, or to choose. A question grants
-// no right. The model's risky calls need their approvers' decisions, whatever the answer is.
+// ModelQuestion is a question of the model to the requesters: to confirm something, or to choose. A question grants no
+// right. An answer does not replace the approval of a risky call.
 type ModelQuestion struct {
 	Question  string    `json:"question"`
 	Options   []string  `json:"options"` // at least two

@@ -22,7 +22,7 @@ func (r Request) ReachesNobody() bool {
 	return r.State == Pending && r.Unreached != nil && r.Unreached.Until.IsZero()
 }
 
-// HasNobodyLeft reports whether a pending request waits for people of whom nobody may decide any more.
+// HasNobodyLeft reports whether nobody is left who may decide a pending request.
 func HasNobodyLeft(r Request) bool { return r.ReachesNobody() && r.Unreached.Cause == NobodyLeft }
 
 // countPeople records whether anybody is left who may decide the current stage, and whether somebody may decide it

@@ -181,7 +181,7 @@ func attacks() []attack {
 	return append(out, wrongForms()...)
 }
 
-// No attack changes anything. The attacker is told the reason of the refusal, and the target's history records the
+// No attack changes anything. The attacker is told the reason for the refusal, and the target's history records the
 // attempt.
 func TestAttacks(t *testing.T) {
 	t.Parallel()

@@ -34,7 +34,7 @@ const (
 	// thread may be much older.
 	oldTalks  = 7 * 24 * time.Hour
 	mostTalks = 5000
-	// If a message is older than longAway, the answer to the message includes a note that the bot was away.
+	// longAway is the age of a message from which its answer includes a note that the bot was away.
 	longAway = 15 * time.Minute
 )
 

@@ -88,7 +88,8 @@ func TestHistoryPages(t *testing.T) {
 	}
 }
 
-// The shortcut explains a card in a form. On a message without a request, the shortcut answers with a friendly text.
+// The shortcut explains a card in a form. On a message without a request, the shortcut says that there is nothing to
+// explain.
 func TestExplainShortcut(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

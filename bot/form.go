@@ -289,7 +289,7 @@ func (b *formOpener) turnPage(ctx context.Context, d delivered, i interaction) e
 	return nil
 }
 
-// If the modal shows the last page, recordAllSeen records that the person has seen all arguments. The person can
+// recordAllSeen records that the person has seen all arguments, if the modal shows the last page. The person can
 // approve in the modal only after the bot has written this record.
 func (b *formOpener) recordAllSeen(ctx context.Context, target render.ClickTarget, who approvers.Identity, v slack.ModalViewRequest) error {
 	if v.CallbackID != render.ActArguments || v.Submit == nil {
@@ -303,7 +303,7 @@ func (b *formOpener) recordAllSeen(ctx context.Context, target render.ClickTarge
 	return err
 }
 
-// If the modal shows the last page, recordReveal records that the person has seen the request's masked values. The
+// recordReveal records that the person has seen the request's masked values, if the modal shows the last page. The
 // record has the names of the masked arguments, but not their values. The digest in the record covers the values.
 func (b *formOpener) recordReveal(ctx context.Context, target render.ClickTarget, who approvers.Identity, v slack.ModalViewRequest) error {
 	if v.CallbackID != render.ActReveal || !render.LastPage(v) {
@@ -324,7 +324,7 @@ func (b *formOpener) recordReveal(ctx context.Context, target render.ClickTarget
 	return b.Requests.Reveal(ctx, click, target.Request.Secrets, body)
 }
 
-// If a person acts on a request on the Home tab, recordItemSeen records what the tab showed of this request. The bot
+// recordItemSeen records what the Home tab showed of a request, if a person acts on the request on the tab. The bot
 // does not record the other renderings of a Home tab, because a tab is redrawn too often.
 func (b *formOpener) recordItemSeen(ctx context.Context, target render.ClickTarget, who approvers.Identity) error {
 	if target.Message.Kind != store.OutboxHome || target.Request == nil || target.ShownRequest().Digest == "" {

@@ -149,7 +149,7 @@ func (b *Inbox) elsewhere(ctx context.Context, row store.Inbox, err error) error
 	return b.Intake.Done(ctx, row.ID, redact.Error(err))
 }
 
-// If a delivery has crashed the process several times, abandon sets the delivery aside, and tells the sender that it
+// abandon sets aside a delivery that has crashed the process several times. abandon tells the sender that the delivery
 // was not handled.
 func (b *Inbox) abandon(ctx context.Context, row store.Inbox, deaths int) error {
 	to := senderOf(row)
@@ -194,7 +194,7 @@ func (b *Inbox) setAside(ctx context.Context, t store.Timer, note string, cause 
 	return err
 }
 
-// If a missing scope prevents the handling of a delivery, unpermitted marks the delivery as handled, and immediately
+// unpermitted marks a delivery as handled that can't be handled because of a missing scope. unpermitted immediately
 // tells the sender about the missing scope.
 func (b *Inbox) unpermitted(ctx context.Context, row store.Inbox, cause error) error {
 	b.Log.Error("a delivery was set aside, because the bot token lacks a scope; add it on the app's page OAuth & Permissions, and reinstall the app",

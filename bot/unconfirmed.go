@@ -104,8 +104,8 @@ func (p *unconfirmedPosts) recorded(message string) {
 	delete(p.begun, message)
 }
 
-// doubt says that Slack may have an unrecorded message of an outbox message. Only a search that began after the counter
-// value count and the time until is sure to find this message.
+// doubt means that Slack may have an unrecorded message of an outbox message. A search is sure to find this message
+// only if the search began after the counter had the value count, and after the time until.
 type doubt struct {
 	count uint64
 	until time.Time

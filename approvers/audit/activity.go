@@ -94,7 +94,7 @@ func (t *ToolFigures) Unopposed() bool {
 	return t.Approved > 0 && t.Opposed+t.Changed+t.Revoked == 0
 }
 
-// If there are more than MostTools tools, the calls of the remaining tools are counted under the name OtherTools.
+// OtherTools is the name under which an Activity counts the calls of the tools beyond MostTools.
 const OtherTools = "(other tools)"
 
 // MostTools limits the number of tools in an Activity. The limit is needed because the names of unknown tools come

@@ -62,8 +62,8 @@ func (c *HeadShipper) notify() {
 	}
 }
 
-// The method work ships heads until ctx ends. Then it forgets the last error, because another replica may ship from now
-// on.
+// The method work ships heads until ctx ends. Then work forgets the last error, because another replica may ship from
+// now on.
 func (c *HeadShipper) work(ctx context.Context) {
 	defer c.forgetFailure()
 	again := time.NewTimer(0)

@@ -19,9 +19,8 @@ const (
 	sealAgain = time.Minute
 )
 
-// About once a second, Sealer signs a head over the new records, and passes the heads to the shippers. The bot
-// continues after a failed seal. Sealer stops only after ErrCommitUnknown, because then the state of the disk is
-// unknown.
+// Sealer signs a head over the new records about once a second, and passes the heads to the shippers. The bot continues
+// after a failed seal. Sealer stops only after ErrCommitUnknown, because then the state of the disk is unknown.
 type Sealer struct {
 	workflow Signer
 	store    store.Store
@@ -51,7 +50,7 @@ func NewSealer(keys []approvers.SealKey, targets []HeadTarget, wf Signer, db sto
 	return out
 }
 
-// Run seals until ctx ends. Then it forgets the last error, because another replica may seal from now on.
+// Run seals until ctx ends. Then Run forgets the last error, because another replica may seal from now on.
 func (s *Sealer) Run(ctx context.Context) error {
 	defer s.forgetFailure()
 	var g errgroup.Group

@@ -328,7 +328,7 @@ func (s signer) Seal(ctx context.Context, _ ...approvers.SealKey) (int, error) {
 	}
 }
 
-// If another replica has taken over the sealing, this is not a failure. A failure before the takeover is forgotten.
+// A takeover of the sealing by another replica does not count as a failure. A failure before the takeover is forgotten.
 func TestSealerTakenOver(t *testing.T) {
 	s := newSealedStore(t)
 	s.head(1)

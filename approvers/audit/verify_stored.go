@@ -51,7 +51,7 @@ func differs(r store.Reader, chain []approvers.AuditRecord) (string, error) {
 
 // recordsOf returns the records of an execution. The caller passes one chain of the execution. An execution has two
 // chains if its call was allowed to run without approval, but people were asked when the run was due. The two chains
-// are its own and its request's.
+// are the execution's own chain and the request's chain.
 func recordsOf(r store.Reader, e approvers.Execution, chain []approvers.AuditRecord) ([]approvers.AuditRecord, error) {
 	if e.Request == "" || e.Request == chain[0].Chain {
 		return chain, nil

@@ -6,7 +6,7 @@ import (
 	"countersign/approvers"
 )
 
-// auditEvents records events in the request's audit chain. The order is: escalations, reminders and the like
+// auditEvents records events in the request's audit chain. The order is: escalations, reminders and similar events
 // (auditAct), a changed plan (auditPlan), the request's new stage or state (auditTransition). auditEvents does not
 // record decisions and remarks. The use case records them before it calls apply, because only the use case knows what
 // the person was shown.

@@ -11,8 +11,8 @@ import (
 	"countersign/store"
 )
 
-// TestTokensOfADay checks a person whose tokens for the day are used up. The turn stops with a friendly sentence, and
-// can continue on the next day.
+// TestTokensOfADay checks a person whose tokens for the day are used up. The turn stops with a sentence for the person,
+// and can continue on the next day.
 func TestTokensOfADay(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) { p.Budgets.Tokens = 1_000 }))

@@ -505,8 +505,8 @@ func (t callersTx) claim(client approvers.Client, id, hash string, givers grantO
 	return &CallerProblem{Code: CallerNotApproved, Request: id}, nil
 }
 
-// If a call needs no approval, and the time in which its caller may claim the call has passed, lapsed ends the call.
-// lapsed returns true if it has ended the call.
+// lapsed ends a call that needs no approval if its caller did not claim the call in time. lapsed returns true if it has
+// ended the call.
 func (t callersTx) lapsed(call store.Call, e approvers.Execution) (bool, error) {
 	if e.Request != "" || call.Outcome != "" {
 		return false, nil
@@ -632,9 +632,8 @@ func (w *Callers) Answer(ctx context.Context, client approvers.Client, id string
 	})
 }
 
-// Overdue is the handler of store.TimerOutcome. If a call needs no approval, and the time in which its caller may claim
-// the call has passed, Overdue ends the call. If the caller did not report the outcome of a run in time, Overdue asks
-// people what happened.
+// Overdue is the handler of store.TimerOutcome. Overdue ends a call that needs no approval if its caller did not claim
+// the call in time. If the caller did not report the outcome of a run in time, Overdue asks people what happened.
 func (w *Callers) Overdue(ctx context.Context, timer store.Timer) error {
 	return w.update(ctx, "overdue", func(t *tx) error {
 		e, err := t.Execution(timer.Ref)

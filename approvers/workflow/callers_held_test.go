@@ -234,8 +234,8 @@ func TestCallersStartTooLate(t *testing.T) {
 	}
 }
 
-// The gateway estimates how long a client waits from two hang-ups after about the same time. A hang-up after a very
-// short time is an interruption, and is ignored. Several hang-ups at the same moment count as one hang-up.
+// The gateway estimates how long a client waits. The estimate needs two hang-ups after about the same time. A hang-up
+// after a very short time is an interruption, and is ignored. Several hang-ups at the same moment count as one hang-up.
 func TestCallersPatience(t *testing.T) {
 	h := newCallerHarness(t)
 	hangUp := func(after, want time.Duration) {

@@ -32,9 +32,9 @@ func earlierKey(fingerprint, clientState string) string {
 	return "state\x00" + fingerprint + "\x00" + clientState
 }
 
-// keepLast is called before p becomes the last request with its fingerprint, because the store finds only the last one.
-// keepLast gives the earlier request with this fingerprint a key, by which Last still finds the earlier request.
-// keepLast does nothing if the earlier request has a result, has no ClientState, or has the ClientState of p.
+// keepLast gives the last request with the fingerprint of p a key, by which Last still finds this request later. The
+// store finds only the last request with a fingerprint, so keepLast must be called before p becomes the last request.
+// keepLast does nothing if the request has a result, has no ClientState, or has the ClientState of p.
 func (t callersTx) keepLast(p CallerCall) error {
 	same := fingerprint(p)
 	last, err := t.ConversationAt(same)

@@ -33,8 +33,9 @@ func (m *mortal) Update(ctx context.Context, fn func(store.Tx) error) error {
 	return err
 }
 
-// These constants are the crash points between transactions. At each of these points, something has happened outside of
-// the store and is not recorded, or the store already has the state for the next action outside of the store.
+// These constants are the crash points between transactions. At some of these points, an action outside of the store
+// has happened, but is not recorded yet. At the other points, the store has recorded the next action outside of the
+// store, but the action has not happened yet.
 const (
 	notAcknowledged = "a delivery is stored, Slack was not told"
 	notHandled      = "Slack was told, nothing is handled"

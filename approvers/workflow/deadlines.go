@@ -12,9 +12,9 @@ import (
 	"countersign/store"
 )
 
-// If a click that arrived before a request's deadline is not handled yet, the request's expiry is tried again after
-// clickGrace. The delay doubles with each try, up to maxGrace. With a constant short delay, a click that can't be
-// handled would keep the store busy.
+// The expiry of a request is tried again after clickGrace if a click from before the deadline is not handled yet. The
+// delay doubles with each try, up to maxGrace. With a constant short delay, a click that can't be handled would keep
+// the store busy.
 const (
 	clickGrace = 50 * time.Millisecond
 	maxGrace   = 5 * time.Second

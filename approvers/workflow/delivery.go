@@ -527,9 +527,10 @@ func (i *inherited) has(share int, since time.Time, message string) (waited, kno
 	return list.messages[message], listed && list.listed.After(since)
 }
 
-// Made determines whether another process may have posted an outbox message. If this is impossible, made is true.
-// Otherwise since is the last time at which another process could have posted the message, by the clock of this
-// process. If since is zero, another process could have posted the message at any time before this process started.
+// Made determines whether another process may have posted an outbox message. If only this process can have posted the
+// message, made is true. Otherwise since is the last time at which another process could have posted the message, by
+// the clock of this process. If since is zero, another process could have posted the message at any time before this
+// process started.
 func (w *Outbox) Made(s store.OutboxMessage) (made bool, since time.Time) {
 	if store.IsAlone(w.Replica) {
 		return s.Process == w.owner, since

@@ -93,7 +93,7 @@ type raceHarness struct {
 type race struct {
 	requests []approvers.Request
 	shown    []store.Shown // what a card with all requests offers for decision
-	others   int           // the first person waits until so many others were answered
+	others   int           // the first person waits until this number of other people got an answer
 	answered chan struct{} // receives once for each answer
 	mu       sync.Mutex
 	errs     []error // by person

@@ -75,8 +75,8 @@ func TestNobodyCanSeeTheCard(t *testing.T) {
 	}
 }
 
-// If everybody who may decide a request loses their account, the request says so, and the operators read a problem of
-// its own. When somebody may decide the request again, the refused card is tried again at once.
+// If everybody who may decide a request loses their account, the request records this, and the operators get a notice
+// about it. When somebody may decide the request again, the refused card is tried again at once.
 func TestNobodyIsLeft(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", noLead, func(p *approvers.Policy) { p.Operators.Channel = "#ops" }))

@@ -126,9 +126,9 @@ type Config struct {
 	// Trace returns the id of a turn's trace, or "" if the turn has no trace. Audit records contain this id. If Trace
 	// is nil, no turn is traced.
 	Trace func(turn string) string
-	// Before a call runs under a grant, GrantOwner asks Slack about the grant's owner, who is the person who gave the
-	// grant. The result includes the user groups that could give the owner authority. If GrantOwner is nil, the owner
-	// counts as unknown, and the call needs approval.
+	// GrantOwner asks Slack about the grant's owner before a call runs under the grant. The owner is the person who
+	// gave the grant. The result includes the user groups that could give the owner authority. If GrantOwner is nil,
+	// the owner counts as unknown, and the call needs approval.
 	GrantOwner func(context.Context, approvers.Grant) (approvers.Identity, error)
 	// HearTold is called with each message that another replica sent with Workflow.Tell. If HearTold is nil, these
 	// messages are ignored.
@@ -146,7 +146,7 @@ type Config struct {
 	// approvers.Who. Callers are other agents that call tools through Countersign. A caller's request names people only
 	// by user ids, so the workflow needs the id of the workspace. If Team is nil, the id is empty.
 	Team func(context.Context) (string, error)
-	// If Crashes is nil, crashes are not counted.
+	// Crashes counts processes that died during a piece of work. If Crashes is nil, these are not counted.
 	Crashes Crashes
 }
 

@@ -130,7 +130,7 @@ func (c *circuitBreaker) worth() bool {
 	return !c.down || !c.watched && !c.probing && !c.next.After(time.Now())
 }
 
-// During outages, watch sends probes, independently of callers, until ctx ends.
+// watch sends probes during outages, independently of callers, until ctx ends.
 func (c *circuitBreaker) watch(ctx context.Context) {
 	c.attended(true)
 	defer c.attended(false)

@@ -2,7 +2,7 @@ package slackapi
 
 import "context"
 
-// If Slack's limits do not allow all calls now, Priority determines which calls go first.
+// Priority determines which calls go first if Slack's limits do not allow all calls now.
 type Priority int
 
 // These are the priorities, from the most urgent to the least urgent. The default is PriorityNormal.

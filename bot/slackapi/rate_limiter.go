@@ -186,7 +186,7 @@ func (l *rateLimiter) admit(ctx context.Context, method, channel string) error {
 	return nil
 }
 
-// If the turn of a call is now or soon, take reserves the turn, and returns the call's waiting time. counted is set if
+// take reserves the turn of a call if the turn is now or soon, and returns the call's waiting time. counted is set if
 // the call counts against a limit.
 func (l *rateLimiter) take(method, channel string, e CallPriority) (wait time.Duration, counted bool, err error) {
 	l.mu.Lock()

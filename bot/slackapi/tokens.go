@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 )
 
-// After a rotation of tokens, tokenWriter replaces the old tokens in calls. slack-go keeps the tokens that a client was
+// tokenWriter replaces the old tokens in calls after a rotation of tokens. slack-go keeps the tokens that a client was
 // created with. tokenWriter writes the current tokens into the header Authorization or into the form of a call.
 type tokenWriter struct {
 	next    http.RoundTripper

@@ -45,7 +45,7 @@ func (c *connections) any() bool {
 	return slices.Contains(c.up[:], true)
 }
 
-// If no connection is up, none returns true, but only once for each outage.
+// none reports whether no connection is up. none returns true only once for each outage.
 func (c *connections) none() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -61,7 +61,7 @@ func (c *connections) tries(n int, hurry func()) {
 	c.hurry[n] = hurry
 }
 
-// If a connection is down, retry makes it retry immediately.
+// retry makes each connection that is down retry immediately.
 func (c *connections) retry() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

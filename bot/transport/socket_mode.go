@@ -69,7 +69,7 @@ func (s *SocketMode) Listening() Listening {
 	return l
 }
 
-// If a connection is down, Retry makes it retry immediately.
+// Retry makes each connection that is down retry immediately.
 func (s *SocketMode) Retry() { s.up.retry() }
 
 // Run receives until ctx ends or Address returns a final error.

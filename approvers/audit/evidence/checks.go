@@ -37,8 +37,8 @@ func (p Page) Faults() (n int) {
 	return n
 }
 
-// If a record of the chain can't be read, unlessDamaged returns an open check in place of the given check. Otherwise,
-// it returns the given check.
+// unlessDamaged returns the given check. If a record of the chain can't be read, unlessDamaged returns an open check
+// instead.
 func (s Story) unlessDamaged(c check, what string) check {
 	if len(s.Damaged) == 0 {
 		return c

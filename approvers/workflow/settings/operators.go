@@ -21,7 +21,7 @@ type OperatorNotice struct {
 	Problems []Problem `json:"problems"`
 }
 
-// Problem is something that an operator has to mend.
+// Problem is a problem that an operator has to fix.
 type Problem struct {
 	Kind     ProblemKind `json:"kind"`
 	Of       string      `json:"of"` // the client, the tool, the addresses of the cards, or the roles, one per line

@@ -5,9 +5,9 @@ import (
 	"countersign/store"
 )
 
-// The policy in force may mask arguments that a request does not mask yet. mask adds these arguments to the masked
-// arguments of a request and its call. If mask adds an argument, mask also removes the preview, because the preview may
-// contain the argument's value. r and c may be nil.
+// mask adds the arguments that the policy in force masks to the masked arguments of a request and its call. If mask
+// adds an argument, mask also removes the preview, because the preview may contain the argument's value. r and c may be
+// nil.
 func mask(p *approvers.Policy, r *approvers.Request, c *store.Call) {
 	agent := ""
 	if r != nil {

@@ -107,8 +107,8 @@ func ordinary(l string) bool {
 		!quoteLine.MatchString(l) && !fenceLine.MatchString(l) && !ruleLine.MatchString(l)
 }
 
-// If the first of the lines opens a fenced block, fenced returns the number of lines in the block. Otherwise it returns
-// 0. Without a closing fence, the block extends to the last line.
+// fenced returns the number of lines in the fenced block that begins with the first line. If no fenced block begins
+// there, fenced returns 0. Without a closing fence, the block extends to the last line.
 func fenced(lines []string) int {
 	open := fenceLine.FindStringSubmatch(lines[0])
 	if open == nil {
@@ -122,8 +122,8 @@ func fenced(lines []string) int {
 	return len(lines)
 }
 
-// If the first of the lines is the header of a table, tabular returns the number of lines in the table. Otherwise it
-// returns 0.
+// tabular returns the number of lines in the table whose header is the first line. If the first line is not a header,
+// tabular returns 0.
 func tabular(lines []string) int {
 	if len(lines) < 2 || !strings.Contains(lines[0], "|") || strings.Trim(lines[1], " |:-") != "" || !strings.Contains(lines[1], "-") {
 		return 0
@@ -181,8 +181,8 @@ func quotePieces(lines []string) []Piece {
 	return out
 }
 
-// All items of a Slack list have the same kind and depth. So listPieces makes one list from each sequence of items with
-// the same kind and depth.
+// listPieces makes one list from each sequence of items with the same kind and depth, because all items of a Slack list
+// have the same kind and depth.
 func listPieces(lines []string) []Piece {
 	var out []Piece
 	for _, l := range lines {
