@@ -112,7 +112,7 @@ func (a AuditRecord) Link(prev AuditRecord) AuditRecord {
 	return a
 }
 
-// storable returns facts that every backend can store without a change. The result is never an empty map, and
+// storable returns facts that every backend can store without a change. Without facts, the result is nil. The result
 // contains no bytes that JSON would replace.
 func storable(facts map[string]string) map[string]string {
 	valid := len(facts) > 0

@@ -75,8 +75,8 @@ const (
 )
 
 // MadeHeadline makes the headline of a call. MadeHeadline uses the tool's title and the call's most important
-// arguments. If the tool has no title, MadeHeadline uses the words of the tool's name. The parameter named order
-// lists the arguments that the tool requires. Secret values are left out.
+// arguments. If the tool has no title, or a title that is long or has several lines, MadeHeadline uses the words of the
+// tool's name. The parameter named order lists the arguments that the tool requires. Secret values are left out.
 func MadeHeadline(title, tool string, order []string, args json.RawMessage, secrets []string) string {
 	head := strings.TrimRight(strings.TrimSpace(title), ".:")
 	if head == "" || utf8.RuneCountInString(head) > maxMade/2 || strings.ContainsAny(head, "\n\r") {

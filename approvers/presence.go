@@ -67,11 +67,11 @@ func (r Request) awaits(p *Policy, who Identity) bool {
 	return denied == nil && !r.decided(who.ID)
 }
 
-// ResolveAvailability checks which of the stage's people can be reached now. ResolveAvailability invites stand-ins
-// who have the authority of a peer. If nobody can be reached, ResolveAvailability makes the escalation due. If no
-// role of the stage works now, ResolveAvailability schedules the next check for the time at which the first role
-// starts work. If nobody is left who may decide the stage, and no lead can be asked, the result records this, and the
-// stage is checked again.
+// ResolveAvailability checks which of the stage's people can be reached now. ResolveAvailability invites stand-ins who
+// have the authority of a peer. If nobody can be reached during working hours, ResolveAvailability makes the escalation
+// to the next lead due. If no role of the stage works now, ResolveAvailability schedules the next check for the time at
+// which the first role starts work. If nobody is left who may decide the stage, and no lead can be asked, the result
+// records this, and the stage is checked again.
 func (r Request) ResolveAvailability(in DecisionContext, people []Presence) (Request, []Event) {
 	var events []Event
 	if r.State != Pending || r.late(in.Now) {

@@ -119,8 +119,8 @@ func (r Request) RecordToolPreview(digest string, a PreviewAnswer, now time.Time
 	return r, []Event{PreviewMade{Headline: gains}}, true
 }
 
-// If a preview says that the call would fail, refusalIn returns the reason. In all other cases, refusalIn returns "".
-// refusalIn looks only at the members of a JSON object that tools commonly use for a refusal.
+// refusalIn returns the reason why the call would fail, according to a preview. If the preview gives no such reason,
+// refusalIn returns "". refusalIn looks only at the members of a JSON object that tools commonly use for a refusal.
 func refusalIn(text string) string {
 	var object map[string]json.RawMessage
 	if !strings.HasPrefix(text, "{") || json.Unmarshal([]byte(text), &object) != nil {
@@ -176,7 +176,8 @@ func cutTo(s string, n int) string {
 }
 
 // Headline returns a one-sentence summary of a tool's text: its first line. If the text is a JSON object, the summary
-// is the object's member preview, summary or message. If the summary is longer than MaxHeadline, Headline returns "".
+// is the object's member preview, summary or message. If the text is a JSON list, or the summary is longer than
+// MaxHeadline, Headline returns "".
 func Headline(text string) string {
 	text = strings.TrimSpace(text)
 	if strings.HasPrefix(text, "{") {

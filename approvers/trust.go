@@ -23,10 +23,11 @@ const OfferHolds = 24 * time.Hour
 // maxSigners limits how many people an offer names.
 const maxSigners = 20
 
-// Grow counts an approved and successful call. When the count reaches the policy's number, Grow returns the grant to
-// offer, and resets the count. The count goes back to zero if the policy proposes no grants for the tool, if somebody
-// edited or rejected the call, or if an operator approved the call. A call whose plan or arguments no grant can cover
-// leaves the count unchanged. A call that differs from the counted calls starts a new count.
+// Grow counts an approved and successful call. When the count reaches the policy's number, Grow resets the count, and
+// returns the grant to offer if a role may accept it. The count goes back to zero if the policy proposes no grants for
+// the tool, if somebody edited or rejected the call, or if an operator approved the call. A call whose plan or
+// arguments no grant can cover leaves the count unchanged. A call that differs from the counted calls starts a new
+// count.
 func (t Trust) Grow(in DecisionContext, r Request) (Trust, Grant, bool) {
 	p, known := in.Policy.Tool(r.Tool, r.Agent)
 	values, ok := members(r.Args)

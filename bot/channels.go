@@ -120,8 +120,9 @@ func mayShare(p *approvers.Policy, names ...string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return slices.Contains(p.SharedChannels, name) })
 }
 
-// checkAudience returns an error if people of other organisations could see a card in its channel. If the card is
-// already in the channel, checkAudience deletes it.
+// checkAudience returns an error if people of other organisations could see a message for a channel, such as a card.
+// Signed heads are not checked. If the channel is shared, the workflow removes the cards that are already in the
+// channel.
 func (b *channelAccess) checkAudience(ctx context.Context, vm view.Model) error {
 	s := vm.Message
 	named, inChannel := strings.CutPrefix(s.To, store.ToChannel)

@@ -462,9 +462,9 @@ func toShow(ctx context.Context, s view.Model, t store.Timer) context.Context {
 }
 
 // cardMentions returns the people and groups that a pending card in a channel mentions. These are the members of the
-// stage's roles that get their cards in this channel. Without mentions, nobody would notice the card. A person who is
-// away is skipped. If the bot can't look up a person, it also skips this person, because a card with fewer mentions is
-// better than no card.
+// stage's roles that get their cards in this channel. Without mentions, nobody would notice the card. People who are
+// away, and people who requested the call, are skipped. If the bot can't look up a person, it also skips this person,
+// because a card with fewer mentions is better than no card.
 func (b *Display) cardMentions(ctx context.Context, s view.Model) []render.Mention {
 	channel, shared := strings.CutPrefix(s.Message.To, store.ToChannel)
 	r, waits := render.MentioningRequest(s)

@@ -160,7 +160,8 @@ func (b *homeTabs) locate(ctx context.Context, of render.Rows[view.PendingItem])
 // maxPast is the maximum number of requests in a person's history on the Home tab.
 const maxPast = 100
 
-// pastRequests returns a page of decided requests, newest first. The person made these requests, or decided on them.
+// pastRequests returns a page of a person's past requests, newest first. These are the person's requests that are not
+// pending, and the requests that the person has decided.
 func (b *homeTabs) pastRequests(ctx context.Context, who approvers.PersonID, page, size int) (render.Rows[approvers.Request], error) {
 	if who == "" {
 		return render.Rows[approvers.Request]{Pages: 1}, nil

@@ -20,7 +20,7 @@ import (
 // and can click again.
 const (
 	clickTries = 3
-	maxTries   = 40 // about 20 minutes with the scheduler's backoff; not applied while calls must wait (outage of Slack)
+	maxTries   = 40 // about 16 minutes with the scheduler's backoff; not applied while calls must wait (outage of Slack)
 )
 
 // Inbox handles the stored deliveries. It reads a delivery, and calls the handler of its kind. A delivery that can't be

@@ -221,8 +221,8 @@ func (r *replacing) use(message string, now time.Time) (url string, ok bool) {
 	return at.url, at.until.After(now)
 }
 
-// change updates the Slack message of an outbox message. If the rate limit of chat.update is nearly reached, it uses
-// the response URL of a click. Otherwise it uses chat.update.
+// change updates the Slack message of an outbox message. If the rate limit of chat.update is nearly reached, change
+// updates a decided card through the response URL of a click, if there is one. Otherwise change uses chat.update.
 func (b *posts) change(ctx context.Context, vm view.Model, d render.Rendered) (render.Rendered, error) {
 	s := vm.Message
 	if isDecidedCard(vm) && b.api.UpdatesScarce() {

@@ -18,6 +18,6 @@
 // Reading skips damaged rows. After all other rows were read, the reading functions return an [Unread] error that
 // lists the damaged rows. Verification reports damage as a fault.
 //
-// The package never changes a record. The package writes only heads to the store, through the [Signer]. The package
-// returns texts that people wrote only if the caller asks for payloads.
+// The package never changes a record. The package writes only heads to the store, through the [Signer]. Except for the
+// evidence page, the package returns texts that people wrote only if the caller asks for them.
 package audit

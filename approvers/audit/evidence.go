@@ -103,8 +103,8 @@ func payloadState(chain []approvers.AuditRecord, a approvers.AuditRecord, p appr
 	return evidence.Missing
 }
 
-// peopleOf returns the names of a request's people. Each name is the person's name in Slack at the time when the
-// person acted. peopleOf returns no names if the request was removed or is damaged.
+// peopleOf returns the names of a request's people. Each name is the person's name in Slack when the request recorded
+// the person. peopleOf returns no names if the request was removed or is damaged.
 func peopleOf(r store.Reader, chain string) (map[approvers.PersonID]string, error) {
 	names := map[approvers.PersonID]string{}
 	note := func(id approvers.PersonID, name string) {

@@ -9,10 +9,10 @@ import (
 	"countersign/store"
 )
 
-// apply writes the request that a transition returned, and the consequences of the transition's events. Every change of
-// a request goes through apply. Each consequence is a function that turns events into rows. Most of these functions are
-// in the files apply_*.go. The order of the functions determines the order in the audit chain: the decision, the
-// request's new stage or state, the result for the model.
+// apply writes the request that a transition returned, and the consequences of the transition's events. Every
+// transition of a request goes through apply. Each consequence is a function that turns events into rows. Most of these
+// functions are in the files apply_*.go. The order of the functions determines the order in the audit chain: the
+// decision, the request's new stage or state, the result for the model.
 func (t *tx) apply(r approvers.Request, events []approvers.Event) error {
 	events = r.NetEvents(events)
 	r, events = leaveBundle(r, events)

@@ -118,9 +118,9 @@ func conversationOf(client approvers.Client, key string) string {
 }
 
 // fingerprint identifies a call among the calls of its client. Identical calls have the same fingerprint. Calls are
-// identical if their arguments have the same JSON value. Calls with a key and calls without a key have different
-// fingerprints. So a call without a key can repeat only another call without a key. The fingerprint is the Place of the
-// call's conversation, so the store finds the last identical call.
+// identical if they have the same tool, mode and person, and arguments with the same JSON value. Calls with a key and
+// calls without a key have different fingerprints. So a call without a key can repeat only another call without a key.
+// The fingerprint is the Place of the call's conversation, so the store finds the last identical call.
 func fingerprint(p CallerCall) string { return fingerprintWith(p, approvers.CanonicalArgs(p.Args)) }
 
 func fingerprintWith(p CallerCall, args json.RawMessage) string {

@@ -352,8 +352,8 @@ func (t channelsTx) moveAway(name string, s store.OutboxMessage, cause string) e
 	return t.giveUp(s, cause)
 }
 
-// giveUp marks an outbox message as unreachable, and shows the message at its other addresses. If an answer or a
-// question has no other address, giveUp schedules another attempt at the same address.
+// giveUp marks an outbox message as unreachable, and shows the message at its other addresses. If an answer, a question
+// or a notice for the operators has no other address, giveUp schedules another attempt at the same address.
 func (t channelsTx) giveUp(s store.OutboxMessage, cause string) error {
 	s.State, s.LastError = store.OutboxUnreachable, cause
 	if isRetried(s) {

@@ -542,8 +542,8 @@ func (t recordsTx) auditRevealed(c Click, body []byte) error {
 }
 
 // BreakGlass lets the operator approve a call at the command line. The operator's approval replaces all remaining
-// stages. The policy in force must allow approvals by the operator. The bot notifies all people whose decision was
-// skipped, and their leads.
+// stages. The policy in force must allow approvals by the operator. The bot notifies the people of all stages, and
+// their leads.
 func (w *Requests) BreakGlass(ctx context.Context, c Click) (approvers.Request, error) {
 	r, err := w.onRequest(ctx, "break glass", c, func(t *tx, r approvers.Request) (approvers.Request, []approvers.Event, *approvers.Denied, error) {
 		after, events, denied := r.BreakGlass(t.deciding(), t.requests.action(c))

@@ -210,8 +210,8 @@ func (t cardsTx) linkCard(request string) error {
 }
 
 // Expand replaces an outbox message to a role or a group with direct messages to the members. Members who are away get
-// no message. If all members are away, each member gets the message. If there are no members, Expand marks the outbox
-// message as unreachable.
+// no message, except a notice about break glass. If all members are away, each member gets the message. If there are no
+// members, Expand marks the outbox message as unreachable.
 func (w *Outbox) Expand(ctx context.Context, message string, users []string) error {
 	if len(users) == 0 {
 		return w.Unreachable(ctx, message, "nobody there can be written to", "")
@@ -243,8 +243,8 @@ func (w *Outbox) Expand(ctx context.Context, message string, users []string) err
 	})
 }
 
-// copyFor creates one person's copy of an outbox message, unless the person has a copy already. So a person who holds
-// several roles of a stage gets only one card.
+// copyFor creates one person's copy of an outbox message, unless the person has a copy already. If Slack refused the
+// existing copy, copyFor tries the copy again. So a person who holds several roles of a stage gets only one card.
 func (t outboxTx) copyFor(s store.OutboxMessage, user string) error {
 	one := sameTo(s, store.ToUser+user)
 	messages, err := t.OutboxMessagesOf(s.Ref)

@@ -131,8 +131,8 @@ func (w *core) giveUp(ctx context.Context, timer store.Timer) error {
 	})
 }
 
-// Wake makes all workers look for due timers immediately. A test that sets the clock forward calls Wake. Without Wake,
-// workers notice due timers within a second.
+// Wake makes all workers look for due timers immediately. The bot calls Wake after an outage of Slack, and tests call
+// Wake after they set the clock forward. Without Wake, workers notice due timers within a second.
 func (w *Workflow) Wake() { w.jobs.Wake() }
 
 // NextDue returns the time at which the next timer is due. If there is no timer, the time is zero. NextDue ignores

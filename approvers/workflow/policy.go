@@ -135,12 +135,12 @@ func replacePart(old store.PolicyPart, digest, by string, at time.Time) store.Po
 	return store.PolicyPart{Digest: digest, By: by, At: at}
 }
 
-// Reevaluate checks all pending requests against the current policy and tools. If the policy and the tools have not
-// changed since the last complete check, Reevaluate does nothing. After the checks, the cards show the new plan of each
-// request. Reevaluate voids a request if nobody can approve it under the new policy, or if its tool has changed.
-// Reevaluate may run in the background, because every decision and every run also checks the policy and the tools. If
-// the policy or the tools change during the checks, Reevaluate starts from the beginning. Concurrent calls of
-// Reevaluate run one after the other.
+// Reevaluate checks all pending requests against the current policy, and all open requests against the current tools.
+// If the policy and the tools have not changed since the last complete check, Reevaluate does nothing. After the
+// checks, the cards show the new plan of each request. Reevaluate voids a request if nobody can approve it under the
+// new policy, or if its tool has changed. Reevaluate may run in the background, because every decision and every run
+// also checks the policy and the tools. If the policy or the tools change during the checks, Reevaluate starts from the
+// beginning. Concurrent calls of Reevaluate run one after the other.
 func (w *Requests) Reevaluate(ctx context.Context) error {
 	w.reevaluating.Lock()
 	defer w.reevaluating.Unlock()

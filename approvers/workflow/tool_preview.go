@@ -27,8 +27,8 @@ type PreviewCall struct {
 const previewLease = 15 * time.Second
 
 // previewSource returns the tool that makes the preview. The policy may name this tool, or an argument for a dry run of
-// the called tool. If the policy names neither and has no template, the called tool makes its own preview. If the
-// called tool can't make previews, no tool makes the preview.
+// the called tool. If the policy names neither, has no template and does not forbid previews, the called tool makes its
+// own preview. If the called tool can't make previews, no tool makes the preview.
 func (t previewsTx) previewSource(tool, agent string) approvers.PreviewSource {
 	p, _ := t.policy.Tool(tool, agent)
 	by := p.Preview.By
@@ -109,8 +109,8 @@ func (t previewsTx) beginPreview(request string) (p PreviewCall, ok bool, err er
 }
 
 // previewing returns the call that makes a tool preview. If no preview can be made, problem is the reason. If a tool
-// other than the requested tool makes the preview, the other tool must run without approval and accept the same
-// arguments.
+// other than the requested tool makes the preview, the other tool must be read-only, run without approval, and accept
+// the same arguments.
 func (t previewsTx) previewing(r approvers.Request, by approvers.PreviewSource) (p PreviewCall, problem string) {
 	p = PreviewCall{
 		Request: r.ID, Conversation: r.Conversation, Turn: r.Turn, Asker: r.Facts.Asker, Digest: r.Digest, Key: "preview_" + r.Execution,

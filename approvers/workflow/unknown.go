@@ -456,9 +456,8 @@ func (t runsTx) stillAdmissible(agent string, e approvers.Execution) (Tool, map[
 	return tool, args, ""
 }
 
-// newRetry returns the request for a retry. The new request has the requesters of the earlier request, and the
-// arguments with the approvers' edits. If the earlier request was in a bundle, the new request gets its own card at the
-// same address.
+// newRetry returns the request for a retry. The new request has the requesters of the turn, and the arguments with the
+// approvers' edits. If the earlier request was in a bundle, the new request gets its own card at the same address.
 func (t runsTx) newRetry(turn approvers.Turn, call store.Call, e approvers.Execution, who approvers.Identity) (r approvers.Request, err error) {
 	conv, err := t.Conversation(call.Conversation)
 	if err != nil {

@@ -52,8 +52,8 @@ func (p *Channels) Name(ctx context.Context, channel string) (string, error) {
 }
 
 // IsShared reports whether people of other organisations are in a channel. If fresh is set, IsShared does not use the
-// cached answer. While Slack's rate limit delays the call, IsShared uses an earlier answer. This is safe, because an
-// event would have invalidated an outdated answer.
+// cached answer. If fresh is not set and Slack's rate limit delays the call, IsShared uses an earlier answer. This is
+// safe, because an event would have invalidated an outdated answer.
 func (p *Channels) IsShared(ctx context.Context, channel string, fresh bool) (bool, error) {
 	ext, err := p.ext.Get(ctx, channel, fresh, func() (bool, error) {
 		c, err := p.api.GetConversationInfoContext(ctx, &slack.GetConversationInfoInput{ChannelID: channel})

@@ -123,7 +123,7 @@ func (c *circuitBreaker) state() error {
 	return fmt.Errorf("%w since %s: %w", errDown, c.since.UTC().Format(time.RFC3339), c.cause)
 }
 
-// worth reports whether calls may succeed. The result is true if Slack answers, or if a probe is due.
+// worth reports whether calls may succeed. The result is true if Slack answers, or if the next call would send a probe.
 func (c *circuitBreaker) worth() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

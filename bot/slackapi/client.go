@@ -82,7 +82,8 @@ func (c *Client) SetTokens(bot, app string) {
 // Available returns nil while Slack answers. During an outage, its error says since when Slack has not answered.
 func (c *Client) Available() error { return c.limiter.breaker.state() }
 
-// Worth reports whether a call may succeed now. The result is true if Slack answers, or if a test call is due.
+// Worth reports whether a call may succeed now. The result is true if Slack answers, or if the next call would test
+// whether Slack answers.
 func (c *Client) Worth() bool { return c.limiter.breaker.worth() }
 
 // Watch runs until ctx ends. During an outage, Watch tests whether Slack answers again.
