@@ -15,7 +15,7 @@ type Absence struct {
 	Until        time.Time `json:"until"` // the end of the absence
 	Delegate     PersonID  `json:"delegate,omitempty"`
 	DelegateName string    `json:"delegate_name,omitempty"`
-	Covers       []Cover   `json:"covers,omitempty"` // one for each of the person's roles, as it was when the absence was set
+	Covers       []Cover   `json:"covers,omitempty"` // one for each of the roles that the person had when the absence was set
 }
 
 // Cover is about one role of an absent person. Cover says which calls of this role the stand-in can decide. The

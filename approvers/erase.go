@@ -15,7 +15,7 @@ func (r Request) Erase() Request {
 	}
 	if r.Unreached != nil {
 		u := *r.Unreached
-		u.Cause = "" // Slack may quote what it refused
+		u.Cause = "" // Slack may quote the refused text
 		r.Unreached = &u
 	}
 	r.Decisions = each(r.Decisions, func(d *Decision) { d.Reason = "" })

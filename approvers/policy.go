@@ -130,7 +130,7 @@ type ToolPolicy struct {
 	RunsUnawaited bool       // a call over MCP runs after its approval even if its caller has left; otherwise it runs when the caller returns
 }
 
-// OnExpiry says what happens to a stage that nobody decided in time.
+// OnExpiry is the treatment of a stage that nobody decided in time.
 type OnExpiry string
 
 // The outcomes when nobody decides in time. None of the outcomes approves the request.
@@ -569,7 +569,7 @@ func (l Limit) looser(o Limit) bool {
 }
 
 // MayPause returns the reason why a person in Slack may not pause or resume everything under the current policy, or
-// nil. Only people in one of the PausedBy roles may do both.
+// nil. Only people in one of the PausedBy roles may pause and resume.
 func (p *Policy) MayPause(who Identity) *Denied {
 	if code := who.trouble(); code != "" {
 		return &Denied{Code: code}

@@ -168,7 +168,7 @@ func drawCall(t *rapid.T, args string) approvers.Call {
 
 func (w *propertyFixture) deciding() approvers.DecisionContext { return deciding(w.policy, w.now) }
 
-// refresh does what the workflow does before every action.
+// refresh updates the request to the current policy, as the workflow does before every action.
 func (w *propertyFixture) refresh(t *rapid.T) {
 	if w.r.State != approvers.Pending {
 		return

@@ -273,10 +273,10 @@ type Edited struct {
 	Plan         Plan
 }
 
-// Modify replaces the arguments. Earlier approvals then don't count, and the call gets a new plan. The editor must
-// have seen the masked values. The editor's own approval counts if the editor has the authority for the new plan's
-// first stage and saw all arguments. If the edited call is critical, the editor must also have typed the value, and
-// the tool preview must not be pending.
+// Modify replaces the arguments. Earlier approvals then don't count, and the call gets a new plan. The editor must have
+// seen the masked values. The editor's own approval counts if the editor has the authority for the new plan's first
+// stage and saw all arguments. If the approval needs a typed value, the editor must also have typed the value. If the
+// edited call is critical, the tool preview must not be pending.
 func (r Request) Modify(in DecisionContext, m Action, e Edited) (Request, []Event, *Denied) {
 	if denied := r.ready(m); denied != nil {
 		return r, nil, denied

@@ -104,8 +104,8 @@ func (l awayPeriod) validate(now time.Time) error {
 	return nil
 }
 
-// unclear is the error for a text that the parser does not understand. The error quotes the text and says what to write
-// instead.
+// unclear is the error for a text that the parser does not understand. The error quotes the text and suggests another
+// text.
 type unclear string
 
 func (u unclear) Error() string { return string(u) }

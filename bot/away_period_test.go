@@ -69,7 +69,7 @@ func TestReadLeave(t *testing.T) {
 	}
 }
 
-// TestUnclearLeaves checks that the bot's answer says which part of the input is unclear, and what to write instead.
+// TestUnclearLeaves checks that the bot's answer names the unclear part of the input, and suggests another text.
 func TestUnclearLeaves(t *testing.T) {
 	t.Parallel()
 	now := saturday(t)

@@ -68,7 +68,7 @@ func testAway(t *testing.T, h *harness) {
 	h.answered("teo", "U0BOT", "You are not away", "/countersign away until monday")
 }
 
-// The bot tells a stand-in and the absent person what the stand-in can't decide.
+// The bot tells a stand-in and the absent person which calls the stand-in can't decide.
 func TestAwayWithALesserStandIn(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

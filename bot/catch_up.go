@@ -34,7 +34,7 @@ const (
 	// thread may be much older.
 	oldTalks  = 7 * 24 * time.Hour
 	mostTalks = 5000
-	// longAway is the age of a message from which its answer includes a note that the bot was away.
+	// The answer to a message that is older than longAway includes a note that the bot was away.
 	longAway = 15 * time.Minute
 )
 
@@ -136,7 +136,7 @@ func (c *catchUp) run(ctx context.Context) error {
 	return c.Intake.CaughtUp(ctx, c.gap)
 }
 
-// report logs what was read, and which histories Slack does not show.
+// report logs the number of messages that had not been received, and the number of histories that Slack does not show.
 func (c *catchUp) report() {
 	if c.found > 0 {
 		c.Log.Info("messages were read that had not been received", "from", c.gap.From, "to", c.gap.To, "messages", c.found)
@@ -230,7 +230,7 @@ func (c *catchUp) recentTalks(ctx context.Context) ([]store.Conversation, error)
 	return talks, err
 }
 
-// readChannel handles what people wrote in a channel and its threads, in order.
+// readChannel handles people's messages in a channel and its threads, in order.
 func (c *catchUp) readChannel(ctx context.Context, ch history) error {
 	said, threads, err := c.topLevel(ctx, ch)
 	if c.skipped(err) {

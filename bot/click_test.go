@@ -216,7 +216,7 @@ func TestForgedForms(t *testing.T) {
 
 // Slack may show a version that the bot never recorded. This happens if the bot stops before it records the version,
 // and the state changes before the bot redraws the message. A click on that version decides nothing, because the bot
-// does not know what the version showed. Such a click is not a forgery. The person is told that the click did not
+// does not know the content of the version. Such a click is not a forgery. The person is told that the click did not
 // count. The message is redrawn, and the next click counts.
 func TestClickOnWhatWasNeverRecorded(t *testing.T) {
 	t.Parallel()

@@ -27,13 +27,13 @@
 //   - Receiver stores deliveries, and Gaps reads the messages of a gap, in which nothing was received. Inbox passes
 //     each stored delivery to its handler, such as messageHandler, clickHandler, submissionHandler or commandHandler.
 //     pauseHandler, absenceHandler and grantHandler have the commands, buttons and forms of one subject.
-//   - The handlers of clicks and forms use other parts. targets finds what a click is about. modals and formOpener open
-//     a form. outcomes decides, or records a refused attempt. ephemeral replies to a person.
+//   - The handlers of clicks and forms use other parts. targets finds the subject of a click, such as a request. modals
+//     and formOpener open a form. outcomes decides, or records a refused attempt. ephemeral replies to a person.
 //   - Display shows outbox messages. It uses posts to write messages and to find posts whose response was lost. Drafts,
 //     Statuses and homeTabs show the model's text, the status under a thread, and the Home tabs. Leftovers deletes
 //     messages that Slack refused to delete.
-//   - Identities and Availability ask Slack about people. channelAccess and Permissions find out what Slack lets the
-//     bot do. Replicas shares Slack's limits with other processes.
+//   - Identities and Availability ask Slack about people. channelAccess and Permissions find out which actions Slack
+//     allows the bot. Replicas shares Slack's limits with other processes.
 //
 // The handlers use parts that show messages, such as Statuses. No part that shows messages uses a handler. Some parts
 // also handle the deliveries about their own subject: homeTabs, channelAccess and Availability. The functions New and

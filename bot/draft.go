@@ -191,7 +191,7 @@ type streamWriter struct {
 	tried     bool // Slack refused a stream for this text
 }
 
-// noStreams describes, for the log, what the bot does if Slack accepts no streams.
+// noStreams describes, for the log, the bot's behaviour if Slack accepts no streams.
 const noStreams = "the model's text is shown by editing a message"
 
 // write shows those blocks of a text that are complete. The function returns how long to wait before the next write.
@@ -390,7 +390,7 @@ func (w *streamWriter) draw(pieces []markdown.Piece) []slack.Block {
 	return page.Blocks
 }
 
-// advance records what the stream contains.
+// advance records the content of the stream.
 func (w *streamWriter) advance(next int, pieces []markdown.Piece) {
 	w.sent, w.blocks = next, w.blocks+len(pieces)
 	for _, x := range pieces {

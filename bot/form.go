@@ -16,8 +16,9 @@ import (
 	"countersign/store"
 )
 
-// formOpener opens forms, and handles the clicks within Details…. It records what the person was shown, because a
-// decision needs this record. If the person may not do the action, the form says why, and the attempt is recorded.
+// formOpener opens forms, and handles the clicks within Details…. formOpener records the content that the person was
+// shown, because a decision needs this record. If the person may not do the action, the form says why, and the attempt
+// is recorded.
 type formOpener struct {
 	*core
 	identities *Identities
@@ -324,8 +325,8 @@ func (b *formOpener) recordReveal(ctx context.Context, target render.ClickTarget
 	return b.Requests.Reveal(ctx, click, target.Request.Secrets, body)
 }
 
-// recordItemSeen records what the Home tab showed of a request, if a person acts on the request on the tab. The bot
-// does not record the other renderings of a Home tab, because a tab is redrawn too often.
+// recordItemSeen records the content of a request on the Home tab, if a person acts on the request there. The bot does
+// not record the other renderings of a Home tab, because a tab is redrawn too often.
 func (b *formOpener) recordItemSeen(ctx context.Context, target render.ClickTarget, who approvers.Identity) error {
 	if target.Message.Kind != store.OutboxHome || target.Request == nil || target.ShownRequest().Digest == "" {
 		return nil

@@ -194,8 +194,8 @@ func (b *Inbox) setAside(ctx context.Context, t store.Timer, note string, cause 
 	return err
 }
 
-// unpermitted marks a delivery as handled that can't be handled because of a missing scope. unpermitted immediately
-// tells the sender about the missing scope.
+// unpermitted handles a delivery for which the bot token lacks a scope. unpermitted marks the delivery as handled, and
+// immediately tells the sender about the missing scope.
 func (b *Inbox) unpermitted(ctx context.Context, row store.Inbox, cause error) error {
 	b.Log.Error("a delivery was set aside, because the bot token lacks a scope; add it on the app's page OAuth & Permissions, and reinstall the app",
 		"inbox", row.ID, "kind", string(row.Kind), "cause", slackapi.Explain(cause))

@@ -22,7 +22,7 @@ const openWait = 4 * time.Second
 const openAgain = 200 * time.Millisecond
 
 // modals opens and fills modals. Slack opens a modal only within three seconds of a click. So modals opens a loading
-// view at once, and fills it when the click is handled. modals does not know what a form is about.
+// view at once, and fills it when the click is handled. modals does not know the subject of a form.
 type modals struct {
 	*core
 	replicas *Replicas

@@ -19,8 +19,8 @@ type pauseHandler struct {
 	outcomes   *outcomes
 }
 
-// asked answers /countersign pause. It says what a pause would stop. It offers the button for a pause to people who may
-// pause.
+// asked answers /countersign pause. For people who may pause and gave a reason, the answer lists the work that a pause
+// would stop, and has the button for a pause.
 func (b *pauseHandler) asked(ctx context.Context, c command, reason string) (*render.BlockBuilder, error) {
 	policy := b.Views.Policy()
 	who, err := b.identities.pauser(ctx, c.User, policy)

@@ -35,8 +35,8 @@ func (h *harness) isPaused(want bool) settings.Pause {
 	return p
 }
 
-// The command pause says what a pause would stop. A click on its button pauses everything, all people see the pause,
-// and another button ends the pause.
+// The command pause lists the work that a pause would stop. A click on its button pauses everything, all people see the
+// pause, and another button ends the pause.
 func TestPauseInSlack(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, leadsPause)

@@ -17,8 +17,8 @@ import (
 )
 
 // posts writes the Slack messages of outbox messages: it posts, changes and uploads them. If Slack's answer to a post
-// was lost, posts finds the message in the channel, so that no message is posted twice. posts does not decide what a
-// message shows, and does not record that it was shown.
+// was lost, posts finds the message in the channel, so that no message is posted twice. posts does not determine the
+// content of a message, and does not record that Slack shows the message.
 type posts struct {
 	*core
 	unconfirmed unconfirmedPosts // posts whose outcome is not recorded yet

@@ -11,7 +11,7 @@ import (
 	"countersign/store"
 )
 
-// Receiver stores Slack's deliveries before they are acknowledged. It also does what can't wait: it opens loading
+// Receiver stores Slack's deliveries before they are acknowledged. Receiver also does urgent work: it opens loading
 // views, validates submitted forms, and removes outdated answers from the caches. Inbox does everything else.
 type Receiver struct {
 	*core

@@ -185,9 +185,9 @@ func TestFormNotOpened(t *testing.T) {
 	h.opened("teo", render.ActReject)
 }
 
-// If Slack refuses a form, another view reports the refusal in place of the loading view. The log says what was
-// refused, and the click changes nothing. If Slack also refuses this view, or the loading view itself, the person gets
-// an ephemeral message.
+// If Slack refuses a form, another view reports the refusal in place of the loading view. The log names the refused
+// form, and the click changes nothing. If Slack also refuses this view, or the loading view itself, the person gets an
+// ephemeral message.
 func TestFormRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		method, code string

@@ -113,7 +113,7 @@ func (r *refusedBySlack) remember(ctx context.Context, what string, cause error,
 }
 
 // markMissing records that Slack does not have an optional method of its API, or does not let the app use it. The
-// parameter instead is a text for the log. It says what the bot does without the method.
+// parameter instead is a text for the log. The text describes the bot's behaviour without the method.
 func (r *refusedBySlack) markMissing(ctx context.Context, method, instead string, cause error) {
 	lasts := methodRefused
 	if slackapi.IsUnusable(cause) {

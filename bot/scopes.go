@@ -89,8 +89,7 @@ func (p *Permissions) missing() []Scope {
 	return MissingScopes(granted, p.Views.Policy())
 }
 
-// Complete returns nil, or an error that names the missing scopes of the bot token and what the bot can't do without
-// them.
+// Complete returns nil, or an error that names the missing scopes of the bot token and the features that need them.
 func (p *Permissions) Complete(context.Context) error {
 	var lacks []string
 	for _, s := range p.missing() {

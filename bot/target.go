@@ -30,8 +30,8 @@ var (
 	errWorkspace = errors.New("the delivery came from another workspace, or is for another app")
 )
 
-// targets finds what a click or a form is about, such as a request or a grant. It validates the click against the
-// stored rendering. targets does not identify the person, and does not decide what the click does.
+// targets finds the subject of a click or a form, such as a request or a grant. It validates the click against the
+// stored rendering. targets does not identify the person, and does not perform the click's action.
 type targets struct{ *core }
 
 // find returns the subject of a button token, such as a request or a grant. It validates the token against the stored

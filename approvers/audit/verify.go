@@ -18,7 +18,7 @@ type Report struct {
 	more   int // the number of faults that are not listed
 
 	overwritten int                     // number of records of InstallationChain that later records have replaced
-	lost        []approvers.HistoryLoss // what was lost when the store was salvaged, as far as the history records it
+	lost        []approvers.HistoryLoss // the losses at the salvage of the store, as far as the history records them
 
 	chains, records, payloads, erased int
 	prunings                          map[string][]approvers.Pruning // by chain, in the order in which they were recorded
@@ -109,7 +109,7 @@ func Verify(ctx context.Context, s store.Store, o VerifyOptions) (*Report, error
 	return &v.Report, nil
 }
 
-// Write prints the faults, and what was verified.
+// Write prints the faults, and a summary of the verified data.
 func (v *Report) Write(out io.Writer) {
 	for _, f := range v.faults {
 		fmt.Fprintln(out, f)
@@ -149,7 +149,7 @@ func (v *Report) Write(out io.Writer) {
 	}
 }
 
-// writeLost prints what was lost when the store was salvaged.
+// writeLost prints the losses at the salvage of the store.
 func (v *Report) writeLost(out io.Writer) {
 	for _, g := range v.lost {
 		facts := g.Facts()

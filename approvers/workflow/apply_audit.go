@@ -8,8 +8,8 @@ import (
 
 // auditEvents records events in the request's audit chain. The order is: escalations, reminders and similar events
 // (auditAct), a changed plan (auditPlan), the request's new stage or state (auditTransition). auditEvents does not
-// record decisions and remarks. The use case records them before it calls apply, because only the use case knows what
-// the person was shown.
+// record decisions and remarks. The use case records decisions and remarks before it calls apply, because only the use
+// case has the rendering that the person saw.
 func (t recordsTx) auditEvents(r approvers.Request, events []approvers.Event) error {
 	for _, record := range []func(approvers.Request, approvers.Event) error{t.auditAct, t.auditPlan, t.auditTransition} {
 		for _, e := range events {

@@ -136,7 +136,7 @@ func (t proposalsTx) voidCall(call store.Call, e approvers.Execution, reason str
 }
 
 // observe ends a call in observe mode. The call does not run, and nobody is asked to approve the call. The model and
-// the people read what would have happened to the call without observe mode.
+// the people read the outcome that the call would have had without observe mode.
 func (t proposalsTx) observe(call store.Call, e approvers.Execution, plan approvers.Plan, requesters []approvers.PersonID) error {
 	if err := t.PutCall(call); err != nil {
 		return err
@@ -155,7 +155,7 @@ func (t proposalsTx) observe(call store.Call, e approvers.Execution, plan approv
 	return t.runs.changedStep(e)
 }
 
-// wouldHave describes what would have happened to a call without observe mode.
+// wouldHave describes the outcome that a call would have had without observe mode.
 func (t proposalsTx) wouldHave(plan approvers.Plan) string {
 	switch plan.Would {
 	case approvers.Ask:

@@ -505,7 +505,7 @@ func (t callersTx) claim(client approvers.Client, id, hash string, givers grantO
 	return &CallerProblem{Code: CallerNotApproved, Request: id}, nil
 }
 
-// lapsed ends a call that needs no approval if its caller did not claim the call in time. lapsed returns true if it has
+// lapsed ends a call that needs no approval, and that its caller did not claim in time. lapsed returns true if it has
 // ended the call.
 func (t callersTx) lapsed(call store.Call, e approvers.Execution) (bool, error) {
 	if e.Request != "" || call.Outcome != "" {
@@ -632,8 +632,8 @@ func (w *Callers) Answer(ctx context.Context, client approvers.Client, id string
 	})
 }
 
-// Overdue is the handler of store.TimerOutcome. Overdue ends a call that needs no approval if its caller did not claim
-// the call in time. If the caller did not report the outcome of a run in time, Overdue asks people what happened.
+// Overdue is the handler of store.TimerOutcome. Overdue ends a call that needs no approval, and that its caller did not
+// claim in time. If the caller did not report the outcome of a run in time, Overdue asks people what happened.
 func (w *Callers) Overdue(ctx context.Context, timer store.Timer) error {
 	return w.update(ctx, "overdue", func(t *tx) error {
 		e, err := t.Execution(timer.Ref)

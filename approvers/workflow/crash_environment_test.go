@@ -30,10 +30,10 @@ type environment struct {
 	cut        map[string]int    // how many runs were interrupted by a crash, by execution
 	acted      map[string]bool   // the messages that people have acted on
 	crashes    int
-	script     []string       // what the model asks for in its first step
-	then       []string       // what the model asks for in its second step, if anything
+	script     []string       // the calls that the model requests in its first step
+	then       []string       // the calls that the model requests in its second step, if any
 	silent     bool           // nobody decides anything
-	previews   map[string]int // how often a tool was asked what a call would do, by digest
+	previews   map[string]int // how often a tool made a preview of a call, by digest
 	muted      bool           // nobody reports on an unknown outcome
 	allow      int            // how many more calls the first approver allows by a grant
 	aside      []act          // actions on the first card before anybody decides, in order

@@ -37,8 +37,8 @@ func (w *core) update(ctx context.Context, what string, fn func(*tx) error) erro
 	return w.updateBy(ctx, what, w.transact, fn)
 }
 
-// record is like update, but for a transaction that only records what has happened already. record commits even if this
-// process can't use the policy in force.
+// record is like update, but for a transaction that only records past events. record commits even if this process can't
+// use the policy in force.
 func (w *core) record(ctx context.Context, what string, fn func(*tx) error) error {
 	err := w.update(ctx, what, fn)
 	if errors.Is(err, store.ErrPolicyChanged) {

@@ -113,11 +113,11 @@ func (w *Outbox) delivered(ctx context.Context, s store.OutboxMessage, p SentMes
 	})
 }
 
-// sentLate repairs what Slack shows after this replica sent an outbox message that another replica had taken over. For
-// example, the process was suspended for longer than its lease, just before it called Slack. There are two cases. If
-// this replica posted a Slack message, the other replica may have posted the outbox message too. Then one of the two
-// Slack messages must be deleted, so sentLate records this replica's message as a leftover. If this replica changed a
-// Slack message, it may have replaced a newer version. Then the message must be sent again.
+// sentLate corrects the messages in Slack after this replica sent an outbox message that another replica had taken
+// over. For example, the process was suspended for longer than its lease, just before it called Slack. There are two
+// cases. If this replica posted a Slack message, the other replica may have posted the outbox message too. Then one of
+// the two Slack messages must be deleted, so sentLate records this replica's message as a leftover. If this replica
+// changed a Slack message, it may have replaced a newer version. Then the message must be sent again.
 func (w *Outbox) sentLate(ctx context.Context, s store.OutboxMessage) error {
 	return w.update(ctx, "sent late", func(t *tx) error {
 		cur, err := t.OutboxMessage(s.ID)

@@ -47,7 +47,7 @@ func TestWhatWasDueBeforeTheClockWasSetBack(t *testing.T) {
 	}
 }
 
-// TestWhatPeopleSeeBeforeTheClockWasSetBack checks due work that changes what Slack shows. The work is done after the
+// TestWhatPeopleSeeBeforeTheClockWasSetBack checks due work that changes messages in Slack. The work is done after the
 // clock was set back. An availability check that was postponed until the morning is tried once, and is then postponed
 // again.
 func TestWhatPeopleSeeBeforeTheClockWasSetBack(t *testing.T) {

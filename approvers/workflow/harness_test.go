@@ -35,7 +35,7 @@ type harness struct {
 	quiet     map[string]time.Time                      // until when somebody can't be disturbed, by user id
 	gone      map[string]bool                           // whose account is deactivated, by user id
 	n         int                                       // for ids
-	known     map[approvers.PersonID]approvers.Identity // what Slack says about people whom a test has changed
+	known     map[approvers.PersonID]approvers.Identity // Slack's data about people whom a test has changed
 	slackDown bool
 }
 

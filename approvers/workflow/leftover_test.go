@@ -140,12 +140,12 @@ func (s takenOver) Update(ctx context.Context, fn func(store.Tx) error) error {
 	return s.Store.Update(ctx, fn)
 }
 
-// TestSentLate checks what happens after a replica sent a card although another replica had taken over the delivery.
-// In the end, Slack shows the card once, in its newest version.
+// TestSentLate checks a card that a replica sent although another replica had taken over the delivery. In the end,
+// Slack shows the card once, in its newest version.
 func TestSentLate(t *testing.T) {
 	for _, c := range []struct {
 		name          string
-		before, after string // what the other replica posted before and after the late post
+		before, after string // the posts of the other replica before and after the late post
 		deleted       int    // number of deletions of the late post
 		sendsAgain    bool
 	}{

@@ -41,7 +41,7 @@ type PolicyChange struct {
 	Content []byte // the bytes of the policy file, the files that it names, and the lock file
 	File    string // the field File of the approvers.Policy: the hash that plans contain
 	By      string // the process that makes the change
-	Why     string // what caused the change, in one word
+	Why     string // the cause of the change, in one word
 }
 
 // NewLoad returns a new id for a change of the policy.

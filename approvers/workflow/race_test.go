@@ -77,7 +77,7 @@ type raceKind struct {
 	name    string
 	calls   []string                                  // of one step
 	before  func(*raceHarness, *race)                 // what happened before; nil: nothing
-	act     func(*raceHarness, *race, int) error      // what the person does
+	act     func(*raceHarness, *race, int) error      // the person's action
 	outcome func(*raceHarness, *race) (string, error) // the name of the outcome; an error if the race had no valid one
 }
 
@@ -92,7 +92,7 @@ type raceHarness struct {
 // race has the requests and the results of one race.
 type race struct {
 	requests []approvers.Request
-	shown    []store.Shown // what a card with all requests offers for decision
+	shown    []store.Shown // the requests that a card of all calls offers for decision
 	others   int           // the first person waits until this number of other people got an answer
 	answered chan struct{} // receives once for each answer
 	mu       sync.Mutex

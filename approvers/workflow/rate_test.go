@@ -24,9 +24,9 @@ import (
 // running is a clock that runs like a real clock. A test can set the clock forward and back.
 type running struct {
 	mu      sync.Mutex
-	base    time.Time // what it showed when it was started
+	base    time.Time // the clock's time when it was started
 	started time.Time
-	set     time.Time // what it showed when it was set last
+	set     time.Time // the clock's time when it was set last
 	looks   int       // how often it was read since then
 }
 

@@ -162,7 +162,7 @@ func TestErase(t *testing.T) {
 	if _, err := retention.Erase(h.ctx(), h.Workflow, "req_none", approvers.Operator("root"), "x"); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("a chain that does not exist: %v", err)
 	}
-	h.begin(h.say(alice, "and continue").Turn) // the conversation continues with what is left
+	h.begin(h.say(alice, "and continue").Turn) // the conversation continues with the remaining texts
 }
 
 // Home tabs show the texts of calls. No version of a Home tab stays in the store after Erase: of a tab that a person

@@ -106,7 +106,7 @@ func (w *workingHarness) put(rows ...string) {
 	}
 }
 
-// log records what handlers did, in order.
+// log records the actions of handlers, in order.
 type log struct {
 	mu    sync.Mutex
 	lines []string

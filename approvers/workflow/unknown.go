@@ -187,7 +187,7 @@ func (w *Runs) Recover(ctx context.Context, shares store.Shares) error {
 	})
 }
 
-// Report is what a person reports about a run whose outcome is unknown.
+// Report is a person's report about a run whose outcome is unknown.
 type Report string
 
 // These are the possible reports.
@@ -238,8 +238,8 @@ func (t runsTx) askWhatHappened(e approvers.Execution) error {
 	return t.changedStep(e)
 }
 
-// Report records what a person reports about a run whose outcome is unknown. The call's requesters, the people who
-// could have approved the call, the person who gave the call's grant, and the operator may report.
+// Report records a person's report about a run whose outcome is unknown. The call's requesters, the people who could
+// have approved the call, the person who gave the call's grant, and the operator may report.
 func (w *Runs) Report(ctx context.Context, c Click, what Report) error {
 	return w.click(ctx, "report", c, func(t *tx) (*approvers.Denied, error) { return t.runs.report(c, what) })
 }
@@ -291,7 +291,7 @@ func (t runsTx) report(c Click, what Report) (*approvers.Denied, error) {
 // report.
 func (t runsTx) mayReport(e approvers.Execution, who approvers.Identity) (*approvers.Denied, error) {
 	if who.ID.Login() != "" {
-		return nil, nil // no denial: the operator can find out what the tool did
+		return nil, nil // no denial: the operator can find out whether the tool acted
 	}
 	turn, err := t.Turn(e.Turn)
 	if err != nil {

@@ -61,7 +61,7 @@ type Tool struct {
 	Hash        string // hash over name, description, schema and effect
 	Effect      approvers.Effect
 	Timeout     time.Duration
-	Previews    bool   // the tool itself can say what a call would do
+	Previews    bool   // the tool itself can make a preview of a call
 	Asks        bool   // people in the conversation answer the call; no function is called
 	Claims      Claims // annotations that the tool's source wrote
 	Source      string // name of its source in the policy file; empty: the tool is compiled in

@@ -17,10 +17,10 @@
 //     is parsed. A request with an effect, such as a click, is accepted only once while its signature is valid.
 //   - When the context of Run ends, received deliveries are passed to the handler and acknowledged before Run returns.
 //
-// The package reads only the parts of a payload that distinguish the kinds of requests. The package never stores or
-// repeats a delivery, and never decides what a delivery means. If Slack gets no acknowledgement for an event, it sends
-// the event again. The handler recognises such copies. This package imports only one other package of the module:
-// store, for the names of the kinds of deliveries (store.InboxKind).
+// The package reads only the parts of a payload that distinguish the kinds of requests. The package never stores,
+// repeats or interprets a delivery. If Slack gets no acknowledgement for an event, it sends the event again. The
+// handler recognises such copies. This package imports only one other package of the module: store, for the names of
+// the kinds of deliveries (store.InboxKind).
 //
 // Read transport.go first. socket_mode.go uses connection.go, connections.go and lanes.go; http.go uses request.go,
 // replays.go, senders.go and gate.go.

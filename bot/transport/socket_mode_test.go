@@ -23,7 +23,7 @@ type fakeSlack struct {
 	ended  chan error
 
 	mu      sync.Mutex
-	refuses error // what Address returns
+	refuses error // the error that Address returns
 	asked   int   // how often Address was called
 }
 
@@ -46,7 +46,7 @@ func (s *fakeSlack) address(context.Context) (string, error) {
 // fakeSocket simulates Slack's side of one connection.
 type fakeSocket struct {
 	conn *websocket.Conn
-	acks chan string // what the bot sends; closed when the connection has ended
+	acks chan string // the acknowledgements that the bot sends; closed when the connection has ended
 }
 
 // inSocketMode runs a test in faked time.

@@ -17,7 +17,7 @@ type check struct {
 	Text string
 }
 
-// checks runs all verifications of a story. The text of each verification says what was compared. So the reader knows
+// checks runs all verifications of a story. The text of each verification names the compared data. So the reader knows
 // the limits of the verification.
 func (s Story) checks() []check {
 	out := append([]check{s.chainCheck(), s.payloadCheck()}, s.unlessDamaged(s.runCheck(), "What ran"), s.unlessDamaged(s.shownCheck(), "What was shown"))

@@ -184,7 +184,7 @@ func (s Story) cards() (out [][]message) {
 	return out
 }
 
-// headline returns the heading of the first card: what the call does.
+// headline returns the heading of the first card. The heading describes the call's effect.
 func (s Story) headline() string {
 	for _, messages := range s.cards() {
 		for _, m := range messages {

@@ -214,8 +214,8 @@ func TestPolicySentence(t *testing.T) {
 	}
 }
 
-// The sentence about a denied attempt says what the person tried to do. The test has the kinds of attempts for which
-// the sentence does not use the name of the kind.
+// The sentence about a denied attempt names the attempted action. The test has the kinds of attempts for which the
+// sentence does not use the name of the kind.
 func TestDeniedSentence(t *testing.T) {
 	for kind, want := range map[string]string{
 		"approve": "approve it", "report": "report on it", "hand on": "hand it on", "ask again": "ask for it again",

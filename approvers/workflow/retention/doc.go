@@ -1,8 +1,8 @@
 // Package retention erases stored data. Enforce removes data that is older than the policy's retention times. Erase
 // erases the texts of one call when an operator asks for it.
 //
-// The package owns the rules about which records can be erased, and about what remains of them. It guarantees these
-// invariants:
+// The package has the rules about the records that can be erased, and about the parts of them that remain. It
+// guarantees these invariants:
 //
 //   - Work that has not ended stays, whatever its age. Examples are a turn, a run whose outcome is unknown, a grant in
 //     force, and an absence.

@@ -195,7 +195,7 @@ func (e *erasing) outboxMessages() error {
 
 func (e *erasing) outboxMessage(s store.OutboxMessage) error {
 	if s.DraftText != "" || s.LastError != "" || s.State == store.OutboxWanted {
-		s.DraftText, s.LastError = "", "" // an error of Slack may quote what Slack refused
+		s.DraftText, s.LastError = "", "" // an error of Slack may quote the refused text
 		if err := e.PutOutboxMessage(s.KeepFromNow()); err != nil {
 			return err
 		}

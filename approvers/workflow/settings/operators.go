@@ -36,7 +36,7 @@ type Problem struct {
 	More     bool        `json:"more,omitempty"`     // there were more requests than Requests can hold
 }
 
-// ProblemKind says what a problem is about.
+// ProblemKind is the kind of a problem.
 type ProblemKind string
 
 // The kinds of problems.

@@ -51,7 +51,7 @@ func (v *Reader) read(ctx context.Context, message string, as func(store.Reader,
 		}
 		switch m.Message.Kind {
 		case store.OutboxPause, store.OutboxHome:
-			return nil // the message shows nothing but the pause
+			return nil // package bot reads the other content of a Home tab; a message about a pause has no other content
 		case store.OutboxHead:
 			return m.readHead(r)
 		case store.OutboxReport:
