@@ -36,7 +36,7 @@ type Client struct {
 // OAuth says which tokens of an authorization server belong to a client.
 type OAuth struct {
 	Issuer    string
-	Subject   string   // the value of the claim sub in the client's own tokens; if a person's token says that the client acts for the person, the value of sub within its claim act
+	Subject   string   // the value of the claim sub in the client's own tokens, and of sub within the claim act in tokens of people for whom the client acts
 	Person    string   // the claim with the Slack user id of the person for whom the client acts; empty: the client acts for nobody
 	Algorithm string   // the algorithm with which all of the client's tokens are signed
 	Allow     []string // permitted private networks and hosts of the issuer

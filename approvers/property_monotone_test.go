@@ -173,7 +173,7 @@ func (c *trial) someOrder(p *approvers.Policy, r approvers.Request, people []app
 
 // The method checks the people who approved a call. The method fails the test if these people are too few for a stage,
 // or if one of them is a requester. The method also fails the test if none of these people has the authority for the
-// call's risk. It uses only the model, and not the code under test.
+// call's risk. The method uses only the model, and not the code under test.
 func (c *trial) enough(t *rapid.T, p *approvers.Policy, people []approvers.Identity) {
 	need, waits, named := gather(p, c.call)
 	if !waits {

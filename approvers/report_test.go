@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// The report of a week is due from Monday 09:00 to Wednesday 09:00 in its zone, also around changes of the clock and at
-// the turn of a year.
+// The report of a week is due from Monday 09:00 to Wednesday 09:00 in its zone. This also holds around changes of the
+// clock and at the turn of a year.
 func TestReportIsDue(t *testing.T) {
 	t.Parallel()
 	const layout = "2006-01-02 15:04"

@@ -25,9 +25,9 @@ const maxSigners = 20
 
 // Grow counts an approved and successful call. When the count reaches the policy's number, Grow resets the count, and
 // returns the grant to offer if a role may accept it. The count goes back to zero if the policy proposes no grants for
-// the tool, if somebody edited or rejected the call, or if an operator approved the call. A call whose plan or
-// arguments no grant can cover leaves the count unchanged. A call that differs from the counted calls starts a new
-// count.
+// the tool. The count also goes back to zero if somebody edited or rejected the call, or if an operator approved the
+// call. A call whose plan or arguments no grant can cover leaves the count unchanged. A call that differs from the
+// counted calls starts a new count.
 func (t Trust) Grow(in DecisionContext, r Request) (Trust, Grant, bool) {
 	p, known := in.Policy.Tool(r.Tool, r.Agent)
 	values, ok := members(r.Args)

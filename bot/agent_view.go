@@ -160,7 +160,7 @@ func (e event) aboutAgent() bool {
 	return e.opensAgent() || e.Type == sessionStopped && e.channelID() != "" && e.userID() != ""
 }
 
-// stopSession handles a click on Slack's stop button. It stops the agent's work in the thread of the button.
+// stopSession handles a click on Slack's stop button. stopSession stops the agent's work in the thread of the button.
 func (b *messageHandler) stopSession(ctx context.Context, row store.Inbox, e envelope) error {
 	me, err := b.whoAmI(ctx)
 	if err != nil {

@@ -46,8 +46,8 @@ type target struct {
 	order              string
 }
 
-// asks makes the person asker request a call. It then finds the call's card in the approvers' channel. The card has the
-// given button. ORDER in the arguments is replaced by a unique number.
+// asks makes the person asker request a call. The method then finds the call's card in the approvers' channel. The card
+// has the given button. ORDER in the arguments is replaced by a unique number.
 func (s *attackHarness) asks(asker, call, button string) target {
 	s.t.Helper()
 	s.n++

@@ -41,7 +41,7 @@ func (b *Availability) Remind(ctx context.Context, t store.Timer) error {
 	return b.People.Remind(ctx, t, stage, people)
 }
 
-// Depart runs when a person's absence begins. It makes the workflow recheck all requests that wait for the person.
+// Depart runs when a person's absence begins. Depart makes the workflow recheck all requests that wait for the person.
 func (b *Availability) Depart(ctx context.Context, t store.Timer) error {
 	ctx = dueFor(ctx, slackapi.PriorityNormal, t)
 	policy := b.Views.Policy()
@@ -71,8 +71,8 @@ func aboutAccount(users *directory.Users, e event) bool {
 	return e.Type == userChange && json.Unmarshal(e.User, &who) == nil && who.ID != "" && (who.Deleted || users.WasDeactivated(who.ID))
 }
 
-// accountChanged handles the deactivation or reactivation of an account. It makes the workflow recheck all requests
-// that wait for the owner of the account.
+// accountChanged handles the deactivation or reactivation of an account. accountChanged makes the workflow recheck all
+// requests that wait for the owner of the account.
 func (b *Availability) accountChanged(ctx context.Context, row store.Inbox, e event) error {
 	policy := b.Views.Policy()
 	who, err := b.identities.member(ctx, e.userID(), policy)
@@ -134,7 +134,8 @@ const (
 	maxDisturbed = 50 // do-not-disturb is looked up for at most this many people of a request
 )
 
-// presence returns a person's availability. It uses the person's recorded absence and Slack's answers about the person.
+// presence returns a person's availability. presence uses the person's recorded absence and Slack's answers about the
+// person.
 func (b *Availability) presence(ctx context.Context, user string, stage view.StageSnapshot, depth int, ask bool) (approvers.Presence, error) {
 	r := stage.Request
 	who, err := b.users.Clicker(ctx, user, stage.Policy, r.Tool, approvers.Low, &r)

@@ -225,9 +225,9 @@ func timeOfDay(s string) (time.Duration, bool) {
 	return 0, false
 }
 
-// span parses a duration such as "3 days", and adds the duration to from. It returns the sum. If the duration is in
-// days, the sum has the same time of day as from, even if the clocks change in between. If the person gave a day
-// without a time as the start, from is the midnight at which this day begins.
+// span parses a duration such as "3 days", and returns the sum of from and the duration. If the duration is in days,
+// the sum has the same time of day as from, even if the clocks change in between. If the person gave a day without a
+// time as the start, from is the midnight at which this day begins.
 func (w timeParser) span(in *words, from time.Time) (time.Time, error) {
 	count, word := in.next(), in.next()
 	unit := strings.TrimSuffix(word, "s")

@@ -46,8 +46,8 @@ type Config struct {
 	// rejected a call because of a rate limit.
 	Unlimited bool
 	Count     func(context.Context, slackapi.Call) // is called for each call of the Web API; may be nil
-	// Reread is called after Slack has refused a secret. It looks for new secrets, passes them to Renew, and reports
-	// whether there were any. If Reread is nil, the secrets never change.
+	// Reread is called after Slack has refused a secret. Reread looks for new secrets, passes them to Renew, and
+	// reports whether there were any. If Reread is nil, the secrets never change.
 	Reread func(context.Context) bool
 	// CountRequest is called with the status of each response over HTTP; may be nil.
 	CountRequest func(status int)
@@ -167,8 +167,8 @@ func (b *Bot) assemble() {
 	b.Display, b.Drafts, b.Statuses = display, drafts, statuses
 }
 
-// Team returns the id of the bot's organisation. This id is part of the identity of each person (see approvers.Who). It
-// is the id of the enterprise or, without an enterprise, the id of the workspace.
+// Team returns the id of the bot's organisation. This id is part of the identity of each person (see approvers.Who).
+// The organisation is the enterprise or, without an enterprise, the workspace.
 func (b *Bot) Team(ctx context.Context) (string, error) {
 	me, err := b.whoAmI(ctx)
 	if me.Enterprise != "" {
@@ -230,7 +230,7 @@ func newTransport(b *Bot) transport.Transport {
 	return transport.NewSocketMode(transport.SocketModeOptions{Options: common, Address: b.socketAddress, Final: refused, HTTP: b.HTTP})
 }
 
-// Run receives from Slack until ctx ends. It receives over HTTP if Config.Listen is set, and otherwise through Socket
+// Run receives from Slack until ctx ends. Run receives over HTTP if Config.Listen is set, and otherwise through Socket
 // Mode. Run returns early only if Slack refuses a token or the bot can't listen. While Slack can't be reached, Run
 // retries.
 func (b *Bot) Run(ctx context.Context) error {

@@ -18,7 +18,7 @@ call issue_refund {"order_id":"ORD-2","amount":22}
 call update_shipping_address {"order_id":"ORD-3"}
 call issue_refund {"order_id":"ORD-4","amount":44}`
 
-// clicksOn presses a button of one call of a bundle. It chooses the i-th row of buttons that has the action.
+// clicksOn presses a button of one call of a bundle. clicksOn chooses the i-th row of buttons that has the action.
 func (h *harness) clicksOn(user, channel string, p posted, action string, i int) {
 	h.t.Helper()
 	out := h.call("POST", "/people/"+user+"/actions", map[string]any{"channel": channel, "ts": p.TS, "action_id": action, "block_id": p.row(h.t, action, i)})

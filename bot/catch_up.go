@@ -39,9 +39,9 @@ const (
 )
 
 // CatchUp reads the messages of a gap. A gap is a period in which the bot received no deliveries. CatchUp handles these
-// messages as if Slack had delivered them. It recognises received messages by their ids, so Slack may deliver the same
-// message before or after CatchUp reads it. CatchUp continues where an earlier process stopped. If the timer names a
-// channel that the bot has joined, CatchUp reads only this channel.
+// messages as if Slack had delivered them. CatchUp recognises received messages by their ids, so Slack may deliver the
+// same message before or after CatchUp reads it. CatchUp continues where an earlier process stopped. If the timer names
+// a channel that the bot has joined, CatchUp reads only this channel.
 func (b *Gaps) CatchUp(ctx context.Context, t store.Timer) error {
 	now, err := b.Views.Received(ctx)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"countersign/bot/render"
 )
 
-// clickHandler handles clicks on buttons. It validates the click, identifies the person, and calls one use case of the
-// workflow or opens a form. The workflow decides whether the person may do the action.
+// clickHandler handles clicks on buttons. clickHandler validates the click, identifies the person, and calls one use
+// case of the workflow or opens a form. The workflow decides whether the person may do the action.
 type clickHandler struct {
 	*core
 	identities *Identities

@@ -66,7 +66,8 @@ func readCommand(raw []byte) (c command, err error) {
 	return c, c.shaped()
 }
 
-// commandHandler answers the slash command. It finds the subcommand, and sends the answer to the person who typed it.
+// commandHandler answers the slash command. commandHandler finds the subcommand, and sends the answer to the person who
+// typed the command.
 type commandHandler struct {
 	*core
 	ephemeral *ephemeral

@@ -30,7 +30,7 @@ type core struct {
 	side     sync.WaitGroup // tracks background work: loading views to open, notices to send, and progress to show
 }
 
-// whoAmI returns the bot's identity. It reads the identity from Slack only once.
+// whoAmI returns the bot's identity. After the first success, whoAmI does not read the identity from Slack again.
 func (b *core) whoAmI(ctx context.Context) (directory.Self, error) {
 	return b.self.get(func() (directory.Self, error) {
 		a, err := b.api.AuthTestContext(ctx)

@@ -26,8 +26,8 @@ func (h *harness) asked(channel string, card posted) approvers.Request {
 	return r
 }
 
-// wantDecisionTime checks the decision time of a request's last decision. It must be the time between the delivery of
-// the card and the click.
+// wantDecisionTime checks the decision time of a request's last decision. The decision time must be the time between
+// the delivery of the card and the click.
 func (h *harness) wantDecisionTime(request string) {
 	h.t.Helper()
 	var decided approvers.AuditRecord

@@ -103,7 +103,8 @@ type diskFullNotices struct {
 	at map[string]time.Time
 }
 
-// first returns true if a person did not get the notice recently. It records that the person gets the notice now.
+// first returns true if a person did not get the notice recently. first then records that the person gets the notice
+// now.
 func (u *diskFullNotices) first(now time.Time, user string) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()

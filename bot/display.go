@@ -19,8 +19,9 @@ import (
 	"countersign/store"
 )
 
-// Display makes Slack show the outbox messages and the progress of runs. It serializes the work on each outbox message.
-// It records each version of a message that Slack showed, but not the versions that only add the progress of a run.
+// Display makes Slack show the outbox messages and the progress of runs. Display serializes the work on each outbox
+// message. Display records each version of a message that Slack showed, but not the versions that only add the progress
+// of a run.
 type Display struct {
 	*core
 	identities  *Identities
@@ -346,8 +347,8 @@ func (b *Display) destinationOf(ctx context.Context, vm view.Model, fresh bool) 
 	return destination{}, fmt.Errorf("outbox message %s has the unknown address %q", vm.Message.ID, vm.Message.To)
 }
 
-// groupFor returns the request for which the members of a user group are looked up. It is the request that the message
-// shows or, if the message shows several requests, the first one.
+// groupFor returns the request for which the members of a user group are looked up. If the message shows several
+// requests, the result is the first of them.
 func groupFor(s view.Model) *approvers.Request {
 	switch {
 	case s.Request != nil:

@@ -173,8 +173,8 @@ func (d *Draft) awaitText(wait time.Duration) bool {
 	}
 }
 
-// streamWriter writes one draft into Slack. It uses a stream of Slack's API. If Slack accepts no stream, streamWriter
-// posts a message and edits it.
+// streamWriter writes one draft into Slack. streamWriter uses a stream of Slack's API. If Slack accepts no stream,
+// streamWriter posts a message and edits it.
 type streamWriter struct {
 	b    *Drafts
 	turn string

@@ -18,9 +18,9 @@ import (
 	"countersign/store"
 )
 
-// explainer says who has to approve a call, why, and what has happened. It answers the subcommands explain and history,
-// and the shortcut on messages. It changes nothing. It tells people only about requests that concern them, or that a
-// message shows to them.
+// explainer says who has to approve a call, why, and what has happened. explainer answers the subcommands explain and
+// history, and the shortcut on messages. explainer changes nothing, and tells people only about requests that concern
+// them, or that a message shows to them.
 type explainer struct {
 	*core
 	identities *Identities

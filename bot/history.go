@@ -41,7 +41,7 @@ func (b *explainer) history(ctx context.Context, c command, text string) (*rende
 	return b.historyOfRequest(ctx, words, c, who, ids[0], page)
 }
 
-// pageIn parses a page number that counts from 1. It returns a number that counts from 0.
+// pageIn parses a page number that counts from 1. pageIn returns a number that counts from 0.
 func pageIn(s string) (page int, ok bool) {
 	n, err := strconv.Atoi(s)
 	return max(0, n-1), err == nil && n > 0 && n < 1_000_000

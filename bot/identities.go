@@ -16,9 +16,9 @@ import (
 	"countersign/store"
 )
 
-// Identities asks Slack who a person is now: for a click, for a command, and for a run under a grant. It also knows the
-// person's time zone, and the profile that the model receives. Identities only looks people up. It decides nothing, and
-// writes nothing to the store or to Slack.
+// Identities asks Slack who a person is now: for a click, for a command, and for a run under a grant. Identities also
+// reads the person's time zone, and the profile that the model receives. Identities only looks people up: it decides
+// nothing, and writes nothing to the store or to Slack.
 type Identities struct {
 	*core
 	profiles *directory.Cache[slack.User] // the profiles that the model receives
@@ -96,7 +96,8 @@ func (b *Identities) calledName(ctx context.Context, user string) string {
 	return who.Name
 }
 
-// member returns a person's identity. It includes those of the person's user groups that the policy's roles name.
+// member returns a person's identity. The identity includes those of the person's user groups that the policy's roles
+// name.
 func (b *Identities) member(ctx context.Context, user string, p *approvers.Policy) (approvers.Identity, error) {
 	var groups []string
 	for _, role := range p.Approvers {

@@ -23,8 +23,8 @@ const (
 	maxTries   = 40 // about 16 minutes with the scheduler's backoff; not applied while calls must wait (outage of Slack)
 )
 
-// Inbox handles the stored deliveries. It reads a delivery, and calls the handler of its kind. A delivery that can't be
-// handled is set aside with a note, so no delivery is retried forever.
+// Inbox handles the stored deliveries. Inbox reads a delivery, and calls the handler for the delivery's kind. A
+// delivery that can't be handled is set aside with a note, so no delivery is retried forever.
 type Inbox struct {
 	*core
 	ephemeral    *ephemeral
@@ -139,8 +139,8 @@ type delivered struct {
 	tries int
 }
 
-// elsewhere marks a delivery as handled, with a note, if err says that the delivery is not for the bot. It returns any
-// other error, so that the delivery is tried again.
+// elsewhere marks a delivery as handled, with a note, if err says that the delivery is not for the bot. elsewhere
+// returns any other error, so that the delivery is tried again.
 func (b *Inbox) elsewhere(ctx context.Context, row store.Inbox, err error) error {
 	if !errors.Is(err, errWorkspace) {
 		return err

@@ -6,6 +6,6 @@ import (
 	"countersign/internal/testkit"
 )
 
-// TestMain runs more parallel tests than the machine has processors, because tests mostly wait for the bot. It also
-// puts the stores in memory.
+// TestMain runs more parallel tests than the machine has processors, because tests mostly wait for the bot. TestMain
+// also puts the stores in memory.
 func TestMain(m *testing.M) { testkit.Main(m, 4) }

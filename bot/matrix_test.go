@@ -139,7 +139,7 @@ func (m *matrix) execution(t target) string {
 	return r.Execution
 }
 
-// The method "try" makes Teo act in every way on a call of each risk, in the given case. It checks the results.
+// The method "try" makes Teo act in every way on a call of each risk, in the given case. The method checks the results.
 func (m *matrix) try(is approverCase) {
 	m.identities++
 	m.t.Helper()

@@ -14,8 +14,9 @@ import (
 	"countersign/store"
 )
 
-// messageHandler passes people's messages to the workflow: new, edited and deleted messages. It also handles the events
-// of the agent's own area in Slack. If Slack can't say who wrote a message, the message waits, and is not passed on.
+// messageHandler passes people's messages to the workflow: new, edited and deleted messages. messageHandler also
+// handles the events of the agent's own area in Slack. If Slack can't say who wrote a message, the message waits, and
+// is not passed on.
 type messageHandler struct {
 	*core
 	identities     *Identities
@@ -129,8 +130,9 @@ func nameFor(who approvers.Identity) string {
 // markup matches Slack's markup.
 var markup = regexp.MustCompile(`<([@#!][^<>]*|[a-z]+:[^<>]*)>`)
 
-// readableText converts Slack's markup to plain text. It drops the bot's own mention. Each other mention becomes an @
-// and the name that the function called returns. readableText keeps the addresses of links, and unescapes the text.
+// readableText converts Slack's markup to plain text. readableText drops the bot's own mention. Each other mention
+// becomes an @ and the name that the function called returns. readableText keeps the addresses of links, and unescapes
+// the text.
 func readableText(text, me string, called func(user string) string) string {
 	text = markup.ReplaceAllStringFunc(text, func(token string) string {
 		return plainToken(token[1:len(token)-1], me, called)

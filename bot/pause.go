@@ -10,8 +10,8 @@ import (
 	"countersign/bot/render"
 )
 
-// pauseHandler handles the commands and the buttons that pause and resume all work. It identifies each person without
-// cached answers of Slack.
+// pauseHandler handles the commands and the buttons that pause and resume all work. pauseHandler identifies each person
+// without cached answers of Slack.
 type pauseHandler struct {
 	*core
 	identities *Identities

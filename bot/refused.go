@@ -232,8 +232,8 @@ func withTries(ctx context.Context, tries int) context.Context {
 	return context.WithValue(ctx, triesKey{}, tries)
 }
 
-// hasNoMethod reports whether an error says that Slack lacks the method. It also returns true if, after several tries,
-// no answer was in Slack's format.
+// hasNoMethod reports whether an error says that Slack lacks the method. hasNoMethod also returns true if, after
+// several tries, no answer was in Slack's format.
 func hasNoMethod(ctx context.Context, err error) bool {
 	tries, _ := ctx.Value(triesKey{}).(int)
 	return slackapi.IsMissing(err) || slackapi.IsUnusable(err) && tries >= mostUnusable

@@ -30,11 +30,11 @@ var (
 	errWorkspace = errors.New("the delivery came from another workspace, or is for another app")
 )
 
-// targets finds the subject of a click or a form, such as a request or a grant. It validates the click against the
+// targets finds the subject of a click or a form, such as a request or a grant. targets validates the click against the
 // stored rendering. targets does not identify the person, and does not perform the click's action.
 type targets struct{ *core }
 
-// find returns the subject of a button token, such as a request or a grant. It validates the token against the stored
+// find returns the subject of a button token, such as a request or a grant. find validates the token against the stored
 // rendering. If action is not empty, the rendering must contain a button with this action.
 func (b *targets) find(ctx context.Context, token render.ButtonToken, action string) (render.ClickTarget, error) {
 	target := render.ClickTarget{Token: token}

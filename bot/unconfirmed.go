@@ -27,8 +27,8 @@ type unconfirmedPosts struct {
 	found map[destination]historyScan
 }
 
-// historyScan is the result of one search of a channel or thread. It has the Slack messages that show outbox messages
-// and were posted after the time since.
+// historyScan is the result of one search of a channel or thread. historyScan has the Slack messages that show outbox
+// messages and were posted after the time since.
 type historyScan struct {
 	since   time.Time // zero: no lower limit
 	at      uint64    // the count when the search began
@@ -250,7 +250,7 @@ func oldestOf(s store.OutboxMessage) string {
 }
 
 // findUnnamed deletes the unrecorded messages of an outbox message that Slack posted to the whole channel, because
-// their thread does not exist any more. It then returns errNoThread.
+// their thread does not exist any more. findUnnamed then returns errNoThread.
 func (b *posts) findUnnamed(ctx context.Context, me directory.Self, s store.OutboxMessage, channel, oldest string) error {
 	cursor := ""
 	for range scanPages {

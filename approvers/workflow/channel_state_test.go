@@ -172,8 +172,8 @@ func TestALostConversation(t *testing.T) {
 	}
 }
 
-// TestLostUnderItsName checks that a channel that was lost under its name in the policy is restored by an event with its
-// id, and that the old card is then shown as decided.
+// TestLostUnderItsName checks a channel that was lost under its name in the policy. An event with the channel's id
+// restores the channel, and the old card is then shown as decided.
 func TestLostUnderItsName(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`apply_discount {}`)

@@ -149,9 +149,9 @@ func (t recordsTx) auditDecided(r approvers.Request, c Click) error {
 	return t.audit(r.ID, approvers.AuditDecided, c.Who.ID, facts, body)
 }
 
-// Click is one person's action on something that Slack shows. The bot does not trust the data in the click itself. It
-// looks up Who in Slack after the click, and takes Digest and Rendering from the stored rendering on which the person
-// clicked.
+// Click is one person's action on something that Slack shows. The bot does not trust the data in the click itself. The
+// bot looks up Who in Slack after the click, and takes Digest and Rendering from the stored rendering on which the
+// person clicked.
 type Click struct {
 	Inbox       string    // id of the delivery, which the use case closes
 	At          time.Time // when the click was received

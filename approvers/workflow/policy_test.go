@@ -49,8 +49,8 @@ func TestReconsider(t *testing.T) {
 	}
 }
 
-// If the policy does not let an agent call a tool any more, or does not name the agent, the bot voids the agent's
-// waiting, approved and automatic calls.
+// The bot voids an agent's waiting, approved and automatic calls if the policy does not name the agent any more, or
+// does not let the agent call the tool.
 func TestReconsiderAgentsTools(t *testing.T) {
 	for name, change := range map[string]func(*approvers.Policy){
 		"without the tools": func(p *approvers.Policy) { p.Agents[0].Tools = []string{"apply_discount"} },

@@ -41,7 +41,7 @@ func (h *harness) reports(who approvers.Identity, execution string, what workflo
 	return h.Runs.Report(h.ctx(), c, what)
 }
 
-// If a person asks for another run of a call with an unknown outcome, the call gets a new execution with the same
+// A person asks for another run of a call with an unknown outcome. The call then gets a new execution with the same
 // arguments, and a new request with all stages. The outcome of the earlier run stays unknown. The model gets the new
 // outcome, and is told that the tool may have run twice.
 func TestAskAgain(t *testing.T) {

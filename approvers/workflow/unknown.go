@@ -199,8 +199,8 @@ const (
 )
 
 // askWhatHappened asks people about a run whose outcome is unknown. The question goes to the conversation, or to the
-// owner of the caller. It also goes to the addresses where the approvers read their cards, and to the person who gave
-// the call's grant.
+// owner of the caller. The question also goes to the addresses where the approvers read their cards, and to the person
+// who gave the call's grant.
 func (t runsTx) askWhatHappened(e approvers.Execution) error {
 	places := []string{store.ToConversation + e.Conversation}
 	if conv, err := t.Conversation(e.Conversation); err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/slack-go/slack"
 )
 
-// The bot finds a channel that it is in without a list of all channels, because that list can have more pages than
-// Slack allows calls in a minute.
+// The bot finds a channel that it is in without a list of all channels. That list can have more pages than Slack allows
+// calls in a minute.
 func TestChannelIDs(t *testing.T) {
 	var calls []string
 	refused := false

@@ -16,9 +16,9 @@ import (
 	"countersign/approvers"
 )
 
-// One call answers for all groups of a click. The bot reads the members of a group with a call of its own only if Slack
-// does not list the person and may have left out some members. Disabled groups and unknown groups have no members. For
-// a high risk, and for several requests with a high risk among them, the bot asks again.
+// One call answers for all groups of a click. A separate call reads the members of a group only if Slack does not list
+// the person and may have left out some members. Disabled groups and unknown groups have no members. For a high risk,
+// and for several requests with a high risk among them, the bot asks again.
 func TestGroupsOfClicker(t *testing.T) {
 	group := func(id, handle string, deleted int, users ...string) map[string]any {
 		return map[string]any{"id": id, "handle": handle, "date_delete": deleted, "users": append([]string{}, users...)}

@@ -20,8 +20,8 @@ const IdentityTTL = time.Minute
 // deactivatedTTL is how long the cache keeps the deactivation of an account.
 const deactivatedTTL = 30 * 24 * time.Hour
 
-// Users looks up the identities of people. It asks Slack, or uses Slack's recent answers. Users is safe for concurrent
-// use.
+// Users looks up the identities of people. Users asks Slack, or uses Slack's recent answers. Users is safe for
+// concurrent use.
 type Users struct {
 	api         *slack.Client
 	self        func(context.Context) (Self, error) // returns the bot's identity in its workspace

@@ -20,8 +20,8 @@ import (
 	"countersign/bot/slackapi"
 )
 
-// Examiner reads from Slack how the app is set up, and changes nothing. It opens no socket, because Slack would send
-// events through the socket, and the running bot would miss these events.
+// Examiner reads from Slack how the app is set up, and changes nothing. Examiner opens no socket, because Slack would
+// send events through the socket, and the running bot would miss these events.
 type Examiner struct {
 	api      *slack.Client
 	http     *http.Client

@@ -46,8 +46,8 @@ func (s *scopeReader) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// keep stores the scopes of an answer. It reports whether these scopes differ from the previous answer's scopes. If the
-// call began earlier than the previous answer's call, its scopes may be outdated, and keep ignores them.
+// keep stores the scopes of an answer. keep reports whether these scopes differ from the previous answer's scopes. If
+// the call began earlier than the previous answer's call, its scopes may be outdated, and keep ignores them.
 func (s *scopeReader) keep(granted []string, call int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

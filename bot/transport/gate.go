@@ -15,7 +15,7 @@ func (g *gate) open() {
 	g.isOpen = true
 }
 
-// shut refuses further deliveries. It waits until all accepted deliveries have left.
+// shut refuses further deliveries. shut waits until all accepted deliveries have left.
 func (g *gate) shut() {
 	g.mu.Lock()
 	g.isOpen = false

@@ -1,7 +1,7 @@
 // Package retention erases stored data. Enforce removes data that is older than the policy's retention times. Erase
 // erases the texts of one call when an operator asks for it.
 //
-// The package has the rules about the records that can be erased, and about the parts of them that remain. It
+// The package has the rules about the records that can be erased, and about the parts of them that remain. The package
 // guarantees these invariants:
 //
 //   - Work that has not ended stays, whatever its age. Examples are a turn, a run whose outcome is unknown, a grant in
