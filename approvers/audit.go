@@ -484,7 +484,8 @@ func (g HistoryLoss) Facts() map[string]string {
 	return facts
 }
 
-// HistoryLossOf accepts only sequence numbers below mostInLoss, because it expands each range to all its numbers.
+// mostInLoss limits the sequence numbers that HistoryLossOf accepts, because HistoryLossOf expands each range to all
+// its numbers.
 const mostInLoss = 1 << 22
 
 // HistoryLossOf parses an AuditDamaged record. If the record is not about a lost part of the history, HistoryLossOf

@@ -131,7 +131,7 @@ type Caller struct {
 	Starts bool       `json:"starts,omitempty"` // Countersign runs the call; an approved call runs only when the caller asks for the result
 }
 
-// The id under which a caller acts begins with callerPrefix.
+// callerPrefix is the beginning of the id under which a caller acts.
 const callerPrefix = "caller:"
 
 // CallerID returns the id under which a caller acts.

@@ -203,7 +203,7 @@ func (r Request) keepLeads(p *Policy) Request {
 	return r
 }
 
-// If the policy escalates on expiry, goUp passes an expired stage to the next lead. The lead gets the full time of the
+// goUp passes an expired stage to the next lead, if the policy escalates on expiry. The lead gets the full time of the
 // stage.
 func (r Request) goUp(in DecisionContext) (Request, Role, bool) {
 	t := r.times(in)

@@ -15,9 +15,9 @@ import (
 	"countersign/store"
 )
 
-// With these events, Slack reports that a person opened the agent, and which channel the person views beside it. An app
-// that is configured as an assistant, with threads of its own, gets the assistant_thread events. An app that is
-// configured as an agent gets app_context_changed and app_home_opened instead.
+// Slack sends these events when a person opens the agent, or views another channel beside the agent. An app that is
+// configured as an assistant, with threads of its own, gets the assistant_thread events. An app that is configured as
+// an agent gets app_context_changed and app_home_opened instead.
 const (
 	threadStarted  = "assistant_thread_started"
 	threadContext  = "assistant_thread_context_changed"

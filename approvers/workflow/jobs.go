@@ -151,9 +151,9 @@ func (w *Workflow) Full() time.Time { return w.jobs.Full() }
 // deliveryCrashes processes, the bot does not handle the delivery. In both cases, the bot notifies the people
 // concerned.
 //
-// The bot can't know the cause of a crash. If processes crash soon after their start for another reason, a delivery
-// that is handled at the start would reach deliveryCrashes within seconds. Therefore, from the second crash on, a new
-// process waits before it tries the delivery again (untilRetry).
+// The bot can't know whether a delivery caused a crash. If processes crash soon after their start for another reason, a
+// delivery that is handled at the start would reach deliveryCrashes within seconds. Therefore, from the second crash
+// on, a new process waits before it tries the delivery again (untilRetry).
 const (
 	turnCrashes     = 2
 	deliveryCrashes = 5 // higher, because an acknowledged decision must not be given up after a few crashes

@@ -10,9 +10,8 @@ import (
 	"countersign/store"
 )
 
-// The bot may receive the edit of a message without the message's own event, because this event is late or lost. If the
-// message is at most lateEdit old, the bot handles the edited message as a new message. The bot ignores the edit of an
-// older message.
+// lateEdit is the maximum age of a message that the bot receives only by an edit, because the message's own event is
+// late or lost. The bot handles the edited message as a new message. The bot ignores the edit of an older message.
 const lateEdit = time.Hour
 
 // DeletionID returns the id of the inbox row for a message's deletion. The id contains only the message's address, so

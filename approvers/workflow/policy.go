@@ -126,8 +126,8 @@ func (w *Policies) PutIntoForce(ctx context.Context, before store.Policy, c Poli
 	return now, err
 }
 
-// The policy in force has two parts: the policy file and the lock file. replacePart returns the new value of one part.
-// If the digest is unchanged, the result is the old value, which says who last changed this part and when.
+// replacePart returns the new value of one part of the policy in force: of the policy file, or of the lock file. If the
+// digest is unchanged, the result is the old value, which says who last changed this part and when.
 func replacePart(old store.PolicyPart, digest, by string, at time.Time) store.PolicyPart {
 	if old.Digest == digest && !old.At.IsZero() {
 		return old

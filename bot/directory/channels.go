@@ -33,8 +33,8 @@ func NewChannels(api *slack.Client, now func() time.Time) *Channels {
 	}
 }
 
-// missingScope is Slack's error code if the bot token lacks a permission. This code says nothing about the channel,
-// which may well exist.
+// missingScope is Slack's error code if the bot token lacks a permission. The code does not say whether the channel
+// exists.
 const missingScope = "missing_scope"
 
 // Name returns the name of a channel, or "" for a channel that Slack does not show to the bot.

@@ -114,7 +114,7 @@ type Group struct {
 	Cut     bool // Slack may have left out some of the members
 }
 
-// If a list has at least mayBeCut members, it may be incomplete. Slack's documentation names no limit for
+// mayBeCut is the number of members from which a list may be incomplete. Slack's documentation names no limit for
 // usergroups.list. For the event subteam_updated, it names a limit of 500 members.
 const mayBeCut = 100
 

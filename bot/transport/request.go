@@ -19,8 +19,8 @@ type request struct {
 	once      bool   // the request has an effect, and Slack sends it only once
 }
 
-// A request of this type contains a challenge, and the response must return the challenge. Slack sends such a request
-// to the URL for events. The command doctor also sends such a request as an interaction and as a command.
+// urlVerification is the type of a request with a challenge. The response must return the challenge. Slack sends such a
+// request to the URL for events. The command doctor also sends such a request as an interaction and as a command.
 const urlVerification = "url_verification"
 
 // Challenge returns a request that changes nothing. A Request URL with the given path answers the challenge with value.

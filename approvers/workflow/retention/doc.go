@@ -16,7 +16,7 @@
 // the process stops between two transactions, the next Enforce continues.
 //
 // The package never decides, starts or ends a call, and never deletes a message in Slack or a backup. Package workflow
-// knows nothing of this package: retention uses the workflow's transactions (workflow.Workflow.Update), and cmd calls
+// does not depend on this package: retention uses the workflow's transactions (workflow.Workflow.Update), and cmd calls
 // retention. The tests are in the folder of package workflow (retention_*_test.go), because they use its harness.
 //
 // age.go has Enforce, for conversations and for the audit. people.go has the parts of Enforce for grants, absences and

@@ -26,8 +26,8 @@ type Gap struct {
 	Done     string    `json:"done,omitempty"`  // all channels with an id up to this one have been read
 }
 
-// The bot also reads messages from shortly before the gap. RereadMargin is the length of this additional period. Slack
-// may have dropped a delivery just before the gap, and the clocks of Slack and of this machine may differ.
+// RereadMargin is the length of the period before a gap from which the bot also reads messages. Slack may have dropped
+// a delivery just before the gap, and the clocks of Slack and of this machine may differ.
 const RereadMargin = 10 * time.Minute
 
 // MostReread is the maximum age of the messages that the bot reads after a gap.
