@@ -60,9 +60,9 @@ func (w *core) updateBy(ctx context.Context, what string, transact func(context.
 	return err
 }
 
-// closeDamaged closes the request, run, call or turn that a damaged record is about. If other damaged records must be
-// read to do this, closeDamaged closes them in the same transaction, because two damaged records may refer to each
-// other. If closeDamaged returns true, the failed work can be tried again.
+// closeDamaged closes the request, run, call or turn that a damaged record is about. If closeDamaged reads more damaged
+// records, it closes them in the same transaction. Two damaged records may refer to each other. If closeDamaged returns
+// true, the failed work can be tried again.
 func (w *core) closeDamaged(ctx context.Context, x store.Damage) bool {
 	if x.ID == "" {
 		return false

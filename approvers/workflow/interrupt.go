@@ -14,7 +14,7 @@ import (
 // runningHandlers has the timer handlers that are running in this process. A pause of everything cancels the contexts
 // of all these handlers. A stop of a turn cancels the contexts of the turn's handlers. A handler calls enter before the
 // handler's transaction, so no handler misses a pause or a stop. If the handler called enter before the pause or stop
-// was committed, its context is canceled. If the handler called enter later, its transaction reads the pause or stop
+// was committed, its context is cancelled. If the handler called enter later, its transaction reads the pause or stop
 // from the store.
 type runningHandlers struct {
 	mu    sync.Mutex
@@ -62,9 +62,9 @@ func Interruptible(ctx context.Context) (inner context.Context, interrupt func(c
 }
 
 // Interrupted returns a channel that is closed when a context of Interruptible is interrupted. The interruption closes
-// the channel even if the context has been canceled already. When a process ends, it cancels the contexts of its tools,
-// but lets the tools continue for a short time. During this time, a tool can notice a pause or a stop by the channel.
-// For a context that is not from Interruptible, the channel is nil.
+// the channel even if the context was cancelled earlier. When a process ends, it cancels the contexts of its tools, but
+// lets the tools continue for a short time. During this time, a tool can notice a pause or a stop by the channel. For a
+// context that is not from Interruptible, the channel is nil.
 func Interrupted(ctx context.Context) <-chan struct{} {
 	if i, ok := ctx.Value(interruptionKey{}).(*interruption); ok {
 		return i.done

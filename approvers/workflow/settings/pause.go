@@ -11,7 +11,7 @@ import (
 )
 
 // Pause records whether everything is paused. During a pause, the bot runs no tools and calls no model. The pause
-// survives a restart. During a pause, people can decide requests, and requests that nobody decides in time expire.
+// survives a restart. During a pause, people can still decide requests, and requests still expire.
 type Pause struct {
 	On     bool               `json:"on"`
 	By     approvers.PersonID `json:"by"` // who paused or resumed last

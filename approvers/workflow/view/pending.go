@@ -95,7 +95,7 @@ func (v *Reader) PendingItems(ctx context.Context) (list []PendingItem, more boo
 	return list, more, err
 }
 
-// Unreached lists the pending requests with a card that nobody who may decide can see (approvers.Unreached). The oldest
+// Unreached lists the pending requests for which nobody who may decide can see a card (approvers.Unreached). The oldest
 // request is first.
 func (v *Reader) Unreached(ctx context.Context) (requests []approvers.Request, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
