@@ -23,8 +23,8 @@ const (
 	OutsideEscalates Outside = "escalate" // the lead is notified immediately
 )
 
-// maxDays is the number of dates that After looks at. If these dates have too little working time, After counts all time
-// after the last working time that it found, or after the start if it found none.
+// maxDays is the number of dates that After looks at. If these dates have too little working time, After counts all
+// time after the last working time that it found. If After found no working time, it counts all time after the start.
 const maxDays = 3 * 366
 
 // Open reports whether the role works at the given time.

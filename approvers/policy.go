@@ -136,7 +136,7 @@ type OnExpiry string
 // The outcomes when nobody decides in time. None of the outcomes approves the request.
 const (
 	ExpiryRejects   OnExpiry = "reject"
-	ExpiryEscalates OnExpiry = "escalate" // the next lead is added, and the stage's time restarts; after the last lead, the request is rejected
+	ExpiryEscalates OnExpiry = "escalate" // the next lead is added, and the stage's time restarts; after the last lead, the request expires
 )
 
 // GrantTerms limit the grants that approvers may give for a tool.

@@ -8,8 +8,8 @@ import (
 // NobodyLeft is the cause of Unreached if everybody who could decide a stage has lost their account or their authority.
 const NobodyLeft = "nobody who may decide is left"
 
-// Unreached records that nobody who may decide a stage can see a card, because Slack refused every card, or because
-// nobody is left who may decide.
+// Unreached records that nobody who may decide a stage can see a card. Either Slack refused every card, or nobody is
+// left who may decide.
 type Unreached struct {
 	Since  time.Time `json:"since"`
 	Until  time.Time `json:"until,omitzero"`   // when a card was shown again; zero: nobody can see a card yet

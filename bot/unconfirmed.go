@@ -249,8 +249,8 @@ func oldestOf(s store.OutboxMessage) string {
 	return strconv.FormatInt(s.After.Add(-scanMargin).Unix(), 10)
 }
 
-// findUnnamed deletes the unrecorded messages of an outbox message that Slack posted to the whole channel, because
-// their thread does not exist any more. findUnnamed then returns errNoThread.
+// findUnnamed handles an outbox message whose thread does not exist any more. Slack may have posted unrecorded messages
+// to the whole channel instead. findUnnamed deletes these messages. findUnnamed then returns errNoThread.
 func (b *posts) findUnnamed(ctx context.Context, me directory.Self, s store.OutboxMessage, channel, oldest string) error {
 	cursor := ""
 	for range scanPages {

@@ -86,8 +86,8 @@ func TestModelQuestionIsAnsweredByWriting(t *testing.T) {
 	h.answer(turn)
 }
 
-// TestOnlyAShownInquiryIsAnsweredByWriting checks that a message in the thread answers the model's question only if its
-// author saw the question before writing. All other messages wait for the turn to end.
+// TestOnlyAShownInquiryIsAnsweredByWriting checks that a message in the thread answers the model's question only if the
+// message's author saw the question before writing. All other messages wait for the turn to end.
 func TestOnlyAShownInquiryIsAnsweredByWriting(t *testing.T) {
 	const posted, earlier, later = "1790000100.000200", "1790000100.000100", "1790000160.000100"
 	for name, c := range map[string]struct {

@@ -359,8 +359,8 @@ func (t operatorsTx) review(unreached []approvers.Request) error {
 }
 
 // isStuck reports whether a waiting notice needs a new timer for its post in the policy's channel. There are two
-// possible reasons: the policy has named another channel since, or a program of an earlier version, which does not know
-// notices, gave the notice up.
+// possible reasons: the policy has named another channel since, or an earlier version of the program gave up the
+// notice, because it did not know notices.
 func (t operatorsTx) isStuck(s store.OutboxMessage) (bool, error) {
 	if s.To != store.ToChannel+t.policy.Operators.Channel {
 		return true, nil
@@ -426,7 +426,7 @@ func (t operatorsTx) reviewTools(o *settings.Operators) error {
 	return t.endOthers(o, settings.ProblemTool, drifted)
 }
 
-// endOthers ends all problems of a kind, except the problems for whose Of the map last has the value true.
+// endOthers ends all problems of a kind, except problems whose Of is in last.
 func (t operatorsTx) endOthers(o *settings.Operators, kind settings.ProblemKind, last map[string]bool) error {
 	for i := range o.Notices {
 		for j := range o.Notices[i].Problems {

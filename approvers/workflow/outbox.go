@@ -36,8 +36,9 @@ func (t outboxTx) put(s store.OutboxMessage) (store.OutboxMessage, error) {
 	return s, t.PutOutboxMessage(s)
 }
 
-// refresh identifies a set of outbox messages: one message, all messages with one Ref, or those of a kind and step, or
-// of a bundle. A transaction records each refresh that it has scheduled, so that it schedules no refresh twice.
+// refresh identifies a set of outbox messages: one message, all messages with one Ref, a turn's messages of one kind
+// and step, or the messages of a bundle. A transaction records each refresh that it has scheduled, so that it schedules
+// no refresh twice.
 type refresh struct {
 	ref    string
 	kind   store.OutboxKind

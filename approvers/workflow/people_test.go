@@ -522,7 +522,7 @@ func (h *harness) reply(who approvers.Identity, ts, text string) workflow.Incomi
 	}
 }
 
-// A message in the thread answers an approver's question only if its author saw the question before writing.
+// A message in the thread answers an approver's question only if the message's author saw the question before writing.
 func TestOnlyAShownQuestionIsAnsweredByWriting(t *testing.T) {
 	const posted, earlier, later = "1790000100.000200", "1790000100.000100", "1790000160.000100"
 	for name, c := range map[string]struct {

@@ -165,8 +165,8 @@ func TestErase(t *testing.T) {
 	h.begin(h.say(alice, "and continue").Turn) // the conversation continues with the remaining texts
 }
 
-// Home tabs show the texts of calls. No version of a Home tab stays in the store after Erase: of a tab that a person
-// opened lately, of a tab that is idle, and of a tab that Slack refused.
+// Home tabs show the texts of calls. Erase deletes all versions of a Home tab from the store. The tab may have been
+// opened lately, be idle, or be refused by Slack.
 func TestEraseHomes(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":1,"note":"Roswell"}`)

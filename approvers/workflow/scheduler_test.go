@@ -245,7 +245,7 @@ func TestFailuresAreTriedAgainLater(t *testing.T) {
 	})
 }
 
-// deaths is how many processes died while they handled each delivery.
+// deaths is how many processes crashed while they handled each delivery.
 type deaths map[string]int
 
 func (deaths) Begin(string, string)      {}
@@ -253,10 +253,11 @@ func (deaths) End(string, string)        {}
 func (deaths) Forget(string, string)     {}
 func (d deaths) Count(_, ref string) int { return d[ref] }
 
-// TestDeliveryWaitsAfterCrashes checks deliveries that were being handled when earlier processes died. The new process
-// waits before it handles them. If it dies soon after its start for another reason, the death is then not counted for
-// these deliveries. Later deliveries of the same thread keep their order, and other threads do not wait. A delivery
-// that has crashed too many processes does not wait, because the bot will not handle it.
+// TestDeliveryWaitsAfterCrashes checks deliveries that were being handled when earlier processes crashed. The new
+// process waits before it handles these deliveries. So if the process crashes soon after its start for another reason,
+// the crash is not counted for these deliveries. Later deliveries of the same thread keep their order, and other
+// threads do not wait. A delivery that has crashed too many processes does not wait, because the bot will not handle
+// it.
 func TestDeliveryWaitsAfterCrashes(t *testing.T) {
 	inFakedTime(t, func(t *testing.T, w *workingHarness) {
 		w.Crashes = deaths{"b": 1, "c": 2, "d": 3, "e": 4, "f": 5, "g": 4}

@@ -102,11 +102,11 @@ func (c Claims) Words() []string {
 	return out
 }
 
-// Crashes counts how often a process died while it did a piece of work. Crashes is safe for concurrent use.
+// Crashes counts how often a process crashed while it did a piece of work. Crashes is safe for concurrent use.
 type Crashes interface {
 	Begin(kind, ref string)     // work on something begins
 	End(kind, ref string)       // the work ended, with or without success
-	Count(kind, ref string) int // how many processes died during the work
+	Count(kind, ref string) int // how many processes crashed during the work
 	Forget(kind, ref string)    // resets the count
 }
 
@@ -146,7 +146,7 @@ type Config struct {
 	// approvers.Who. Callers are other agents that call tools through Countersign. A caller's request names people only
 	// by user ids, so the workflow needs the id of the workspace. If Team is nil, the id is empty.
 	Team func(context.Context) (string, error)
-	// Crashes counts processes that died during a piece of work. If Crashes is nil, these are not counted.
+	// Crashes counts the crashes of processes during a piece of work. If Crashes is nil, crashes are not counted.
 	Crashes Crashes
 }
 

@@ -214,8 +214,7 @@ func TestPolicySentence(t *testing.T) {
 	}
 }
 
-// The sentence about a denied attempt names the attempted action. The test has the kinds of attempts for which the
-// sentence does not use the name of the kind.
+// The page's sentence about a denied attempt names the attempted action.
 func TestDeniedSentence(t *testing.T) {
 	for kind, want := range map[string]string{
 		"approve": "approve it", "report": "report on it", "hand on": "hand it on", "ask again": "ask for it again",

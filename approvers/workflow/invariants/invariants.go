@@ -1,5 +1,5 @@
 // Package invariants checks conditions that a store must meet after each transaction. For example, all pending work has
-// a timer, work that has ended has no timer, every audit chain is valid, and every pending request has a card or waits
+// a timer, and work that has ended has no timer. Every audit chain is valid. Every pending request has a card or waits
 // in a card queue. The package is only for tests, because it reads the whole store.
 package invariants
 

@@ -34,8 +34,8 @@ type Erased struct {
 // Erase erases the texts of people and of the model about a call. These are the texts in the call's audit records, the
 // posted versions of its cards, the files of its runs, and the texts in the requests, the executions and the call. The
 // audit still says who decided, when, and about which digest. The messages of the conversation remain. The parameter
-// chain is the id of one of the call's audit chains: the id of a request of the call or, if nobody was asked, the id of
-// the call's execution or of the call. Other requests on the same cards must have ended too.
+// chain is the id of one of the call's audit chains. A chain has the id of a request of the call. If nobody was asked,
+// the chain has the id of the call's execution or of the call. Other requests on the same cards must have ended too.
 func Erase(ctx context.Context, wf *workflow.Workflow, chain string, who approvers.PersonID, reason string) (done Erased, err error) {
 	err = wf.Update(ctx, "erase", func(t workflow.Tx) error {
 		e := &erasing{Tx: t, chain: chain, who: who, reason: reason, hashes: map[string]bool{}, beside: map[string]bool{}}

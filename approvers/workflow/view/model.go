@@ -18,7 +18,7 @@ type Model struct {
 	Call         *store.Call              // call of the request or the execution, with the result that the model received
 	Later        *approvers.Request       // for a run with an unknown outcome: the request for a retry
 	Earlier      []store.OutboxMessage    // for a retry's request: the messages in Slack about the earlier run
-	LeaveAt      time.Time                // for an unknown outcome: when the model is told that the outcome is unknown; zero: it was told, or never is
+	LeaveAt      time.Time                // for an unknown outcome: when the model is told that the outcome is unknown; zero: the model was told already, or is never told
 	Cards        []store.OutboxMessage    // for a question and a notice: the request's cards that Slack shows; if Later is set: the cards of Later
 	Absence      *approvers.Absence       // for a notice to a stand-in: the absence in its current state
 	Calls        []Call                   // for a step: its calls in order; for a bundle: the calls that it shows
