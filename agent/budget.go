@@ -80,9 +80,9 @@ func runsOf(kept []part) map[string]string {
 // keepOfResult is the number of bytes that a shortened result keeps.
 const keepOfResult = 400
 
-// The parameter over is a number of tokens. shorten cuts tool results, beginning with the oldest, until it has saved
-// about this number. Each shortened result gets a note that says how to read the rest. messages and runs belong to the
-// same parts: see runsOf.
+// shorten cuts tool results, beginning with the oldest, until it has saved about as many tokens as the parameter over
+// says. Each shortened result gets a note that says how to read the rest. messages and runs belong to the same parts:
+// see runsOf.
 func shorten(messages []openai.ChatCompletionMessage, over int, runs map[string]string) {
 	for i := range messages {
 		m := &messages[i]

@@ -20,8 +20,9 @@ type tags struct {
 	said     map[string]string // the other tags that this package reads
 }
 
-// known lists the tags that this package reads. foreign lists tags that describe arguments in other packages. They
-// would have no effect here, so readTag refuses them. Each value of foreign names the tag to use instead.
+// known lists the tags that this package reads. foreign lists tags that describe arguments in other packages. The
+// foreign tags would have no effect here, so readTag refuses them. Each value of foreign names the tag to use
+// instead.
 var (
 	known   = []string{"doc", "min", "max", "above", "below", "places", "enum", "pattern", "format", "unique", "secret", "each_min", "each_max", "type"}
 	foreign = map[string]string{

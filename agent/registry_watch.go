@@ -17,8 +17,8 @@ import (
 type Status struct {
 	Tool  workflow.Tool
 	State pins.State
-	// Definition is the definition that the source offers. Before the source has listed its tools, it is the pinned
-	// definition. If the tool needs no pin, it is nil.
+	// Definition is the definition that the source offers. Before the source has listed its tools, Definition is the
+	// pinned definition. If the tool needs no pin, Definition is nil.
 	Definition json.RawMessage
 	Pinned     json.RawMessage // pinned definition, if it differs from the offered one
 	Presumed   approvers.Risk  // the source's default risk for tools that the policy does not name; zero: none

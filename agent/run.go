@@ -218,8 +218,8 @@ func (a *Agent) call(ctx context.Context, t registered, e approvers.Execution, l
 	}
 }
 
-// ended returns the tool's error. If the tool's context has ended, the returned error also wraps the reason for its
-// end.
+// ended returns the tool's error. If the tool's context has ended, the returned error also wraps the reason why the
+// context ended.
 func ended(inner context.Context, err error) error {
 	if err != nil && inner.Err() != nil {
 		return fmt.Errorf("%w: %w", context.Cause(inner), err)

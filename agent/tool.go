@@ -24,7 +24,7 @@ type Tool struct {
 	Description string
 	// Schema is the JSON Schema of the arguments, which are an object. If Schema declares no draft, the draft is
 	// 2020-12. References must stay within the schema. If additionalProperties is true or a schema, arguments that
-	// Schema does not name are allowed. If not, they are refused.
+	// Schema does not name are allowed. If not, these arguments are refused.
 	Schema json.RawMessage
 	// Effect says whether a repeated run of a call takes effect twice. After a crash, Effect determines whether the
 	// run is repeated.
@@ -129,7 +129,7 @@ const (
 // connection. The tool's error wraps ErrOutcomeUnknown.
 var ErrOutcomeUnknown = errors.New("it is unknown whether this happened")
 
-// With errors.Is, ErrRefused matches every error that [Refused] returns.
+// ErrRefused matches every error that [Refused] returns, with errors.Is.
 var ErrRefused = errors.New("the tool refused")
 
 // Refused returns the error for a call that the tool's source declined. The error's text is the source's answer.

@@ -91,14 +91,14 @@ func (s Store) String() string {
 
 // The formats of the log.
 const (
-	JSONLog = "json" // one JSON object a line
+	JSONLog = "json" // one JSON object per line
 	TextLog = "text" // key=value, for people
 )
 
 // HasModel reports whether the operator configured a model.
 func (e Env) HasModel() bool { return e.ModelKey != "" || e.ModelURL != "" }
 
-// ReadEnv reads and validates the environment for a command. The error is [Problems] and lists every fault.
+// ReadEnv reads and validates the environment for a command. The error is [yamldoc.Problems] and lists every fault.
 func ReadEnv(c Command) (Env, error) {
 	v, files, err := readVariables()
 	if err != nil {

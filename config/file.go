@@ -31,8 +31,8 @@ type File struct {
 	Conditions map[string]*condition.Compiled
 }
 
-// ReadPolicy reads a policy file. The error is [Problems] if the file is invalid or can't be read. A valid file may
-// contain a policy that can't work: see package check.
+// ReadPolicy reads a policy file. The error is [yamldoc.Problems] if the file is invalid or can't be read. A valid
+// file may contain a policy that can't work: see package check.
 func ReadPolicy(path string) (*File, error) {
 	data, err := ReadFile(path)
 	if err != nil {
@@ -45,7 +45,7 @@ func ReadPolicy(path string) (*File, error) {
 	return file, nil
 }
 
-// ReadFile reads a policy file's content for [ParsePolicy]. The error is [Problems].
+// ReadFile reads a policy file's content for [ParsePolicy]. The error is [yamldoc.Problems].
 func ReadFile(path string) ([]byte, error) {
 	data, err := readFile(path)
 	if err == nil {

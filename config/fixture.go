@@ -15,7 +15,7 @@ type Fixture struct {
 	Line       int    // line in the file of fixtures; zero: the fixture is not from a file
 	Tool       string
 	Args       json.RawMessage
-	Requesters []string // user ids of the requesters, the last speaker last. Empty: unspecified
+	Requesters []string // user ids of the requesters; the requester who spoke last comes last. Empty: unspecified
 	Authors    []string // user ids of the other authors of the model's input
 	Client     string   // the client that asks; then Requesters, Authors, Agent, Channel and DM are empty. Empty: a person asks
 	Mode       approvers.CallerMode
@@ -40,7 +40,7 @@ func (e Expectation) Empty() bool {
 	return e.Verdict == "" && e.Risk == 0 && e.Who == nil && e.Why == ""
 }
 
-// ReadFixtures reads a file of fixtures. The error is [Problems].
+// ReadFixtures reads a file of fixtures. The error is [yamldoc.Problems].
 func ReadFixtures(path string) ([]Fixture, error) {
 	data, err := readFile(path)
 	if err != nil {

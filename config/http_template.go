@@ -63,8 +63,8 @@ var argumentName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
 // gap matches everything that is not literal text: ${NAME}, {name}, {{, }}, and the escaped form $${…}.
 var gap = regexp.MustCompile(`\$\$\{[^}]*\}?|\$\{[^}]*\}?|\{\{|\}\}|\{[^}]*\}?|\}`)
 
-// special matches the parts of a literal text that must be escaped. A second $ escapes ${, and a brace is escaped by
-// doubling it.
+// special matches the parts of a literal text that must be escaped. A second $ escapes ${, and a second brace escapes
+// a brace.
 var special = regexp.MustCompile(`\$\{[^}]*\}?|[{}]`)
 
 // parseTemplate parses a template, or describes its fault.

@@ -80,7 +80,7 @@ func splitAddress(t Template) (a Address, message, hint string) {
 }
 
 // cutTemplate splits a template at the first character of its text that is in chars. The parameter named after is the
-// length of the longest scheme, or zero. If it is not zero, cutTemplate skips a scheme such as https:// at the
+// length of the longest scheme, or zero. If after is not zero, cutTemplate skips a scheme such as https:// at the
 // beginning.
 func cutTemplate(t Template, chars string, after int) (before, rest Template) {
 	for i, p := range t {

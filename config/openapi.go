@@ -21,7 +21,8 @@ type OpenAPI struct {
 	Bare       bool     // the tools' names are the operations' names, without the API's name in front
 	Timeout    time.Duration
 	// Effects are the effects of a second run, by operation. By default, an operation that only reads is read-only.
-	// An operation that writes is idempotent if it has an IdempotencyKey. All remaining operations are unprotected.
+	// If IdempotencyKey is set, all other operations are idempotent. If IdempotencyKey is empty, they are
+	// unprotected.
 	Effects        map[string]approvers.Effect
 	IdempotencyKey string // the header for the execution's id; empty: none
 	Allow          []string

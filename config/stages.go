@@ -8,7 +8,8 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// maxQuorum limits a stage's quorum and its number of rejections, because more people can't decide within an hour.
+// maxQuorum limits a stage's quorum and its number of rejections, because more people could hardly decide before the
+// deadline.
 const maxQuorum = 100
 
 // readStages reads a sequence of stages: role names, or mappings.

@@ -2,8 +2,8 @@ package store
 
 // The address of an outbox message (OutboxMessage.To) begins with one of these prefixes.
 const (
-	ToConversation = "conversation:" // followed by its id
-	ToChannel      = "channel:"      // followed by its name or id
+	ToConversation = "conversation:" // followed by the conversation's id
+	ToChannel      = "channel:"      // followed by the channel's name or id
 	ToUser         = "user:"         // followed by the user's id
 	ToRole         = "role:"         // followed by the role's name; each member of the role gets a message
 	ToGroup        = "group:"        // followed by a user group's name; each member of the group who belongs to the stage gets a message

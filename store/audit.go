@@ -7,7 +7,8 @@ import (
 	"countersign/approvers"
 )
 
-// Head is a signed statement about the contents of the journal at one moment.
+// Head is a signed statement about the journal at one moment. The journal is the list of all audit records: see
+// Reader.Journal.
 type Head struct {
 	Number uint64 // from 1, without gaps
 	Size   uint64 // number of journal entries (leaves) that the head covers; greater than in the previous head
@@ -23,8 +24,8 @@ func (h Head) Follows(last Head) error {
 }
 
 // EncodeAudit returns the bytes of a record, their hash, and the bytes of the record's payload, if there is one. The
-// parameter last is the last record of the chain. If the record does not follow it, the error is ErrConflict.
-// EncodeAudit also refuses a record that would later fail verification, because an appended record can't be corrected.
+// parameter last is the last record of the chain. If a does not follow last, the error is ErrConflict. EncodeAudit
+// also refuses a record that would later fail verification, because an appended record can't be corrected.
 func EncodeAudit(last, a approvers.AuditRecord, payload *approvers.AuditPayload) (record []byte, sum approvers.Sum, body []byte, err error) {
 	if a.Seq != last.Seq+1 || a.Prev != last.Hash {
 		return nil, sum, nil, fmt.Errorf("audit chain %q ends with record %d; record %d does not follow it: %w", a.Chain, last.Seq, a.Seq, ErrConflict)

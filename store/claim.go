@@ -40,7 +40,7 @@ func (t Timer) Share() int {
 	case t.Lane != "":
 		by = t.Lane
 	}
-	by = strings.Map(func(c rune) rune { // removes characters that PostgreSQL stores in another form, because the tables compute the same share in SQL
+	by = strings.Map(func(c rune) rune { // removes characters that PostgreSQL stores in another form, because package postgres computes the same share in SQL
 		if c <= 2 {
 			return -1
 		}

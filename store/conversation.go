@@ -8,7 +8,8 @@ import (
 )
 
 // Conversation is a Slack thread with the agent, or a series of messages at the top level of a direct message. A
-// Conversation can also be a single request of a caller.
+// Conversation can also be a single request of a caller: a program outside Slack that asks for the approval of its
+// calls.
 type Conversation struct {
 	ID        string    `json:"id"` // random
 	Version   uint64    `json:"version"`
@@ -134,7 +135,7 @@ const (
 	SettingCaller       = "caller/"   // followed by a caller's name: its requests that wait; its value is a settings.Caller
 	SettingReceiptKeys  = "receipts"  // the public keys that verify receipts; its value is a settings.ReceiptKeys
 	SettingWebhook      = "webhook/"  // followed by a caller's name: how deliveries to its webhook went; its value is a settings.Webhook
-	SettingDemo         = "demo"      // without content; marks a store that a demo uses because of --store, so no bot's data are in the store
+	SettingDemo         = "demo"      // without content; marks the store of a demo (option --store), which has no data of a real bot
 )
 
 // Setting is a small value that belongs to the whole installation.

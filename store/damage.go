@@ -77,7 +77,7 @@ func (d *Damages) Found(x Damage) {
 	}
 }
 
-// When the damage of a row is resolved, Over removes the damage from the list.
+// Over removes the damage of a row from the list. The caller has resolved this damage.
 func (d *Damages) Over(bucket, key string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -120,7 +120,7 @@ func DamageOf(s Store) (damaged, mended []Damage) {
 	return damaged, mended
 }
 
-// Transactions implement SetAside if they can remove a damaged record from normal use.
+// SetAside is a transaction that can remove a damaged record from normal use.
 type SetAside interface {
 	// SetAside moves the damaged record with the id to a place that the program never reads, and removes its index
 	// rows. A new record with the same id can then be written. SetAside does not change an undamaged or missing record.

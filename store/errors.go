@@ -6,8 +6,8 @@ import "errors"
 var (
 	// ErrNotFound says that the record does not exist.
 	ErrNotFound = errors.New("store: no such record")
-	// ErrConflict says that another transaction has changed the record in the meantime, or that the record already
-	// exists.
+	// ErrConflict says that a write does not fit the stored state. For example, another transaction has changed the
+	// record, or the record already exists.
 	ErrConflict = errors.New("store: the record was changed by somebody else")
 	// ErrCommitUnknown says that the commit failed. The writes may or may not be durable.
 	ErrCommitUnknown = errors.New("store: it is unknown whether the commit is durable")

@@ -20,8 +20,8 @@ type overlaidPolicy struct {
 	tools  uint64
 }
 
-// While Adopt replaces a stored policy, the field Load of the policy in force has the value of the constant changing.
-// No stored change has this id, so the workflow commits nothing in this time.
+// changing is the value of the field Load of the policy in force while Adopt replaces a stored policy. No stored
+// change has this id, so the workflow commits nothing in this time.
 const changing = "changing"
 
 // store puts a policy into force.

@@ -15,8 +15,8 @@
 //
 // The package promises:
 //
-//   - Arguments are sent byte for byte. Before a claim, the arguments are compared with the hash that the gateway
-//     approved.
+//   - Arguments are sent byte for byte. Before a claim, the arguments are compared with the hash in the gateway's
+//     answer.
 //   - A request is repeated only if the repetition has no second effect. This rule allows repetitions of reads,
 //     reports, withdrawals, and requests with an idempotency key. A claim is repeated only if the claim did not reach
 //     the gateway.

@@ -33,7 +33,7 @@ const (
 	Pending   Status = "pending"   // waits for people
 	Approved  Status = "approved"  // may be claimed, or is about to run
 	Running   Status = "running"   // was claimed, or runs at the gateway
-	Succeeded Status = "succeeded" // it ran
+	Succeeded Status = "succeeded" // ran without an error
 	Failed    Status = "failed"    // ran with an error
 	Unknown   Status = "unknown"   // it is unknown whether it ran
 	Rejected  Status = "rejected"  // for this status and all following ones, the call was not run
@@ -41,7 +41,7 @@ const (
 	Withdrawn Status = "withdrawn"
 	Revoked   Status = "revoked"  // an approver withdrew the approval
 	Voided    Status = "voided"   // the tool or the policy changed
-	Denied    Status = "refused"  // there is no person who could approve it
+	Denied    Status = "refused"  // nobody could approve the call
 	Observed  Status = "observed" // the policy only observes
 )
 

@@ -37,7 +37,7 @@ const (
 	tokenLeeway = 30 * time.Second // tolerated difference between clocks
 	keysFresh   = time.Hour        // age after which an issuer's keys are read again
 	keysStale   = 6 * time.Hour    // maximum age of the keys if the issuer is unreachable
-	keysPause   = 30 * time.Second // minimum time between two reads of an issuer's keys, whatever tokens arrive
+	keysPause   = 30 * time.Second // minimum time between two reads of an issuer's keys, even if tokens with unknown keys arrive
 	keysWithin  = 10 * time.Second // time limit for a read of the keys
 	maxKeys     = 1 << 20          // maximum size of a document of an issuer, in bytes
 )

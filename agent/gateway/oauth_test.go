@@ -290,8 +290,8 @@ func TestForeignKeys(t *testing.T) {
 	}
 }
 
-// The gateway reads an issuer's keys rarely, whatever tokens arrive. The gateway finds new keys. If the issuer is
-// down, the gateway uses the old keys for a limited time.
+// The gateway reads an issuer's keys rarely, even if tokens with unknown keys arrive. The gateway finds new keys. If
+// the issuer is down, the gateway uses the old keys for a limited time.
 func TestKeysOfIssuer(t *testing.T) {
 	h := newIssuer(t)
 	own := func(key string) error {

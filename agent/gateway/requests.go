@@ -213,7 +213,7 @@ func (g *Gateway) act(w http.ResponseWriter, r *http.Request, client approvers.C
 	return state.write(w, http.StatusOK)
 }
 
-// If a problem is about a request, about adds the request's status.
+// about adds the request's status to a problem about a request.
 func (g *Gateway) about(ctx context.Context, client approvers.Client, err error) error {
 	var known *workflow.CallerProblem
 	if !errors.As(err, &known) || known.Request == "" {

@@ -69,7 +69,7 @@ const (
 )
 
 // settled reports whether the caller need not wait any longer. The request is then no longer pending. In the mode
-// execute, the call is also neither about to run nor running.
+// execute, the run has also ended, or the call will not run.
 func (s state) settled() bool {
 	switch s.Status {
 	case string(approvers.Pending):

@@ -124,8 +124,8 @@ func (m *remote) release() {
 	}
 }
 
-// If the session's last request for an identical call still waits, or if its approval is not claimed yet, begin
-// continues that request. If an identical call is held at this moment, the new call gets a request of its own.
+// begin continues the session's last request for an identical call, if that request still waits or its approval is
+// not claimed yet. If an identical call is held at this moment, the new call gets a request of its own.
 func (m *remote) begin(ctx context.Context, h *hook, fresh func() string) (record, bool, error) {
 	held := m.holds != ""
 	if !held {

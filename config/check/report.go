@@ -7,8 +7,8 @@ import (
 	"countersign/config"
 )
 
-// For each tool, Report says which calls run without approval, which calls wait, and who must approve the waiting
-// calls.
+// Report lists the calls of each tool that run without approval, the calls that wait, and the people who must approve
+// the waiting calls.
 type Report struct {
 	Observe   bool        // nothing with effects runs at all
 	Usually   string      // the default waiting times; the Notes of a gate name the times that differ

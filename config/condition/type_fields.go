@@ -186,7 +186,8 @@ func ListNames(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// The operator in works only for a list or an object. containsHint returns the hint with the right form.
+// containsHint returns the hint on how to write a condition with the operator in. The operator works only for a list
+// or an object.
 func containsHint(left, in term) string {
 	if s, ok := left.literal.(types.String); ok && in.kinds == kindText && in.name != "" {
 		return fmt.Sprintf("write %s.contains(%q)", in.name, string(s))

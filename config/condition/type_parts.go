@@ -162,8 +162,8 @@ func (v variant) kinds() Kinds {
 	return out
 }
 
-// If the schema lists all values of the given kinds, values returns this list. If the schema has no such list, values
-// returns nil.
+// values returns the schema's list of all values of the given kinds. If the schema has no such list, values returns
+// nil.
 func (s Shape) values(of Kinds) []any {
 	var out []any
 	for _, v := range s {

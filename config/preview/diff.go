@@ -13,7 +13,7 @@ import (
 // exact arguments below the preview.
 const (
 	maxDiff     = 300
-	maxDiffWord = 60 // one changed piece
+	maxDiffWord = 60 // characters of one changed piece
 	maxDiffs    = 4  // number of changes that are shown; the others are only counted
 	// maxDiffSize limits the table of a comparison, in cells. Filling a table of this size takes about 2 ms.
 	maxDiffSize = 250_000
@@ -253,8 +253,8 @@ func edits(was, is []string) []edit {
 	return walk(was, is, alike(was, is))
 }
 
-// For each pair of positions, alike returns the length of the longest common subsequence of the pieces after these
-// positions.
+// alike returns a table. For each pair of positions, the table has the length of the longest common subsequence of
+// the pieces after these positions.
 func alike(was, is []string) [][]int32 {
 	table := make([][]int32, len(was)+1)
 	for i := range table {

@@ -71,7 +71,7 @@ func (d *Document) explain(said string, m Mark) (message, hint string) {
 	return "is not valid YAML: " + said, ""
 }
 
-// If the parser points to the character after the wrong character, begin moves the position back by one.
+// begin moves the position back by one if the parser points to the character after the wrong character.
 func (d *Document) begin(m Mark) Mark {
 	before := Mark{m.line, max(m.column-1, 1)}
 	if s := d.rest(before); strings.HasPrefix(s, "{{") || strings.HasPrefix(s, "*") || strings.HasPrefix(s, "&") {

@@ -13,9 +13,9 @@ import (
 	"countersign/store"
 )
 
-// The test writes rows to set_aside as SetAside, the repair of a file and earlier programs write them: without a time.
-// EraseSetAside counts the time of each row from the call that finds the row. It handles at most limit rows, also if a
-// row is damaged a second time.
+// The test writes rows without a time to set_aside, as SetAside, the repair of a file and earlier programs do.
+// EraseSetAside counts the time of each row from the call that finds the row. It handles at most limit rows, also if
+// a row is damaged a second time.
 func TestEraseSetAside(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	s := mustOpen(t, path)

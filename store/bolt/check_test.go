@@ -72,8 +72,8 @@ func tampered(t *testing.T, in bucket, fn func(b *bbolt.Bucket, k, v []byte) err
 	return s.Check(t.Context())
 }
 
-// holdsNothingElse lists the buckets to whose rows no other row refers. The check can't detect that a row of one of
-// these buckets is missing.
+// holdsNothingElse lists the buckets whose rows no other row names. The check can't detect that a row of one of these
+// buckets is missing.
 var holdsNothingElse = map[bucket]bool{messages: true, renderings: true, settings: true, auditPayloads: true, absences: true}
 
 // In every bucket, the check finds a superfluous row and a changed row. The check finds a missing row in every bucket
@@ -174,7 +174,7 @@ func TestCheckOfPolicy(t *testing.T) {
 	}
 }
 
-// If the last record of an audit chain is missing, the check finds this, because the record's journal entry and payload
+// The check finds that the last record of an audit chain is missing, because the record's journal entry and payload
 // still exist.
 func TestCheckFindsTruncatedChain(t *testing.T) {
 	err := tampered(t, audit, func(b *bbolt.Bucket, _, _ []byte) error {

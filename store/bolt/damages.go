@@ -9,7 +9,7 @@ import (
 // damages holds the known damage of a file.
 type damages struct{ store.Damages }
 
-// When the damage of a row is resolved, over removes the damage from the list.
+// over removes the resolved damage of a row from the list.
 func (d *damages) over(in bucket, key []byte) { d.Over(in.String(), shownKey(key)) }
 
 // failed records the damage if an error reports an unreadable page. failed ignores errors about single rows.

@@ -99,7 +99,7 @@
 //
 //	3  in messages, renderings and audit_payloads; a few programs of version 8 wrote it in audit, too, where the leaf and
 //	   the hash follow uncompressed
-//	5  in audit: the leaf and the hash follow, then the record in a code of its own; see shorten
+//	5  in audit: the leaf and the hash follow, then the record in the short encoding; see shorten
 //	4  in renderings: the JSON without its text, a line break, and the bytes of the text
 //	0  in buckets of records: the version and the birth number follow uncompressed, then the rest of the record's value
 //

@@ -305,7 +305,7 @@ func (x *examination) read(id, pages uint64, memory *[]byte) ([]byte, error) {
 	return b, nil
 }
 
-// elements examines the contents of a page. The parameter size is the expected length in bytes. If it is 0, the
+// elements examines the contents of a page. The parameter size is the expected length in bytes. If size is 0, the
 // parameter page has one or more whole pages of the file, and the elements must need exactly that many pages.
 func (t *tree) elements(name string, page []byte, size uint64, low, high []byte, depth int) error { //nolint:cyclop // one check for each way in which a page can be damaged
 	flags, count := binary.LittleEndian.Uint16(page[8:]), uint64(binary.LittleEndian.Uint16(page[10:]))

@@ -96,7 +96,7 @@ func (id *identity) atPath() error {
 	return id.letBack()
 }
 
-// If the file was missing at its path and is back, letBack checks whether writes may continue.
+// letBack checks whether writes may continue after the file was missing at its path and is back.
 func (id *identity) letBack() error {
 	if !id.away.Load() {
 		return nil

@@ -73,8 +73,7 @@ func beyond(prefix []byte) []byte {
 	return k
 }
 
-// A string is not allowed in a key if it is empty, invalid UTF-8 or too long. For such a string, keyable returns an
-// error.
+// keyable returns an error if a string is not allowed in a key: if the string is empty, invalid UTF-8 or too long.
 func keyable(what, s string) error {
 	switch {
 	case s == "":

@@ -125,10 +125,10 @@ func (s *salvage) take(in bucket, k, v []byte, state rowState) {
 	s.rows[in][string(k)] = salvaged{bytes.Clone(v), state}
 }
 
-// Pages below a damaged page in the tree can't be reached from the root. strays adds the rows of such pages, if they
-// are in use. The checksum of a row shows to which bucket the row belongs. Without the list of free pages, strays can't
-// distinguish used pages from unused pages. In that case, strays adds no rows to a bucket without damaged pages. If
-// strays finds several versions of a record, it adds the highest version. The result added is the number of added rows.
+// strays adds the rows of used pages that can't be reached from the root, because a page above them is damaged. The
+// checksum of a row shows to which bucket the row belongs. Without the list of free pages, strays can't distinguish
+// used pages from unused pages. In that case, strays adds no rows to a bucket without damaged pages. If strays finds
+// several versions of a record, it adds the highest version. The result added is the number of added rows.
 func (s *salvage) strays(x *examination) (added int) {
 	torn, all := map[bucket]bool{}, false
 	for _, f := range x.faults {
@@ -342,9 +342,9 @@ func (s *salvage) aside(in bucket, k string, row salvaged, why string) {
 	s.damage = append(s.damage, store.Damage{Bucket: in.String(), Key: shownKey([]byte(k)), Why: why + ", so it was set aside", Mended: derived[in] || isIndex[in]})
 }
 
-// If one of a timer's two rows is readable, timers writes both rows. Rows of different ages may give a timer several
-// due times. In that case, timers keeps the time in the timer's row of timer_ref. If that row is unreadable, timers
-// keeps the earliest time.
+// timers writes both rows of each timer of which at least one row is readable. Rows of different ages may give a
+// timer several due times. In that case, timers keeps the time in the timer's row of timer_ref. If that row is
+// unreadable, timers keeps the earliest time.
 func (s *salvage) timers() {
 	for k, row := range s.rows[timers] {
 		var t store.Timer

@@ -35,7 +35,7 @@ var (
 	sumKey     = []byte("schema_sum")
 )
 
-// Options configure Open. The zero value is the normal configuration. All options except AsIs are for tests.
+// Options configure Open. The zero value is the normal configuration. OpenFile and Rehearse are for tests.
 type Options struct {
 	// AsIs leaves a damaged file unchanged, for read-only use. Damage lists the faults.
 	AsIs bool

@@ -96,8 +96,8 @@ func packer(level zstd.EncoderLevel, entropy bool) *zstd.Encoder {
 	return w
 }
 
-// The decoder unpacker and the encoders have channels. They are made when the program starts, so that their channels
-// belong to no synctest bubble. An encoder allocates its tables at its first use.
+// The decoder unpacker and the encoders are made when the program starts, so that their channels belong to no
+// synctest bubble. An encoder allocates its tables at its first use.
 var unpacker = func() *zstd.Decoder {
 	r, err := zstd.NewReader(nil, zstd.WithDecoderDictRaw(dictionaryID, dictionary), zstd.WithDecoderConcurrency(0))
 	if err != nil {

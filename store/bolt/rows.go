@@ -307,8 +307,8 @@ func (r *rows) birth(in bucket) (uint64, error) {
 }
 
 // scan iterates over the rows whose keys start with prefix, in ascending order. The parameter from is the lowest key.
-// If it is nil, scan iterates over all rows with the prefix. Like get, scan panics if a row is damaged. The caller must
-// not write to the bucket during the iteration.
+// If from is nil, scan iterates over all rows with the prefix. Like get, scan panics if a row is damaged. The caller
+// must not write to the bucket during the iteration.
 func (r *rows) scan(in bucket, prefix, from []byte) iter.Seq2[[]byte, []byte] {
 	return r.each(in, prefix, from, false, func(_ []byte, damaged *store.DamagedError) {
 		r.note(damaged)
@@ -322,8 +322,8 @@ func (r *rows) sound(in bucket, prefix, from []byte) iter.Seq2[[]byte, []byte] {
 }
 
 // back iterates over the rows whose keys start with prefix, in descending order. All keys of the iteration are below
-// the parameter from. If it is nil, back iterates over all rows with the prefix. The prefix must end with a text part.
-// back reports damaged rows and skips them. The caller must not write to the bucket during the iteration.
+// the parameter from. If from is nil, back iterates over all rows with the prefix. The prefix must end with a text
+// part. back reports damaged rows and skips them. The caller must not write to the bucket during the iteration.
 func (r *rows) back(in bucket, prefix, from []byte) iter.Seq2[[]byte, []byte] {
 	return r.each(in, prefix, from, true, func(_ []byte, damaged *store.DamagedError) { r.note(damaged) })
 }
@@ -364,9 +364,9 @@ func (r *rows) each(in bucket, prefix, from []byte, falling bool, damaged func(k
 	}
 }
 
-// asStored iterates over the rows of a bucket as stored. The parameter from is the lowest key. If it is nil, asStored
-// iterates over all rows. asStored reports damaged rows, and also yields them, with storedValue.sound false. asStored
-// is for verification.
+// asStored iterates over the rows of a bucket as stored. The parameter from is the lowest key. If from is nil,
+// asStored iterates over all rows. asStored reports damaged rows, and also yields them, with storedValue.sound false.
+// asStored is for verification.
 func (r *rows) asStored(in bucket, from []byte) iter.Seq2[[]byte, storedValue] {
 	return func(yield func(k []byte, v storedValue) bool) {
 		c := r.cursor(in)

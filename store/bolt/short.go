@@ -69,8 +69,8 @@ var phrases = func() (list []string) {
 	return list
 }()
 
-// phraseAt looks up two bytes of a phrase: the first byte, and the byte at the position that otherByte returns.
-// beginning has these two bytes.
+// beginning has the two bytes by which phraseAt looks up a phrase: the first byte, and the byte at the position that
+// otherByte returns.
 type beginning struct{ first, other byte }
 
 // phrasesBy maps each beginning to the codes of the phrases that begin with it, the longest phrase first.

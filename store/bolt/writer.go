@@ -167,8 +167,8 @@ func (w *writer) begin() error {
 	return nil
 }
 
-// If another program has written to the store's file, inPlace stops the store. If the file is not at its path, inPlace
-// returns ErrMoved.
+// inPlace returns ErrMoved if the file is not at its path. inPlace stops the store if another program has written to
+// the file.
 func (w *writer) inPlace() error {
 	err := w.identity.inPlace()
 	if errors.Is(err, store.ErrDamaged) {

@@ -9,10 +9,11 @@
 //     at most one for each lane.
 //   - A Worker may divide the timers of a lane into flows (see Worker.Flow). The flows of a lane take turns. So a flow
 //     with many timers does not delay the other flows.
-//   - A handler's own transaction clears its timer, or sets the timer to a later time. If the handler leaves the timer
-//     unchanged, the Runner retries the timer with back-off. If a lane's first timer fails, the lane's other timers
-//     wait for about ten seconds, to keep the order. The handler of a lane's first timer may also request a delay. The
-//     lane's other timers then wait until the first timer is handled. A new process continues these waits.
+//   - A handler's own transaction clears its timer, or sets the timer to a later time. If the handler leaves the
+//     timer unchanged, the Runner retries the timer with back-off. If a lane's first timer fails, the lane's other
+//     timers wait for about ten seconds, to keep the order. The handler of a lane's first timer may also request a
+//     delay. Unless Worker.Yields is set, the lane's other timers then wait until the first timer is handled. A new
+//     process continues these waits.
 //   - The Runner gives up a timer if its handler panics repeatedly, or repeatedly fails because of a damaged record.
 //   - While the disk is full, no handler starts. A regular test write detects when the disk has free space.
 //   - If the clock is set back, timers of the kinds in Options.Soon run without a delay.

@@ -32,7 +32,7 @@ type workerPool struct {
 
 	blocked int          // number of due timers that wait in held lanes; the next read returns this many timers more, so that it also returns timers of other lanes
 	shares  store.Shares // the shares that takeUp has already examined
-	doubted store.Shares // of these, the shares that another replica may have had in the meantime; takeUp examines them at the next read
+	doubted store.Shares // the shares in the field shares that another replica may have had in the meantime; takeUp examines them at the next read
 	again   store.Shares // the doubted shares that takeUp examines at the current read
 }
 
@@ -142,8 +142,8 @@ func (p *workerPool) full() bool {
 }
 
 // takeAll starts the handlers of the timers that may be handled now, and returns the other timers. takeAll holds p.mu
-// until takeAll has tried all timers. If a lane became free between two of its timers, takeAll would start the second
-// timer before the first.
+// until takeAll has tried all timers. Otherwise, a lane could become free between two of its timers, and takeAll
+// would start the second timer before the first.
 func (p *workerPool) takeAll(ctx context.Context, due []store.Timer) (left []store.Timer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -265,8 +265,8 @@ func (p *workerPool) guarded(ctx context.Context, t store.Timer) (err error) {
 	return p.worker.Handle(ctx, t)
 }
 
-// A timer is given up if its handler panics at the try with the number mostPanics or a later try, or if the handler
-// needs a damaged record at the try with the number mostTorn or a later try.
+// A timer is given up if its handler panics at the try number mostPanics or later. A timer is also given up if its
+// handler needs a damaged record at the try number mostTorn or later.
 const (
 	mostPanics = 3
 	mostTorn   = 8
@@ -343,8 +343,8 @@ func (p *workerPool) putOff(ctx context.Context, t store.Timer, cause error) err
 	return err
 }
 
-// The parameter t is a timer that was put off. If the parameter keep is true, hold makes the other timers of the lane
-// wait for t. If keep is false, hold ends their wait.
+// hold makes the other timers of a lane wait for the timer t, which was put off. If keep is false, hold instead ends
+// their wait.
 func (p *workerPool) hold(t store.Timer, keep bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -355,7 +355,7 @@ func (p *workerPool) hold(t store.Timer, keep bool) {
 	}
 }
 
-// If an error asks for a delay, waits returns the delay.
+// waits returns the delay for which an error asks. If the error asks for no delay, told is false.
 func waits(cause error) (wait time.Duration, told bool) {
 	var says interface{ After() time.Duration }
 	if errors.As(cause, &says) {

@@ -40,8 +40,8 @@ type Worker struct {
 
 func (w Worker) isWorth() bool { return w.Worth == nil || w.Worth() }
 
-// A handler that was interrupted, or may not run now, returns ErrKeep and leaves its timer unchanged. The timer is
-// handled when it is next read as due.
+// ErrKeep is the error of a handler that was interrupted, or may not run now. The handler leaves its timer unchanged.
+// The timer is handled when it is next read as due.
 var ErrKeep = errors.New("jobs: the timer stays as it is")
 
 // Options configures a Runner. Awake, Ready, Around, Replica, Gained and Hear may be nil.
@@ -67,9 +67,9 @@ type Options struct {
 	// process on the store, and handles all shares.
 	Replica store.Replica
 	// Gained is called with the shares that this process took over from another process, or got back after a possible
-	// loss. Gained makes unfinished work in these shares due now. Gained may be nil.
+	// loss. Gained makes unfinished work in these shares due now.
 	Gained func(ctx context.Context, shares store.Shares) error
-	// Hear is called with the field News of each notice from another replica. Hear may be nil.
+	// Hear is called with the field News of each notice from another replica.
 	Hear func(news []string)
 	// GiveUp is called for a timer that can't be handled, and clears the timer. The timer's subject then waits until a
 	// person acts.
@@ -227,9 +227,9 @@ func (r *Runner) attend(ctx context.Context, kind store.TimerKind, worker Worker
 	}
 }
 
-// If many timers are due and have to wait, for example for Slack's limits, each further timer makes attend read all of
-// them. So after a read of at least manyDue timers, attend pauses for pauseFactor times the duration of the read. In
-// this way, the reads use at most a tenth of a processor.
+// If many timers are due and have to wait, for example for Slack's limits, each further timer makes attend read all
+// of them. So after a read of at least manyDue timers, attend pauses for pauseFactor times the duration of the read,
+// but at most for longestPause. In this way, reads that are not very long use at most a tenth of a processor.
 const (
 	manyDue      = 128
 	pauseFactor  = 9
@@ -285,7 +285,7 @@ func (r *Runner) cantReach(err error) {
 	}
 }
 
-// If cantReach has logged a failure, reached logs that the database answers again.
+// reached logs that the database answers again, if cantReach has logged a failure.
 func (r *Runner) reached() {
 	r.torn.mu.Lock()
 	defer r.torn.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"countersign/store"
 )
 
-// When this process gets a share, watchShares calls Gained for the share's unfinished work.
+// watchShares calls Gained for each share that this process gets, because the share may have unfinished work.
 func (r *Runner) watchShares(ctx context.Context) error {
 	var has store.Shares
 	if store.IsAlone(r.Replica) {

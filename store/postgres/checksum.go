@@ -47,7 +47,7 @@ func decodeRow[T any](x store.Damage, key string, sum, js []byte) (rec T, err er
 	return rec, nil
 }
 
-// If err is about a damaged row, note reports and returns the damage. For any other error, note returns nil.
+// note reports and returns the damage if err is about a damaged row. For any other error, note returns nil.
 func (r *run) note(err error) *store.DamagedError {
 	var row *store.DamagedError
 	if !errors.As(err, &row) {
@@ -59,7 +59,7 @@ func (r *run) note(err error) *store.DamagedError {
 	return row
 }
 
-// If err is about a damaged row, unlessDamaged reports the damage and returns nil. unlessDamaged returns any other
+// unlessDamaged reports the damage and returns nil if err is about a damaged row. unlessDamaged returns any other
 // error.
 func (r *run) unlessDamaged(err error) error {
 	if r.note(err) != nil {
@@ -152,7 +152,8 @@ SELECT %[2]s FROM gone`, table, owner), text(id))
 	return of, true, nil
 }
 
-// EraseSetAside compares the time with the clock of the database, because this clock gave each row its time.
+// EraseSetAside ignores the parameter now, because each row has a time. The clock of the database gave the row this
+// time.
 func (t *tx) EraseSetAside(_, before time.Time, limit int) (erased int, done bool, err error) {
 	erased, err = t.run.exec("DELETE FROM set_aside WHERE ctid = ANY(ARRAY(SELECT ctid FROM set_aside WHERE at < $1 LIMIT $2))", moment(before), limit)
 	return erased, erased < limit, err

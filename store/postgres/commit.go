@@ -20,7 +20,8 @@ import (
 //   - If this number is the number of the transaction, the transaction was committed.
 //   - If this number is lower, the transaction was not committed. The transaction can't be committed later, because
 //     number_commit fails for a fenced connection.
-//   - If the row is locked, the transaction is open, and settle ends the transaction's server process.
+//   - If the row is locked, the transaction is open. After a second (untilEnd), settle ends the transaction's server
+//     process.
 //
 // PostgreSQL's function pg_xact_status can't replace the table connections, for two reasons. First, the client would
 // need the transaction's id before the COMMIT, and reading this id takes one more round trip. Second, the server may

@@ -433,7 +433,8 @@ func eachJournal(c *contents, fn func(store.Row) error) error {
 	})
 }
 
-// If a head covers an entry, putJournal writes the entry with its leaf. The heads were copied before the journal.
+// putJournal writes a journal entry. If a head covers the entry, putJournal also writes the entry's leaf. The heads
+// were copied before the journal.
 func putJournal(f *filling, row store.Row) error {
 	var leaf any
 	if row.Entry.Leaf < f.sealed {
@@ -463,9 +464,9 @@ type batch struct {
 // fillRoom is the number of bytes of rows that one transaction writes.
 const fillRoom = 1 << 20
 
-// While the database is an incomplete copy, the value in the column origin.place begins with the prefix copying. The
-// progress of the copy (store.Mark) follows. An older program does not know this prefix. To such a program, the
-// database looks like one that was restored from a dump, so the program does not start to work.
+// copying is the prefix of the value in the column origin.place while the database is an incomplete copy. The
+// progress of the copy (store.Mark) follows. An older program treats the database as restored from a dump, and does
+// not start to work.
 const copying = "copying "
 
 func (f *filling) add(table string, columns []string, values ...any) {

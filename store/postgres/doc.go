@@ -1,12 +1,12 @@
 // Package postgres keeps Countersign's durable state in a PostgreSQL database. The package implements the contract of
 // package store over jackc/pgx, and has these properties:
 //   - Transactions are serializable: the result is as if the closures of all processes had run one after the other.
-//     Several rules of the workflow read rows that they do not write. For example, a budget sums counters, and a call
-//     looks for a grant. With the isolation level repeatable read, two concurrent closures could each decide correctly,
-//     but together break a rule. To prevent this, each rule would need a lock, and a programmer could forget the lock.
-//     The cost of serializable transactions is that a closure may run again after a conflict (40001, 40P01). Two
-//     closures can conflict even if they use different rows, when these rows are close to each other in an index. From
-//     the fourth run on, a closure runs alone in its process.
+//     Several rules of the workflow read rows that they do not write. For example, the rule for a budget reads
+//     counters, and the rule for grants reads the live grants. With the isolation level repeatable read, two
+//     concurrent closures could each decide correctly, but together break a rule. To prevent this, each rule would
+//     need a lock, and a programmer could forget the lock. The cost of serializable transactions is that a closure
+//     may run again after a conflict (40001, 40P01). Two closures can conflict even if they use different rows, when
+//     these rows are close to each other in an index. After three conflicts, a closure runs alone in its process.
 //   - A View is a read-only transaction over one snapshot (repeatable read). A View takes no locks.
 //   - A transaction sends nothing before its first read. The transaction collects its writes, and sends them together
 //     with the COMMIT in one round trip. All transactions send their writes in the same order, so they do not deadlock.
@@ -14,8 +14,8 @@
 //     and rolls back to the savepoint, in one round trip. A statement that changes many rows, such as a statement of an
 //     erasure, is sent immediately, after the collected writes. After such a statement, the transaction waits at most
 //     0.1 s for a lock. If the transaction does not get the lock, the closure runs again.
-//   - A transaction reads a record at most once. Together with a request or an execution, the transaction reads the
-//     records that it will probably need next (together.go).
+//   - A transaction usually reads a record only once. Together with a request or an execution, the transaction reads
+//     the records that it will probably need next (together.go).
 //   - Pages of tables and indexes have free space for later versions and later rows (migrations/00009_room.sql).
 //     Without this free space, most concurrent transactions would conflict, because they would write to index pages
 //     that other transactions have read.

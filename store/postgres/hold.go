@@ -96,7 +96,7 @@ func (h *hold) end() {
 	h.wg.Wait()
 }
 
-// lock takes the lock over a connection of its own. This is the connection that Open has used, if it is still unused.
+// lock takes the lock over a separate connection. The first call uses the connection that Open has made.
 func (s *Store) lock(ctx context.Context, shared bool) (*pgx.Conn, error) {
 	try := "pg_try_advisory_lock"
 	if shared {

@@ -208,8 +208,8 @@ FROM replicas r WHERE coalesce((to_jsonb(r) ->> 'schema_version')::bigint, 0) < 
 	return list, nil
 }
 
-// mayMigrate returns an error if the role does not own the tables or, if there are no tables, may not make them. The
-// owner of the table of migrations owns all tables.
+// mayMigrate returns an error if the role does not own the tables. If there are no tables, mayMigrate returns an
+// error if the role may not make tables. The owner of the table of migrations owns all tables.
 func (c *config) mayMigrate(ctx context.Context, conn *pgx.Conn) error {
 	const may = `
 SELECT coalesce(
@@ -226,7 +226,7 @@ SELECT coalesce(
 	return nil
 }
 
-// If err says that the role may not change the tables, notOwner returns an error that tells the operator what to do.
+// notOwner returns an error that tells the operator what to do if the role may not change the tables.
 func (c *config) notOwner(err error) error {
 	if code(err) != codePrivilege {
 		return c.sentence(err)

@@ -22,8 +22,8 @@ var (
 	spinStates = regexp.MustCompile(`(\d+) states, stored`)
 )
 
-// spin runs the model checker Spin, which searches all states of the model until the first error. spin returns Spin's
-// report.
+// spin runs the model checker Spin, which searches all states of the model claims.pml until the first error. spin
+// returns Spin's report.
 func spin(t *testing.T, defines ...string) string {
 	t.Helper()
 	program := testkit.RequireProgram(t, "spin", "the model of claims", testkit.InstallSpin)
@@ -65,7 +65,7 @@ func TestModel(t *testing.T) {
 	for name, c := range map[string]struct {
 		defines []string
 		broken  bool
-		long    bool // a minute
+		long    bool // the search takes about a minute
 	}{
 		"two replicas":                           {defines: []string{"REPLICAS=2", "OWNERS=3"}},
 		"three replicas":                         {defines: []string{"REPLICAS=3"}, long: true},

@@ -264,7 +264,7 @@ func (c *config) connect(ctx context.Context) (*pgx.Conn, error) {
 	return conn, nil
 }
 
-// hangUp closes a connection. Nothing depends on whether the server hears of it.
+// hangUp closes a connection. If the close fails, hangUp ignores the error.
 func hangUp(conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), lingering)
 	defer cancel()
@@ -402,8 +402,8 @@ SELECT current_setting('server_version_num')::int / 10000, current_setting('serv
 // another client of the pooler may use the server process.
 const poolTries = 10
 
-// A pooler may serve one connection with different server processes. PgBouncer does this unless its pool_mode is
-// session. Such a connection has no session of its own, so sameSession returns an error.
+// sameSession returns an error if a pooler may serve one connection with different server processes. PgBouncer does
+// this unless its pool_mode is session.
 func (c *config) sameSession(ctx context.Context, conn *pgx.Conn) error {
 	if _, err := conn.PgConn().Exec(ctx, "SET countersign.session = 'kept'").ReadAll(); err != nil {
 		return c.sentence(err)

@@ -24,9 +24,9 @@ var smallTables = []string{"replicas", "claims", "connections", "policies", "ori
 // mostRead is the maximum number of unneeded rows of growing tables that one statement may read.
 const mostRead = 100
 
-// The database has 2,000 waiting requests, and some statements have a limit of largePart rows or more. For these
-// statements, reading and sorting all requests is also a good plan. PostgreSQL may choose either plan, depending on its
-// statistics.
+// largePart is a large part of the 2,000 waiting requests in the database. For a statement whose result has more than
+// largePart rows, reading and sorting all requests is also a good plan. PostgreSQL may choose either plan, depending
+// on its statistics.
 const largePart = 200
 
 // TestPlans checks the plans of all statements on a store with thousands of requests. Two replicas make calls, from the

@@ -62,8 +62,8 @@ const (
 	drain       = 3 * time.Second
 )
 
-// If the work under a claim did not end within Drain, the replica keeps the claim. The replica tries again to release
-// the claim after drainAgain times Drain.
+// drainAgain times Drain is the time after which a replica tries again to release a claim whose work did not end
+// within Drain.
 const drainAgain = 10
 
 // leaving is the time limit for the release of a replica's claims in Leave. If the replica can't release its claims,
@@ -210,7 +210,7 @@ func (r *Replica) Alive() int {
 	return r.alive
 }
 
-// If the shares have changed, tell closes the channel that Changed returned. The caller holds mu.
+// tell closes the channel that Changed returned, if the shares have changed. The caller holds mu.
 func (r *Replica) tell() {
 	if now := r.startable(); now != r.shares {
 		r.shares = now
@@ -243,8 +243,8 @@ func (r *Replica) Enter(ctx context.Context, claim string) (inner context.Contex
 	}, true
 }
 
-// If a transaction finds that another replica has one of the claims, the store calls fenced. fenced ends this replica's
-// work under the claims.
+// fenced ends this replica's work under the claims. The store calls fenced if a transaction finds that another
+// replica has one of the claims.
 func (s *Store) fenced(claims []store.Claim) {
 	r := s.replica.Load()
 	if r == nil {
@@ -471,8 +471,8 @@ func (r *Replica) beat(ctx context.Context) (seen beheld, err error) {
 	return seen, conn.SendBatch(ctx, b).Close()
 }
 
-// After a heartbeat, adopt extends the lease as measured by the replica's own clock. adopt also replaces the replica's
-// claims with the claims that the heartbeat has read.
+// adopt extends the lease by the replica's own clock, after a heartbeat. adopt also replaces the replica's claims
+// with the claims that the heartbeat has read.
 func (r *Replica) adopt(seen beheld) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -502,7 +502,7 @@ func (r *Replica) adopt(seen beheld) {
 	r.tell()
 }
 
-// When the lease has ended by the replica's own clock, expire cancels all work. The replica keeps its claims, because
+// expire cancels all work when the lease has ended by the replica's own clock. The replica keeps its claims, because
 // the next heartbeat may come before another replica takes them.
 func (r *Replica) expire() {
 	r.mu.Lock()
@@ -526,7 +526,7 @@ func (r *Replica) portion(seen beheld) int {
 	return most
 }
 
-// If the replica has more claims than its portion, giveUp releases claims. giveUp releases only claims without running
+// giveUp releases claims if the replica has more claims than its portion. giveUp releases only claims without running
 // work.
 func (r *Replica) giveUp(ctx context.Context, seen beheld) error {
 	release := r.excess(seen)

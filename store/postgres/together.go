@@ -122,9 +122,9 @@ func (r *run) lookUpExecution(id string) error {
 	return r.lookUpRequest(e.Request)
 }
 
-// onRefs reports whether lookUpOutbox depends on a pending write. It depends on all writes to outbox messages if the
-// closure has changed the ref of one. Otherwise, no write must be made before the read, because listOutbox adds the new
-// messages.
+// onRefs reports whether lookUpOutbox depends on a pending write. lookUpOutbox depends on all writes to outbox
+// messages if the closure has changed the ref of an outbox message. Otherwise, lookUpOutbox depends on no write,
+// because listOutbox adds the new messages.
 func (r *run) onRefs(w *write) bool { return w.key.table == outboxTable.in && r.lists.moved }
 
 // listOutbox stores lists of outbox messages that lookUpOutbox has read. The parameter refs lists the refs of these

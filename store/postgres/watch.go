@@ -44,7 +44,7 @@ func (s *Store) Failure() error {
 	return s.failure
 }
 
-// If err is ErrCommitUnknown, fail stops the store, because the process must not use the store any more.
+// fail stops the store if err is ErrCommitUnknown, because the process must not use the store any more.
 func (s *Store) fail(err error) error {
 	if errors.Is(err, store.ErrCommitUnknown) {
 		s.stopped(err)

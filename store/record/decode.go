@@ -38,7 +38,7 @@ type parser struct {
 	i int
 }
 
-// If the given text comes next, take skips the text and returns true.
+// take skips the given text and returns true, if the text comes next.
 func (p *parser) take(text string) bool {
 	if strings.HasPrefix(p.s[p.i:], text) {
 		p.i += len(text)

@@ -200,8 +200,8 @@ func oneOwner(h *claimsHarness) {
 	}
 }
 
-// In takenOver, a replica sends no heartbeats. Other replicas take over its shares after the end of its lease. When the
-// replica resumes its heartbeats, it gets half of the shares.
+// takenOver checks that other replicas take over a replica's shares when its lease has ended without a heartbeat.
+// When the replica resumes its heartbeats, it gets half of the shares.
 func takenOver(h *claimsHarness) {
 	a := h.add(Joining{Lease: shortLease})
 	b := h.add(Joining{Lease: shortLease})
@@ -224,7 +224,7 @@ func takenOver(h *claimsHarness) {
 	h.awaitPortions(h.members, 32, 32)
 }
 
-// In released, a replica stops cleanly. The other replicas get its shares immediately, long before its lease ends.
+// released checks that the shares of a replica that stops cleanly move immediately, long before its lease ends.
 func released(h *claimsHarness) {
 	a, b := h.add(Joining{Lease: longLease}), h.add(Joining{Lease: longLease})
 	h.awaitPortions(h.members, 32, 32)

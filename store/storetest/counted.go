@@ -14,7 +14,7 @@ func counterSums(h *harness) {
 		return func(tx store.Tx) error { return tx.AddCounter(store.Counter{Key: key, ID: id, At: at(when), N: n}) }
 	}
 	h.write(add("t/c", "1", -5, 1), add("t/c", "2", 0, 20), add("t/c", "3", 0, 300), add("t/c", "4", 7, 4000), add("t/d", "5", 0, 1), add("t", "6", 0, 1))
-	h.write(add("t/c", "4", 7, 4000)) // the same one
+	h.write(add("t/c", "4", 7, 4000)) // the same event at the same time is not counted again
 	for after, want := range map[int]int{-100: 4321, -6: 4321, -5: 4320, -1: 4320, 0: 4000, 6: 4000, 7: 0} {
 		counted(h, "t/c", at(after), want)
 	}

@@ -11,8 +11,8 @@ import (
 	"countersign/store"
 )
 
-// keep writes a record, reads it back and compares it with want. Within together, the record is read after all
-// transactions.
+// keep writes a record, reads it back and compares it with want. Within the method together, the record is read after
+// all transactions.
 func keep[T any](h *harness, rec, want T, put func(store.Tx, T) error, get func(store.Reader) (T, error)) {
 	h.Helper()
 	h.update(func(tx store.Tx) error { return put(tx, rec) })

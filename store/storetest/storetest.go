@@ -179,7 +179,7 @@ func (h *harness) together(transactions func()) {
 	h.checks = nil
 }
 
-// afterwards runs a check. Within together, the check runs after all transactions.
+// afterwards runs a check. Within the method together, the check runs after all transactions.
 func (h *harness) afterwards(check func()) {
 	if !h.grouped {
 		check()

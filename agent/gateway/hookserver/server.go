@@ -2,8 +2,8 @@
 // need no program of Countersign.
 //
 // The package reads the request, and limits its body. Package hook handles the event in the same way as in the hook's
-// command. It sends its requests to the gateway of this process, with the token of the HTTP request. The package keeps
-// no state except the calls for which connections wait.
+// command. Package hook sends its requests to the gateway of this process, with the token of the HTTP request.
+// Package hookserver keeps no state except the calls for which connections wait.
 //
 // An agent takes every status except 2xx as a failure of the hook, and most settings let a call run after a failure.
 // For this reason, every answer to an event has the status 200, and errors are denials in the agent's format.

@@ -19,7 +19,7 @@ import (
 	"countersign/approvers"
 )
 
-// In tests with noCallers as the workflow, no request reaches the workflow.
+// noCallers is the workflow of the tests in which no request may reach the workflow.
 type noCallers struct{ gateway.Callers }
 
 func (noCallers) PublishReceiptKey(context.Context, string, []byte) error { return nil }
@@ -71,8 +71,8 @@ func (u unread) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// Nothing that an attacker or a wrong setting sends lets a call run, or reaches the workflow. Each answer has the
-// status 200, because Claude Code takes other statuses as a failure of the hook, and by default runs the call after a
+// No input from an attacker or a wrong setting lets a call run, or reaches the workflow. Each answer has the status
+// 200, because Claude Code takes other statuses as a failure of the hook, and by default runs the call after a
 // failure.
 func TestRefused(t *testing.T) {
 	g := newGateway(t)

@@ -3,10 +3,10 @@
 // Countersign runs the call itself. So the workflow decides, runs and records the call like any other request.
 //
 // A client that declares support for tasks gets a task as the answer. For any other client, a call is held. The
-// server sends the answer when the result is known. If this takes too long, the server sends an answer shortly before
-// the client would stop waiting. If the connection breaks, the request stays stored. If a request's result was not
-// delivered, an identical call continues this request. A result counts as delivered after it was written to an open
-// connection.
+// server sends the answer when the result is known. If the result takes too long, the server sends another answer
+// shortly before the client would stop waiting. If the connection breaks, the request stays stored. If a request's
+// result was not delivered, an identical call continues this request. A result counts as delivered after it was
+// written to an open connection.
 //
 // The list of held calls is the only state that the package keeps between HTTP requests.
 package mcpserver

@@ -9,7 +9,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// ownTool is a tool that this server itself provides, for a client's questions about its requests.
+// ownTool is a tool that this server itself provides. With such tools, a client gets the result of its request,
+// answers a question, or withdraws the request.
 type ownTool struct {
 	title, description, schema string
 	call                       func(s *Server, ctx context.Context, x *exchange, req mcp.Request, args json.RawMessage) (mcp.Result, error)
