@@ -7,7 +7,7 @@ import (
 	"countersign/approvers"
 )
 
-// Head is a signed statement about the journal at one moment. The journal is the list of all audit records: see
+// Head is a signed statement about the journal at one moment. The journal has one entry for each audit record: see
 // Reader.Journal.
 type Head struct {
 	Number uint64 // from 1, without gaps

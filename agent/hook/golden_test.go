@@ -26,7 +26,7 @@ type talk struct {
 	tool, args                                string // a call
 	edited                                    string // the call's arguments after an edit
 	less                                      string // the edited arguments without one member
-	succeeded, failed                         string // what the agent adds to an event after a call
+	succeeded, failed                         string // members that the agent adds to an event after a call
 }
 
 // snake returns a function that writes the input of Claude Code, Codex or Gemini CLI.

@@ -121,7 +121,7 @@ func TestReportsOfEdits(t *testing.T) {
 	}
 }
 
-// TestWaitingKeepsNoBody shows that a call that waits does not keep the event in memory, which can have 8 MiB.
+// TestWaitingKeepsNoBody checks that a waiting call does not keep its event in memory. An event can have 8 MiB.
 func TestWaitingKeepsNoBody(t *testing.T) {
 	d := newRemoteDesk(t, Control)
 	ctx, hangUp := context.WithCancel(t.Context())
@@ -163,7 +163,7 @@ func TestRefuse(t *testing.T) {
 	}
 }
 
-// TestEventInURL sends events to a URL that is for another event. A call before its run is denied in each case.
+// TestEventInURL sends events to a URL that is for another event. In each case, an event before a call gets a denial.
 func TestEventInURL(t *testing.T) {
 	d := newRemoteDesk(t, Control)
 	d.OnAsk(func(r *fakegateway.Request) { r.Status = "approved" })

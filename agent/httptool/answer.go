@@ -158,7 +158,7 @@ func (o *operation) file(resp *http.Response, media string, data []byte, in agen
 	return fmt.Sprintf("The server answered %s with a file: %s, %s, %d bytes.", statusText(resp.StatusCode), name, media, len(data)), nil
 }
 
-// fileName returns the file name from the server's response. If this is not a plain name, fileName returns a
+// fileName returns the file name from the server's response. If the response has no plain name, fileName returns a
 // generated name.
 func fileName(tool, media, disposition string) string {
 	if _, params, err := mime.ParseMediaType(disposition); err == nil {

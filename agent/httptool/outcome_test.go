@@ -125,7 +125,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// If a call is refused before the request is sent, the outcome is a failure, whatever the tool's effect is.
+// If a call is refused before the request is sent, the outcome is a failure for every effect of the tool.
 func TestNothingWasSent(t *testing.T) {
 	s := serve(t, status(200))
 	closed, err := net.Listen("tcp", "127.0.0.1:0")

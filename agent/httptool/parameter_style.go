@@ -212,7 +212,7 @@ func pathStyle(p piece, parts []part) string {
 }
 
 // joined joins values with a separator. In an object, each key comes before its value. If explode is set, "=" stands
-// between the key and the value. If not, the separator stands between the key and the value.
+// between the key and the value. If explode is not set, the separator stands between the key and the value.
 func joined(parts []part, separator string, explode bool, write func(string) string) string {
 	var out []string
 	for _, p := range parts {

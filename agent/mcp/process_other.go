@@ -10,7 +10,7 @@ import (
 // ownGroup returns nil, because this system has no process groups.
 func ownGroup() *syscall.SysProcAttr { return nil }
 
-// If s is SIGKILL, signalGroup ends the program. Other signals have no effect on this system. The program's children
+// signalGroup ends the program if s is SIGKILL. Other signals have no effect on this system. The program's children
 // continue to run, because this system has no process groups.
 func signalGroup(p *os.Process, s syscall.Signal) {
 	if s == syscall.SIGKILL {

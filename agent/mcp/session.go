@@ -190,7 +190,7 @@ func (ses *session) whyNot(ctx context.Context, err error) error {
 	return errors.New("there was no handshake: " + line(err.Error()))
 }
 
-// If the server has refused a request, refused returns advice for the operator. If not, refused returns "".
+// refused returns advice for the operator if the server has refused a request. Otherwise, refused returns "".
 func (ses *session) refused() string {
 	if ses.carrier == nil {
 		return ""

@@ -5,7 +5,7 @@ type State string
 
 // The states of a tool.
 const (
-	None    State = ""        // the tool needs no pin: it is compiled in, or declared in the policy file
+	None    State = ""        // the tool needs no pin, for example because it is compiled in, or declared in the policy file
 	Same    State = "same"    // the source offers the pinned definition
 	Waiting State = "waiting" // pinned; the source has not listed its tools yet
 	New     State = "new"     // offered and not pinned

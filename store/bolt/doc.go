@@ -1,8 +1,8 @@
 // Package bolt keeps Countersign's durable state in one file on disk, with bbolt. The package implements the contract
 // of package store, and adds the following:
 //   - Concurrent writers share commits, and a lone writer never waits for others. One goroutine runs the queued
-//     closures in one transaction. The goroutine commits as soon as the queue is empty, and then begins the next
-//     transaction.
+//     closures in one transaction. The goroutine commits when the queue is empty, or after 256 closures, and then
+//     begins the next transaction.
 //   - Closures run one at a time, on the store's goroutine. If a closure fails, panics or ends the goroutine, the store
 //     undoes the closure's writes before the next closure runs. The other closures of the same commit are not affected.
 //     A panic or a runtime.Goexit of a closure is repeated in the goroutine that called Update.

@@ -384,7 +384,8 @@ const (
 	manyFreePages = 0xFFFF
 )
 
-// free verifies that no used page is in the list of free pages. A used page in this list would be overwritten.
+// free verifies that the list of free pages has every unused page and no used page. A used page in this list would be
+// overwritten.
 func (x *examination) free() {
 	if x.meta.freelist == math.MaxUint64 {
 		return // the file has no list of free pages

@@ -80,8 +80,8 @@ func removeLeft(path string) error {
 	return nil
 }
 
-// hold prevents other processes from opening the store at a path. No lock is taken if there is no store at the path, or
-// the store can't be opened.
+// hold prevents other processes from opening the store at a path. hold takes no lock if there is no store at the
+// path, or if the store is damaged.
 func hold(path string) (release func() error, err error) {
 	free := func() error { return nil }
 	info, err := os.Stat(path)

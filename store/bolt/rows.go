@@ -328,13 +328,13 @@ func (r *rows) back(in bucket, prefix, from []byte) iter.Seq2[[]byte, []byte] {
 	return r.each(in, prefix, from, true, func(_ []byte, damaged *store.DamagedError) { r.note(damaged) })
 }
 
-// mostStrays limits how many damaged rows one scan skips. If a scan reads more damaged rows, it has found pages that
-// form a cycle.
+// mostStrays limits how many damaged rows one scan skips. If a scan reads more damaged rows, it has probably found
+// pages that form a cycle.
 const mostStrays = 1 << 16
 
-// each iterates over rows in one direction. The last parameter is called for every row whose checksum does not match.
-// If this function does not panic, the iteration skips the row. The key of a damaged row may be wrong. So the iteration
-// continues after a damaged row, even if the row's key does not have the prefix.
+// each iterates over rows in one direction. The last parameter is called for every damaged row whose key has the
+// prefix. If this function does not panic, the iteration skips the row. The key of a damaged row may be wrong. So the
+// iteration continues after a damaged row, even if the row's key does not have the prefix.
 func (r *rows) each(in bucket, prefix, from []byte, falling bool, damaged func(k []byte, d *store.DamagedError)) iter.Seq2[[]byte, []byte] {
 	return func(yield func(k, v []byte) bool) {
 		c := r.cursor(in)
@@ -364,9 +364,9 @@ func (r *rows) each(in bucket, prefix, from []byte, falling bool, damaged func(k
 	}
 }
 
-// asStored iterates over the rows of a bucket as stored. The parameter from is the lowest key. If from is nil,
-// asStored iterates over all rows. asStored reports damaged rows, and also yields them, with storedValue.sound false.
-// asStored is for verification.
+// asStored iterates over the rows of a bucket, including damaged rows. The parameter from is the lowest key. If from
+// is nil, asStored iterates over all rows. asStored reports each damaged row, and yields it with storedValue.sound
+// false. asStored is for verification.
 func (r *rows) asStored(in bucket, from []byte) iter.Seq2[[]byte, storedValue] {
 	return func(yield func(k []byte, v storedValue) bool) {
 		c := r.cursor(in)
@@ -388,7 +388,7 @@ func (r *rows) asStored(in bucket, from []byte) iter.Seq2[[]byte, storedValue] {
 	}
 }
 
-// storedValue is a value as stored in the file, without its checksum.
+// storedValue is a decompressed value without its checksum.
 type storedValue struct {
 	value []byte
 	sound bool

@@ -17,8 +17,8 @@ import (
 // maxBatch limits how many closures share a commit, so the first closure does not wait too long.
 const maxBatch = 256
 
-// writer owns the file's only write transaction. The writer's goroutine runs queued closures in the transaction, one at
-// a time, and commits when the queue is empty.
+// writer owns the file's only write transaction. The writer's goroutine runs queued closures in the transaction, one
+// at a time. The goroutine commits when the queue is empty, or after maxBatch closures.
 type writer struct {
 	db       *bbolt.DB
 	identity *identity
@@ -245,8 +245,8 @@ func isTorn(err error) bool {
 	return errors.Is(err, store.ErrDamaged) && !errors.As(err, &row)
 }
 
-// abandon discards the current transaction. The closures that ran in this transaction run again, each in its own
-// transaction.
+// abandon discards the current transaction. The closures that ran in this transaction before run again, each in its
+// own transaction.
 func (w *writer) abandon() {
 	w.rollback()
 	w.apart, w.batch = append(w.apart, w.batch...), nil

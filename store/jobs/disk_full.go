@@ -17,7 +17,7 @@ type diskSpace struct {
 	since   time.Time     // when a write first failed; zero: there is space
 	logged  time.Time     // when a full disk was last logged
 	next    time.Time     // when the next probe is due
-	backoff time.Duration // delay between the last two probes
+	backoff time.Duration // delay before the next probe
 	freed   time.Time     // when a probe last found that the disk is not full any more
 }
 

@@ -27,8 +27,8 @@ const mostDue = 1024
 // due timers, and no second read is needed.
 const mostFirst = 8
 
-// fallen is like the method due, but leaves out no timers. fallen runs often for each kind. If no timer of the kind is
-// due, fallen reads the index only once.
+// fallen is like the method due, but leaves out no timers. fallen runs often for each kind. If no timer of the kind
+// is due, fallen usually reads the index only once.
 func (r *Runner) fallen(
 	reader store.Reader, shares store.Shares, kind store.TimerKind, w *watch, limit int,
 ) (due []store.Timer, next time.Time, err error) {

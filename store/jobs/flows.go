@@ -83,7 +83,7 @@ func (f *flows) order(due []store.Timer) {
 	}
 }
 
-// took counts a turn of the timer's flow. The timer's handler was started.
+// took counts a turn of the flow of a timer whose handler was started.
 func (f *flows) took(t store.Timer) {
 	if f.flowOf != nil && t.Lane != "" {
 		f.turns++

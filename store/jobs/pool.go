@@ -117,8 +117,9 @@ func (p *workerPool) behind(due []store.Timer) (n int) {
 	return min(n, mostTakenUp)
 }
 
-// rest returns the time until the first timer of a held lane is due. rest ignores a first timer that is already due,
-// because this timer is being handled, or waits for a free worker.
+// rest returns how long the pool may sleep: until the first timer of a held lane is due, but at most for poll, or for
+// idle if no lane is held. rest ignores a first timer that is already due, because this timer is being handled, or
+// waits for a free worker.
 func (p *workerPool) rest() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -275,7 +275,8 @@ func (r *Runner) cantRead(kind store.TimerKind, err error) {
 	}
 }
 
-// cantReach logs that the database does not answer, at most once every few minutes.
+// cantReach logs that the database does not answer. cantReach repeats the message at most every few minutes, until
+// the database answers.
 func (r *Runner) cantReach(err error) {
 	r.torn.mu.Lock()
 	defer r.torn.mu.Unlock()

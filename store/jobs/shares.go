@@ -7,7 +7,7 @@ import (
 	"countersign/store"
 )
 
-// watchShares calls Gained for each share that this process gets, because the share may have unfinished work.
+// watchShares calls Gained with the shares that this process gets, because these shares may have unfinished work.
 func (r *Runner) watchShares(ctx context.Context) error {
 	var has store.Shares
 	if store.IsAlone(r.Replica) {

@@ -15,10 +15,11 @@ import (
 	"countersign/store/record"
 )
 
-// Each row with a record has a checksum over the name of its table, its key and its record. If a row does not match its
-// checksum, a read of the row returns a *store.DamagedError that names the row. All other rows are readable. The
-// checksum detects mistakes and faults. The checksum does not detect an attack, because an attacker can compute a new
-// checksum. To detect an attack, the bot compares the records that permit a run with the audit history.
+// Each row with a record has a checksum over the name of its table, its key and its record. Audit records have a hash
+// instead. If a row does not match its checksum, a read of the row returns a *store.DamagedError that names the row.
+// All other rows are readable. The checksum detects mistakes and faults. The checksum does not detect an attack,
+// because an attacker can compute a new checksum. To detect an attack, the bot compares the records that permit a run
+// with the audit history.
 
 // rowSum returns the checksum of a row.
 func rowSum(table, key string, js []byte) []byte {
@@ -47,7 +48,8 @@ func decodeRow[T any](x store.Damage, key string, sum, js []byte) (rec T, err er
 	return rec, nil
 }
 
-// note reports and returns the damage if err is about a damaged row. For any other error, note returns nil.
+// note reports and returns the damage if err is about a damaged row. note does not report an audit record that was
+// already lost (store.WhyLost). For any other error, note returns nil.
 func (r *run) note(err error) *store.DamagedError {
 	var row *store.DamagedError
 	if !errors.As(err, &row) {

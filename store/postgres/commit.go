@@ -12,10 +12,10 @@ import (
 	"countersign/store"
 )
 
-// If the answer to a COMMIT is lost, the store looks up whether the transaction was committed. Each connection has a
-// row in the table connections. The last statement of a writing transaction calls number_commit, which stores the
-// number of the commit in the row of the connection. After a connection is lost, the method settle opens another
-// connection. settle marks the row of the lost connection as fenced, and reads the number of its last commit:
+// If the answer to a COMMIT is lost, the store looks up whether the transaction was committed. Each connection of the
+// pool has a row in the table connections. The last statement of a writing transaction calls number_commit, which
+// stores the number of the commit in the row of the connection. After a connection is lost, the method settle opens
+// another connection. settle marks the row of the lost connection as fenced, and reads the number of its last commit:
 //
 //   - If this number is the number of the transaction, the transaction was committed.
 //   - If this number is lower, the transaction was not committed. The transaction can't be committed later, because

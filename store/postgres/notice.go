@@ -131,7 +131,8 @@ func (s *Store) notify(ctx context.Context, n sent) error {
 	return nil
 }
 
-// payloads divides a notice into payloads that PostgreSQL accepts.
+// payloads divides a notice into payloads that PostgreSQL accepts. A part that is too long and can't be divided is
+// dropped.
 func payloads(n sent) (list []string) {
 	raw, err := json.Marshal(n)
 	switch {

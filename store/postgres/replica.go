@@ -219,8 +219,8 @@ func (r *Replica) tell() {
 	}
 }
 
-// Enter begins work under a claim. The context inner ends when the replica loses the claim, and the caller calls leave
-// when the work has ended. If the replica may not begin work under the claim now, ok is false.
+// Enter begins work under a claim. The context inner ends when the replica loses the claim, or when its lease ends.
+// The caller calls leave when the work has ended. If the replica may not begin work under the claim now, ok is false.
 func (r *Replica) Enter(ctx context.Context, claim string) (inner context.Context, leave func(), ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -428,7 +428,7 @@ type beheld struct {
 	sent   time.Time
 	listed bool          // the replica is in the table
 	own    []store.Claim // its claims
-	free   int           // number of claims without an owner in the table
+	free   int           // number of claims whose owner is not in the table replicas
 	alive  []string      // the replicas within their leases, in the order of their ids
 	dead   int           // number of replicas in the table whose leases have ended
 	tables looked

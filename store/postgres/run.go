@@ -16,9 +16,9 @@ import (
 )
 
 // run is one run of a closure on one connection. A run sends nothing before the first read, and collects writes until
-// the closure ends. If a read depends on collected writes, the run makes these writes in a savepoint, reads, and rolls
-// back the savepoint, all in one round trip. The rollback releases the row locks of these writes, so two transactions
-// do not wait for each other's row locks.
+// the closure ends or calls the method change. If a read depends on collected writes, the run makes these writes in a
+// savepoint, reads, and rolls back the savepoint, all in one round trip. The rollback releases the row locks of these
+// writes, so two transactions do not wait for each other's row locks.
 type run struct {
 	ctx      context.Context
 	store    *Store

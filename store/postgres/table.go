@@ -190,8 +190,9 @@ func (t *table[T]) first(r *run, limit int, where string, args ...any) ([]T, err
 }
 
 // moves reports whether a list of the table's records depends on a pending write. A list depends on a write that
-// changes columns by which lists find and order records, and on each write to the joined table. A list does not depend
-// on other writes, because the function see returns the record of a pending write.
+// creates a record, or changes columns by which lists find and order records. A list also depends on each write to
+// the joined table. A list does not depend on other writes, because the function see returns the record of a pending
+// write.
 func (t *table[T]) moves(w *write) bool {
 	return w.key.table == t.in && w.moved || w.key.table == t.joined
 }

@@ -34,7 +34,8 @@ func (s *Store) under() func() {
 }
 
 // Broken returns a channel that is closed when the store has stopped. The store stops if the outcome of a commit is
-// unknown, or if another process holds the database.
+// unknown, or if another process holds the database. The store also stops if the tables became too new for this
+// program.
 func (s *Store) Broken() <-chan struct{} { return s.broken }
 
 // Failure returns the reason why the store has stopped. If the store has not stopped, Failure returns nil.

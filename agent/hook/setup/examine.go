@@ -307,8 +307,7 @@ func featureOff(path string) (string, bool) {
 	return "", false
 }
 
-// Reach checks the connection to the gateway and the configured token. To do so, it reads a request that does not
-// exist.
+// Reach checks the connection to the gateway and the configured token. Reach reads a request that does not exist.
 func (m Machine) Reach(ctx context.Context) []Finding {
 	gateways := m.gateways()
 	if len(gateways) > 0 && !m.configured() {
