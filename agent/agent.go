@@ -169,8 +169,8 @@ func New(c Config) *Agent {
 	}
 }
 
-// Wait is called at shutdown. Wait waits until all tool functions have returned. Their results are not recorded. If a
-// function has not returned when ctx ends, Wait returns ctx's error.
+// Wait is called at shutdown. Wait waits until all tool functions have returned. Wait does not record their results.
+// If a function has not returned when ctx ends, Wait returns ctx's error.
 func (a *Agent) Wait(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() {

@@ -130,7 +130,7 @@ func checkAddress(text string) error {
 	return nil
 }
 
-// checkFlat returns an error that names the first field whose type a form can't show.
+// checkFlat returns an error if a form can't show a field, or if the number of fields is not allowed.
 func checkFlat(schema json.RawMessage) error {
 	var s struct {
 		Properties map[string]struct {

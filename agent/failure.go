@@ -25,7 +25,7 @@ const (
 	causeModel                 // the model or the address does not exist
 	causeRequest               // the request was rejected
 	causeEndpoint              // the address is not a chat-completions endpoint
-	causeFilter                // a content filter
+	causeFilter                // a content filter withheld the answer
 	causeRoom                  // the limit on the answer's length left no room for an answer
 	causeLong                  // the history is longer than the model's context
 	causeSteps                 // the turn used all its steps and got no answer

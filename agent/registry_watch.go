@@ -18,7 +18,7 @@ type Status struct {
 	Tool  workflow.Tool
 	State pins.State
 	// Definition is the definition that the source offers. Before the source has listed its tools, Definition is the
-	// pinned definition. If the tool needs no pin, Definition is nil.
+	// pinned definition. If the tool needs no pin, or if the offered definition can't be used, Definition is nil.
 	Definition json.RawMessage
 	Pinned     json.RawMessage // pinned definition, if it differs from the offered one
 	Presumed   approvers.Risk  // the source's default risk for tools that the policy does not name; zero: none
@@ -86,8 +86,8 @@ func (r *Registry) Fingerprint() string {
 	return r.print
 }
 
-// Drift lists the pinned tools whose source does not offer the pinned definition, in order of their names. A tool that
-// nobody has pinned is not listed.
+// Drift lists the pinned tools whose source does not offer the pinned definition, or has not listed its tools yet.
+// The order is the order of the names. A tool that nobody has pinned is not listed.
 func (r *Registry) Drift() (all []workflow.Drift) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

@@ -38,13 +38,14 @@ const patience = 10 * time.Second
 // Run is the handler of store.TimerRun. Run claims the execution, calls the tool with the stored bytes, and records
 // the result.
 //
-// A run with an unknown outcome is not recorded as a failure: after a failure, the model could make the call again.
-// The run of a repeatable tool (read-only or idempotent) is claimed again and retried with the same key, up to the
-// workflow's limit. For any other tool, people are asked for the outcome. A run that is interrupted by a shutdown
-// stays in the state executing, and the next process applies the same rules. A pause interrupts a run without a grace
-// period. After the pause, a repeatable tool runs again. When a person stops the turn, its runs are also interrupted
-// without a grace period, and they are not retried. If a stopped run gives an answer, the answer is recorded. If it
-// gives no answer, a run of a read-only tool counts as failed, and the outcome of any other run is unknown.
+// A run of a read-only tool without an answer counts as failed. Any other run with an unknown outcome is not recorded
+// as a failure: after a failure, the model could make the call again. The run of an idempotent tool is claimed again
+// and retried with the same key, up to the workflow's limit. For an unprotected tool, people are asked for the
+// outcome. A run that is interrupted by a shutdown stays in the state executing, and the next process applies the
+// same rules. A pause interrupts a run without a grace period. After the pause, a read-only or idempotent tool runs
+// again. When a person stops the turn, its runs are also interrupted without a grace period, and they are not
+// retried. If a stopped run gives an answer, the answer is recorded. If it gives no answer, a run of a read-only tool
+// counts as failed, and the outcome of any other run is unknown.
 func (a *Agent) Run(ctx context.Context, t store.Timer) error {
 	for {
 		if late, ok := a.takeUnrecorded(t.Ref); ok {

@@ -36,8 +36,8 @@ type Tool struct {
 	//
 	// The model receives the returned text, which is JSON or plain text. An error means that nothing was done. The
 	// model and people read the error's text, so the text should be one sentence without secrets. If it is unknown
-	// whether the tool acted, the error must wrap ErrOutcomeUnknown. A read-only or idempotent tool then runs again.
-	// For any other tool, people are asked for the outcome.
+	// whether the tool acted, the error must wrap ErrOutcomeUnknown. An idempotent tool then runs again, and the run
+	// of a read-only tool counts as failed. For any other tool, people are asked for the outcome.
 	Run func(ctx context.Context, in Invocation) (string, error)
 	// Asks marks a tool whose calls are answered by the people of the conversation. The Run of such a tool is nil. The
 	// arguments are a question and, optionally, options.
@@ -83,7 +83,8 @@ type Invocation struct {
 	// the file's name, type and size.
 	Attach func(File) error
 	// Ask shows a form to the asker and waits at most ten minutes for the answer. The run's timer is paused during
-	// the wait. A run may ask up to five times. If nobody was asked, Ask returns an error that wraps [ErrForm].
+	// the wait. One try of a run may ask up to five times. If nobody was asked, Ask returns an error that wraps
+	// [ErrForm].
 	Ask func(ctx context.Context, f Form) (Reply, error)
 }
 

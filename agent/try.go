@@ -22,7 +22,7 @@ type Trial struct {
 const tryTool = "answer"
 
 // Try sends one small question to a model. The expected answer is a tool call, as in a step of an agent. An error of
-// Try wraps ErrModelKey, ErrNoModel, ErrModelRefuses or ErrModelUnreachable.
+// Try wraps ErrModelKey, ErrNoModel, ErrModelRefuses or ErrModelUnreachable, or is ctx's error.
 func Try(ctx context.Context, m Model) (Trial, error) {
 	m.Timeout, m.Idle = tryTime, tryTime
 	c := newClient(m, time.Now, slog.New(slog.DiscardHandler))

@@ -67,7 +67,7 @@ func wireArgs(args string) string {
 	return string(quoted)
 }
 
-// cutText shortens a text to about n bytes. cutText keeps characters whole, and adds a note about the cut.
+// cutText shortens a text to about n bytes. cutText keeps characters whole, and adds "…" to a shortened text.
 func cutText(s string, n int) string {
 	s = strings.ToValidUTF8(s, "�")
 	if len(s) <= n {

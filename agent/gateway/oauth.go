@@ -190,7 +190,7 @@ type issuerKeys struct {
 
 // find returns the keys that may have signed a token. These are the keys with the token's key id. If the token has no
 // key id, find returns all keys. If the keys are old or the key id is unknown, find reads the keys from the issuer,
-// at most once per keysPause. Callers that can use the present keys do not wait for the read.
+// at most once per keysPause. While the keys are fresh, a caller with a known key id does not wait for a read.
 func (k *issuerKeys) find(ctx context.Context, id string) ([]jose.JSONWebKey, error) {
 	if k.outdated(id) {
 		k.reading.Lock()

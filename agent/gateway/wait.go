@@ -151,7 +151,8 @@ func extend(w http.ResponseWriter) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(sendWithin))
 }
 
-// stream sends each state of a request as an event. The stream ends after the last state of the request.
+// stream sends the state of a request as an event, and sends another event after each change. The stream ends after
+// the last state of the request, after an hour, or when the client's credentials become invalid.
 func (g *Gateway) stream(w http.ResponseWriter, r *http.Request, client approvers.Client, id string) error {
 	if err := g.wait.begin(client.Name); err != nil {
 		return err

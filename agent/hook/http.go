@@ -177,7 +177,7 @@ func (m *remote) claiming(ctx context.Context, h *hook, r *record, changed json.
 
 func runKey(h *hook, call string) string { return fingerprint("run", h.Name, h.session, call) }
 
-// ran finds the request by the id of the call. For events without this id, ran uses the arguments.
+// ran finds the request by the id of the call, or else by the arguments.
 func (m *remote) ran(ctx context.Context, h *hook) (record, bool, error) {
 	keys := []string{runKey(h, h.ran)}
 	if h.id != "" {

@@ -134,8 +134,8 @@ const (
 // errLeft is the answer to a call whose client has stopped waiting.
 var errLeft = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the caller no longer waits"}
 
-// hold waits for a request's result and returns it. If the result comes too late for the client, hold returns an
-// answer that explains how to get the result.
+// hold waits for a request's result and returns it. If the result comes too late for the client, or if an approver
+// asks a question, hold returns an answer that explains how to continue.
 func (s *Server) hold(ctx context.Context, x *exchange, req mcp.Request, id string, again bool) (mcp.Result, error) {
 	limit := x.client.Hold
 	var known time.Duration
@@ -177,9 +177,10 @@ const (
 	whyStopping = "stopping"
 )
 
-// await waits until wanted returns true for a request, the time limit passes, or the process stops. The result why says
-// what ended the wait. Some calls run only while their caller waits. When a call of this kind is approved, await starts
-// the call. await calls the function progress immediately, and then from time to time.
+// await waits until wanted returns true for a request, the time limit passes, or the process stops. The result why
+// says what ended the wait. If the client disconnects or cancels the call, the error is errHungUp. Some calls run
+// only while their caller waits. When a call of this kind is approved, await starts the call. await calls the
+// function progress immediately, and then from time to time.
 func (s *Server) await(ctx context.Context, x *exchange, id string, limit time.Duration, wanted func(gateway.State) bool, progress func(gateway.State)) (
 	state gateway.State, rec view.CallerRequest, why string, err error,
 ) {
