@@ -60,8 +60,7 @@ func readAgent(e yamldoc.Entry, budgets approvers.Budgets) approvers.Agent {
 	return a
 }
 
-// Limits of a prompt, in characters. Slack documents no limits, so the limits are our own. A title is the label of a
-// button.
+// Limits of a prompt, in characters. Slack documents no limits. A title is the label of a button.
 const (
 	maxPromptTitle   = 75
 	maxPromptMessage = 1000

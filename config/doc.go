@@ -3,8 +3,8 @@
 //
 // The package guarantees:
 //
-//   - The package reports all problems together, and not only the first one. Each problem names the variable, or the
-//     file with line and column, and says what is wrong and what to write instead.
+//   - The package reports all problems together, and not only the first one. Each problem names the variable or the
+//     place in the file, and says what is wrong and what to write instead.
 //   - The policy file is read strictly. An unknown key, a key given twice, a value of the wrong type and an expression
 //     that does not compile are errors. A key that is left out gets a safe default.
 //   - Secrets are never printed. This rule holds for problems, for String and for slog.

@@ -167,7 +167,8 @@ func (t Endpoint) usualEffect() approvers.Effect {
 	return approvers.Unprotected
 }
 
-// readPlaced checks that the request uses every argument, and that every placeholder names an argument.
+// readPlaced checks that the request uses every argument, that every placeholder names an argument, and that no
+// secret is sent without encryption.
 func readPlaced(e yamldoc.Entry, f yamldoc.Fields, t Endpoint) {
 	var schema struct {
 		Properties map[string]json.RawMessage `json:"properties"`

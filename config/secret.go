@@ -4,7 +4,7 @@ import (
 	"log/slog"
 )
 
-// Secret is a token or key. fmt, slog and encoding/json print a Secret as "(set)".
+// Secret is a token or key. fmt, slog and encoding/json print a Secret as "(set)", or as "" if it is empty.
 type Secret string
 
 const redacted = "(set)"

@@ -188,7 +188,7 @@ const serversFirst = 2 * time.Second
 
 // Begin connects the servers and keeps them connected. The returned function disconnects the servers and waits until
 // the connections have ended. The end of ctx does not disconnect the servers, so current runs can finish. Before
-// Begin returns, it waits a short time for the servers' lists of tools.
+// Begin returns, it waits for the servers' lists of tools. The wait for the policy's servers is short.
 func (c *Catalog) Begin(ctx context.Context) (end func()) {
 	lasting, stop := context.WithCancel(context.WithoutCancel(ctx))
 	c.match(lasting)

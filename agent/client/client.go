@@ -180,8 +180,8 @@ func (c *Client) once(ctx context.Context, e exchange, out any) error {
 	return nil
 }
 
-// unreached wraps an error of the transport. The error text omits the URL that net/http adds, because the caller
-// knows the address.
+// unreached wraps an error of the transport. The error text omits the URL that net/http adds, because the text
+// already has the gateway's address.
 func (c *Client) unreached(err error) error {
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {

@@ -18,8 +18,8 @@
 //   - Arguments are sent byte for byte. Before a claim, the arguments are compared with the hash in the gateway's
 //     answer.
 //   - A request is repeated only if the repetition has no second effect. This rule allows repetitions of reads,
-//     reports, withdrawals, and requests with an idempotency key. A claim is repeated only if the claim did not reach
-//     the gateway.
+//     reports, withdrawals, and requests with an idempotency key. Any request, such as a claim, is repeated if it did
+//     not reach the gateway, or if the gateway answers that it did nothing.
 //   - If the answer to a claim is lost, the tool counts as not run, and the error is [ErrClaimLost].
 //   - The token never appears in an error, and is never sent to another host.
 package client

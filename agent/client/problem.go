@@ -81,7 +81,7 @@ type AnswerError struct{ text string }
 
 func (e *AnswerError) Error() string { return e.text }
 
-// Refusal is the error for a call that must not be run, because its request ended without an approval.
+// Refusal is the error for a call that must not be run, because the status of its request is not [Approved].
 type Refusal struct{ Request *Request }
 
 func (r *Refusal) Error() string {
@@ -95,8 +95,8 @@ func (r *Refusal) Error() string {
 	return text
 }
 
-// PendingError is the error for a call that had no decision when the context ended. A new request with the same key
-// continues the wait.
+// PendingError is the error for a request that was not settled when the context ended; see [Client.Wait]. A new
+// request with the same key continues the wait.
 type PendingError struct {
 	Request *Request
 	Err     error // why the wait ended

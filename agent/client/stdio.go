@@ -116,8 +116,8 @@ func (b *stdio) print(message []byte) {
 	}
 }
 
-// post sends a message and prints the answer. If the gateway can't be reached, or the connection breaks before the
-// answer, post tries again within the client's time limit.
+// post sends a message and prints the answer. If the gateway can't be reached, answers with a status of 500 or above,
+// or breaks the connection before the answer, post tries again until [Client.Patience] has passed.
 func (b *stdio) post(ctx context.Context, line []byte, m rpcMessage) {
 	pause := 200 * time.Millisecond
 	for since := time.Now(); ; pause = min(2*pause, 10*time.Second) {
@@ -141,8 +141,8 @@ func (b *stdio) post(ctx context.Context, line []byte, m rpcMessage) {
 	}
 }
 
-// try sends a message once. The result answered reports whether the message has its answer. If not, the caller may send
-// the message again.
+// try sends a message once. The result answered is true if the message has its answer, or needs none. If answered is
+// false, the caller may send the message again.
 func (b *stdio) try(ctx context.Context, line []byte, m rpcMessage) (answered bool, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, b.address+"/mcp", bytes.NewReader(line))
 	if err != nil {

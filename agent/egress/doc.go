@@ -8,7 +8,7 @@
 //     private networks, the cloud's metadata service, and other notations of these addresses.
 //   - A redirect is a new connection, and is checked like the first connection. Secrets are not sent to another host,
 //     and requests that write are not redirected to another host.
-//   - No proxy, environment variable or file changes the destination of a request.
+//   - No proxy is used. Environment variables such as HTTPS_PROXY have no effect.
 //   - A response's header and body are limited in size, and nothing is decompressed.
 //
 // docs/http.md lists the refused addresses and the limits.

@@ -45,7 +45,7 @@ type Problem struct {
 	Path    string // path of the declaration in the policy file, such as http.weather
 	Message string
 	Hint    string
-	Warning bool // the tool is available in spite of the problem
+	Warning bool // the problem does not prevent the use of the other operations
 }
 
 func (p *Problem) Error() string {

@@ -17,10 +17,10 @@ import (
 
 // run sends a call's request and reports the outcome.
 //
-// If a request that writes was sent and there is no clear response, the error wraps [agent.ErrOutcomeUnknown]. A
-// response is not clear if the connection broke, the time was up, the server failed (status 500 and above), or the
-// server redirected. Any other error means that nothing was done. The reason is that nothing was sent, that the
-// server refused the request (status 400 to 499), or that the request only reads.
+// If a request that writes was sent and there is no clear response, the error wraps [agent.ErrOutcomeUnknown]. There
+// is no clear response if the connection broke, the time was up, or the status means neither success nor refusal. The
+// statuses 400 to 499, 501, 307 and 308 mean refusal. After any other error, nothing was done: the request was not
+// sent, the server refused it, or the request only reads.
 func (o *operation) run(ctx context.Context, in agent.Invocation) (string, error) {
 	if o.offline {
 		return "", errUnknownEnvironment

@@ -203,7 +203,7 @@ func TestAskEndsWithTheRun(t *testing.T) {
 	}
 }
 
-// TestUnencryptedAddress checks that a person is never sent to an unencrypted address.
+// TestUnencryptedAddress checks that a person is never sent to an unencrypted address of another machine.
 func TestUnencryptedAddress(t *testing.T) {
 	_, o := running(t, quick(), program(t, "bad", "sends somebody astray"))
 	ask, forms := accepting("{}")

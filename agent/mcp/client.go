@@ -105,7 +105,7 @@ type Status struct {
 	Since     time.Time // start of the connection
 	Tools     int
 	Restarts  int    // number of connections after the first one
-	Problem   string // why there is no connection; if there is a connection, the faults of single tools
+	Problem   string // why there is no connection; if there is a connection, the first problem of the list of tools
 }
 
 // Status returns the state of each server, in the order of the policy.

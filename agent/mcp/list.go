@@ -106,7 +106,7 @@ var errDrifted = fmt.Errorf("%w: its definition on the server differs from the p
 var errGone = fmt.Errorf("%w: the server does not have this tool any more", agent.ErrNotRun)
 
 // verify checks that the server's current definition of a tool equals the registered definition. If the last list is
-// too old, verify first reads the list again.
+// too old, or may have changed, verify first reads the list again.
 func (s *server) verify(ctx context.Context, ses *session, d definition) error {
 	ses.listing.Lock()
 	fresh := ses.changes.Load() == ses.seen && time.Since(ses.readAt) < s.limits.fresh

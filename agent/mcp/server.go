@@ -139,7 +139,8 @@ func (s *server) link(ctx context.Context) error {
 // jittered varies an interval, so that the lists of several servers are not read at the same time.
 func jittered(d time.Duration) time.Duration { return d - d/10 + rand.N(d/5+1) }
 
-// relist reads the server's list of tools. If the list has changed, relist offers the tools.
+// relist reads the server's list of tools. If the list is the first of the connection, or has changed, relist offers
+// the tools.
 func (s *server) relist(ctx context.Context, ses *session, first bool) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.limits.list, fmt.Errorf("the server did not send its list of tools within %s", s.limits.list))
 	defer cancel()

@@ -321,8 +321,9 @@ func marked(params object, key string) object {
 	return params.with("_meta", params.object("_meta").with(questionKey, quoted(key)).bytes())
 }
 
-// whose returns the question with a key, and the call to which it belongs. The call is the one whose stream carried the
-// question. If the stream is unknown, the call is the only call in progress, or nil if several calls are in progress.
+// whose returns the question with a key, and the call to which it belongs. The call is the one whose stream carried
+// the question. If the stream is unknown, the call is the only call in progress. If no call or several calls are in
+// progress, the call is nil.
 func (t *tap) whose(key string) (*question, *flight) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -350,7 +351,8 @@ func (t *tap) forget(key string) {
 	}
 }
 
-// drop counts a dropped message. Only the first few dropped messages of each connection are logged.
+// drop counts a dropped message. Of each connection, the first five dropped messages are logged, and then every
+// 10,000th.
 func (t *tap) drop(why string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

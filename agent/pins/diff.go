@@ -22,8 +22,8 @@ const (
 )
 
 // Diff describes the differences between two definitions. Each change has one or more lines, with the old value after
-// "-" and the new value after "+". Diff makes every difference visible. An invisible or misleading character is
-// written as its code point. If there are no changes, the result is empty.
+// "-" and the new value after "+". An invisible or misleading character is written as its code point. A change of the
+// order of names is shown only if there is no other change. If there are no changes, the result is empty.
 func Diff(before, after json.RawMessage) []string {
 	was, err := parts(before)
 	is, err2 := parts(after)

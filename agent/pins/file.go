@@ -95,14 +95,14 @@ func laidOut(definition []byte) []byte {
 
 func quoted(s string) string {
 	out, err := jsontext.AppendQuote(nil, s)
-	if err != nil { // not valid UTF-8: the value is quoted with replacement characters
+	if err != nil { // not valid UTF-8: the value is written as a quoted Go string
 		out, _ = jsontext.AppendQuote(nil, strconv.QuoteToASCII(s))
 	}
 	return string(out)
 }
 
-// Write replaces a lock file atomically. After Write returns, the new file survives a power failure. An existing file
-// keeps its permissions. A new file is readable by everybody, because it contains no secrets.
+// Write replaces a lock file atomically. After Write returns nil, the new file survives a power failure. An existing
+// file keeps its permissions. A new file is readable by everybody, because it contains no secrets.
 func (l Lock) Write(path string) (err error) {
 	if _, err := Bytes(path); err != nil { // the path is a broken link, for example, or not a regular file
 		return fmt.Errorf("the lock file can't be written, and is unchanged: %w", err)

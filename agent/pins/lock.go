@@ -3,8 +3,8 @@
 // pin counts as an unreviewed tool.
 //
 // The file is JSON, in a form for people and for git. The tools are sorted by name, and each value has its own line.
-// Spaces between tokens make no difference. Every other difference counts, such as another order of names, another
-// notation of a number, or a duplicate name.
+// In a definition, spaces between tokens make no difference. Every other difference counts, such as another order of
+// names, another notation of a number, or a duplicate name.
 package pins
 
 import (

@@ -9,7 +9,7 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// agents checks the channels in which each agent may be asked.
+// agents checks that each agent has tools and can be asked somewhere.
 func (c *checker) agents() {
 	if len(c.policy.Agents) == 0 {
 		c.problems = append(c.problems, c.file.Document.ProblemAt(c.file.Document.At("agents"), yamldoc.Error, "there is no agent, so the bot would answer nobody",

@@ -20,10 +20,9 @@ type Tool struct {
 	Effect approvers.Effect
 }
 
-// Run returns the problems of a policy that can't work as written, in the order of the file. tools lists the
-// registered tools. If tools is nil, the registered tools are not known. A problem has the severity Error if a part
-// of the policy can't work. For example, some call can never be allowed, a name does not exist, or a condition does
-// not fit its tool.
+// Run returns the problems of a policy, in the order of the file. tools lists the registered tools. If tools is nil,
+// the registered tools are not known. A problem has the severity Error if a part of the policy can't work. For
+// example, some call can never be allowed, a name does not exist, or a condition does not fit its tool.
 func Run(f *config.File, tools []Tool) yamldoc.Problems {
 	c := &checker{file: f, policy: f.Policy, registered: tools, known: namesOf(tools), used: map[string]bool{}, broken: map[string]bool{}, escalates: map[string][]string{}}
 	c.roles()

@@ -112,7 +112,7 @@ func clientsName(p *approvers.Policy, tool string) bool {
 	return slices.ContainsFunc(p.Clients, func(o approvers.Client) bool { return slices.Contains(o.Tools, tool) })
 }
 
-// clientsRun reports whether a client may ask for a tool that no source offers.
+// clientsRun reports whether any client may use a tool.
 func (c *checker) clientsRun(tool string) bool {
 	return slices.ContainsFunc(c.policy.Clients, func(o approvers.Client) bool { return o.MayUse(c.policy, tool) })
 }

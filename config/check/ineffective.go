@@ -47,7 +47,7 @@ func (c *checker) warnIneffective(t approvers.ToolPolicy) { //nolint:cyclop // o
 	}
 }
 
-// blind warns about critical calls whose approvers don't see the masked values.
+// blind warns if the setting blind has no effect, or if it applies to critical calls.
 func (c *checker) blind(t approvers.ToolPolicy) {
 	path := "tools." + t.Name + ".blind"
 	risk := t.Risk

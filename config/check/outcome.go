@@ -20,10 +20,10 @@ type outcome struct {
 }
 
 // If a tool has at most maxRulesTogether rules, every combination of its rules is tried. With more rules, only these
-// combinations are tried: each rule alone, each pair of rules, and all rules together.
+// combinations are tried: no rule, each rule alone, each pair of rules, and all rules together.
 const maxRulesTogether = 6
 
-// outcomes returns the outcomes of a tool's calls. Outcomes with fewer matching rules come first.
+// outcomes returns the outcomes of a tool's calls. An outcome comes after the outcomes for a part of its rules.
 func (c *checker) outcomes(tool, agent string) []outcome {
 	t, _ := c.policy.Tool(tool, agent)
 	var out []outcome
@@ -65,7 +65,7 @@ func (c *checker) matching(tool string, rules []int) *approvers.Policy {
 	return p.Indexed()
 }
 
-// combinations returns the sets of indexes below n. Smaller sets come first.
+// combinations returns sets of indexes below n. Each set comes after its subsets.
 func combinations(n int) [][]int {
 	out := [][]int{nil}
 	if n <= maxRulesTogether {

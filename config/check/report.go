@@ -19,7 +19,7 @@ type Report struct {
 	Bounds    []string // caps and budgets, who may pause, retention, and the channels for signed heads and the weekly report
 }
 
-// Gate is one kind of call that waits: a tool, under a condition.
+// Gate is one kind of call that waits or is refused: a tool, under a condition.
 type Gate struct {
 	Tool    string // empty: any tool that the policy does not name
 	Known   bool   // the policy names the tool
@@ -93,7 +93,8 @@ func (c *checker) report(out *Report, tool, agent string) {
 			continue
 		}
 		g := c.gate(o)
-		// Several rules together are listed only if their outcome differs from each rule's outcome.
+		// A gate with rules is left out if it is the same as the gate without rules. A gate with several rules is
+		// left out if it is the same as any gate in the list.
 		if !slices.ContainsFunc(gates, func(h Gate) bool { return h.same(g) && len(o.rules) > 0 && (h.When == "" || len(o.rules) > 1) }) {
 			gates = append(gates, g)
 		}

@@ -12,8 +12,8 @@ import (
 // waitingText returns several parts. toldPart is the index of the part that says when leads are notified.
 const toldPart = 1
 
-// waitingText describes how long a call waits, and who is notified while the call waits. waitingText returns one part
-// for each setting that a tool may override. A part may be empty.
+// waitingText describes how long a call waits, and who is notified while the call waits. waitingText always returns
+// the same number of parts. A part may be empty.
 func waitingText(t approvers.ToolPolicy) []string {
 	reminded := ""
 	if t.RemindAfter > 0 && t.Reminders > 0 {

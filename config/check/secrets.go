@@ -10,8 +10,8 @@ import (
 // secretNames lists words that appear in the names of secret headers and parameters.
 var secretNames = []string{"authorization", "cookie", "token", "secret", "password", "api-key", "apikey", "api_key"}
 
-// writtenSecrets warns about secrets that are written in the policy file. Everybody who reads the file can read these
-// secrets.
+// writtenSecrets warns about secrets in headers and queries that are written in the policy file. Everybody who reads
+// the file can read these secrets.
 func (c *checker) writtenSecrets() {
 	for _, e := range c.file.HTTP {
 		c.writtenHeaders("http."+e.Name, e.Headers)

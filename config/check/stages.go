@@ -51,8 +51,8 @@ func (c *checker) stageList(path, tool string, stages []approvers.Stage) {
 	}
 }
 
-// stageRoles checks that the roles of a stage exist and may approve the tool. passable is true if at least one role
-// exists and may approve the tool.
+// stageRoles checks that the roles of a stage exist and may approve the tool. passable is true if all roles exist and
+// at least one role may approve the tool.
 func (c *checker) stageRoles(at, tool string, s approvers.Stage) (passable bool) {
 	if s.Approver == "" {
 		if tool != "" && !slices.ContainsFunc(c.policy.Approvers, func(r approvers.Role) bool { return r.Covers(tool) }) {

@@ -55,7 +55,7 @@ func stageTimes(t approvers.ToolPolicy, s approvers.Stage) approvers.ToolPolicy 
 }
 
 // timeAt finds the key that sets a time for a stage of the outcome, and returns the key's path in the file. The key
-// can be at the stage, at the tool, or in the defaults.
+// can be at the stage, at the tool, or in the defaults. Without such a key, timeAt returns the outcome's path.
 func (c *checker) timeAt(o outcome, s approvers.Stage, keys ...string) string {
 	for _, of := range []string{c.stagePath(o, s), "tools." + o.tool, "defaults"} {
 		for _, key := range keys {

@@ -162,8 +162,8 @@ func (v variant) kinds() Kinds {
 	return out
 }
 
-// values returns the schema's list of all values of the given kinds. If the schema has no such list, values returns
-// nil.
+// values returns the values in the schema's lists. The result has all valid values of the given kinds, and may have
+// values of other kinds. If a list is missing, values returns nil.
 func (s Shape) values(of Kinds) []any {
 	var out []any
 	for _, v := range s {

@@ -120,7 +120,7 @@ func text(v ref.Val) string {
 type price func(b *budget, args []ref.Val) error
 
 // linear spends the price of functions that process their texts by character. The result of such a function is at
-// most as long as the texts.
+// most a few times as long as the texts.
 func linear(b *budget, args []ref.Val) error {
 	for _, a := range args {
 		b.spend(itemWork + runeWork*length(a))

@@ -106,7 +106,7 @@ func exactly(r *big.Rat) string {
 }
 
 // texts compares two texts. If one of the texts has several lines, texts compares by line. If both texts have one
-// line, texts compares by word.
+// line, and one of them is long, texts compares by word.
 func texts(was, is string) string {
 	if strings.ContainsAny(was, "\r\n") || strings.ContainsAny(is, "\r\n") {
 		return lines(was, is)
@@ -142,7 +142,8 @@ func theFirst(said []string, all int) string {
 	return strings.Join(said, ", ")
 }
 
-// lines counts the added and the removed lines. The function shows the first added and the first removed lines.
+// lines counts the added and the removed lines. The function shows the first of these lines, and added lines before
+// removed lines.
 func lines(was, is string) string {
 	var gone, come []string
 	for _, c := range edits(splitLines(was), splitLines(is)) {
@@ -182,7 +183,8 @@ func many(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// items compares two lists as sets. The function describes added items, removed items, or a changed order.
+// items compares how often each item is in two lists. The function describes added items, removed items, or a changed
+// order.
 func items(was, is list) string {
 	count := map[string]int{}
 	for _, item := range was {
@@ -254,7 +256,7 @@ func edits(was, is []string) []edit {
 }
 
 // alike returns a table. For each pair of positions, the table has the length of the longest common subsequence of
-// the pieces after these positions.
+// the pieces from these positions on.
 func alike(was, is []string) [][]int32 {
 	table := make([][]int32, len(was)+1)
 	for i := range table {

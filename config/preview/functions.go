@@ -213,7 +213,7 @@ func short(v any, n int) (string, error) {
 
 var lineBreaks = regexp.MustCompile(`[ \t]*([\n\r\v\f\x{85}\x{2028}\x{2029}][ \t]*)+`)
 
-// quote writes a text on one line, in quotation marks. Line breaks become one ⏎, because a preview has one
+// quote writes a text on one line, in quotation marks. Successive line breaks become one ⏎, because a preview has one
 // line.
 func quote(v any) (string, error) {
 	var b strings.Builder

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Fields holds the values of a mapping with fixed keys. Each method reads the value of one key into a variable. The
-// method returns true if it has set the variable. If the key is absent or its value is wrong, the variable keeps its
-// default.
+// Fields holds the values of a mapping with fixed keys. A method with a parameter named to reads the value of one key
+// into this variable. If the key is absent or its value is wrong, the variable keeps its default. A boolean result
+// reports whether a value was read.
 type Fields map[string]Value
 
 // Has reports whether the mapping has the key.

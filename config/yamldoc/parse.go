@@ -76,7 +76,8 @@ func (d *Document) readable(data []byte) bool {
 	return true
 }
 
-// tooDeep finds the first bracket that is nested too deeply, or the first dash on a line with too many dashes.
+// tooDeep finds the first bracket that is nested deeper than maxNesting, or the first dash that has maxNesting dashes
+// before it on its line.
 func tooDeep(tokens token.Tokens) *token.Token {
 	depth, dashes, line := 0, 0, 0
 	for _, t := range tokens {

@@ -9,8 +9,8 @@ import (
 
 var errUnreadable = errors.New("is not YAML that can be read")
 
-// syntax reports a syntax error, and says what to write instead. The parser stops at the first syntax error, so a
-// syntax error is the only kind of problem that hides other problems.
+// syntax reports a syntax error, and says what to write instead. The parser stops at the first syntax error, so later
+// problems are not reported.
 func (d *Document) syntax(err error) {
 	if d.tabs() {
 		return

@@ -38,7 +38,8 @@ type Machine struct {
 	Managed      string // the folder of Claude Code's managed settings; empty: the default folder
 }
 
-// Examine checks the hooks of one agent in both scopes. The result installed is false if no hooks are installed.
+// Examine checks the hooks of one agent in both scopes. The result installed is false if no hooks are installed and
+// all settings can be read.
 func (m Machine) Examine(agent hook.Agent) (list []Finding, installed bool) {
 	profiles := map[Scope]hook.Profile{}
 	seen := map[string]bool{} // in the home folder, both scopes use the same file
@@ -361,7 +362,7 @@ func writable(dir string) error {
 	return nil
 }
 
-// ProfileMismatch compares the profile of the installed hooks with the profile in the configuration.
+// ProfileMismatch compares the profile of the installed commands with the profile in the configuration.
 func (m Machine) ProfileMismatch(agent hook.Agent) (Finding, bool) {
 	c, err := hook.ReadConfig(m.Getenv)
 	if err != nil {

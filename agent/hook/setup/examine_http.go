@@ -95,7 +95,7 @@ func (t Target) overHTTP() bool {
 	return err == nil && slices.ContainsFunc(list, func(h found) bool { return h.url != "" })
 }
 
-// gateways lists a hook for each gateway to which agents on this machine send events over HTTP.
+// gateways returns hooks over HTTP in this machine's settings: one for each pair of gateway and token variable.
 func (m Machine) gateways() []found {
 	var list []found
 	for _, agent := range hook.Agents() {

@@ -292,8 +292,8 @@ func squeeze(text string) string {
 	return strings.NewReplacer(",}", "}", ",]", "]").Replace(b.String())
 }
 
-// Apply writes a change to the file. A backup of the original settings stays beside the file until the hooks are
-// uninstalled.
+// Apply writes a change to the file. The first installation leaves a backup of existing settings beside the file. An
+// uninstallation deletes the backup if it restores the original bytes.
 func (c Change) Apply() error {
 	path := c.Path
 	if real, err := filepath.EvalSymlinks(path); err == nil {
