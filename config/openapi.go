@@ -8,7 +8,7 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// OpenAPI is a file that describes an HTTP API. Each operation becomes a tool.
+// OpenAPI is a file that describes an HTTP API. Its operations become tools.
 type OpenAPI struct {
 	Name       string
 	File       string   // path, relative to the working directory

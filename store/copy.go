@@ -134,7 +134,7 @@ type Copied struct {
 }
 
 // CopyRows copies every row. After the last row, CopyRows reads all rows of the copy, and compares them with the
-// original rows. After each row, CopyRows calls progress with the number of rows of the row's part so far. CopyRows
+// original rows. For each row, CopyRows calls progress with the number of rows of the row's part so far. CopyRows
 // calls done when all rows are copied, before the comparison.
 func CopyRows(ctx context.Context, from Contents, to Filling, progress func(Copied), done func()) error {
 	var want, got tally

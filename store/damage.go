@@ -49,7 +49,8 @@ type Inspected interface {
 	OnDamage(fn func(Damage))
 }
 
-// mostDamages is the maximum length of the list of known damage. A store with more damaged rows should be replaced.
+// mostDamages is the maximum length of the list of known damage. Further damage is ignored, because such a store
+// should be replaced.
 const mostDamages = 1000
 
 // Damages is the list of a backend's known damage. Damages lists each damage once, and calls the registered functions
@@ -122,10 +123,11 @@ func DamageOf(s Store) (damaged, mended []Damage) {
 
 // SetAside is a transaction that can remove a damaged record from normal use.
 type SetAside interface {
-	// SetAside moves the damaged record with the id to a place that the program never reads, and removes its index
-	// rows. A new record with the same id can then be written. SetAside does not change an undamaged or missing record.
-	// done reports whether the record was moved. The first result lists the owners of the record, which SetAside reads
-	// from the index rows. For example, the owner of a turn is its conversation, and the owner of a call is its turn.
+	// SetAside moves the damaged record with the id to a place that no method of Reader reads, and removes its index
+	// rows. A new record with the same id can then be written. SetAside does not change an undamaged or missing
+	// record. done reports whether the record was moved. The first result lists the owners of the record, which
+	// SetAside reads from the index rows. For example, the owner of a turn is its conversation, and the owner of a
+	// call is its turn.
 	SetAside(bucket, id string) (of []string, done bool, err error)
 	// EraseSetAside deletes damaged records that SetAside, or the repair of a store, moved before the given time. A
 	// backend may not know when a record was moved. Such a backend counts from the first call of EraseSetAside that

@@ -14,11 +14,11 @@ import (
 
 // A running template can't be interrupted, and the model chose the arguments for its loops. Therefore the template's
 // work is counted while the template runs. Each part of a loop's body counts in each iteration, and each byte that a
-// function takes or returns counts. The limit is reached after about 20 to 30 ms. Above the limit, the run ends with
-// an error.
+// function takes or returns counts. The limit is reached after at most about 30 ms. Above the limit, the run ends
+// with an error.
 
 // maxWork limits the work of one run, in units. A unit is four parts of a template or 64 bytes of text. A unit takes
-// about a microsecond.
+// at most about a microsecond.
 const maxWork = 30_000
 
 const (

@@ -59,7 +59,7 @@ func (t reader) timerKinds() (kinds []store.TimerKind) {
 	}
 }
 
-// some returns rows whose keys start with a prefix. It returns at most e.left rows.
+// some returns rows whose keys start with a prefix. The result has at most e.left rows.
 func (e *eraser) some(in bucket, prefix []byte) (keys, values [][]byte) {
 	for k, v := range e.rows.scan(in, prefix, nil) {
 		if len(keys) >= e.left {

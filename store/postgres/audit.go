@@ -14,9 +14,9 @@ import (
 
 const selectRecords = "SELECT chain, seq, sum, record FROM audit_records WHERE chain = $1 "
 
-// scanRecord reads a record with its chain and seq. If the record does not match its hash, its chain or its seq, the
-// error is a *store.DamagedError. scanRecord does not check the link to the previous record, because verification
-// checks all links.
+// scanRecord reads a record with its chain and seq. If the record is lost, can't be decoded, or does not match its
+// hash, its chain or its seq, the error is a *store.DamagedError. scanRecord does not check the link to the previous
+// record, because verification checks all links.
 func scanRecord(found pgx.Row) (chain string, seq int64, a approvers.AuditRecord, err error) {
 	var sum, bytes []byte
 	if err := found.Scan(&chain, &seq, &sum, &bytes); err != nil {
@@ -253,7 +253,7 @@ func (t reader) heads(where string, args ...any) (out []store.Head, err error) {
 	return out, err
 }
 
-// PutHead stores a head, and gives a leaf number to each entry that the head covers.
+// PutHead stores a head, and gives a leaf number to each entry that no earlier head covers.
 func (t *tx) PutHead(h store.Head) error {
 	last, err := t.LastHead()
 	if err != nil && !errors.Is(err, store.ErrNotFound) {

@@ -30,7 +30,7 @@ type Options struct {
 	Fill    bool // also open an incomplete copy, so that Fill can continue
 }
 
-// The server enforces these time limits in each session. A transaction of the bot takes milliseconds.
+// The server enforces the first three limits in each session. A transaction of the bot takes milliseconds.
 const (
 	statementTimeout = 30 * time.Second
 	lockTimeout      = 10 * time.Second

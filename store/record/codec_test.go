@@ -89,7 +89,7 @@ var reference = json.WithUnmarshalers(json.JoinUnmarshalers(json.UnmarshalFromFu
 })))
 
 // same checks that the codec reads its own output, and that the independent codec reads the same record from this
-// output. same also checks that the codec refuses each truncated form of the output.
+// output. same also checks that the codec refuses a truncated output.
 func same[T any](t *testing.T) {
 	t.Helper()
 	rapid.Check(t, func(t *rapid.T) {
