@@ -201,7 +201,6 @@ func (w *runTimer) fire() {
 	}
 }
 
-// hold pauses the timer.
 func (w *runTimer) hold() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -205,7 +205,6 @@ func TestTypedArgumentsArrive(t *testing.T) {
 	}
 }
 
-// loop is a recursive type.
 type loop struct {
 	Next []loop `json:"next"`
 }

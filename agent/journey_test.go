@@ -154,7 +154,6 @@ func (w *harness) start() {
 	}
 }
 
-// stopProcess stops the process of the harness.
 func (w *harness) stopProcess() {
 	if w.stop != nil {
 		w.stop()
@@ -178,7 +177,6 @@ func (w *harness) hear(who approvers.Identity, ts, text string) string {
 	return heard.Turn
 }
 
-// turn reads a turn and its calls.
 func (w *harness) turn(id string) (turn approvers.Turn, calls []store.Call) {
 	w.t.Helper()
 	err := w.store.View(w.t.Context(), func(r store.Reader) (err error) {

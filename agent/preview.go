@@ -66,7 +66,6 @@ func (a *Agent) saidNo(p workflow.PreviewCall, err error) bool {
 		func(other error) bool { return errors.Is(err, other) })
 }
 
-// runPreviewTool calls the tool.
 func (a *Agent) runPreviewTool(ctx context.Context, p workflow.PreviewCall) (string, error) {
 	tool, ok := a.Tools.find(p.Tool)
 	if !ok || tool.pinned.Hash != p.ToolHash {

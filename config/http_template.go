@@ -105,7 +105,6 @@ func parseTemplate(text string) (t Template, message, hint string) {
 	return t, "", ""
 }
 
-// readTemplate reads a template.
 func readTemplate(v yamldoc.Value, like string) (Template, bool) {
 	text, ok := v.Free(like)
 	if !ok {

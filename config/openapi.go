@@ -107,7 +107,6 @@ func readFixedQuery(v yamldoc.Value) []QueryPart {
 	return out
 }
 
-// readBaseAddress reads the address of an API.
 func readBaseAddress(v yamldoc.Value, o OpenAPI) Template {
 	a, ok := readAddress(v)
 	switch {

@@ -12,7 +12,6 @@ import (
 	"countersign/config"
 )
 
-// size is the size of a policy.
 type size struct{ tools, approvers int }
 
 // manyRules is the number of rules of the called tool. Routing a call of this tool in a policy of the size large must

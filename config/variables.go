@@ -61,7 +61,6 @@ func readVariables() (v variables, files secretFiles, err error) {
 	return v, files, nil
 }
 
-// variableNames lists the names of all variables.
 func variableNames() []string {
 	t := reflect.TypeFor[variables]()
 	var names []string

@@ -19,8 +19,8 @@
 //     their exact bytes.
 //   - If a write fails with ErrFull, ErrMoved or ErrUnavailable, nothing was written, and the store stays usable: see
 //     Refused.
-//   - If it is unknown whether the writes of a commit are durable, the error is ErrCommitUnknown. The process must stop,
-//     and a new process must continue from the stored state.
+//   - If it is unknown whether the writes of a commit are durable, the error is ErrCommitUnknown. The process must
+//     stop, and a new process must continue from the stored state.
 //
 // Times are stored in UTC to the microsecond.
 //

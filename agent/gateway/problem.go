@@ -27,7 +27,6 @@ func (p problem) Error() string { return fmt.Sprintf("%s: %s %s", p.name, p.titl
 // problemType is the prefix of the types of problems.
 const problemType = "urn:countersign:problem:"
 
-// write sends the problem.
 func (p problem) write(w http.ResponseWriter) {
 	body, err := json.Marshal(struct {
 		Type   string `json:"type"`

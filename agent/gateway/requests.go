@@ -135,7 +135,6 @@ func (f *fields) accepts(mode approvers.CallerMode) bool {
 	return slices.Contains(words, "edit")
 }
 
-// state returns the state of a request.
 func (g *Gateway) state(ctx context.Context, client approvers.Client, id string) (state, error) {
 	s, _, err := g.Request(ctx, client, id)
 	return s, err

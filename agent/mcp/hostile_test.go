@@ -14,7 +14,6 @@ import (
 	"countersign/config"
 )
 
-// outcome is the outcome of a call.
 type outcome int
 
 const (

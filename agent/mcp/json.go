@@ -165,7 +165,6 @@ func (o object) bytes() json.RawMessage {
 	return b.Bytes()
 }
 
-// quoted returns a text as JSON.
 func quoted(s string) json.RawMessage {
 	raw, _ := json.Marshal(s) // encoding a string can't fail
 	return raw

@@ -81,7 +81,6 @@ type ClientReport struct {
 	Notes       []string
 }
 
-// clientReports describes the clients.
 func clientReports(p *approvers.Policy) []ClientReport {
 	var out []ClientReport
 	for _, client := range p.Clients {

@@ -98,7 +98,6 @@ func (c *checker) ceilings(o outcome) {
 	}
 }
 
-// stageRolePath returns the path of a stage's role in the file.
 func stageRolePath(f *config.File, at string, i int) string {
 	if path := fmt.Sprintf("%s.approvers[%d]", at, i); f.Document.Has(path) {
 		return path

@@ -86,7 +86,6 @@ func (s Shape) Names() []string {
 	return yamldoc.SortedUnique(out)
 }
 
-// items returns the shape of a list's items.
 func (s Shape) items() Shape {
 	var out Shape
 	for _, v := range s {

@@ -56,7 +56,6 @@ func putSchema(root *bbolt.Bucket) error {
 	return root.Put(schemaKey, []byte(strconv.Itoa(schema)))
 }
 
-// damagedRow returns an error that describes a damaged row.
 func damagedRow(in bucket, key []byte, why string) *store.DamagedError {
 	d := store.Damage{Bucket: in.String(), Key: shownKey(key), Why: why}
 	if recordBuckets[in] {

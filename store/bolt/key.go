@@ -52,16 +52,13 @@ func cutText(k []byte) (s string, rest []byte, ok bool) {
 	return "", nil, false
 }
 
-// number appends a number.
 func number(k []byte, n uint64) []byte { return binary.BigEndian.AppendUint64(k, n) }
 
 // signed appends a number that may be negative.
 func signed(k []byte, n int64) []byte { return number(k, uint64(n)^(1<<63)) }
 
-// moment appends a time.
 func moment(k []byte, t time.Time) []byte { return signed(k, t.UnixMicro()) }
 
-// readMoment reads a time.
 func readMoment(k []byte) time.Time {
 	return time.UnixMicro(int64(binary.BigEndian.Uint64(k) ^ 1<<63)).UTC()
 }

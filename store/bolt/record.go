@@ -96,7 +96,6 @@ func (h header) has(x row) bool {
 	return false
 }
 
-// read reads a record by its id.
 func (t *table[T]) read(r *rows, id string) (rec T, err error) {
 	k, err := t.find(r, id)
 	if err != nil {

@@ -137,7 +137,6 @@ func newDatabase(t testing.TB, server *pgserver.Server, name string) (url string
 	return server.URL(name)
 }
 
-// statement is a statement with its parameters.
 type statement struct {
 	sql  string
 	args []any

@@ -136,7 +136,6 @@ func (f *callFixture) propose(ctx context.Context, turn string) error {
 	})
 }
 
-// request returns the request of a turn.
 func (f *callFixture) request(turn string) (r approvers.Request, err error) {
 	err = f.store.View(f.Context(), func(x store.Reader) error {
 		calls, err := x.Calls(turn)

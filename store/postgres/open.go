@@ -58,7 +58,6 @@ type answering struct {
 	last  string            // host and port
 }
 
-// lookup resolves a host.
 func (a *answering) lookup(ctx context.Context, host string) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()

@@ -129,7 +129,6 @@ func (t *table[T]) find(r *run, id string) (k known, err error) {
 	return k, err
 }
 
-// read reads a record by its id.
 func (t *table[T]) read(r *run, id string) (rec T, err error) {
 	k, err := t.find(r, id)
 	if err != nil {

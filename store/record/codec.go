@@ -21,7 +21,6 @@ type codec struct {
 	decode func(p *parser, v reflect.Value) error
 }
 
-// field is one field of a struct.
 type field struct {
 	index  int
 	key    string // the quoted name and the colon

@@ -68,7 +68,6 @@ func (p *parser) list(open, end string, element func() error) error {
 	}
 }
 
-// quoted reads a string.
 func (p *parser) quoted() (string, error) {
 	if !p.take(`"`) {
 		return "", errSyntax

@@ -9,7 +9,6 @@ import (
 	"countersign/store"
 )
 
-// ids lists the ids of records.
 func ids[T any](list []T, id func(T) string) []string {
 	out := []string{}
 	for _, rec := range list {

@@ -17,7 +17,6 @@ import (
 	"countersign/internal/testkit/sdks"
 )
 
-// approve approves a request.
 func approve(r *fakegateway.Request) { r.Status = "approved" }
 
 // The client handles faults of the gateway, faults of the connection to the gateway, and rare decisions.

@@ -95,7 +95,6 @@ func (t Target) complete(list []found, events []string) bool {
 	return true
 }
 
-// encode returns an element as JSON.
 func encode(element any) []byte {
 	text, err := json.Marshal(element)
 	if err != nil {
