@@ -15,8 +15,8 @@ type kind struct {
 // credentials.
 const metadata = "the cloud's metadata"
 
-// special lists the networks outside the public internet. First are the metadata services of clouds. Most of the
-// other networks are in IANA's special-purpose registries. The first match counts.
+// special lists the networks outside the public internet. The first entries are the metadata services of clouds. Most
+// of the other networks are in IANA's special-purpose registries. The first match counts.
 var special = []struct {
 	network netip.Prefix
 	kind

@@ -13,9 +13,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Parse parses a lock file's content. name is the file's name in errors. The tools must be sorted, every name must be
-// present once, and each hash must be that of the definition. These rules detect wrong merges, which could pin an
-// unreviewed definition.
+// Parse parses a lock file's content. name is the file's name in errors. The tools must be sorted, each name of the
+// format must be present once, and each hash must be that of the definition. These rules detect wrong merges, which
+// could pin an unreviewed definition.
 func Parse(name string, data []byte) (Lock, error) {
 	p := &parser{name: name, data: data, d: jsontext.NewDecoder(bytes.NewReader(data), jsontext.AllowDuplicateNames(true))}
 	l, err := p.file()

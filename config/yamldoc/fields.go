@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Fields holds the values of a mapping with fixed keys. A method with a parameter named to reads the value of one key
-// into this variable. If the key is absent or its value is wrong, the variable keeps its default. A boolean result
-// reports whether a value was read.
+// Fields holds the values of a mapping with fixed keys. Methods such as Flag and Duration read the value of one key
+// into a variable, and return true if they have set the variable. If the key is absent or its value is wrong, the
+// variable keeps its default.
 type Fields map[string]Value
 
 // Has reports whether the mapping has the key.
