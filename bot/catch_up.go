@@ -220,7 +220,11 @@ func (c *catchUp) channels(ctx context.Context) (out []history, err error) {
 
 // recentTalks returns the recent conversations, and stores their threads in c.talks.
 func (c *catchUp) recentTalks(ctx context.Context) ([]store.Conversation, error) {
-	talks, err := c.Views.ConversationsSince(ctx, c.oldest.Add(-oldTalks), mostTalks)
+	talks, err := c.Views.ConversationsSince(ctx, c.oldest.Add(-oldTalks), mostTalks+1)
+	if len(talks) > mostTalks {
+		c.bound("conversations", mostTalks, "")
+		talks = talks[:mostTalks]
+	}
 	c.talks = map[string][]string{}
 	for _, conv := range talks {
 		if conv.Thread != "" && !conv.Gone {

@@ -53,8 +53,7 @@ func TestFollowsThePolicy(t *testing.T) {
 	f.until("nothing is left", func() bool { return f.names() == "" && len(f.Servers()) == 0 })
 }
 
-// A server that is down does not delay the start. The server is reported to the operator. Its tools are added when the
-// server is up.
+// A server that is down does not delay the start. /readyz names the server until the policy no longer names it.
 func TestWithAServerThatIsDown(t *testing.T) {
 	t.Parallel()
 	up := openServer(t, "search")

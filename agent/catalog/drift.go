@@ -9,6 +9,7 @@ import (
 
 	"countersign/agent"
 	"countersign/agent/pins"
+	"countersign/approvers"
 )
 
 // driftReporter logs each tool whose definition differs from the pin. Each difference is logged once.
@@ -25,9 +26,17 @@ const loggedLines = 12
 
 // ReportDrift logs what changed since its last call: new differences between tools and pins, and differences that
 // have disappeared.
-func (c *Catalog) ReportDrift() { c.drift.report() }
+func (c *Catalog) ReportDrift() {
+	effect := "it is blocked"
+	if p := c.Policy(); p != nil && p.Defaults.UnpinnedTools == approvers.UnpinnedUnknown {
+		effect = "it counts as an unknown tool"
+	}
+	c.drift.report(effect)
+}
 
-func (d *driftReporter) report() {
+// report logs the differences. The parameter effect says how the policy treats a tool that differs from its pin, but
+// can be used.
+func (d *driftReporter) report(effect string) {
 	all, _ := d.tools.Status()
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -44,13 +53,13 @@ func (d *driftReporter) report() {
 		log := d.log.With("tool", name, "source", t.Tool.Source)
 		switch {
 		case t.State == pins.New:
-			log.Error("a tool is not pinned, so it is blocked; look at it with countersign tools show, and pin it with countersign tools pin")
+			log.Error("a tool is not pinned, so " + effect + "; look at it with countersign tools show, and pin it with countersign tools pin")
 		case t.State == pins.Gone:
 			log.Error("a pinned tool is not offered any more, so it is blocked; open requests for it are voided")
 		case t.Fault != nil:
 			log.Error("the definition of a tool changed to one that can't be used, so it is blocked; open requests for it are voided", "error", t.Fault)
 		default:
-			log.Error("the definition of a tool changed, so it is blocked and open requests for it are voided; look at it with countersign tools show, and pin it with countersign tools pin",
+			log.Error("the definition of a tool changed, so "+effect+" and open requests for it are voided; look at it with countersign tools show, and pin it with countersign tools pin",
 				"changed", strings.Join(firstOf(pins.Diff(t.Pinned, t.Definition), loggedLines), "\n"))
 		}
 	}

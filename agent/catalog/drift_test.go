@@ -88,6 +88,10 @@ func TestToolsAddToThePolicyInForce(t *testing.T) {
 	if why, ok := f.Policy().Distrusts("crm.look"); !ok || risk("crm.look") != "critical, asks" {
 		t.Errorf("it counts as unknown: %t, %s; its risk is %s", ok, why, risk("crm.look"))
 	}
+	f.ReportDrift()
+	if said := f.log.with("so it counts as an unknown tool and open requests for it are voided"); len(said) != 1 || len(f.log.with("so it is blocked")) != 0 {
+		t.Errorf("%v", f.log.with("crm.look"))
+	}
 	f.pinAll()
 	f.repin()
 	if _, ok := f.Policy().Distrusts("crm.look"); ok || risk("crm.look") != "low" {

@@ -220,8 +220,8 @@ func decode(data []byte, charset string, whole bool) string {
 	return strings.ToValidUTF8(text, "�") + "\n[invalid characters are shown as �]"
 }
 
-// quoted returns the beginning of an error response for the model and for people. The text has one line and no
-// secrets.
+// quoted returns the beginning of the server's error response, after a colon. The model and people see this text. It
+// has one line and no secrets. If the response is HTML or has no readable text, quoted returns "".
 func (o *operation) quoted(resp *http.Response) string {
 	media, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if err != nil && resp.Header.Get("Content-Type") != "" || media != "" && !textual(media) || media == "text/html" {

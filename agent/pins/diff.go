@@ -23,7 +23,8 @@ const (
 
 // Diff describes the differences between two definitions. Each change has one or more lines, with the old value after
 // "-" and the new value after "+". An invisible or misleading character is written as its code point. A change of the
-// order of names is shown only if there is no other change. If there are no changes, the result is empty.
+// order or of the notation of names is shown only if there is no other change. If only white space differs, the result
+// is empty.
 func Diff(before, after json.RawMessage) []string {
 	was, err := parts(before)
 	is, err2 := parts(after)
@@ -44,7 +45,17 @@ func Diff(before, after json.RawMessage) []string {
 	if changes > maxLines {
 		out = append(out, fmt.Sprintf("… and %d more changes", changes-maxLines))
 	}
+	if len(out) == 0 && !bytes.Equal(compact(before), compact(after)) {
+		return append([]string{"  only the notation changed"}, change("the definition", string(before), string(after))...)
+	}
 	return out
+}
+
+// compact removes the white space of a definition. The definition must be valid JSON.
+func compact(definition json.RawMessage) jsontext.Value {
+	v := jsontext.Value(bytes.Clone(definition))
+	_ = v.Compact(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) // the definition is valid
+	return v
 }
 
 // part is one scalar value of a definition, or an empty list or object.

@@ -24,8 +24,9 @@ type ListOptions struct {
 	Long bool `json:"long,omitempty"` // each record with its facts
 }
 
-// List prints one line for each selected request: the time, the call, who decided, and how the request ended. If Long
-// is set, List prints the selected records instead.
+// List prints one line for each request that has a selected record: the time, the call, who decided, how the request
+// ended, and the request's id. A selected record that belongs to no request has a line of its own. If Long is set, List
+// prints the selected records instead.
 func List(ctx context.Context, out io.Writer, s store.Store, o ListOptions) error {
 	records, left, err := o.Records(ctx, s)
 	if err != nil {

@@ -81,11 +81,11 @@ func (p *parser) space() {
 				p.at = len(p.src)
 			}
 		case strings.HasPrefix(rest, "/*"):
-			end := strings.Index(rest, "*/")
-			if end < 0 {
+			_, after, ended := strings.Cut(rest[len("/*"):], "*/")
+			if !ended {
 				return // the parser reports the wrong token later
 			}
-			p.at += end + 2
+			p.at = len(p.src) - len(after)
 		default:
 			return
 		}

@@ -212,7 +212,7 @@ func TestUninstallAfterChanges(t *testing.T) {
 
 func TestRefusedSettings(t *testing.T) {
 	a, _ := hook.Find("claude-code")
-	for _, text := range []string{"[]", "{", `{"hooks": []}`, `{"hooks": {"PreToolUse": {}}}`, `{"hooks": {"PreToolUse": 1}}`, `{"a" 1}`, `{"a": tru}`, `{} {}`, `{"a": "`, "{/*"} {
+	for _, text := range []string{"[]", "{", `{"hooks": []}`, `{"hooks": {"PreToolUse": {}}}`, `{"hooks": {"PreToolUse": 1}}`, `{"a" 1}`, `{"a": tru}`, `{} {}`, `{"a": "`, "{/*", "{/*/}"} {
 		m := machine(t)
 		tg := target(t, m, a, User, hook.Control)
 		write(t, tg.Path, text)
