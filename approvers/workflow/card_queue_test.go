@@ -100,7 +100,7 @@ func TestLine(t *testing.T) {
 	h.wantLine(rs, "0 open, [] wait")
 }
 
-// When a card queue begins to fill, people get one notice about the queue, which the bot keeps up to date. When the
+// When a card queue begins to fill, people get one notice about it. The bot keeps the notice up to date. When the
 // queue is empty, the bot removes the notice. When the queue fills again, people get a new notice.
 func TestLineNotice(t *testing.T) {
 	h := newHarness(t)

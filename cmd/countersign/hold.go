@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -10,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"countersign/agent/gateway/hookserver"
 	"countersign/approvers/audit"
 	"countersign/approvers/workflow"
 	"countersign/cmd/countersign/metrics"
@@ -70,7 +72,7 @@ func holdOnce(ctx context.Context, why *audit.OlderStore, env config.Env, polici
 		g.Go(func() error { return serveHTTP(ctx, l.slack, http.HandlerFunc(refuse)) })
 	}
 	if l.gateway != nil {
-		g.Go(func() error { return serveHTTP(ctx, l.gateway, http.HandlerFunc(refuse)) })
+		g.Go(func() error { return serveHTTP(ctx, l.gateway, heldGateway()) })
 	}
 	if socket != nil {
 		r := newControlServer(env.Store.Path, env.Audit, db, wf, log)
@@ -81,7 +83,16 @@ func holdOnce(ctx context.Context, why *audit.OlderStore, env config.Env, polici
 	return g.Wait()
 }
 
-// refuse rejects the requests of Slack and of other agents while the bot is held.
+// heldGateway rejects the requests of other agents while the bot is held. It denies the events of hooks, because after
+// an HTTP error most coding agents run the call.
+func heldGateway() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/v1/hooks/", hookserver.Deny(errors.New("The bot does not work until an operator has accepted the state of its store")))
+	mux.HandleFunc("/", refuse)
+	return mux
+}
+
+// refuse rejects a request while the bot is held.
 func refuse(w http.ResponseWriter, _ *http.Request) {
 	http.Error(w, http.StatusText(http.StatusServiceUnavailable), http.StatusServiceUnavailable)
 }

@@ -4,6 +4,7 @@ package main
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -96,6 +97,17 @@ func TestOldStoreIsHeld(t *testing.T) {
 			m.until(http.StatusOK)
 			m.ok(m.bot.end(syscall.SIGTERM))
 		})
+	}
+}
+
+// While the bot is held, its gateway denies the calls of coding agents, and refuses all other requests.
+func TestHeldGateway(t *testing.T) {
+	for path, want := range map[string]int{"/v1/hooks/claude-code?event=PreToolUse": http.StatusOK, "/v1/requests": http.StatusServiceUnavailable, "/mcp": http.StatusServiceUnavailable} {
+		w := httptest.NewRecorder()
+		heldGateway().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, strings.NewReader("{}")))
+		if denied := strings.Contains(w.Body.String(), `"permissionDecision":"deny"`); w.Code != want || denied != (want == http.StatusOK) {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
 	}
 }
 

@@ -105,11 +105,31 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request, caller approvers.
 		out = hook.Refuse(agent.Name, query.Get("event"), errors.New(text))
 	}
 	gateway.Extend(w)
-	w.Header().Set("Content-Type", "application/json")
-	if _, err := w.Write(out); err != nil {
+	if err := send(w, out); err != nil {
 		s.Log.Info("the answer to a hook could not be sent", "client", caller.Name, "agent", agent.Name)
 	}
 	return nil
+}
+
+func send(w http.ResponseWriter, answer []byte) error {
+	w.Header().Set("Content-Type", "application/json")
+	_, err := w.Write(answer)
+	return err
+}
+
+// Deny returns a handler of the path /v1/hooks/AGENT that denies every event and tells the agent why. A bot that does
+// not handle events uses this handler instead of [Attach].
+func Deny(why error) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /v1/hooks/{agent}", func(w http.ResponseWriter, r *http.Request) {
+		agent, ok := hook.Find(r.PathValue("agent"))
+		if !ok || !agent.HTTP {
+			http.NotFound(w, r)
+			return
+		}
+		_ = send(w, hook.Refuse(agent.Name, r.URL.Query().Get("event"), why)) // an agent that is gone needs no answer
+	})
+	return mux
 }
 
 // answer returns the answer to an event of a client. An error means that the event could not be handled.

@@ -41,8 +41,8 @@ func newGateway(t *testing.T) *gateway.Gateway {
 	return g
 }
 
-// send sends an event, and returns the answer, which must have the status 200.
-func send(t *testing.T, g *gateway.Gateway, token, query string, body io.Reader, header ...string) string {
+// post sends an event, and returns the answer, which must have the status 200.
+func post(t *testing.T, g *gateway.Gateway, token, query string, body io.Reader, header ...string) string {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/hooks/claude-code"+query, body)
 	r.Header.Set("Authorization", "Bearer "+token)
@@ -69,6 +69,26 @@ type unread struct{ *testing.T }
 func (u unread) Read([]byte) (int, error) {
 	u.Error("the body was read")
 	return 0, io.EOF
+}
+
+// A gateway that does not handle events denies every call, and other events have no effect.
+func TestDeny(t *testing.T) {
+	h := Deny(errors.New("The bot is held."))
+	for _, c := range []struct {
+		path, want string
+		status     int
+	}{
+		{"claude-code?event=PreToolUse", `"permissionDecision":"deny"`, http.StatusOK},
+		{"claude-code", `"permissionDecision":"deny"`, http.StatusOK},
+		{"claude-code?event=PreToolUse", "The bot is held.", http.StatusOK},
+		{"nobody", "not found", http.StatusNotFound},
+	} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/hooks/"+c.path, strings.NewReader(call)))
+		if w.Code != c.status || !strings.Contains(w.Body.String(), c.want) {
+			t.Errorf("%s: %d %s", c.path, w.Code, w.Body)
+		}
+	}
 }
 
 // No input from an attacker or a wrong setting lets a call run, or reaches the workflow. Each answer has the status
@@ -108,24 +128,24 @@ func TestRefused(t *testing.T) {
 		{"an argument twice", "", with(`"command":`, `"command":"ls","command":`), "command"},
 		{"an endless event", "", with("make deploy", strings.Repeat("x", longestBody)), "too large"},
 	} {
-		out := send(t, g, "cs_laptop", attack.query, strings.NewReader(attack.body))
+		out := post(t, g, "cs_laptop", attack.query, strings.NewReader(attack.body))
 		if strings.Contains(out, "allow") || !strings.Contains(out, `"permissionDecision":"deny"`) || !strings.Contains(out, attack.words) || strings.Contains(out, "internal error") {
 			t.Errorf("%s: %.500s", attack.name, out)
 		}
 	}
 	for _, token := range []string{"", "cs_wrong", "e30.e30.e30"} {
 		for _, query := range []string{"", "?event=PreToolUse", "?%zz"} {
-			if out := send(t, g, token, query, unread{t}); !strings.Contains(out, `"permissionDecision":"deny"`) || !strings.Contains(out, "token") {
+			if out := post(t, g, token, query, unread{t}); !strings.Contains(out, `"permissionDecision":"deny"`) || !strings.Contains(out, "token") {
 				t.Errorf("the token %q and %q: %s", token, query, out)
 			}
 		}
 	}
 	for _, header := range [][]string{{"Content-Type", "text/plain"}, {"Content-Type", "application/json; charset=utf-16"}, {"Content-Encoding", "gzip"}} {
-		if out := send(t, g, "cs_laptop", "", strings.NewReader(call), header...); !strings.Contains(out, `"permissionDecision":"deny"`) {
+		if out := post(t, g, "cs_laptop", "", strings.NewReader(call), header...); !strings.Contains(out, `"permissionDecision":"deny"`) {
 			t.Errorf("%q: %s", header, out)
 		}
 	}
-	if out := send(t, g, "cs_laptop", "", io.MultiReader(strings.NewReader(call), errorReader{})); !strings.Contains(out, `"permissionDecision":"deny"`) {
+	if out := post(t, g, "cs_laptop", "", io.MultiReader(strings.NewReader(call), errorReader{})); !strings.Contains(out, `"permissionDecision":"deny"`) {
 		t.Errorf("a body that breaks off: %s", out)
 	}
 }
@@ -143,7 +163,7 @@ func TestLongBodies(t *testing.T) {
 		begins := func(token string) (answer <-chan string, body *io.PipeWriter) {
 			r, w := io.Pipe()
 			out := make(chan string, 1)
-			go func() { out <- send(t, g, token, "", r) }() // without a length, the body counts as long
+			go func() { out <- post(t, g, token, "", r) }() // without a length, the body counts as long
 			return out, w
 		}
 		ends := func(w *io.PipeWriter) {
@@ -158,16 +178,16 @@ func TestLongBodies(t *testing.T) {
 		synctest.Wait()
 		third := make(chan string, 2)
 		for range cap(third) {
-			go func() { third <- send(t, g, "cs_laptop", "", io.MultiReader(strings.NewReader(stop))) }()
+			go func() { third <- post(t, g, "cs_laptop", "", io.MultiReader(strings.NewReader(stop))) }()
 		}
 		synctest.Wait()
 		if len(third) != 0 {
 			t.Errorf("a third event of the client was read: %s", <-third)
 		}
-		if out := send(t, g, "cs_phone", "", io.MultiReader(strings.NewReader(stop))); out != "{}\n" {
+		if out := post(t, g, "cs_phone", "", io.MultiReader(strings.NewReader(stop))); out != "{}\n" {
 			t.Errorf("another client: %s", out)
 		}
-		if out := send(t, g, "cs_laptop", "", strings.NewReader(stop)); out != "{}\n" {
+		if out := post(t, g, "cs_laptop", "", strings.NewReader(stop)); out != "{}\n" {
 			t.Errorf("a short event: %s", out)
 		}
 		if time.Since(began) != 0 {
@@ -180,7 +200,7 @@ func TestLongBodies(t *testing.T) {
 		}
 		_, slow = begins("cs_laptop")
 		synctest.Wait()
-		out := send(t, g, "cs_laptop", "", io.MultiReader(strings.NewReader(call)))
+		out := post(t, g, "cs_laptop", "", io.MultiReader(strings.NewReader(call)))
 		if !strings.Contains(out, `"permissionDecision":"deny"`) || !strings.Contains(out, "Too many long events") || time.Since(began) != slotWithin {
 			t.Errorf("after %s: %s", time.Since(began), out)
 		}
