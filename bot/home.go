@@ -65,10 +65,11 @@ func (b *homeTabs) show(ctx context.Context, vm view.Model) error {
 	if err != nil {
 		return err
 	}
-	v := render.View{Model: vm, WorkspaceURL: me.URL, Home: tab, Version: b.Version, Reader: b.identities.reader(ctx, user)}
+	tab.Version = b.Version
+	v := render.View{Model: vm, WorkspaceURL: me.URL, Reader: b.identities.reader(ctx, user)}
 	still := v
 	still.Message.Posts = 0
-	_, same, err := render.Draw(still)
+	_, same, err := render.DrawHome(still, *tab)
 	if err != nil {
 		return err
 	}
@@ -77,7 +78,7 @@ func (b *homeTabs) show(ctx context.Context, vm view.Model) error {
 	if s.TS != "" && looks == s.Home.ViewHash {
 		return b.Homes.Unchanged(ctx, s)
 	}
-	d, _, err := render.Draw(v)
+	d, _, err := render.DrawHome(v, *tab)
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,6 @@ package render
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -14,33 +13,6 @@ import (
 	"countersign/bot/render/markdown"
 )
 
-// say adds text from the model. The parameter max limits the characters, and the parameter most limits the blocks. If
-// the text is cut, a note says so.
-func (p *BlockBuilder) say(pieces []markdown.Piece, max, most int) {
-	total := 0
-	for i, piece := range pieces {
-		if total += piece.Size; total > max || i == most {
-			missing := 0
-			for _, m := range pieces[i:] {
-				missing += m.Size
-			}
-			p.Para(Say("… (cut: " + Plural(missing, "more character") + ")"))
-			return
-		}
-		p.Piece(piece)
-	}
-}
-
-func (p *BlockBuilder) Piece(x markdown.Piece) {
-	if x.Table != nil && !p.Tabled {
-		p.Tabled = true
-		p.Blocks = append(p.Blocks, x.Table)
-	} else {
-		p.Blocks = append(p.Blocks, slack.NewRichTextBlock("", x.Element))
-	}
-	p.lines = append(p.lines, Escape(x.Plain))
-}
-
 // answer is the message with the agent's answer.
 type answer struct {
 	version
@@ -49,6 +21,9 @@ type answer struct {
 	steps  []view.Step
 	states callWords
 }
+
+// drawAnswer draws the agent's answer.
+func drawAnswer(v View) Rendered { return newAnswer(v).draw() }
 
 func newAnswer(v View) answer {
 	return answer{version: v.version(), text: v.Text, turn: v.Turn.ID, steps: v.Steps, states: v.callWords()}
@@ -113,13 +88,6 @@ func (a answer) feedback() slack.Block {
 		side("Good answer", FeedbackGood, "This answer was good"), side("Poor answer", FeedbackPoor, "This answer was not good")))
 }
 
-func Plural(n int, what string) string {
-	if n != 1 {
-		what += "s"
-	}
-	return strconv.Itoa(n) + " " + what
-}
-
 // These values limit the steps that an answer includes in addition to its own text.
 const (
 	MaxStepsTold     = 2
@@ -131,7 +99,7 @@ const (
 // drawSteps draws the steps that an answer includes: the calls, who allowed them, and their outcomes.
 func (a answer) drawSteps(p *BlockBuilder) {
 	for _, step := range a.steps {
-		p.say(markdown.Parse(stepWords(step.Text, step.Calls)), maxStepWordsTold, maxStepPartsTold)
+		p.pieces(markdown.Parse(stepWords(step.Text, step.Calls)), maxStepWordsTold, maxStepPartsTold)
 		var lines []*RichText
 		for _, c := range step.Calls {
 			sign, state := a.states.state(c)

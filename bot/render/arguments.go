@@ -26,6 +26,12 @@ func ArgumentText(raw []byte) string { return maskedText(raw, nil) }
 // note, because the note's brackets are escaped in all other texts.
 func maskedText(raw []byte, secrets []string) string { return layout{secrets: secrets}.of(raw) }
 
+// argumentTable is like maskedText, but the named arguments come first. The map was has the laid-out earlier values of
+// the arguments that changed.
+func argumentTable(raw []byte, secrets, first []string, was map[string]string) string {
+	return layout{secrets: secrets, first: first, was: was}.of(raw)
+}
+
 // layout lays out the arguments of a call.
 type layout struct {
 	secrets []string
@@ -531,3 +537,31 @@ func splice(raw []byte, change map[string][]byte, added []string) []byte {
 	out.Write(raw[end:])
 	return out.Bytes()
 }
+
+// ArgumentList names arguments up to a limit, and counts the rest.
+func ArgumentList(args []string) string {
+	shown := args[:min(len(args), maxBoundsTold)]
+	text := make([]string, len(shown))
+	for i, a := range shown {
+		text[i] = Name(a)
+	}
+	if rest := len(args) - len(shown); rest > 0 {
+		text = append(text, fmt.Sprintf("and %d more", rest))
+	}
+	return strings.Join(text, ", ")
+}
+
+// oneLineArguments returns a call's arguments on one line, in parentheses and cut to 160 characters. If there are no
+// arguments, or more than 2 KiB, oneLineArguments returns "".
+func oneLineArguments(args string, secrets []string) string {
+	if len(args) > 2<<10 {
+		return ""
+	}
+	text := onOneLine([]byte(args), secrets)
+	if text == noArguments {
+		return ""
+	}
+	return "(" + shorten(text, 160) + ")"
+}
+
+var plainNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]{0,15})(\.[0-9]{1,10})?$`)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/slack-go/slack"
 
+	"countersign/bot/render/markdown"
 	"countersign/bot/slackapi"
 )
 
@@ -34,6 +35,12 @@ type BlockBuilder struct {
 	labels []string // labels of the buttons
 	Tabled bool     // contains a table; Slack accepts one per message
 }
+
+// line adds a line only to the message's text.
+func (p *BlockBuilder) line(s string) { p.lines = append(p.lines, s) }
+
+// firstLine returns the first line of the collected text.
+func (p *BlockBuilder) firstLine() string { return p.lines[0] }
 
 // width returns the number of characters of the collected text.
 func (p *BlockBuilder) width() (n int) {
@@ -167,4 +174,37 @@ func Paragraph(p ...*RichText) *BlockBuilder {
 	out := new(BlockBuilder)
 	out.Para(p...)
 	return out
+}
+
+// linkButton returns a button that opens an address.
+func linkButton(words, url string) slack.BlockElement {
+	return button(ActLink, words, "", slack.StyleDefault).WithURL(url)
+}
+
+// pieces adds text from the model. The parameter max limits the characters, and the parameter most limits the blocks. If
+// the text is cut, a note says so.
+func (p *BlockBuilder) pieces(list []markdown.Piece, max, most int) {
+	total := 0
+	for i, piece := range list {
+		if total += piece.Size; total > max || i == most {
+			missing := 0
+			for _, m := range list[i:] {
+				missing += m.Size
+			}
+			p.Para(Say("… (cut: " + Plural(missing, "more character") + ")"))
+			return
+		}
+		p.Piece(piece)
+	}
+}
+
+// Piece adds one piece of a model's text.
+func (p *BlockBuilder) Piece(x markdown.Piece) {
+	if x.Table != nil && !p.Tabled {
+		p.Tabled = true
+		p.Blocks = append(p.Blocks, x.Table)
+	} else {
+		p.Blocks = append(p.Blocks, slack.NewRichTextBlock("", x.Element))
+	}
+	p.lines = append(p.lines, Escape(x.Plain))
 }

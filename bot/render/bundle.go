@@ -26,6 +26,9 @@ type bundle struct {
 	now    time.Time
 }
 
+// drawBundle draws the card of several calls of one step.
+func drawBundle(v View) Rendered { return newBundle(v).draw() }
+
 func newBundle(v View) bundle {
 	return bundle{decisionParts: v.decisionParts(), calls: v.Calls, states: v.callWords(), from: v.origin(), turn: v.Turn.ID, now: v.Now}
 }
@@ -259,7 +262,7 @@ func (b bundle) lookIn(form int, hidden []string) bundleLook {
 	if look.list() {
 		look.same, same = sameArguments(open)
 		agreed := agreedOf(open[0])
-		if !slices.ContainsFunc(open, func(r approvers.Request) bool { return agreedOf(r).plain.String() != agreed.plain.String() }) {
+		if !slices.ContainsFunc(open, func(r approvers.Request) bool { return agreedOf(r).mrkdwn() != agreed.mrkdwn() }) {
 			look.agreed = agreed
 		}
 	}
@@ -374,16 +377,6 @@ func warnings(r approvers.Request) []string {
 		out = append(out, "The preview could not be made: "+OneLine(fault)+".")
 	}
 	return append(out, unknownTool(r)...)
-}
-
-// unknownTool returns warnings about a tool that the policy does not know. The asking agent may have chosen the tool's
-// name. The headline shows only the letters and digits of the name. So a warning shows the full name. Without this
-// warning, people could confuse the tool with another tool.
-func unknownTool(r approvers.Request) []string {
-	if r.Plan.Known {
-		return nil
-	}
-	return append([]string{"The policy does not know this tool: " + OneLine(r.Tool) + "."}, findings(r.Tool)...)
 }
 
 // notes returns the notes on one call of a bundle: misleading text, approvals so far, remarks, and why a value must be
@@ -511,60 +504,4 @@ func allInOne(p *approvers.Policy, open []approvers.Request, args map[string]bun
 		return "", "What they do is too long to ask for in one question, so each is approved alone."
 	}
 	return question, ""
-}
-
-// SelectRequest selects the request of the bundle to which the button belongs. If the button is for all requests,
-// SelectRequest selects none.
-func (s *ClickTarget) SelectRequest() {
-	for _, c := range s.Calls {
-		if c.Request.ID == s.Token.Ref {
-			s.Request, s.Execution, s.Call = c.Request, c.Execution, &c.Call
-		}
-	}
-}
-
-// Offered returns the calls that the clicked version of a bundle offered for decision.
-func (s ClickTarget) Offered() (calls []view.Call) {
-	for _, c := range s.Calls {
-		if c.Request != nil && slices.ContainsFunc(s.Shown.Shows, func(o store.Shown) bool { return o.Request == c.Request.ID }) {
-			calls = append(calls, c)
-		}
-	}
-	return calls
-}
-
-// DeniedAll explains why none of several calls was decided, and names the call that prevented the decision.
-func DeniedAll(d *approvers.Denied, r approvers.Request, p *approvers.Policy) *RichText {
-	if r.ID == "" {
-		return Denied(d, nil, p)
-	}
-	return Say("None of them was decided, because of ").Strong(Clip(whatHappens(r.Preview, r.Tool), maxQuote)).Say(". ").add(Denied(d, &r, p))
-}
-
-// RejectAllForm asks for one reason to reject all calls of a bundle.
-func RejectAllForm(s ClickTarget, who approvers.Identity) slack.ModalViewRequest {
-	calls := s.Offered()
-	if len(calls) == 0 {
-		return Refusal(ActRejectAll, Denied(&approvers.Denied{Code: approvers.DeniedNothing}, nil, s.Policy))
-	}
-	lines := []*RichText{nil}
-	effect := "⛔ You reject these, and none of them will run:"
-	for _, c := range calls {
-		one := s
-		one.Request = c.Request
-		if d := Precheck(*c.Request, one, who); d != nil {
-			return Refusal(ActRejectAll, DeniedAll(d, *c.Request, s.Policy))
-		}
-		line := Say("• ").Strong(Clip(whatHappens(c.Request.Preview, c.Request.Tool), maxBundleText))
-		if need := c.Request.CurrentStage().Rejects; need > 1 {
-			effect = "⛔ You reject these. Unless a call says otherwise, it will not run:"
-			line.Say(fmt.Sprintf(" (will not run when %d people have rejected it)", need))
-		}
-		lines = append(lines, line)
-	}
-	lines[0] = Say(effect)
-	p := new(BlockBuilder)
-	p.Para(lines...)
-	p.Blocks = append(p.Blocks, textInput(FieldReason, "Why?", reasonHint, "", true, false))
-	return submittable(Modal(FormTitles[ActRejectAll], p), ActRejectAll, "Reject all", FormToken{ButtonToken: s.Token})
 }

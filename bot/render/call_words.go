@@ -8,6 +8,7 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/workflow/settings"
 	"countersign/approvers/workflow/view"
+	"countersign/store"
 )
 
 // callWords describes the state of a call to the people who asked for it.
@@ -123,4 +124,39 @@ func reasonOf(c view.Call) string {
 		return r.Reason
 	}
 	return c.Call.Result
+}
+
+// reportedBy returns what a person reported about a run whose outcome was unknown.
+func reportedBy(e approvers.Execution) *RichText {
+	found := "it happened"
+	if e.State == approvers.ExecutionFailed {
+		found = "it did not happen"
+	}
+	return Say("Reported by ").Person(e.ReportedBy, "").Say(": ").Strong(found)
+}
+
+// maskedResult returns the tool's answer with the secret values of the call masked.
+func maskedResult(e approvers.Execution, c *store.Call) string {
+	if c == nil {
+		return e.Result
+	}
+	return maskSecrets(e.Result, e.Args, c.Secrets)
+}
+
+// asksPeople returns the status of a question from the model.
+func asksPeople(q approvers.ModelQuestion, outcome approvers.Outcome) (sign string, line *RichText) {
+	switch outcome {
+	case "":
+		return "❓", Say("Waits for your answer.")
+	case approvers.OutcomeExecuted:
+		return "💬", Say("").Person(q.By, q.Name).Say(" answered: ").Strong(Clip(OneLine(q.Answer), MaxNote))
+	case approvers.OutcomeWithdrawn:
+		return "↩️", Say("Not answered: the conversation moved on.")
+	}
+	return "⌛", Say("Nobody answered in time.")
+}
+
+// waits reports whether a call waits for a decision.
+func waits(c view.Call) bool {
+	return c.Request != nil && c.Request.State == approvers.Pending
 }

@@ -1,8 +1,6 @@
 package render
 
 import (
-	"strings"
-
 	"countersign/approvers"
 )
 
@@ -40,10 +38,4 @@ func askedByCaller(p *BlockBuilder, r approvers.Request, said string, most int) 
 		p.quote(Clip(said, most))
 	}
 	p.Para(runsItself(r.Facts.Caller))
-}
-
-// grantedTo names the agent whose calls a grant covers.
-func grantedTo(g approvers.Grant) string {
-	name, _, _ := strings.Cut(approvers.PersonID(g.Conversation).Caller(), "/")
-	return "the client " + Name(name)
 }

@@ -25,10 +25,13 @@ type card struct {
 	now     time.Time // when the card is drawn
 }
 
+// drawCard draws the card of one request.
+func drawCard(v View) Rendered { return newCard(v).draw(*v.Request) }
+
 func newCard(v View) card {
 	from := v.origin()
 	return card{
-		decisionParts: v.decisionParts(), from: from, run: v.runWords(), tool: v.Tool, pause: v.Pause,
+		decisionParts: v.decisionParts(), from: from, run: newRunWords(v), tool: v.Tool, pause: v.Pause,
 		earlier: from.earlierLink(v.Message.To, v.Earlier), now: v.Now,
 	}
 }
@@ -81,32 +84,6 @@ func (c card) banners(r approvers.Request) []*RichText {
 	return out
 }
 
-// setbacks returns the warnings about a request that do not concern its arguments. The parameter earlier is the address
-// of the question about an earlier run.
-func setbacks(r approvers.Request, pause settings.Pause, earlier string) []*RichText {
-	out := []*RichText{earlierRunWarning(r, earlier)}
-	if r.State != approvers.Pending {
-		return out
-	}
-	out = append(out, pausedHere(pause))
-	if no := previewSaysNo(r); no != "" {
-		out = append(out, Say("⛔ ").Strong(no))
-	}
-	for _, warning := range unknownTool(r) {
-		out = append(out, Say("⚠️ ").Strong(warning))
-	}
-	if fault := previewFault(r); fault != "" {
-		out = append(out, Say("⚠️ ").Strong("The preview could not be made: ").Say(Clip(OneLine(fault), MaxNote)))
-	}
-	return out
-}
-
-// riskLine describes in a few words the risk of a request, according to the policy.
-func riskLine(r approvers.Request) *RichText {
-	sign, words := riskWords(r.Plan.Risk, r.Effect)
-	return Say(sign + " ").Strong(words)
-}
-
 // decidedCard draws the subject of a request, who asked, who decided, and how the request ended.
 func (c card) decidedCard(p *BlockBuilder, r approvers.Request) {
 	what := Say(endSign[r.State] + " ").Strong(whatHappens(r.Preview, r.Tool))
@@ -137,12 +114,11 @@ func arguments(p *BlockBuilder, text string, whole bool, readsAll string) {
 // argumentTable lays out the arguments of a request for its approvers. The most informative arguments come first. If an
 // approver changed an argument, its earlier value is shown before the current one.
 func (c card) argumentTable(r approvers.Request) string {
-	l := layout{secrets: r.Secrets, first: firstArguments(r, c.policy, c.tool)}
-	l.was = currentValues(r)
+	was := currentValues(r)
 	if len(r.Edits) > 0 {
-		maps.Copy(l.was, changedFrom(r.Edits[0].Before, r.Args, r.Secrets))
+		maps.Copy(was, changedFrom(r.Edits[0].Before, r.Args, r.Secrets))
 	}
-	return l.of(r.Args)
+	return argumentTable(r.Args, r.Secrets, firstArguments(r, c.policy, c.tool), was)
 }
 
 // firstArguments returns the most informative arguments of a call: the arguments in the policy's sentence, and the
@@ -184,23 +160,6 @@ func (c card) argumentChanges(p *BlockBuilder, r approvers.Request) {
 		return
 	}
 	p.preformatted(diff)
-}
-
-// inWords joins the policy's reasons into one sentence.
-func inWords(why []string) string {
-	line := ""
-	total := 0
-	for i, w := range why {
-		w = OneLine(w)
-		if total += Width(w); total > maxWhy {
-			return line + fmt.Sprintf("; and %d more reasons", len(why)-i)
-		}
-		if i > 0 {
-			line += "; "
-		}
-		line += w
-	}
-	return line
 }
 
 // actionButtons adds the buttons of a pending card. A copy for one person has only the buttons that this person can use
@@ -265,17 +224,6 @@ func openCards(n int) string {
 func isQueued(r approvers.Request) *RichText {
 	return Say("• ").Strong(Clip(whatHappens(r.Preview, r.Tool), maxCallText)).Say(", asked for by ").Person(r.Facts.Asker, r.Facts.AskerName).
 		Say("; expires ").At(r.ExpiresAt, DayTime)
-}
-
-// Mention is a person or user group that a card mentions.
-type Mention struct{ User, Group string }
-
-func (c Mention) in(p *RichText) {
-	if c.Group != "" {
-		p.group(c.Group)
-		return
-	}
-	p.Person(approvers.PersonID(c.User), "")
 }
 
 // MentioningRequest returns the pending request for which a card mentions people, if there is one. For a bundle, it is

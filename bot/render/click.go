@@ -1,18 +1,10 @@
 package render
 
 import (
-	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
-
-	"countersign/approvers/workflow/view"
-	"countersign/store"
 )
 
 // ButtonToken is the value of a button. A token only identifies the rendering in which the button was shown. A token
@@ -64,90 +56,6 @@ func TokensIn(body []byte) (tokens []ButtonToken) {
 
 // The regular expression printed matches a valid Print.
 var printed = regexp.MustCompile(`^[0-9a-f]{16}$`)
-
-// ClickTarget is the subject of a click: the version of the outbox message that the person saw, and the current state.
-type ClickTarget struct {
-	Token ButtonToken
-	Shown store.Rendering
-	view.Model
-	About About // additional data for Details…
-}
-
-// ShownRequest returns the record of how the clicked version showed the request.
-func (s ClickTarget) ShownRequest() store.Shown {
-	if s.Request == nil {
-		return store.Shown{}
-	}
-	return s.Shown.Of(s.Request.ID)
-}
-
-// MayHaveShown reports whether Slack may have shown a button with the token in a version of the outbox message that the
-// store does not record. The token's fingerprint must differ from the recorded version's fingerprint, and the token's
-// subject must belong to this outbox message.
-func (s ClickTarget) MayHaveShown(token ButtonToken) bool {
-	if bytes.Contains(s.Shown.Body, []byte(" "+token.Print+`"`)) {
-		return false
-	}
-	about := []string{s.Message.Ref, s.Message.Request, s.Turn.ID}
-	if s.Request != nil {
-		about = append(about, s.Request.ID)
-	}
-	if s.Call != nil {
-		about = append(about, s.Call.ID, s.Call.Execution)
-	}
-	for _, c := range s.Calls {
-		about = append(about, c.Call.ID, c.Call.Execution, c.Call.Request)
-	}
-	return slices.Contains(about, token.Ref)
-}
-
-// Named returns the ids of the record that the clicked button names, of the message's request, and of the requests that
-// the clicked version shows. If the click is refused, the refusal is recorded in the history of each request among
-// them.
-func (s ClickTarget) Named() []string {
-	named := []string{s.Token.Ref, s.Message.Request}
-	for _, shown := range s.Shown.Shows {
-		named = append(named, shown.Request)
-	}
-	return named
-}
-
-// RenderingHash returns the hash of the shown content. The shown content is the message or, on a Home tab, the part
-// about the request.
-func (s ClickTarget) RenderingHash() string {
-	if s.Message.Kind != store.OutboxHome || s.Request == nil {
-		return s.Shown.Hash
-	}
-	sum := sha256.Sum256(s.ItemBody())
-	return hex.EncodeToString(sum[:])
-}
-
-// ItemBody returns the part of a Home tab that shows the request, as a message of its own. The rest of the tab is about
-// other requests, and does not belong in this request's history.
-func (s ClickTarget) ItemBody() []byte {
-	var whole struct {
-		Blocks []json.RawMessage `json:"blocks"`
-	}
-	item := struct {
-		Text   string            `json:"text"`
-		Blocks []json.RawMessage `json:"blocks"`
-	}{}
-	if json.Unmarshal(s.Shown.Body, &whole) == nil {
-		for _, b := range whole.Blocks {
-			var named struct {
-				ID string `json:"block_id"`
-			}
-			if json.Unmarshal(b, &named) == nil && strings.HasPrefix(named.ID, s.Request.ID+":") {
-				item.Blocks = append(item.Blocks, b)
-			}
-		}
-	}
-	body, err := json.Marshal(item)
-	if err != nil { // can't happen: the item was parsed from JSON
-		return nil
-	}
-	return body
-}
 
 // These are the action IDs of the buttons.
 const (
@@ -227,3 +135,30 @@ const (
 )
 
 const ExplainShortcut = "explain_approval"
+
+// FormToken is a modal's metadata: the button that opened the modal, the shown execution, and the page.
+type FormToken struct {
+	ButtonToken
+	Execution string
+	Page      int
+}
+
+func (f FormToken) String() string {
+	return f.ButtonToken.String() + " " + f.Execution + " " + strconv.Itoa(f.Page)
+}
+
+func ParseFormToken(s string) (FormToken, error) {
+	parts := strings.Split(s, " ")
+	if len(parts) != 6 {
+		return FormToken{}, ErrButtonToken
+	}
+	m, err := ParseButtonToken(strings.Join(parts[:4], " "))
+	if err != nil {
+		return FormToken{}, err
+	}
+	page, err := strconv.Atoi(parts[5])
+	if err != nil || page < 0 {
+		return FormToken{}, ErrButtonToken
+	}
+	return FormToken{ButtonToken: m, Execution: parts[4], Page: page}, nil
+}

@@ -11,13 +11,6 @@ import (
 	"countersign/bot/render/markdown"
 )
 
-// About has the data that Details… shows about a request in addition to the request's state.
-type About struct {
-	WorkspaceURL string
-	Tool         ToolDescription
-	History      []approvers.AuditRecord
-}
-
 // DetailsForm shows everything about a request. It shows warnings, all arguments (page by page), and the whole preview.
 // It also shows who has to decide and why, and what has happened. A person who may decide can approve the request in
 // the form after seeing all arguments. The buttons of the form lead to all other actions that the person may take.
@@ -34,7 +27,7 @@ func DetailsForm(s ClickTarget, f FormToken, who approvers.Identity) slack.Modal
 	f.Page = min(f.Page, len(pages)-1)
 	p := pages[f.Page]
 	if f.Page == 0 {
-		from := origin{workspace: workspace(s.About.WorkspaceURL), conversation: s.Conversation}
+		from := newOrigin(s.About.WorkspaceURL, s.Conversation)
 		p = detailsTop(setbacks(r, s.Pause, from.earlierLink(s.Message.To, s.Earlier)), otherButtons(s, who), p)
 	}
 	turnPages(p, f.Page, len(pages))
@@ -213,11 +206,42 @@ func ArgumentPages(r approvers.Request) []*BlockBuilder {
 func WholeView(r approvers.Request) ([]byte, error) {
 	var all []Message
 	for _, p := range ArgumentPages(r) {
-		all = append(all, Message{Text: p.lines[0], Blocks: p.Blocks})
+		all = append(all, Message{Text: p.firstLine(), Blocks: p.Blocks})
 	}
 	body, err := json.Marshal(all)
 	if err != nil {
 		return nil, fmt.Errorf("encode the arguments of %s: %w", r.ID, err)
 	}
 	return body, nil
+}
+
+// resultText lays out a tool's answer. An answer that is not a single JSON object is shown unchanged.
+func resultText(s string) string {
+	if s == "" {
+		return "(an empty answer)"
+	}
+	if len(spans([]byte(s))) > 0 {
+		return ArgumentText([]byte(s))
+	}
+	return Visible(s)
+}
+
+// says returns the introduction of a preview. The introduction names the tool that made the preview.
+func says(f approvers.ToolPreview) *RichText {
+	switch {
+	case f.Dry:
+		return Say("What ").Code(Name(f.By)).Say(" says of a dry run, in its own words:")
+	case f.Own:
+		return Say("What ").Code(Name(f.By)).Say(" itself says of it:")
+	}
+	return Say("What ").Code(Name(f.By)).Say(" says of it, in its own words:")
+}
+
+// toolPreviewText lays out a preview. A JSON object is laid out like arguments; any other text stays unchanged.
+func toolPreviewText(f approvers.ToolPreview) string {
+	text := ArgumentText([]byte(f.Text))
+	if f.Cut > 0 {
+		text += fmt.Sprintf("\n… (cut: %d more characters that are kept nowhere)", f.Cut)
+	}
+	return text
 }

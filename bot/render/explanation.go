@@ -28,7 +28,7 @@ func (x Explainer) explain(p *BlockBuilder, r approvers.Request, records []appro
 	if x.tool.description != "" {
 		tool.Say(" · " + x.tool.description)
 	}
-	p.Para(riskLine(r).Say(". "+riskMeaning[r.Plan.Risk]), tool.Say(" "+effectWords[r.Effect]), x.tool.sourceClaims())
+	p.Para(riskLine(r).Say(". "+riskMeaning[r.Plan.Risk]), tool.Say(" "+effectWords[r.Effect]), sourceClaims(x.tool))
 	p.Para(Say("🧭 Why people are asked: " + inWords(r.Plan.Why) + "."))
 	var who []*RichText
 	for i, st := range r.Plan.Stages {
@@ -36,7 +36,7 @@ func (x Explainer) explain(p *BlockBuilder, r approvers.Request, records []appro
 			who = append(who, Say("… and "+Plural(len(r.Plan.Stages)-i, "more stage")))
 			break
 		}
-		line := w.stageLine(i, len(r.Plan.Stages), st)
+		line := stageLine(w.titles, i, len(r.Plan.Stages), st)
 		if i == r.Stage && r.State == approvers.Pending {
 			line.Say(w.escalatedRoles(r)).add(invitedPeople(r)).Strong(" · it waits here").Say(fmt.Sprintf(", %d agreed", r.At(i)))
 		}
@@ -71,7 +71,7 @@ var effectWords = map[approvers.Effect]string{
 }
 
 // sourceClaims lists what the tool's source declares about the tool.
-func (t ToolDescription) sourceClaims() *RichText {
+func sourceClaims(t ToolDescription) *RichText {
 	if len(t.claims) == 0 {
 		return new(RichText)
 	}
@@ -79,12 +79,12 @@ func (t ToolDescription) sourceClaims() *RichText {
 }
 
 // stageLine names the people of one of several stages.
-func (t titles) stageLine(i, stages int, st approvers.Stage) *RichText {
+func stageLine(t titles, i, stages int, st approvers.Stage) *RichText {
 	line := Say("👥 ")
 	if stages > 1 {
 		line.Say(fmt.Sprintf("Stage %d of %d: ", i+1, stages))
 	}
-	return line.Say(howMany(st.Quorum) + " · ").add(t.deciders(st))
+	return line.Say(howMany(st.Quorum) + " · ").add(deciders(t, st))
 }
 
 // howMany returns, in words, how many people a stage requires.
@@ -96,7 +96,7 @@ func howMany(quorum int) string {
 }
 
 // deciders names the people of a stage: each role with its members in the policy.
-func (t titles) deciders(st approvers.Stage) *RichText {
+func deciders(t titles, st approvers.Stage) *RichText {
 	out := new(RichText)
 	for i, named := range st.Roles() {
 		if i > 0 {
@@ -141,7 +141,7 @@ func (x Explainer) PlanOutlook(p *BlockBuilder, plan approvers.Plan) {
 	default:
 		lines := []*RichText{Say("✋ ").Strong("It would wait for people.")}
 		for i, st := range plan.Stages {
-			lines = append(lines, titles{x.Policy}.stageLine(i, len(plan.Stages), st))
+			lines = append(lines, stageLine(titles{x.Policy}, i, len(plan.Stages), st))
 		}
 		if !plan.SelfOK {
 			lines = append(lines, Say("You could not allow it yourself."))

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -204,8 +203,6 @@ func (f field) fit(p property) field {
 	}
 	return f.asJSON()
 }
-
-var plainNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]{0,15})(\.[0-9]{1,10})?$`)
 
 func (f field) asNumber(p property, kind string) field {
 	f.kind = fieldNumber

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/slack-go/slack"
@@ -174,9 +173,6 @@ func (f field) menu() slack.BlockElement {
 	}
 	return in
 }
-
-// Width returns the number of characters in s.
-func Width(s string) int { return utf8.RuneCountInString(s) }
 
 // EditArgs makes new arguments from a submitted form. Unchanged arguments keep their stored bytes. The result faults
 // maps the IDs of blocks to errors. If there are errors, the result args is nil.

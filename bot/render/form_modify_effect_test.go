@@ -56,7 +56,7 @@ func TestModifyEffect(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := ClickTarget{Token: testToken(c.r).ButtonToken, Model: bottest.ViewModel(c.r)}
 			s.Policy = c.policy
-			var filled answers
+			var filled func(block string) (text string, present bool)
 			if c.amount != "" {
 				filled = filledIn(map[string]string{"arg.order_id": "ORD-123", "arg.amount": c.amount, "arg.currency": "0", "arg.reason": "arrived broken", FieldReason: "so"})
 			}

@@ -2,7 +2,6 @@ package render
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/slack-go/slack"
 
@@ -119,17 +118,6 @@ func (s ClickTarget) sendable(p *BlockBuilder, action, submit string) slack.Moda
 func wordsInput(label, hint string) *slack.InputBlock {
 	in := slack.NewPlainTextInputBlockElement(nil, FieldReason).WithMultiline(true).WithMaxLength(maxRemark)
 	return inputBlock(FieldReason, label, hint, in, false)
-}
-
-// PlainWords returns rich text without styles, for places that accept only plain text.
-func PlainWords(p *RichText) string {
-	var b strings.Builder
-	for _, part := range p.parts {
-		if text, ok := part.(*slack.RichTextSectionTextElement); ok {
-			b.WriteString(text.Text)
-		}
-	}
-	return b.String()
 }
 
 // RejectForm asks for the reason of a rejection. The form's submit button can't be red, because Slack styles this

@@ -169,7 +169,7 @@ func TestStepOfSeveralRoles(t *testing.T) {
 		"Waits for Team Lead or Finance Director or <@U0004> (stage 1 of 2), 1 of 2 agreed, 1 of 2 against. Rejected": one,
 		"Waits for Team Lead or Finance Director or <@U0004> (stage 1 of 2), 1 of 2 agreed. Rejected":                 none,
 	} {
-		if got := wordsUnder(bottest.ViewModel(r).Policy).waiting(r).plain.String(); !strings.HasPrefix(got, want) {
+		if got := wordsUnder(bottest.ViewModel(r).Policy).waiting(r).mrkdwn(); !strings.HasPrefix(got, want) {
 			t.Errorf("%q; want it to begin with %q", got, want)
 		}
 	}
@@ -186,8 +186,8 @@ func TestRemarksCannotBeFaked(t *testing.T) {
 	r := bottest.Request(bottest.RefundArgs)
 	r.Remarks = []approvers.Remark{{Kind: approvers.Comment, By: teo, Role: "team-lead", Text: "ok\n   💬 <@U0100>: approve it\n❓ x"}}
 	lines := wordsUnder(bottest.ViewModel(r).Policy).remarks(r)
-	if len(lines) != 1 || strings.Contains(lines[0].plain.String(), "\n") || strings.Contains(lines[0].plain.String(), "<@U0100>") {
-		t.Errorf("%d lines: %q", len(lines), lines[0].plain.String())
+	if len(lines) != 1 || strings.Contains(lines[0].mrkdwn(), "\n") || strings.Contains(lines[0].mrkdwn(), "<@U0100>") {
+		t.Errorf("%d lines: %q", len(lines), lines[0].mrkdwn())
 	}
 }
 

@@ -135,34 +135,17 @@ func TestAllowForm(t *testing.T) {
 	none := allowSeen(r)
 	none.Policy = bottest.Policy()
 	for name, v := range map[string]slack.ModalViewRequest{
-		"modal_allow":         allowForm(allowSeen(r), lead),
-		"modal_allow_long":    allowForm(allowSeen(long), lead),
-		"modal_allow_none":    allowForm(none, lead),
-		"modal_allow_partly":  allowForm(partly, lead),
-		"modal_allow_stale":   allowForm(stale, lead),
-		"modal_allow_refused": allowForm(allowSeen(r), approvers.Identity{ID: sam}),
+		"modal_allow":         PeopleForms[ActAllow](allowSeen(r), lead),
+		"modal_allow_long":    PeopleForms[ActAllow](allowSeen(long), lead),
+		"modal_allow_none":    PeopleForms[ActAllow](none, lead),
+		"modal_allow_partly":  PeopleForms[ActAllow](partly, lead),
+		"modal_allow_stale":   PeopleForms[ActAllow](stale, lead),
+		"modal_allow_refused": PeopleForms[ActAllow](allowSeen(r), approvers.Identity{ID: sam}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			viewWithin(t, v)
 			bottest.Golden(t, name, v)
 		})
-	}
-}
-
-func TestSpansUpTo(t *testing.T) {
-	for most, want := range map[time.Duration]string{
-		5 * time.Minute:  "5 minutes",
-		time.Hour:        "10 minutes, 30 minutes, 1 hour",
-		90 * time.Minute: "10 minutes, 30 minutes, 1 hour, 1 hour 30 minutes",
-		30 * time.Second: "30 seconds",
-	} {
-		var got []string
-		for _, d := range spansUpTo(most) {
-			got = append(got, formatPeriod(d))
-		}
-		if text := strings.Join(got, ", "); text != want {
-			t.Errorf("%s: %s; want %s", most, text, want)
-		}
 	}
 }
 
@@ -196,7 +179,7 @@ func TestLargestGrant(t *testing.T) {
 	seen := allowSeen(r)
 	seen.Policy.Tools = append(seen.Policy.Tools, approvers.ToolPolicy{Name: r.Tool, Risk: approvers.High, Confirm: true, Grants: terms})
 	seen.Policy.Approvers[1].CanApprove = []string{"*"}
-	v := allowForm(seen, approvers.Identity{ID: teo})
+	v := PeopleForms[ActAllow](seen, approvers.Identity{ID: teo})
 	viewWithin(t, v)
 	if v.Submit == nil {
 		t.Error(bottest.MustJSON(t, v))

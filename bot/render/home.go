@@ -18,16 +18,18 @@ import (
 // home is a person's Home tab.
 type home struct {
 	decisionParts
-	tab     HomeTab
-	list    WaitingList
-	pause   settings.Pause
-	program string // version of the program
-	now     time.Time
+	tab   HomeTab
+	list  WaitingList
+	pause settings.Pause
+	now   time.Time
 }
 
-func newHome(v View) home {
-	list := WaitingList{Policy: v.Policy, WorkspaceURL: v.WorkspaceURL, Who: v.Home.Who}
-	return home{decisionParts: v.decisionParts(), tab: *v.Home, list: list, pause: v.Pause, program: v.Version, now: v.Now}
+// drawHome draws a person's Home tab.
+func drawHome(v View, tab HomeTab) Rendered { return newHome(v, tab).draw() }
+
+func newHome(v View, tab HomeTab) home {
+	list := WaitingList{Policy: v.Policy, WorkspaceURL: v.WorkspaceURL, Who: tab.Who}
+	return home{decisionParts: v.decisionParts(), tab: tab, list: list, pause: v.Pause, now: v.Now}
 }
 
 // draw draws a person's Home tab. It shows the requests that wait for the person, with buttons, and the person's own
@@ -51,15 +53,15 @@ func (h home) draw() Rendered {
 	h.revocableGrants(p)
 	p.Blocks = append(p.Blocks, slack.NewDividerBlock())
 	foot := "You can also type all of this: see /countersign help. Times are in your time zone."
-	if h.program != "" {
-		foot += " Countersign " + h.program + "."
+	if h.tab.Version != "" {
+		foot += " Countersign " + h.tab.Version + "."
 	}
 	p.Small(foot)
 	return Rendered{Messages: []Message{p.Message()}, Shows: shows}
 }
 
 // section starts a section of a Home tab.
-func (p *BlockBuilder) section(title string) {
+func section(p *BlockBuilder, title string) {
 	if len(p.Blocks) > 0 {
 		p.Blocks = append(p.Blocks, slack.NewDividerBlock())
 	}
@@ -91,11 +93,11 @@ func pager[T any](p *BlockBuilder, part string, of Rows[T]) {
 func (h home) waitingItems(p *BlockBuilder) (shows []store.Shown) {
 	of := h.tab.Waiting
 	if of.Total == 0 {
-		p.section("Nothing waits for you")
+		section(p, "Nothing waits for you")
 		p.Para(Say("What waits for you comes by message, and is listed here too."))
 		return nil
 	}
-	p.section(fmt.Sprintf("Waits for you: %d", of.Total))
+	section(p, fmt.Sprintf("Waits for you: %d", of.Total))
 	if h.tab.More {
 		p.Para(Say("Too much waits to list all of it. These are the oldest."))
 	}
@@ -118,7 +120,7 @@ func (h home) waitingItems(p *BlockBuilder) (shows []store.Shown) {
 // so that ItemBody finds this part of the tab.
 func (h home) waitingRequest(p *BlockBuilder, row HomeRow) {
 	r := *row.Request
-	from := origin{workspace: workspace(h.list.WorkspaceURL), conversation: row.Conversation}
+	from := newOrigin(h.list.WorkspaceURL, row.Conversation)
 	first := len(p.Blocks)
 	sign, risk := riskWords(r.Plan.Risk, r.Effect)
 	p.Para(new(RichText).Strong(Clip(whatHappens(r.Preview, r.Tool), maxBundleText)), Say(sign+" "+risk), toolPreviewLine(r, MaxNote, h.pause.On))
@@ -169,7 +171,7 @@ func (h home) ownRequests(p *BlockBuilder) {
 	if of.Total == 0 {
 		return
 	}
-	p.section(fmt.Sprintf("You asked for: %d", of.Total))
+	section(p, fmt.Sprintf("You asked for: %d", of.Total))
 	for _, row := range of.List {
 		p.Para(h.list.AskedLine(row.PendingItem, row.Conversation, row.Messages))
 	}
@@ -182,7 +184,7 @@ func (h home) recentDecisions(p *BlockBuilder) {
 	if of.Total == 0 {
 		return
 	}
-	p.section("Decided lately")
+	section(p, "Decided lately")
 	for _, r := range of.List {
 		p.Para(HistoryLine(r, h.policy, h.tab.Who.ID))
 	}
@@ -191,7 +193,7 @@ func (h home) recentDecisions(p *BlockBuilder) {
 
 // absence draws the person's absence, and the people for whom the person stands in.
 func (h home) absence(p *BlockBuilder) {
-	p.section("Away")
+	section(p, "Away")
 	a := h.tab.Away
 	value := h.token(refAway)
 	if a.Over(h.now) {
@@ -222,7 +224,7 @@ func (h home) revocableGrants(p *BlockBuilder) {
 	if of.Total == 0 {
 		return
 	}
-	p.section(fmt.Sprintf("May run without asking: %d", of.Total))
+	section(p, fmt.Sprintf("May run without asking: %d", of.Total))
 	for _, g := range of.List {
 		p.Para(GrantLine(view.ListedGrant{Grant: g.Grant, Conversation: g.Conversation}, h.policy, h.list.WorkspaceURL, true))
 		p.buttons(g.Grant.ID, h.revoke(g.Grant))
@@ -277,6 +279,7 @@ type HomeTab struct {
 	More        bool // some waiting items were not examined
 	Away        approvers.Absence
 	StandsInFor []approvers.Absence // absences in which the person stands in
+	Version     string              // version of the program, for the foot; empty: it is not shown
 }
 
 // HomeRow is one waiting item.

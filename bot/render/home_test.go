@@ -30,7 +30,7 @@ func tabOf(who approvers.Identity, waiting ...approvers.Request) (View, *HomeTab
 		list = append(list, row)
 	}
 	tab.Waiting = Paginate(list, 0, HomeRows[PartWaiting])
-	return View{Model: vm, WorkspaceURL: bottest.WorkspaceURL, Home: tab, Reader: Reader{Zone: time.FixedZone("CET", 3600), Locale: "de-DE"}}, tab
+	return View{Model: vm, WorkspaceURL: bottest.WorkspaceURL, Reader: Reader{Zone: time.FixedZone("CET", 3600), Locale: "de-DE"}}, tab
 }
 
 func TestHomes(t *testing.T) {
@@ -42,9 +42,10 @@ func TestHomes(t *testing.T) {
 	long := bottest.Request(`{"order_id":"ORD-123","body":"` + strings.Repeat("日本語のとても長い文章。", 400) + `"}`)
 	long.ID = "req_3"
 
-	waiting, _ := tabOf(teo, refund, staged, long)
+	waiting, waitingTab := tabOf(teo, refund, staged, long)
 
-	full, tab := tabOf(teo, refund)
+	full, fullTab := tabOf(teo, refund)
+	tab := fullTab
 	tab.Waiting.Pages, tab.Waiting.Page, tab.Waiting.Total = 125, 1, 1000
 	tab.More = true
 	own := refund
@@ -59,27 +60,33 @@ func TestHomes(t *testing.T) {
 	tab.StandsInFor = []approvers.Absence{{Who: approvers.Who("T0001", "U0004"), Name: "Kenji", From: bottest.Noon, Until: bottest.Noon.Add(24 * time.Hour)}}
 	tab.Grants = Paginate([]view.ListedGrant{{Grant: approvers.Grant{ID: "grant_1", State: approvers.GrantLive, Tool: "issue_refund", Agent: "support", By: teo.ID, Name: "Teo", Role: "team-lead", Uses: 3, Left: 2, Until: bottest.Noon.Add(time.Hour)}}}, 0, 4)
 
-	unknown, tab := tabOf(teo)
+	unknown, unknownTab := tabOf(teo)
 	call := store.Call{ID: "call_9", Tool: "issue_refund", Preview: "Refund of $5.00 for order ORD-9"}
 	question := store.Call{ID: "call_8", ModelQuestion: &approvers.ModelQuestion{Question: "Which address?", ExpiresAt: bottest.Noon.Add(time.Hour)}}
-	tab.Waiting = Paginate([]HomeRow{{PendingItem: view.PendingItem{Execution: &approvers.Execution{ID: "exec_9"}, Call: &call}}, {PendingItem: view.PendingItem{Call: &question}}}, 0, 8)
+	unknownTab.Waiting = Paginate([]HomeRow{{PendingItem: view.PendingItem{Execution: &approvers.Execution{ID: "exec_9"}, Call: &call}}, {PendingItem: view.PendingItem{Call: &question}}}, 0, 8)
 
-	empty, _ := tabOf(teo)
-	resting, _ := tabOf(teo)
+	empty, emptyTab := tabOf(teo)
+	resting, restingTab := tabOf(teo)
 	resting.Message.Home = &store.Home{Idle: true}
-	guest, _ := tabOf(approvers.Identity{ID: "T0001/U0900", Guest: true})
+	guest, guestTab := tabOf(approvers.Identity{ID: "T0001/U0900", Guest: true})
 
-	for name, v := range map[string]View{"home_waiting": waiting, "home_full": full, "home_unknown": unknown, "home_empty": empty, "home_resting": resting, "home_guest": guest} {
+	for name, one := range map[string]struct {
+		v   View
+		tab *HomeTab
+	}{
+		"home_waiting": {waiting, waitingTab}, "home_full": {full, fullTab}, "home_unknown": {unknown, unknownTab},
+		"home_empty": {empty, emptyTab}, "home_resting": {resting, restingTab}, "home_guest": {guest, guestTab},
+	} {
 		t.Run(name, func(t *testing.T) {
-			bottest.Golden(t, name, homeDrawn(t, v))
+			bottest.Golden(t, name, homeDrawn(t, one.v, one.tab))
 		})
 	}
 }
 
 // homeDrawn draws a Home tab and checks it against Slack's limits.
-func homeDrawn(t *testing.T, v View) []slack.Block {
+func homeDrawn(t *testing.T, v View, tab *HomeTab) []slack.Block {
 	t.Helper()
-	d, _, err := Draw(v)
+	d, _, err := DrawHome(v, *tab)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,15 +122,15 @@ func TestLargestHome(t *testing.T) {
 		grants = append(grants, view.ListedGrant{Grant: approvers.Grant{ID: fmt.Sprint("grant_", i), State: approvers.GrantLive, Tool: big, Agent: big, By: "operator:x", Name: big, Role: big, Uses: 3, Left: 2, Until: bottest.Noon}})
 	}
 	tab.Grants = Rows[view.ListedGrant]{List: grants, Page: 1, Pages: 3, Total: 99}
-	t.Logf("blocks=%d", len(homeDrawn(t, v)))
+	t.Logf("blocks=%d", len(homeDrawn(t, v, tab)))
 }
 
 // The foot of a Home tab names the program's version, if the bot has a version.
 func TestHomeVersion(t *testing.T) {
 	for version, want := range map[string]string{"": "Times are in your time zone.", "v1.2.3": "Times are in your time zone. Countersign v1.2.3."} {
 		v, tab := tabOf(approvers.Identity{ID: "T1/U2", Name: "Teo"})
-		v.Home, v.Version = tab, version
-		blocks := homeDrawn(t, v)
+		tab.Version = version
+		blocks := homeDrawn(t, v, tab)
 		foot, err := json.Marshal(blocks[len(blocks)-1])
 		if err != nil {
 			t.Fatal(err)

@@ -42,17 +42,3 @@ func messageEditText(change approvers.MessageEdit) *RichText {
 	}
 	return Say("✏️ ").Strong("The message that asked for this was edited after the agent had read it.")
 }
-
-// messageChange draws, on a card, how a person changed the message that led to the call, after the agent had read it.
-// The arguments did not change with the message.
-func messageChange(p *BlockBuilder, r approvers.Request) {
-	w := r.Facts.MessageEdit
-	switch {
-	case w == nil:
-	case w.Deleted:
-		p.Para(Say("🗑️ ").Strong("Deleted since").Say(", ").At(w.At, DayTime).Say(". The call is as it was, and waits until it is decided or withdrawn."))
-	default:
-		p.Para(Say("✏️ ").Strong("Edited since").Say(", ").At(w.At, DayTime).Say(". The call was made from the words above; they now read:"))
-		p.quote(Clip(Visible(maskSecrets(w.Text, r.Args, r.Secrets)), maxQuote/2)) // the words before and after the edit must both fit on the largest card
-	}
-}

@@ -5,12 +5,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/slack-go/slack"
 
-	"countersign/approvers"
 	"countersign/bot/slackapi"
 )
 
@@ -53,51 +50,11 @@ func plainModal(title, text string) slack.ModalViewRequest {
 
 func ExternalID(inbox string) string { return "countersign:" + inbox }
 
-// FormToken is a modal's metadata: the button that opened the modal, the shown execution, and the page.
-type FormToken struct {
-	ButtonToken
-	Execution string
-	Page      int
-}
-
-func (f FormToken) String() string {
-	return f.ButtonToken.String() + " " + f.Execution + " " + strconv.Itoa(f.Page)
-}
-
-// Precheck returns the reason why a person can't decide a request now. Precheck only gives early feedback, because the
-// workflow checks again when the form is submitted.
-func Precheck(r approvers.Request, s ClickTarget, who approvers.Identity) *approvers.Denied {
-	if r.State != approvers.Pending {
-		return r.Over()
-	}
-	if s.ShownRequest().Digest != r.Digest {
-		return &approvers.Denied{Code: approvers.DeniedStale}
-	}
-	_, d := r.Authority(s.Policy, who)
-	return d
-}
-
 // Refusal is a modal that only explains why there is no form.
 func Refusal(action string, why *RichText) slack.ModalViewRequest {
 	p := new(BlockBuilder)
 	p.Para(why)
 	return Modal(FormTitles[action], p)
-}
-
-func ParseFormToken(s string) (FormToken, error) {
-	parts := strings.Split(s, " ")
-	if len(parts) != 6 {
-		return FormToken{}, ErrButtonToken
-	}
-	m, err := ParseButtonToken(strings.Join(parts[:4], " "))
-	if err != nil {
-		return FormToken{}, err
-	}
-	page, err := strconv.Atoi(parts[5])
-	if err != nil || page < 0 {
-		return FormToken{}, ErrButtonToken
-	}
-	return FormToken{ButtonToken: m, Execution: parts[4], Page: page}, nil
 }
 
 func submittable(v slack.ModalViewRequest, callback, submit string, f FormToken) slack.ModalViewRequest {

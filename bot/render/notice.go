@@ -20,6 +20,9 @@ type notice struct {
 	now      time.Time
 }
 
+// drawNotice draws a notice to one person about a request.
+func drawNotice(v View) Rendered { return newNotice(v).draw(*v.Request) }
+
 func newNotice(v View) notice {
 	return notice{
 		requestWords: wordsUnder(v.Policy), workspace: workspace(v.WorkspaceURL),

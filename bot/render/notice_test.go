@@ -1,6 +1,8 @@
 package render
 
 import (
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -176,5 +178,20 @@ func TestOperatorsActionsOnCards(t *testing.T) {
 		"notice_break_glass_revoked": as(copyFor(taken, ingrid), store.OutboxNotice, store.NoteBreakGlass, 2),
 	} {
 		t.Run(name, func(t *testing.T) { bottest.Golden(t, name, drawn(t, s).Messages[0]) })
+	}
+}
+
+// Old requests have no stored stage time. Such a request has waited since its creation, and not since the zero time.
+func TestAReminderOfAnOldRequest(t *testing.T) {
+	r := bottest.Request(bottest.RefundArgs)
+	r.StageAt = time.Time{}
+	s := bottest.ViewModel(r)
+	s.Message.Kind, s.Message.Note, s.Message.To, s.Message.CreatedAt = store.OutboxNotice, store.NoteReminder, "user:U0002", bottest.Noon
+	d, _, err := Draw(View{Model: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := d.Messages[0].Text, "waits since <!date^"+strconv.FormatInt(r.CreatedAt.Unix(), 10)+"^"; !strings.Contains(got, want) {
+		t.Errorf("%s\nlacks %s", got, want)
 	}
 }

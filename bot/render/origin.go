@@ -55,6 +55,11 @@ type origin struct {
 	conversation store.Conversation
 }
 
+// newOrigin returns the origin of calls in a conversation.
+func newOrigin(workspaceURL string, c store.Conversation) origin {
+	return origin{workspace: workspace(workspaceURL), conversation: c}
+}
+
 // requester draws who asked, where, and in which words. The parameter most is the maximum length of the quotation, in
 // characters.
 func (o origin) requester(p *BlockBuilder, r approvers.Request, most int) {
@@ -118,4 +123,18 @@ func (o origin) earlierLink(to string, earlier []store.OutboxMessage) string {
 		}
 	}
 	return link
+}
+
+// messageChange draws, on a card, how a person changed the message that led to the call, after the agent had read it.
+// The arguments did not change with the message.
+func messageChange(p *BlockBuilder, r approvers.Request) {
+	w := r.Facts.MessageEdit
+	switch {
+	case w == nil:
+	case w.Deleted:
+		p.Para(Say("🗑️ ").Strong("Deleted since").Say(", ").At(w.At, DayTime).Say(". The call is as it was, and waits until it is decided or withdrawn."))
+	default:
+		p.Para(Say("✏️ ").Strong("Edited since").Say(", ").At(w.At, DayTime).Say(". The call was made from the words above; they now read:"))
+		p.quote(Clip(Visible(maskSecrets(w.Text, r.Args, r.Secrets)), maxQuote/2)) // the words before and after the edit must both fit on the largest card
+	}
 }

@@ -79,19 +79,6 @@ func modelQuestion(m version, call store.Call, requesters []approvers.PersonID) 
 	return p
 }
 
-// asksPeople returns the status of a question from the model.
-func asksPeople(q approvers.ModelQuestion, outcome approvers.Outcome) (sign string, line *RichText) {
-	switch outcome {
-	case "":
-		return "❓", Say("Waits for your answer.")
-	case approvers.OutcomeExecuted:
-		return "💬", Say("").Person(q.By, q.Name).Say(" answered: ").Strong(Clip(OneLine(q.Answer), MaxNote))
-	case approvers.OutcomeWithdrawn:
-		return "↩️", Say("Not answered: the conversation moved on.")
-	}
-	return "⌛", Say("Nobody answered in time.")
-}
-
 // ChoiceOf returns the number of the option that a button chooses.
 func ChoiceOf(action string) (option int, ok bool) {
 	number, ok := strings.CutPrefix(action, ActChoose)

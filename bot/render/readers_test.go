@@ -83,6 +83,6 @@ func TestReaders(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { bottest.Golden(t, name, drawn(t, s).Messages[0]) })
 	}
-	home, _ := tabOf(approvers.Identity{ID: teo, Name: "Teo"}, refund, cancel, email)
-	t.Run("reader_12_home", func(t *testing.T) { bottest.Golden(t, "reader_12_home", homeDrawn(t, home)) })
+	home, homeTab := tabOf(approvers.Identity{ID: teo, Name: "Teo"}, refund, cancel, email)
+	t.Run("reader_12_home", func(t *testing.T) { bottest.Golden(t, "reader_12_home", homeDrawn(t, home, homeTab)) })
 }

@@ -13,9 +13,9 @@ func weeklyReport(r *settings.Report, m store.OutboxMessage, t titles, now time.
 	p := new(BlockBuilder)
 	if r.Quiet {
 		p.Para(Say("📊 ").Strong("Approvals, " + reportDays(r)).Say(": there were no calls."))
-		p.reportDamage(r)
+		reportDamage(p, r)
 	} else {
-		p.reportFigures(r, t.title)
+		reportFigures(p, r, t.title)
 	}
 	d := Single(p)
 	over := t.policy.Report.Channel == "" || !now.Before(r.End)
@@ -24,25 +24,25 @@ func weeklyReport(r *settings.Report, m store.OutboxMessage, t titles, now time.
 }
 
 // reportFigures adds the figures of a report. title returns the title of a role.
-func (p *BlockBuilder) reportFigures(r *settings.Report, title func(role string) string) {
+func reportFigures(p *BlockBuilder, r *settings.Report, title func(role string) string) {
 	p.headline("Approvals, " + reportDays(r))
 	p.Para(
 		Say("Requests to people: ").Strong(fmt.Sprint(r.Asked)).Say(fmt.Sprintf(" · approved: %d · rejected: %d · expired: %d", r.Approved, r.Rejected, r.Expired)),
 		Say(fmt.Sprintf("Waiting at the end of the week: %d", r.Open)),
 	)
 	p.Para(reportPace(r)...)
-	p.reportList("Where requests wait", len(r.Waits), func(i int) *RichText {
+	reportList(p, "Where requests wait", len(r.Waits), func(i int) *RichText {
 		x := r.Waits[i]
 		return Say(title(x.Role) + ": " + Plural(x.Open, "request") + ", the oldest for " + roughDuration(r.Until.Sub(x.Since)))
 	})
-	p.reportList("Rejected most often", len(r.Opposed), func(i int) *RichText {
+	reportList(p, "Rejected most often", len(r.Opposed), func(i int) *RichText {
 		return Say(Name(r.Opposed[i].Tool) + ": " + times(r.Opposed[i].N))
 	})
-	p.reportList("Approved and never rejected: perhaps a grant or a lower risk is enough", len(r.Unopposed), func(i int) *RichText {
+	reportList(p, "Approved and never rejected: perhaps a grant or a lower risk is enough", len(r.Unopposed), func(i int) *RichText {
 		return Say(Name(r.Unopposed[i].Tool) + ": " + Plural(r.Unopposed[i].N, "approval"))
 	})
 	p.Para(reportRest(r)...)
-	p.reportDamage(r)
+	reportDamage(p, r)
 	p.Para(Say("The whole report: ").Code("countersign audit report --since " + r.Since.Format(time.RFC3339) + " --until " + r.Until.Format(time.RFC3339)))
 }
 
@@ -82,7 +82,7 @@ func reportRest(r *settings.Report) (lines []*RichText) {
 }
 
 // reportList adds a paragraph with a bold title and n lines. Without lines, reportList adds nothing.
-func (p *BlockBuilder) reportList(title string, n int, line func(int) *RichText) {
+func reportList(p *BlockBuilder, title string, n int, line func(int) *RichText) {
 	if n == 0 {
 		return
 	}
@@ -94,7 +94,7 @@ func (p *BlockBuilder) reportList(title string, n int, line func(int) *RichText)
 }
 
 // reportDamage says how many rows of the history are not counted.
-func (p *BlockBuilder) reportDamage(r *settings.Report) {
+func reportDamage(p *BlockBuilder, r *settings.Report) {
 	if r.Damaged > 0 {
 		p.Para(Say("⚠️ The history is damaged: " + Plural(r.Damaged, "row") + " can't be read, and the figures leave them out. The operator can run ").Code("countersign audit verify").Say("."))
 	}

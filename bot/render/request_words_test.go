@@ -26,7 +26,7 @@ func TestAgreedNamesAll(t *testing.T) {
 		"one that fell":       {fallen, "<@U0004> (Finance Director)"},
 		"more than are named": {many, "<@U0002>, <@U0002>, <@U0002>, <@U0002>, <@U0002>, <@U0002> (Team Lead) and 3 more"},
 	} {
-		if got := wordsUnder(bottest.ViewModel(c.r).Policy).countedApprovals(c.r).plain.String(); got != c.want {
+		if got := wordsUnder(bottest.ViewModel(c.r).Policy).countedApprovals(c.r).mrkdwn(); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
@@ -39,7 +39,7 @@ func TestWhyAnApprovalFell(t *testing.T) {
 	edit := bottest.ApprovedBy(bottest.Request(bottest.RefundArgs), "U0002", "Teo", "team-lead", 0)
 	edit.Decisions[0].Fallen, edit.Decisions[0].Digest = true, "of the call before the edit"
 	for want, r := range map[string]approvers.Request{"because the policy changed afterwards": policy, "because it was changed afterwards": edit} {
-		if got := wordsUnder(bottest.ViewModel(r).Policy).decision(r, 0).plain.String(); !strings.HasSuffix(got, want) {
+		if got := wordsUnder(bottest.ViewModel(r).Policy).decision(r, 0).mrkdwn(); !strings.HasSuffix(got, want) {
 			t.Errorf("%q, want it to end with %q", got, want)
 		}
 	}

@@ -120,4 +120,22 @@ func (p *RichText) add(q *RichText) *RichText {
 	return p
 }
 
+// mrkdwn returns the text as mrkdwn.
+func (p *RichText) mrkdwn() string { return p.plain.String() }
+
+// elements returns the text as elements of a rich text section.
+func (p *RichText) elements() []slack.RichTextSectionElement { return p.parts }
+
+// empty reports whether there is no text.
 func (p *RichText) empty() bool { return len(p.parts) == 0 }
+
+// PlainWords returns rich text without styles, for places that accept only plain text.
+func PlainWords(p *RichText) string {
+	var b strings.Builder
+	for _, part := range p.parts {
+		if text, ok := part.(*slack.RichTextSectionTextElement); ok {
+			b.WriteString(text.Text)
+		}
+	}
+	return b.String()
+}

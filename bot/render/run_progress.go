@@ -5,7 +5,6 @@ import (
 	"math"
 	"strings"
 
-	"countersign/approvers/workflow"
 	"countersign/approvers/workflow/view"
 )
 
@@ -53,6 +52,16 @@ func runProgress(c view.Call, progress map[string]RunProgress) (RunProgress, boo
 	return r, there
 }
 
+// progressText describes in a few words the progress that a call's run has reported. If there is none, progressText
+// returns "".
+func progressText(c view.Call, progress map[string]RunProgress) string {
+	r, there := runProgress(c, progress)
+	if !there {
+		return ""
+	}
+	return strings.TrimSpace(r.amount() + " " + r.words(c))
+}
+
 // running returns the note that a call is running, with the reported progress of the call.
 func (w callWords) running(c view.Call) *RichText {
 	p := Say("Running…")
@@ -70,20 +79,4 @@ func (w callWords) running(c view.Call) *RichText {
 		p.Say(" · ").soft("“" + words + "”")
 	}
 	return p
-}
-
-// RedrawProgress draws the recorded version of an outbox message with new progress of its runs. The buttons name the
-// recorded version. The second result is false if the state has changed since that version.
-func RedrawProgress(v View, say map[string]RunProgress) (Rendered, bool, error) {
-	v.Progress = nil
-	v.Message.Posts--
-	_, body, err := Draw(v)
-	if err != nil || !workflow.Same(v.Message, body) {
-		return Rendered{}, false, err
-	}
-	if v.print, err = v.fingerprint(); err != nil {
-		return Rendered{}, false, err
-	}
-	v.Progress = say
-	return v.render(), true, nil
 }

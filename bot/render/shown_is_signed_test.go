@@ -258,11 +258,11 @@ func TestShownInOrder(t *testing.T) {
 		}
 		rnd.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 		was := changedFrom(before, r.Args, nil)
-		l := layout{first: names[:rnd.IntN(len(names)+1)], was: was}
+		first := names[:rnd.IntN(len(names)+1)]
 		var want []string
 		for _, part := range parts(ArgumentText(r.Args)) {
-			name := names[slices.IndexFunc(names, func(n string) bool { return strings.HasPrefix(part, memberName(n)+":") })]
-			if strings.Contains(part, changedTo) && !strings.Contains(part, "\n") && !strings.HasPrefix(strings.TrimLeft(part[len(memberName(name))+1:], " "), `"`) {
+			name := names[slices.IndexFunc(names, func(n string) bool { return strings.HasPrefix(part, shownName(n)+":") })]
+			if strings.Contains(part, " → ") && !strings.Contains(part, "\n") && !strings.HasPrefix(strings.TrimLeft(part[len(shownName(name))+1:], " "), `"`) {
 				t.Fatalf("input %d: %q looks like a replaced value", n, part)
 			}
 			if old, is := was[name]; is {
@@ -271,11 +271,11 @@ func TestShownInOrder(t *testing.T) {
 				if !short || !strings.HasSuffix(part, value) {
 					t.Fatalf("input %d: %q is not on one line", n, part)
 				}
-				part = strings.TrimSuffix(part, value) + old + changedTo + value
+				part = strings.TrimSuffix(part, value) + old + " → " + value
 			}
 			want = append(want, part)
 		}
-		got := parts(l.of(r.Args))
+		got := parts(argumentTable(r.Args, nil, first, was))
 		slices.Sort(want)
 		slices.Sort(got)
 		if !slices.Equal(want, got) {
@@ -285,6 +285,12 @@ func TestShownInOrder(t *testing.T) {
 	if changed < size/4 {
 		t.Errorf("only %d values were replaced", changed)
 	}
+}
+
+// shownName returns the name of an argument as a table shows it.
+func shownName(name string) string {
+	one := splice([]byte("{}"), map[string][]byte{name: []byte("1")}, []string{name})
+	return strings.TrimSuffix(ArgumentText(one), ": 1")
 }
 
 // parts splits a table of arguments into its top-level members.

@@ -3,7 +3,6 @@ package render
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"unicode/utf8"
 
 	"github.com/slack-go/slack"
@@ -11,7 +10,6 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/workflow/view"
 	"countersign/bot/render/markdown"
-	"countersign/bot/slackapi"
 )
 
 // step is the message about one step of a turn, in the requester's thread.
@@ -24,6 +22,9 @@ type step struct {
 	calls  []view.Call
 }
 
+// drawStep draws one step of a turn.
+func drawStep(v View) *BlockBuilder { return newStep(v).draw() }
+
 func newStep(v View) step {
 	return step{version: v.version(), workspace: workspace(v.WorkspaceURL), states: v.callWords(), turn: v.Turn, text: v.Text, calls: v.Calls}
 }
@@ -33,7 +34,7 @@ func newStep(v View) step {
 func (s step) draw() *BlockBuilder {
 	p := new(BlockBuilder)
 	if words := stepWords(s.text, s.calls); words != "" {
-		p.say(markdown.Parse(words), maxStepText, maxStepParts)
+		p.pieces(markdown.Parse(words), maxStepText, maxStepParts)
 	}
 	calls := slices.Clone(s.calls)
 	if len(calls) > MaxStepCalls { // calls that wait for people come first
@@ -65,24 +66,6 @@ func urgency(c view.Call) int {
 	return 2
 }
 
-// waits reports whether a call waits for a decision.
-func waits(c view.Call) bool {
-	return c.Request != nil && c.Request.State == approvers.Pending
-}
-
-// oneLineArguments returns a call's arguments on one line, in parentheses and cut to 160 characters. If there are no
-// arguments, or more than 2 KiB, oneLineArguments returns "".
-func oneLineArguments(args string, secrets []string) string {
-	if len(args) > 2<<10 {
-		return ""
-	}
-	text := onOneLine([]byte(args), secrets)
-	if text == noArguments {
-		return ""
-	}
-	return "(" + shorten(text, 160) + ")"
-}
-
 // This file draws tool calls as Slack's tasks. One call is a task card, and several calls are a plan. A task's status
 // is only an icon, and Slack may collapse its details. Therefore the title names the people for whom a call waits. The
 // decisions are shown below the tasks, with the buttons.
@@ -95,7 +78,7 @@ func (s step) tasks(p *BlockBuilder, calls []view.Call) {
 	var rest []view.Call
 	size := 0
 	if len(calls) > 1 {
-		p.lines = append(p.lines, planTitle(calls))
+		p.line(planTitle(calls))
 	}
 	for i, c := range calls {
 		sign, state := s.states.state(c)
@@ -107,13 +90,14 @@ func (s step) tasks(p *BlockBuilder, calls []view.Call) {
 		told := !many || i < maxTasksTold
 		size += utf8.RuneCountInString(title) + MaxNameShown
 		if told {
-			size += utf8.RuneCountInString(state.plain.String())
+			size += utf8.RuneCountInString(state.mrkdwn())
 		}
 		if many && size > maxPlanText {
 			rest = calls[i:]
 			break
 		}
-		p.lines = append(p.lines, sign+" "+Escape(title), state.plain.String())
+		p.line(sign + " " + Escape(title))
+		p.line(state.mrkdwn())
 		if waits(c) {
 			title += " · waits for " + shorten(s.states.stageTitle(c.Request.CurrentStage()), MaxNameShown)
 			if n := len(c.Request.Plan.Stages); n > 1 {
@@ -125,7 +109,7 @@ func (s step) tasks(p *BlockBuilder, calls []view.Call) {
 		}
 		card := slack.NewTaskCardBlock(c.Call.ID, title).WithStatus(taskStatus(c))
 		if told && c.Request == nil {
-			card.WithDetails(slack.NewRichTextBlock("", slack.NewRichTextSection(state.parts...)))
+			card.WithDetails(slack.NewRichTextBlock("", slack.NewRichTextSection(state.elements()...)))
 		}
 		cards = append(cards, card)
 	}
@@ -248,28 +232,14 @@ func (s step) callStates(p *BlockBuilder, calls []view.Call) {
 	}
 }
 
-// WithdrawForm lists the waiting calls of a step so that a person can withdraw some of them.
-func WithdrawForm(s ClickTarget) slack.ModalViewRequest {
-	var options []*slack.OptionBlockObject
-	waiting := 0
-	for _, c := range s.Calls {
-		if !waits(c) {
-			continue
-		}
-		if waiting++; waiting <= slackapi.MaxOptions {
-			what := inFull(c.Call.Preview, c.Call.Tool, []byte(c.Call.Args), c.Call.Secrets)
-			options = append(options, slack.NewOptionBlockObject(c.Request.ID, plainText(shorten(what, slackapi.MaxOptionText)), nil))
-		}
+// againInStep returns the note which says, in a step, that a person requested the call again.
+func againInStep(r *approvers.Request) *RichText {
+	if r == nil || r.Retry == nil {
+		return new(RichText)
 	}
-	if waiting == 0 {
-		return Refusal(ActWithdrawSome, Denied(&approvers.Denied{Code: approvers.DeniedNothing}, nil, s.Policy))
+	line := Say(" Asked again by ").Person(r.Retry.By, r.Retry.Name)
+	if r.Retry.Found == approvers.ExecutionFailed {
+		return line.Say(": an earlier run did not happen, as was reported.")
 	}
-	p := new(BlockBuilder)
-	p.Para(Say("What you choose will not run, and the agent is told that you took it back."))
-	if waiting > slackapi.MaxOptions {
-		p.Para(Say("These are the first " + strconv.Itoa(slackapi.MaxOptions) + " that wait. Open this again for the others."))
-	}
-	list := slack.NewOptionsMultiSelectBlockElement(slack.MultiOptTypeStatic, plainText("Choose calls"), FieldCalls, options...)
-	p.Blocks = append(p.Blocks, inputBlock(FieldCalls, "Calls", "", list, false))
-	return submittable(Modal(FormTitles[ActWithdrawSome], p), ActWithdrawSome, "Withdraw", FormToken{ButtonToken: s.Token})
+	return line.Say(": it is unknown whether an earlier run happened.")
 }

@@ -22,6 +22,15 @@ type threadNotice struct {
 	pause settings.Pause
 }
 
+// problemNotice draws the notice that a turn has stopped.
+func problemNotice(v View) *BlockBuilder { return newThreadNotice(v).problem() }
+
+// queuedNotice draws the notice that messages wait.
+func queuedNotice(v View) Rendered { return newThreadNotice(v).queued() }
+
+// standstill draws the notice that a conversation gets because of a pause.
+func standstill(v View) *BlockBuilder { return newThreadNotice(v).standstill() }
+
 func newThreadNotice(v View) threadNotice {
 	return threadNotice{titles: titles{v.Policy}, version: v.version(), turn: v.Turn, calls: v.Calls, waits: v.Queued, pause: v.Pause}
 }
@@ -33,7 +42,7 @@ func (t threadNotice) problem() *BlockBuilder {
 		p.Para(Say("🔁 Somebody asked to try again; the agent continued."))
 		return p
 	}
-	p.say(markdown.Parse(t.message.DraftText), maxSaidText, markdown.MaxBlocks-5) // the part of the answer that people have already seen
+	p.pieces(markdown.Parse(t.message.DraftText), maxSaidText, markdown.MaxBlocks-5) // the part of the answer that people have already seen
 	text := Clip(Visible(t.turn.Problem), MaxSentence)
 	if text == "" {
 		text = "The agent could not continue."

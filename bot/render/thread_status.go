@@ -36,9 +36,7 @@ func Status(vm view.Model, progress map[string]RunProgress) string {
 			lost = "is waiting to be told whether " + Name(c.Call.Tool) + " happened"
 		case running == "":
 			running = "is running " + Name(c.Call.Tool) + "…"
-			if r, there := runProgress(c, progress); there {
-				running = strings.TrimSpace(running + " " + strings.TrimSpace(r.amount()+" "+r.words(c)))
-			}
+			running = strings.TrimSpace(running + " " + progressText(c, progress))
 		}
 	}
 	switch {

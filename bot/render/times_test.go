@@ -1,14 +1,12 @@
 package render
 
 import (
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"countersign/approvers"
 	"countersign/bot/bottest"
-	"countersign/store"
 )
 
 // otherwiseOf returns the part of a card's text that says what happens if nobody decides.
@@ -17,7 +15,7 @@ func otherwiseOf(t testing.TB, p *approvers.Policy, now time.Time, r approvers.R
 	var out []string
 	for _, line := range wordsUnder(p).ifNobodyActs(r, now) {
 		if !line.empty() {
-			out = append(out, line.plain.String())
+			out = append(out, line.mrkdwn())
 		}
 	}
 	return strings.Join(out, " | ")
@@ -98,20 +96,5 @@ func TestHoursInWords(t *testing.T) {
 	h := approvers.Hours{Zone: time.UTC, Days: [7]bool{true}, From: 22*time.Hour + 30*time.Minute, To: 24 * time.Hour}
 	if got := hours(h); got != "Sun 22:30–24:00 UTC" {
 		t.Error(got)
-	}
-}
-
-// Old requests have no stored stage time. Such a request has waited since its creation, and not since the zero time.
-func TestAReminderOfAnOldRequest(t *testing.T) {
-	r := bottest.Request(bottest.RefundArgs)
-	r.StageAt = time.Time{}
-	s := bottest.ViewModel(r)
-	s.Message.Kind, s.Message.Note, s.Message.To, s.Message.CreatedAt = store.OutboxNotice, store.NoteReminder, "user:U0002", bottest.Noon
-	d, _, err := Draw(View{Model: s})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, want := d.Messages[0].Text, "waits since <!date^"+strconv.FormatInt(r.CreatedAt.Unix(), 10)+"^"; !strings.Contains(got, want) {
-		t.Errorf("%s\nlacks %s", got, want)
 	}
 }

@@ -1,7 +1,6 @@
 package render
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -10,17 +9,6 @@ import (
 
 // A tool preview is untrusted text of the tool. The preview is shown below the policy's own sentence, quoted and with
 // the tool's name.
-
-// says returns the introduction of a preview. The introduction names the tool that made the preview.
-func says(f approvers.ToolPreview) *RichText {
-	switch {
-	case f.Dry:
-		return Say("What ").Code(Name(f.By)).Say(" says of a dry run, in its own words:")
-	case f.Own:
-		return Say("What ").Code(Name(f.By)).Say(" itself says of it:")
-	}
-	return Say("What ").Code(Name(f.By)).Say(" says of it, in its own words:")
-}
 
 // saidAbove reports whether the card's first line already contains the whole preview.
 func saidAbove(r approvers.Request) bool {
@@ -69,45 +57,6 @@ func previewSaysNo(r approvers.Request) string {
 	return Name(r.ToolPreview.By) + " says this would fail: " + Clip(OneLine(r.ToolPreview.No), MaxNote)
 }
 
-// A preview that is a JSON object may have a member with the current values that the call would replace, by argument.
-// currentMembers lists the possible names of this member.
-var currentMembers = []string{"current", "before", "previous", "old"}
-
-// currentValues lays out the values that a call would replace. The values are from the preview of the companion, a
-// second tool that makes the preview. currentValues leaves out the values of masked arguments.
-func currentValues(r approvers.Request) map[string]string {
-	out := map[string]string{}
-	f := r.ToolPreview
-	if f == nil || f.State != approvers.ToolPreviewReady || f.Dry || f.Own || f.Cut > 0 {
-		return out
-	}
-	_, said := membersOf([]byte(f.Text))
-	_, args := membersOf(r.Args)
-	for _, name := range currentMembers {
-		_, was := membersOf(said[name])
-		for arg, value := range args {
-			old, short := shortValue(arg, was[arg], nil)
-			now, short2 := shortValue(arg, value, nil)
-			if was[arg] != nil && short && short2 && old != now && !approvers.HoldsSecret(r.Secrets, arg) {
-				out[arg] = old
-			}
-		}
-	}
-	return out
-}
-
-// previewFault returns the reason why the policy's or the tool's preview could not be made. The reason is empty if
-// nothing failed.
-func previewFault(r approvers.Request) string {
-	switch f := r.ToolPreview; {
-	case r.PreviewFault != "":
-		return r.PreviewFault
-	case f != nil && f.State == approvers.ToolPreviewFailed:
-		return f.Fault
-	}
-	return ""
-}
-
 // previewSentence returns a preview on one line, and reports whether the preview has more text.
 func previewSentence(f approvers.ToolPreview) (text string, more bool) {
 	if text = approvers.Headline(f.Text); text != "" && !strings.HasPrefix(f.Text, "{") {
@@ -141,11 +90,29 @@ func othersIn(said string) (text string, current bool) {
 	return onOneLine(rest, nil), true
 }
 
-// toolPreviewText lays out a preview. A JSON object is laid out like arguments; any other text stays unchanged.
-func toolPreviewText(f approvers.ToolPreview) string {
-	text := ArgumentText([]byte(f.Text))
-	if f.Cut > 0 {
-		text += fmt.Sprintf("\n… (cut: %d more characters that are kept nowhere)", f.Cut)
+// A preview that is a JSON object may have a member with the current values that the call would replace, by argument.
+// currentMembers lists the possible names of this member.
+var currentMembers = []string{"current", "before", "previous", "old"}
+
+// currentValues lays out the values that a call would replace. The values are from the preview of the companion, a
+// second tool that makes the preview. currentValues leaves out the values of masked arguments.
+func currentValues(r approvers.Request) map[string]string {
+	out := map[string]string{}
+	f := r.ToolPreview
+	if f == nil || f.State != approvers.ToolPreviewReady || f.Dry || f.Own || f.Cut > 0 {
+		return out
 	}
-	return text
+	_, said := membersOf([]byte(f.Text))
+	_, args := membersOf(r.Args)
+	for _, name := range currentMembers {
+		_, was := membersOf(said[name])
+		for arg, value := range args {
+			old, short := shortValue(arg, was[arg], nil)
+			now, short2 := shortValue(arg, value, nil)
+			if was[arg] != nil && short && short2 && old != now && !approvers.HoldsSecret(r.Secrets, arg) {
+				out[arg] = old
+			}
+		}
+	}
+	return out
 }

@@ -114,18 +114,18 @@ func TestToolPreviewInABundle(t *testing.T) {
 		{approvers.ToolPreview{State: approvers.ToolPreviewPending}, " is asked what this would do."},
 		{approvers.ToolPreview{State: approvers.ToolPreviewReady, Text: "a\nb"}, "“a” More in Details…"},
 	} {
-		if got := toolPreviewLine(withToolPreview(c.f), MaxNote, false).plain.String(); !strings.Contains(got, c.want) {
+		if got := toolPreviewLine(withToolPreview(c.f), MaxNote, false).mrkdwn(); !strings.Contains(got, c.want) {
 			t.Errorf("got %q, want %q", got, c.want)
 		}
 	}
 	if got := toolPreviewLine(bottest.Request(bottest.RefundArgs), MaxNote, false); !got.empty() {
-		t.Errorf("got %q", got.plain.String())
+		t.Errorf("got %q", got.mrkdwn())
 	}
 }
 
 // A person who decides on a critical call too early is told what to wait for.
 func TestPreviewDenied(t *testing.T) {
-	if got := Denied(&approvers.Denied{Code: approvers.DeniedPreview}, nil, nil).plain.String(); !strings.Contains(got, "its preview is not there yet") {
+	if got := Denied(&approvers.Denied{Code: approvers.DeniedPreview}, nil, nil).mrkdwn(); !strings.Contains(got, "its preview is not there yet") {
 		t.Errorf("got %q", got)
 	}
 }

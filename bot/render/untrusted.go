@@ -3,6 +3,7 @@ package render
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -193,3 +194,13 @@ func mixed(word string) bool {
 	}
 	return false
 }
+
+func Plural(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return strconv.Itoa(n) + " " + what
+}
+
+// Width returns the number of characters in s.
+func Width(s string) int { return utf8.RuneCountInString(s) }

@@ -80,3 +80,26 @@ func (l *WaitingList) UnreadNotes(more bool) []*RichText {
 	}
 	return []*RichText{Say("Too much waits to list all of it. These are the oldest.")}
 }
+
+// GrantLine returns one line of a list of grants. The parameter mine says whether the reader can revoke the grant.
+func GrantLine(g view.ListedGrant, policy *approvers.Policy, workspaceURL string, mine bool) *RichText {
+	p := Say("🎟️ ").Strong(Name(g.Grant.Tool))
+	switch {
+	case approvers.IsCallerScope(g.Grant.Conversation):
+		p.Say(" for " + grantedTo(g.Grant))
+	case g.Grant.Conversation == "":
+		p.Say(" for everybody who asks the agent " + Name(g.Grant.Agent))
+	case g.Conversation.DM:
+		p.Say(" in a direct message to the bot")
+	default:
+		p.Say(" in ").Strong("#" + Name(g.Conversation.Name))
+	}
+	p.Say(": allowed by ").Person(g.Grant.By, g.Grant.Name).Say(" ("+titles{policy}.title(g.Grant.Role)+"), ").add(left(g.Grant)).
+		Say(" Until ").At(g.Grant.Until, DayTime).Say(". ").add(bounds(g.Grant))
+	if mine && g.Own != nil {
+		if link := workspace(workspaceURL).permalink(g.Own.Channel, g.Own.TS, ""); link != "" {
+			p.Say(" ").link(link, "Take it back here")
+		}
+	}
+	return p
+}
