@@ -59,7 +59,7 @@ func (b *Receiver) refuseInteraction(i interaction, payload []byte, cause error)
 	b.side.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), openWait)
 		defer cancel()
-		if form, wants := formOf(i); wants && b.modals.fill(ctx, i.id(payload), b.Now(), render.Refusal(form, why)) == nil {
+		if action, wants := formOf(i); wants && b.modals.fill(ctx, i.id(payload), b.Now(), render.Refusal(action, why)) == nil {
 			return
 		}
 		channel, _ := i.message()

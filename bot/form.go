@@ -232,9 +232,9 @@ func (b *formOpener) turnPage(ctx context.Context, d delivered, i interaction) e
 	if err != nil {
 		return b.outcomes.refuseTarget(ctx, d, to, workflow.Click{}, render.ClickTarget{}, err)
 	}
-	form := render.ActArguments
+	action := render.ActArguments
 	if i.View.Callback == render.ActReveal {
-		form = render.ActReveal
+		action = render.ActReveal
 	}
 	switch i.Actions[0].Value {
 	case "1":
@@ -249,22 +249,22 @@ func (b *formOpener) turnPage(ctx context.Context, d delivered, i interaction) e
 		return b.outcomes.refuseTarget(ctx, d, to, workflow.Click{}, target, err)
 	}
 	var viewer approvers.Identity
-	v := render.Refusal(form, render.Denied(&approvers.Denied{Code: approvers.DeniedStale}, target.Request, target.Policy))
+	v := render.Refusal(action, render.Denied(&approvers.Denied{Code: approvers.DeniedStale}, target.Request, target.Policy))
 	if target.Request != nil && target.Request.Execution == f.Execution {
-		who, err := b.identities.authority(ctx, i.User.ID, target, form)
+		who, err := b.identities.authority(ctx, i.User.ID, target, action)
 		if err != nil {
 			return b.outcomes.unknownClicker(ctx, d, to, workflow.Click{}, target, err)
 		}
 		viewer = who
-		if err := b.readAbout(ctx, form, &target); err != nil {
+		if err := b.readAbout(ctx, action, &target); err != nil {
 			return err
 		}
 		denied := render.Precheck(*target.Request, target, who)
 		switch {
-		case form == render.ActArguments:
+		case action == render.ActArguments:
 			v = render.DetailsForm(target, f, who)
 		case denied != nil:
-			v = render.Refusal(form, render.Denied(denied, target.Request, target.Policy))
+			v = render.Refusal(action, render.Denied(denied, target.Request, target.Policy))
 		default:
 			v = render.RevealForm(*target.Request, f)
 		}

@@ -46,14 +46,14 @@ func formOf(i interaction) (string, bool) {
 	if i.Type != "block_actions" || i.View.modal() || len(i.Actions) == 0 || i.TriggerID == "" {
 		return "", false
 	}
-	form := render.ActionOf(i.Actions[0].ActionID)
-	_, ok := render.FormTitles[form]
-	return form, ok
+	action := render.ActionOf(i.Actions[0].ActionID)
+	_, ok := render.FormTitles[action]
+	return action, ok
 }
 
 // openLoading immediately opens a modal with a loading text. The handler of the click later replaces the modal's
 // content. The modal's external id is the click's id.
-func (b *modals) openLoading(id, trigger, form string) {
+func (b *modals) openLoading(id, trigger, action string) {
 	o := &opening{done: make(chan struct{}), at: b.Now()}
 	if !b.add(id, o) {
 		return // a duplicate delivery, whose trigger id is already used
@@ -62,7 +62,7 @@ func (b *modals) openLoading(id, trigger, form string) {
 		defer close(o.done)
 		ctx, cancel := context.WithTimeout(slackapi.WithCallPriority(context.Background(), slackapi.CallPriority{Priority: slackapi.PriorityUrgent}), openWait)
 		defer cancel()
-		_, o.err = b.api.OpenViewContext(ctx, trigger, render.LoadingView(id, form))
+		_, o.err = b.api.OpenViewContext(ctx, trigger, render.LoadingView(id, action))
 	})
 }
 

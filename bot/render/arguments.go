@@ -551,17 +551,4 @@ func ArgumentList(args []string) string {
 	return strings.Join(text, ", ")
 }
 
-// oneLineArguments returns a call's arguments on one line, in parentheses and cut to 160 characters. If there are no
-// arguments, or more than 2 KiB, oneLineArguments returns "".
-func oneLineArguments(args string, secrets []string) string {
-	if len(args) > 2<<10 {
-		return ""
-	}
-	text := onOneLine([]byte(args), secrets)
-	if text == noArguments {
-		return ""
-	}
-	return "(" + shorten(text, 160) + ")"
-}
-
 var plainNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]{0,15})(\.[0-9]{1,10})?$`)

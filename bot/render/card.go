@@ -243,3 +243,13 @@ func MentioningRequest(s view.Model) (approvers.Request, bool) {
 // MaxMentions is the maximum number of mentions on a card. If a role has more people, the policy can name a user group
 // instead.
 const MaxMentions = 8
+
+// wantsTyping returns the note on a card about a required typed value, with the reason. If no value is required, the
+// note is empty.
+func wantsTyping(r approvers.Request) *RichText {
+	if !r.WantsTyping() {
+		return new(RichText)
+	}
+	what, _ := typedValue(r)
+	return Say("✍️ Approve… asks you to type " + what + ". " + whyTyped(r))
+}

@@ -70,3 +70,16 @@ func inWords(why []string) string {
 	}
 	return line
 }
+
+// oneLineArguments returns a call's arguments on one line, in parentheses and cut to 160 characters. If there are no
+// arguments, or more than 2 KiB, oneLineArguments returns "".
+func oneLineArguments(args string, secrets []string) string {
+	if len(args) > 2<<10 {
+		return ""
+	}
+	text := onOneLine([]byte(args), secrets)
+	if text == noArguments {
+		return ""
+	}
+	return "(" + shorten(text, 160) + ")"
+}

@@ -237,3 +237,11 @@ func TestResultTextDropsNothing(t *testing.T) {
 		}
 	}
 }
+
+// filledIn returns the answers of a submitted form, by block.
+func filledIn(values map[string]string) func(block string) (text string, present bool) {
+	return func(block string) (string, bool) {
+		text, present := values[block]
+		return text, present
+	}
+}

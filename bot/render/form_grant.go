@@ -81,7 +81,7 @@ func atMostInput(b approvers.Bound) slack.Block {
 	f := field{name: b.Arg}
 	label, hint, value := Visible(Clip(b.Arg, MaxNameShown))+" at most", "In this call it is "+Visible(string(b.AtMost))+".", string(b.AtMost)
 	if !plainNumber.MatchString(value) {
-		return inputBlock(f.blockID(), label, hint, slack.NewPlainTextInputBlockElement(nil, actionValue).WithInitialValue(value).WithMaxLength(maxTyped), false)
+		return inputBlock(f.blockID(), label, hint, slack.NewPlainTextInputBlockElement(nil, actionValue).WithInitialValue(value).WithMaxLength(maxNumber), false)
 	}
 	in := slack.NewNumberInputBlockElement(nil, actionValue, true).WithInitialValue(value).WithMinValue(value)
 	return inputBlock(f.blockID(), label, hint, in, false)
@@ -122,12 +122,12 @@ func ParseAllowance(r approvers.Request, p *approvers.Policy, filled answers) (a
 	_, values := membersOf(r.Args)
 	a.AtMost = map[string]json.RawMessage{}
 	for _, arg := range terms.AtMost {
-		block := field{name: arg}.blockID()
-		text := strings.TrimSpace(filled.text(block))
+		id := field{name: arg}.blockID()
+		text := strings.TrimSpace(filled.text(id))
 		least, known := new(big.Rat).SetString(string(values[arg]))
 		most, ok := new(big.Rat).SetString(text)
 		if !known || !ok || !simpleNumber(text) || most.Cmp(least) < 0 {
-			faults[block] = "Write a number: " + Visible(string(values[arg])) + " or more."
+			faults[id] = "Write a number: " + Visible(string(values[arg])) + " or more."
 			continue
 		}
 		a.AtMost[arg] = json.RawMessage(text)
@@ -135,7 +135,10 @@ func ParseAllowance(r approvers.Request, p *approvers.Policy, filled answers) (a
 	return a, faults
 }
 
+// maxNumber is the maximum length of a number in the form for a grant.
+const maxNumber = 40
+
 // simpleNumber reports whether s is a JSON number without sign and exponent.
 func simpleNumber(s string) bool {
-	return len(s) <= maxTyped && strings.Trim(s, "0123456789.") == "" && json.Valid([]byte(s))
+	return len(s) <= maxNumber && strings.Trim(s, "0123456789.") == "" && json.Valid([]byte(s))
 }

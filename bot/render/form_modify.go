@@ -363,7 +363,7 @@ func validJSON(text string) error {
 // here, belongs to the part before it. The words about a value inside of a field keep the path of this value.
 func place(faults map[string]string, fields []field, err error) {
 	text := strings.TrimPrefix(err.Error(), approvers.ErrArgs.Error()+": ")
-	block := firstBlock(fields)
+	id := firstBlock(fields)
 	for part := range strings.SplitSeq(text, "; ") {
 		words := part
 		if path, rest, ok := strings.Cut(part, ": "); ok {
@@ -373,7 +373,7 @@ func place(faults map[string]string, fields []field, err error) {
 			}
 			for _, candidate := range []string{path, name, strings.TrimPrefix(path, "/")} {
 				if i := slices.IndexFunc(fields, func(f field) bool { return f.name == candidate && !f.stays() }); i >= 0 {
-					block = fields[i].blockID()
+					id = fields[i].blockID()
 					if name == path || candidate != name {
 						words = rest
 					}
@@ -381,9 +381,9 @@ func place(faults map[string]string, fields []field, err error) {
 				}
 			}
 		}
-		if faults[block] != "" {
-			words = faults[block] + "; " + words
+		if faults[id] != "" {
+			words = faults[id] + "; " + words
 		}
-		faults[block] = Clip(Visible(words), MaxErrorText)
+		faults[id] = Clip(Visible(words), MaxErrorText)
 	}
 }

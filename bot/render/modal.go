@@ -84,16 +84,16 @@ const maxFaults = 16 << 10
 func FitFormErrors(faults map[string]string) map[string]string {
 	out := map[string]string{}
 	size := 0
-	for i, block := range slices.Sorted(maps.Keys(faults)) {
-		text := Clip(faults[block], MaxErrorText)
+	for i, id := range slices.Sorted(maps.Keys(faults)) {
+		text := Clip(faults[id], MaxErrorText)
 		left := len(faults) - i - 1
-		size += bytesOf(block) + bytesOf(text) + 2
+		size += bytesOf(id) + bytesOf(text) + 2
 		if last := size+MaxErrorText*4 > maxFaults; last && left > 0 {
 			text = Clip(text, MaxErrorText/2) + fmt.Sprintf(" (Also wrong: %s.)", Plural(left, "more field"))
-			out[block] = text
+			out[id] = text
 			return out
 		}
-		out[block] = text
+		out[id] = text
 	}
 	return out
 }

@@ -111,3 +111,13 @@ func reportDays(r *settings.Report) string {
 	}
 	return from.Format("2") + "–" + to.Format("2 January 2006")
 }
+
+func times(n int) string {
+	switch n {
+	case 1:
+		return "once"
+	case 2:
+		return "twice"
+	}
+	return fmt.Sprintf("%d times", n)
+}

@@ -76,16 +76,6 @@ func roughDuration(d time.Duration) string {
 	return Plural(int(d.Round(time.Second)/time.Second), "second")
 }
 
-func times(n int) string {
-	switch n {
-	case 1:
-		return "once"
-	case 2:
-		return "twice"
-	}
-	return fmt.Sprintf("%d times", n)
-}
-
 // afterSilence simulates all escalations of a request that nobody decides. The result lead is the role that gets the
 // request at its deadline. The result up is false if the request is rejected instead.
 func (w requestWords) afterSilence(r approvers.Request) (lead string, up bool) {

@@ -91,13 +91,3 @@ func whyTyped(r approvers.Request) string {
 	}
 	return strings.Join(why, " ")
 }
-
-// wantsTyping returns the note on a card about a required typed value, with the reason. If no value is required, the
-// note is empty.
-func wantsTyping(r approvers.Request) *RichText {
-	if !r.WantsTyping() {
-		return new(RichText)
-	}
-	what, _ := typedValue(r)
-	return Say("✍️ Approve… asks you to type " + what + ". " + whyTyped(r))
-}
