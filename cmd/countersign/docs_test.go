@@ -14,7 +14,7 @@ import (
 var update = flag.Bool("update", false, "rewrite the outputs in docs/explain.md, or the picture docs/card.png")
 
 var (
-	block     = regexp.MustCompile("(?s)```(yaml|text|console)\n(.*?)```\n")
+	codeBlock = regexp.MustCompile("(?s)```(yaml|text|console)\n(.*?)```\n")
 	blockFile = regexp.MustCompile(`^# ([\w-]+\.(?:yaml|txt))\n`)
 	exits1    = regexp.MustCompile(` # exits (\d)$`)
 	clockTime = regexp.MustCompile(`\d\d:\d\d:\d\d`)
@@ -31,7 +31,7 @@ func pageFiles(t *testing.T) (dir string) {
 		t.Fatal(err)
 	}
 	dir = t.TempDir()
-	for _, m := range block.FindAllStringSubmatch(string(text), -1) {
+	for _, m := range codeBlock.FindAllStringSubmatch(string(text), -1) {
 		if m[1] == "console" {
 			continue
 		}
@@ -92,8 +92,8 @@ func TestDocumentedCommands(t *testing.T) {
 	s := &docShell{T: t, dir: pageFiles(t)}
 	s.env = append(plainEnv(), "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"), "COUNTERSIGN_POLICY=countersign.yaml")
 	commands := 0
-	written := block.ReplaceAllStringFunc(string(text), func(b string) string {
-		m := block.FindStringSubmatch(b)
+	written := codeBlock.ReplaceAllStringFunc(string(text), func(b string) string {
+		m := codeBlock.FindStringSubmatch(b)
 		if m[1] != "console" {
 			return b
 		}
