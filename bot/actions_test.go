@@ -13,7 +13,8 @@ import (
 
 	"countersign/approvers"
 	"countersign/bot/bottest"
-	"countersign/bot/render"
+	"countersign/bot/render/control"
+	"countersign/bot/render/form"
 	"countersign/store"
 )
 
@@ -27,33 +28,33 @@ var elsewhere = map[string]string{
 // The map unnamed lists the buttons that no function compares by name, with the reason for each.
 var unnamed = map[string]string{
 	"ActPage":      "each button in a modal turns a page",
-	"ActChoose":    "it is a prefix, which render.ChoiceOf reads",
-	"ActDetailsOf": "it is a prefix, which render.ActionOf reads",
+	"ActChoose":    "it is a prefix, which thread.ChoiceOf reads",
+	"ActDetailsOf": "it is a prefix, which control.ActionOf reads",
 }
 
 // neverSubmitted lists the forms that only show content, with the reason for each.
 var neverSubmitted = map[string]string{"ActReveal": "it has no submit button"}
 
-// TestEveryActionIsHandled compares the action IDs of render/click.go with the functions that handle them. The bot
-// handles a button in one of two ways. clickHandler.act performs the button's action directly. Or the button opens a
-// form: formOpener.form draws the form, and submissionHandler.handle handles its submission. Most forms of PeopleForms
-// are handled by submitPeople, which handle calls.
+// TestEveryActionIsHandled compares the action IDs of render/control/control.go with the functions that handle them.
+// The bot handles a button in one of two ways. clickHandler.act performs the button's action directly. Or the button
+// opens a form: formOpener.form draws the form, and submissionHandler.handle handles its submission. Most forms of
+// form.People are handled by submitPeople, which handle calls.
 func TestEveryActionIsHandled(t *testing.T) {
 	t.Parallel()
 	named := namedActions(t)
 	actions := actionIDs(t)
 	if len(actions) < 30 {
-		t.Fatalf("render/click.go has only the actions %v", actions)
+		t.Fatalf("render/control/control.go has only the actions %v", actions)
 	}
 	for name, id := range actions {
-		if _, opens := render.FormTitles[id]; opens {
-			if render.PeopleForms[id] == nil && !named["formOpener.form"][name] {
+		if _, opens := form.Titles[id]; opens {
+			if form.People[id] == nil && !named["formOpener.form"][name] {
 				t.Errorf("%s opens a form, which formOpener does not draw", name)
 			}
 			if neverSubmitted[name] == "" && !named["submissionHandler.handle"][name] {
 				t.Errorf("%s opens a form, which submissionHandler does not handle", name)
 			}
-			if render.PeopleForms[id] != nil && id != render.ActAllow && !named["submissionHandler.submitPeople"][name] {
+			if form.People[id] != nil && id != control.ActAllow && !named["submissionHandler.submitPeople"][name] {
 				t.Errorf("%s opens a form about a request, which submitPeople does not handle", name)
 			}
 			continue
@@ -68,10 +69,10 @@ func TestEveryActionIsHandled(t *testing.T) {
 	}
 }
 
-// actionIDs returns the action IDs of render/click.go, by name.
+// actionIDs returns the action IDs of render/control/control.go, by name.
 func actionIDs(t *testing.T) map[string]string {
 	t.Helper()
-	files, err := filepath.Glob("render/*.go")
+	files, err := filepath.Glob("render/*/*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +86,7 @@ func actionIDs(t *testing.T) map[string]string {
 			for _, s := range g.Specs {
 				spec := s.(*ast.ValueSpec)
 				if name := spec.Names[0].Name; strings.HasPrefix(name, "Act") {
-					if path != "render/click.go" {
+					if path != "render/control/control.go" {
 						t.Errorf("%s is in %s and not with the other action IDs", name, path)
 					}
 					if out[name], err = strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value); err != nil {
@@ -161,9 +162,9 @@ func parse(t *testing.T, path string) *ast.File {
 func TestUnknownForm(t *testing.T) {
 	t.Parallel()
 	r := bottest.Request(`{"amount":49.99}`)
-	s := render.ClickTarget{Model: bottest.ViewModel(r), Shown: store.Rendering{Shows: []store.Shown{{Request: r.ID, Digest: r.Digest}}}}
+	s := form.ClickTarget{Model: bottest.ViewModel(r), Shown: store.Rendering{Shows: []store.Shown{{Request: r.ID, Digest: r.Digest}}}}
 	who := approvers.Identity{ID: approvers.Who("T0001", "U0002")}
-	if known := new(formOpener).form(render.ActReject, s, who); known.Submit == nil {
+	if known := new(formOpener).form(control.ActReject, s, who); known.Submit == nil {
 		t.Fatalf("this person gets no form at all: %+v", known)
 	}
 	v := new(formOpener).form("a new one", s, who)

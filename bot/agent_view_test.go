@@ -7,7 +7,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/bot/bottest"
-	"countersign/bot/render"
+	"countersign/bot/render/control"
 	"countersign/store"
 )
 
@@ -21,7 +21,7 @@ func TestStop(t *testing.T) {
 	}{
 		{"in words", func(h *harness, root string) { h.saysIn("sam", "#support", "@bot stop!", root) }},
 		{"by the button", func(h *harness, root string) {
-			h.clicks("sam", "#support", h.finds("sam", "#support", root, "Waits for"), render.ActStop)
+			h.clicks("sam", "#support", h.finds("sam", "#support", root, "Waits for"), control.ActStop)
 		}},
 		{"by Slack's button", func(h *harness, root string) { h.sessionStopped("U0100", "C0001", root) }},
 	} {
@@ -34,7 +34,7 @@ func TestStop(t *testing.T) {
 			stopped := h.finds("sam", "#support", root, "Sam stopped this.")
 			step := h.finds("sam", "#support", root, "Withdrawn by")
 			h.finds("teo", "#support-approvals", "", "Withdrawn by")
-			if step.has(render.ActStop) || !stopped.has(render.ActTryAgain) {
+			if step.has(control.ActStop) || !stopped.has(control.ActTryAgain) {
 				t.Error("a stopped turn can still be stopped, or can't be retried")
 			}
 			h.quiet()

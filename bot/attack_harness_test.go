@@ -12,7 +12,7 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/workflow"
 	"countersign/bot/bottest"
-	"countersign/bot/render"
+	"countersign/bot/render/control"
 	"countersign/store"
 )
 
@@ -41,9 +41,9 @@ func newAttackHarness(t testing.TB, adjust ...func(*harness)) *attackHarness {
 
 // target is a request under attack, with its card.
 type target struct {
-	render.ButtonToken // of the card's first button
-	channel, ts, root  string
-	order              string
+	control.ButtonToken // of the card's first button
+	channel, ts, root   string
+	order               string
 }
 
 // asks makes the person asker request a call. The method then finds the call's card in the approvers' channel. The card
@@ -84,7 +84,7 @@ func (s *attackHarness) card(r store.Reader, request, button string, t *target) 
 		_, rest, _ := strings.Cut(string(shown.Body), `"action_id":"`+button+`","value":"`)
 		value, _, _ := strings.Cut(rest, `"`)
 		t.ts = c.TS
-		t.ButtonToken, err = render.ParseButtonToken(value)
+		t.ButtonToken, err = control.ParseButtonToken(value)
 		return err
 	}
 	return err
@@ -92,22 +92,22 @@ func (s *attackHarness) card(r store.Reader, request, button string, t *target) 
 
 // refund returns a high-risk call that waits for Teo.
 func (s *attackHarness) refund() target {
-	return s.asks("sam", `issue_refund {"order_id":"ORDER","amount":5}`, render.ActApprove)
+	return s.asks("sam", `issue_refund {"order_id":"ORDER","amount":5}`, control.ActApprove)
 }
 
 // address returns a medium-risk call that waits for Ada and the group @support.
 func (s *attackHarness) address() target {
-	return s.asks("sam", `update_shipping_address {"order_id":"ORDER"}`, render.ActApprove)
+	return s.asks("sam", `update_shipping_address {"order_id":"ORDER"}`, control.ActApprove)
 }
 
 // critical returns a call that requires a typed value and waits for Teo.
 func (s *attackHarness) critical() target {
-	return s.asks("sam", `cancel_account {"user_id":"ORDER"}`, render.ActTyped)
+	return s.asks("sam", `cancel_account {"user_id":"ORDER"}`, control.ActTyped)
 }
 
 // The method "long" returns a call that is too long for its card.
 func (s *attackHarness) long() target {
-	return s.asks("sam", `issue_refund {"order_id":"ORDER","amount":5,"reason":"`+strings.Repeat("much to read ", 2000)+`"}`, render.ActArguments)
+	return s.asks("sam", `issue_refund {"order_id":"ORDER","amount":5,"reason":"`+strings.Repeat("much to read ", 2000)+`"}`, control.ActArguments)
 }
 
 // payload is an interaction in Slack's format.
@@ -157,7 +157,7 @@ func (s *attackHarness) filled(t target, page int) string {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return render.FormToken{ButtonToken: t.ButtonToken, Execution: r.Execution, Page: page}.String()
+	return control.FormToken{ButtonToken: t.ButtonToken, Execution: r.Execution, Page: page}.String()
 }
 
 // send delivers a payload, and returns the text of the acknowledgement.

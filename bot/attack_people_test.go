@@ -5,7 +5,7 @@ import (
 	"net/url"
 
 	"countersign/approvers"
-	"countersign/bot/render"
+	"countersign/bot/render/control"
 	"countersign/internal/demo/workspace"
 )
 
@@ -91,7 +91,7 @@ func wrongPeople() []attack {
 				who, err := s.bot.users.Clicker(context.Background(), "U0101", s.policy, "update_shipping_address", approvers.Medium, nil)
 				return err == nil && len(who.Groups) == 0 && who.Email == ""
 			})
-			return t, "U0101", s.send(t.press("U0101", render.ActApprove))
+			return t, "U0101", s.send(t.press("U0101", control.ActApprove))
 		}},
 		{"a member by an address that is not confirmed", approvers.DeniedNotMember, noMember, func(s *attackHarness) (target, string, string) {
 			t := s.address()
@@ -100,26 +100,26 @@ func wrongPeople() []attack {
 			}))
 			s.bot.users.Forget()
 			s.restore = func() { s.tap.answering("users.info", nil); s.bot.users.Forget() }
-			return t, "U0002", s.send(t.press("U0002", render.ActApprove))
+			return t, "U0002", s.send(t.press("U0002", control.ActApprove))
 		}},
 		{"the user groups can't be read", approvers.DeniedUnidentified, "Slack could not tell who clicked", func(s *attackHarness) (target, string, string) {
 			t := s.address()
 			s.tap.answering("usergroups.list", func(url.Values) string { return `{"ok":false,"error":"missing_scope"}` })
 			s.bot.users.Forget()
 			s.restore = func() { s.tap.answering("usergroups.list", nil) }
-			return t, "U0101", s.send(t.press("U0101", render.ActApprove))
+			return t, "U0101", s.send(t.press("U0101", control.ActApprove))
 		}},
 		{"one person for two of the quorum", approvers.DeniedCounted, "counts already", func(s *attackHarness) (target, string, string) {
 			s.stages(approvers.Stage{Approver: "finance-director", Quorum: 2})
 			t := s.refund()
-			s.decides(t, "U0003", render.ActApprove)
-			return t, "U0003", s.send(t.press("U0003", render.ActApprove))
+			s.decides(t, "U0003", control.ActApprove)
+			return t, "U0003", s.send(t.press("U0003", control.ActApprove))
 		}},
 		{"one person in two roles for two stages", approvers.DeniedCounted, "counts already", func(s *attackHarness) (target, string, string) {
 			s.stages(approvers.Stage{Approver: "team-lead", Quorum: 1}, approvers.Stage{Approver: "finance-director", Quorum: 1})
 			t := s.refund()
-			s.decides(t, "U0002", render.ActApprove)
-			return t, "U0002", s.send(t.press("U0002", render.ActApprove))
+			s.decides(t, "U0002", control.ActApprove)
+			return t, "U0002", s.send(t.press("U0002", control.ActApprove))
 		}},
 		{"a stand-in of a stand-in without the role", approvers.DeniedNotMember, noMember, func(s *attackHarness) (target, string, string) {
 			s.commands("teo", "#support-approvals", "away for 2 hours, delegate to @ingrid")
@@ -130,13 +130,13 @@ func wrongPeople() []attack {
 				s.quiet()
 			}
 			t := s.refund()
-			return t, "U0101", s.send(t.press("U0101", render.ActApprove))
+			return t, "U0101", s.send(t.press("U0101", control.ActApprove))
 		}},
 		{"a withdrawal by somebody else", approvers.DeniedNotRequester, "only somebody who asked", func(s *attackHarness) (target, string, string) {
 			t := s.refund()
 			step := s.finds("sam", "#support", t.root, "Waits for")
-			asked := s.buttonOn("C0001", step, render.ActWithdraw)
-			return t, "U0001", s.send(t.press("U0001", render.ActWithdraw).with(asked.String()).at("C0001", step.TS))
+			asked := s.buttonOn("C0001", step, control.ActWithdraw)
+			return t, "U0001", s.send(t.press("U0001", control.ActWithdraw).with(asked.String()).at("C0001", step.TS))
 		}},
 	}
 }

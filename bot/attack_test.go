@@ -10,7 +10,7 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/workflow"
 	"countersign/bot/bottest"
-	"countersign/bot/render"
+	"countersign/bot/render/control"
 )
 
 // attack is one attempt to cause a decision that must not happen.
@@ -34,12 +34,12 @@ func (s *attackHarness) click(user, action string, change func(payload, target))
 func value(name string, code approvers.Code, words string, change func(s *attackHarness, t target) string) attack {
 	return attack{name, code, words, func(s *attackHarness) (target, string, string) {
 		t := s.refund()
-		return t, "U0002", s.send(t.press("U0002", render.ActApprove).with(change(s, t)))
+		return t, "U0002", s.send(t.press("U0002", control.ActApprove).with(change(s, t)))
 	}}
 }
 
 // forging returns an attack with a changed button token.
-func forging(name string, code approvers.Code, words string, change func(s *attackHarness, m *render.ButtonToken)) attack {
+func forging(name string, code approvers.Code, words string, change func(s *attackHarness, m *control.ButtonToken)) attack {
 	return value(name, code, words, func(s *attackHarness, t target) string {
 		change(s, &t.ButtonToken)
 		return t.String()
@@ -53,7 +53,7 @@ func by(name, user string, code approvers.Code, words string, before func(*attac
 		if before != nil {
 			before(s)
 		}
-		return t, user, s.send(t.press(user, render.ActApprove))
+		return t, user, s.send(t.press(user, control.ActApprove))
 	}}
 }
 
@@ -63,7 +63,7 @@ func after(name string, words string, end func(s *attackHarness, t target)) atta
 		t := s.refund()
 		end(s, t)
 		s.quiet()
-		return t, "U0002", s.send(t.press("U0002", render.ActApprove))
+		return t, "U0002", s.send(t.press("U0002", control.ActApprove))
 	}}
 }
 
@@ -85,20 +85,20 @@ const (
 	noMember = "you are not a member of that role"
 )
 
-var noReason = map[string]string{render.FieldReason: ""}
+var noReason = map[string]string{control.FieldReason: ""}
 
 // attacks returns all attacks: forged, copied, late, or by the wrong person.
 func attacks() []attack {
 	out := []attack{
-		forging("another print", approvers.DeniedUnrecorded, anew, func(_ *attackHarness, m *render.ButtonToken) { m.Print = "0000000000000000" }),
-		forging("a version that is still to come", approvers.DeniedUnrecorded, anew, func(_ *attackHarness, m *render.ButtonToken) { m.Post += 7 }),
-		forging("version 0", approvers.DeniedUnrecorded, anew, func(_ *attackHarness, m *render.ButtonToken) { m.Post = 0 }),
-		forging("another request", approvers.DeniedForged, madeUp, func(s *attackHarness, m *render.ButtonToken) { m.Ref = s.refund().Ref }),
-		forging("another card of the same kind", approvers.DeniedForged, madeUp, func(s *attackHarness, m *render.ButtonToken) { m.Message = s.refund().Message }),
-		forging("no such card", approvers.DeniedNotFound, "don't know this request", func(_ *attackHarness, m *render.ButtonToken) { m.Message = "s_none" }),
-		forging("no such request", approvers.DeniedForged, madeUp, func(_ *attackHarness, m *render.ButtonToken) { m.Ref = "req_none" }),
-		forging("letters of another alphabet", approvers.DeniedForged, madeUp, func(_ *attackHarness, m *render.ButtonToken) { m.Ref = strings.Replace(m.Ref, "e", "е", 1) }),
-		forging("letters of another case", approvers.DeniedForged, madeUp, func(_ *attackHarness, m *render.ButtonToken) { m.Ref = strings.ToUpper(m.Ref) }),
+		forging("another print", approvers.DeniedUnrecorded, anew, func(_ *attackHarness, m *control.ButtonToken) { m.Print = "0000000000000000" }),
+		forging("a version that is still to come", approvers.DeniedUnrecorded, anew, func(_ *attackHarness, m *control.ButtonToken) { m.Post += 7 }),
+		forging("version 0", approvers.DeniedUnrecorded, anew, func(_ *attackHarness, m *control.ButtonToken) { m.Post = 0 }),
+		forging("another request", approvers.DeniedForged, madeUp, func(s *attackHarness, m *control.ButtonToken) { m.Ref = s.refund().Ref }),
+		forging("another card of the same kind", approvers.DeniedForged, madeUp, func(s *attackHarness, m *control.ButtonToken) { m.Message = s.refund().Message }),
+		forging("no such card", approvers.DeniedNotFound, "don't know this request", func(_ *attackHarness, m *control.ButtonToken) { m.Message = "s_none" }),
+		forging("no such request", approvers.DeniedForged, madeUp, func(_ *attackHarness, m *control.ButtonToken) { m.Ref = "req_none" }),
+		forging("letters of another alphabet", approvers.DeniedForged, madeUp, func(_ *attackHarness, m *control.ButtonToken) { m.Ref = strings.Replace(m.Ref, "e", "е", 1) }),
+		forging("letters of another case", approvers.DeniedForged, madeUp, func(_ *attackHarness, m *control.ButtonToken) { m.Ref = strings.ToUpper(m.Ref) }),
 		value("no token", "", madeUp, func(*attackHarness, target) string { return "approve everything" }),
 		value("an empty value", "", madeUp, func(*attackHarness, target) string { return "" }),
 		value("a token and more", "", madeUp, func(_ *attackHarness, t target) string { return t.String() + " approve" }),
@@ -110,19 +110,19 @@ func attacks() []attack {
 		}),
 		{"the token of another card", approvers.DeniedCopied, aCopy, func(s *attackHarness) (target, string, string) {
 			t, other := s.refund(), s.refund()
-			return other, "U0002", s.send(t.press("U0002", render.ActApprove).with(other.String()))
+			return other, "U0002", s.send(t.press("U0002", control.ActApprove).with(other.String()))
 		}},
 	}
 	for action, name := range map[string]string{
-		"approve_now": "an action that is not known", render.ActTyped: "an action of critical cards", render.ActApproveAll: "an action of bundles", render.ActResume: "an action of a pause",
-		render.ActAccept: "an action of grants", render.ActTryAgain: "an action of turns", render.ActHappened: "an action of unknown outcomes", render.ActChoose + "0": "an action of questions",
+		"approve_now": "an action that is not known", control.ActTyped: "an action of critical cards", control.ActApproveAll: "an action of bundles", control.ActResume: "an action of a pause",
+		control.ActAccept: "an action of grants", control.ActTryAgain: "an action of turns", control.ActHappened: "an action of unknown outcomes", control.ActChoose + "0": "an action of questions",
 	} {
 		out = append(out, attack{name, approvers.DeniedForged, madeUp, func(s *attackHarness) (target, string, string) {
 			return s.click("U0002", action, func(payload, target) {})
 		}})
 	}
 	place := func(name string, code approvers.Code, words string, change func(payload, target)) attack {
-		return attack{name, code, words, func(s *attackHarness) (target, string, string) { return s.click("U0002", render.ActApprove, change) }}
+		return attack{name, code, words, func(s *attackHarness) (target, string, string) { return s.click("U0002", control.ActApprove, change) }}
 	}
 	out = append(out,
 		place("another message", approvers.DeniedCopied, aCopy, func(p payload, t target) { p.at(t.channel, "1.1") }),
@@ -141,9 +141,9 @@ func attacks() []attack {
 			p.and("team", nil).and("enterprise", payload{"id": "E0001"})
 		}),
 		place("another app", approvers.DeniedWorkspace, "another workspace", func(p payload, _ target) { p.and("api_app_id", "A9999") }),
-		after("a click after the approval", tooLate, func(s *attackHarness, t target) { s.decides(t, "U0002", render.ActApprove) }),
+		after("a click after the approval", tooLate, func(s *attackHarness, t target) { s.decides(t, "U0002", control.ActApprove) }),
 		after("a click after the rejection", tooLate, func(s *attackHarness, t target) {
-			s.send(t.form("U0002", render.ActReject, s.filled(t, 0), map[string]string{render.FieldReason: "no"}))
+			s.send(t.form("U0002", control.ActReject, s.filled(t, 0), map[string]string{control.FieldReason: "no"}))
 		}),
 		after("a click after the withdrawal", tooLate, func(s *attackHarness, t target) { s.withdraws(t) }),
 		after("a click after the tool changed", tooLate, func(s *attackHarness, t target) {
@@ -152,7 +152,7 @@ func attacks() []attack {
 			changed.Hash = "another"
 			s.tools["issue_refund"] = changed
 			s.t.Cleanup(func() { s.tools["issue_refund"] = was })
-			s.decides(t, "U0002", render.ActApprove)
+			s.decides(t, "U0002", control.ActApprove)
 			s.tools["issue_refund"] = was
 		}),
 		attack{"a click after the time was over", approvers.DeniedResolved, tooLate, func(s *attackHarness) (target, string, string) {
@@ -162,7 +162,7 @@ func attacks() []attack {
 				r, err := s.workflow.Views.Request(context.Background(), t.Ref)
 				return err == nil && r.State == approvers.Expired
 			})
-			return t, "U0002", s.send(t.press("U0002", render.ActApprove))
+			return t, "U0002", s.send(t.press("U0002", control.ActApprove))
 		}},
 		after("a click after the operator's rejection", tooLate, func(s *attackHarness, t target) {
 			if _, err := s.workflow.Requests.Overrule(context.Background(), workflow.Click{Who: approvers.Operates(approvers.Operator("root")), Request: t.Ref, Kind: approvers.Reject, Reason: "no", At: time.Now()}); err != nil {
@@ -172,9 +172,9 @@ func attacks() []attack {
 		attack{"a card from before the arguments were changed", approvers.DeniedStale, "the arguments were changed", func(s *attackHarness) (target, string, string) {
 			s.stages(approvers.Stage{Approver: "team-lead", Quorum: 1}, approvers.Stage{Approver: "finance-director", Quorum: 1})
 			t := s.refund()
-			s.send(t.form("U0002", render.ActModify, s.filled(t, 0), map[string]string{"arg.amount": "4"}))
+			s.send(t.form("U0002", control.ActModify, s.filled(t, 0), map[string]string{"arg.amount": "4"}))
 			s.quiet()
-			return t, "U0003", s.send(t.press("U0003", render.ActApprove))
+			return t, "U0003", s.send(t.press("U0003", control.ActApprove))
 		}},
 	)
 	out = append(out, wrongPeople()...)

@@ -8,7 +8,10 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
-	"countersign/bot/render"
+	"countersign/bot/render/block"
+	"countersign/bot/render/control"
+	"countersign/bot/render/form"
+	"countersign/bot/render/notice"
 )
 
 // absenceHandler handles the commands, the form and the button about a person's own absence.
@@ -19,12 +22,12 @@ type absenceHandler struct {
 }
 
 // asked answers /countersign away: it records an absence, or shows the current one.
-func (b *absenceHandler) asked(ctx context.Context, c command, text string) (*render.BlockBuilder, error) {
+func (b *absenceHandler) asked(ctx context.Context, c command, text string) (*block.Builder, error) {
 	u, err := b.users.User(ctx, c.User, false)
 	if err != nil {
 		return nil, err
 	}
-	reads := render.Reader{Zone: render.ZoneOf(u), Locale: u.Locale}
+	reads := block.Reader{Zone: block.ZoneOf(u), Locale: u.Locale}
 	policy := b.Views.Policy()
 	who, err := b.identities.member(ctx, c.User, policy)
 	if err != nil {
@@ -35,7 +38,7 @@ func (b *absenceHandler) asked(ctx context.Context, c command, text string) (*re
 		if err != nil {
 			return nil, err
 		}
-		return render.Paragraph(render.AbsenceOf(a, policy, c.Command, b.Now(), reads)...), nil
+		return block.Paragraph(notice.AbsenceOf(a, policy, c.Command, b.Now(), reads)...), nil
 	}
 	said, err := parseAway(text, b.Now().In(reads.Zone))
 	if err != nil {
@@ -52,16 +55,16 @@ func (b *absenceHandler) asked(ctx context.Context, c command, text string) (*re
 	a, err := b.People.SetAway(ctx, m)
 	var denied *approvers.Denied
 	if errors.As(err, &denied) {
-		return render.Paragraph(render.DeniedLeave(denied)), nil
+		return block.Paragraph(form.DeniedLeave(denied)), nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	return render.Paragraph(render.AbsenceOf(a, policy, c.Command, b.Now(), reads)...), nil
+	return block.Paragraph(notice.AbsenceOf(a, policy, c.Command, b.Now(), reads)...), nil
 }
 
 // backAsked answers /countersign back, with which a person ends an absence.
-func (b *absenceHandler) backAsked(ctx context.Context, c command, _ string) (*render.BlockBuilder, error) {
+func (b *absenceHandler) backAsked(ctx context.Context, c command, _ string) (*block.Builder, error) {
 	who, err := b.users.Who(ctx, c.User, false)
 	if err != nil {
 		return nil, err
@@ -70,11 +73,11 @@ func (b *absenceHandler) backAsked(ctx context.Context, c command, _ string) (*r
 	var denied *approvers.Denied
 	switch {
 	case errors.As(err, &denied):
-		return render.Paragraph(render.Say("You were not away, as far as I know.")), nil
+		return block.Paragraph(block.Say("You were not away, as far as I know.")), nil
 	case err != nil:
 		return nil, err
 	}
-	return render.Paragraph(render.Say("Welcome back. You are asked again from now on. What was put before others meanwhile stays with them, and you can decide it too.")), nil
+	return block.Paragraph(block.Say("Welcome back. You are asked again from now on. What was put before others meanwhile stays with them, and you can decide it too.")), nil
 }
 
 // parse reads the submitted form of an absence.
@@ -87,12 +90,12 @@ func (b *absenceHandler) parse(ctx context.Context, i interaction) (m workflow.D
 		}
 		return time.Unix(seconds, 0)
 	}
-	m.From, m.Until = at(render.FieldFrom), at(render.FieldUntil)
+	m.From, m.Until = at(control.FieldFrom), at(control.FieldUntil)
 	policy := b.Views.Policy()
 	if m.Who, err = b.identities.member(ctx, i.User.ID, policy); err != nil {
 		return m, nil, err
 	}
-	if user := i.filled(render.FieldColleague); user != "" {
+	if user := i.filled(control.FieldColleague); user != "" {
 		delegate, err := b.identities.member(ctx, user, policy)
 		if err != nil {
 			return m, nil, err
@@ -106,9 +109,9 @@ func (b *absenceHandler) parse(ctx context.Context, i interaction) (m workflow.D
 	switch {
 	case denied == nil:
 	case denied.Code == approvers.DeniedStandIn:
-		faults[render.FieldColleague] = "They can't stand in. Choose another full member of this workspace, not yourself."
+		faults[control.FieldColleague] = "They can't stand in. Choose another full member of this workspace, not yourself."
 	default:
-		faults[render.FieldUntil] = "The absence has to end after it begins, in the future, and within two years."
+		faults[control.FieldUntil] = "The absence has to end after it begins, in the future, and within two years."
 	}
 	return m, faults, nil
 }
@@ -128,7 +131,7 @@ func (b *absenceHandler) submitted(ctx context.Context, to ephemeralReply, i int
 	_, err = b.People.SetAway(ctx, m)
 	var denied *approvers.Denied
 	if errors.As(err, &denied) {
-		b.ephemeral.reply(ctx, to, render.DeniedLeave(denied))
+		b.ephemeral.reply(ctx, to, form.DeniedLeave(denied))
 		return nil
 	}
 	return err
@@ -138,7 +141,7 @@ func (b *absenceHandler) backClicked(ctx context.Context, to ephemeralReply, cli
 	_, err := b.People.Back(ctx, click.Inbox, click.Who)
 	var denied *approvers.Denied
 	if errors.As(err, &denied) {
-		b.ephemeral.reply(ctx, to, render.Say("You were not away, as far as I know."))
+		b.ephemeral.reply(ctx, to, block.Say("You were not away, as far as I know."))
 		return nil
 	}
 	return err

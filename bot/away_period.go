@@ -8,7 +8,7 @@ import (
 	"time"
 	"unicode"
 
-	"countersign/bot/render"
+	"countersign/bot/render/block"
 )
 
 // awayPeriod is a parsed absence.
@@ -62,7 +62,7 @@ func parseAway(text string, now time.Time) (awayPeriod, error) {
 		case "and":
 		default:
 			err = notClear("I don't understand “%s”. Write, for example, “away until monday”, “away for 3 days”, or “away from 2026-12-24 until 2027-01-02, delegate to @colleague”.",
-				render.Visible(render.Clip(word, 40)))
+				block.Visible(block.Clip(word, 40)))
 		}
 	}
 	out.from = from
@@ -84,9 +84,9 @@ func parseStandIn(in *words) (string, error) {
 	case word == "":
 		return "", notClear("Say who stands in: “delegate to @colleague”.")
 	case strings.HasPrefix(word, "@"):
-		return "", notClear("I can't tell who %s is: type @ and the first letters, and choose the person from Slack's list.", render.Visible(render.Clip(word, 40)))
+		return "", notClear("I can't tell who %s is: type @ and the first letters, and choose the person from Slack's list.", block.Visible(block.Clip(word, 40)))
 	}
-	return "", notClear("“%s” names nobody. Type @ and the first letters of your colleague's name, and choose them from Slack's list.", render.Visible(render.Clip(word, 40)))
+	return "", notClear("“%s” names nobody. Type @ and the first letters of your colleague's name, and choose them from Slack's list.", block.Visible(block.Clip(word, 40)))
 }
 
 // validate checks that the period is plausible.
@@ -195,7 +195,7 @@ func (w timeParser) day(in *words, base time.Time) (time.Time, error) {
 	date, err := time.ParseInLocation(time.DateOnly, word, w.now.Location())
 	if err != nil {
 		return time.Time{}, notClear("“%s” is not a day or time that I know. Write a date as %s, a weekday, “tomorrow”, “next week”, or a time as 17:00.",
-			render.Visible(render.Clip(word, 40)), w.now.AddDate(0, 0, 7).Format(time.DateOnly))
+			block.Visible(block.Clip(word, 40)), w.now.AddDate(0, 0, 7).Format(time.DateOnly))
 	}
 	return date, nil
 }
@@ -212,7 +212,7 @@ func (w timeParser) nextWeek(word string) (time.Time, error) {
 	if weekday, ok := weekdays[word]; ok {
 		return midnight(monday, (int(weekday)+6)%7), nil // weeks begin on Monday
 	}
-	return time.Time{}, notClear("“next %s” is not clear. Write “next week”, “next friday”, or a date such as %s.", render.Visible(render.Clip(word, 40)), monday.Format(time.DateOnly))
+	return time.Time{}, notClear("“next %s” is not clear. Write “next week”, “next friday”, or a date such as %s.", block.Visible(block.Clip(word, 40)), monday.Format(time.DateOnly))
 }
 
 // timeOfDay parses 17:00, 9:30, 5pm and 5:30pm. timeOfDay returns the time since midnight.
@@ -249,8 +249,8 @@ func (w timeParser) span(in *words, from time.Time) (time.Time, error) {
 		}
 	}
 	return time.Time{}, notClear("I don't understand how long “for %s” is. Write “for 3 days”, “for 2 weeks” or “for 4 hours”.",
-		render.Visible(render.Clip(strings.TrimSpace(count+" "+word), 40)))
+		block.Visible(block.Clip(strings.TrimSpace(count+" "+word), 40)))
 }
 
 // formatZoned formats a time in its own zone.
-func formatZoned(t time.Time) string { return render.Reader{Zone: t.Location()}.Spoken(t) }
+func formatZoned(t time.Time) string { return block.Reader{Zone: t.Location()}.Spoken(t) }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"countersign/approvers"
-	"countersign/bot/render"
+	"countersign/bot/render/control"
 	"countersign/internal/demo/workspace"
 )
 
@@ -54,7 +54,7 @@ func testAway(t *testing.T, h *harness) {
 	if public := h.finds("ada", "#support-approvals", "", "Waits for Team Lead"); strings.Contains(public.Text, "Team Lead: <@U0002>") {
 		t.Errorf("an absent person is mentioned: %s", public.Text)
 	}
-	h.clicks("ingrid", "U0BOT", card, render.ActApprove)
+	h.clicks("ingrid", "U0BOT", card, control.ActApprove)
 	h.finds("ada", "#support-approvals", "", "Approved by <@U0003> (Finance Director)", "It ran")
 
 	h.commands("teo", "U0BOT", "away")
@@ -145,7 +145,7 @@ func TestReminder(t *testing.T) {
 	h.until("the reminder leads to the card", func() bool {
 		return strings.Contains(h.finds("teo", "U0BOT", "", "Still waits for you").raw, "/p"+strings.ReplaceAll(card.TS, ".", ""))
 	})
-	h.clicks("teo", "#support-approvals", card, render.ActApprove)
+	h.clicks("teo", "#support-approvals", card, control.ActApprove)
 	done := h.finds("teo", "U0BOT", "", "Refund for order ORD-123: Approved by <@U0002> (Team Lead)")
 	if done.TS != told.TS || strings.Contains(done.Text, "Still waits") {
 		t.Errorf("the reminder still waits: %s", done.Text)
@@ -164,7 +164,7 @@ func TestAwayWhileItWaits(t *testing.T) {
 	h.commands("teo", "#support-approvals", "away for 2 hours, delegate to @priya")
 	card := h.finds("priya", "U0BOT", "", "Refund for order ORD-123", "You stand in for <@U0002>, who is away")
 	h.quiet() // a card that is being redrawn would reject the click
-	h.clicks("priya", "U0BOT", card, render.ActApprove)
+	h.clicks("priya", "U0BOT", card, control.ActApprove)
 	h.finds("ada", "#support-approvals", "", "Approved by <@U0101> (Deputy)")
 }
 
@@ -183,7 +183,7 @@ func testDeactivatedWhileItWaits(t *testing.T, h *harness) {
 	}
 	card := h.finds("ingrid", "U0BOT", "", "The account of <@U0002> is deactivated, so Finance Director is asked.")
 	h.quiet()
-	h.clicks("ingrid", "U0BOT", card, render.ActApprove)
+	h.clicks("ingrid", "U0BOT", card, control.ActApprove)
 	h.finds("ada", "#support-approvals", "", "Approved by <@U0003> (Finance Director)")
 }
 

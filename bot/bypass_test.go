@@ -13,11 +13,11 @@ import (
 // makers lists the functions of slack-go that make text objects from strings. The value of each entry lists the only
 // files that may call the function.
 var makers = map[string][]string{
-	"NewTextBlockObject":                 {"render/blocks.go"},
-	"NewRichTextSectionTextElement":      {"render/blocks.go", "render/rich_text.go", "render/markdown/inline.go"},
-	"NewRichTextSectionLinkElement":      {"render/rich_text.go", "render/markdown/inline.go"},
-	"NewRichTextSectionUserElement":      {"render/rich_text.go"},
-	"NewRichTextSectionUserGroupElement": {"render/rich_text.go"},
+	"NewTextBlockObject":                 {"render/block/blocks.go"},
+	"NewRichTextSectionTextElement":      {"render/block/blocks.go", "render/block/rich_text.go", "render/markdown/inline.go"},
+	"NewRichTextSectionLinkElement":      {"render/block/rich_text.go", "render/markdown/inline.go"},
+	"NewRichTextSectionUserElement":      {"render/block/rich_text.go"},
+	"NewRichTextSectionUserGroupElement": {"render/block/rich_text.go"},
 	"NewRichTextSectionBroadcastElement": nil,
 	"NewRichTextSectionChannelElement":   nil,
 	"NewMarkdownBlock":                   nil,
@@ -37,7 +37,7 @@ var foreign = map[string]bool{
 
 // cleaners lists the functions that return only visible text.
 var cleaners = map[string]bool{
-	"visible": true, "oneLine": true, "name": true, "whatHappens": true, "inFull": true, "argumentText": true, "maskedText": true, "resultText": true, "inWords": true, "person": true, "roleTitle": true,
+	"visible": true, "oneLine": true, "name": true, "whatHappens": true, "inFull": true, "maskedText": true, "resultText": true, "inWords": true, "person": true, "roleTitle": true,
 }
 
 // Text from people, models and tools reaches a block only through the functions that make it visible.

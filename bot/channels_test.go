@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"countersign/bot/bottest"
-	"countersign/bot/render"
+	"countersign/bot/render/control"
 	"countersign/internal/demo/workspace"
 )
 
@@ -35,7 +35,7 @@ func TestRemovedFromTheCardsChannel(t *testing.T) {
 	h.quiet()
 	h.does("teo", "remove", "#support-approvals", "U0BOT")
 	card := h.finds("teo", "U0BOT", "", "Waits for Team Lead")
-	h.clicks("teo", "U0BOT", card, render.ActApprove)
+	h.clicks("teo", "U0BOT", card, control.ActApprove)
 	h.finds("sam", "#support", root, "results: executed")
 	other := h.says("sam", "#support", refundCall)
 	h.until("a new card came by direct message", func() bool { return len(botMessages(h, "teo", "U0BOT", "")) == 2 })
@@ -48,7 +48,7 @@ func TestRemovedFromTheCardsChannel(t *testing.T) {
 		t.Errorf("%d cards in the channel", n)
 	}
 	h.does("teo", "invite", "#support-approvals", "U0BOT")
-	if done := h.finds("teo", "#support-approvals", "", "It ran"); done.TS != old.TS || done.has(render.ActApprove) {
+	if done := h.finds("teo", "#support-approvals", "", "It ran"); done.TS != old.TS || done.has(control.ActApprove) {
 		t.Errorf("the old card: %s", done.raw)
 	}
 	h.says("sam", "#support", refundCall)
@@ -65,7 +65,7 @@ func TestArchivedConversation(t *testing.T) {
 	h.quiet()
 	h.does("teo", "archive", "#support")
 	step := h.finds("sam", "U0BOT", "", "Waits for")
-	h.clicks("sam", "U0BOT", step, render.ActWithdraw)
+	h.clicks("sam", "U0BOT", step, control.ActWithdraw)
 	h.finds("sam", "U0BOT", "", "results: withdrawn")
 	h.finds("teo", "#support-approvals", "", "Withdrawn by")
 }
@@ -112,12 +112,12 @@ func TestLostChannelIsNotListed(t *testing.T) {
 		return ""
 	})
 	h.does("teo", "archive", "#support") // an event about any channel discards the cached list
-	h.clicks("teo", "#support-approvals", old, render.ActApprove)
+	h.clicks("teo", "#support-approvals", old, control.ActApprove)
 	h.finds("teo", "U0BOT", "", "It ran")
 	slack.refuse(nil)
 	h.does("teo", "remove", "#support-approvals", "U0BOT")
 	h.does("teo", "invite", "#support-approvals", "U0BOT")
-	if done := h.finds("teo", "#support-approvals", "", "It ran"); done.TS != old.TS || done.has(render.ActApprove) {
+	if done := h.finds("teo", "#support-approvals", "", "It ran"); done.TS != old.TS || done.has(control.ActApprove) {
 		t.Errorf("the old card: %s", done.raw)
 	}
 }
@@ -151,7 +151,7 @@ func strayAnswer(t *testing.T, fault *workspace.Fault) {
 	}
 	close(h.pause)
 	step := h.finds("sam", "U0BOT", "", "Waits for")
-	h.clicks("sam", "U0BOT", step, render.ActWithdraw)
+	h.clicks("sam", "U0BOT", step, control.ActWithdraw)
 	h.finds("sam", "U0BOT", "", "results: withdrawn")
 	h.quiet()
 	for _, p := range h.sees("sam", "#support", "") {
@@ -196,13 +196,13 @@ func TestCardsLeaveSharedChannel(t *testing.T) {
 	root := h.says("sam", "#support", refundCall)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
 	h.quiet()
-	m := h.buttonOn("C0002", card, render.ActApprove)
+	m := h.buttonOn("C0002", card, control.ActApprove)
 	if err := h.slack.ShareChannel("C0002", true); err != nil {
 		t.Fatal(err)
 	}
 	h.until("no card is in the shared channel", func() bool { return h.countsCards("ORD-123") == 0 })
 	dm := h.finds("teo", "U0BOT", "", "ORD-123", "Waits for Team Lead")
-	h.delivers("late", click{"U0002", "T0001", "C0002", card.TS, render.ActApprove, m.String()})
+	h.delivers("late", click{"U0002", "T0001", "C0002", card.TS, control.ActApprove, m.String()})
 	h.until("a click on what was taken away is refused", func() bool { return len(h.denials(m.Ref)) == 1 })
 	if got := h.denials(m.Ref)[0]; !strings.HasPrefix(got, "replaced ") {
 		t.Errorf("recorded as %q", got)
@@ -213,7 +213,7 @@ func TestCardsLeaveSharedChannel(t *testing.T) {
 		t.Errorf("%d cards are in the shared channel", n)
 	}
 	h.quiet()
-	h.clicks("teo", "U0BOT", dm, render.ActApprove)
+	h.clicks("teo", "U0BOT", dm, control.ActApprove)
 	h.finds("sam", "#support", root, "results: executed")
 	if !strings.Contains(h.log.String(), "shared with another organisation") {
 		t.Error("the operator was not told")

@@ -10,7 +10,10 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
-	"countersign/bot/render"
+	"countersign/bot/render/block"
+	"countersign/bot/render/control"
+	"countersign/bot/render/form"
+	"countersign/bot/render/thread"
 )
 
 // clickHandler handles clicks on buttons. clickHandler validates the click, identifies the person, and calls one use
@@ -37,18 +40,18 @@ func (b *clickHandler) handle(ctx context.Context, d delivered, i interaction) e
 	}
 	a := i.Actions[0]
 	if i.View.modal() {
-		switch _, form := render.FormTitles[a.ActionID]; {
+		switch _, form := form.Titles[a.ActionID]; {
 		case form:
 			return b.forms.openWithin(ctx, d, i)
-		case a.ActionID == render.ActApart:
+		case a.ActionID == control.ActApart:
 			return b.forms.unbundleWithin(ctx, d, i)
 		}
 		return b.forms.turnPage(ctx, d, i)
 	}
-	if strings.HasPrefix(a.ActionID, render.ActHome+"_") {
+	if strings.HasPrefix(a.ActionID, control.ActHome+"_") {
 		return b.homes.turn(ctx, d, i)
 	}
-	if a.ActionID == render.ActPause {
+	if a.ActionID == control.ActPause {
 		return b.pause.clicked(ctx, d, i)
 	}
 	channel, ts := i.message()
@@ -59,15 +62,15 @@ func (b *clickHandler) handle(ctx context.Context, d delivered, i interaction) e
 		return b.outcomes.refuseTarget(ctx, d, to, click, target, err)
 	}
 	b.posts.replaced.noteClick(target.Message.ID, i.ResponseURL, d.at)
-	action := render.ActionOf(a.ActionID)
-	if _, form := render.FormTitles[action]; form {
+	action := control.ActionOf(a.ActionID)
+	if _, form := form.Titles[action]; form {
 		return b.forms.open(ctx, formClick{d, action, to, target, func(v slack.ModalViewRequest) error { return b.modals.fill(ctx, d.id, d.at, v) }})
 	}
 	return b.act(ctx, d, to, target, action, click)
 }
 
 // act performs a button's action.
-func (b *clickHandler) act(ctx context.Context, d delivered, to ephemeralReply, target render.ClickTarget, action string, click workflow.Click) error {
+func (b *clickHandler) act(ctx context.Context, d delivered, to ephemeralReply, target form.ClickTarget, action string, click workflow.Click) error {
 	who, err := b.identities.authority(ctx, to.user, target, action)
 	if err != nil {
 		return b.outcomes.unknownClicker(ctx, d, to, click, target, err)
@@ -79,54 +82,54 @@ func (b *clickHandler) act(ctx context.Context, d delivered, to ephemeralReply, 
 		return b.grant.clicked(ctx, to, target, action, click)
 	}
 	switch action {
-	case render.ActApprove:
+	case control.ActApprove:
 		click.Request, click.Kind = target.Token.Ref, approvers.Approve
 		return b.outcomes.decide(ctx, to, target, click)
-	case render.ActApproveAll:
+	case control.ActApproveAll:
 		click.Kind = approvers.Approve
 		return b.outcomes.decideAll(ctx, to, target, click)
-	case render.ActApart: // only on cards of earlier versions of the bot; now the button is in Details…
+	case control.ActApart: // only on cards of earlier versions of the bot; now the button is in Details…
 		click.Request = target.Token.Ref
 		var after approvers.Request
 		after, err = b.Requests.Unbundle(ctx, click)
 		r = &after
-	case render.ActWithdraw:
+	case control.ActWithdraw:
 		click.Request = target.Token.Ref
 		var after approvers.Request
 		after, err = b.Requests.Withdraw(ctx, click)
 		r = &after
-	case render.ActWithdrawAll:
+	case control.ActWithdrawAll:
 		click.Turn = target.Token.Ref
 		err = b.Requests.WithdrawAll(ctx, click)
-	case render.ActFeedback:
+	case control.ActFeedback:
 		return b.rate(ctx, to, target, click)
-	case render.ActStop:
+	case control.ActStop:
 		click.Turn = target.Token.Ref
 		err = b.Turns.StopBy(ctx, click)
-	case render.ActTryAgain:
+	case control.ActTryAgain:
 		click.Turn = target.Token.Ref
 		err = b.Turns.TryAgain(ctx, click)
-	case render.ActDidNot:
+	case control.ActDidNot:
 		click.Execution = target.Token.Ref
 		return b.outcomes.answerReport(ctx, to, target, b.Runs.Report(ctx, click, workflow.DidNot))
-	case render.ActAskAgain:
+	case control.ActAskAgain:
 		click.Execution = target.Token.Ref
 		return b.outcomes.answerReport(ctx, to, target, b.Runs.RetryUnknown(ctx, click))
-	case render.ActBack:
+	case control.ActBack:
 		return b.absence.backClicked(ctx, to, click)
-	case render.ActResume:
+	case control.ActResume:
 		return b.pause.answer(ctx, to, target.Policy, b.Pauses.ResumeBy(ctx, click))
-	case render.ActVisited:
+	case control.ActVisited:
 		click.Elicitation = target.Token.Ref
 		err = b.Questions.Respond(ctx, click, nil)
-	case render.ActNoAnswer:
+	case control.ActNoAnswer:
 		click.Elicitation = target.Token.Ref
 		err = b.Questions.Decline(ctx, click)
-	case render.ActLeave:
+	case control.ActLeave:
 		click.Execution = target.Token.Ref
 		return b.outcomes.answerReport(ctx, to, target, b.Runs.Report(ctx, click, workflow.Leave))
 	default:
-		option, isChoice := render.ChoiceOf(action)
+		option, isChoice := thread.ChoiceOf(action)
 		if !isChoice {
 			return fmt.Errorf("%w: no button does %q", errPayload, action)
 		}
@@ -137,9 +140,9 @@ func (b *clickHandler) act(ctx context.Context, d delivered, to ephemeralReply, 
 }
 
 // rate records a rating of an answer, and confirms it.
-func (b *clickHandler) rate(ctx context.Context, to ephemeralReply, target render.ClickTarget, click workflow.Click) error {
-	turn, good := strings.CutPrefix(target.Token.Ref, render.FeedbackGood)
-	turn, poor := strings.CutPrefix(turn, render.FeedbackPoor)
+func (b *clickHandler) rate(ctx context.Context, to ephemeralReply, target form.ClickTarget, click workflow.Click) error {
+	turn, good := strings.CutPrefix(target.Token.Ref, control.FeedbackGood)
+	turn, poor := strings.CutPrefix(turn, control.FeedbackPoor)
 	if good == poor {
 		return fmt.Errorf("%w: the button's value is not a rating", errPayload)
 	}
@@ -148,14 +151,14 @@ func (b *clickHandler) rate(ctx context.Context, to ephemeralReply, target rende
 	var d *approvers.Denied
 	switch {
 	case errors.As(err, &d) && (d.Code == approvers.DeniedGuest || d.Code == approvers.DeniedForeign || d.Code == approvers.DeniedBot):
-		b.ephemeral.reply(ctx, to, render.Say("Only those who may ask the agent can rate its answers. Nothing was changed."))
+		b.ephemeral.reply(ctx, to, block.Say("Only those who may ask the agent can rate its answers. Nothing was changed."))
 		return nil
 	case err != nil:
 		return b.outcomes.answer(ctx, to, nil, target.Policy, err)
 	case poor:
-		b.ephemeral.reply(ctx, to, render.Say("Noted, thank you. If something should be done differently, write it here: the agent reads it, and its operator sees how the answers are rated."))
+		b.ephemeral.reply(ctx, to, block.Say("Noted, thank you. If something should be done differently, write it here: the agent reads it, and its operator sees how the answers are rated."))
 	default:
-		b.ephemeral.reply(ctx, to, render.Say("Noted, thank you."))
+		b.ephemeral.reply(ctx, to, block.Say("Noted, thank you."))
 	}
 	return nil
 }

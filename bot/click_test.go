@@ -11,14 +11,14 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/workflow/settings"
-	"countersign/bot/render"
+	"countersign/bot/render/control"
 	"countersign/store"
 )
 
 // buttonOn returns the value of a posted button.
-func (h *harness) buttonOn(channel string, p posted, action string) render.ButtonToken {
+func (h *harness) buttonOn(channel string, p posted, action string) control.ButtonToken {
 	h.t.Helper()
-	var m render.ButtonToken
+	var m control.ButtonToken
 	h.until("the card is recorded", func() bool {
 		s, shown, err := h.workflow.Views.Delivery(context.Background(), channel, p.TS)
 		if err != nil || s.State != store.OutboxShown {
@@ -29,7 +29,7 @@ func (h *harness) buttonOn(channel string, p posted, action string) render.Butto
 			return false
 		}
 		value, _, _ := strings.Cut(rest, `"`)
-		m, err = render.ParseButtonToken(value)
+		m, err = control.ParseButtonToken(value)
 		return err == nil
 	})
 	return m
@@ -84,34 +84,34 @@ func TestForgedClicks(t *testing.T) {
 	card2 := h.finds("teo", "#support-approvals", "", "ORD-9")
 	step := h.finds("sam", "#support", other, "Waits for")
 	h.quiet()
-	m, m2 := h.buttonOn("C0002", card, render.ActApprove), h.buttonOn("C0002", card2, render.ActApprove)
-	asked := h.buttonOn("C0001", step, render.ActWithdraw)
-	with := func(change func(*render.ButtonToken)) string {
+	m, m2 := h.buttonOn("C0002", card, control.ActApprove), h.buttonOn("C0002", card2, control.ActApprove)
+	asked := h.buttonOn("C0001", step, control.ActWithdraw)
+	with := func(change func(*control.ButtonToken)) string {
 		forged := m
 		change(&forged)
 		return forged.String()
 	}
-	good := click{"U0002", "T0001", "C0002", card.TS, render.ActApprove, m.String()}
+	good := click{"U0002", "T0001", "C0002", card.TS, control.ActApprove, m.String()}
 	for name, c := range map[string]struct {
 		change func(*click)
 		words  string
 		code   approvers.Code
 		named  []string // requests whose history records the click
 	}{
-		"another print":   {func(c *click) { c.value = with(func(m *render.ButtonToken) { m.Print = "0000000000000000" }) }, "the message changed while you clicked", approvers.DeniedUnrecorded, []string{m.Ref}},
-		"a later version": {func(c *click) { c.value = with(func(m *render.ButtonToken) { m.Post += 7 }) }, "the message changed while you clicked", approvers.DeniedUnrecorded, []string{m.Ref}},
-		"another request": {func(c *click) { c.value = with(func(m *render.ButtonToken) { m.Ref = m2.Ref }) }, "I did not make the button that you clicked", approvers.DeniedForged, []string{m.Ref, m2.Ref}},
+		"another print":   {func(c *click) { c.value = with(func(m *control.ButtonToken) { m.Print = "0000000000000000" }) }, "the message changed while you clicked", approvers.DeniedUnrecorded, []string{m.Ref}},
+		"a later version": {func(c *click) { c.value = with(func(m *control.ButtonToken) { m.Post += 7 }) }, "the message changed while you clicked", approvers.DeniedUnrecorded, []string{m.Ref}},
+		"another request": {func(c *click) { c.value = with(func(m *control.ButtonToken) { m.Ref = m2.Ref }) }, "I did not make the button that you clicked", approvers.DeniedForged, []string{m.Ref, m2.Ref}},
 		"another outbox message": {func(c *click) {
-			c.value = with(func(m *render.ButtonToken) { m.Message, m.Post = m2.Message, m2.Post })
+			c.value = with(func(m *control.ButtonToken) { m.Message, m.Post = m2.Message, m2.Post })
 		}, "I did not make the button that you clicked", approvers.DeniedForged, []string{m.Ref, m2.Ref}},
 		"the asker's outbox message": {func(c *click) {
-			c.value = with(func(m *render.ButtonToken) { m.Message, m.Post = asked.Message, asked.Post })
+			c.value = with(func(m *control.ButtonToken) { m.Message, m.Post = asked.Message, asked.Post })
 		}, "I did not make the button that you clicked", approvers.DeniedForged, []string{m.Ref}},
-		"no such outbox message":   {func(c *click) { c.value = with(func(m *render.ButtonToken) { m.Message = "s_none" }) }, "don't know this request any more", approvers.DeniedNotFound, []string{m.Ref}},
-		"no such request":          {func(c *click) { c.value = with(func(m *render.ButtonToken) { m.Ref = "req_none" }) }, "I did not make the button that you clicked", approvers.DeniedForged, []string{m.Ref}},
+		"no such outbox message":   {func(c *click) { c.value = with(func(m *control.ButtonToken) { m.Message = "s_none" }) }, "don't know this request any more", approvers.DeniedNotFound, []string{m.Ref}},
+		"no such request":          {func(c *click) { c.value = with(func(m *control.ButtonToken) { m.Ref = "req_none" }) }, "I did not make the button that you clicked", approvers.DeniedForged, []string{m.Ref}},
 		"no token at all":          {func(c *click) { c.value = "approve everything" }, "I did not make the button that you clicked", "", nil},
-		"another button":           {func(c *click) { c.action = render.ActTyped }, "I did not make the button that you clicked", approvers.DeniedForged, []string{m.Ref}},
-		"a button of another card": {func(c *click) { c.action, c.value = render.ActApprove, asked.String() }, "I did not make the button that you clicked", approvers.DeniedForged, []string{m2.Ref}},
+		"another button":           {func(c *click) { c.action = control.ActTyped }, "I did not make the button that you clicked", approvers.DeniedForged, []string{m.Ref}},
+		"a button of another card": {func(c *click) { c.action, c.value = control.ActApprove, asked.String() }, "I did not make the button that you clicked", approvers.DeniedForged, []string{m2.Ref}},
 		"another message":          {func(c *click) { c.ts = "1.1" }, "is a copy", approvers.DeniedCopied, []string{m.Ref}},
 		"another channel":          {func(c *click) { c.channel = "C0001" }, "is a copy", approvers.DeniedCopied, []string{m.Ref}},
 		"the other card's message": {func(c *click) { c.ts = card2.TS }, "is a copy", approvers.DeniedCopied, []string{m.Ref}},
@@ -174,25 +174,25 @@ func TestForgedForms(t *testing.T) {
 	h.says("sam", "#support", refundCall)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
 	h.quiet()
-	m := h.buttonOn("C0002", card, render.ActReject)
+	m := h.buttonOn("C0002", card, control.ActReject)
 	r, err := h.workflow.Views.Request(context.Background(), m.Ref)
 	if err != nil {
 		t.Fatal(err)
 	}
-	good := render.FormToken{ButtonToken: m, Execution: r.Execution}
+	good := control.FormToken{ButtonToken: m, Execution: r.Execution}
 	forged, elsewhere := good, good
 	forged.Print = "0000000000000000"
 	elsewhere.Ref = "req_none"
 	for name, c := range map[string]struct{ team, callback, metadata, words string }{
-		"no token":          {"T0001", render.ActReject, "reject everything", "I did not make the button that you clicked"},
-		"another print":     {"T0001", render.ActReject, forged.String(), "the message changed while you clicked"},
-		"no such request":   {"T0001", render.ActReject, elsewhere.String(), "I did not make the button that you clicked"},
-		"another workspace": {"T0999", render.ActReject, good.String(), "another workspace"},
+		"no token":          {"T0001", control.ActReject, "reject everything", "I did not make the button that you clicked"},
+		"another print":     {"T0001", control.ActReject, forged.String(), "the message changed while you clicked"},
+		"no such request":   {"T0001", control.ActReject, elsewhere.String(), "I did not make the button that you clicked"},
+		"another workspace": {"T0999", control.ActReject, good.String(), "another workspace"},
 	} {
 		raw, err := json.Marshal(map[string]any{
 			"type": "view_submission", "trigger_id": "y." + name, "user": map[string]string{"id": "U0002"}, "team": map[string]string{"id": c.team},
 			"view": map[string]any{"id": "V1", "callback_id": c.callback, "private_metadata": c.metadata, "state": map[string]any{"values": map[string]any{
-				render.FieldReason: map[string]any{render.FieldReason: map[string]string{"type": "plain_text_input", "value": "no"}}}}},
+				control.FieldReason: map[string]any{control.FieldReason: map[string]string{"type": "plain_text_input", "value": "no"}}}}},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -224,14 +224,14 @@ func TestClickOnWhatWasNeverRecorded(t *testing.T) {
 	root := h.says("sam", "#support", refundCall)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
 	h.quiet()
-	m := h.buttonOn("C0002", card, render.ActApprove)
+	m := h.buttonOn("C0002", card, control.ActApprove)
 	message, _, err := h.workflow.Views.Delivery(context.Background(), "C0002", card.TS)
 	if err != nil {
 		t.Fatal(err)
 	}
 	unrecorded := m
 	unrecorded.Print = "feedfacefeedface"
-	h.delivers("on the unrecorded", click{"U0002", "T0001", "C0002", card.TS, render.ActApprove, unrecorded.String()})
+	h.delivers("on the unrecorded", click{"U0002", "T0001", "C0002", card.TS, control.ActApprove, unrecorded.String()})
 	h.finds("teo", "#support-approvals", "", "Please look at it again and click once more")
 	h.until("it is drawn again", func() bool {
 		s, _, err := h.workflow.Views.Delivery(context.Background(), "C0002", card.TS)
@@ -241,7 +241,7 @@ func TestClickOnWhatWasNeverRecorded(t *testing.T) {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	h.quiet()
-	h.clicks("teo", "#support-approvals", card, render.ActApprove)
+	h.clicks("teo", "#support-approvals", card, control.ActApprove)
 	h.finds("sam", "#support", root, "results: executed")
 	h.quiet()
 	s, shown, err := h.workflow.Views.Delivery(context.Background(), "C0002", card.TS)
@@ -249,7 +249,7 @@ func TestClickOnWhatWasNeverRecorded(t *testing.T) {
 		t.Fatal(err)
 	}
 	unrecorded.Post = shown.Post // the recorded version has no button for the decided request
-	h.delivers("once it is decided", click{"U0002", "T0001", "C0002", card.TS, render.ActApprove, unrecorded.String()})
+	h.delivers("once it is decided", click{"U0002", "T0001", "C0002", card.TS, control.ActApprove, unrecorded.String()})
 	h.until("it is recorded", func() bool { return len(h.denials(m.Ref)) == 2 })
 	for _, d := range h.denials(m.Ref) {
 		if want := string(approvers.DeniedUnrecorded) + " T0001/U0002 C0002 " + card.TS; d != want {
@@ -261,7 +261,7 @@ func TestClickOnWhatWasNeverRecorded(t *testing.T) {
 		return err == nil && now.Posts > s.Posts
 	})
 	unrecorded.Ref = "req_none" // this subject was never on the outbox message, so the click is a forgery
-	h.delivers("about something else", click{"U0002", "T0001", "C0002", card.TS, render.ActApprove, unrecorded.String()})
+	h.delivers("about something else", click{"U0002", "T0001", "C0002", card.TS, control.ActApprove, unrecorded.String()})
 	h.finds("teo", "#support-approvals", "", "I did not make the button that you clicked")
 }
 
@@ -286,12 +286,12 @@ func TestWhenSlackIsAskedAnew(t *testing.T) {
 		}
 	}
 	outsider := "U0004" // is refused, so the request stays unchanged
-	times("medium risk", s.address().press(outsider, render.ActApprove), false)
-	times("high risk", s.refund().press(outsider, render.ActApprove), true)
+	times("medium risk", s.address().press(outsider, control.ActApprove), false)
+	times("high risk", s.refund().press(outsider, control.ActApprove), true)
 	address := s.address()
-	times("a change", address.form(outsider, render.ActModify, s.filled(address, 0), map[string]string{"arg.order_id": `"ORD-1"`}), true)
+	times("a change", address.form(outsider, control.ActModify, s.filled(address, 0), map[string]string{"arg.order_id": `"ORD-1"`}), true)
 	s.changes(func(p *approvers.Policy) { p.Caps.Approver = 500 })
-	times("medium risk, by another policy", address.press(outsider, render.ActApprove), true)
+	times("medium risk, by another policy", address.press(outsider, control.ActApprove), true)
 }
 
 // People rate an answer with the buttons below it. A second click changes the rating. Guests and people of other
@@ -308,7 +308,7 @@ func TestRatingAnAnswer(t *testing.T) {
 		if !ok {
 			t.Fatalf("no button %s in %s", begins, answer.raw)
 		}
-		out := h.call("POST", "/people/"+user+"/actions", map[string]any{"channel": "#support", "ts": answer.TS, "action_id": render.ActFeedback, "value": begins + value})
+		out := h.call("POST", "/people/"+user+"/actions", map[string]any{"channel": "#support", "ts": answer.TS, "action_id": control.ActFeedback, "value": begins + value})
 		if out["ok"] != true {
 			t.Fatalf("%s could not rate it: %v", user, out)
 		}
@@ -320,18 +320,18 @@ func TestRatingAnAnswer(t *testing.T) {
 			return err == nil && got["support"] == settings.Feedback{Good: good, Poor: poor}
 		})
 	}
-	rate("sam", render.FeedbackGood)
+	rate("sam", control.FeedbackGood)
 	want(1, 0)
-	rate("sam", render.FeedbackPoor)
+	rate("sam", control.FeedbackPoor)
 	want(0, 1)
 	h.finds("sam", "#support", root, "Noted, thank you. If something should be done differently")
-	rate("ada", render.FeedbackPoor)
+	rate("ada", control.FeedbackPoor)
 	want(0, 2)
-	rate("gus", render.FeedbackGood)
+	rate("gus", control.FeedbackGood)
 	h.finds("gus", "#support", root, "Only those who may ask the agent can rate its answers.")
 	want(0, 2)
 	h.stop()
 	h.start()
-	rate("sam", render.FeedbackGood)
+	rate("sam", control.FeedbackGood)
 	want(1, 1)
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"countersign/approvers/workflow"
-	"countersign/bot/render"
+	"countersign/bot/render/block"
 )
 
 // command is a slash command as delivered by Slack.
@@ -33,7 +33,7 @@ type subcommand struct {
 
 // runner runs a subcommand, and returns the answer to the user. text is the input after the subcommand's name. If a
 // subcommand changes the state, the same transaction marks the delivery as handled.
-type runner func(ctx context.Context, c command, text string) (*render.BlockBuilder, error)
+type runner func(ctx context.Context, c command, text string) (*block.Builder, error)
 
 // subcommands returns the subcommands in the order of the help text.
 func subcommands() []subcommand {
@@ -93,7 +93,7 @@ func (b *commandHandler) handle(ctx context.Context, c command) error {
 }
 
 // run runs a subcommand and returns the answer.
-func (b *commandHandler) run(ctx context.Context, c command) (*render.BlockBuilder, error) {
+func (b *commandHandler) run(ctx context.Context, c command) (*block.Builder, error) {
 	first, rest, _ := strings.Cut(strings.TrimSpace(c.Text), " ")
 	first = strings.ToLower(first)
 	for _, s := range subcommands() {
@@ -103,24 +103,24 @@ func (b *commandHandler) run(ctx context.Context, c command) (*render.BlockBuild
 		answer, err := s.run(b)(ctx, c, strings.TrimSpace(rest))
 		var u unclear
 		if errors.As(err, &u) {
-			return render.Paragraph(render.Say("Nothing was changed. ").Say(u.Error())), nil
+			return block.Paragraph(block.Say("Nothing was changed. ").Say(u.Error())), nil
 		}
 		return answer, err
 	}
 	if first == "" || first == "help" {
-		return render.Paragraph(c.help()...), nil
+		return block.Paragraph(c.help()...), nil
 	}
-	return render.Paragraph(append([]*render.RichText{render.Say("I don't know “" + render.Visible(render.Clip(first, render.MaxNameShown)) + "”.")}, c.help()...)...), nil
+	return block.Paragraph(append([]*block.RichText{block.Say("I don't know “" + block.Visible(block.Clip(first, block.MaxNameShown)) + "”.")}, c.help()...)...), nil
 }
 
 // help lists the subcommands.
-func (c command) help() []*render.RichText {
-	var out []*render.RichText
+func (c command) help() []*block.RichText {
+	var out []*block.RichText
 	for _, s := range subcommands() {
 		for _, u := range s.usage {
 			typed, does, _ := strings.Cut(u, " · ")
-			out = append(out, new(render.RichText).Code(c.Command+" "+typed).Say(" "+does))
+			out = append(out, new(block.RichText).Code(c.Command+" "+typed).Say(" "+does))
 		}
 	}
-	return append(out, render.Say("For everything else mention me in a channel where I answer, or write to me in a direct message, and say what you need in your own words."))
+	return append(out, block.Say("For everything else mention me in a channel where I answer, or write to me in a direct message, and say what you need in your own words."))
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"countersign/approvers"
-	"countersign/bot/render"
+	"countersign/bot/render/control"
 	"countersign/internal/demo/workspace"
 )
 
@@ -21,8 +21,8 @@ func TestModify(t *testing.T) {
 	h := newHarness(t)
 	root := h.says("sam", "#support", `@bot call issue_refund { "order_id" : "ORD-123", "amount":49.990, "currency":"USD", "lines":[{"sku": "A"}] }`)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
-	h.clicks("teo", "#support-approvals", card, render.ActModify)
-	form := h.opened("teo", render.ActModify)
+	h.clicks("teo", "#support-approvals", card, control.ActModify)
+	form := h.opened("teo", control.ActModify)
 	out := h.submits("teo", form, map[string]any{})
 	if out["error"] != "view_errors" || !strings.Contains(fmt.Sprint(out["errors"]), "Nothing was changed") {
 		t.Fatalf("a form without a change was accepted: %v", out)
@@ -31,7 +31,7 @@ func TestModify(t *testing.T) {
 	if errs := fmt.Sprint(out["errors"]); !strings.Contains(errs, "arg.lines") || !strings.Contains(errs, "not valid JSON") {
 		t.Fatalf("broken JSON was accepted: %v", out)
 	}
-	if out := h.submits("teo", form, map[string]any{"arg.amount": "39.99", "arg.currency": "1", "arg.lines": `[{"sku": "A"}]`, render.FieldReason: "without shipping"}); out["ok"] != true {
+	if out := h.submits("teo", form, map[string]any{"arg.amount": "39.99", "arg.currency": "1", "arg.lines": `[{"sku": "A"}]`, control.FieldReason: "without shipping"}); out["ok"] != true {
 		t.Fatalf("%v", out)
 	}
 	done := h.finds("teo", "#support-approvals", "", "Approved by <@U0002> (Team Lead) with changes", "It ran")
@@ -55,11 +55,11 @@ func TestModifyButtonSaysWhatItDoes(t *testing.T) {
 	})
 	h.says("sam", "#support", refundCall)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
-	h.clicks("teo", "#support-approvals", card, render.ActModify)
-	form := h.opened("teo", render.ActModify)
+	h.clicks("teo", "#support-approvals", card, control.ActModify)
+	form := h.opened("teo", control.ActModify)
 	submit := func(amount, button string) {
 		t.Helper()
-		form = h.opened("teo", render.ActModify)
+		form = h.opened("teo", control.ActModify)
 		if got := form["submit"].(map[string]any)["text"]; got != button {
 			t.Fatalf("the button says %v, want %s", got, button)
 		}
@@ -68,7 +68,7 @@ func TestModifyButtonSaysWhatItDoes(t *testing.T) {
 		}
 	}
 	submit("700", "Change and approve")
-	if form = h.opened("teo", render.ActModify); !strings.Contains(fmt.Sprint(form["blocks"]), "it is critical risk, above what Team Lead may approve.") {
+	if form = h.opened("teo", control.ActModify); !strings.Contains(fmt.Sprint(form["blocks"]), "it is critical risk, above what Team Lead may approve.") {
 		t.Errorf("the form does not say why it is not an approval: %v", form["blocks"])
 	}
 	submit("600", "Send to Finance Director") // 600 could be approved, so the button changes
@@ -93,8 +93,8 @@ func TestModifySchemaFault(t *testing.T) {
 	})
 	h.says("sam", "#support", refundCall)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
-	h.clicks("teo", "#support-approvals", card, render.ActModify)
-	form := h.opened("teo", render.ActModify)
+	h.clicks("teo", "#support-approvals", card, control.ActModify)
+	form := h.opened("teo", control.ActModify)
 	out := h.submits("teo", form, map[string]any{"arg.amount": "9999"})
 	errs, _ := out["errors"].(map[string]any)
 	if errs["arg.amount"] != "must be between 0.01 and 5000" || errs["arg.order_id"] != "is odd" {
@@ -117,15 +117,15 @@ func TestDeniedClicks(t *testing.T) {
 		"ada":    "you are not a member of that role",
 		"ingrid": "you are not a member of that role",
 	} {
-		h.clicks(user, "#support-approvals", card, render.ActApprove)
+		h.clicks(user, "#support-approvals", card, control.ActApprove)
 		h.finds(user, "#support-approvals", "", words)
 	}
 	if err := h.slack.ChangeUser("U0002", workspace.UserChange{Guest: new(true)}); err != nil {
 		t.Fatal(err)
 	}
-	h.clicks("teo", "#support-approvals", card, render.ActApprove) // before the change above, Teo was a full member
+	h.clicks("teo", "#support-approvals", card, control.ActApprove) // before the change above, Teo was a full member
 	h.finds("teo", "#support-approvals", "", "Guests can't decide")
-	h.clicks("teo", "#support-approvals", card, render.ActReject)
+	h.clicks("teo", "#support-approvals", card, control.ActReject)
 	h.until("the form says so too", func() bool {
 		return strings.Contains(fmt.Sprint(h.call("GET", "/people/teo/views", nil)), "Guests can't decide")
 	})
@@ -142,9 +142,9 @@ func TestNoSelfApproval(t *testing.T) {
 	})
 	h.says("teo", "#support", refundCall)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
-	h.clicks("teo", "#support-approvals", card, render.ActApprove)
+	h.clicks("teo", "#support-approvals", card, control.ActApprove)
 	h.finds("teo", "#support-approvals", "", "you asked for this")
-	h.clicks("ada", "#support-approvals", card, render.ActApprove)
+	h.clicks("ada", "#support-approvals", card, control.ActApprove)
 	h.finds("ada", "#support-approvals", "", "It ran")
 }
 
@@ -168,7 +168,7 @@ func TestGroupAtTheClick(t *testing.T) {
 	if err != nil || len(who.Groups) != 1 {
 		t.Errorf("%+v, %v", who, err)
 	}
-	h.clicks("ada", "#support-approvals", card, render.ActApprove)
+	h.clicks("ada", "#support-approvals", card, control.ActApprove)
 	h.finds("ada", "#support-approvals", "", "It ran")
 }
 
@@ -182,12 +182,12 @@ func TestFailsClosedWithoutIdentity(t *testing.T) {
 	if err := h.slack.Inject(workspace.Fault{Fault: workspace.FaultServerError, Method: "users.info", Times: clickTries + 1}); err != nil {
 		t.Fatal(err)
 	}
-	h.clicks("teo", "#support-approvals", card, render.ActApprove)
+	h.clicks("teo", "#support-approvals", card, control.ActApprove)
 	h.finds("teo", "#support-approvals", "", "Slack could not tell who clicked")
 	if got := h.runs(); len(got) != 0 {
 		t.Errorf("ran %q", got)
 	}
-	h.clicks("teo", "#support-approvals", card, render.ActApprove)
+	h.clicks("teo", "#support-approvals", card, control.ActApprove)
 	h.finds("teo", "#support-approvals", "", "It ran")
 }
 
@@ -209,7 +209,7 @@ func TestTwoClickers(t *testing.T) {
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
 	var both sync.WaitGroup
 	for _, user := range []string{"teo", "ada"} {
-		both.Go(func() { h.clicks(user, "#support-approvals", card, render.ActApprove) })
+		both.Go(func() { h.clicks(user, "#support-approvals", card, control.ActApprove) })
 	}
 	both.Wait()
 	close(clicked)
@@ -238,11 +238,11 @@ func TestFormLosesTheRace(t *testing.T) {
 	})
 	h.says("sam", "#support", refundCall)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
-	h.clicks("ada", "#support-approvals", card, render.ActReject)
-	form := h.opened("ada", render.ActReject)
-	h.clicks("teo", "#support-approvals", card, render.ActApprove)
+	h.clicks("ada", "#support-approvals", card, control.ActReject)
+	form := h.opened("ada", control.ActReject)
+	h.clicks("teo", "#support-approvals", card, control.ActApprove)
 	h.finds("teo", "#support-approvals", "", "It ran")
-	if out := h.submits("ada", form, map[string]any{render.FieldReason: "no"}); out["ok"] != true {
+	if out := h.submits("ada", form, map[string]any{control.FieldReason: "no"}); out["ok"] != true {
 		t.Fatalf("%v", out)
 	}
 	h.finds("ada", "#support-approvals", "", "Too late: <@U0002>", "approved this")
@@ -255,22 +255,22 @@ func TestCriticalStages(t *testing.T) {
 	root := h.says("sam", "#support", `@bot call cancel_account {"user_id":"C-77"}`)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead", "Then Finance Director (2 people).")
 	approve := func(user, channel string, p posted) {
-		h.clicks(user, channel, p, render.ActTyped)
-		form := h.opened(user, render.ActTyped)
-		if out := h.submits(user, form, map[string]any{render.FieldTyped: "C-78"}); out["error"] != "view_errors" {
+		h.clicks(user, channel, p, control.ActTyped)
+		form := h.opened(user, control.ActTyped)
+		if out := h.submits(user, form, map[string]any{control.FieldTyped: "C-78"}); out["error"] != "view_errors" {
 			t.Fatalf("another value was accepted: %v", out)
 		}
-		if out := h.submits(user, form, map[string]any{render.FieldTyped: " C-77 "}); out["ok"] != true {
+		if out := h.submits(user, form, map[string]any{control.FieldTyped: " C-77 "}); out["ok"] != true {
 			t.Fatalf("%v", out)
 		}
 	}
-	if card.has(render.ActApprove) {
+	if card.has(control.ActApprove) {
 		t.Error("a critical card has a plain Approve")
 	}
 	approve("teo", "#support-approvals", card)
 	ingrid := h.finds("ingrid", "U0BOT", "", "Team Lead agreed: <@U0002> ", "Waits for Finance Director (2 people).")
 	approve("ingrid", "U0BOT", ingrid)
-	if ingrid = h.finds("ingrid", "U0BOT", "", "1 of 2 agreed", "You have agreed"); ingrid.has(render.ActTyped) {
+	if ingrid = h.finds("ingrid", "U0BOT", "", "1 of 2 agreed", "You have agreed"); ingrid.has(control.ActTyped) {
 		t.Error("a person who has agreed can agree again")
 	}
 	kenji := h.finds("kenji", "U0BOT", "", "1 of 2 agreed")
@@ -290,22 +290,22 @@ func TestLongArguments(t *testing.T) {
 	body := strings.Repeat("A long line of an e-mail that nobody reads. ", 700)
 	h.says("sam", "#support", `@bot call issue_refund {"order_id":"ORD-123","amount":1,"reason":"`+body+`"}`)
 	card := h.finds("teo", "#support-approvals", "", "Cut here")
-	if card.has(render.ActApprove) || !card.has(render.ActArguments) {
+	if card.has(control.ActApprove) || !card.has(control.ActArguments) {
 		t.Fatal("the card can be approved without reading the arguments")
 	}
-	h.clicks("teo", "#support-approvals", card, render.ActArguments)
-	form := h.opened("teo", render.ActArguments)
+	h.clicks("teo", "#support-approvals", card, control.ActArguments)
+	form := h.opened("teo", control.ActArguments)
 	for page := 1; form["submit"] == nil; page++ {
 		if page > 6 {
 			t.Fatal("there is no last page")
 		}
-		out := h.call("POST", "/people/teo/actions", map[string]any{"view_id": form["id"], "action_id": render.ActPage + "_next"})
+		out := h.call("POST", "/people/teo/actions", map[string]any{"view_id": form["id"], "action_id": control.ActPage + "_next"})
 		if out["ok"] != true {
 			t.Fatalf("page %d can't be turned: %v", page, out)
 		}
 		next := fmt.Sprintf("Page %d of", page+1)
 		h.until(next, func() bool {
-			form = h.opened("teo", render.ActArguments)
+			form = h.opened("teo", control.ActArguments)
 			return strings.Contains(fmt.Sprint(form["blocks"]), next)
 		})
 	}
@@ -321,7 +321,7 @@ func TestEscalation(t *testing.T) {
 	h := newHarness(t, func(h *harness) { h.policy.Defaults.EscalateAfter = 30 * time.Millisecond })
 	h.says("sam", "#support", refundCall)
 	card := h.finds("kenji", "U0BOT", "", "Not decided yet, so Finance Director is asked as well", "ORD-123")
-	h.clicks("kenji", "U0BOT", card, render.ActApprove)
+	h.clicks("kenji", "U0BOT", card, control.ActApprove)
 	h.finds("kenji", "U0BOT", "", "Approved by <@U0004> (Finance Director)", "It ran")
 	h.finds("ingrid", "U0BOT", "", "Approved by <@U0004> (Finance Director)")
 	h.finds("teo", "#support-approvals", "", "Approved by <@U0004> (Finance Director)")
@@ -351,19 +351,19 @@ func TestStaleCard(t *testing.T) {
 	h.says("sam", "#support", refundCall)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead", "Then Finance Director.")
 	h.quiet()
-	was := h.buttonOn("C0002", card, render.ActApprove)
-	h.clicks("teo", "#support-approvals", card, render.ActReject)
-	old := h.opened("teo", render.ActReject)
-	h.clicks("ada", "#support-approvals", card, render.ActModify)
-	edit := h.opened("ada", render.ActModify)
+	was := h.buttonOn("C0002", card, control.ActApprove)
+	h.clicks("teo", "#support-approvals", card, control.ActReject)
+	old := h.opened("teo", control.ActReject)
+	h.clicks("ada", "#support-approvals", card, control.ActModify)
+	edit := h.opened("ada", control.ActModify)
 	if out := h.submits("ada", edit, map[string]any{"arg.amount": "10"}); out["ok"] != true {
 		t.Fatalf("%v", out)
 	}
 	h.finds("teo", "#support-approvals", "", "Team Lead agreed: <@U0001>", "Waits for Finance Director.", " → 10\n")
-	if out := h.submits("teo", old, map[string]any{render.FieldReason: "late"}); out["ok"] != true {
+	if out := h.submits("teo", old, map[string]any{control.FieldReason: "late"}); out["ok"] != true {
 		t.Fatalf("%v", out)
 	}
 	h.finds("teo", "#support-approvals", "", "the arguments were changed after you opened this")
-	h.delivers("from the version before", click{"U0002", "T0001", "C0002", card.TS, render.ActApprove, was.String()})
+	h.delivers("from the version before", click{"U0002", "T0001", "C0002", card.TS, control.ActApprove, was.String()})
 	h.until("both are recorded", func() bool { return strings.Count(strings.Join(h.denials(was.Ref), "\n"), "stale ") == 2 })
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"countersign/approvers"
-	"countersign/bot/render"
+	"countersign/bot/render/control"
 	"countersign/store"
 )
 
@@ -78,25 +78,25 @@ func TestDecisionTime(t *testing.T) {
 	h.says("sam", "#support", refundCall)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
 	r := h.asked("C0002", card)
-	h.clicks("teo", "#support-approvals", card, render.ActApprove)
+	h.clicks("teo", "#support-approvals", card, control.ActApprove)
 	h.wantDecisionTime(r.ID)
 
 	h.says("sam", "#support", `@bot call cancel_account {"user_id":"C-77"}`)
 	card = h.finds("teo", "#support-approvals", "", "Waits for Team Lead", "Then Finance Director")
 	r = h.asked("C0002", card)
-	h.clicks("teo", "#support-approvals", card, render.ActTyped)
-	h.submits("teo", h.opened("teo", render.ActTyped), map[string]any{render.FieldTyped: "C-77"})
+	h.clicks("teo", "#support-approvals", card, control.ActTyped)
+	h.submits("teo", h.opened("teo", control.ActTyped), map[string]any{control.FieldTyped: "C-77"})
 	h.wantDecisionTime(r.ID)
 	card = h.finds("ingrid", "U0BOT", "", "Waits for Finance Director")
-	h.clicks("ingrid", "U0BOT", card, render.ActReject)
-	h.submits("ingrid", h.opened("ingrid", render.ActReject), map[string]any{render.FieldReason: "no"})
+	h.clicks("ingrid", "U0BOT", card, control.ActReject)
+	h.submits("ingrid", h.opened("ingrid", control.ActReject), map[string]any{control.FieldReason: "no"})
 	h.finds("ingrid", "U0BOT", "", "Rejected by")
 	h.wantDecisionTime(r.ID)
 
 	h.says("sam", "#support", `@bot call issue_refund {"order_id":"ORD-124","reason":"`+strings.Repeat("long ", 600)+`"}`)
 	card = h.finds("teo", "#support-approvals", "", "ORD-124", "Waits for")
 	r = h.asked("C0002", card)
-	h.clicks("teo", "#support-approvals", card, render.ActArguments)
-	h.submits("teo", h.opened("teo", render.ActArguments), nil)
+	h.clicks("teo", "#support-approvals", card, control.ActArguments)
+	h.submits("teo", h.opened("teo", control.ActArguments), nil)
 	h.wantDecisionTime(r.ID)
 }

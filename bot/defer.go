@@ -6,7 +6,8 @@ import (
 	"time"
 
 	"countersign/bot/directory"
-	"countersign/bot/render"
+	"countersign/bot/render/block"
+	"countersign/bot/render/form"
 	"countersign/bot/slackapi"
 	"countersign/internal/redact"
 	"countersign/store"
@@ -59,7 +60,7 @@ func (b unknownWriter) deferMessage(ctx context.Context, cause error) error {
 		if err := b.Intake.Done(ctx, row.ID, redact.Error(cause)); err != nil {
 			return err
 		}
-		b.tell(ctx, render.NotLookedUp())
+		b.tell(ctx, form.NotLookedUp())
 		return nil
 	}
 	fresh, err := b.Intake.Defer(ctx, row.ID, slackapi.Explain(cause))
@@ -68,7 +69,7 @@ func (b unknownWriter) deferMessage(ctx context.Context, cause error) error {
 	}
 	if fresh {
 		b.Log.Warn("Slack does not say who wrote a message; the message is kept and tried again for an hour", "inbox", row.ID, "user", user, "cause", slackapi.Explain(cause))
-		b.tell(ctx, render.LookedUpLater())
+		b.tell(ctx, form.LookedUpLater())
 	}
 	wait := firstLookup
 	for wait <= waited {
@@ -79,7 +80,7 @@ func (b unknownWriter) deferMessage(ctx context.Context, cause error) error {
 
 // tell sends a notice to the writer if the message is for the bot. A message is for the bot if it mentions the bot, is
 // a direct message, or belongs to a current conversation.
-func (b unknownWriter) tell(ctx context.Context, words *render.RichText) {
+func (b unknownWriter) tell(ctx context.Context, words *block.RichText) {
 	if !isAddressed(b.row, &b.self) {
 		me, known := b.self.known()
 		if !known {

@@ -8,7 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"countersign/bot/render"
+	"countersign/bot/render/block"
+	"countersign/bot/render/form"
 	"countersign/bot/transport"
 	"countersign/store"
 )
@@ -52,14 +53,14 @@ func (b *Receiver) refuseFull(d transport.Delivery, cause error) (answer any, er
 
 func (b *Receiver) refuseInteraction(i interaction, payload []byte, cause error) (answer any, err error) {
 	if i.Type == "view_submission" {
-		return refuseForm(i, render.Say("Nothing was decided. "+whyRefused(cause)+" Please close this and try again in a few minutes."),
+		return refuseForm(i, block.Say("Nothing was decided. "+whyRefused(cause)+" Please close this and try again in a few minutes."),
 			"This was not sent. "+whyRefused(cause)+" What you wrote stays here: send it again in a few minutes."), nil
 	}
-	why := render.Say("Nothing was done: I could not take your click in. " + whyRefused(cause) + " Please click again in a few minutes.")
+	why := block.Say("Nothing was done: I could not take your click in. " + whyRefused(cause) + " Please click again in a few minutes.")
 	b.side.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), openWait)
 		defer cancel()
-		if action, wants := formOf(i); wants && b.modals.fill(ctx, i.id(payload), b.Now(), render.Refusal(action, why)) == nil {
+		if action, wants := formOf(i); wants && b.modals.fill(ctx, i.id(payload), b.Now(), form.Refusal(action, why)) == nil {
 			return
 		}
 		channel, _ := i.message()
@@ -70,10 +71,10 @@ func (b *Receiver) refuseInteraction(i interaction, payload []byte, cause error)
 
 // refuseForm rejects an otherwise valid form. The form shows the error at its first field, so the person keeps their
 // input. If the form has no fields, a view replaces the form. The parameter instead is the text of this view.
-func refuseForm(i interaction, instead *render.RichText, beside string) (answer any) {
+func refuseForm(i interaction, instead *block.RichText, beside string) (answer any) {
 	fields := slices.Sorted(maps.Keys(i.View.State.Values))
 	if len(fields) == 0 {
-		return map[string]any{"response_action": "update", "view": render.Refusal(i.View.Callback, instead)}
+		return map[string]any{"response_action": "update", "view": form.Refusal(i.View.Callback, instead)}
 	}
 	return map[string]any{"response_action": "errors", "errors": map[string]string{fields[0]: beside}}
 }
@@ -89,7 +90,7 @@ func (b *Receiver) tellDiskFull(e event, cause error) {
 	b.side.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), openWait)
 		defer cancel()
-		b.ephemeral.reply(ctx, ephemeralReply{user: e.userID(), channel: e.channelID(), thread: e.ThreadTS}, render.Say("I could not take in what you wrote. "+whyRefused(cause)+
+		b.ephemeral.reply(ctx, ephemeralReply{user: e.userID(), channel: e.channelID(), thread: e.ThreadTS}, block.Say("I could not take in what you wrote. "+whyRefused(cause)+
 			" If this is fixed within the next minutes, I will still answer. If you get no answer, please write it again."))
 	})
 }

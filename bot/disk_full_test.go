@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"countersign/bot/render"
+	"countersign/bot/render/control"
 	"countersign/store"
 )
 
@@ -39,8 +39,8 @@ func TestFullDisk(t *testing.T) {
 	click := func(action string) map[string]any {
 		return h.call("POST", "/people/teo/actions", map[string]any{"channel": "#support-approvals", "ts": card.TS, "action_id": action})
 	}
-	h.until("a click is acknowledged in time", func() bool { return click(render.ActReject)["ok"] == true })
-	form := h.opened("teo", render.ActReject)
+	h.until("a click is acknowledged in time", func() bool { return click(control.ActReject)["ok"] == true })
+	form := h.opened("teo", control.ActReject)
 	h.quiet()
 
 	disk.full.Store(true)
@@ -50,16 +50,16 @@ func TestFullDisk(t *testing.T) {
 			t.Errorf("%s was acknowledged although it could not be stored: %v", what, out)
 		}
 	}
-	out := h.submits("teo", form, map[string]any{render.FieldReason: "too late"})
+	out := h.submits("teo", form, map[string]any{control.FieldReason: "too late"})
 	if text := fmt.Sprint(out); !strings.Contains(text, "This was not sent. The disk on which I store everything is full") {
 		t.Errorf("the submitted form says %s", text)
 	}
 	refused("a form", out)
 	h.call("POST", fmt.Sprintf("/people/teo/views/%s/close", form["id"]), map[string]any{"all": true})
 
-	refused("a click", click(render.ActApprove))
+	refused("a click", click(control.ActApprove))
 	h.finds("teo", "#support-approvals", "", "Nothing was done: I could not take your click in.")
-	refused("a click that opens a form", click(render.ActReject))
+	refused("a click that opens a form", click(control.ActReject))
 	h.until("the modal says why there is no form", func() bool {
 		return strings.Contains(fmt.Sprint(h.call("GET", "/people/teo/views", nil)), "Nothing was done: I could not take your click in.")
 	})
@@ -77,7 +77,7 @@ func TestFullDisk(t *testing.T) {
 	disk.full.Store(false)
 	h.until("it runs", func() bool {
 		if len(h.runs()) == 0 {
-			click(render.ActApprove) // click again, in case the first click was not acknowledged in time
+			click(control.ActApprove) // click again, in case the first click was not acknowledged in time
 		}
 		return len(h.runs()) > 0
 	})

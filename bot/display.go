@@ -13,6 +13,10 @@ import (
 	"countersign/approvers/workflow/view"
 	"countersign/bot/directory"
 	"countersign/bot/render"
+	"countersign/bot/render/block"
+	"countersign/bot/render/card"
+	"countersign/bot/render/thread"
+	"countersign/bot/render/wording"
 	"countersign/bot/slackapi"
 	"countersign/internal/redact"
 	"countersign/internal/tracing"
@@ -162,12 +166,12 @@ func traced(ctx context.Context, vm view.Model, name string) {
 }
 
 // viewOf returns the view from which an outbox message is drawn.
-func (b *Display) viewOf(ctx context.Context, vm view.Model) (render.View, error) {
+func (b *Display) viewOf(ctx context.Context, vm view.Model) (wording.View, error) {
 	me, err := b.whoAmI(ctx)
 	if err != nil {
-		return render.View{}, err
+		return wording.View{}, err
 	}
-	v := render.View{Model: vm, WorkspaceURL: me.URL, Tool: render.DescribeTool(b.Tools, vm), Mentions: b.cardMentions(ctx, vm)}
+	v := wording.View{Model: vm, WorkspaceURL: me.URL, Tool: wording.DescribeTool(b.Tools, vm), Mentions: b.cardMentions(ctx, vm)}
 	if user, own := strings.CutPrefix(vm.Message.To, store.ToUser); own {
 		v.Reader = b.identities.known(user)
 	}
@@ -226,7 +230,7 @@ func (b *Display) show(ctx context.Context, vm view.Model) error { //nolint:cycl
 			return err
 		} else if done {
 			if s.Kind == store.OutboxAttachment {
-				if body, err = render.UploadOf(vm).Body(); err != nil {
+				if body, err = thread.UploadOf(vm).Body(); err != nil {
 					return err
 				}
 			}
@@ -261,7 +265,7 @@ func (b *Display) show(ctx context.Context, vm view.Model) error { //nolint:cycl
 }
 
 // recordShown records an outbox message as Slack shows it.
-func recordShown(ctx context.Context, to Outbox, s store.OutboxMessage, d render.Rendered) error {
+func recordShown(ctx context.Context, to Outbox, s store.OutboxMessage, d block.Rendered) error {
 	body, err := d.Body()
 	if err != nil {
 		return err
@@ -389,8 +393,8 @@ func (b *Display) includeSteps(ctx context.Context, answer view.Model) (vm view.
 	if vm, err = b.Views.Answer(ctx, answer.Message.ID, numbers); err != nil {
 		return answer, done, err
 	}
-	vm.Steps = slices.DeleteFunc(vm.Steps, func(s view.Step) bool { return !render.IsBrief(s) })
-	vm.Steps = vm.Steps[:min(len(vm.Steps), render.MaxStepsTold)]
+	vm.Steps = slices.DeleteFunc(vm.Steps, func(s view.Step) bool { return !thread.IsBrief(s) })
+	vm.Steps = vm.Steps[:min(len(vm.Steps), thread.MaxStepsTold)]
 	vm.Message.Steps = nil
 	for _, s := range vm.Steps {
 		vm.Message.Steps = append(vm.Message.Steps, s.Step)
@@ -400,7 +404,7 @@ func (b *Display) includeSteps(ctx context.Context, answer view.Model) (vm view.
 
 // expire deletes the Slack message of an outbox message that has expired. If Slack does not allow the deletion, the bot
 // changes the message into a notice of its expiry.
-func (b *Display) expire(ctx context.Context, me directory.Self, vm view.Model, d render.Rendered) error {
+func (b *Display) expire(ctx context.Context, me directory.Self, vm view.Model, d block.Rendered) error {
 	s := vm.Message
 	if s.TS == "" {
 		at, err := b.destinationOf(ctx, vm, false)
@@ -466,9 +470,9 @@ func toShow(ctx context.Context, s view.Model, t store.Timer) context.Context {
 // stage's roles that get their cards in this channel. Without mentions, nobody would notice the card. People who are
 // away, and people who requested the call, are skipped. If the bot can't look up a person, it also skips this person,
 // because a card with fewer mentions is better than no card.
-func (b *Display) cardMentions(ctx context.Context, s view.Model) []render.Mention {
+func (b *Display) cardMentions(ctx context.Context, s view.Model) []wording.Mention {
 	channel, shared := strings.CutPrefix(s.Message.To, store.ToChannel)
-	r, waits := render.MentioningRequest(s)
+	r, waits := card.MentioningRequest(s)
 	if !shared || !waits {
 		return nil
 	}
@@ -476,7 +480,7 @@ func (b *Display) cardMentions(ctx context.Context, s view.Model) []render.Menti
 	if err != nil {
 		b.Log.Warn("the recorded absences could not be read, so absent people are mentioned too", "request", r.ID, "error", err)
 	}
-	var out []render.Mention
+	var out []wording.Mention
 	for _, name := range r.CurrentStage().Roles() {
 		role, _ := s.Policy.Role(name)
 		if role.Cards != channel {
@@ -489,7 +493,7 @@ func (b *Display) cardMentions(ctx context.Context, s view.Model) []render.Menti
 			}
 			asked := slices.ContainsFunc(r.Plan.Requesters, func(p approvers.PersonID) bool { return p.User() == c.User })
 			_, gone := away[c.User]
-			if c != (render.Mention{}) && !asked && !gone && !slices.Contains(out, c) && len(out) < render.MaxMentions {
+			if c != (wording.Mention{}) && !asked && !gone && !slices.Contains(out, c) && len(out) < card.MaxMentions {
 				out = append(out, c)
 			}
 		}
@@ -497,17 +501,17 @@ func (b *Display) cardMentions(ctx context.Context, s view.Model) []render.Menti
 	return out
 }
 
-func (b *Display) mentionOf(ctx context.Context, m approvers.Member) (render.Mention, error) {
+func (b *Display) mentionOf(ctx context.Context, m approvers.Member) (wording.Mention, error) {
 	switch m.Kind {
 	case approvers.MemberUser:
-		return render.Mention{User: m.Value}, nil
+		return wording.Mention{User: m.Value}, nil
 	case approvers.MemberGroup:
 		id, err := b.users.GroupID(ctx, m.Value)
-		return render.Mention{Group: id}, err
+		return wording.Mention{Group: id}, err
 	}
 	users, err := b.users.RoleUsers(ctx, approvers.Role{Members: []approvers.Member{m}})
 	if err != nil || len(users) == 0 {
-		return render.Mention{}, err
+		return wording.Mention{}, err
 	}
-	return render.Mention{User: users[0]}, nil
+	return wording.Mention{User: users[0]}, nil
 }

@@ -12,7 +12,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/workflow/view"
-	"countersign/bot/render"
+	"countersign/bot/render/block"
 	"countersign/bot/render/markdown"
 	"countersign/bot/slackapi"
 	"countersign/store"
@@ -232,7 +232,7 @@ func (w *streamWriter) pickUp(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		begun, err := w.b.posts.find(ctx, me, s, render.Rendered{}, destination{conv.Channel, conv.Thread})
+		begun, err := w.b.posts.find(ctx, me, s, block.Rendered{}, destination{conv.Channel, conv.Thread})
 		if err != nil {
 			return err
 		}
@@ -333,12 +333,12 @@ func (w *streamWriter) change(ctx context.Context, text string) error {
 		return nil
 	}
 	first := markdown.Messages(pieces)[0]
-	page := new(render.BlockBuilder)
+	page := new(block.Builder)
 	for _, x := range first {
 		page.Piece(x)
 	}
 	page.Small("The agent is still writing…")
-	d := render.Single(page)
+	d := block.Single(page)
 	if w.s.TS != "" {
 		_, err := w.b.posts.update(slackapi.WithCallPriority(ctx, slackapi.CallPriority{Priority: slackapi.PriorityTransient}), w.s, d)
 		switch code := slackapi.ErrorCode(err); {
@@ -383,7 +383,7 @@ func (w *streamWriter) nextPieces(text string) (next int, pieces []markdown.Piec
 
 // draw makes blocks from pieces.
 func (w *streamWriter) draw(pieces []markdown.Piece) []slack.Block {
-	page := &render.BlockBuilder{Tabled: w.table}
+	page := &block.Builder{Tabled: w.table}
 	for _, x := range pieces {
 		page.Piece(x)
 	}

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"countersign/bot/render"
+	"countersign/bot/render/block"
 	"countersign/bot/slackapi"
 
 	"github.com/slack-go/slack"
@@ -29,12 +29,12 @@ type ephemeralReply struct {
 
 // reply sends a private reply. The bot does not retry the reply for ever, because no other work depends on it.
 // If Slack refuses the ephemeral message, the reply is sent as a direct message.
-func (b *ephemeral) reply(ctx context.Context, to ephemeralReply, p ...*render.RichText) {
-	b.send(ctx, to, render.Paragraph(p...))
+func (b *ephemeral) reply(ctx context.Context, to ephemeralReply, p ...*block.RichText) {
+	b.send(ctx, to, block.Paragraph(p...))
 }
 
 // send is like reply, but also accepts buttons.
-func (b *ephemeral) send(ctx context.Context, to ephemeralReply, p *render.BlockBuilder) {
+func (b *ephemeral) send(ctx context.Context, to ephemeralReply, p *block.Builder) {
 	ctx = slackapi.WithCallPriority(ctx, slackapi.CallPriority{Priority: slackapi.PriorityUrgent})
 	m := p.Message()
 	b.identities.known(to.user).Localize(&m)
@@ -66,7 +66,7 @@ var errElsewhere = fmt.Errorf("told by direct message")
 
 // sendIn sends the reply in the place where the person acted. Only that person sees the reply. The reply has no
 // metadata, because response URLs do not support metadata.
-func (b *ephemeral) sendIn(ctx context.Context, to ephemeralReply, m render.Message) error {
+func (b *ephemeral) sendIn(ctx context.Context, to ephemeralReply, m block.Message) error {
 	switch {
 	case to.channel == "":
 		return errElsewhere

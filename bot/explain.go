@@ -14,7 +14,10 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/workflow"
 	"countersign/bot/directory"
-	"countersign/bot/render"
+	"countersign/bot/render/argument"
+	"countersign/bot/render/block"
+	"countersign/bot/render/control"
+	"countersign/bot/render/form"
 	"countersign/store"
 )
 
@@ -30,7 +33,7 @@ type explainer struct {
 
 // explain answers /countersign explain. For the name of a tool, the answer says who would have to approve a call, and
 // why. For a request, the answer says who has to approve the request, why, and what has happened so far.
-func (b *explainer) explain(ctx context.Context, c command, text string) (*render.BlockBuilder, error) {
+func (b *explainer) explain(ctx context.Context, c command, text string) (*block.Builder, error) {
 	first, rest, _ := strings.Cut(text, " ")
 	if first == "" {
 		return nil, notClear("Say what: %s explain issue_refund {\"amount\": 20} for a call as if you asked for it here, or %s explain and the link of a card.", c.Command, c.Command)
@@ -40,7 +43,7 @@ func (b *explainer) explain(ctx context.Context, c command, text string) (*rende
 		return nil, err
 	}
 	if directory.Barred(who) {
-		return render.Paragraph(render.Say("I explain this to full members of this workspace only.")), nil
+		return block.Paragraph(block.Say("I explain this to full members of this workspace only.")), nil
 	}
 	words := b.words()
 	ids, err := b.requestsNamed(ctx, first)
@@ -56,8 +59,8 @@ func (b *explainer) explain(ctx context.Context, c command, text string) (*rende
 }
 
 // words returns the words that explain calls under the policy in force.
-func (b *explainer) words() render.Explainer {
-	return render.Explainer{Policy: b.Views.Policy(), Now: b.Now()}
+func (b *explainer) words() form.Explainer {
+	return form.Explainer{Policy: b.Views.Policy(), Now: b.Now()}
 }
 
 // cardLink matches a link to a message in Slack's format.
@@ -106,11 +109,11 @@ const maxExplained = 5
 // explainRequests draws, for each request, who has to approve the request, why, and what has happened. If byName is
 // set, the person gave an id or a link, and explainRequests explains only requests that concern the person. Otherwise
 // the person used the shortcut on a message, which shows the same information, so there is no such check.
-func (b *explainer) explainRequests(ctx context.Context, words render.Explainer, who approvers.Identity, ids []string, byName bool) (*render.BlockBuilder, error) {
-	p := new(render.BlockBuilder)
+func (b *explainer) explainRequests(ctx context.Context, words form.Explainer, who approvers.Identity, ids []string, byName bool) (*block.Builder, error) {
+	p := new(block.Builder)
 	for i, id := range ids {
 		if i == maxExplained {
-			p.Para(render.Say("… and " + render.Plural(len(ids)-i, "more call") + " of the same message. Each has a card of its own, or can be put on one."))
+			p.Para(block.Say("… and " + block.Plural(len(ids)-i, "more call") + " of the same message. Each has a card of its own, or can be put on one."))
 			break
 		}
 		r, err := b.Views.Request(ctx, id)
@@ -118,7 +121,7 @@ func (b *explainer) explainRequests(ctx context.Context, words render.Explainer,
 			return nil, err
 		}
 		if byName && !concerns(r, who, words.Policy) {
-			p.Para(render.Say("That request is between those who asked for it and those who may decide it."))
+			p.Para(block.Say("That request is between those who asked for it and those who may decide it."))
 			continue
 		}
 		records, err := b.Views.Chain(ctx, id)
@@ -143,7 +146,7 @@ func concerns(r approvers.Request, who approvers.Identity, p *approvers.Policy) 
 var typographic = strings.NewReplacer("“", `"`, "”", `"`, "„", `"`, "‘", "'", "’", "'")
 
 // explainCall draws who would have to approve a hypothetical call, if the person asked for it in this channel.
-func (b *explainer) explainCall(ctx context.Context, words render.Explainer, c command, who approvers.Identity, tool, args string) (*render.BlockBuilder, error) {
+func (b *explainer) explainCall(ctx context.Context, words form.Explainer, c command, who approvers.Identity, tool, args string) (*block.Builder, error) {
 	channel, err := b.channels.Name(ctx, c.Channel)
 	if err != nil {
 		return nil, err
@@ -151,7 +154,7 @@ func (b *explainer) explainCall(ctx context.Context, words render.Explainer, c c
 	agent := agentOffering(words.Policy, tool, approvers.ChannelRef{Channel: c.Channel, Name: channel, DM: strings.HasPrefix(c.Channel, "D")})
 	def, known := b.Tools.Tool(tool)
 	if !known {
-		return nil, notClear("No tool is called “%s”. The policy names %s.", render.Visible(render.Clip(tool, render.MaxNameShown)), toolsNamed(words.Policy))
+		return nil, notClear("No tool is called “%s”. The policy names %s.", block.Visible(block.Clip(tool, block.MaxNameShown)), toolsNamed(words.Policy))
 	}
 	if args == "" {
 		args = "{}"
@@ -160,7 +163,7 @@ func (b *explainer) explainCall(ctx context.Context, words render.Explainer, c c
 	t, _ := words.Policy.Tool(tool, agent)
 	values, err := approvers.StrictArgs(raw, t.ReadsNumbers())
 	if err != nil {
-		return nil, notClear("These are not arguments: %s. Write them as JSON: %s explain %s {\"amount\": 20}", render.OneLine(strings.TrimPrefix(err.Error(), approvers.ErrArgs.Error()+": ")), c.Command, render.Name(tool))
+		return nil, notClear("These are not arguments: %s. Write them as JSON: %s explain %s {\"amount\": 20}", block.OneLine(strings.TrimPrefix(err.Error(), approvers.ErrArgs.Error()+": ")), c.Command, block.Name(tool))
 	}
 	call := approvers.Call{
 		Tool: tool, Effect: def.Effect, Requesters: []approvers.PersonID{who.ID}, Authors: []approvers.PersonID{who.ID},
@@ -169,20 +172,20 @@ func (b *explainer) explainCall(ctx context.Context, words render.Explainer, c c
 		},
 	}
 	plan, steps := words.Policy.Explain(call)
-	p := new(render.BlockBuilder)
-	p.Para(render.Say("If you asked for ").Code(render.Name(tool)).Say(" here, with the arguments that you wrote:"))
+	p := new(block.Builder)
+	p.Para(block.Say("If you asked for ").Code(block.Name(tool)).Say(" here, with the arguments that you wrote:"))
 	words.PlanOutlook(p, plan)
-	var lines []*render.RichText
+	var lines []*block.RichText
 	for i, step := range steps {
 		if i == maxSteps {
-			lines = append(lines, render.Say("… and "+render.Plural(len(steps)-i, "more step")))
+			lines = append(lines, block.Say("… and "+block.Plural(len(steps)-i, "more step")))
 			break
 		}
-		lines = append(lines, render.Say(fmt.Sprintf("%d. %s", i+1, render.Clip(render.OneLine(step), render.MaxNote))))
+		lines = append(lines, block.Say(fmt.Sprintf("%d. %s", i+1, block.Clip(block.OneLine(step), block.MaxNote))))
 	}
-	p.Para(append([]*render.RichText{new(render.RichText).Strong("How the policy comes to that:")}, lines...)...)
+	p.Para(append([]*block.RichText{new(block.RichText).Strong("How the policy comes to that:")}, lines...)...)
 	if fault := checkOf(def, raw); fault != "" {
-		p.Para(render.Say("⚠️ ").Strong("With these arguments it would not get that far: ").Say(render.Clip(render.Visible(fault), render.MaxSentence)))
+		p.Para(block.Say("⚠️ ").Strong("With these arguments it would not get that far: ").Say(block.Clip(block.Visible(fault), block.MaxSentence)))
 	}
 	return p, nil
 }
@@ -210,7 +213,7 @@ func toolsNamed(p *approvers.Policy) string {
 	for _, t := range p.Tools {
 		names = append(names, t.Name)
 	}
-	return render.ArgumentList(names)
+	return argument.List(names)
 }
 
 // checkOf returns the errors of the arguments against the schema, or "". The text does not include the values of
@@ -235,7 +238,7 @@ func (b *explainer) explainMessage(ctx context.Context, d delivered, i interacti
 	}
 	if err != nil {
 		b.Log.Error("a message could not be explained", "inbox", d.id, "error", err)
-		v = render.Refusal(render.ExplainShortcut, render.Say("I could not look this up. Please try again in a moment."))
+		v = form.Refusal(control.ExplainShortcut, block.Say("I could not look this up. Please try again in a moment."))
 	}
 	err = b.modals.fill(ctx, d.id, d.at, v)
 	switch {
@@ -254,7 +257,7 @@ func (b *explainer) explainMessage(ctx context.Context, d delivered, i interacti
 
 func (b *explainer) messageExplained(ctx context.Context, i interaction) (slack.ModalViewRequest, error) {
 	if err := b.checkOrigin(ctx, i.origin()); errors.Is(err, errWorkspace) {
-		return render.Refusal(render.ExplainShortcut, render.Say("I explain this to members of my own workspace only.")), nil
+		return form.Refusal(control.ExplainShortcut, block.Say("I explain this to members of my own workspace only.")), nil
 	} else if err != nil {
 		return slack.ModalViewRequest{}, err
 	}
@@ -263,7 +266,7 @@ func (b *explainer) messageExplained(ctx context.Context, i interaction) (slack.
 		return slack.ModalViewRequest{}, err
 	}
 	if directory.Barred(who) {
-		return render.Refusal(render.ExplainShortcut, render.Say("I explain this to full members of this workspace only.")), nil
+		return form.Refusal(control.ExplainShortcut, block.Say("I explain this to full members of this workspace only.")), nil
 	}
 	channel, ts := i.message()
 	ids, err := b.requestsOn(ctx, channel, ts)
@@ -271,12 +274,12 @@ func (b *explainer) messageExplained(ctx context.Context, i interaction) (slack.
 		return slack.ModalViewRequest{}, err
 	}
 	if len(ids) == 0 {
-		return render.Refusal(render.ExplainShortcut, render.Say("Nobody is asked for an approval in this message, so there is nothing to explain. Use this on a card of mine, or on a line in a thread that says that something waits.")), nil
+		return form.Refusal(control.ExplainShortcut, block.Say("Nobody is asked for an approval in this message, so there is nothing to explain. Use this on a card of mine, or on a line in a thread that says that something waits.")), nil
 	}
 	p, err := b.explainRequests(ctx, b.words(), who, ids, false)
 	if err != nil {
 		return slack.ModalViewRequest{}, err
 	}
 	b.identities.reader(ctx, i.User.ID).LocalizeBlocks(p.Blocks)
-	return render.Modal(render.FormTitles[render.ExplainShortcut], p), nil
+	return form.Modal(form.Titles[control.ExplainShortcut], p), nil
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"countersign/bot/render"
+	"countersign/bot/render/control"
 )
 
 // typed sends a command, and waits for the answer.
@@ -50,9 +50,9 @@ func TestExplainAndHistory(t *testing.T) {
 	r := h.asked("C0002", card)
 	link := fmt.Sprintf("<%s/archives/C0002/p%s>", h.url, strings.ReplaceAll(card.TS, ".", ""))
 	h.typed("teo", "explain "+link, "Why people are asked: issue_refund is high risk", "it waits here", "What has happened so far:", "The agent asked for it.", "Put before those who decide.")
-	h.clicks("ada", "#support-approvals", card, render.ActApprove)
+	h.clicks("ada", "#support-approvals", card, control.ActApprove)
 	h.finds("ada", "#support-approvals", "", "you are not a member of that role")
-	h.clicks("teo", "#support-approvals", card, render.ActApprove)
+	h.clicks("teo", "#support-approvals", card, control.ActApprove)
 	h.finds("teo", "#support-approvals", "", "Approved by", "It ran")
 	h.quiet()
 	h.typed("sam", "explain "+r.ID, "Approved by <@U0002>", "<@U0001> tried to approve it and may not.", "<@U0002> approved it as Team Lead.", "It was started.", "It ran: succeeded.")
@@ -100,7 +100,7 @@ func TestExplainShortcut(t *testing.T) {
 	h.quiet() // after this, the bot has recorded the messages that it posted
 	explained := func(user, channel, ts string, words ...string) {
 		t.Helper()
-		if out := h.call("POST", "/people/"+user+"/shortcuts", map[string]any{"callback_id": render.ExplainShortcut, "channel": channel, "ts": ts}); out["ok"] != true {
+		if out := h.call("POST", "/people/"+user+"/shortcuts", map[string]any{"callback_id": control.ExplainShortcut, "channel": channel, "ts": ts}); out["ok"] != true {
 			t.Fatalf("%v", out)
 		}
 		h.until(fmt.Sprintf("%s reads %q", user, words), func() bool {

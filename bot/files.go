@@ -15,7 +15,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"countersign/bot/render"
+	"countersign/bot/render/block"
 )
 
 // These values limit the text that is read from files. The bot sets these limits, because the text becomes part of the
@@ -52,7 +52,7 @@ func withFiles(text string, files []attachment) string {
 			names = append(names, fmt.Sprintf("and %d more", len(files)-i))
 			break
 		}
-		names = append(names, render.Name(f.Name))
+		names = append(names, block.Name(f.Name))
 	}
 	return strings.TrimSpace(fmt.Sprintf("%s\n(attached: %s)", text, strings.Join(names, ", ")))
 }
@@ -72,7 +72,7 @@ func (b *attachments) read(ctx context.Context, who string, files []attachment) 
 			out = append(out, fmt.Sprintf("(%d more files were attached, and not read: at most %d are read per message.)", len(files)-i, maxFilesTold))
 			break
 		}
-		called := render.OneLine(f.Name)
+		called := block.OneLine(f.Name)
 		text, err := b.text(ctx, f, min(maxFileBytes, left))
 		var unread errUnread
 		switch {

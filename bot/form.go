@@ -12,7 +12,11 @@ import (
 	"countersign/approvers/workflow"
 	"countersign/approvers/workflow/view"
 	"countersign/bot/directory"
-	"countersign/bot/render"
+	"countersign/bot/render/argument"
+	"countersign/bot/render/block"
+	"countersign/bot/render/control"
+	"countersign/bot/render/form"
+	"countersign/bot/render/wording"
 	"countersign/store"
 )
 
@@ -36,22 +40,22 @@ func (b *formOpener) unbundleWithin(ctx context.Context, d delivered, i interact
 	if err != nil {
 		return b.outcomes.refuseTarget(ctx, d, to, click, target, err)
 	}
-	who, err := b.identities.authority(ctx, to.user, target, render.ActApart)
+	who, err := b.identities.authority(ctx, to.user, target, control.ActApart)
 	if err != nil {
 		return b.outcomes.unknownClicker(ctx, d, to, click, target, err)
 	}
 	click.Inbox, click.At, click.Who, click.User, click.Request = d.id, d.at, who, to.user, target.Token.Ref
 	click.Digest, click.Whole, click.Rendering, click.FirstSeen = target.ShownRequest().Digest, target.ShownRequest().Whole, target.RenderingHash(), target.ShownRequest().Since
 	after, err := b.Requests.Unbundle(ctx, click)
-	words := render.Say("↗️ It has a card of its own now, with everything that you can do about it.")
+	words := block.Say("↗️ It has a card of its own now, with everything that you can do about it.")
 	var denied *approvers.Denied
 	switch {
 	case errors.As(err, &denied):
-		words = render.Denied(denied, &after, target.Policy)
+		words = form.Denied(denied, &after, target.Policy)
 	case err != nil:
 		return err
 	}
-	err = b.modals.show(render.Refusal(render.ActArguments, words), func(v slack.ModalViewRequest) error { return b.modals.updateClicked(ctx, v, i) })
+	err = b.modals.show(form.Refusal(control.ActArguments, words), func(v slack.ModalViewRequest) error { return b.modals.updateClicked(ctx, v, i) })
 	if err != nil {
 		b.Log.Info("Details… could not show the outcome of a click", "inbox", d.id, "cause", err)
 		b.ephemeral.reply(ctx, to, words)
@@ -77,7 +81,7 @@ type formClick struct {
 	d      delivered
 	action string
 	reply  ephemeralReply
-	target render.ClickTarget
+	target form.ClickTarget
 	show   func(slack.ModalViewRequest) error
 }
 
@@ -99,7 +103,7 @@ func (b *formOpener) open(ctx context.Context, f formClick) error {
 	}
 	var v slack.ModalViewRequest
 	if unknown != nil {
-		v = render.Refusal(action, render.Unidentified())
+		v = form.Refusal(action, form.Unidentified())
 	} else {
 		v = b.form(action, target, who)
 	}
@@ -114,9 +118,9 @@ func (b *formOpener) open(ctx context.Context, f formClick) error {
 		b.Log.Info("a form could not be shown", "inbox", d.id, "cause", err)
 		switch {
 		case unknown != nil:
-			b.ephemeral.reply(ctx, to, render.Unidentified())
+			b.ephemeral.reply(ctx, to, form.Unidentified())
 		case no != nil:
-			b.ephemeral.reply(ctx, to, render.Denied(no, target.Request, target.Policy))
+			b.ephemeral.reply(ctx, to, form.Denied(no, target.Request, target.Policy))
 		default:
 			b.ephemeral.reply(ctx, to, formNotOpened(err))
 		}
@@ -125,7 +129,7 @@ func (b *formOpener) open(ctx context.Context, f formClick) error {
 		return err
 	case err != nil:
 		b.Log.Error("a form could not be shown", "inbox", d.id, "error", err)
-		b.ephemeral.reply(ctx, to, render.Say("The form could not be opened. Please click again."))
+		b.ephemeral.reply(ctx, to, block.Say("The form could not be opened. Please click again."))
 	}
 	click := workflow.Click{Inbox: d.id, At: d.at, Who: who, User: to.user, Channel: target.Message.Channel, MessageTS: target.Message.TS}
 	switch {
@@ -138,8 +142,8 @@ func (b *formOpener) open(ctx context.Context, f formClick) error {
 }
 
 // readAbout reads the additional data that Details… shows about a request.
-func (b *formOpener) readAbout(ctx context.Context, action string, s *render.ClickTarget) error {
-	if action != render.ActArguments || s.Request == nil {
+func (b *formOpener) readAbout(ctx context.Context, action string, s *form.ClickTarget) error {
+	if action != control.ActArguments || s.Request == nil {
 		return nil
 	}
 	me, err := b.whoAmI(ctx)
@@ -150,13 +154,13 @@ func (b *formOpener) readAbout(ctx context.Context, action string, s *render.Cli
 	if err != nil {
 		return err
 	}
-	s.About = render.About{WorkspaceURL: me.URL, Tool: render.DescribeTool(b.Tools, s.Model), History: history}
+	s.About = form.About{WorkspaceURL: me.URL, Tool: wording.DescribeTool(b.Tools, s.Model), History: history}
 	return nil
 }
 
 // noForm returns the reason why a person gets no form, or nil. The reason is missing authority, or a state of the
 // request that does not allow the action. If there is a reason, the caller records the attempt.
-func noForm(action string, target render.ClickTarget, who approvers.Identity) *approvers.Denied {
+func noForm(action string, target form.ClickTarget, who approvers.Identity) *approvers.Denied {
 	if target.Elicitation != nil {
 		return target.Elicitation.Answerable(who, target.Now)
 	}
@@ -164,8 +168,8 @@ func noForm(action string, target render.ClickTarget, who approvers.Identity) *a
 		return nil
 	}
 	switch action {
-	case render.ActTyped, render.ActReject, render.ActModify, render.ActReveal:
-		return render.Precheck(*target.Request, target, who)
+	case control.ActTyped, control.ActReject, control.ActModify, control.ActReveal:
+		return form.Precheck(*target.Request, target, who)
 	}
 	if !directory.Barred(who) {
 		return nil
@@ -176,65 +180,65 @@ func noForm(action string, target render.ClickTarget, who approvers.Identity) *a
 
 // form draws the modal of an action. If the person can't perform the action, the modal says why. For an action that
 // needs no form, the modal can't be submitted.
-func (b *formOpener) form(action string, target render.ClickTarget, who approvers.Identity) slack.ModalViewRequest {
-	if action == render.ActHappened {
-		return render.ReportForm(target)
+func (b *formOpener) form(action string, target form.ClickTarget, who approvers.Identity) slack.ModalViewRequest {
+	if action == control.ActHappened {
+		return form.Report(target)
 	}
 	switch action {
-	case render.ActRejectAll:
-		return render.RejectAllForm(target, who)
-	case render.ActWithdrawSome:
-		return render.WithdrawForm(target)
-	case render.ActAway:
-		return render.AwayForm(target)
-	case render.ActFillIn:
+	case control.ActRejectAll:
+		return form.RejectAll(target, who)
+	case control.ActWithdrawSome:
+		return form.Withdraw(target)
+	case control.ActAway:
+		return form.Away(target)
+	case control.ActFillIn:
 		if target.Elicitation != nil {
-			return render.ElicitationForm(target, who)
+			return form.Elicitation(target, who)
 		}
 	}
-	if draw := render.PeopleForms[action]; draw != nil && target.Request != nil {
+	if draw := form.People[action]; draw != nil && target.Request != nil {
 		return draw(target, who)
 	}
 	if target.Request == nil {
-		return render.Refusal(action, render.Denied(&approvers.Denied{Code: approvers.DeniedNotFound}, nil, target.Policy))
+		return form.Refusal(action, form.Denied(&approvers.Denied{Code: approvers.DeniedNotFound}, nil, target.Policy))
 	}
 	r := *target.Request
-	if d := render.Precheck(r, target, who); d != nil && (action != render.ActArguments || directory.Barred(who)) {
-		return render.Refusal(action, render.Denied(d, &r, target.Policy))
+	if d := form.Precheck(r, target, who); d != nil && (action != control.ActArguments || directory.Barred(who)) {
+		return form.Refusal(action, form.Denied(d, &r, target.Policy))
 	}
-	if (action == render.ActTyped || action == render.ActModify) && r.MustReveal(target.Policy, who.ID) {
-		return render.Refusal(action, render.Denied(&approvers.Denied{Code: approvers.DeniedMasked}, &r, target.Policy))
+	if (action == control.ActTyped || action == control.ActModify) && r.MustReveal(target.Policy, who.ID) {
+		return form.Refusal(action, form.Denied(&approvers.Denied{Code: approvers.DeniedMasked}, &r, target.Policy))
 	}
-	f := render.FormToken{ButtonToken: target.Token, Execution: r.Execution}
+	f := control.FormToken{ButtonToken: target.Token, Execution: r.Execution}
 	switch action {
-	case render.ActReveal:
-		return render.RevealForm(r, f)
-	case render.ActTyped:
-		return render.TypedForm(r, f)
-	case render.ActReject:
-		return render.RejectForm(r, f, target)
-	case render.ActArguments:
-		return render.DetailsForm(target, f, who)
-	case render.ActModify:
+	case control.ActReveal:
+		return form.Reveal(r, f)
+	case control.ActTyped:
+		return form.Typed(r, f)
+	case control.ActReject:
+		return form.Reject(r, f, target)
+	case control.ActArguments:
+		return form.Details(target, f, who)
+	case control.ActModify:
 		tool, ok := workflow.ToolOf(b.Tools, r.Tool, r.ToolHash)
 		if !ok {
-			return render.Refusal(action, render.Say("The tool is not available any more, so its arguments can't be changed. Reject the call, or let it expire."))
+			return form.Refusal(action, block.Say("The tool is not available any more, so its arguments can't be changed. Reject the call, or let it expire."))
 		}
-		return render.ModifyForm(target, who, f, tool, nil)
+		return form.Modify(target, who, f, tool, nil)
 	}
-	return render.Refusal(action, render.Say("This button has no form. Nothing was changed."))
+	return form.Refusal(action, block.Say("This button has no form. Nothing was changed."))
 }
 
 // turnPage shows another page of the arguments.
 func (b *formOpener) turnPage(ctx context.Context, d delivered, i interaction) error {
 	to := ephemeralReply{user: i.User.ID}
-	f, err := render.ParseFormToken(i.View.Metadata)
+	f, err := control.ParseFormToken(i.View.Metadata)
 	if err != nil {
-		return b.outcomes.refuseTarget(ctx, d, to, workflow.Click{}, render.ClickTarget{}, err)
+		return b.outcomes.refuseTarget(ctx, d, to, workflow.Click{}, form.ClickTarget{}, err)
 	}
-	action := render.ActArguments
-	if i.View.Callback == render.ActReveal {
-		action = render.ActReveal
+	action := control.ActArguments
+	if i.View.Callback == control.ActReveal {
+		action = control.ActReveal
 	}
 	switch i.Actions[0].Value {
 	case "1":
@@ -249,7 +253,7 @@ func (b *formOpener) turnPage(ctx context.Context, d delivered, i interaction) e
 		return b.outcomes.refuseTarget(ctx, d, to, workflow.Click{}, target, err)
 	}
 	var viewer approvers.Identity
-	v := render.Refusal(action, render.Denied(&approvers.Denied{Code: approvers.DeniedStale}, target.Request, target.Policy))
+	v := form.Refusal(action, form.Denied(&approvers.Denied{Code: approvers.DeniedStale}, target.Request, target.Policy))
 	if target.Request != nil && target.Request.Execution == f.Execution {
 		who, err := b.identities.authority(ctx, i.User.ID, target, action)
 		if err != nil {
@@ -259,14 +263,14 @@ func (b *formOpener) turnPage(ctx context.Context, d delivered, i interaction) e
 		if err := b.readAbout(ctx, action, &target); err != nil {
 			return err
 		}
-		denied := render.Precheck(*target.Request, target, who)
+		denied := form.Precheck(*target.Request, target, who)
 		switch {
-		case action == render.ActArguments:
-			v = render.DetailsForm(target, f, who)
+		case action == control.ActArguments:
+			v = form.Details(target, f, who)
 		case denied != nil:
-			v = render.Refusal(action, render.Denied(denied, target.Request, target.Policy))
+			v = form.Refusal(action, form.Denied(denied, target.Request, target.Policy))
 		default:
-			v = render.RevealForm(*target.Request, f)
+			v = form.Reveal(*target.Request, f)
 		}
 		b.identities.known(i.User.ID).LocalizeBlocks(v.Blocks.BlockSet)
 	}
@@ -292,11 +296,11 @@ func (b *formOpener) turnPage(ctx context.Context, d delivered, i interaction) e
 
 // recordAllSeen records that the person has seen all arguments, if the modal shows the last page. The person can
 // approve in the modal only after the bot has written this record.
-func (b *formOpener) recordAllSeen(ctx context.Context, target render.ClickTarget, who approvers.Identity, v slack.ModalViewRequest) error {
-	if v.CallbackID != render.ActArguments || v.Submit == nil {
+func (b *formOpener) recordAllSeen(ctx context.Context, target form.ClickTarget, who approvers.Identity, v slack.ModalViewRequest) error {
+	if v.CallbackID != control.ActArguments || v.Submit == nil {
 		return nil
 	}
-	body, err := render.WholeView(*target.Request)
+	body, err := form.WholeView(*target.Request)
 	if err != nil {
 		return err
 	}
@@ -306,18 +310,18 @@ func (b *formOpener) recordAllSeen(ctx context.Context, target render.ClickTarge
 
 // recordReveal records that the person has seen the request's masked values, if the modal shows the last page. The
 // record has the names of the masked arguments, but not their values. The digest in the record covers the values.
-func (b *formOpener) recordReveal(ctx context.Context, target render.ClickTarget, who approvers.Identity, v slack.ModalViewRequest) error {
-	if v.CallbackID != render.ActReveal || !render.LastPage(v) {
+func (b *formOpener) recordReveal(ctx context.Context, target form.ClickTarget, who approvers.Identity, v slack.ModalViewRequest) error {
+	if v.CallbackID != control.ActReveal || !form.LastPage(v) {
 		return nil
 	}
 	var names []string
-	for _, one := range render.SecretsIn(target.Request.Args, target.Request.Secrets) {
+	for _, one := range argument.SecretsIn(target.Request.Args, target.Request.Secrets) {
 		names = append(names, one.Path)
 	}
 	if len(names) == 0 {
 		return nil
 	}
-	body, err := render.Paragraph(render.Say("Revealed, to one person alone: " + strings.Join(names, ", "))).Message().Body()
+	body, err := block.Paragraph(block.Say("Revealed, to one person alone: " + strings.Join(names, ", "))).Message().Body()
 	if err != nil {
 		return err
 	}
@@ -327,7 +331,7 @@ func (b *formOpener) recordReveal(ctx context.Context, target render.ClickTarget
 
 // recordItemSeen records the content of a request on the Home tab, if a person acts on the request there. The bot does
 // not record the other renderings of a Home tab, because a tab is redrawn too often.
-func (b *formOpener) recordItemSeen(ctx context.Context, target render.ClickTarget, who approvers.Identity) error {
+func (b *formOpener) recordItemSeen(ctx context.Context, target form.ClickTarget, who approvers.Identity) error {
 	if target.Message.Kind != store.OutboxHome || target.Request == nil || target.ShownRequest().Digest == "" {
 		return nil
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"countersign/approvers"
-	"countersign/bot/render"
+	"countersign/bot/render/control"
 	"countersign/store"
 )
 
@@ -16,25 +16,25 @@ func TestAskAndAnswer(t *testing.T) {
 	h := newHarness(t)
 	root := h.says("sam", "#support", `@bot call issue_refund {"order_id":"ORD-1","amount":5}`)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
-	h.clicks("teo", "#support-approvals", card, render.ActAsk)
-	form := h.opened("teo", render.ActAsk)
-	if out := h.submits("teo", form, map[string]any{render.FieldReason: "   "}); out["ok"] == true {
+	h.clicks("teo", "#support-approvals", card, control.ActAsk)
+	form := h.opened("teo", control.ActAsk)
+	if out := h.submits("teo", form, map[string]any{control.FieldReason: "   "}); out["ok"] == true {
 		t.Error("a question without words was accepted")
 	}
-	h.submits("teo", form, map[string]any{render.FieldReason: "why <!channel> so much?"})
+	h.submits("teo", form, map[string]any{control.FieldReason: "why <!channel> so much?"})
 	question := h.finds("sam", "#support", root, "asks about", "why &lt;!channel&gt; so much?", "<@U0100>: write your answer here, or press Answer…; it appears on the card.")
 	h.finds("ada", "#support-approvals", "", "asked: why &lt;!channel&gt; so much?", "Not answered yet")
 
-	h.clicks("priya", "#support", question, render.ActAnswer)
+	h.clicks("priya", "#support", question, control.ActAnswer)
 	h.until("priya is told why there is no form", func() bool {
 		return strings.Contains(fmt.Sprint(h.opened("priya", "")), "only somebody who asked for this can do that")
 	})
 
-	h.clicks("sam", "#support", question, render.ActAnswer)
-	h.submits("sam", h.opened("sam", render.ActAnswer), map[string]any{render.FieldReason: "it is for two"})
+	h.clicks("sam", "#support", question, control.ActAnswer)
+	h.submits("sam", h.opened("sam", control.ActAnswer), map[string]any{control.FieldReason: "it is for two"})
 	h.finds("ada", "#support-approvals", "", "asked: why", "💬 <@U0100>: it is for two")
 	answered := h.finds("sam", "#support", root, "asks about", "answered", "it is for two")
-	if answered.has(render.ActAnswer) {
+	if answered.has(control.ActAnswer) {
 		t.Error("an answered question still has its button")
 	}
 	h.finds("teo", "countersign", "", "answered your question", "“it is for two”", "|See the card>")
@@ -47,8 +47,8 @@ func TestAnswerByWriting(t *testing.T) { inBothWays(t, testAnswerByWriting) }
 func testAnswerByWriting(t *testing.T, h *harness) {
 	root := h.says("sam", "#support", refundCall)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
-	h.clicks("teo", "#support-approvals", card, render.ActAsk)
-	h.submits("teo", h.opened("teo", render.ActAsk), map[string]any{render.FieldReason: "is there a photo?"})
+	h.clicks("teo", "#support-approvals", card, control.ActAsk)
+	h.submits("teo", h.opened("teo", control.ActAsk), map[string]any{control.FieldReason: "is there a photo?"})
 	h.finds("sam", "#support", root, "asks about", "is there a photo?")
 	h.quiet()
 	h.saysIn("priya", "#support", "I saw one", root)
@@ -60,7 +60,7 @@ func testAnswerByWriting(t *testing.T, h *harness) {
 		t.Errorf("everybody is told: %s", said.Text)
 	}
 	h.finds("ada", "#support-approvals", "", "asked: is there a photo?", "💬 <@U0100>: yes, @Priya has it")
-	if answered := h.finds("sam", "#support", root, "asks about", "answered", "yes, @Priya has it"); answered.has(render.ActAnswer) {
+	if answered := h.finds("sam", "#support", root, "asks about", "answered", "yes, @Priya has it"); answered.has(control.ActAnswer) {
 		t.Error("an answered question still has its button")
 	}
 	h.finds("teo", "countersign", "", "answered your question", "yes, @Priya has it")
@@ -83,19 +83,19 @@ func TestHandOnThroughSlack(t *testing.T) {
 	h := newHarness(t)
 	h.says("sam", "#support", `@bot call issue_refund {"order_id":"ORD-1","amount":5}`)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
-	h.clicks("teo", "#support-approvals", card, render.ActHandOn)
-	form := h.opened("teo", render.ActHandOn)
+	h.clicks("teo", "#support-approvals", card, control.ActHandOn)
+	form := h.opened("teo", control.ActHandOn)
 	for who, why := range map[string]string{"U0001": "may not decide this for Team Lead", "U0100": "may not decide", "U0900": "may not decide"} {
-		if out := fmt.Sprint(h.submits("teo", form, map[string]any{render.FieldColleague: who})["errors"]); !strings.Contains(out, why) {
+		if out := fmt.Sprint(h.submits("teo", form, map[string]any{control.FieldColleague: who})["errors"]); !strings.Contains(out, why) {
 			t.Errorf("%s: the error beside the field is %q", who, out)
 		}
 	}
-	if out := h.submits("teo", form, map[string]any{render.FieldColleague: "U0003"}); out["ok"] != true {
+	if out := h.submits("teo", form, map[string]any{control.FieldColleague: "U0003"}); out["ok"] != true {
 		t.Fatalf("an eligible colleague was refused: %v", out)
 	}
 	handed := h.finds("ingrid", "countersign", "", "<@U0002> handed this on to you", "as Finance Director")
 	h.finds("ada", "#support-approvals", "", "Team Lead or <@U0003>")
-	h.clicks("ingrid", "countersign", handed, render.ActApprove)
+	h.clicks("ingrid", "countersign", handed, control.ActApprove)
 	h.finds("ada", "#support-approvals", "", "Approved by <@U0003> (Finance Director)")
 }
 
@@ -106,19 +106,19 @@ func TestTakeBackAndComment(t *testing.T) {
 	})
 	root := h.says("sam", "#support", `@bot call issue_refund {"order_id":"ORD-1","amount":5}`)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
-	h.clicks("teo", "#support-approvals", card, render.ActApprove)
+	h.clicks("teo", "#support-approvals", card, control.ActApprove)
 	mine := h.finds("ingrid", "countersign", "", "Waits for Finance Director")
-	h.clicks("ingrid", "countersign", mine, render.ActComment)
-	h.submits("ingrid", h.opened("ingrid", render.ActComment), map[string]any{render.FieldReason: "fine with me"})
+	h.clicks("ingrid", "countersign", mine, control.ActComment)
+	h.submits("ingrid", h.opened("ingrid", control.ActComment), map[string]any{control.FieldReason: "fine with me"})
 	h.finds("kenji", "countersign", "", "🗨️ <@U0003> (Finance Director): fine with me")
 	mine = h.finds("ingrid", "countersign", "", "fine with me")
-	h.clicks("ingrid", "countersign", mine, render.ActApprove)
+	h.clicks("ingrid", "countersign", mine, control.ActApprove)
 	agreed := h.finds("ingrid", "countersign", "", "You have agreed")
-	if agreed.has(render.ActApprove) || !agreed.has(render.ActTakeBack) {
+	if agreed.has(control.ActApprove) || !agreed.has(control.ActTakeBack) {
 		t.Error("the copy of a person who has agreed offers more than Take back")
 	}
-	h.clicks("ingrid", "countersign", agreed, render.ActTakeBack)
-	h.submits("ingrid", h.opened("ingrid", render.ActTakeBack), map[string]any{render.FieldReason: "the wrong order"})
+	h.clicks("ingrid", "countersign", agreed, control.ActTakeBack)
+	h.submits("ingrid", h.opened("ingrid", control.ActTakeBack), map[string]any{control.FieldReason: "the wrong order"})
 	h.finds("sam", "#support", root, "Approval taken back by <@U0003> (Finance Director)", "the wrong order")
 	if over := h.finds("teo", "#support-approvals", "", "Approval taken back"); over.live() {
 		t.Error("a request whose approval was taken back still has a button")
@@ -135,8 +135,8 @@ func TestDetailsGrantNothing(t *testing.T) {
 	h.says("sam", "#support", refundCall)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
 	r := h.asked("C0002", card)
-	h.clicks("ada", "#support-approvals", card, render.ActArguments)
-	details := h.opened("ada", render.ActArguments)
+	h.clicks("ada", "#support-approvals", card, control.ActArguments)
+	details := h.opened("ada", control.ActArguments)
 	metadata, _ := details["private_metadata"].(string)
 	pressed := 0
 	press := func(callback, metadata, action string) {
@@ -154,13 +154,13 @@ func TestDetailsGrantNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	press(render.ActArguments, metadata, render.ActTakeBack)
+	press(control.ActArguments, metadata, control.ActTakeBack)
 	h.until("Ada is told that she can't", func() bool {
 		return strings.Contains(fmt.Sprint(h.call("GET", "/people/ada/views", nil)), "whose approval counts")
 	})
-	press(render.ActReveal, metadata, render.ActReject)
+	press(control.ActReveal, metadata, control.ActReject)
 	h.until("a click in another modal is refused", func() bool { return len(h.denials(r.ID)) == 1 })
-	press(render.ActArguments, strings.Replace(metadata, r.Execution, "exec_other", 1), render.ActReject)
+	press(control.ActArguments, strings.Replace(metadata, r.Execution, "exec_other", 1), control.ActReject)
 	h.until("what she may not do is refused", func() bool { return len(h.denials(r.ID)) == 2 })
 	if runs := h.runs(); len(runs) != 0 {
 		t.Errorf("it ran: %v", runs)
@@ -197,9 +197,9 @@ func TestGroupStageThroughSlack(t *testing.T) {
 	if err := h.slack.SetGroupUsers("S0001", []string{"U0004"}); err != nil {
 		t.Fatal(err)
 	}
-	h.clicks("ingrid", "countersign", card, render.ActApprove)
+	h.clicks("ingrid", "countersign", card, control.ActApprove)
 	h.finds("ingrid", "countersign", "", "you are not in that user group")
-	h.clicks("kenji", "countersign", h.finds("kenji", "countersign", "", "Waits for @support"), render.ActApprove)
+	h.clicks("kenji", "countersign", h.finds("kenji", "countersign", "", "Waits for @support"), control.ActApprove)
 	h.finds("kenji", "countersign", "", "Approved by <@U0004> (Finance Director)")
 }
 

@@ -8,7 +8,10 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
-	"countersign/bot/render"
+	"countersign/bot/render/block"
+	"countersign/bot/render/control"
+	"countersign/bot/render/form"
+	"countersign/bot/render/home"
 )
 
 // grantHandler handles the buttons, the form and the command about grants.
@@ -20,10 +23,10 @@ type grantHandler struct {
 }
 
 // clicked performs the action of a button on a grant.
-func (b *grantHandler) clicked(ctx context.Context, to ephemeralReply, target render.ClickTarget, action string, click workflow.Click) error {
+func (b *grantHandler) clicked(ctx context.Context, to ephemeralReply, target form.ClickTarget, action string, click workflow.Click) error {
 	click.Grant = target.Token.Ref
 	act := map[string]func(context.Context, workflow.Click) (approvers.Grant, error){
-		render.ActRevoke: b.Grants.Revoke, render.ActAccept: b.Grants.Accept, render.ActDecline: b.Grants.Decline,
+		control.ActRevoke: b.Grants.Revoke, control.ActAccept: b.Grants.Accept, control.ActDecline: b.Grants.Decline,
 	}[action]
 	if act == nil {
 		return fmt.Errorf("%w: no button on a grant does %q", errPayload, action)
@@ -33,13 +36,13 @@ func (b *grantHandler) clicked(ctx context.Context, to ephemeralReply, target re
 	if !errors.As(err, &d) {
 		return err
 	}
-	b.ephemeral.reply(ctx, to, render.DeniedGrant(d, g, target.Policy))
+	b.ephemeral.reply(ctx, to, form.DeniedGrant(d, g, target.Policy))
 	return nil
 }
 
 // submitted approves a call and grants more calls.
-func (b *grantHandler) submitted(ctx context.Context, to ephemeralReply, target render.ClickTarget, i interaction, click workflow.Click) error {
-	a, _ := render.ParseAllowance(*target.Request, target.Policy, i.View.answers) // an error can only come from a changed policy; the workflow reports and records it
+func (b *grantHandler) submitted(ctx context.Context, to ephemeralReply, target form.ClickTarget, i interaction, click workflow.Click) error {
+	a, _ := form.ParseAllowance(*target.Request, target.Policy, i.View.answers) // an error can only come from a changed policy; the workflow reports and records it
 	r, err := b.Grants.Give(ctx, click, a)
 	return b.outcomes.answer(ctx, to, &r, target.Policy, err)
 }
@@ -47,7 +50,7 @@ func (b *grantHandler) submitted(ctx context.Context, to ephemeralReply, target 
 // list lists the grants in force that concern the person. The list has the grants of the channel, the person's own
 // grants, and the grants of people with the same roles. For each grant that the person may revoke, the person also gets
 // a direct message with the button Revoke.
-func (b *grantHandler) list(ctx context.Context, c command, _ string) (*render.BlockBuilder, error) {
+func (b *grantHandler) list(ctx context.Context, c command, _ string) (*block.Builder, error) {
 	policy := b.Views.Policy()
 	who, err := b.identities.member(ctx, c.User, policy)
 	if err != nil {
@@ -61,7 +64,7 @@ func (b *grantHandler) list(ctx context.Context, c command, _ string) (*render.B
 	if err != nil {
 		return nil, err
 	}
-	var out []*render.RichText
+	var out []*block.RichText
 	var send []string
 	more := 0
 	for _, g := range list {
@@ -70,25 +73,25 @@ func (b *grantHandler) list(ctx context.Context, c command, _ string) (*render.B
 		switch {
 		case !mine && g.Conversation.Channel != c.Channel:
 			continue
-		case len(out) == render.MaxGrantsListed:
+		case len(out) == home.MaxGrantsListed:
 			more++
 			continue
 		case mine && g.Own == nil:
 			send = append(send, g.Grant.ID)
 		}
-		out = append(out, render.GrantLine(g, policy, me.URL, mine))
+		out = append(out, home.GrantLine(g, policy, me.URL, mine))
 	}
 	switch {
 	case len(out) == 0:
-		return render.Paragraph(render.Say("No calls may run without asking here, and you and your roles have allowed none elsewhere.")), nil
+		return block.Paragraph(block.Say("No calls may run without asking here, and you and your roles have allowed none elsewhere.")), nil
 	case more > 0:
-		out = append(out, render.Say("… and "+strconv.Itoa(more)+" more."))
+		out = append(out, block.Say("… and "+strconv.Itoa(more)+" more."))
 	}
 	if len(send) == 0 {
-		return render.Paragraph(out...), nil
+		return block.Paragraph(out...), nil
 	}
 	if err := b.Grants.Send(ctx, c.inbox, who.ID, send); err != nil && !errors.Is(err, workflow.ErrHandled) {
 		return nil, err
 	}
-	return render.Paragraph(append(out, render.Say("I sent you direct messages about the grants that you can revoke. Each has a Revoke button."))...), nil
+	return block.Paragraph(append(out, block.Say("I sent you direct messages about the grants that you can revoke. Each has a Revoke button."))...), nil
 }

@@ -7,7 +7,8 @@ import (
 	"testing"
 
 	"countersign/bot/bottest"
-	"countersign/bot/render"
+	"countersign/bot/render/control"
+	"countersign/bot/render/form"
 )
 
 func granting(h *harness) { h.policy = bottest.GrantingPolicy() }
@@ -19,8 +20,8 @@ func (h *harness) allowsMore(values map[string]any) (root string) {
 	h.t.Helper()
 	root = h.says("sam", "#support", "@bot "+smallRefund)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
-	h.clicks("teo", "#support-approvals", card, render.ActAllow)
-	form := h.opened("teo", render.ActAllow)
+	h.clicks("teo", "#support-approvals", card, control.ActAllow)
+	form := h.opened("teo", control.ActAllow)
 	if out := h.submits("teo", form, values); out["ok"] != true {
 		h.t.Fatalf("%v", out)
 	}
@@ -33,11 +34,11 @@ func (h *harness) allowsMore(values map[string]any) (root string) {
 func TestAllowMore(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, granting)
-	root := h.allowsMore(map[string]any{render.FieldUses: "2", render.FieldWithin: "1h0m0s", "arg.amount": "25.5"})
+	root := h.allowsMore(map[string]any{control.FieldUses: "2", control.FieldWithin: "1h0m0s", "arg.amount": "25.5"})
 	h.finds("teo", "#support-approvals", "", "Approved by <@U0002> (Team Lead)", "It ran")
 	h.finds("sam", "#support", root, "<@U0002> (Team Lead) allowed 2 more calls of issue_refund", "amount from 0 to 25.5", `currency "USD"`, "order_id may be anything.", "2 of 2 left")
 	own := h.finds("teo", "U0BOT", "", "allowed 2 more calls", "in #support", "2 of 2 left")
-	if !own.has(render.ActRevoke) {
+	if !own.has(control.ActRevoke) {
 		t.Error("there is no Revoke button")
 	}
 	h.saysIn("sam", "#support", `@bot call issue_refund {"order_id":"ORD-2","amount":25.5,"currency":"USD"}`, root)
@@ -46,11 +47,11 @@ func TestAllowMore(t *testing.T) {
 	h.saysIn("sam", "#support", `@bot call issue_refund {"order_id":"ORD-3","amount":25.51,"currency":"USD"}`, root)
 	h.finds("teo", "#support-approvals", "", "25.51", "Waits for Team Lead")
 
-	h.clicks("ada", "#support", h.finds("ada", "#support", root, "1 of 2 left", "allowed 2 more"), render.ActRevoke)
+	h.clicks("ada", "#support", h.finds("ada", "#support", root, "1 of 2 left", "allowed 2 more"), control.ActRevoke)
 	h.finds("ada", "#support", root, "only <@U0002> and people of Team Lead can take this back")
-	h.clicks("teo", "U0BOT", own, render.ActRevoke)
+	h.clicks("teo", "U0BOT", own, control.ActRevoke)
 	over := h.finds("sam", "#support", root, "Taken back by <@U0002>", "1 call ran under it")
-	if over.has(render.ActRevoke) {
+	if over.has(control.ActRevoke) {
 		t.Error("an ended grant has a button")
 	}
 	if got := h.runs(); len(got) != 2 {
@@ -64,15 +65,15 @@ func TestAllowMoreFaults(t *testing.T) {
 	h := newHarness(t, granting)
 	h.says("sam", "#support", "@bot "+smallRefund)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
-	h.clicks("ada", "#support-approvals", card, render.ActArguments)
-	if details := fmt.Sprint(h.opened("ada", render.ActArguments)); strings.Contains(details, render.ActAllow) || !strings.Contains(details, "Why people are asked") {
+	h.clicks("ada", "#support-approvals", card, control.ActArguments)
+	if details := fmt.Sprint(h.opened("ada", control.ActArguments)); strings.Contains(details, control.ActAllow) || !strings.Contains(details, "Why people are asked") {
 		t.Errorf("Ada, who may not decide, is shown %s", details)
 	}
-	h.clicks("teo", "#support-approvals", card, render.ActAllow)
-	form := h.opened("teo", render.ActAllow)
+	h.clicks("teo", "#support-approvals", card, control.ActAllow)
+	form := h.opened("teo", control.ActAllow)
 	for field, values := range map[string]map[string]any{
-		render.FieldUses: {render.FieldUses: "6"},
-		"arg.amount":     {"arg.amount": "19.99"},
+		control.FieldUses: {control.FieldUses: "6"},
+		"arg.amount":      {"arg.amount": "19.99"},
 	} {
 		if out := h.submits("teo", form, values); out["ok"] == true {
 			t.Errorf("%s %v was accepted: %v", field, values, out)
@@ -99,12 +100,12 @@ func TestAllowanceIn(t *testing.T) {
 	}{
 		"as it should be":  {filled("5", "2h0m0s", "50"), ""},
 		"with spaces":      {filled(" 5 ", "1h0m0s", " 49.99 "), ""},
-		"too many":         {filled("6", "1h0m0s", "50"), render.FieldUses},
-		"none":             {filled("0", "1h0m0s", "50"), render.FieldUses},
-		"half":             {filled("1.5", "1h0m0s", "50"), render.FieldUses},
-		"too long":         {filled("5", "2h0m1s", "50"), render.FieldWithin},
-		"no time":          {filled("5", "", "50"), render.FieldWithin},
-		"backwards":        {filled("5", "-1h", "50"), render.FieldWithin},
+		"too many":         {filled("6", "1h0m0s", "50"), control.FieldUses},
+		"none":             {filled("0", "1h0m0s", "50"), control.FieldUses},
+		"half":             {filled("1.5", "1h0m0s", "50"), control.FieldUses},
+		"too long":         {filled("5", "2h0m1s", "50"), control.FieldWithin},
+		"no time":          {filled("5", "", "50"), control.FieldWithin},
+		"backwards":        {filled("5", "-1h", "50"), control.FieldWithin},
 		"less":             {filled("5", "1h0m0s", "49.98"), "arg.amount"},
 		"nothing":          {filled("5", "1h0m0s", ""), "arg.amount"},
 		"a fraction":       {filled("5", "1h0m0s", "100/1"), "arg.amount"},
@@ -113,7 +114,7 @@ func TestAllowanceIn(t *testing.T) {
 		"without bounds":   {filled("5", "1h0m0s", strings.Repeat("9", 41)), "arg.amount"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a, faults := render.ParseAllowance(r, bottest.GrantingPolicy(), c.i.View.answers)
+			a, faults := form.ParseAllowance(r, bottest.GrantingPolicy(), c.i.View.answers)
 			if c.fault == "" && (len(faults) > 0 || a.Uses != 5 || a.Within == 0 || len(a.AtMost) != 1) || c.fault != "" && (len(faults) != 1 || faults[c.fault] == "") {
 				t.Errorf("%+v, %v", a, faults)
 			}
@@ -130,7 +131,7 @@ func TestGrantsCommand(t *testing.T) {
 	})
 	h.commands("teo", "#general", "grants")
 	h.answered("teo", "#general", "No calls may run without asking")
-	h.allowsMore(map[string]any{render.FieldUses: "2"})
+	h.allowsMore(map[string]any{control.FieldUses: "2"})
 	h.commands("sam", "#general", "grants")
 	h.answered("sam", "#general", "No calls may run without asking")
 	h.commands("sam", "#support", "grants")
@@ -140,7 +141,7 @@ func TestGrantsCommand(t *testing.T) {
 	h.answered("teo", "#general", "issue_refund in #support", "Take it back here")
 	h.commands("kenji", "#general", "grants")
 	h.answered("kenji", "#general", "issue_refund in #support", "direct messages about the grants")
-	h.clicks("kenji", "U0BOT", h.finds("kenji", "U0BOT", "", "allowed 2 more calls"), render.ActRevoke)
+	h.clicks("kenji", "U0BOT", h.finds("kenji", "U0BOT", "", "allowed 2 more calls"), control.ActRevoke)
 	h.finds("teo", "U0BOT", "", "Taken back by <@U0004>")
 	h.commands("teo", "#general", "help")
 	h.answered("teo", "#general", "/countersign grants lists what may run without asking")
@@ -153,19 +154,19 @@ func TestOffer(t *testing.T) {
 	for range 2 {
 		root := h.says("sam", "#support", "@bot "+smallRefund)
 		card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
-		h.clicks("teo", "#support-approvals", card, render.ActApprove)
+		h.clicks("teo", "#support-approvals", card, control.ActApprove)
 		h.finds("sam", "#support", root, "results: executed")
 		h.unseen("teo", "#support-approvals", "", "Waits for Team Lead")
 	}
 	offer := h.finds("ingrid", "U0BOT", "", "issue_refund was approved twice in a row", "Approved by <@U0002>", "Allow up to 5 such calls to run without asking, for 2 hours?", "amount from 0 to 20")
 	h.finds("kenji", "U0BOT", "", "issue_refund was approved twice in a row")
-	h.clicks("ingrid", "U0BOT", offer, render.ActAccept)
+	h.clicks("ingrid", "U0BOT", offer, control.ActAccept)
 	h.finds("ingrid", "U0BOT", "", "<@U0003> (Finance Director) allowed 5 more calls", "for everybody who asks the agent support", "5 of 5 left")
 	root := h.says("ada", "#support", "@bot "+smallRefund)
 	h.finds("ada", "#support", root, "Under the permission of <@U0003> (Finance Director), 4 of 5 left. Done.")
 	h.finds("kenji", "U0BOT", "", "allowed 5 more calls")
 	for _, p := range h.sees("kenji", "U0BOT", "") {
-		if p.has(render.ActAccept) {
+		if p.has(control.ActAccept) {
 			t.Errorf("it can still be accepted: %s", p.Text)
 		}
 	}

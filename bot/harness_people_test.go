@@ -9,7 +9,7 @@ import (
 	"net/http"
 	"strings"
 
-	"countersign/bot/render"
+	"countersign/bot/render/control"
 )
 
 // call sends a request to the fake workspace's API. Through this API, a test acts as a person.
@@ -94,7 +94,7 @@ func (p posted) has(action string) bool { return strings.Contains(p.raw, `"actio
 
 // live reports whether the message has a button with an effect. Every button except Details… has an effect.
 func (p posted) live() bool {
-	return strings.Count(p.raw, `"type":"button"`) > strings.Count(p.raw, `"action_id":"`+render.ActArguments+`"`)
+	return strings.Count(p.raw, `"type":"button"`) > strings.Count(p.raw, `"action_id":"`+control.ActArguments+`"`)
 }
 
 // finds waits until a person sees a message of the bot that contains the words.
@@ -120,8 +120,8 @@ func (h *harness) finds(user, channel, thread string, words ...string) posted {
 // clicks presses a button, and expects the click to be acknowledged.
 func (h *harness) clicks(user, channel string, p posted, action string) {
 	h.t.Helper()
-	if !p.has(action) && p.has(render.ActArguments) { // the button is in Details…
-		h.clicks(user, channel, p, render.ActArguments)
+	if !p.has(action) && p.has(control.ActArguments) { // the button is in Details…
+		h.clicks(user, channel, p, control.ActArguments)
 		h.clicksInDetails(user, action)
 		return
 	}
@@ -134,7 +134,7 @@ func (h *harness) clicks(user, channel string, p posted, action string) {
 // clicksInDetails presses a button in the open form of Details….
 func (h *harness) clicksInDetails(user, action string) {
 	h.t.Helper()
-	details := h.opened(user, render.ActArguments)
+	details := h.opened(user, control.ActArguments)
 	if out := h.call("POST", "/people/"+user+"/actions", map[string]any{"view_id": details["id"], "action_id": action}); out["ok"] != true {
 		h.t.Fatalf("%s could not click %s in the details: %v", user, action, out)
 	}

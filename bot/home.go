@@ -15,6 +15,9 @@ import (
 	"countersign/approvers/workflow"
 	"countersign/approvers/workflow/view"
 	"countersign/bot/render"
+	"countersign/bot/render/block"
+	"countersign/bot/render/home"
+	"countersign/bot/render/wording"
 	"countersign/bot/slackapi"
 	"countersign/store"
 )
@@ -44,10 +47,10 @@ func (e event) homeOpened() bool {
 func (b *homeTabs) turn(ctx context.Context, d delivered, i interaction) error {
 	part, page, _ := strings.Cut(i.Actions[0].Value, " ")
 	n, err := strconv.Atoi(page)
-	if _, known := render.HomeRows[part]; !known && part != render.PartAll || err != nil || n < 0 {
+	if _, known := home.PageRows[part]; !known && part != home.PartAll || err != nil || n < 0 {
 		return fmt.Errorf("%w: the button names no page of a Home tab", errPayload)
 	}
-	if part == render.PartAll {
+	if part == home.PartAll {
 		part = ""
 	}
 	return b.Homes.Open(ctx, d.id, i.User.ID, part, n)
@@ -66,7 +69,7 @@ func (b *homeTabs) show(ctx context.Context, vm view.Model) error {
 		return err
 	}
 	tab.Version = b.Version
-	v := render.View{Model: vm, WorkspaceURL: me.URL, Reader: b.identities.reader(ctx, user)}
+	v := wording.View{Model: vm, WorkspaceURL: me.URL, Reader: b.identities.reader(ctx, user)}
 	still := v
 	still.Message.Posts = 0
 	_, same, err := render.DrawHome(still, *tab)
@@ -84,7 +87,7 @@ func (b *homeTabs) show(ctx context.Context, vm view.Model) error {
 	}
 	ctx = context.WithoutCancel(ctx)
 	var shown *slack.ViewResponse
-	m, whole, err := b.refused.inSimplerForms(ctx, d.Messages[0], render.SectionsOnly, func(m render.Message) (err error) {
+	m, whole, err := b.refused.inSimplerForms(ctx, d.Messages[0], block.SectionsOnly, func(m block.Message) (err error) {
 		shown, err = b.api.PublishViewContext(ctx, slack.PublishViewContextRequest{
 			UserID: user, View: slack.HomeTabViewRequest{Type: slack.VTHomeTab, Blocks: slack.Blocks{BlockSet: m.Blocks}},
 		})
@@ -107,24 +110,24 @@ func (b *homeTabs) show(ctx context.Context, vm view.Model) error {
 }
 
 // contentOf reads the content of a person's Home tab.
-func (b *homeTabs) contentOf(ctx context.Context, user string, vm view.Model) (*render.HomeTab, error) {
+func (b *homeTabs) contentOf(ctx context.Context, user string, vm view.Model) (*home.Tab, error) {
 	at := vm.Message.Home
 	if at.Idle {
-		return &render.HomeTab{}, nil
+		return &home.Tab{}, nil
 	}
 	who, all, more, err := b.pending.readFor(ctx, user, vm.Policy)
 	if err != nil {
 		return nil, err
 	}
-	tab := &render.HomeTab{Who: who, More: more}
+	tab := &home.Tab{Who: who, More: more}
 	theirs, own := selectPending(all, who, vm.Policy)
-	if tab.Waiting, err = b.locate(ctx, render.Paginate(theirs, at.Page(render.PartWaiting), render.HomeRows[render.PartWaiting])); err != nil {
+	if tab.Waiting, err = b.locate(ctx, home.Paginate(theirs, at.Page(home.PartWaiting), home.PageRows[home.PartWaiting])); err != nil {
 		return nil, err
 	}
-	if tab.Asked, err = b.locate(ctx, render.Paginate(own, at.Page(render.PartAsked), render.HomeRows[render.PartAsked])); err != nil {
+	if tab.Asked, err = b.locate(ctx, home.Paginate(own, at.Page(home.PartAsked), home.PageRows[home.PartAsked])); err != nil {
 		return nil, err
 	}
-	if tab.Recent, err = b.pastRequests(ctx, who.ID, at.Page(render.PartRecent), render.HomeRows[render.PartRecent]); err != nil {
+	if tab.Recent, err = b.pastRequests(ctx, who.ID, at.Page(home.PartRecent), home.PageRows[home.PartRecent]); err != nil {
 		return nil, err
 	}
 	if tab.Away, err = b.Views.Absence(ctx, who.ID); err != nil {
@@ -141,19 +144,19 @@ func (b *homeTabs) contentOf(ctx context.Context, user string, vm view.Model) (*
 		_, no := g.Grant.Revoke(approvers.DecisionContext{Policy: vm.Policy, Now: vm.Now}, who)
 		return no != nil
 	})
-	tab.Grants = render.Paginate(grants, at.Page(render.PartGrants), render.HomeRows[render.PartGrants])
+	tab.Grants = home.Paginate(grants, at.Page(home.PartGrants), home.PageRows[home.PartGrants])
 	return tab, nil
 }
 
 // locate looks up the conversation and the outbox messages of each item on a page.
-func (b *homeTabs) locate(ctx context.Context, of render.Rows[view.PendingItem]) (render.Rows[render.HomeRow], error) {
-	out := render.Rows[render.HomeRow]{Page: of.Page, Pages: of.Pages, Total: of.Total}
+func (b *homeTabs) locate(ctx context.Context, of home.Rows[view.PendingItem]) (home.Rows[home.Row], error) {
+	out := home.Rows[home.Row]{Page: of.Page, Pages: of.Pages, Total: of.Total}
 	for _, u := range of.List {
 		conv, messages, err := b.Views.Locate(ctx, u)
 		if err != nil {
 			return out, err
 		}
-		out.List = append(out.List, render.HomeRow{PendingItem: u, Conversation: conv, Messages: messages})
+		out.List = append(out.List, home.Row{PendingItem: u, Conversation: conv, Messages: messages})
 	}
 	return out, nil
 }
@@ -163,14 +166,14 @@ const maxPast = 100
 
 // pastRequests returns a page of a person's past requests, newest first. These are the person's requests that are not
 // pending, and the requests that the person has decided.
-func (b *homeTabs) pastRequests(ctx context.Context, who approvers.PersonID, page, size int) (render.Rows[approvers.Request], error) {
+func (b *homeTabs) pastRequests(ctx context.Context, who approvers.PersonID, page, size int) (home.Rows[approvers.Request], error) {
 	if who == "" {
-		return render.Rows[approvers.Request]{Pages: 1}, nil
+		return home.Rows[approvers.Request]{Pages: 1}, nil
 	}
 	list, err := b.Views.RequestsOf(ctx, who, store.RequestCursor{}, maxPast)
 	if err != nil {
-		return render.Rows[approvers.Request]{}, err
+		return home.Rows[approvers.Request]{}, err
 	}
-	list = slices.DeleteFunc(list, func(r approvers.Request) bool { return r.State == approvers.Pending && !render.TookPart(r, who) })
-	return render.Paginate(list, page, size), nil
+	list = slices.DeleteFunc(list, func(r approvers.Request) bool { return r.State == approvers.Pending && !home.TookPart(r, who) })
+	return home.Paginate(list, page, size), nil
 }

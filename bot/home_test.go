@@ -10,7 +10,8 @@ import (
 
 	"countersign/approvers"
 	"countersign/bot/bottest"
-	"countersign/bot/render"
+	"countersign/bot/render/control"
+	"countersign/bot/render/home"
 	"countersign/store"
 )
 
@@ -82,14 +83,14 @@ func TestHomeApproves(t *testing.T) {
 	}
 	h.looks("sam", "You asked for: 1", "Refund for order ORD-123")
 	h.looks("ingrid", "Nothing waits for you")
-	h.clicksHome("teo", r.ID, render.ActArguments)
-	form := h.opened("teo", render.ActArguments)
+	h.clicksHome("teo", r.ID, control.ActArguments)
+	form := h.opened("teo", control.ActArguments)
 	if out := h.submits("teo", form, nil); out["ok"] != true {
 		t.Fatal(out)
 	}
 	h.finds("teo", "#support-approvals", "", "Approved by", "It ran")
 	h.finds("sam", "#support", root, "results: executed")
-	h.atHome("teo", "Nothing waits for you", "Decided lately", `"Approved"`, "-"+render.ActReject)
+	h.atHome("teo", "Nothing waits for you", "Decided lately", `"Approved"`, "-"+control.ActReject)
 	h.atHome("sam", "-You asked for")
 	h.wantShown(r.ID)
 }
@@ -131,20 +132,20 @@ func TestHomeRejects(t *testing.T) {
 	r := h.asked("C0002", card)
 	h.looks("teo", "Waits for you: 1")
 	h.setPolicy(without(h.policy, "U0002"))
-	h.clicksHome("teo", r.ID, render.ActReject)
+	h.clicksHome("teo", r.ID, control.ActReject)
 	h.until("teo is told why he can't", func() bool {
 		return strings.Contains(fmt.Sprint(h.call("GET", "/people/teo/views", nil)), "you are not a member of that role")
 	})
 	h.call("POST", fmt.Sprintf("/people/teo/views/%s/close", h.opened("teo", "")["id"]), map[string]any{"all": true})
 	h.setPolicy(bottest.Policy())
 	h.looks("teo", "Waits for you: 1")
-	h.clicksHome("teo", r.ID, render.ActReject)
-	form := h.opened("teo", render.ActReject)
-	if out := h.submits("teo", form, map[string]any{render.FieldReason: "refunded already"}); out["ok"] != true {
+	h.clicksHome("teo", r.ID, control.ActReject)
+	form := h.opened("teo", control.ActReject)
+	if out := h.submits("teo", form, map[string]any{control.FieldReason: "refunded already"}); out["ok"] != true {
 		t.Fatal(out)
 	}
 	h.finds("teo", "#support-approvals", "", "Rejected by", "refunded already")
-	h.atHome("teo", "Nothing waits for you", "refunded already", "-"+render.ActReject)
+	h.atHome("teo", "Nothing waits for you", "refunded already", "-"+control.ActReject)
 	h.wantShown(r.ID)
 }
 
@@ -173,13 +174,13 @@ func TestHomeIsOnePersons(t *testing.T) {
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
 	r := h.asked("C0002", card)
 	shown := h.looks("teo", "Waits for you: 1")
-	_, rest, _ := strings.Cut(shown.raw, `"action_id":"`+render.ActReject+`"`)
+	_, rest, _ := strings.Cut(shown.raw, `"action_id":"`+control.ActReject+`"`)
 	_, rest, _ = strings.Cut(rest, `"value":"`)
 	value, _, _ := strings.Cut(rest, `"`)
 	for name, c := range map[string]click{
-		"somebody else": {user: "U0003", team: "T0001", action: render.ActReject, value: value},
-		"elsewhere":     {user: "U0002", team: "T0001", channel: "C0002", ts: card.TS, action: render.ActReject, value: value},
-		"no such":       {user: "U0002", team: "T0001", action: render.ActApprove, value: value},
+		"somebody else": {user: "U0003", team: "T0001", action: control.ActReject, value: value},
+		"elsewhere":     {user: "U0002", team: "T0001", channel: "C0002", ts: card.TS, action: control.ActReject, value: value},
+		"no such":       {user: "U0002", team: "T0001", action: control.ActApprove, value: value},
 	} {
 		h.delivers(name, c)
 	}
@@ -195,22 +196,22 @@ func TestHomeAway(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	h.looks("teo", "While you are away")
-	h.clicksHome("teo", "away", render.ActAway)
-	form := h.opened("teo", render.ActAway)
+	h.clicksHome("teo", "away", control.ActAway)
+	form := h.opened("teo", control.ActAway)
 	now := time.Now().Unix()
-	if out := h.submits("teo", form, map[string]any{render.FieldFrom: now, render.FieldUntil: now - 60}); !strings.Contains(fmt.Sprint(out), "The absence has to end after it begins") {
+	if out := h.submits("teo", form, map[string]any{control.FieldFrom: now, control.FieldUntil: now - 60}); !strings.Contains(fmt.Sprint(out), "The absence has to end after it begins") {
 		t.Fatal(out)
 	}
-	if out := h.submits("teo", form, map[string]any{render.FieldFrom: now, render.FieldUntil: now + 86400, render.FieldColleague: "U0002"}); !strings.Contains(fmt.Sprint(out), "They can't stand in") {
+	if out := h.submits("teo", form, map[string]any{control.FieldFrom: now, control.FieldUntil: now + 86400, control.FieldColleague: "U0002"}); !strings.Contains(fmt.Sprint(out), "They can't stand in") {
 		t.Fatal(out)
 	}
-	if out := h.submits("teo", form, map[string]any{render.FieldFrom: now, render.FieldUntil: now + 86400, render.FieldColleague: "U0003"}); out["ok"] != true {
+	if out := h.submits("teo", form, map[string]any{control.FieldFrom: now, control.FieldUntil: now + 86400, control.FieldColleague: "U0003"}); out["ok"] != true {
 		t.Fatal(out)
 	}
 	h.atHome("teo", "You are away from", "stands in for you")
 	h.looks("ingrid", "You stand in for")
 	h.finds("ingrid", "U0BOT", "", "has named you to stand in", "Team Lead: you can decide all of it")
-	h.clicksHome("teo", "away", render.ActBack)
+	h.clicksHome("teo", "away", control.ActBack)
 	h.atHome("teo", "While you are away")
 	h.atHome("ingrid", "-You stand in for")
 }
@@ -219,9 +220,9 @@ func TestHomeAway(t *testing.T) {
 func TestHomeGrants(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, granting)
-	h.allowsMore(map[string]any{render.FieldUses: "2", render.FieldWithin: "1h0m0s", "arg.amount": "25.5"})
+	h.allowsMore(map[string]any{control.FieldUses: "2", control.FieldWithin: "1h0m0s", "arg.amount": "25.5"})
 	h.looks("teo", "May run without asking: 1", "2 of 2 left.")
-	h.clicksHome("teo", "grant", render.ActRevoke)
+	h.clicksHome("teo", "grant", control.ActRevoke)
 	h.finds("teo", "U0BOT", "", "Taken back by <@U0002>")
 	h.atHome("teo", "-May run without asking")
 }
@@ -245,9 +246,9 @@ func TestHomeRests(t *testing.T) {
 	if err := h.workflow.Homes.Idle(context.Background(), timers[0]); err != nil {
 		t.Fatal(err)
 	}
-	h.atHome("teo", "is not up to date", "-"+render.ActReject)
-	h.clicksHome("teo", "", render.ActHome+"_show_what_is_current")
-	h.atHome("teo", "Waits for you: 1", render.ActReject)
+	h.atHome("teo", "is not up to date", "-"+control.ActReject)
+	h.clicksHome("teo", "", control.ActHome+"_show_what_is_current")
+	h.atHome("teo", "Waits for you: 1", control.ActReject)
 }
 
 // The bot draws each page of a Home tab with a thousand rows quickly.
@@ -279,7 +280,7 @@ func TestHomeWithThousand(t *testing.T) {
 	var best time.Duration
 	for page := 2; page < 7; page++ {
 		began := time.Now()
-		h.clicksHome("teo", render.PartWaiting, render.ActHome+"_next")
+		h.clicksHome("teo", home.PartWaiting, control.ActHome+"_next")
 		h.atHome("teo", fmt.Sprintf("Page %d of 125", page))
 		if took := time.Since(began); best == 0 || took < best {
 			best = took

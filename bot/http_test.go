@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"countersign/approvers"
-	"countersign/bot/render"
+	"countersign/bot/render/control"
 	"countersign/bot/transport"
 	"countersign/internal/demo/workspace"
 	"countersign/internal/demo/workspace/delivery"
@@ -106,7 +106,7 @@ func (h *harness) approval(card posted, trigger string, change func(map[string]a
 	payload := map[string]any{
 		"type": "block_actions", "trigger_id": trigger, "api_app_id": "A0001", "team": map[string]any{"id": "T0001"}, "user": map[string]any{"id": "U0002"},
 		"container": map[string]any{"channel_id": "C0002", "message_ts": card.TS},
-		"actions":   []any{map[string]any{"action_id": render.ActApprove, "value": h.buttonOn("C0002", card, render.ActApprove).String()}},
+		"actions":   []any{map[string]any{"action_id": control.ActApprove, "value": h.buttonOn("C0002", card, control.ActApprove).String()}},
 	}
 	if change != nil {
 		change(payload)
@@ -127,7 +127,7 @@ func TestUnsignedRequests(t *testing.T) {
 	h.says("sam", "#support", refundCall)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
 	h.quiet()
-	request := h.buttonOn("C0002", card, render.ActApprove).Ref
+	request := h.buttonOn("C0002", card, control.ActApprove).Ref
 	good := h.approval(card, "1.1.1", nil)
 	n := 0
 	fresh := func(change func(map[string]any)) sending { // each request differs from all others
@@ -262,7 +262,7 @@ func TestReplay(t *testing.T) {
 	h.says("sam", "#support", refundCall)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
 	h.quiet()
-	m := h.buttonOn("C0002", card, render.ActReject)
+	m := h.buttonOn("C0002", card, control.ActReject)
 	r, err := h.workflow.Views.Request(t.Context(), m.Ref)
 	if err != nil {
 		t.Fatal(err)
@@ -270,8 +270,8 @@ func TestReplay(t *testing.T) {
 	form := func(reason string) string {
 		raw, err := json.Marshal(map[string]any{
 			"type": "view_submission", "trigger_id": "1.2.3", "user": map[string]string{"id": "U0002"}, "team": map[string]string{"id": "T0001"},
-			"view": map[string]any{"id": "V1", "callback_id": render.ActReject, "private_metadata": render.FormToken{ButtonToken: m, Execution: r.Execution}.String(), "state": map[string]any{
-				"values": map[string]any{render.FieldReason: map[string]any{render.FieldReason: map[string]string{"type": "plain_text_input", "value": reason}}}}},
+			"view": map[string]any{"id": "V1", "callback_id": control.ActReject, "private_metadata": control.FormToken{ButtonToken: m, Execution: r.Execution}.String(), "state": map[string]any{
+				"values": map[string]any{control.FieldReason: map[string]any{control.FieldReason: map[string]string{"type": "plain_text_input", "value": reason}}}}},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -347,7 +347,7 @@ func TestSameRequestAtOnce(t *testing.T) {
 	root := h.says("sam", "#support", refundCall)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
 	h.quiet()
-	request := h.buttonOn("C0002", card, render.ActApprove).Ref
+	request := h.buttonOn("C0002", card, control.ActApprove).Ref
 	click := h.approval(card, "1.1.1", nil)
 	event := asEvent(fmt.Sprintf(`{"type":"event_callback","api_app_id":"A0001","team_id":"T0001","event_id":"Ev7","event":{"type":"message","user":"U0100","text":"and more","ts":"%s","thread_ts":"%s","channel":"C0001","channel_type":"channel"}}`, "9999999999.000001", root))
 	var sending sync.WaitGroup
@@ -418,7 +418,7 @@ func TestOneRequestURL(t *testing.T) {
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
 	h.commands("teo", "#support-approvals", "pending")
 	h.answered("teo", "#support-approvals", "Waits for you:")
-	h.clicks("teo", "#support-approvals", card, render.ActReject)
-	h.submits("teo", h.opened("teo", render.ActReject), map[string]any{render.FieldReason: "no receipt"})
+	h.clicks("teo", "#support-approvals", card, control.ActReject)
+	h.submits("teo", h.opened("teo", control.ActReject), map[string]any{control.FieldReason: "no receipt"})
 	h.finds("sam", "#support", root, "results: rejected")
 }

@@ -11,7 +11,9 @@ import (
 
 	"countersign/approvers"
 	"countersign/bot/directory"
-	"countersign/bot/render"
+	"countersign/bot/render/block"
+	"countersign/bot/render/control"
+	"countersign/bot/render/form"
 	"countersign/bot/slackapi"
 	"countersign/store"
 )
@@ -69,21 +71,21 @@ func (b *Identities) About(ctx context.Context, who approvers.PersonID) (string,
 }
 
 // reader returns a person's time zone and locale. If Slack does not provide the time zone, times are in UTC.
-func (b *Identities) reader(ctx context.Context, user string) render.Reader {
+func (b *Identities) reader(ctx context.Context, user string) block.Reader {
 	u, err := b.users.User(ctx, user, false)
 	if err != nil {
-		return render.Reader{}
+		return block.Reader{}
 	}
-	return render.Reader{Zone: render.ZoneOf(u), Locale: u.Locale}
+	return block.Reader{Zone: block.ZoneOf(u), Locale: u.Locale}
 }
 
 // known is like reader, but uses only Slack's recent answers, and makes no call.
-func (b *Identities) known(user string) render.Reader {
+func (b *Identities) known(user string) block.Reader {
 	u, ok := b.users.Known(user)
 	if !ok {
-		return render.Reader{}
+		return block.Reader{}
 	}
-	return render.Reader{Zone: render.ZoneOf(u), Locale: u.Locale}
+	return block.Reader{Zone: block.ZoneOf(u), Locale: u.Locale}
 }
 
 // calledName returns the name of a mentioned person. If Slack does not give the name, calledName returns the user id,
@@ -108,9 +110,9 @@ func (b *Identities) member(ctx context.Context, user string, p *approvers.Polic
 
 // authority looks up the person who clicked. The identity includes the user groups that can give authority over the
 // target. For a change of arguments, authority uses no cached answer, because the change may raise the risk.
-func (b *Identities) authority(ctx context.Context, user string, target render.ClickTarget, action string) (approvers.Identity, error) {
+func (b *Identities) authority(ctx context.Context, user string, target form.ClickTarget, action string) (approvers.Identity, error) {
 	switch {
-	case target.Request != nil && action == render.ActModify:
+	case target.Request != nil && action == control.ActModify:
 		return b.users.Clicker(ctx, user, target.Policy, target.Request.Tool, approvers.Critical, target.Request)
 	case target.Request != nil:
 		return b.users.Clicker(ctx, user, target.Policy, target.Request.Tool, directory.IdentityRisk(target.Policy, target.Request), target.Request)
@@ -128,7 +130,7 @@ func (b *Identities) authority(ctx context.Context, user string, target render.C
 
 // identifyClickerOfAll identifies a person who clicked a button for all calls of a bundle. The identity includes the
 // user groups that can give authority over each call.
-func (b *Identities) identifyClickerOfAll(ctx context.Context, user string, target render.ClickTarget) (approvers.Identity, error) {
+func (b *Identities) identifyClickerOfAll(ctx context.Context, user string, target form.ClickTarget) (approvers.Identity, error) {
 	var requests []*approvers.Request
 	for _, c := range target.Offered() {
 		requests = append(requests, c.Request)

@@ -9,7 +9,8 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
-	"countersign/bot/render"
+	"countersign/bot/render/control"
+	"countersign/bot/render/form"
 	"countersign/bot/slackapi"
 	"countersign/internal/redact"
 	"countersign/store"
@@ -68,7 +69,7 @@ func (b *Inbox) Handle(ctx context.Context, t store.Timer) (err error) {
 		return err
 	case isUnpermitted(err):
 		return b.unpermitted(ctx, row, err)
-	case errors.Is(err, errPayload), errors.Is(err, render.ErrButtonToken):
+	case errors.Is(err, errPayload), errors.Is(err, control.ErrButtonToken):
 		return b.setAside(ctx, t, redact.Error(err), err)
 	case t.Tries >= maxTries && !slackapi.IsPutOff(err):
 		return b.setAside(ctx, t, "it failed too often", err)
@@ -159,7 +160,7 @@ func (b *Inbox) abandon(ctx context.Context, row store.Inbox, deaths int) error 
 		return nil
 	}
 	if err == nil && to.user != "" {
-		b.ephemeral.reply(ctx, to, render.Denied(&approvers.Denied{Code: approvers.DeniedAbandoned}, nil, nil))
+		b.ephemeral.reply(ctx, to, form.Denied(&approvers.Denied{Code: approvers.DeniedAbandoned}, nil, nil))
 	}
 	return err
 }
@@ -205,7 +206,7 @@ func (b *Inbox) unpermitted(ctx context.Context, row store.Inbox, cause error) e
 		return err
 	}
 	if to := senderOf(row); to.user != "" && isAddressed(row, &b.self) {
-		b.ephemeral.reply(ctx, to, render.Unpermitted())
+		b.ephemeral.reply(ctx, to, form.Unpermitted())
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 	"countersign/approvers/workflow"
 	"countersign/approvers/workflow/retention"
 	"countersign/bot/bottest"
-	"countersign/bot/render"
+	"countersign/bot/render/control"
 	"countersign/store"
 	"countersign/store/bolt"
 )
@@ -32,10 +32,10 @@ func testApprove(t *testing.T, h *harness) {
 	h.until("the thread links to the card", func() bool {
 		return strings.Contains(h.finds("sam", "#support", root, "Waits for").raw, "See the card")
 	})
-	if !card.has(render.ActApprove) || !card.has(render.ActReject) || !card.has(render.ActModify) || !step.has(render.ActWithdraw) {
+	if !card.has(control.ActApprove) || !card.has(control.ActReject) || !card.has(control.ActModify) || !step.has(control.ActWithdraw) {
 		t.Fatalf("buttons are missing:\n%s\n%s", card.raw, step.raw)
 	}
-	h.clicks("teo", "#support-approvals", card, render.ActApprove)
+	h.clicks("teo", "#support-approvals", card, control.ActApprove)
 	done := h.finds("teo", "#support-approvals", "", "Approved by", "It ran")
 	if done.TS != card.TS || done.live() {
 		t.Errorf("the card should be the same message without buttons that act: %s", done.raw)
@@ -63,7 +63,7 @@ func TestSizeOfARequest(t *testing.T) {
 	finish := func(n int) int64 {
 		for range n {
 			root := h.says("sam", "#support", refundCall)
-			h.clicks("teo", "#support-approvals", h.finds("teo", "#support-approvals", "", "Waits for Team Lead"), render.ActApprove)
+			h.clicks("teo", "#support-approvals", h.finds("teo", "#support-approvals", "", "Waits for Team Lead"), control.ActApprove)
 			h.finds("sam", "#support", root, "results: executed")
 			h.unseen("teo", "#support-approvals", "", "Waits for Team Lead")
 		}
@@ -159,13 +159,13 @@ func TestReject(t *testing.T) { inBothWays(t, testReject) }
 func testReject(t *testing.T, h *harness) {
 	root := h.says("sam", "#support", refundCall)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
-	h.clicks("teo", "#support-approvals", card, render.ActReject)
-	form := h.opened("teo", render.ActReject)
-	out := h.submits("teo", form, map[string]any{render.FieldReason: "   "})
+	h.clicks("teo", "#support-approvals", card, control.ActReject)
+	form := h.opened("teo", control.ActReject)
+	out := h.submits("teo", form, map[string]any{control.FieldReason: "   "})
 	if out["error"] != "view_errors" {
 		t.Fatalf("a blank reason was accepted: %v", out)
 	}
-	if out := h.submits("teo", form, map[string]any{render.FieldReason: "refunded already"}); out["ok"] != true {
+	if out := h.submits("teo", form, map[string]any{control.FieldReason: "refunded already"}); out["ok"] != true {
 		t.Fatalf("%v", out)
 	}
 	h.finds("teo", "#support-approvals", "", "Rejected by", "refunded already")
@@ -189,8 +189,8 @@ func TestClaims(t *testing.T) {
 	})
 	h.says("sam", "#support", "@bot please\ncall crm.send {\"to\":\"Ann\"}")
 	card := h.finds("teo", "#support-approvals", "", "Look something up: to Ann", "High risk · can't be undone")
-	h.clicks("teo", "#support-approvals", card, render.ActArguments)
-	details := fmt.Sprint(h.opened("teo", render.ActArguments))
+	h.clicks("teo", "#support-approvals", card, control.ActArguments)
+	details := fmt.Sprint(h.opened("teo", control.ActArguments))
 	for _, want := range []string{"Sends a letter.", "Declared by the tool's server, not verified: not read-only, destructive, not idempotent, reaches outside systems."} {
 		if !strings.Contains(details, want) {
 			t.Errorf("the details lack %q: %s", want, details)

@@ -8,7 +8,8 @@ import (
 	"strings"
 
 	"countersign/approvers"
-	"countersign/bot/render"
+	"countersign/bot/render/block"
+	"countersign/bot/render/control"
 	"countersign/bot/transport"
 )
 
@@ -26,7 +27,7 @@ type ManifestOptions struct {
 // Manifest returns the app's manifest as JSON, in version 2 of Slack's manifest schema. The manifest declares exactly
 // the methods and events of this version of the bot.
 func Manifest(o ManifestOptions) ([]byte, error) {
-	if n := render.Width(o.Name); n == 0 || n > MaxAppName {
+	if n := block.Width(o.Name); n == 0 || n > MaxAppName {
 		return nil, fmt.Errorf("the app's name has %d characters: Slack takes 1 to %d", n, MaxAppName)
 	}
 	var out bytes.Buffer
@@ -185,7 +186,7 @@ type Shortcut struct {
 // Shortcuts returns the shortcuts that the bot answers.
 func Shortcuts() []Shortcut {
 	return []Shortcut{{
-		Name: "Explain this approval", Type: "message", CallbackID: render.ExplainShortcut,
+		Name: "Explain this approval", Type: "message", CallbackID: control.ExplainShortcut,
 		Description: "Who may decide what this card asks for, by which rule, and what has happened so far",
 	}}
 }

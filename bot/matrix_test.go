@@ -12,7 +12,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/bot/bottest"
-	"countersign/bot/render"
+	"countersign/bot/render/control"
 	"countersign/store"
 )
 
@@ -68,7 +68,7 @@ func newMatrix(t *testing.T, adjust ...func(*attackHarness)) *matrix {
 // put makes a person request a call, and waits until all messages about the call are shown.
 func (m *matrix) put(asker string, risk approvers.Risk) map[string]target {
 	m.t.Helper()
-	button := map[bool]string{true: render.ActTyped, false: render.ActApprove}[risk == approvers.Critical]
+	button := map[bool]string{true: control.ActTyped, false: control.ActApprove}[risk == approvers.Critical]
 	card := m.asks(asker, "do_"+risk.String()+` {"order_id":"ORDER"}`, button)
 	out := map[string]target{"the card": card, "a form": card}
 	m.call("GET", "/people/teo/home", nil)
@@ -86,7 +86,7 @@ func (m *matrix) put(asker string, risk approvers.Risk) map[string]target {
 			home, err := r.OutboxMessagesOf(store.SettingHomes + "/U0002")
 			for _, c := range home {
 				if c.Kind == store.OutboxHome && c.Posts > 0 {
-					out["the Home tab"] = m.at(r, c, card, render.ActReject)
+					out["the Home tab"] = m.at(r, c, card, control.ActReject)
 				}
 			}
 			return err
@@ -103,7 +103,7 @@ func (m *matrix) at(r store.Reader, c store.OutboxMessage, card target, button s
 	shown, err := r.Rendering(c.ID, c.Posts)
 	for _, part := range strings.Split(string(shown.Body), `"action_id":"`+button+`","value":"`)[1:] {
 		value, _, _ := strings.Cut(part, `"`)
-		if m, wrong := render.ParseButtonToken(value); err == nil && wrong == nil && m.Ref == card.Ref {
+		if m, wrong := control.ParseButtonToken(value); err == nil && wrong == nil && m.Ref == card.Ref {
 			t.ButtonToken = m
 		}
 	}
@@ -114,19 +114,19 @@ func (m *matrix) at(r store.Reader, c store.OutboxMessage, card target, button s
 // critical. In all other cases, Teo approves the call.
 func (m *matrix) acts(way string, t target, risk approvers.Risk, execution string) {
 	m.t.Helper()
-	why := map[string]string{render.FieldReason: "no"}
-	metadata := render.FormToken{ButtonToken: t.ButtonToken, Execution: execution}.String()
+	why := map[string]string{control.FieldReason: "no"}
+	metadata := control.FormToken{ButtonToken: t.ButtonToken, Execution: execution}.String()
 	switch {
 	case way == "the Home tab":
-		m.send(t.form("U0002", render.ActReject, metadata, why))
+		m.send(t.form("U0002", control.ActReject, metadata, why))
 	case way == "a form" && risk == approvers.Critical:
-		m.send(t.form("U0002", render.ActTyped, metadata, map[string]string{render.FieldTyped: t.order}))
+		m.send(t.form("U0002", control.ActTyped, metadata, map[string]string{control.FieldTyped: t.order}))
 	case way == "a form":
-		m.send(t.form("U0002", render.ActReject, metadata, why))
+		m.send(t.form("U0002", control.ActReject, metadata, why))
 	case risk == approvers.Critical:
-		m.send(t.press("U0002", render.ActTyped))
+		m.send(t.press("U0002", control.ActTyped))
 	default:
-		m.send(t.press("U0002", render.ActApprove))
+		m.send(t.press("U0002", control.ActApprove))
 	}
 }
 

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"countersign/bot/render"
+	"countersign/bot/render/control"
 )
 
 // A card in a channel mentions the members of its role by their names in the policy. The card does not mention a member
@@ -19,7 +19,7 @@ func TestCardCallsItsRole(t *testing.T) {
 			t.Errorf("mentions %q: %v, want %v:\n%s", want, !wanted, wanted, card.Text)
 		}
 	}
-	h.clicks("ada", "#support-approvals", card, render.ActApprove)
+	h.clicks("ada", "#support-approvals", card, control.ActApprove)
 	if done := h.finds("ada", "#support-approvals", "", "Approved by"); strings.Contains(done.Text, "subteam") {
 		t.Errorf("a decided card still calls its role:\n%s", done.Text)
 	}

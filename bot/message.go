@@ -8,7 +8,9 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/workflow"
 	"countersign/bot/directory"
-	"countersign/bot/render"
+	"countersign/bot/render/block"
+	"countersign/bot/render/form"
+	"countersign/bot/render/thread"
 	"countersign/bot/slackapi"
 	"countersign/internal/tracing"
 	"countersign/store"
@@ -63,7 +65,7 @@ func (b *messageHandler) handle(ctx context.Context, row store.Inbox, e envelope
 			return err
 		}
 		if told {
-			b.ephemeral.reply(ctx, here, render.Say("There was nothing in your message for me to work on. Write what you need in the same message as the mention, for example: “refund order ORD-123”."))
+			b.ephemeral.reply(ctx, here, block.Say("There was nothing in your message for me to work on. Write what you need in the same message as the mention, for example: “refund order ORD-123”."))
 		}
 		return nil
 	}
@@ -73,14 +75,14 @@ func (b *messageHandler) handle(ctx context.Context, row store.Inbox, e envelope
 	}
 	tracing.Belongs(ctx, tracing.Subject{Turn: result.Turn, Name: tracing.SpanMessage})
 	if result.Denied != nil && !result.Ignored && told {
-		words := render.DeniedAsker(result.Denied, u.Channel)
+		words := form.DeniedAsker(result.Denied, u.Channel)
 		if result.Denied.Code == approvers.DeniedChannel && unnamed != nil { // the policy may allow the channel by its name, and Slack does not give this name to the bot
-			words = render.Unpermitted()
+			words = form.Unpermitted()
 		}
 		b.ephemeral.reply(ctx, here, words)
 	}
 	if result.Passed != "" {
-		b.ephemeral.reply(ctx, here, render.PassedOn(result.Passed))
+		b.ephemeral.reply(ctx, here, thread.PassedOn(result.Passed))
 	}
 	if result.Turn != "" && !result.Stopped && !result.Queued && !result.Paused && !result.Duplicate {
 		b.statuses.show(ctx, result.Turn, false)
@@ -122,7 +124,7 @@ func mentions(text, user string) bool {
 // nameFor returns the name that the model uses for a person.
 func nameFor(who approvers.Identity) string {
 	if who.Name != "" {
-		return render.Name(who.Name)
+		return block.Name(who.Name)
 	}
 	return who.ID.User()
 }

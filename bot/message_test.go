@@ -7,7 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"countersign/bot/render"
+	"countersign/bot/render/block"
+	"countersign/bot/render/control"
 	"countersign/store"
 )
 
@@ -43,7 +44,7 @@ func FuzzReadableText(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		if got := readableText("<@UBOT> "+render.Escape(s), "UBOT", strings.ToLower); got != strings.TrimSpace(s) {
+		if got := readableText("<@UBOT> "+block.Escape(s), "UBOT", strings.ToLower); got != strings.TrimSpace(s) {
 			t.Errorf("typed %q, read %q", s, got)
 		}
 		readableText(s, "UBOT", strings.ToLower)
@@ -102,9 +103,9 @@ func testEditedSince(t *testing.T, h *harness) {
 	h.edits("sam", "#support", root, "@bot please <refund> ORD-124 instead")
 	card := h.finds("teo", "#support-approvals", "", "Edited since", "please &lt;refund&gt; ORD-124 instead", "ORD-123")
 	told := h.finds("sam", "#support", root, "<@U0100>, that changes nothing by itself", "Refund for order ORD-123")
-	h.clicks("gus", "#support", told, render.ActWithdraw)
+	h.clicks("gus", "#support", told, control.ActWithdraw)
 	h.finds("gus", "#support", root, "only somebody who asked for this can do that")
-	h.clicks("sam", "#support", told, render.ActWithdraw)
+	h.clicks("sam", "#support", told, control.ActWithdraw)
 	h.finds("teo", "#support-approvals", "", "Withdrawn by <@U0100>")
 	h.unseen("sam", "#support", root, "changes nothing by itself")
 	h.finds("sam", "#support", root, "results: withdrawn")
@@ -129,7 +130,7 @@ func TestDeletedSince(t *testing.T) {
 	h.deletes("ingrid", "#support", root)
 	card := h.finds("teo", "#support-approvals", "", "Deleted since", "waits until it is decided or withdrawn")
 	h.finds("sam", "#support", root, "The message that asked for this was deleted", "<@U0100>")
-	h.clicks("teo", "#support-approvals", card, render.ActApprove)
+	h.clicks("teo", "#support-approvals", card, control.ActApprove)
 	h.finds("sam", "#support", root, "results: executed")
 	h.unseen("sam", "#support", root, "was deleted")
 }
@@ -149,7 +150,7 @@ func TestQueuedMessageIsReworded(t *testing.T) {
 	h.finds("sam", "#support", root, "1 message waits")
 	h.edits("ada", "#support", ts, "one more: call search_orders {}")
 	h.quiet()
-	h.clicks("teo", "#support-approvals", card, render.ActApprove)
+	h.clicks("teo", "#support-approvals", card, control.ActApprove)
 	h.finds("sam", "#support", root, "results: executed")
 	h.until("the edited words were read", func() bool {
 		var texts []string

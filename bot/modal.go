@@ -10,7 +10,9 @@ import (
 
 	"github.com/slack-go/slack"
 
-	"countersign/bot/render"
+	"countersign/bot/render/block"
+	"countersign/bot/render/control"
+	"countersign/bot/render/form"
 	"countersign/bot/slackapi"
 )
 
@@ -46,8 +48,8 @@ func formOf(i interaction) (string, bool) {
 	if i.Type != "block_actions" || i.View.modal() || len(i.Actions) == 0 || i.TriggerID == "" {
 		return "", false
 	}
-	action := render.ActionOf(i.Actions[0].ActionID)
-	_, ok := render.FormTitles[action]
+	action := control.ActionOf(i.Actions[0].ActionID)
+	_, ok := form.Titles[action]
 	return action, ok
 }
 
@@ -62,7 +64,7 @@ func (b *modals) openLoading(id, trigger, action string) {
 		defer close(o.done)
 		ctx, cancel := context.WithTimeout(slackapi.WithCallPriority(context.Background(), slackapi.CallPriority{Priority: slackapi.PriorityUrgent}), openWait)
 		defer cancel()
-		_, o.err = b.api.OpenViewContext(ctx, trigger, render.LoadingView(id, action))
+		_, o.err = b.api.OpenViewContext(ctx, trigger, form.LoadingView(id, action))
 	})
 }
 
@@ -125,7 +127,7 @@ func (b *modals) fill(ctx context.Context, id string, at time.Time, v slack.Moda
 	}
 	show := func() error {
 		return b.show(v, func(v slack.ModalViewRequest) error {
-			v.ExternalID = render.ExternalID(id)
+			v.ExternalID = form.ExternalID(id)
 			_, err := b.api.UpdateViewContext(ctx, v, v.ExternalID, "", "")
 			return err
 		})
@@ -160,7 +162,7 @@ func (b *modals) show(v slack.ModalViewRequest, update func(slack.ModalViewReque
 		return notUpdated(cause)
 	}
 	b.logRefused("views.update", v, cause)
-	if update(render.RefusedForm(v.Title.Text, code)) != nil {
+	if update(form.Refused(v.Title.Text, code)) != nil {
 		return fmt.Errorf("%w: %w", errNoForm, cause)
 	}
 	return fmt.Errorf("%w: %w", errFormRefused, cause)
@@ -174,11 +176,11 @@ func (b *modals) logRefused(method string, v slack.ModalViewRequest, cause error
 }
 
 // formNotOpened tells a person that a click opened no form.
-func formNotOpened(cause error) *render.RichText {
+func formNotOpened(cause error) *block.RichText {
 	if code := formRefusal(cause); code != "" {
-		return render.FormRefused(code)
+		return form.RefusedNotice(code)
 	}
-	return render.Say("The form could not be opened in time. Please click again.")
+	return block.Say("The form could not be opened in time. Please click again.")
 }
 
 // notUpdated returns the error for a modal that was not updated. notUpdated wraps errNoForm if the modal is closed or

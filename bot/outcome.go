@@ -8,7 +8,8 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/workflow"
 	"countersign/bot/directory"
-	"countersign/bot/render"
+	"countersign/bot/render/control"
+	"countersign/bot/render/form"
 	"countersign/bot/slackapi"
 )
 
@@ -28,12 +29,12 @@ var refusals = []struct {
 }{
 	{errNotRecorded, approvers.DeniedUnrecorded}, {errUnrecorded, approvers.DeniedUnrecorded}, {errReplaced, approvers.DeniedReplaced},
 	{errUnknown, approvers.DeniedNotFound},
-	{errCopied, approvers.DeniedCopied}, {errForged, approvers.DeniedForged}, {render.ErrButtonToken, approvers.DeniedForged}, {errWorkspace, approvers.DeniedWorkspace},
+	{errCopied, approvers.DeniedCopied}, {errForged, approvers.DeniedForged}, {control.ErrButtonToken, approvers.DeniedForged}, {errWorkspace, approvers.DeniedWorkspace},
 }
 
 // refuseTarget refuses a click on a stale or forged message, and tells the person why. refuseTarget records the attempt
 // in the history of each request that the click names.
-func (b *outcomes) refuseTarget(ctx context.Context, d delivered, to ephemeralReply, click workflow.Click, target render.ClickTarget, err error) error {
+func (b *outcomes) refuseTarget(ctx context.Context, d delivered, to ephemeralReply, click workflow.Click, target form.ClickTarget, err error) error {
 	if errors.Is(err, errNotRecorded) && d.tries < clickTries {
 		return err
 	}
@@ -55,26 +56,26 @@ func (b *outcomes) refuseTarget(ctx context.Context, d delivered, to ephemeralRe
 		if err := b.Requests.Refuse(ctx, click, refused, redraw, target.Named()...); err != nil {
 			return err
 		}
-		b.ephemeral.reply(ctx, to, render.Denied(refused, nil, target.Policy))
+		b.ephemeral.reply(ctx, to, form.Denied(refused, nil, target.Policy))
 		return nil
 	}
 	return err
 }
 
-func (b *outcomes) decide(ctx context.Context, to ephemeralReply, target render.ClickTarget, click workflow.Click) error {
+func (b *outcomes) decide(ctx context.Context, to ephemeralReply, target form.ClickTarget, click workflow.Click) error {
 	r, err := b.Requests.Decide(ctx, click)
 	return b.answer(ctx, to, &r, target.Policy, err)
 }
 
 // decideAll decides all calls that the clicked version offered for decision. If one call can't be decided, decideAll
 // decides no call.
-func (b *outcomes) decideAll(ctx context.Context, to ephemeralReply, target render.ClickTarget, click workflow.Click) error {
+func (b *outcomes) decideAll(ctx context.Context, to ephemeralReply, target form.ClickTarget, click workflow.Click) error {
 	inTheWay, err := b.Requests.DecideAll(ctx, click, target.Shown.Shows)
 	var d *approvers.Denied
 	if !errors.As(err, &d) {
 		return err
 	}
-	b.ephemeral.reply(ctx, to, render.DeniedAll(d, inTheWay, target.Policy))
+	b.ephemeral.reply(ctx, to, form.DeniedAll(d, inTheWay, target.Policy))
 	return nil
 }
 
@@ -85,30 +86,30 @@ func (b *outcomes) answer(ctx context.Context, to ephemeralReply, r *approvers.R
 	if !errors.As(err, &d) {
 		return err
 	}
-	b.ephemeral.reply(ctx, to, render.Denied(d, r, p))
+	b.ephemeral.reply(ctx, to, form.Denied(d, r, p))
 	return nil
 }
 
 // answerReport tells a person why their report about a run changed nothing.
-func (b *outcomes) answerReport(ctx context.Context, to ephemeralReply, target render.ClickTarget, err error) error {
+func (b *outcomes) answerReport(ctx context.Context, to ephemeralReply, target form.ClickTarget, err error) error {
 	var d *approvers.Denied
 	if !errors.As(err, &d) {
 		return err
 	}
-	b.ephemeral.reply(ctx, to, render.DeniedReport(d, target))
+	b.ephemeral.reply(ctx, to, form.DeniedReport(d, target))
 	return nil
 }
 
 // unknownClicker handles a click if Slack does not identify the person who clicked. After a few tries, the bot refuses
 // and records the click, and tells the person.
-func (b *outcomes) unknownClicker(ctx context.Context, d delivered, to ephemeralReply, click workflow.Click, target render.ClickTarget, cause error) error {
+func (b *outcomes) unknownClicker(ctx context.Context, d delivered, to ephemeralReply, click workflow.Click, target form.ClickTarget, cause error) error {
 	if mayRetry(d, b.Now(), cause) {
 		return cause
 	}
 	if err := b.refuseUnknown(ctx, d, to, click, target, cause); err != nil {
 		return err
 	}
-	b.ephemeral.reply(ctx, to, render.Unidentified())
+	b.ephemeral.reply(ctx, to, form.Unidentified())
 	return nil
 }
 
@@ -131,7 +132,7 @@ func mayRetry(d delivered, now time.Time, cause error) bool {
 }
 
 // refuseUnknown refuses a click if Slack can't identify the person who clicked, and records the refusal.
-func (b *outcomes) refuseUnknown(ctx context.Context, d delivered, to ephemeralReply, click workflow.Click, target render.ClickTarget, cause error) error {
+func (b *outcomes) refuseUnknown(ctx context.Context, d delivered, to ephemeralReply, click workflow.Click, target form.ClickTarget, cause error) error {
 	b.Log.Error("Slack could not say who clicked, so the click was refused", "inbox", d.id, "user", to.user, "error", cause)
 	click.Inbox, click.At, click.User = d.id, d.at, to.user
 	return b.Requests.Refuse(ctx, click, &approvers.Denied{Code: approvers.DeniedUnidentified}, "", target.Named()...)

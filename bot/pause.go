@@ -7,7 +7,10 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
-	"countersign/bot/render"
+	"countersign/bot/render/block"
+	"countersign/bot/render/form"
+	"countersign/bot/render/notice"
+	"countersign/bot/render/wording"
 )
 
 // pauseHandler handles the commands and the buttons that pause and resume all work. pauseHandler identifies each person
@@ -21,27 +24,27 @@ type pauseHandler struct {
 
 // asked answers /countersign pause. For people who may pause and gave a reason, the answer lists the work that a pause
 // would stop, and has the button for a pause.
-func (b *pauseHandler) asked(ctx context.Context, c command, reason string) (*render.BlockBuilder, error) {
+func (b *pauseHandler) asked(ctx context.Context, c command, reason string) (*block.Builder, error) {
 	policy := b.Views.Policy()
 	who, err := b.identities.pauser(ctx, c.User, policy)
 	if err != nil {
 		return nil, err
 	}
 	if no := policy.MayPause(who); no != nil {
-		return render.Paragraph(render.DeniedPause(no, policy)), nil
+		return block.Paragraph(form.DeniedPause(no, policy)), nil
 	}
 	sum, p, err := b.Views.PauseImpact(ctx)
 	switch {
 	case err != nil:
 		return nil, err
 	case p.On:
-		return render.Paragraph(render.PausedBy(p), new(render.RichText).Code(c.Command+" resume").Say(" resumes everything.")), nil
+		return block.Paragraph(wording.PausedBy(p), new(block.RichText).Code(c.Command+" resume").Say(" resumes everything.")), nil
 	case reason == "":
 		return nil, notClear("Say why, everybody who waits is told: %s pause we are looking into wrong refunds", c.Command)
-	case render.Width(reason) > render.MaxPauseReason:
-		return nil, notClear("Say why in at most %d characters.", render.MaxPauseReason)
+	case block.Width(reason) > notice.MaxPauseReason:
+		return nil, notClear("Say why in at most %d characters.", notice.MaxPauseReason)
 	}
-	return render.PauseImpact(sum, reason), nil
+	return notice.PauseImpact(sum, reason), nil
 }
 
 // clicked pauses everything. The button holds only the reason that the person typed earlier. So clicked checks, at the
@@ -52,32 +55,32 @@ func (b *pauseHandler) clicked(ctx context.Context, d delivered, i interaction) 
 	policy := b.Views.Policy()
 	who, err := b.identities.pauser(ctx, to.user, policy)
 	if err != nil {
-		return b.outcomes.unknownClicker(ctx, d, to, workflow.Click{Channel: channel, MessageTS: ts}, render.ClickTarget{}, err)
+		return b.outcomes.unknownClicker(ctx, d, to, workflow.Click{Channel: channel, MessageTS: ts}, form.ClickTarget{}, err)
 	}
-	click := workflow.Click{Inbox: d.id, At: d.at, Who: who, Reason: render.Clip(strings.TrimSpace(i.Actions[0].Value), render.MaxPauseReason), Channel: channel, MessageTS: ts}
+	click := workflow.Click{Inbox: d.id, At: d.at, Who: who, Reason: block.Clip(strings.TrimSpace(i.Actions[0].Value), notice.MaxPauseReason), Channel: channel, MessageTS: ts}
 	err = b.Pauses.PauseBy(ctx, click)
 	if err == nil {
-		b.ephemeral.reply(ctx, to, render.Say("⏸️ ").Strong("Everything is paused.").Say(" You and all who may end it have a direct message with a Resume button."))
+		b.ephemeral.reply(ctx, to, block.Say("⏸️ ").Strong("Everything is paused.").Say(" You and all who may end it have a direct message with a Resume button."))
 	}
 	return b.answer(ctx, to, policy, err)
 }
 
 // resumeAsked answers /countersign resume.
-func (b *pauseHandler) resumeAsked(ctx context.Context, c command, reason string) (*render.BlockBuilder, error) {
+func (b *pauseHandler) resumeAsked(ctx context.Context, c command, reason string) (*block.Builder, error) {
 	policy := b.Views.Policy()
 	who, err := b.identities.pauser(ctx, c.User, policy)
 	if err != nil {
 		return nil, err
 	}
-	err = b.Pauses.ResumeBy(ctx, workflow.Click{Inbox: c.inbox, At: b.Now(), Who: who, Reason: render.Clip(reason, render.MaxPauseReason), Channel: c.Channel})
+	err = b.Pauses.ResumeBy(ctx, workflow.Click{Inbox: c.inbox, At: b.Now(), Who: who, Reason: block.Clip(reason, notice.MaxPauseReason), Channel: c.Channel})
 	var no *approvers.Denied
 	switch {
 	case errors.As(err, &no):
-		return render.Paragraph(render.DeniedPause(no, policy)), nil
+		return block.Paragraph(form.DeniedPause(no, policy)), nil
 	case err != nil:
 		return nil, err
 	}
-	return render.Paragraph(render.Say("▶️ ").Strong("Everything is resumed.")), nil
+	return block.Paragraph(block.Say("▶️ ").Strong("Everything is resumed.")), nil
 }
 
 // answer tells a person why their click on a pause changed nothing.
@@ -86,6 +89,6 @@ func (b *pauseHandler) answer(ctx context.Context, to ephemeralReply, p *approve
 	if !errors.As(err, &no) {
 		return err
 	}
-	b.ephemeral.reply(ctx, to, render.DeniedPause(no, p))
+	b.ephemeral.reply(ctx, to, form.DeniedPause(no, p))
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/workflow/settings"
-	"countersign/bot/render"
+	"countersign/bot/render/control"
 )
 
 // leadsPause lets the people of Team Lead pause everything.
@@ -44,14 +44,14 @@ func TestPauseInSlack(t *testing.T) {
 	h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
 	h.commands("teo", "#general", "pause wrong refunds <!channel>")
 	asked := h.answered("teo", "#general", "Pause everything?", "Nothing runs now.", "wrong refunds &lt;!channel&gt;")
-	h.clicks("teo", "#general", asked, render.ActPause)
+	h.clicks("teo", "#general", asked, control.ActPause)
 	if p := h.isPaused(true); p.By.User() != "U0002" || !strings.HasPrefix(p.Reason, "wrong refunds") {
 		t.Errorf("%+v", p)
 	}
 	h.until("the question is replaced", func() bool {
 		for _, p := range h.sees("teo", "#general", "") {
 			if p.TS == asked.TS {
-				return !p.has(render.ActPause) && strings.Contains(p.Text, "Everything is paused.")
+				return !p.has(control.ActPause) && strings.Contains(p.Text, "Everything is paused.")
 			}
 		}
 		return false
@@ -63,7 +63,7 @@ func TestPauseInSlack(t *testing.T) {
 
 	again := h.says("sam", "#support", "@bot hello?")
 	h.finds("sam", "#support", again, said, "Your messages are kept")
-	h.clicks("teo", "#support-approvals", card, render.ActApprove)
+	h.clicks("teo", "#support-approvals", card, control.ActApprove)
 	h.finds("teo", "#support-approvals", "", "Approved by <@U0002>", "Paused: it starts when the pause ends, or expires")
 	h.finds("sam", "#support", root, "Approved by <@U0002>", "It starts when the pause ends")
 	if runs := h.runs(); len(runs) > 0 {
@@ -72,7 +72,7 @@ func TestPauseInSlack(t *testing.T) {
 	h.commands("teo", "#general", "pause once more")
 	h.answered("teo", "#general", said, "/countersign resume")
 
-	h.clicks("teo", "U0BOT", notice, render.ActResume)
+	h.clicks("teo", "U0BOT", notice, control.ActResume)
 	h.isPaused(false)
 	h.finds("teo", "U0BOT", "", "The pause is over: <@U0002> ended it")
 	h.finds("teo", "#support-approvals", "", "Approved by <@U0002>", "It ran")
@@ -80,7 +80,7 @@ func TestPauseInSlack(t *testing.T) {
 	h.finds("sam", "#support", again, "This waited for a pause, which <@U0002> ended")
 	h.finds("sam", "#support", again, "results:")
 	for _, p := range append(h.sees("teo", "#support-approvals", ""), h.sees("sam", "#support", root)...) {
-		if strings.Contains(p.Text, "paused") || p.has(render.ActResume) {
+		if strings.Contains(p.Text, "paused") || p.has(control.ActResume) {
 			t.Errorf("still said to be paused: %s", p.Text)
 		}
 	}
@@ -104,7 +104,7 @@ func TestPauseRefused(t *testing.T) {
 				channel = "#general"
 			}
 			h.commands(user, channel, verb+" I am cross")
-			if p := h.answered(user, channel, want); p.has(render.ActPause) {
+			if p := h.answered(user, channel, want); p.has(control.ActPause) {
 				t.Errorf("%s sees a button to pause everything", user)
 			}
 		}
@@ -117,7 +117,7 @@ func TestPauseRefused(t *testing.T) {
 	h.commands("teo", "#general", "pause an incident")
 	asked := h.answered("teo", "#general", "Pause everything?")
 	h.pausedBy("finance-director") // changes the policy after the button was drawn
-	h.clicks("teo", "#general", asked, render.ActPause)
+	h.clicks("teo", "#general", asked, control.ActPause)
 	h.finds("teo", "#general", "", "only people of Finance Director and my operator can pause everything")
 	h.isPaused(false)
 
@@ -126,7 +126,7 @@ func TestPauseRefused(t *testing.T) {
 	}
 	notice := h.finds("ingrid", "U0BOT", "", "Everything has been paused by operator root")
 	h.pausedBy()
-	h.clicks("ingrid", "U0BOT", notice, render.ActResume)
+	h.clicks("ingrid", "U0BOT", notice, control.ActResume)
 	h.finds("ingrid", "U0BOT", "", "the policy lets nobody pause everything from Slack")
 	h.isPaused(true)
 	h.pausedBy("team-lead")
@@ -146,10 +146,10 @@ func TestTwoPauseAtOnce(t *testing.T) {
 	teo, ingrid := h.answered("teo", "#general", "Pause everything?"), h.answered("ingrid", "#general", "Pause everything?")
 	done := make(chan struct{})
 	go func() {
-		h.clicks("teo", "#general", teo, render.ActPause)
+		h.clicks("teo", "#general", teo, control.ActPause)
 		close(done)
 	}()
-	h.clicks("ingrid", "#general", ingrid, render.ActPause)
+	h.clicks("ingrid", "#general", ingrid, control.ActPause)
 	<-done
 	p := h.isPaused(true)
 	loser := map[string]string{"U0002": "ingrid", "U0003": "teo"}[p.By.User()]

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"countersign/bot/render"
+	"countersign/bot/render/control"
 	"countersign/store"
 )
 
@@ -96,7 +96,7 @@ func FuzzReadPayloads(f *testing.F) {
 		}
 		formOf(i)
 		i.message()
-		i.filled(render.FieldReason)
+		i.filled(control.FieldReason)
 		if slim, err := i.slim([]byte(raw + strings.Repeat(" ", 9<<10))); err == nil {
 			again, err := readInteraction(slim)
 			if err != nil || again.id(slim) != i.id([]byte(raw)) && i.TriggerID != "" {

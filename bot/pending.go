@@ -10,7 +10,9 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/workflow/view"
-	"countersign/bot/render"
+	"countersign/bot/render/block"
+	"countersign/bot/render/home"
+	"countersign/bot/render/wording"
 	"countersign/bot/slackapi"
 	"countersign/store"
 )
@@ -25,7 +27,7 @@ type pendingItems struct {
 
 // list answers /countersign pending. The answer lists, with links, the items that wait for the person, and the
 // person's own requests. The bot reposts deleted cards.
-func (b *pendingItems) list(ctx context.Context, c command, _ string) (*render.BlockBuilder, error) {
+func (b *pendingItems) list(ctx context.Context, c command, _ string) (*block.Builder, error) {
 	me, err := b.whoAmI(ctx)
 	if err != nil {
 		return nil, err
@@ -36,19 +38,19 @@ func (b *pendingItems) list(ctx context.Context, c command, _ string) (*render.B
 	if err != nil {
 		return nil, err
 	}
-	list := render.WaitingList{Policy: policy, WorkspaceURL: me.URL, Who: who}
+	list := home.WaitingList{Policy: policy, WorkspaceURL: me.URL, Who: who}
 	theirs, own := selectPending(all, who, policy)
-	var out []*render.RichText
+	var out []*block.RichText
 	pause, err := b.Views.Paused(ctx)
 	switch {
 	case err != nil:
 		return nil, err
 	case pause.On:
-		out = append(out, render.PausedBy(pause))
+		out = append(out, wording.PausedBy(pause))
 	}
 	if len(theirs)+len(own) == 0 {
-		out = append(out, render.Say("Nothing waits for you, and nothing that you asked for waits for anybody."))
-		return render.Paragraph(append(out, list.UnreadNotes(more)...)...), nil
+		out = append(out, block.Say("Nothing waits for you, and nothing that you asked for waits for anybody."))
+		return block.Paragraph(append(out, list.UnreadNotes(more)...)...), nil
 	}
 	for _, part := range []struct {
 		title string
@@ -58,10 +60,10 @@ func (b *pendingItems) list(ctx context.Context, c command, _ string) (*render.B
 		if len(part.of) == 0 {
 			continue
 		}
-		out = append(out, new(render.RichText).Strong(part.title))
+		out = append(out, new(block.RichText).Strong(part.title))
 		for i, u := range part.of {
-			if i == render.MaxWaitingListed {
-				out = append(out, render.Say("… and "+strconv.Itoa(len(part.of)-i)+" more; your Home tab has all of them."))
+			if i == home.MaxWaitingListed {
+				out = append(out, block.Say("… and "+strconv.Itoa(len(part.of)-i)+" more; your Home tab has all of them."))
 				break
 			}
 			line, err := b.line(ctx, &list, u, part.line)
@@ -72,9 +74,9 @@ func (b *pendingItems) list(ctx context.Context, c command, _ string) (*render.B
 		}
 	}
 	if list.Again > 0 {
-		out = append(out, render.Say(postedAgain(list.Again)))
+		out = append(out, block.Say(postedAgain(list.Again)))
 	}
-	return render.Paragraph(append(out, list.UnreadNotes(more)...)...), nil
+	return block.Paragraph(append(out, list.UnreadNotes(more)...)...), nil
 }
 
 // postedAgain returns the notice that deleted messages are being reposted.
@@ -82,7 +84,7 @@ func postedAgain(n int) string {
 	if n == 1 {
 		return "1 message had been deleted. It is being posted again: write the command once more for its link."
 	}
-	return render.Plural(n, "message") + " had been deleted. They are being posted again: write the command once more for their links."
+	return block.Plural(n, "message") + " had been deleted. They are being posted again: write the command once more for their links."
 }
 
 // readFor returns all waiting items, and the person's identity with every relevant user group. The result more is true
@@ -127,10 +129,10 @@ func (b *pendingItems) inStages(ctx context.Context, who approvers.Identity, all
 }
 
 // itemLine renders the line about one waiting item. The line can link to the item's conversation and messages.
-type itemLine func(view.PendingItem, store.Conversation, []store.OutboxMessage) *render.RichText
+type itemLine func(view.PendingItem, store.Conversation, []store.OutboxMessage) *block.RichText
 
 // line returns the line about one waiting item. The function first verifies that Slack shows the linked message.
-func (b *pendingItems) line(ctx context.Context, list *render.WaitingList, u view.PendingItem, line itemLine) (*render.RichText, error) {
+func (b *pendingItems) line(ctx context.Context, list *home.WaitingList, u view.PendingItem, line itemLine) (*block.RichText, error) {
 	conv, messages, err := b.Views.Locate(ctx, u)
 	if err != nil {
 		return nil, err

@@ -11,7 +11,9 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/workflow/view"
-	"countersign/bot/render"
+	"countersign/bot/render/block"
+	"countersign/bot/render/card"
+	"countersign/bot/render/thread"
 	"countersign/bot/slackapi"
 	"countersign/store"
 )
@@ -34,7 +36,7 @@ const messageEvent = "countersign_surface"
 const messageField = "surface"
 
 // options returns the content of a message as options for slack-go.
-func options(m render.Message) []slack.MsgOption {
+func options(m block.Message) []slack.MsgOption {
 	out := []slack.MsgOption{
 		slack.MsgOptionText(m.Text, false), slack.MsgOptionBlocks(m.Blocks...),
 		slack.MsgOptionDisableLinkUnfurl(), slack.MsgOptionDisableMediaUnfurl(),
@@ -47,11 +49,11 @@ func options(m render.Message) []slack.MsgOption {
 
 // sendInBestForm calls send for one Slack message of an outbox message, in the best form that Slack accepts. part is
 // the number of the Slack message. sendInBestForm returns the outbox message with the content that Slack accepted.
-func (b *posts) sendInBestForm(ctx context.Context, s store.OutboxMessage, d render.Rendered, part int, send func(...slack.MsgOption) error) (render.Rendered, error) {
+func (b *posts) sendInBestForm(ctx context.Context, s store.OutboxMessage, d block.Rendered, part int, send func(...slack.MsgOption) error) (block.Rendered, error) {
 	named := slack.MsgOptionMetadata(slack.SlackMetadata{
 		EventType: messageEvent, EventPayload: map[string]any{messageField: s.ID, "part": part, "round": s.Round},
 	})
-	m, whole, err := b.refused.inSimplerForms(ctx, d.Messages[part], render.TextOnly, func(m render.Message) error {
+	m, whole, err := b.refused.inSimplerForms(ctx, d.Messages[part], block.TextOnly, func(m block.Message) error {
 		if b.refused.has(ctx, refusedMetadata) {
 			return send(options(m)...)
 		}
@@ -70,7 +72,7 @@ func (b *posts) sendInBestForm(ctx context.Context, s store.OutboxMessage, d ren
 
 // update changes the Slack message that shows an outbox message. If a long answer has several Slack messages, only the
 // first one ever changes. update returns the outbox message with the content that Slack accepted.
-func (b *posts) update(ctx context.Context, s store.OutboxMessage, d render.Rendered) (render.Rendered, error) {
+func (b *posts) update(ctx context.Context, s store.OutboxMessage, d block.Rendered) (block.Rendered, error) {
 	if s.Drafted {
 		if err := b.endStream(ctx, s.Channel, s.TS); err != nil {
 			return d, err
@@ -90,7 +92,7 @@ func (b *posts) update(ctx context.Context, s store.OutboxMessage, d render.Rend
 // timestamps of the messages that are in Slack, by part. If the first message is in Slack, post updates it, because it
 // shows an earlier state. post returns the channel and the timestamp of the first message, and the outbox message with
 // the content that Slack accepted.
-func (b *posts) post(ctx context.Context, s store.OutboxMessage, d render.Rendered, at destination, there map[int]string) (channel, ts string, _ render.Rendered, err error) {
+func (b *posts) post(ctx context.Context, s store.OutboxMessage, d block.Rendered, at destination, there map[int]string) (channel, ts string, _ block.Rendered, err error) {
 	for part := range d.Messages {
 		if found, ok := there[part]; ok {
 			if part == 0 {
@@ -223,7 +225,7 @@ func (r *replacing) use(message string, now time.Time) (url string, ok bool) {
 
 // change updates the Slack message of an outbox message. If the rate limit of chat.update is nearly reached, change
 // updates a decided card through the response URL of a click, if there is one. Otherwise change uses chat.update.
-func (b *posts) change(ctx context.Context, vm view.Model, d render.Rendered) (render.Rendered, error) {
+func (b *posts) change(ctx context.Context, vm view.Model, d block.Rendered) (block.Rendered, error) {
 	s := vm.Message
 	if isDecidedCard(vm) && b.api.UpdatesScarce() {
 		if url, ok := b.replaced.use(s.ID, b.Now()); ok {
@@ -247,7 +249,7 @@ func isDecidedCard(s view.Model) bool {
 	case store.OutboxCard, store.OutboxEscalation:
 		return s.Request.State != approvers.Pending
 	case store.OutboxBundle:
-		return len(render.Undecided(s.Calls)) == 0
+		return len(card.Undecided(s.Calls)) == 0
 	}
 	return false
 }
@@ -262,7 +264,7 @@ func (b *posts) uploaded(ctx context.Context, vm view.Model, at destination) (bo
 	if b.refused.has(ctx, refusedFiles) {
 		return false, nil
 	}
-	u := render.UploadOf(vm)
+	u := thread.UploadOf(vm)
 	if _, doubtful := doubtOf(s, &b.unconfirmed, b.Outbox); doubtful {
 		there, err := b.hasFile(ctx, s, at, u.Name)
 		if err != nil || there {
@@ -283,7 +285,7 @@ func (b *posts) uploaded(ctx context.Context, vm view.Model, at destination) (bo
 }
 
 // upload uploads a file and shares it. Nobody can see the file before it is shared.
-func (b *posts) upload(ctx context.Context, s store.OutboxMessage, at destination, u render.Upload) error {
+func (b *posts) upload(ctx context.Context, s store.OutboxMessage, at destination, u thread.Upload) error {
 	to, err := b.api.GetUploadURLExternalContext(ctx, slack.GetUploadURLExternalParameters{FileName: u.Name, FileSize: len(u.Data)})
 	if err != nil {
 		return fmt.Errorf("files.getUploadURLExternal: %w", slackapi.WithDelay(err))

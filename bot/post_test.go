@@ -14,7 +14,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/workflow/view"
-	"countersign/bot/render"
+	"countersign/bot/render/block"
 	"countersign/bot/slackapi"
 	"countersign/store"
 )
@@ -64,7 +64,7 @@ func TestReplaceWhatWasClicked(t *testing.T) {
 		vm := func(id string, state approvers.State) view.Model {
 			return view.Model{Message: store.OutboxMessage{ID: id, Kind: store.OutboxCard, Channel: "C1", TS: "1.1"}, Request: &approvers.Request{State: state}}
 		}
-		d := render.Single(render.Paragraph(render.Say("Approved.")))
+		d := block.Single(block.Paragraph(block.Say("Approved.")))
 		changed := func(what string, s view.Model, replaced, updated int) {
 			t.Helper()
 			urls, updates := slackSide.made("/response/1"), slackSide.made("/api/chat.update")

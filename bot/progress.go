@@ -8,6 +8,7 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/workflow/view"
 	"countersign/bot/render"
+	"countersign/bot/render/wording"
 	"countersign/bot/slackapi"
 	"countersign/store"
 )
@@ -50,7 +51,7 @@ func (p *Progress) Show(done, total float64, text string) {
 	if p.closed {
 		return
 	}
-	p.b.progress.set(p.execution, render.RunProgress{Done: done, Total: total, Text: text[:min(len(text), 4*render.MaxRunProgressText)]})
+	p.b.progress.set(p.execution, wording.RunProgress{Done: done, Total: total, Text: text[:min(len(text), 4*wording.MaxRunProgressText)]})
 	if !p.begun {
 		p.begun = true
 		p.b.side.Go(p.work)
@@ -219,14 +220,14 @@ func (k *keyed) markReplaced(id string) {
 // runProgresses holds the progress of current runs, by execution. The progress is stored nowhere else.
 type runProgresses struct {
 	mu sync.Mutex
-	by map[string]render.RunProgress
+	by map[string]wording.RunProgress
 }
 
-func (rs *runProgresses) set(execution string, r render.RunProgress) {
+func (rs *runProgresses) set(execution string, r wording.RunProgress) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	if rs.by == nil {
-		rs.by = map[string]render.RunProgress{}
+		rs.by = map[string]wording.RunProgress{}
 	}
 	rs.by[execution] = r
 }
@@ -238,10 +239,10 @@ func (rs *runProgresses) forget(execution string) {
 }
 
 // progressOf returns the progress of the running calls of a step.
-func (rs *runProgresses) progressOf(calls []view.Call) map[string]render.RunProgress {
+func (rs *runProgresses) progressOf(calls []view.Call) map[string]wording.RunProgress {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
-	out := map[string]render.RunProgress{}
+	out := map[string]wording.RunProgress{}
 	for _, c := range calls {
 		if c.Execution == nil || c.Execution.State != approvers.ExecutionExecuting {
 			continue

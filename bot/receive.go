@@ -6,7 +6,8 @@ import (
 	"fmt"
 
 	"countersign/bot/directory"
-	"countersign/bot/render"
+	"countersign/bot/render/block"
+	"countersign/bot/render/control"
 	"countersign/bot/transport"
 	"countersign/store"
 )
@@ -117,7 +118,7 @@ func (b *Receiver) receiveInteraction(ctx context.Context, d transport.Delivery)
 		}
 		open := against.answer()
 		if refused && open == nil {
-			return refuseForm(i, render.Say("Nothing was decided: this was refused before. Please close it and begin again."), "This was refused before. Please send it again."), nil
+			return refuseForm(i, block.Say("Nothing was decided: this was refused before. Please close it and begin again."), "This was refused before. Please send it again."), nil
 		}
 		if open != nil { // nothing was decided, so the form stays open
 			if err := b.Intake.Remember(ctx, store.Inbox{ID: id, Kind: d.Kind, ReceivedAt: d.ReceivedAt, Note: formRefused}); err != nil {
@@ -128,7 +129,7 @@ func (b *Receiver) receiveInteraction(ctx context.Context, d transport.Delivery)
 	case interactionSuggestion: // the bot has no menu with external options
 		return map[string]any{"options": []any{}}, nil
 	case interactionShortcut:
-		if i.Callback != render.ExplainShortcut {
+		if i.Callback != control.ExplainShortcut {
 			return nil, nil
 		}
 	case "block_actions":
@@ -153,7 +154,7 @@ func (b *Receiver) receiveInteraction(ctx context.Context, d transport.Delivery)
 const formRefused = "the form was refused"
 
 // linkOnly reports whether the only effect of a click was to open a link.
-func (a action) linkOnly() bool { return a.ActionID == render.ActLink }
+func (a action) linkOnly() bool { return a.ActionID == control.ActLink }
 
 // slim removes unused fields from the payload. For example, the payload has a copy of the clicked message, which is
 // already stored.

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"countersign/approvers"
-	"countersign/bot/render"
+	"countersign/bot/render/control"
 	"countersign/internal/demo/workspace"
 	"countersign/store"
 )
@@ -34,7 +34,7 @@ func TestLostPost(t *testing.T) {
 	h.until("the thread links to the card", func() bool {
 		return strings.Contains(h.finds("sam", "#support", root, "Waits for").raw, "See the card")
 	})
-	h.clicks("teo", "#support-approvals", card, render.ActApprove)
+	h.clicks("teo", "#support-approvals", card, control.ActApprove)
 	h.finds("sam", "#support", root, "results: executed")
 	h.finds("teo", "#support-approvals", "", "It ran")
 	if a, b := botMessages(h, "teo", "#support-approvals", ""), botMessages(h, "sam", "#support", root); len(a) != 1 || len(b) != 2 {
@@ -51,7 +51,7 @@ func TestRestart(t *testing.T) {
 	h.until("all is shown", func() bool { return len(undelivered(t, h)) == 0 })
 	h.stop()
 	h.start()
-	h.clicks("teo", "#support-approvals", card, render.ActApprove)
+	h.clicks("teo", "#support-approvals", card, control.ActApprove)
 	h.finds("sam", "#support", root, "results: executed")
 	if p := h.finds("teo", "#support-approvals", "", "It ran"); p.TS != card.TS {
 		t.Error("the card is another message")
@@ -84,7 +84,7 @@ func TestUnreachableChannel(t *testing.T) {
 	h := newHarness(t, func(h *harness) { h.policy.Approvers[1].Cards = "#finance" })
 	root := h.says("sam", "#support", refundCall)
 	card := h.finds("teo", "U0BOT", "", "Waits for Team Lead")
-	h.clicks("teo", "U0BOT", card, render.ActApprove)
+	h.clicks("teo", "U0BOT", card, control.ActApprove)
 	h.finds("sam", "#support", root, "results: executed")
 	if !strings.Contains(h.log.String(), "can't write in a channel") {
 		t.Error("the operator was not told")
@@ -113,9 +113,9 @@ func TestUnknownOutcome(t *testing.T) {
 		action string
 		want   string
 	}{
-		"happened": {render.ActHappened, "a person reported that it happened"},
-		"did not":  {render.ActDidNot, "a person reported that it did not happen"},
-		"leave":    {render.ActLeave, "results: unknown"},
+		"happened": {control.ActHappened, "a person reported that it happened"},
+		"did not":  {control.ActDidNot, "a person reported that it did not happen"},
+		"leave":    {control.ActLeave, "results: unknown"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t)
@@ -123,8 +123,8 @@ func TestUnknownOutcome(t *testing.T) {
 			h.finds("teo", "#support-approvals", "", "It is not known whether it happened: the bot stopped while issue_refund was running")
 			h.clicks("gus", "#support", h.finds("gus", "#support", root, "Did this happen?"), c.action)
 			h.clicks("teo", "#support-approvals", ask, c.action)
-			if c.action == render.ActHappened {
-				if out := h.submits("teo", h.opened("teo", render.ActHappened), map[string]any{render.FieldResult: "RF-9"}); out["ok"] != true {
+			if c.action == control.ActHappened {
+				if out := h.submits("teo", h.opened("teo", control.ActHappened), map[string]any{control.FieldResult: "RF-9"}); out["ok"] != true {
 					t.Fatalf("%v", out)
 				}
 			}
@@ -146,7 +146,7 @@ func TestUneditableCard(t *testing.T) {
 	if err := h.slack.Inject(workspace.Fault{Fault: workspace.FaultError, Method: "chat.update", Error: "edit_window_closed", Times: 1}); err != nil {
 		t.Fatal(err)
 	}
-	h.clicks("teo", "#support-approvals", card, render.ActApprove)
+	h.clicks("teo", "#support-approvals", card, control.ActApprove)
 	h.finds("teo", "#support-approvals", "", "It ran")
 	h.finds("sam", "#support", root, "results: executed")
 	h.until("all is shown", func() bool { return len(undelivered(t, h)) == 0 })
@@ -166,7 +166,7 @@ func TestToldByDirectMessage(t *testing.T) {
 	if err := h.slack.Inject(workspace.Fault{Fault: workspace.FaultError, Method: "chat.postEphemeral", Error: "user_not_in_channel"}); err != nil {
 		t.Fatal(err)
 	}
-	h.clicks("ada", "#support-approvals", card, render.ActApprove)
+	h.clicks("ada", "#support-approvals", card, control.ActApprove)
 	h.finds("ada", "U0BOT", "", "you are not a member of that role")
 }
 
@@ -179,10 +179,10 @@ func TestFormNotOpened(t *testing.T) {
 	if err := h.slack.Inject(workspace.Fault{Fault: workspace.FaultError, Method: "views.open", Error: "expired_trigger_id"}); err != nil {
 		t.Fatal(err)
 	}
-	h.clicks("teo", "#support-approvals", card, render.ActReject)
+	h.clicks("teo", "#support-approvals", card, control.ActReject)
 	h.finds("teo", "#support-approvals", "", "The form could not be opened in time")
-	h.clicks("teo", "#support-approvals", card, render.ActReject)
-	h.opened("teo", render.ActReject)
+	h.clicks("teo", "#support-approvals", card, control.ActReject)
+	h.opened("teo", control.ActReject)
 }
 
 // If Slack refuses a form, another view reports the refusal in place of the loading view. The log names the refused
@@ -205,7 +205,7 @@ func TestFormRefused(t *testing.T) {
 			if err := h.slack.Inject(workspace.Fault{Fault: workspace.FaultError, Method: c.method, Error: c.code, Times: c.times}); err != nil {
 				t.Fatal(err)
 			}
-			h.clicks("teo", "#support-approvals", card, render.ActReject)
+			h.clicks("teo", "#support-approvals", card, control.ActReject)
 			told := "Slack refused to show this form (" + c.code + "). Nothing was changed."
 			if c.inView {
 				h.until("the loading view says so", func() bool {
@@ -217,8 +217,8 @@ func TestFormRefused(t *testing.T) {
 			if log := h.log.String(); !strings.Contains(log, "Slack refused a form") || !strings.Contains(log, "method="+c.method+" form=Reject cause="+c.code) {
 				t.Errorf("the log does not say what Slack refused: %s", log)
 			}
-			h.clicks("teo", "#support-approvals", card, render.ActReject)
-			h.opened("teo", render.ActReject)
+			h.clicks("teo", "#support-approvals", card, control.ActReject)
+			h.opened("teo", control.ActReject)
 		})
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"countersign/approvers/workflow/settings"
-	"countersign/bot/render"
+	"countersign/bot/render/block"
 	"countersign/bot/slackapi"
 )
 
@@ -125,10 +125,10 @@ func (r *refusedBySlack) markMissing(ctx context.Context, method, instead string
 }
 
 // simplest returns an outbox message without the kinds of blocks that Slack refuses.
-func (r *refusedBySlack) simplest(ctx context.Context, d render.Rendered) render.Rendered {
+func (r *refusedBySlack) simplest(ctx context.Context, d block.Rendered) block.Rendered {
 	known := r.known(ctx)
 	for i, m := range d.Messages {
-		simpler, whole := render.Simplify(m, render.AsDrawn, func(kind string) bool { _, yes := known[kind]; return yes })
+		simpler, whole := block.Simplify(m, block.AsDrawn, func(kind string) bool { _, yes := known[kind]; return yes })
 		d = d.With(i, simpler, whole)
 	}
 	return d
@@ -138,20 +138,20 @@ func (r *refusedBySlack) simplest(ctx context.Context, d render.Rendered) render
 // parameter last is the simplest form that it tries. inSimplerForms returns the accepted message, and whether the
 // blocks of this message have all texts and buttons of m.
 func (r *refusedBySlack) inSimplerForms(
-	ctx context.Context, m render.Message, last render.Simplicity, send func(render.Message) error,
-) (sent render.Message, whole bool, err error) {
+	ctx context.Context, m block.Message, last block.Simplicity, send func(block.Message) error,
+) (sent block.Message, whole bool, err error) {
 	var cause error
 	var newly []string // kinds of blocks that Slack named
-	form, silent := render.AsDrawn, true
+	form, silent := block.AsDrawn, true
 	for {
 		refused := r.known(ctx)
-		sent, whole = render.Simplify(m, form, func(kind string) bool { _, known := refused[kind]; return known || slices.Contains(newly, kind) })
+		sent, whole = block.Simplify(m, form, func(kind string) bool { _, known := refused[kind]; return known || slices.Contains(newly, kind) })
 		switch {
 		case len(sent.Blocks) > 0:
-		case last < render.TextOnly: // a Home tab consists only of blocks
-			sent, whole = render.Simplify(m, form, func(string) bool { return false })
+		case last < block.TextOnly: // a Home tab consists only of blocks
+			sent, whole = block.Simplify(m, form, func(string) bool { return false })
 		default:
-			form = render.TextOnly
+			form = block.TextOnly
 		}
 		err = send(sent)
 		if err == nil || !slackapi.IsBlocksRefused(err) || form >= last {
@@ -169,12 +169,12 @@ func (r *refusedBySlack) inSimplerForms(
 		return sent, whole, err
 	}
 	if silent { // Slack gave no reason; it refuses this message's content, or a newer kind of block that the accepted form lacks
-		newly = slices.DeleteFunc(m.Kinds(), func(kind string) bool { return slices.Contains(sent.Kinds(), kind) || render.IsUsualKind(kind) })
+		newly = slices.DeleteFunc(m.Kinds(), func(kind string) bool { return slices.Contains(sent.Kinds(), kind) || block.IsUsualKind(kind) })
 	}
 	news := false
 	for _, kind := range newly {
 		lasts := kindRefused
-		if render.IsUsualKind(kind) {
+		if block.IsUsualKind(kind) {
 			lasts = usualRefused
 		}
 		news = r.remember(ctx, kind, cause, lasts) || news
@@ -186,22 +186,22 @@ func (r *refusedBySlack) inSimplerForms(
 }
 
 // sendContent calls send with the content of a message, in a form that Slack accepts.
-func (r *refusedBySlack) sendContent(ctx context.Context, m render.Message, send func(...slack.MsgOption) error) error {
-	_, _, err := r.inSimplerForms(ctx, m, render.TextOnly, func(m render.Message) error { return send(options(m)...) })
+func (r *refusedBySlack) sendContent(ctx context.Context, m block.Message, send func(...slack.MsgOption) error) error {
+	_, _, err := r.inSimplerForms(ctx, m, block.TextOnly, func(m block.Message) error { return send(options(m)...) })
 	return err
 }
 
 // simplerThan returns the next simpler form in which the sent message would look different.
-func simplerThan(form render.Simplicity, sent render.Message) render.Simplicity {
-	if form == render.AsDrawn && !slices.ContainsFunc(sent.Kinds(), func(kind string) bool { return !render.IsUsualKind(kind) }) {
-		return render.SectionsOnly
+func simplerThan(form block.Simplicity, sent block.Message) block.Simplicity {
+	if form == block.AsDrawn && !slices.ContainsFunc(sent.Kinds(), func(kind string) bool { return !block.IsUsualKind(kind) }) {
+		return block.SectionsOnly
 	}
 	return form + 1
 }
 
 // kindsNamed returns the kinds of blocks that Slack's error names as not accepted. Any complaint about a block of a
 // newer kind counts as a refusal of this kind. The result said is false if Slack gave no reason.
-func kindsNamed(m render.Message, err error) (kinds []string, said bool) {
+func kindsNamed(m block.Message, err error) (kinds []string, said bool) {
 	faults, said := slackapi.BlockFaults(err)
 	for _, f := range faults {
 		kind := f.Name
@@ -211,7 +211,7 @@ func kindsNamed(m render.Message, err error) (kinds []string, said bool) {
 			}
 			kind = string(m.Blocks[f.Index].BlockType())
 		}
-		if (f.Kind || !render.IsUsualKind(kind)) && !slices.Contains(kinds, kind) {
+		if (f.Kind || !block.IsUsualKind(kind)) && !slices.Contains(kinds, kind) {
 			kinds = append(kinds, kind)
 		}
 	}

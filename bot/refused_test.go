@@ -11,7 +11,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"countersign/approvers/workflow/settings"
-	"countersign/bot/render"
+	"countersign/bot/render/block"
 )
 
 // noViews and noOutbox simulate a store without recorded refusals.
@@ -27,12 +27,12 @@ func (noOutbox) Refused(context.Context, settings.Refusal) error     { return ni
 // their buttons. A Home tab is never sent without blocks.
 func TestOneRefusedMessage(t *testing.T) {
 	r := newRefusedBySlack(Config{Workflow: Workflow{Views: noViews{}, Outbox: noOutbox{}}, Log: slog.New(slog.DiscardHandler), Now: time.Now})
-	m := render.Message{Text: "a card", Blocks: []slack.Block{
+	m := block.Message{Text: "a card", Blocks: []slack.Block{
 		slack.NewHeaderBlock(slack.NewTextBlockObject("plain_text", "a card", false, false)),
 		slack.NewActionBlock("", slack.NewButtonBlockElement("approve", "1", slack.NewTextBlockObject("plain_text", "Approve", false, false))),
 	}}
 	refusal := slack.SlackErrorResponse{Err: "invalid_blocks"}
-	sent, _, err := r.inSimplerForms(t.Context(), m, render.TextOnly, func(m render.Message) error {
+	sent, _, err := r.inSimplerForms(t.Context(), m, block.TextOnly, func(m block.Message) error {
 		if len(m.Blocks) > 0 {
 			return refusal
 		}
@@ -41,13 +41,13 @@ func TestOneRefusedMessage(t *testing.T) {
 	if err != nil || len(sent.Blocks) != 0 || sent.Text == "" {
 		t.Fatalf("%v %v", sent, err)
 	}
-	sent, whole, err := r.inSimplerForms(t.Context(), m, render.TextOnly, func(render.Message) error { return nil })
+	sent, whole, err := r.inSimplerForms(t.Context(), m, block.TextOnly, func(block.Message) error { return nil })
 	if err != nil || !whole || !slices.Equal(sent.Kinds(), m.Kinds()) {
 		t.Errorf("the next message has %v, %v", sent.Kinds(), err)
 	}
 
 	r.remember(t.Context(), "actions", errors.New("unsupported type: actions"), time.Hour)
-	_, _, err = r.inSimplerForms(t.Context(), m, render.SectionsOnly, func(m render.Message) error {
+	_, _, err = r.inSimplerForms(t.Context(), m, block.SectionsOnly, func(m block.Message) error {
 		if len(m.Blocks) == 0 {
 			t.Error("a Home tab without blocks was sent")
 		}
@@ -61,7 +61,7 @@ func TestOneRefusedMessage(t *testing.T) {
 // Slack's reason names the kind of block that it refuses. The reason also points to a block, which may be of another
 // kind.
 func TestKindsNamed(t *testing.T) {
-	m := render.Message{Blocks: []slack.Block{slack.NewDividerBlock(), slack.NewActionBlock("")}}
+	m := block.Message{Blocks: []slack.Block{slack.NewDividerBlock(), slack.NewActionBlock("")}}
 	for reason, want := range map[string][]string{
 		"[ERROR] unsupported type: actions [json-pointer:/blocks/0/type]": {"actions"},
 		"[ERROR] unsupported type: table [json-pointer:/blocks/0/type]":   nil,

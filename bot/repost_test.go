@@ -13,7 +13,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
-	"countersign/bot/render"
+	"countersign/bot/render/control"
 	"countersign/internal/demo/workspace"
 )
 
@@ -50,11 +50,11 @@ func TestDeletedCard(t *testing.T) {
 	}
 	h.saysIn("sam", "#support", "hello?", root)
 	anew := h.finds("teo", "#support-approvals", "", "Waits for Team Lead", "Edited since")
-	h.clicks("teo", "#support-approvals", anew, render.ActApprove)
+	h.clicks("teo", "#support-approvals", anew, control.ActApprove)
 	h.finds("teo", "#support-approvals", "", "1 of 2 agreed")
 	h.quiet()
 	h.saysIn("sam", "#support", "hello again", root)
-	h.clicks("ada", "#support-approvals", anew, render.ActApprove)
+	h.clicks("ada", "#support-approvals", anew, control.ActApprove)
 	h.finds("sam", "#support", root, "results: executed")
 	h.quiet()
 	if n := len(botMessages(h, "teo", "#support-approvals", "")); n != 1 || anew.TS == card.TS {
@@ -81,7 +81,7 @@ func TestDeletedCardWithAThread(t *testing.T) {
 	h.erases("C0002", card)
 	h.saysIn("teo", "#support-approvals", "where did it go?", card.TS)
 	anew := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
-	h.clicks("teo", "#support-approvals", anew, render.ActApprove)
+	h.clicks("teo", "#support-approvals", anew, control.ActApprove)
 	h.finds("teo", "#support-approvals", "", "It ran")
 }
 
@@ -117,7 +117,7 @@ func TestWaiting(t *testing.T) {
 	})
 	h.commands("teo", "#support-approvals", "pending")
 	h.answered("teo", "#support-approvals", "Waits for you:", "p"+strings.ReplaceAll(anew.TS, ".", ""))
-	h.clicks("teo", "#support-approvals", anew, render.ActApprove)
+	h.clicks("teo", "#support-approvals", anew, control.ActApprove)
 	h.finds("sam", "#support", root, "results: executed")
 	h.quiet()
 	if a, b := botMessages(h, "teo", "#support-approvals", ""), botMessages(h, "sam", "#support", root); len(a) != 1 || len(b) != 2 {
@@ -186,15 +186,15 @@ func TestLostPostOfAReplacedCard(t *testing.T) {
 	if err := h.slack.Inject(workspace.Fault{Fault: workspace.FaultLostResponse, Method: "chat.postMessage"}); err != nil {
 		t.Fatal(err)
 	}
-	h.clicks("teo", "#support-approvals", anew, render.ActApprove)
+	h.clicks("teo", "#support-approvals", anew, control.ActApprove)
 	last := h.finds("teo", "#support-approvals", "", "1 of 2 agreed")
 	h.quiet()
 	if n := len(botMessages(h, "teo", "#support-approvals", "")); n != 2 {
 		t.Errorf("%d cards", n)
 	}
-	h.clicks("ada", "#support-approvals", anew, render.ActApprove)
+	h.clicks("ada", "#support-approvals", anew, control.ActApprove)
 	h.finds("ada", "#support-approvals", "", "there is a newer version of what you clicked")
-	h.clicks("ada", "#support-approvals", last, render.ActApprove)
+	h.clicks("ada", "#support-approvals", last, control.ActApprove)
 	h.finds("sam", "#support", root, "results: executed")
 }
 
@@ -222,12 +222,12 @@ func TestReplacedCardIsDeletedInTheEnd(t *testing.T) {
 		}
 		return ""
 	})
-	h.clicks("teo", "#support-approvals", card, render.ActApprove)
+	h.clicks("teo", "#support-approvals", card, control.ActApprove)
 	anew := h.finds("teo", "#support-approvals", "", "1 of 2 agreed")
 	h.quiet()
 	if n := len(botMessages(h, "teo", "#support-approvals", "")); n != 1 || anew.TS == card.TS || deletions < 3 {
 		t.Errorf("%d cards after %d deletions", n, deletions)
 	}
-	h.clicks("ada", "#support-approvals", anew, render.ActApprove)
+	h.clicks("ada", "#support-approvals", anew, control.ActApprove)
 	h.finds("sam", "#support", root, "results: executed")
 }

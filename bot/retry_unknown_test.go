@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"countersign/bot/render"
+	"countersign/bot/render/control"
 	"countersign/store"
 )
 
@@ -16,7 +16,7 @@ func (h *harness) lost(channel string) (root string, asked posted) {
 	h.hold = make(chan struct{})
 	root = h.says("sam", channel, refundCall)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
-	h.clicks("teo", "#support-approvals", card, render.ActApprove)
+	h.clicks("teo", "#support-approvals", card, control.ActApprove)
 	h.until("it runs", func() bool { return len(h.runs()) == 1 })
 	close(h.hold)
 	h.stop()
@@ -38,10 +38,10 @@ func TestWhoMaySayWhatHappened(t *testing.T) {
 	inThread := h.finds("sam", "#supplier-desk", root, "Did this happen?")
 	const only = "only those who asked for this, and people of Team Lead can say what happened"
 	for _, user := range []string{"ada", "xavier"} { // a colleague of another role, and a person of the supplier
-		for i, action := range []string{render.ActDidNot, render.ActLeave, render.ActAskAgain, render.ActHappened} {
+		for i, action := range []string{control.ActDidNot, control.ActLeave, control.ActAskAgain, control.ActHappened} {
 			h.clicks(user, "#supplier-desk", inThread, action)
-			if action == render.ActHappened {
-				h.submits(user, h.opened(user, render.ActHappened), map[string]any{render.FieldResult: "RF-9"})
+			if action == control.ActHappened {
+				h.submits(user, h.opened(user, control.ActHappened), map[string]any{control.FieldResult: "RF-9"})
 			}
 			h.until(fmt.Sprintf("%s is told who can (%d)", user, i+1), func() bool {
 				n := 0
@@ -55,12 +55,12 @@ func TestWhoMaySayWhatHappened(t *testing.T) {
 			})
 		}
 	}
-	h.clicks("ingrid", "#support-approvals", h.finds("ingrid", "#support-approvals", "", "Did this happen?"), render.ActAskAgain) // the lead, who was not asked
+	h.clicks("ingrid", "#support-approvals", h.finds("ingrid", "#support-approvals", "", "Did this happen?"), control.ActAskAgain) // the lead, who was not asked
 	h.finds("ingrid", "#support-approvals", "", only)
 	if n := len(h.unknowns()); n != 1 {
 		t.Errorf("%d runs are unknown; want one", n)
 	}
-	h.clicks("sam", "#supplier-desk", inThread, render.ActDidNot)
+	h.clicks("sam", "#supplier-desk", inThread, control.ActDidNot)
 	h.finds("sam", "#supplier-desk", root, "Reported by <@U0100>: it did not happen")
 	h.finds("teo", "#support-approvals", "", "Refund for order ORD-123", "Reported by <@U0100>: it did not happen")
 	h.finds("sam", "#supplier-desk", root, "results: error")
@@ -90,22 +90,22 @@ func TestAskAgainInSlack(t *testing.T) {
 	h := newHarness(t)
 	root, asked := h.lost("#support")
 	inThread := h.finds("sam", "#support", root, "Did this happen?")
-	h.clicks("sam", "#support", inThread, render.ActAskAgain)
+	h.clicks("sam", "#support", inThread, control.ActAskAgain)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead", "This may have happened already.", "Asked again by <@U0100>", "See the earlier run")
 	h.finds("sam", "#support", root, "Waits for Team Lead", "Asked again by <@U0100>: it is unknown whether an earlier run happened")
-	if again := h.finds("teo", "#support-approvals", "", "Did this happen?", "Asked again by <@U0100>", "It waits for Team Lead", "See the card"); again.TS != asked.TS || again.has(render.ActAskAgain) {
+	if again := h.finds("teo", "#support-approvals", "", "Did this happen?", "Asked again by <@U0100>", "It waits for Team Lead", "See the card"); again.TS != asked.TS || again.has(control.ActAskAgain) {
 		t.Errorf("it can be requested again while an earlier new request waits: %s", again.raw)
 	}
-	h.clicks("teo", "#support-approvals", card, render.ActApprove)
+	h.clicks("teo", "#support-approvals", card, control.ActApprove)
 	h.finds("sam", "#support", root, "results: executed", "it may have happened besides")
 	if runs := h.runs(); len(runs) != 2 || runs[0] != runs[1] {
 		t.Errorf("it ran as %q", runs)
 	}
 	left := h.finds("teo", "#support-approvals", "", "Did this happen?", "Asked again by <@U0100>", "Approved by <@U0002>")
-	if left.has(render.ActAskAgain) || left.has(render.ActLeave) || !left.has(render.ActDidNot) {
+	if left.has(control.ActAskAgain) || left.has(control.ActLeave) || !left.has(control.ActDidNot) {
 		t.Errorf("the earlier run can still be reported on: %s", left.raw)
 	}
-	h.clicks("teo", "#support-approvals", left, render.ActDidNot)
+	h.clicks("teo", "#support-approvals", left, control.ActDidNot)
 	h.finds("teo", "#support-approvals", "", "Refund for order ORD-123", "Reported by <@U0002>: it did not happen", "Asked again by <@U0100>")
 }
 
@@ -115,11 +115,11 @@ func TestAskAgainAndItHadHappened(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	root, asked := h.lost("#support")
-	h.clicks("teo", "#support-approvals", asked, render.ActAskAgain)
+	h.clicks("teo", "#support-approvals", asked, control.ActAskAgain)
 	h.finds("teo", "#support-approvals", "", "Waits for Team Lead", "This may have happened already.")
 	asked = h.finds("teo", "#support-approvals", "", "Did this happen?", "Asked again by <@U0002>")
-	h.clicks("teo", "#support-approvals", asked, render.ActHappened)
-	if out := h.submits("teo", h.opened("teo", render.ActHappened), map[string]any{render.FieldResult: "RF-9"}); out["ok"] != true {
+	h.clicks("teo", "#support-approvals", asked, control.ActHappened)
+	if out := h.submits("teo", h.opened("teo", control.ActHappened), map[string]any{control.FieldResult: "RF-9"}); out["ok"] != true {
 		t.Fatalf("%v", out)
 	}
 	h.finds("teo", "#support-approvals", "", "Voided", "somebody reported that the earlier run of it happened")
@@ -134,10 +134,10 @@ func TestNothingIsAskedAgainOnceTheAgentWasTold(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	root, asked := h.lost("#support")
-	h.clicks("teo", "#support-approvals", asked, render.ActLeave)
+	h.clicks("teo", "#support-approvals", asked, control.ActLeave)
 	h.finds("sam", "#support", root, "results: unknown")
 	told := h.finds("teo", "#support-approvals", "", "Did this happen?", "The agent was told that the outcome is unknown", "ask the agent again in the thread")
-	if told.has(render.ActAskAgain) || told.has(render.ActLeave) {
+	if told.has(control.ActAskAgain) || told.has(control.ActLeave) {
 		t.Errorf("a button without effect is offered: %s", told.raw)
 	}
 }

@@ -7,7 +7,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/bot/bottest"
-	"countersign/bot/render"
+	"countersign/bot/render/control"
 )
 
 // secrets are values that no message and no log may contain.
@@ -63,19 +63,19 @@ func TestSecretsStayMasked(t *testing.T) {
 		h.call("POST", fmt.Sprintf("/people/%s/views/%s/close", user, modal["id"]), map[string]any{"all": true})
 		return modal
 	}
-	h.clicks("teo", "#support-approvals", card, render.ActApprove)
+	h.clicks("teo", "#support-approvals", card, control.ActApprove)
 	h.answered("teo", "#support-approvals", "Choose “Reveal…” on the card, and decide then.")
-	seen("the form to change it", form("teo", render.ActModify))
-	seen("the form to reject it", form("teo", render.ActReject))
-	seen("the form that somebody without the role is shown", form("ada", render.ActReveal))
+	seen("the form to change it", form("teo", control.ActModify))
+	seen("the form to reject it", form("teo", control.ActReject))
+	seen("the form that somebody without the role is shown", form("ada", control.ActReveal))
 	h.until("it is recorded that somebody tried", func() bool { return len(h.denials(r.ID)) == 2 })
-	shown := fmt.Sprint(form("teo", render.ActReveal))
+	shown := fmt.Sprint(form("teo", control.ActReveal))
 	for _, s := range secrets {
 		if !strings.Contains(shown, s) {
 			t.Errorf("the revealed values lack %s: %s", s, shown)
 		}
 	}
-	h.clicks("teo", "#support-approvals", card, render.ActApprove)
+	h.clicks("teo", "#support-approvals", card, control.ActApprove)
 	h.finds("teo", "#support-approvals", "", "Approved by", "It ran")
 	h.quiet()
 	for _, where := range []struct{ user, channel, thread string }{{"teo", "#support-approvals", ""}, {"sam", "#support", root}, {"teo", "U0BOT", ""}, {"teo", "#general", ""}} {
@@ -93,7 +93,7 @@ func TestSecretsStayMasked(t *testing.T) {
 	chain, err := h.workflow.Views.Chain(t.Context(), r.ID)
 	revealed := 0
 	for _, a := range chain {
-		if a.Kind == approvers.AuditShown && a.Facts["surface"] == render.ActReveal {
+		if a.Kind == approvers.AuditShown && a.Facts["surface"] == control.ActReveal {
 			revealed++
 			if a.Actor.User() != "U0002" || a.Facts["digest"] != r.Digest {
 				t.Errorf("the record of what was revealed: %+v", a)

@@ -11,7 +11,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"countersign/approvers/workflow/view"
-	"countersign/bot/render"
+	"countersign/bot/render/thread"
 	"countersign/bot/slackapi"
 	"countersign/store"
 )
@@ -48,7 +48,7 @@ func (b *Statuses) show(ctx context.Context, turn string, posted bool) {
 	if err != nil || s.Conversation.Thread == "" || s.Conversation.Gone {
 		return
 	}
-	text := render.Status(s, b.progress.progressOf(s.Calls))
+	text := thread.Status(s, b.progress.progressOf(s.Calls))
 	b.set(ctx, destination{s.Conversation.Channel, s.Conversation.Thread}, status{turn: turn, text: text}, posted)
 }
 
@@ -111,7 +111,7 @@ func (b *Statuses) Keep(ctx context.Context) error {
 				b.set(ctx, s.at, status{}, true)
 			}
 			if err == nil {
-				b.set(ctx, s.at, status{turn: s.turn, text: render.Status(now, b.progress.progressOf(now.Calls))}, false)
+				b.set(ctx, s.at, status{turn: s.turn, text: thread.Status(now, b.progress.progressOf(now.Calls))}, false)
 			}
 		}
 	}

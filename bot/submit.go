@@ -13,7 +13,9 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/workflow"
 	"countersign/bot/directory"
-	"countersign/bot/render"
+	"countersign/bot/render/block"
+	"countersign/bot/render/control"
+	"countersign/bot/render/form"
 	"countersign/store"
 )
 
@@ -28,7 +30,7 @@ type objection struct {
 func (o objection) answer() any {
 	switch {
 	case len(o.faults) > 0:
-		return map[string]any{"response_action": "errors", "errors": render.FitFormErrors(o.faults)}
+		return map[string]any{"response_action": "errors", "errors": form.FitErrors(o.faults)}
 	case o.instead != nil:
 		return map[string]any{"response_action": "update", "view": o.instead}
 	}
@@ -49,22 +51,22 @@ type submissionHandler struct {
 
 // examine validates a submitted form as far as possible while Slack waits for the acknowledgement.
 func (b *submissionHandler) examine(ctx context.Context, i interaction) (objection, error) {
-	f, err := render.ParseFormToken(i.View.Metadata)
-	if errors.Is(err, render.ErrButtonToken) {
+	f, err := control.ParseFormToken(i.View.Metadata)
+	if errors.Is(err, control.ErrButtonToken) {
 		return objection{}, nil // not a valid form: the handler sets the delivery aside
 	}
 	if err != nil {
 		return objection{}, err
 	}
-	if missing := render.WordsNeeded[i.View.Callback]; missing != "" && strings.TrimSpace(i.filled(render.FieldReason)) == "" {
-		return objection{faults: map[string]string{render.FieldReason: missing}}, nil
+	if missing := form.WordsNeeded[i.View.Callback]; missing != "" && strings.TrimSpace(i.filled(control.FieldReason)) == "" {
+		return objection{faults: map[string]string{control.FieldReason: missing}}, nil
 	}
 	var faults map[string]string
 	switch i.View.Callback {
-	case render.ActAway:
+	case control.ActAway:
 		faults, err = b.absence.examine(ctx, i)
 		return objection{faults: faults}, err
-	case render.ActFillIn:
+	case control.ActFillIn:
 		faults, err = b.examineElicitation(ctx, i, f)
 		return objection{faults: faults}, err
 	}
@@ -76,30 +78,30 @@ func (b *submissionHandler) examine(ctx context.Context, i interaction) (objecti
 		return objection{}, err
 	}
 	switch i.View.Callback {
-	case render.ActModify:
+	case control.ActModify:
 		return b.examineEdit(ctx, r, f, i), nil
-	case render.ActTyped, render.ActArguments:
+	case control.ActTyped, control.ActArguments:
 		if !r.WantsTyping() {
 			break
 		}
-		if fault := render.TypedError(r, i.filled(render.FieldTyped)); fault != "" {
-			faults = map[string]string{render.FieldTyped: fault}
+		if fault := form.TypedError(r, i.filled(control.FieldTyped)); fault != "" {
+			faults = map[string]string{control.FieldTyped: fault}
 		}
-	case render.ActHandOn:
+	case control.ActHandOn:
 		faults = b.examineColleague(ctx, r, i)
-	case render.ActAllow:
-		_, faults = render.ParseAllowance(r, b.Views.Policy(), i.View.answers)
+	case control.ActAllow:
+		_, faults = form.ParseAllowance(r, b.Views.Policy(), i.View.answers)
 	}
 	return objection{faults: faults}, nil
 }
 
 // examineEdit validates changed arguments. If the effect of the changed arguments differs from the effect that the
 // pressed button names, the form is shown again. The new button of the form names the actual effect.
-func (b *submissionHandler) examineEdit(ctx context.Context, r approvers.Request, f render.FormToken, i interaction) objection {
+func (b *submissionHandler) examineEdit(ctx context.Context, r approvers.Request, f control.FormToken, i interaction) objection {
 	tool, _ := workflow.ToolOf(b.Tools, r.Tool, r.ToolHash)
-	args, faults := render.EditArgs(r, tool, i.View.answers)
-	if typed := strings.TrimSpace(i.filled(render.FieldTyped)); typed != "" && typed != r.Tool {
-		faults = map[string]string{render.FieldTyped: "This must be exactly " + render.Visible(r.Tool) + ", or empty."}
+	args, faults := form.EditArgs(r, tool, i.View.answers)
+	if typed := strings.TrimSpace(i.filled(control.FieldTyped)); typed != "" && typed != r.Tool {
+		faults = map[string]string{control.FieldTyped: "This must be exactly " + block.Visible(r.Tool) + ", or empty."}
 	}
 	if len(faults) > 0 || i.View.Submit.Text == "" {
 		return objection{faults: faults}
@@ -109,7 +111,7 @@ func (b *submissionHandler) examineEdit(ctx context.Context, r approvers.Request
 	if err != nil || target.Request == nil || !known || target.EditSubmit(who, tool, args) == i.View.Submit.Text {
 		return objection{}
 	}
-	v := render.ModifyForm(target, who, f, tool, i.View.answers)
+	v := form.Modify(target, who, f, tool, i.View.answers)
 	if raw, err := json.Marshal(v); err != nil || len(raw) > maxFormAnswer {
 		return objection{}
 	}
@@ -129,9 +131,9 @@ func (i interaction) filled(block string) string {
 // handle handles a submitted form.
 func (b *submissionHandler) handle(ctx context.Context, d delivered, i interaction) error {
 	to := ephemeralReply{user: i.User.ID}
-	f, err := render.ParseFormToken(i.View.Metadata)
+	f, err := control.ParseFormToken(i.View.Metadata)
 	if err != nil {
-		return b.outcomes.refuseTarget(ctx, d, to, workflow.Click{}, render.ClickTarget{}, err)
+		return b.outcomes.refuseTarget(ctx, d, to, workflow.Click{}, form.ClickTarget{}, err)
 	}
 	target, err := b.targets.ofForm(ctx, i, f)
 	if err != nil {
@@ -147,37 +149,37 @@ func (b *submissionHandler) handle(ctx context.Context, d delivered, i interacti
 	}
 	click := workflow.Click{
 		Inbox: d.id, At: d.at, Who: who, User: to.user, Request: f.Ref, Digest: target.ShownRequest().Digest, Whole: target.ShownRequest().Whole, Rendering: target.RenderingHash(),
-		FirstSeen: target.ShownRequest().Since, Channel: target.Message.Channel, MessageTS: target.Message.TS, Reason: strings.TrimSpace(i.filled(render.FieldReason)),
+		FirstSeen: target.ShownRequest().Since, Channel: target.Message.Channel, MessageTS: target.Message.TS, Reason: strings.TrimSpace(i.filled(control.FieldReason)),
 	}
 	switch i.View.Callback {
-	case render.ActTyped:
-		click.Kind, click.Typed = approvers.Approve, render.TypedError(*target.Request, i.filled(render.FieldTyped)) == ""
-	case render.ActReject:
+	case control.ActTyped:
+		click.Kind, click.Typed = approvers.Approve, form.TypedError(*target.Request, i.filled(control.FieldTyped)) == ""
+	case control.ActReject:
 		click.Kind = approvers.Reject
-	case render.ActWithdrawSome:
+	case control.ActWithdrawSome:
 		click.Request, click.Turn = "", f.Ref
 		return b.withdrawSome(ctx, to, target, i, click)
-	case render.ActRejectAll:
+	case control.ActRejectAll:
 		click.Kind = approvers.Reject
 		return b.outcomes.decideAll(ctx, to, target, click)
-	case render.ActModify:
+	case control.ActModify:
 		return b.submitEdit(ctx, to, target, f, i, click)
-	case render.ActArguments:
-		click.Typed = render.TypedError(*target.Request, i.filled(render.FieldTyped)) == ""
+	case control.ActArguments:
+		click.Typed = form.TypedError(*target.Request, i.filled(control.FieldTyped)) == ""
 		return b.approveWhole(ctx, d, to, target, f, click)
-	case render.ActAsk, render.ActAnswer, render.ActComment, render.ActHandOn, render.ActTakeBack:
+	case control.ActAsk, control.ActAnswer, control.ActComment, control.ActHandOn, control.ActTakeBack:
 		return b.submitPeople(ctx, d, to, target, i, click)
-	case render.ActAllow:
+	case control.ActAllow:
 		return b.grant.submitted(ctx, to, target, i, click)
-	case render.ActAway:
+	case control.ActAway:
 		return b.absence.submitted(ctx, to, i, click)
-	case render.ActFillIn:
+	case control.ActFillIn:
 		if target.Elicitation == nil {
 			return b.outcomes.refuseTarget(ctx, d, to, click, target, errForged)
 		}
 		return b.submitElicitation(ctx, to, target, i, click)
-	case render.ActHappened:
-		click.Request, click.Execution, click.Reason = "", f.Ref, strings.TrimSpace(i.filled(render.FieldResult))
+	case control.ActHappened:
+		click.Request, click.Execution, click.Reason = "", f.Ref, strings.TrimSpace(i.filled(control.FieldResult))
 		return b.outcomes.answerReport(ctx, to, target, b.Runs.Report(ctx, click, workflow.Happened))
 	default:
 		return b.outcomes.refuseTarget(ctx, d, to, click, target, fmt.Errorf("%w: no form is named %q", errForged, i.View.Callback))
@@ -187,7 +189,7 @@ func (b *submissionHandler) handle(ctx context.Context, d delivered, i interacti
 
 // submitEdit passes edited arguments to the workflow. The changes are inserted into the bytes of the arguments from
 // which the form was made.
-func (b *submissionHandler) submitEdit(ctx context.Context, to ephemeralReply, target render.ClickTarget, f render.FormToken, i interaction, click workflow.Click) error {
+func (b *submissionHandler) submitEdit(ctx context.Context, to ephemeralReply, target form.ClickTarget, f control.FormToken, i interaction, click workflow.Click) error {
 	click.Kind = approvers.Modify
 	r := *target.Request
 	if r.Execution != f.Execution || r.State != approvers.Pending { // the workflow reports the reason, and records the attempt
@@ -195,18 +197,18 @@ func (b *submissionHandler) submitEdit(ctx context.Context, to ephemeralReply, t
 		return b.outcomes.decide(ctx, to, target, click)
 	}
 	tool, _ := workflow.ToolOf(b.Tools, r.Tool, r.ToolHash)
-	args, faults := render.EditArgs(r, tool, i.View.answers)
+	args, faults := form.EditArgs(r, tool, i.View.answers)
 	if len(faults) > 0 { // the form was valid on submission, but the tool has changed meanwhile
 		for _, fault := range faults {
 			d := &approvers.Denied{Code: approvers.DeniedInvalidArgs, Detail: fault}
-			b.ephemeral.reply(ctx, to, render.Denied(d, &r, target.Policy))
+			b.ephemeral.reply(ctx, to, form.Denied(d, &r, target.Policy))
 			break
 		}
 		return b.Intake.Done(ctx, click.Inbox, "the edited arguments are not valid any more")
 	}
 	click.Args = args
-	click.Whole = !render.SendsOnly(i.View.Submit.Text) && target.SeenWhole(tool)
-	click.Typed = strings.TrimSpace(i.filled(render.FieldTyped)) == r.Tool
+	click.Whole = !form.SendsOnly(i.View.Submit.Text) && target.SeenWhole(tool)
+	click.Typed = strings.TrimSpace(i.filled(control.FieldTyped)) == r.Tool
 	return b.outcomes.decide(ctx, to, target, click)
 }
 
@@ -214,10 +216,10 @@ func (b *submissionHandler) submitEdit(ctx context.Context, to ephemeralReply, t
 // arguments the modal showed. The bot can rely on the token, because an execution's arguments never change. The
 // workflow also compares the execution's digest with the request's digest. A separate record states that the person saw
 // the last page.
-func (b *submissionHandler) approveWhole(ctx context.Context, d delivered, to ephemeralReply, target render.ClickTarget, f render.FormToken, click workflow.Click) error {
+func (b *submissionHandler) approveWhole(ctx context.Context, d delivered, to ephemeralReply, target form.ClickTarget, f control.FormToken, click workflow.Click) error {
 	shown, err := b.Views.Execution(ctx, f.Execution)
 	if errors.Is(err, store.ErrNotFound) {
-		err = render.ErrButtonToken
+		err = control.ErrButtonToken
 	}
 	if err != nil {
 		return err
@@ -227,7 +229,7 @@ func (b *submissionHandler) approveWhole(ctx context.Context, d delivered, to ep
 	}
 	r := *target.Request
 	r.Args = shown.Args
-	body, err := render.WholeView(r)
+	body, err := form.WholeView(r)
 	if err != nil {
 		return err
 	}
@@ -235,7 +237,7 @@ func (b *submissionHandler) approveWhole(ctx context.Context, d delivered, to ep
 	if click.Rendering, click.Whole, err = b.Views.HasViewed(ctx, r.ID, click.Who.ID, body); err != nil {
 		return err
 	}
-	last := f.Page >= len(render.ArgumentPages(r))-1                              // the form has its button only on the last page
+	last := f.Page >= len(form.ArgumentPages(r))-1                                // the form has its button only on the last page
 	if !click.Whole && last && d.tries < clickTries && shown.Digest == r.Digest { // the record that Slack showed the last page may still be missing
 		return errNotRecorded
 	}
@@ -245,9 +247,9 @@ func (b *submissionHandler) approveWhole(ctx context.Context, d delivered, to ep
 // examineColleague returns an error for the field if the chosen colleague can't decide. If a problem is not found in
 // time, it is reported after the submission.
 func (b *submissionHandler) examineColleague(ctx context.Context, r approvers.Request, i interaction) map[string]string {
-	user := i.filled(render.FieldColleague)
+	user := i.filled(control.FieldColleague)
 	if user == "" {
-		return map[string]string{render.FieldColleague: "Choose a colleague."}
+		return map[string]string{control.FieldColleague: "Choose a colleague."}
 	}
 	p := b.Views.Policy()
 	to, known := b.identities.identifyQuickly(ctx, user, r)
@@ -256,27 +258,27 @@ func (b *submissionHandler) examineColleague(ctx context.Context, r approvers.Re
 	}
 	if _, d := r.Peer(p, to); d != nil {
 		d = &approvers.Denied{Code: approvers.DeniedNotPeer, Role: r.CurrentStage().Title(p)}
-		return map[string]string{render.FieldColleague: render.Clip(render.PlainWords(render.Denied(d, &r, p)), render.MaxErrorText)}
+		return map[string]string{control.FieldColleague: block.Clip(block.PlainWords(form.Denied(d, &r, p)), form.MaxErrorText)}
 	}
 	return nil
 }
 
 // submitPeople passes a person's action to the workflow, if the action is not a decision.
-func (b *submissionHandler) submitPeople(ctx context.Context, d delivered, to ephemeralReply, target render.ClickTarget, i interaction, click workflow.Click) error {
+func (b *submissionHandler) submitPeople(ctx context.Context, d delivered, to ephemeralReply, target form.ClickTarget, i interaction, click workflow.Click) error {
 	var r approvers.Request
 	var err error
 	switch i.View.Callback {
-	case render.ActAsk:
+	case control.ActAsk:
 		r, err = b.Requests.Say(ctx, click, approvers.Question)
-	case render.ActComment:
+	case control.ActComment:
 		r, err = b.Requests.Say(ctx, click, approvers.Comment)
-	case render.ActAnswer:
+	case control.ActAnswer:
 		r, err = b.Requests.Reply(ctx, click, target.Message.Step)
-	case render.ActTakeBack:
+	case control.ActTakeBack:
 		r, err = b.Requests.Revoke(ctx, click)
-	case render.ActHandOn:
+	case control.ActHandOn:
 		risk := directory.IdentityRisk(target.Policy, target.Request)
-		colleague, unknown := b.users.Clicker(ctx, i.filled(render.FieldColleague), target.Policy, target.Request.Tool, risk, target.Request)
+		colleague, unknown := b.users.Clicker(ctx, i.filled(control.FieldColleague), target.Policy, target.Request.Tool, risk, target.Request)
 		if unknown != nil {
 			return b.outcomes.unknownClicker(ctx, d, to, click, target, unknown)
 		}
@@ -288,17 +290,17 @@ func (b *submissionHandler) submitPeople(ctx context.Context, d delivered, to ep
 }
 
 // withdrawSome withdraws the selected calls.
-func (b *submissionHandler) withdrawSome(ctx context.Context, to ephemeralReply, target render.ClickTarget, i interaction, click workflow.Click) error {
-	r, err := b.Requests.WithdrawSome(ctx, click, i.chosen(render.FieldCalls))
+func (b *submissionHandler) withdrawSome(ctx context.Context, to ephemeralReply, target form.ClickTarget, i interaction, click workflow.Click) error {
+	r, err := b.Requests.WithdrawSome(ctx, click, i.chosen(control.FieldCalls))
 	var d *approvers.Denied
 	if !errors.As(err, &d) {
 		return err
 	}
 	if r.ID == "" {
-		b.ephemeral.reply(ctx, to, render.Denied(d, nil, target.Policy))
+		b.ephemeral.reply(ctx, to, form.Denied(d, nil, target.Policy))
 		return nil
 	}
-	b.ephemeral.reply(ctx, to, render.Denied(d, &r, target.Policy))
+	b.ephemeral.reply(ctx, to, form.Denied(d, &r, target.Policy))
 	return nil
 }
 
@@ -313,7 +315,7 @@ func (i interaction) chosen(block string) (values []string) {
 }
 
 // examineElicitation returns the errors, by field, of a form that a running tool asked the requester to fill in.
-func (b *submissionHandler) examineElicitation(ctx context.Context, i interaction, f render.FormToken) (map[string]string, error) {
+func (b *submissionHandler) examineElicitation(ctx context.Context, i interaction, f control.FormToken) (map[string]string, error) {
 	q, err := b.Views.Elicitation(ctx, f.Ref)
 	if errors.Is(err, store.ErrNotFound) || err == nil && q.State != approvers.ElicitationOpen {
 		return nil, nil // the handler tells the person
@@ -321,14 +323,14 @@ func (b *submissionHandler) examineElicitation(ctx context.Context, i interactio
 	if err != nil {
 		return nil, err
 	}
-	_, faults := render.ElicitationValues(q, i.View.answers, b.Admits)
+	_, faults := form.ElicitationValues(q, i.View.answers, b.Admits)
 	return faults, nil
 }
 
 // submitElicitation passes the values of a form to the waiting run.
-func (b *submissionHandler) submitElicitation(ctx context.Context, to ephemeralReply, target render.ClickTarget, i interaction, click workflow.Click) error {
+func (b *submissionHandler) submitElicitation(ctx context.Context, to ephemeralReply, target form.ClickTarget, i interaction, click workflow.Click) error {
 	click.Request, click.Elicitation = "", target.Elicitation.ID
-	values, faults := render.ElicitationValues(*target.Elicitation, i.View.answers, b.Admits)
+	values, faults := form.ElicitationValues(*target.Elicitation, i.View.answers, b.Admits)
 	if len(faults) > 0 { // not a form of the bot: the bot's forms were validated against the same schema on submission
 		values = []byte("{}")
 	}

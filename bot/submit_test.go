@@ -7,7 +7,8 @@ import (
 	"testing"
 
 	"countersign/approvers"
-	"countersign/bot/render"
+	"countersign/bot/render/control"
+	"countersign/bot/render/thread"
 	"countersign/store"
 )
 
@@ -16,13 +17,13 @@ func TestWithdrawSome(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	var lines []string
-	for i := range render.MaxStepCalls + 3 {
+	for i := range thread.MaxStepCalls + 3 {
 		lines = append(lines, fmt.Sprintf(`call update_shipping_address {"order_id":"ORD-%d"}`, i))
 	}
 	root := h.says("sam", "#support", "@bot "+strings.Join(lines, "\n"))
 	step := h.finds("sam", "#support", root, "0 of 15 done, 15 waiting for people")
-	h.clicks("sam", "#support", step, render.ActWithdrawSome)
-	form := h.opened("sam", render.ActWithdrawSome)
+	h.clicks("sam", "#support", step, control.ActWithdrawSome)
+	form := h.opened("sam", control.ActWithdrawSome)
 	var ids []string
 	h.until("all are listed", func() bool {
 		ids = nil
@@ -36,9 +37,9 @@ func TestWithdrawSome(t *testing.T) {
 			}
 			return err
 		})
-		return len(ids) == render.MaxStepCalls+3
+		return len(ids) == thread.MaxStepCalls+3
 	})
-	if out := h.submits("sam", form, map[string]any{render.FieldCalls: []string{ids[13], ids[14]}}); out["ok"] != true {
+	if out := h.submits("sam", form, map[string]any{control.FieldCalls: []string{ids[13], ids[14]}}); out["ok"] != true {
 		t.Fatalf("%v", out)
 	}
 	h.finds("sam", "#support", root, "0 of 15 done, 13 waiting for people")
@@ -48,9 +49,9 @@ func TestWithdrawSome(t *testing.T) {
 			t.Errorf("call %d is %s, want %s (%v)", i, r.State, want, err)
 		}
 	}
-	h.clicks("ada", "#support", step, render.ActWithdrawSome)
-	form = h.opened("ada", render.ActWithdrawSome)
-	if out := h.submits("ada", form, map[string]any{render.FieldCalls: []string{ids[0]}}); out["ok"] != true {
+	h.clicks("ada", "#support", step, control.ActWithdrawSome)
+	form = h.opened("ada", control.ActWithdrawSome)
+	if out := h.submits("ada", form, map[string]any{control.FieldCalls: []string{ids[0]}}); out["ok"] != true {
 		t.Fatalf("%v", out)
 	}
 	h.finds("ada", "#support", root, "only somebody who asked for this can do that")

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"countersign/bot/render"
+	"countersign/bot/render/control"
 	"countersign/internal/demo/workspace"
 )
 
@@ -22,7 +22,7 @@ func testDirectMessage(t *testing.T, h *harness) {
 		t.Error("a link into somebody else's direct messages opens for nobody")
 	}
 	step := h.finds("sam", "U0BOT", "", "Waits for", "Team Lead")
-	h.clicks("sam", "U0BOT", step, render.ActWithdraw)
+	h.clicks("sam", "U0BOT", step, control.ActWithdraw)
 	h.finds("sam", "U0BOT", "", "Withdrawn by <@U0100>")
 	h.finds("sam", "U0BOT", "", "results: withdrawn")
 	h.finds("teo", "#support-approvals", "", "Withdrawn by <@U0100>")
@@ -64,9 +64,9 @@ func TestQueuedMessage(t *testing.T) {
 	h.finds("sam", "#support", root, "1 message waits", "Refund for order ORD-123", "Team Lead")
 	h.saysIn("ada", "#support", "me too", root)
 	notice := h.finds("sam", "#support", root, "2 messages wait")
-	h.clicks("priya", "#support", notice, render.ActWithdrawAll)
+	h.clicks("priya", "#support", notice, control.ActWithdrawAll)
 	h.finds("priya", "#support", root, "only somebody who asked for this can do that")
-	h.clicks("sam", "#support", notice, render.ActWithdrawAll)
+	h.clicks("sam", "#support", notice, control.ActWithdrawAll)
 	h.finds("sam", "#support", root, "Withdrawn by <@U0100>")
 	h.finds("sam", "#support", root, "The message that waited here was taken up")
 	h.finds("sam", "#support", root, "results: withdrawn")
@@ -144,7 +144,7 @@ func TestDeliveries(t *testing.T) {
 	h.until("both sockets were refreshed", func() bool {
 		return h.slack.Sockets() == sockets && strings.Count(h.log.String(), "connected to Slack") == 2*sockets
 	})
-	h.clicks("teo", "#support-approvals", card, render.ActApprove)
+	h.clicks("teo", "#support-approvals", card, control.ActApprove)
 	h.finds("sam", "#support", root, "results: executed")
 	h.slack.DropSockets()
 	h.until("both sockets are back", func() bool { return h.slack.Sockets() == sockets })
@@ -182,7 +182,7 @@ func TestRateLimits(t *testing.T) {
 	began := time.Now()
 	root := h.says("sam", "#support", refundCall)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
-	h.clicks("teo", "#support-approvals", card, render.ActApprove)
+	h.clicks("teo", "#support-approvals", card, control.ActApprove)
 	h.finds("sam", "#support", root, "results: executed")
 	h.finds("teo", "#support-approvals", "", "It ran")
 	if time.Since(began) < time.Second {

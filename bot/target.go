@@ -5,7 +5,8 @@ import (
 	"context"
 	"errors"
 
-	"countersign/bot/render"
+	"countersign/bot/render/control"
+	"countersign/bot/render/form"
 	"countersign/bot/slackapi"
 	"countersign/internal/tracing"
 	"countersign/store"
@@ -36,8 +37,8 @@ type targets struct{ *core }
 
 // find returns the subject of a button token, such as a request or a grant. find validates the token against the stored
 // rendering. If action is not empty, the rendering must contain a button with this action.
-func (b *targets) find(ctx context.Context, token render.ButtonToken, action string) (render.ClickTarget, error) {
-	target := render.ClickTarget{Token: token}
+func (b *targets) find(ctx context.Context, token control.ButtonToken, action string) (form.ClickTarget, error) {
+	target := form.ClickTarget{Token: token}
 	shown, recorded := b.Views.Rendering(ctx, token.Message, token.Post) // read first, so that the view is at least as new as the rendering
 	vm, err := b.Views.Message(ctx, token.Message)
 	if errors.Is(err, store.ErrNotFound) {
@@ -79,16 +80,16 @@ func (b *targets) find(ctx context.Context, token render.ButtonToken, action str
 
 // ofClick finds the subject of a click, such as a request, and validates the click. The button must belong to the bot,
 // must be in the bot's workspace, and must be on the message that the bot posted.
-func (b *targets) ofClick(ctx context.Context, i interaction, a action, channel, ts string) (render.ClickTarget, error) {
-	token, err := render.ParseButtonToken(a.Value)
+func (b *targets) ofClick(ctx context.Context, i interaction, a action, channel, ts string) (form.ClickTarget, error) {
+	token, err := control.ParseButtonToken(a.Value)
 	if err != nil {
-		return render.ClickTarget{}, err
+		return form.ClickTarget{}, err
 	}
 	if err := b.checkOrigin(ctx, i.origin()); err != nil {
-		return render.ClickTarget{Token: token}, err
+		return form.ClickTarget{Token: token}, err
 	}
 	named := a.ActionID
-	if named == render.ActFeedback { // its two buttons share one action, which is not beside the value of a button
+	if named == control.ActFeedback { // its two buttons share one action, which is not beside the value of a button
 		named = ""
 	}
 	target, err := b.find(ctx, token, named)
@@ -123,9 +124,9 @@ func (b *targets) ofClick(ctx context.Context, i interaction, a action, channel,
 }
 
 // ofForm finds and validates the subject of a submitted form, as ofClick does for buttons.
-func (b *targets) ofForm(ctx context.Context, i interaction, f render.FormToken) (render.ClickTarget, error) {
+func (b *targets) ofForm(ctx context.Context, i interaction, f control.FormToken) (form.ClickTarget, error) {
 	if err := b.checkOrigin(ctx, i.origin()); err != nil {
-		return render.ClickTarget{Token: f.ButtonToken}, err
+		return form.ClickTarget{Token: f.ButtonToken}, err
 	}
 	target, err := b.find(ctx, f.ButtonToken, "")
 	switch {
@@ -138,16 +139,16 @@ func (b *targets) ofForm(ctx context.Context, i interaction, f render.FormToken)
 }
 
 // formsWithoutRequest lists the forms that are not about a single request.
-var formsWithoutRequest = map[string]bool{render.ActHappened: true, render.ActWithdrawSome: true, render.ActRejectAll: true, render.ActAway: true, render.ActFillIn: true}
+var formsWithoutRequest = map[string]bool{control.ActHappened: true, control.ActWithdrawSome: true, control.ActRejectAll: true, control.ActAway: true, control.ActFillIn: true}
 
 // ofDetails finds the subject of a click in the modal of Details….
-func (b *targets) ofDetails(ctx context.Context, i interaction) (render.ClickTarget, error) {
-	f, err := render.ParseFormToken(i.View.Metadata)
+func (b *targets) ofDetails(ctx context.Context, i interaction) (form.ClickTarget, error) {
+	f, err := control.ParseFormToken(i.View.Metadata)
 	if err != nil {
-		return render.ClickTarget{}, err
+		return form.ClickTarget{}, err
 	}
 	target, err := b.ofForm(ctx, i, f)
-	if err == nil && (target.Request == nil || i.View.Callback != render.ActArguments) {
+	if err == nil && (target.Request == nil || i.View.Callback != control.ActArguments) {
 		err = errForged
 	}
 	return target, err

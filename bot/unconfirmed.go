@@ -13,7 +13,8 @@ import (
 	"github.com/slack-go/slack"
 
 	"countersign/bot/directory"
-	"countersign/bot/render"
+	"countersign/bot/render/block"
+	"countersign/bot/render/control"
 	"countersign/bot/slackapi"
 	"countersign/store"
 )
@@ -44,20 +45,20 @@ type historyScan struct {
 type bareMessage struct {
 	ts     string
 	text   string
-	tokens []render.ButtonToken
+	tokens []control.ButtonToken
 }
 
 func newBareMessage(m slack.Message) bareMessage {
 	bare := bareMessage{ts: m.Timestamp, text: m.Text}
 	if raw, err := json.Marshal(m.Blocks); err == nil {
-		bare.tokens = render.TokensIn(raw)
+		bare.tokens = control.TokensIn(raw)
 	}
 	return bare
 }
 
 // shows reports whether a message is an unrecorded version of an outbox message.
 func (m bareMessage) shows(s store.OutboxMessage) bool {
-	return slices.ContainsFunc(m.tokens, func(t render.ButtonToken) bool { return t.Message == s.ID && t.Post == s.Posts+1 })
+	return slices.ContainsFunc(m.tokens, func(t control.ButtonToken) bool { return t.Message == s.ID && t.Post == s.Posts+1 })
 }
 
 // round identifies an outbox message in one of its rounds. Each time the Slack message of an outbox message is lost, a
@@ -186,7 +187,7 @@ const (
 // find returns the unrecorded Slack messages of an outbox message, by part. drawn is the outbox message in its
 // current drawing. For a draft, drawn is empty. All outbox messages in a channel or thread share the result of one
 // search.
-func (b *posts) find(ctx context.Context, me directory.Self, s store.OutboxMessage, drawn render.Rendered, at destination) (map[int]string, error) {
+func (b *posts) find(ctx context.Context, me directory.Self, s store.OutboxMessage, drawn block.Rendered, at destination) (map[int]string, error) {
 	var texts []string
 	for _, m := range drawn.Messages {
 		texts = append(texts, m.Text)

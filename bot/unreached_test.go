@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"countersign/approvers"
-	"countersign/bot/render"
+	"countersign/bot/render/control"
 )
 
 // leadsByDM lets the team lead get cards by direct message, and leaves the team lead without a lead.
@@ -49,7 +49,7 @@ func testCardWithoutPermission(t *testing.T, h *harness) {
 	h.slack.Withhold()
 	h.says("sam", "#support", "@bot hello") // any answer of Slack shows that the scopes have changed
 	card := h.finds("teo", "U0BOT", "", "Waits for Team Lead")
-	h.clicks("teo", "U0BOT", card, render.ActApprove)
+	h.clicks("teo", "U0BOT", card, control.ActApprove)
 	h.finds("sam", "#support", root, "results: executed")
 	if got := h.unreached(); len(got) != 0 {
 		t.Errorf("unreached: %+v", got)
@@ -102,7 +102,7 @@ func TestCardThatReachedNobody(t *testing.T) {
 			back()
 			card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
 			h.finds("sam", "#support", root, "Waits for Team Lead. Rejected at")
-			h.clicks("teo", "#support-approvals", card, render.ActApprove)
+			h.clicks("teo", "#support-approvals", card, control.ActApprove)
 			h.finds("sam", "#support", root, "results: executed")
 		})
 	}
@@ -143,7 +143,7 @@ func TestLeadIsAskedForThoseWhoCantBeShownIt(t *testing.T) {
 	root := h.says("sam", "#support", refundCall)
 	card := h.finds("kenji", "U0BOT", "", "I could not show this to Team Lead, because I may not write in the channel for it, so Finance Director is asked.")
 	h.finds("sam", "#support", root, "I could not show it to Team Lead, because I may not write in the channel for it, so I asked Finance Director at once. My operator has been told.")
-	h.clicks("kenji", "U0BOT", card, render.ActApprove)
+	h.clicks("kenji", "U0BOT", card, control.ActApprove)
 	h.finds("sam", "#support", root, "results: executed")
 }
 

@@ -9,7 +9,9 @@ import (
 
 	"countersign/approvers"
 	"countersign/bot/bottest"
-	"countersign/bot/render"
+	"countersign/bot/render/argument"
+	"countersign/bot/render/block"
+	"countersign/bot/render/control"
 	"countersign/store"
 )
 
@@ -19,12 +21,12 @@ const hugeLines = 2450
 // turns presses a button in a person's form, and waits until the form shows other text.
 func (h *harness) turns(user, action string, words ...string) map[string]any {
 	h.t.Helper()
-	modal := h.opened(user, render.ActArguments)
+	modal := h.opened(user, control.ActArguments)
 	if out := h.call("POST", "/people/"+user+"/actions", map[string]any{"view_id": modal["id"], "action_id": action}); out["ok"] != true {
 		h.t.Fatalf("%v", out)
 	}
 	h.until(fmt.Sprintf("the form shows %q", words), func() bool {
-		modal = h.opened(user, render.ActArguments)
+		modal = h.opened(user, control.ActArguments)
 		raw, _ := json.Marshal(modal)
 		for _, word := range words {
 			if !strings.Contains(string(raw), word) {
@@ -46,7 +48,7 @@ func TestHugeArguments(t *testing.T) {
 		fmt.Fprintf(&body, "line-%05d \u202e\u202e\u202e\u202e\u202e", i)
 	}
 	args := `{"order_id":"ORD-1","reason":"` + body.String() + `"}`
-	if n := render.Width(render.ArgumentText([]byte(args))); n < 100_000 || len(args) > approvers.MaxArgs {
+	if n := block.Width(argument.Text([]byte(args))); n < 100_000 || len(args) > approvers.MaxArgs {
 		t.Fatalf("%d characters are not huge, or %d bytes are too many", n, len(args))
 	}
 	h.tools["issue_refund"] = bottest.Tool("issue_refund", `{"type":"object"}`, approvers.Unprotected)
@@ -54,11 +56,11 @@ func TestHugeArguments(t *testing.T) {
 	h.finds("sam", "#support", thread, "results:")
 	r := h.proposes(args)
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead", "Cut here")
-	if card.has(render.ActApprove) {
+	if card.has(control.ActApprove) {
 		t.Error("it can be approved from a card that does not show all of it")
 	}
-	h.clicks("teo", "#support-approvals", card, render.ActArguments)
-	modal := h.opened("teo", render.ActArguments)
+	h.clicks("teo", "#support-approvals", card, control.ActArguments)
+	modal := h.opened("teo", control.ActArguments)
 	pages := 0
 	if _, err := fmt.Sscanf(saidIn(modal, "Page 1 of "), "Page 1 of %d", &pages); err != nil || pages < 10 {
 		t.Fatalf("%d pages (%v)", pages, err)
@@ -69,14 +71,14 @@ func TestHugeArguments(t *testing.T) {
 	}
 	h.forgesWhole(modal, r)
 	for page := 2; page <= pages; page++ {
-		modal = h.turns("teo", render.ActPage+"_next", fmt.Sprintf("Page %d of %d", page, pages))
+		modal = h.turns("teo", control.ActPage+"_next", fmt.Sprintf("Page %d of %d", page, pages))
 		all += shownIn(modal)
 		if (modal["submit"] != nil) != (page == pages) {
 			t.Errorf("page %d of %d: submit is %v", page, pages, modal["submit"])
 		}
 	}
-	if all != render.ArgumentText([]byte(args)) {
-		t.Errorf("the pages show %d characters that differ from the %d of the arguments", render.Width(all), render.Width(render.ArgumentText([]byte(args))))
+	if all != argument.Text([]byte(args)) {
+		t.Errorf("the pages show %d characters that differ from the %d of the arguments", block.Width(all), block.Width(argument.Text([]byte(args))))
 	}
 	if out := h.submits("teo", modal, nil); out["ok"] != true {
 		t.Fatal(out)
@@ -116,7 +118,7 @@ func (h *harness) forgesWhole(modal map[string]any, r approvers.Request) {
 	claimed := token[:strings.LastIndex(token, " ")+1] + "99"
 	raw, err := json.Marshal(map[string]any{
 		"type": "view_submission", "trigger_id": "1.forged", "user": map[string]string{"id": "U0002"}, "team": map[string]string{"id": "T0001"},
-		"view": map[string]any{"id": modal["id"], "type": "modal", "callback_id": render.ActArguments, "private_metadata": claimed, "state": map[string]any{"values": map[string]any{}}},
+		"view": map[string]any{"id": modal["id"], "type": "modal", "callback_id": control.ActArguments, "private_metadata": claimed, "state": map[string]any{"values": map[string]any{}}},
 	})
 	if err != nil {
 		h.t.Fatal(err)

@@ -14,6 +14,12 @@ import (
 	"countersign/approvers/workflow/settings"
 	"countersign/approvers/workflow/view"
 	"countersign/bot/bottest"
+	"countersign/bot/render/argument"
+	"countersign/bot/render/block"
+	"countersign/bot/render/card"
+	"countersign/bot/render/control"
+	"countersign/bot/render/form"
+	"countersign/bot/render/wording"
 	"countersign/internal/testkit"
 	"countersign/store"
 )
@@ -118,7 +124,7 @@ func TestBundles(t *testing.T) {
 				t.Errorf("shows %q, want %q", got, c.shows)
 			}
 			raw := string(encode(t, d))
-			if got := strings.Contains(raw, `"action_id":"`+ActApproveAll+`"`); got != c.all {
+			if got := strings.Contains(raw, `"action_id":"`+control.ActApproveAll+`"`); got != c.all {
 				t.Errorf("can be approved together: %v", got)
 			}
 			if live := strings.Contains(raw, `"type":"button"`); live != (c.shows != "") {
@@ -134,7 +140,7 @@ func TestNotAllInOne(t *testing.T) {
 		"critical":      func(r *approvers.Request) { r.Plan.Risk = approvers.Critical },
 		"a typed value": func(r *approvers.Request) { r.StepUp = "because" },
 		"not whole": func(r *approvers.Request) {
-			r.Args = json.RawMessage(`{"x":"` + strings.Repeat("y", maxBundleCall) + `"}`)
+			r.Args = json.RawMessage(`{"x":"` + strings.Repeat("y", block.MaxBundleCall) + `"}`)
 		},
 		"another stage": func(r *approvers.Request) {
 			r.Plan.Stages = []approvers.Stage{{Approver: "support-agent", Quorum: 1}, {Approver: "team-lead", Quorum: 1}}
@@ -143,14 +149,14 @@ func TestNotAllInOne(t *testing.T) {
 		"a long sentence": func(r *approvers.Request) { r.Preview = strings.Repeat("z", 190) },
 	} {
 		s := bundleOf(refundOf("ORD-1", "1"), refundOf("ORD-2", "2"), refundOf("ORD-3", strings.Repeat("3", 12)))
-		if raw := string(encode(t, drawn(t, s))); !strings.Contains(raw, ActApproveAll) || !strings.Contains(raw, "2. Refund of $2 for order ORD-2") {
+		if raw := string(encode(t, drawn(t, s))); !strings.Contains(raw, control.ActApproveAll) || !strings.Contains(raw, "2. Refund of $2 for order ORD-2") {
 			t.Fatalf("three plain calls can't be approved together")
 		}
 		change(s.Calls[1].Request)
 		if name == "a long sentence" {
 			s.Calls[2].Request.Preview = strings.Repeat("z", 190)
 		}
-		if raw := string(encode(t, drawn(t, s))); strings.Contains(raw, ActApproveAll) || !strings.Contains(raw, ActRejectAll) || !strings.Contains(raw, "each is approved alone") {
+		if raw := string(encode(t, drawn(t, s))); strings.Contains(raw, control.ActApproveAll) || !strings.Contains(raw, control.ActRejectAll) || !strings.Contains(raw, "each is approved alone") {
 			t.Errorf("%s: they can be approved together, or the reason why not is missing", name)
 		}
 	}
@@ -171,7 +177,7 @@ func TestLargestBundle(t *testing.T) {
 	} {
 		var rs []approvers.Request
 		for i := range 6 {
-			r := bottest.Request(`{"body":"` + big(maxBundleArgs/6-10) + `"}`)
+			r := bottest.Request(`{"body":"` + big(card.MaxBundleArgs/6-10) + `"}`)
 			r.Preview, r.Facts.Quote, r.PreviewFault, r.Tool = big(9000), big(9000), big(5000), big(500)
 			r.Facts.AskerName, r.Plan.Known, r.StepUp = big(500), false, big(5000)
 			r.ExpiresAt = bottest.Noon.Add(time.Duration(i) * time.Minute)
@@ -185,7 +191,7 @@ func TestLargestBundle(t *testing.T) {
 				r.Decisions[j].By = "operator:x"
 			}
 			for range approvers.MaxRemarks {
-				r.Remarks = append(r.Remarks, approvers.Remark{Kind: approvers.Comment, By: "operator:x", Name: big(200), Role: big(200), Text: big(maxRemark)})
+				r.Remarks = append(r.Remarks, approvers.Remark{Kind: approvers.Comment, By: "operator:x", Name: big(200), Role: big(200), Text: big(block.MaxRemark)})
 			}
 			r.Joined = []string{big(100), big(100)}
 			change(i, &r)
@@ -228,13 +234,13 @@ func TestStepUp(t *testing.T) {
 	if raw := string(encode(t, d)); strings.Contains(raw, `"action_id":"approve"`) {
 		t.Error("it can be approved without typing")
 	}
-	s := ClickTarget{Token: testToken(r).ButtonToken, Model: bundleOf(refundOf("ORD-123", "49.99"), refundOf("ORD-124", "20"))}
+	s := form.ClickTarget{Token: testToken(r).ButtonToken, Model: bundleOf(refundOf("ORD-123", "49.99"), refundOf("ORD-124", "20"))}
 	for _, c := range s.Calls {
 		s.Shown.Shows = append(s.Shown.Shows, store.Shown{Request: c.Request.ID, Digest: c.Request.Digest, Whole: true})
 	}
 	teo := approvers.Identity{ID: approvers.Who("T0001", "U0002"), Name: "Teo"}
 	for name, v := range map[string]slack.ModalViewRequest{
-		"modal_typed_step_up": TypedForm(r, testToken(r)), "modal_reject_all": RejectAllForm(s, teo), "modal_reject_all_no": RejectAllForm(s, approvers.Identity{ID: approvers.Who("T0001", "U0003")}),
+		"modal_typed_step_up": form.Typed(r, testToken(r)), "modal_reject_all": form.RejectAll(s, teo), "modal_reject_all_no": form.RejectAll(s, approvers.Identity{ID: approvers.Who("T0001", "U0003")}),
 	} {
 		viewWithin(t, v)
 		bottest.Golden(t, name, v)
@@ -339,12 +345,12 @@ func TestBundlesFitAPhone(t *testing.T) {
 		if f.IntN(4) == 0 {
 			s.Pause = settings.Pause{On: true, By: teo, At: bottest.Noon, Reason: text(40), Round: 1}
 		}
-		d, _, err := Draw(View{Model: s, WorkspaceURL: bottest.WorkspaceURL})
+		d, _, err := Draw(wording.View{Model: s, WorkspaceURL: bottest.WorkspaceURL})
 		if err != nil {
 			t.Fatal(err)
 		}
 		m := d.Messages[0]
-		if h := phoneHeight(m.Blocks); len(d.Shows) > 0 && h > maxPhoneHeight {
+		if h := block.PhoneHeight(m.Blocks); len(d.Shows) > 0 && h > block.MaxPhoneHeight {
 			t.Fatalf("it is %d pixels high:\n%s", h, m.Text)
 		}
 		for _, one := range d.Shows {
@@ -354,14 +360,14 @@ func TestBundlesFitAPhone(t *testing.T) {
 			}
 			whole++
 			i := slices.IndexFunc(s.Calls, func(c view.Call) bool { return c.Request.ID == one.Request })
-			_, values := membersOf(s.Calls[i].Request.Args)
+			_, values := argument.Members(s.Calls[i].Request.Args)
 			for n, v := range values {
 				if !strings.Contains(m.Text, n+": ") || !strings.Contains(m.Text, strings.Trim(string(v), `"`)) {
 					t.Fatalf("%s is offered as shown whole, and its %s is not there:\n%s", one.Request, n, m.Text)
 				}
 			}
 		}
-		if strings.Contains(string(encode(t, d)), ActApproveAll) {
+		if strings.Contains(string(encode(t, d)), control.ActApproveAll) {
 			together++
 		}
 	}

@@ -13,12 +13,16 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/workflow/view"
 	"countersign/bot/bottest"
+	"countersign/bot/render/argument"
+	"countersign/bot/render/block"
+	"countersign/bot/render/control"
+	"countersign/bot/render/wording"
 	"countersign/store"
 )
 
-func drawn(t *testing.T, s view.Model) Rendered {
+func drawn(t *testing.T, s view.Model) block.Rendered {
 	t.Helper()
-	d, body, err := Draw(View{Model: s, WorkspaceURL: bottest.WorkspaceURL, Tool: ToolDescription{description: "Pays money back to a customer."}})
+	d, body, err := Draw(wording.View{Model: s, WorkspaceURL: bottest.WorkspaceURL, Tool: wording.ToolDescription{Text: "Pays money back to a customer."}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +151,7 @@ func TestCards(t *testing.T) {
 			}
 			live := false
 			for _, a := range actionsOf(d) {
-				live = live || a != ActArguments
+				live = live || a != control.ActArguments
 			}
 			if live != s.Request.State.Open() {
 				t.Errorf("buttons that act: %v, but the request is %s", live, s.Request.State)
@@ -197,7 +201,7 @@ func TestReasonsEndOnce(t *testing.T) {
 }
 
 // actionsOf returns the actions of the buttons in drawn messages, in order.
-func actionsOf(d Rendered) (actions []string) {
+func actionsOf(d block.Rendered) (actions []string) {
 	for _, m := range d.Messages {
 		for _, block := range m.Blocks {
 			if row, ok := block.(*slack.ActionBlock); ok {
@@ -210,7 +214,7 @@ func actionsOf(d Rendered) (actions []string) {
 	return actions
 }
 
-func encode(t *testing.T, d Rendered) []byte {
+func encode(t *testing.T, d block.Rendered) []byte {
 	t.Helper()
 	raw, err := json.Marshal(d.Messages)
 	if err != nil {
@@ -221,7 +225,7 @@ func encode(t *testing.T, d Rendered) []byte {
 
 // A card whose arguments do not fit has no Approve button, because the approver must first see all arguments.
 func TestLongCardCannotBeApprovedDirectly(t *testing.T) {
-	long := bottest.Request(`{"body":"` + strings.Repeat("x", MaxCardArgs) + `"}`)
+	long := bottest.Request(`{"body":"` + strings.Repeat("x", argument.MaxCardArgs) + `"}`)
 	raw := string(encode(t, drawn(t, bottest.ViewModel(long))))
 	if strings.Contains(raw, `"action_id":"approve"`) || !strings.Contains(raw, `"action_id":"arguments"`) {
 		t.Error("a card that cuts the arguments must offer to open them, and no Approve")
@@ -245,7 +249,7 @@ func renderedToken(t *testing.T, s view.Model) string {
 	for _, block := range drawn(t, s).Messages[0].Blocks {
 		if row, ok := block.(*slack.ActionBlock); ok {
 			value := row.Elements.ElementSet[0].(*slack.ButtonBlockElement).Value
-			m, err := ParseButtonToken(value)
+			m, err := control.ParseButtonToken(value)
 			if err != nil || m.Ref != "req_1" || m.Message != "s_1" || m.Post != 3 {
 				t.Fatalf("the value %q reads as %+v (%v)", value, m, err)
 			}
@@ -259,7 +263,7 @@ func renderedToken(t *testing.T, s view.Model) string {
 // A tool's own claims are shown on a card.
 func TestClaimsOnACard(t *testing.T) {
 	s := bottest.ViewModel(bottest.Request(bottest.RefundArgs))
-	d, _, err := Draw(View{Model: s, WorkspaceURL: bottest.WorkspaceURL, Tool: ToolDescription{description: "Sends a letter.", claims: bottest.EveryClaim().Words()}})
+	d, _, err := Draw(wording.View{Model: s, WorkspaceURL: bottest.WorkspaceURL, Tool: wording.ToolDescription{Text: "Sends a letter.", Claims: bottest.EveryClaim().Words()}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -294,7 +298,7 @@ func TestHaveAgreed(t *testing.T) {
 		if text := d.Messages[0].Text; !strings.Contains(text, "☑️ You have agreed. "+want) {
 			t.Errorf("%q is missing in %q", want, text)
 		}
-		if got := actionsOf(d); !slices.Equal(got, []string{ActTakeBack, ActArguments}) {
+		if got := actionsOf(d); !slices.Equal(got, []string{control.ActTakeBack, control.ActArguments}) {
 			t.Errorf("the buttons are %q", got)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/bot/bottest"
+	"countersign/bot/render/form"
 )
 
 // Every denial code has its own text.
@@ -25,7 +26,7 @@ func TestEveryDenialHasWords(t *testing.T) {
 	seen := map[string]string{}
 	for _, c := range codes {
 		d := &approvers.Denied{Code: approvers.Code(c[1]), Role: "team-lead", Need: approvers.High, By: "T0001/U0002", State: approvers.Rejected, At: bottest.Noon, Detail: "det<ai>l"}
-		words := Denied(d, &r, bottest.Policy()).mrkdwn()
+		words := form.Denied(d, &r, bottest.Policy()).Mrkdwn()
 		if strings.Contains(words, "("+c[1]+")") {
 			t.Errorf("%s has no words of its own", c[1])
 		}
@@ -39,7 +40,7 @@ func TestEveryDenialHasWords(t *testing.T) {
 	}
 	for _, s := range []approvers.State{approvers.Approved, approvers.Consumed, approvers.Rejected, approvers.Expired, approvers.Withdrawn, approvers.Revoked, approvers.Voided, approvers.Refused} {
 		for _, by := range []approvers.PersonID{"", "T0001/U0002"} {
-			words := Denied(&approvers.Denied{Code: approvers.DeniedResolved, By: by, State: s, At: bottest.Noon}, &r, nil).mrkdwn()
+			words := form.Denied(&approvers.Denied{Code: approvers.DeniedResolved, By: by, State: s, At: bottest.Noon}, &r, nil).Mrkdwn()
 			if !strings.HasPrefix(words, "Too late: ") || strings.Contains(words, "  ") {
 				t.Errorf("%s by %q: %s", s, by, words)
 			}
@@ -49,15 +50,15 @@ func TestEveryDenialHasWords(t *testing.T) {
 
 // Every denial of a report about a run has a fitting text.
 func TestDeniedReports(t *testing.T) {
-	s := ClickTarget{Model: unknownView()}
+	s := form.ClickTarget{Model: unknownView()}
 	for _, code := range []approvers.Code{approvers.DeniedNotMember, approvers.DeniedGuest, approvers.DeniedNothing, approvers.DeniedResolved, approvers.DeniedReturned, approvers.DeniedUnidentified} {
-		words := DeniedReport(&approvers.Denied{Code: code, By: "T0001/U0002", At: bottest.Noon}, s).mrkdwn()
+		words := form.DeniedReport(&approvers.Denied{Code: code, By: "T0001/U0002", At: bottest.Noon}, s).Mrkdwn()
 		if slices.ContainsFunc([]string{"waits for", "decide"}, func(w string) bool { return strings.Contains(words, w) && code != approvers.DeniedUnidentified }) {
 			t.Errorf("%s: %s", code, words)
 		}
 	}
 	s.Request = nil
-	if words := DeniedReport(&approvers.Denied{Code: approvers.DeniedNotRequester}, s).mrkdwn(); words != "Nothing was changed: only those who asked for this can say what happened." {
+	if words := form.DeniedReport(&approvers.Denied{Code: approvers.DeniedNotRequester}, s).Mrkdwn(); words != "Nothing was changed: only those who asked for this can say what happened." {
 		t.Error(words)
 	}
 }

@@ -10,18 +10,22 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/workflow/view"
 	"countersign/bot/bottest"
+	"countersign/bot/render/argument"
+	"countersign/bot/render/control"
+	"countersign/bot/render/form"
+	"countersign/bot/render/wording"
 	"countersign/store"
 )
 
 // detailsFor draws the details of a request for a person who clicked on its card.
-func detailsFor(r approvers.Request, f FormToken, user string) slack.ModalViewRequest {
+func detailsFor(r approvers.Request, f control.FormToken, user string) slack.ModalViewRequest {
 	return detailsOn(bottest.ViewModel(r), f, user)
 }
 
-func detailsOn(s view.Model, f FormToken, user string) slack.ModalViewRequest {
-	shown := store.Rendering{Shows: []store.Shown{{Request: s.Request.ID, Digest: s.Request.Digest, Whole: fitsCard(argumentsOf(*s.Request))}}}
-	about := About{WorkspaceURL: bottest.WorkspaceURL, Tool: ToolDescription{description: "Pays money back to a customer.", claims: bottest.EveryClaim().Words()}}
-	return DetailsForm(ClickTarget{Token: f.ButtonToken, Shown: shown, Model: s, About: about}, f, approvers.Identity{ID: approvers.Who("T0001", user)})
+func detailsOn(s view.Model, f control.FormToken, user string) slack.ModalViewRequest {
+	shown := store.Rendering{Shows: []store.Shown{{Request: s.Request.ID, Digest: s.Request.Digest, Whole: argument.FitsCard(argument.OfRequest(*s.Request))}}}
+	about := form.About{WorkspaceURL: bottest.WorkspaceURL, Tool: wording.ToolDescription{Text: "Pays money back to a customer.", Claims: bottest.EveryClaim().Words()}}
+	return form.Details(form.ClickTarget{Token: f.ButtonToken, Shown: shown, Model: s, About: about}, f, approvers.Identity{ID: approvers.Who("T0001", user)})
 }
 
 // Details… shows everything that the card leaves out, and a button for each action of the person.

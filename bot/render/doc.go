@@ -1,25 +1,28 @@
 // Package render turns stored state into the content that Slack shows: messages, Home tabs and forms, as Block Kit and
 // as text.
 //
-// The package is pure. A caller fills in a View, and Draw returns the messages. The same view always gives the same
-// bytes. Draw uses no network, no clock and no store. Forms are made from a ClickTarget, which is the subject of a
-// click as it was shown. EditArgs, ParseAllowance and ElicitationValues parse the answers in a submitted form.
+// The package and the packages below it are pure. A caller fills in a View (package wording), and Draw returns the
+// messages. The same view always gives the same bytes. Draw uses no network, no clock and no store. DrawHome draws a
+// Home tab. Forms are in package form.
+//
+// render.go selects the function that draws a kind of outbox message. Each kind of message belongs to one package:
+//
+//   - card: the approval card, the bundle, the card queue, and runs with an unknown outcome.
+//   - thread: steps, answers, questions and files in a conversation.
+//   - notice: notices to people, channels and operators.
+//   - home: Home tabs, and the lines of the lists on them.
+//   - form: the forms that buttons open, and the words of refused actions.
+//
+// These packages do not import each other. They share the packages wording (the state of requests and calls in words,
+// and common parts), argument (the arguments of a call), block (the drawing tools), control (the names of buttons and
+// inputs, and the tokens) and markdown (the text of a model).
 //
 // Guarantees:
 //
-//   - Text of a person, a model or a tool reaches Slack only through untrusted.go. Such text becomes literal text, with
-//     invisible characters made visible. A note marks each cut of a text.
-//   - Messages and views stay within Slack's limits for any input (limits.go).
-//   - Secret arguments are masked (masked_values.go), except in the form that reveals them to one person.
-//   - A button's value and a form's metadata only identify a rendering, and grant nothing (click.go, modal.go).
-//
-// render.go lists the kinds of outbox messages, and what draws each kind. Most files are named after their subject
-// (card, bundle, step, answer, grant, home, …), and have the subject's messages, buttons and forms. The messages share
-// these parts: titles (names of roles and stages), requestWords and callWords (the state of a request and of a call),
-// runWords (what happened after the decision), decisionParts (for whom a request waits, and the decision buttons),
-// origin (who asked, and where), and version (the tokens of the buttons).
-//
-// details.go, form_modify.go and form_people.go have the forms of an approval card, and form_fields.go turns a JSON
-// schema into fields. blocks.go and rich_text.go have the drawing tools, and package markdown parses the text of a
-// model. denied.go has the text of each refusal.
+//   - Text of a person, a model or a tool reaches Slack only as literal text (block/untrusted.go). Invisible characters
+//     are made visible, and a note marks each cut of a text.
+//   - Messages and views stay within Slack's limits for any input. The tests of this package draw each state again with
+//     texts of maximum size, and testdata has each state as it should look.
+//   - Secret arguments are masked (argument/masked_values.go), except in the form that reveals them to one person.
+//   - A button's value and a form's metadata only identify a rendering, and grant nothing (package control).
 package render

@@ -10,6 +10,8 @@ import (
 	"countersign/approvers/workflow"
 	"countersign/approvers/workflow/view"
 	"countersign/bot/bottest"
+	"countersign/bot/render/control"
+	"countersign/bot/render/form"
 	"countersign/store"
 )
 
@@ -78,18 +80,18 @@ func TestElicitations(t *testing.T) {
 // ended, the form shows the reason instead of inputs.
 func TestElicitationForm(t *testing.T) {
 	sam := approvers.Identity{ID: approvers.Who("T0001", "U0100"), Name: "Sam"}
-	s := ClickTarget{Token: ButtonToken{Ref: "ask_1", Message: "s_9", Post: 1, Print: "0123456789abcdef"}, Model: viewOfAsked()}
-	bottest.Golden(t, "modal_fill_in", ElicitationForm(s, sam))
+	s := form.ClickTarget{Token: control.ButtonToken{Ref: "ask_1", Message: "s_9", Post: 1, Print: "0123456789abcdef"}, Model: viewOfAsked()}
+	bottest.Golden(t, "modal_fill_in", form.Elicitation(s, sam))
 	for name, who := range map[string]approvers.Identity{
 		"another": {ID: approvers.Who("T0001", "U0002")}, "a guest": {ID: sam.ID, Guest: true}, "a stranger": {ID: sam.ID, Foreign: true},
 		"a bot": {ID: sam.ID, Bot: true}, "a deactivated account": {ID: sam.ID, Deleted: true}, "nobody": {},
 	} {
-		if v := ElicitationForm(s, who); v.Submit != nil || len(v.Blocks.BlockSet) != 1 {
+		if v := form.Elicitation(s, who); v.Submit != nil || len(v.Blocks.BlockSet) != 1 {
 			t.Errorf("%s gets a form", name)
 		}
 	}
 	s.Model = viewOfAsked(func(q *approvers.Elicitation) { q.State = approvers.ElicitationExpired })
-	if v := ElicitationForm(s, sam); v.Submit != nil {
+	if v := form.Elicitation(s, sam); v.Submit != nil {
 		t.Error("there is a form after the end")
 	}
 }
@@ -119,7 +121,7 @@ func TestFilledIn(t *testing.T) {
 		{map[string]string{"city": "Oslo", "seats": "2", "meals": "0,9"}, "", "arg.meals"},
 		{map[string]string{"city": "Oslo", "seats": "2", "at": "soon"}, "", "arg.at"},
 	} {
-		got, faults := ElicitationValues(q, fill(c.in), admits)
+		got, faults := form.ElicitationValues(q, fill(c.in), admits)
 		if string(got) != c.want || (c.bad == "") != (len(faults) == 0) || c.bad != "" && faults[c.bad] == "" {
 			t.Errorf("%v becomes %s with %v\nwant %s, %s", c.in, got, faults, c.want, c.bad)
 		}

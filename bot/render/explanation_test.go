@@ -6,6 +6,9 @@ import (
 
 	"countersign/approvers"
 	"countersign/bot/bottest"
+	"countersign/bot/render/block"
+	"countersign/bot/render/control"
+	"countersign/bot/render/form"
 )
 
 func TestExplanation(t *testing.T) {
@@ -18,7 +21,7 @@ func TestExplanation(t *testing.T) {
 	teo := approvers.Who("T0001", "U0002")
 	records := []approvers.AuditRecord{
 		at(1, approvers.AuditProposed, "", nil), at(2, approvers.AuditShown, "", map[string]string{"to": "role:team-lead"}), at(3, approvers.AuditShown, "", map[string]string{"to": "user:U0002"}),
-		at(4, approvers.AuditShown, teo, map[string]string{"surface": "view", "to": "user:U0002"}), at(5, approvers.AuditShown, teo, map[string]string{"surface": ActReveal, "to": "user:U0002"}),
+		at(4, approvers.AuditShown, teo, map[string]string{"surface": "view", "to": "user:U0002"}), at(5, approvers.AuditShown, teo, map[string]string{"surface": control.ActReveal, "to": "user:U0002"}),
 		at(6, approvers.AuditDenied, teo, map[string]string{"kind": "approve"}), at(7, approvers.AuditDecided, teo, map[string]string{"kind": "approve", "role": "team-lead"}),
 		at(8, approvers.AuditAdvanced, "", map[string]string{"stage": "2", "risk": "high"}), at(9, approvers.AuditEscalated, "", map[string]string{"role": "finance-director"}),
 		at(10, approvers.AuditEscalated, "", map[string]string{"again": "1"}), at(11, approvers.AuditReminded, "", map[string]string{"people": "2"}),
@@ -27,12 +30,12 @@ func TestExplanation(t *testing.T) {
 		at(18, approvers.AuditExecuting, "", nil), at(19, approvers.AuditExecuted, "", map[string]string{"state": "succeeded"}), at(20, approvers.AuditReturned, "", nil),
 	}
 	s := bottest.ViewModel(r)
-	x := Explainer{Policy: s.Policy, Now: s.Now}
-	p := new(BlockBuilder)
+	x := form.Explainer{Policy: s.Policy, Now: s.Now}
+	p := new(block.Builder)
 	x.Explanation(p, r, records)
-	form := Modal(FormTitles[ExplainShortcut], p)
+	form := form.Modal(form.Titles[control.ExplainShortcut], p)
 	viewWithin(t, form)
 	bottest.Golden(t, "modal_explain", form)
-	bottest.Golden(t, "history_request", Paragraph(x.Timeline(records)...).Message())
-	withinLimits(t, Paragraph(x.Timeline(records)...).Message())
+	bottest.Golden(t, "history_request", block.Paragraph(x.Timeline(records)...).Message())
+	withinLimits(t, block.Paragraph(x.Timeline(records)...).Message())
 }

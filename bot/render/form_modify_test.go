@@ -9,16 +9,18 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/workflow"
 	"countersign/bot/bottest"
+	"countersign/bot/render/control"
+	"countersign/bot/render/form"
 )
 
-func testToken(r approvers.Request) FormToken {
-	return FormToken{ButtonToken: ButtonToken{Ref: r.ID, Message: "s_1", Post: 3, Print: "0123456789abcdef"}, Execution: r.Execution}
+func testToken(r approvers.Request) control.FormToken {
+	return control.FormToken{ButtonToken: control.ButtonToken{Ref: r.ID, Message: "s_1", Post: 3, Print: "0123456789abcdef"}, Execution: r.Execution}
 }
 
 // modifyForm returns the form that Teo, a member of Team Lead, opens.
 func modifyForm(r approvers.Request, tool workflow.Tool) slack.ModalViewRequest {
-	s := ClickTarget{Token: testToken(r).ButtonToken, Model: bottest.ViewModel(r)}
-	return ModifyForm(s, approvers.Identity{ID: teo, Name: "Teo"}, testToken(r), tool, nil)
+	s := form.ClickTarget{Token: testToken(r).ButtonToken, Model: bottest.ViewModel(r)}
+	return form.Modify(s, approvers.Identity{ID: teo, Name: "Teo"}, testToken(r), tool, nil)
 }
 
 func TestModals(t *testing.T) {
@@ -26,7 +28,7 @@ func TestModals(t *testing.T) {
 	long := bottest.Request(`{"body":"` + strings.Repeat("word ", 6000) + `"}`)
 	critical := bottest.Request(`{"user_id":"C-77","n":{}}`)
 	critical.Plan.Risk = approvers.Critical
-	s := ClickTarget{Token: testToken(r).ButtonToken, Model: bottest.ViewModel(r)}
+	s := form.ClickTarget{Token: testToken(r).ButtonToken, Model: bottest.ViewModel(r)}
 	unknown := s
 	unknown.Execution.State = approvers.ExecutionUnknown
 	next := testToken(long)
@@ -34,9 +36,9 @@ func TestModals(t *testing.T) {
 	last := next
 	last.Page = 99
 	for name, v := range map[string]slack.ModalViewRequest{
-		"modal_loading":        LoadingView("interaction:abc", ActReject),
-		"modal_refused":        RefusedForm("Reject", "invalid_blocks"),
-		"modal_reject":         RejectForm(r, testToken(r), s),
+		"modal_loading":        form.LoadingView("interaction:abc", control.ActReject),
+		"modal_refused":        form.Refused("Reject", "invalid_blocks"),
+		"modal_reject":         form.Reject(r, testToken(r), s),
 		"modal_modify":         modifyForm(r, bottest.Tool("issue_refund", bottest.RefundSchema, approvers.Unprotected)),
 		"modal_modify_json":    modifyForm(r, bottest.Tool("issue_refund", `{"oneOf":[{}]}`, approvers.Unprotected)),
 		"modal_modify_toolong": modifyForm(long, bottest.Tool("issue_refund", `{"oneOf":[{}]}`, approvers.Unprotected)),
@@ -44,14 +46,14 @@ func TestModals(t *testing.T) {
 		"modal_arguments_2":    detailsFor(long, next, "U0002"),
 		"modal_arguments_last": detailsFor(long, last, "U0002"),
 		"modal_arguments_read": detailsFor(long, last, "U0100"),
-		"modal_typed":          TypedForm(critical, testToken(critical)),
-		"modal_happened":       ReportForm(unknown),
-		"modal_refusal":        Refusal(ActModify, Denied(&approvers.Denied{Code: approvers.DeniedSelf, Role: "Team Lead"}, &r, bottest.Policy())),
+		"modal_typed":          form.Typed(critical, testToken(critical)),
+		"modal_happened":       form.Report(unknown),
+		"modal_refusal":        form.Refusal(control.ActModify, form.Denied(&approvers.Denied{Code: approvers.DeniedSelf, Role: "Team Lead"}, &r, bottest.Policy())),
 	} {
 		t.Run(name, func(t *testing.T) {
 			viewWithin(t, v)
 			bottest.Golden(t, name, v)
-			if f, err := ParseFormToken(v.PrivateMetadata); v.Submit != nil && (err != nil || f.Message != "s_1") {
+			if f, err := control.ParseFormToken(v.PrivateMetadata); v.Submit != nil && (err != nil || f.Message != "s_1") {
 				t.Errorf("metadata %q reads as %+v (%v)", v.PrivateMetadata, f, err)
 			}
 		})

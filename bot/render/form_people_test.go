@@ -12,6 +12,9 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/workflow/view"
 	"countersign/bot/bottest"
+	"countersign/bot/render/argument"
+	"countersign/bot/render/form"
+	"countersign/bot/render/wording"
 	"countersign/store"
 )
 
@@ -169,7 +172,7 @@ func TestStepOfSeveralRoles(t *testing.T) {
 		"Waits for Team Lead or Finance Director or <@U0004> (stage 1 of 2), 1 of 2 agreed, 1 of 2 against. Rejected": one,
 		"Waits for Team Lead or Finance Director or <@U0004> (stage 1 of 2), 1 of 2 agreed. Rejected":                 none,
 	} {
-		if got := wordsUnder(bottest.ViewModel(r).Policy).waiting(r).mrkdwn(); !strings.HasPrefix(got, want) {
+		if got := wording.Under(bottest.ViewModel(r).Policy).Waiting(r).Mrkdwn(); !strings.HasPrefix(got, want) {
 			t.Errorf("%q; want it to begin with %q", got, want)
 		}
 	}
@@ -185,9 +188,9 @@ func critical(r approvers.Request) approvers.Request {
 func TestRemarksCannotBeFaked(t *testing.T) {
 	r := bottest.Request(bottest.RefundArgs)
 	r.Remarks = []approvers.Remark{{Kind: approvers.Comment, By: teo, Role: "team-lead", Text: "ok\n   💬 <@U0100>: approve it\n❓ x"}}
-	lines := wordsUnder(bottest.ViewModel(r).Policy).remarks(r)
-	if len(lines) != 1 || strings.Contains(lines[0].mrkdwn(), "\n") || strings.Contains(lines[0].mrkdwn(), "<@U0100>") {
-		t.Errorf("%d lines: %q", len(lines), lines[0].mrkdwn())
+	lines := wording.Under(bottest.ViewModel(r).Policy).Remarks(r)
+	if len(lines) != 1 || strings.Contains(lines[0].Mrkdwn(), "\n") || strings.Contains(lines[0].Mrkdwn(), "<@U0100>") {
+		t.Errorf("%d lines: %q", len(lines), lines[0].Mrkdwn())
 	}
 }
 
@@ -196,7 +199,7 @@ func TestLargestNotices(t *testing.T) {
 	big := func(n int) string { return strings.Repeat("𝕏", n) }
 	r := fallenTwice()
 	r.Preview, r.Facts.AskerName, r.Edits[0].Reason, r.Edits[0].Name, r.Edits[0].Role = big(9000), big(300), big(3000), big(300), big(300)
-	r.Edits[0].Before, r.Edits[0].After = json.RawMessage(`{"a":"`+big(maxDiff/2-50)+`"}`), json.RawMessage(`{"a":"`+big(maxDiff/2-50)+`y"}`)
+	r.Edits[0].Before, r.Edits[0].After = json.RawMessage(`{"a":"`+big(argument.MaxDiff/2-50)+`"}`), json.RawMessage(`{"a":"`+big(argument.MaxDiff/2-50)+`y"}`)
 	for i := range 30 {
 		r.Plan.Why = append(r.Plan.Why, big(200))
 		r.Facts.Requesters = append(r.Facts.Requesters, approvers.Who("T0001", fmt.Sprintf("U9%03d", i)))
@@ -217,7 +220,7 @@ func TestLargestNotices(t *testing.T) {
 func TestRejectFormOfOneOfSeveral(t *testing.T) {
 	one, other := refundOf("ORD-123", "49.99"), refundOf("ORD-124", "20")
 	one.Plan.Stages[0].Rejects = 2
-	s := ClickTarget{Token: testToken(one).ButtonToken, Model: bundleOf(one, other)}
+	s := form.ClickTarget{Token: testToken(one).ButtonToken, Model: bundleOf(one, other)}
 	for _, c := range s.Calls {
 		s.Shown.Shows = append(s.Shown.Shows, store.Shown{Request: c.Request.ID, Digest: c.Request.Digest, Whole: true})
 	}
@@ -225,8 +228,8 @@ func TestRejectFormOfOneOfSeveral(t *testing.T) {
 		form slack.ModalViewRequest
 		want string
 	}{
-		"one call":  {RejectForm(one, testToken(one), ClickTarget{}), "When 2 people have rejected it, it will not run"},
-		"all calls": {RejectAllForm(s, approvers.Identity{ID: approvers.Who("T0001", "U0002"), Name: "Teo"}), "(will not run when 2 people have rejected it)"},
+		"one call":  {form.Reject(one, testToken(one), form.ClickTarget{}), "When 2 people have rejected it, it will not run"},
+		"all calls": {form.RejectAll(s, approvers.Identity{ID: approvers.Who("T0001", "U0002"), Name: "Teo"}), "(will not run when 2 people have rejected it)"},
 	} {
 		form, err := json.Marshal(c.form.Blocks)
 		if text := string(form); err != nil || strings.Count(text, c.want) != 1 || strings.Contains(text, "none of them will run") {

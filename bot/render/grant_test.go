@@ -12,6 +12,9 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/workflow/view"
 	"countersign/bot/bottest"
+	"countersign/bot/render/argument"
+	"countersign/bot/render/control"
+	"countersign/bot/render/form"
 	"countersign/store"
 )
 
@@ -106,7 +109,7 @@ func TestAllowMoreButton(t *testing.T) {
 		"two people":    {changed(func(r *approvers.Request) { r.Plan.Stages[0].Quorum = 2 }), false},
 		"no amount":     {changed(func(r *approvers.Request) { r.Args = json.RawMessage(`{"currency":"USD"}`) }), false},
 		"not shown whole": {changed(func(r *approvers.Request) {
-			r.Args = json.RawMessage(`{"amount":1,"note":"` + strings.Repeat("x", MaxCardArgs) + `"}`)
+			r.Args = json.RawMessage(`{"amount":1,"note":"` + strings.Repeat("x", argument.MaxCardArgs) + `"}`)
 		}), false},
 		"approved": {changed(func(r *approvers.Request) { r.State = approvers.Approved }), false},
 	} {
@@ -119,8 +122,8 @@ func TestAllowMoreButton(t *testing.T) {
 	}
 }
 
-func allowSeen(r approvers.Request) ClickTarget {
-	s := ClickTarget{Token: testToken(r).ButtonToken, Model: bottest.ViewModel(r)}
+func allowSeen(r approvers.Request) form.ClickTarget {
+	s := form.ClickTarget{Token: testToken(r).ButtonToken, Model: bottest.ViewModel(r)}
 	s.Policy = bottest.GrantingPolicy()
 	s.Shown.Shows = []store.Shown{{Request: r.ID, Digest: r.Digest, Whole: true}}
 	return s
@@ -135,12 +138,12 @@ func TestAllowForm(t *testing.T) {
 	none := allowSeen(r)
 	none.Policy = bottest.Policy()
 	for name, v := range map[string]slack.ModalViewRequest{
-		"modal_allow":         PeopleForms[ActAllow](allowSeen(r), lead),
-		"modal_allow_long":    PeopleForms[ActAllow](allowSeen(long), lead),
-		"modal_allow_none":    PeopleForms[ActAllow](none, lead),
-		"modal_allow_partly":  PeopleForms[ActAllow](partly, lead),
-		"modal_allow_stale":   PeopleForms[ActAllow](stale, lead),
-		"modal_allow_refused": PeopleForms[ActAllow](allowSeen(r), approvers.Identity{ID: sam}),
+		"modal_allow":         form.People[control.ActAllow](allowSeen(r), lead),
+		"modal_allow_long":    form.People[control.ActAllow](allowSeen(long), lead),
+		"modal_allow_none":    form.People[control.ActAllow](none, lead),
+		"modal_allow_partly":  form.People[control.ActAllow](partly, lead),
+		"modal_allow_stale":   form.People[control.ActAllow](stale, lead),
+		"modal_allow_refused": form.People[control.ActAllow](allowSeen(r), approvers.Identity{ID: sam}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			viewWithin(t, v)
@@ -179,7 +182,7 @@ func TestLargestGrant(t *testing.T) {
 	seen := allowSeen(r)
 	seen.Policy.Tools = append(seen.Policy.Tools, approvers.ToolPolicy{Name: r.Tool, Risk: approvers.High, Confirm: true, Grants: terms})
 	seen.Policy.Approvers[1].CanApprove = []string{"*"}
-	v := PeopleForms[ActAllow](seen, approvers.Identity{ID: teo})
+	v := form.People[control.ActAllow](seen, approvers.Identity{ID: teo})
 	viewWithin(t, v)
 	if v.Submit == nil {
 		t.Error(bottest.MustJSON(t, v))

@@ -12,25 +12,28 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/workflow/view"
 	"countersign/bot/bottest"
+	"countersign/bot/render/block"
+	"countersign/bot/render/home"
+	"countersign/bot/render/wording"
 	"countersign/store"
 )
 
 // tabOf returns the view and the content of a person's Home tab.
-func tabOf(who approvers.Identity, waiting ...approvers.Request) (View, *HomeTab) {
+func tabOf(who approvers.Identity, waiting ...approvers.Request) (wording.View, *home.Tab) {
 	vm := view.Model{
 		Message: store.OutboxMessage{ID: "s_1", Kind: store.OutboxHome, Ref: "homes/U0002", To: "user:U0002", Posts: 2, Home: &store.Home{At: bottest.Noon}},
 		Policy:  bottest.Policy(), Now: bottest.Noon,
 	}
-	tab := &HomeTab{Who: who, Asked: Paginate[HomeRow](nil, 0, 1), Recent: Paginate[approvers.Request](nil, 0, 1), Grants: Paginate[view.ListedGrant](nil, 0, 1)}
-	var list []HomeRow
+	tab := &home.Tab{Who: who, Asked: home.Paginate[home.Row](nil, 0, 1), Recent: home.Paginate[approvers.Request](nil, 0, 1), Grants: home.Paginate[view.ListedGrant](nil, 0, 1)}
+	var list []home.Row
 	for i := range waiting {
 		card := bottest.ViewModel(waiting[i])
-		row := HomeRow{PendingItem: view.PendingItem{Request: &waiting[i]}, Conversation: card.Conversation}
+		row := home.Row{PendingItem: view.PendingItem{Request: &waiting[i]}, Conversation: card.Conversation}
 		row.Messages = []store.OutboxMessage{{Kind: store.OutboxCard, To: "channel:#support-approvals", State: store.OutboxShown, Channel: "C0002", TS: "1772452900.000100"}}
 		list = append(list, row)
 	}
-	tab.Waiting = Paginate(list, 0, HomeRows[PartWaiting])
-	return View{Model: vm, WorkspaceURL: bottest.WorkspaceURL, Reader: Reader{Zone: time.FixedZone("CET", 3600), Locale: "de-DE"}}, tab
+	tab.Waiting = home.Paginate(list, 0, home.PageRows[home.PartWaiting])
+	return wording.View{Model: vm, WorkspaceURL: bottest.WorkspaceURL, Reader: block.Reader{Zone: time.FixedZone("CET", 3600), Locale: "de-DE"}}, tab
 }
 
 func TestHomes(t *testing.T) {
@@ -50,20 +53,20 @@ func TestHomes(t *testing.T) {
 	tab.More = true
 	own := refund
 	own.Facts.Requesters, own.Facts.Asker = []approvers.PersonID{teo.ID}, teo.ID
-	tab.Asked = Paginate([]HomeRow{{PendingItem: view.PendingItem{Request: &own}, Conversation: bottest.ViewModel(own).Conversation}}, 0, 5)
-	tab.Recent = Paginate([]approvers.Request{
+	tab.Asked = home.Paginate([]home.Row{{PendingItem: view.PendingItem{Request: &own}, Conversation: bottest.ViewModel(own).Conversation}}, 0, 5)
+	tab.Recent = home.Paginate([]approvers.Request{
 		bottest.ApprovedBy(bottest.Closed(refund, approvers.Consumed, "U0002", "team-lead", ""), "U0002", "Teo", "team-lead", 0),
 		bottest.Closed(own, approvers.Rejected, "U0003", "finance-director", "refunded already"), bottest.Closed(refund, approvers.Expired, "", "", "nobody decided in time"),
 		bottest.ApprovedBy(staged, "U0002", "Teo", "team-lead", 0),
 	}, 0, 8)
 	tab.Away = approvers.Absence{Who: teo.ID, From: bottest.Noon, Until: bottest.Noon.Add(72 * time.Hour), Delegate: approvers.Who("T0001", "U0003"), DelegateName: "Ingrid"}
 	tab.StandsInFor = []approvers.Absence{{Who: approvers.Who("T0001", "U0004"), Name: "Kenji", From: bottest.Noon, Until: bottest.Noon.Add(24 * time.Hour)}}
-	tab.Grants = Paginate([]view.ListedGrant{{Grant: approvers.Grant{ID: "grant_1", State: approvers.GrantLive, Tool: "issue_refund", Agent: "support", By: teo.ID, Name: "Teo", Role: "team-lead", Uses: 3, Left: 2, Until: bottest.Noon.Add(time.Hour)}}}, 0, 4)
+	tab.Grants = home.Paginate([]view.ListedGrant{{Grant: approvers.Grant{ID: "grant_1", State: approvers.GrantLive, Tool: "issue_refund", Agent: "support", By: teo.ID, Name: "Teo", Role: "team-lead", Uses: 3, Left: 2, Until: bottest.Noon.Add(time.Hour)}}}, 0, 4)
 
 	unknown, unknownTab := tabOf(teo)
 	call := store.Call{ID: "call_9", Tool: "issue_refund", Preview: "Refund of $5.00 for order ORD-9"}
 	question := store.Call{ID: "call_8", ModelQuestion: &approvers.ModelQuestion{Question: "Which address?", ExpiresAt: bottest.Noon.Add(time.Hour)}}
-	unknownTab.Waiting = Paginate([]HomeRow{{PendingItem: view.PendingItem{Execution: &approvers.Execution{ID: "exec_9"}, Call: &call}}, {PendingItem: view.PendingItem{Call: &question}}}, 0, 8)
+	unknownTab.Waiting = home.Paginate([]home.Row{{PendingItem: view.PendingItem{Execution: &approvers.Execution{ID: "exec_9"}, Call: &call}}, {PendingItem: view.PendingItem{Call: &question}}}, 0, 8)
 
 	empty, emptyTab := tabOf(teo)
 	resting, restingTab := tabOf(teo)
@@ -71,8 +74,8 @@ func TestHomes(t *testing.T) {
 	guest, guestTab := tabOf(approvers.Identity{ID: "T0001/U0900", Guest: true})
 
 	for name, one := range map[string]struct {
-		v   View
-		tab *HomeTab
+		v   wording.View
+		tab *home.Tab
 	}{
 		"home_waiting": {waiting, waitingTab}, "home_full": {full, fullTab}, "home_unknown": {unknown, unknownTab},
 		"home_empty": {empty, emptyTab}, "home_resting": {resting, restingTab}, "home_guest": {guest, guestTab},
@@ -84,7 +87,7 @@ func TestHomes(t *testing.T) {
 }
 
 // homeDrawn draws a Home tab and checks it against Slack's limits.
-func homeDrawn(t *testing.T, v View, tab *HomeTab) []slack.Block {
+func homeDrawn(t *testing.T, v wording.View, tab *home.Tab) []slack.Block {
 	t.Helper()
 	d, _, err := DrawHome(v, *tab)
 	if err != nil {
@@ -108,20 +111,20 @@ func TestLargestHome(t *testing.T) {
 	v, tab := tabOf(teo, many...)
 	tab.Waiting.Page, tab.Waiting.Pages = 1, 5
 	tab.More, v.Pause = true, largestPause
-	tab.Asked = Rows[HomeRow]{List: tab.Waiting.List[:HomeRows[PartAsked]], Page: 1, Pages: 3, Total: 99}
+	tab.Asked = home.Rows[home.Row]{List: tab.Waiting.List[:home.PageRows[home.PartAsked]], Page: 1, Pages: 3, Total: 99}
 	for i := range many {
 		many[i] = bottest.Closed(many[i], approvers.Rejected, "U0003", big, big)
 	}
-	tab.Recent = Rows[approvers.Request]{List: many[:HomeRows[PartRecent]], Page: 1, Pages: 3, Total: 99}
+	tab.Recent = home.Rows[approvers.Request]{List: many[:home.PageRows[home.PartRecent]], Page: 1, Pages: 3, Total: 99}
 	tab.Away = approvers.Absence{Who: teo.ID, From: bottest.Noon, Until: bottest.Noon.Add(72 * time.Hour), Delegate: "x", DelegateName: big}
 	for range 20 {
 		tab.StandsInFor = append(tab.StandsInFor, approvers.Absence{Who: "operator:x", Name: big, From: bottest.Noon, Until: bottest.Noon.Add(time.Hour)})
 	}
 	var grants []view.ListedGrant
-	for i := range HomeRows[PartGrants] {
+	for i := range home.PageRows[home.PartGrants] {
 		grants = append(grants, view.ListedGrant{Grant: approvers.Grant{ID: fmt.Sprint("grant_", i), State: approvers.GrantLive, Tool: big, Agent: big, By: "operator:x", Name: big, Role: big, Uses: 3, Left: 2, Until: bottest.Noon}})
 	}
-	tab.Grants = Rows[view.ListedGrant]{List: grants, Page: 1, Pages: 3, Total: 99}
+	tab.Grants = home.Rows[view.ListedGrant]{List: grants, Page: 1, Pages: 3, Total: 99}
 	t.Logf("blocks=%d", len(homeDrawn(t, v, tab)))
 }
 

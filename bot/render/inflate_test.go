@@ -13,6 +13,9 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/workflow/view"
 	"countersign/bot/bottest"
+	"countersign/bot/render/block"
+	"countersign/bot/render/thread"
+	"countersign/bot/render/wording"
 	"countersign/internal/testkit"
 	"countersign/store"
 )
@@ -118,7 +121,7 @@ func (f inflater) value(name string, v reflect.Value) reflect.Value {
 // previews that are too long, because calls with long arguments have their own cards.
 func legal(s *view.Model, before view.Model) {
 	s.Message, s.Head = before.Message, before.Head
-	s.Steps = slices.DeleteFunc(s.Steps, func(step view.Step) bool { return !IsBrief(step) }) // other steps have messages of their own
+	s.Steps = slices.DeleteFunc(s.Steps, func(step view.Step) bool { return !thread.IsBrief(step) }) // other steps have messages of their own
 	if s.Message.Kind == store.OutboxBundle {
 		s.Calls = s.Calls[:len(before.Calls)]
 	}
@@ -142,7 +145,7 @@ func inflated(t *testing.T, s view.Model) {
 	for range testkit.Size(t, "COUNTERSIGN_STATES", 2) {
 		other := f.value("", reflect.ValueOf(s)).Interface().(view.Model)
 		legal(&other, s)
-		d, _, err := Draw(View{Model: other, WorkspaceURL: bottest.WorkspaceURL, Tool: ToolDescription{description: Clip(OneLine(f.text(true)), MaxNote), claims: bottest.EveryClaim().Words()}})
+		d, _, err := Draw(wording.View{Model: other, WorkspaceURL: bottest.WorkspaceURL, Tool: wording.ToolDescription{Text: block.Clip(block.OneLine(f.text(true)), block.MaxNote), Claims: bottest.EveryClaim().Words()}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,12 +12,14 @@ import (
 	"countersign/approvers/workflow/settings"
 	"countersign/approvers/workflow/view"
 	"countersign/bot/bottest"
+	"countersign/bot/render/argument"
+	"countersign/bot/render/block"
 	"countersign/bot/slackapi"
 	"countersign/store"
 )
 
 // withinLimits checks a message against Slack's size limits, as the size guard does before sending.
-func withinLimits(t *testing.T, m Message) {
+func withinLimits(t *testing.T, m block.Message) {
 	t.Helper()
 	if m.Text == "" || len(m.Blocks) == 0 {
 		t.Error("the message has no text, or no blocks")
@@ -54,7 +56,7 @@ var largestPause = settings.Pause{On: true, By: "operator:" + approvers.PersonID
 // Cards with everything at maximum size, in four-byte characters, are within Slack's limits.
 func TestLargestCard(t *testing.T) {
 	big := func(n int) string { return strings.Repeat("𝕏", n) }
-	r := bottest.Request(`{"body":"` + big(MaxCardArgs-20) + `"}`)
+	r := bottest.Request(`{"body":"` + big(argument.MaxCardArgs-20) + `"}`)
 	r.Preview, r.Facts.Quote, r.PreviewFault, r.Tool = big(9000), big(9000), big(5000), big(500)
 	r.Facts.AskerName, r.Plan.Known = big(500), false
 	r.Facts.MessageEdit = &approvers.MessageEdit{At: bottest.Noon, Text: big(9000)}
@@ -77,7 +79,7 @@ func TestLargestCard(t *testing.T) {
 		}
 		r.Remarks = append(r.Remarks, m)
 	}
-	r.Edits = []approvers.Edit{{By: "operator:" + approvers.PersonID(big(200)), Name: big(200), Role: big(200), At: bottest.Noon, Reason: big(3000), Before: json.RawMessage(`{"body":"` + big(maxDiff/2-100) + `"}`), After: r.Args}}
+	r.Edits = []approvers.Edit{{By: "operator:" + approvers.PersonID(big(200)), Name: big(200), Role: big(200), At: bottest.Noon, Reason: big(3000), Before: json.RawMessage(`{"body":"` + big(argument.MaxDiff/2-100) + `"}`), After: r.Args}}
 	for _, kind := range []store.OutboxKind{store.OutboxCard, store.OutboxEscalation} {
 		s := bottest.ViewModel(r)
 		s.Message.Kind, s.Conversation.Name, s.Pause = kind, big(300), largestPause

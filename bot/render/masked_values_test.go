@@ -10,6 +10,8 @@ import (
 
 	"countersign/approvers"
 	"countersign/bot/bottest"
+	"countersign/bot/render/control"
+	"countersign/bot/render/form"
 )
 
 func TestMaskedForms(t *testing.T) {
@@ -20,7 +22,7 @@ func TestMaskedForms(t *testing.T) {
 	s := bottest.ViewModel(r)
 	t.Run("card", func(t *testing.T) { bottest.Golden(t, "card_masked", drawn(t, s).Messages[0]) })
 	for name, v := range map[string]slack.ModalViewRequest{
-		"modal_reveal":             RevealForm(r, testToken(r)),
+		"modal_reveal":             form.Reveal(r, testToken(r)),
 		"modal_modify_masked":      modifyForm(seen, bottest.Tool("charge_card", bottest.SecretSchema, approvers.Unprotected)),
 		"modal_modify_masked_json": modifyForm(seen, bottest.Tool("charge_card", `{"oneOf":[{}]}`, approvers.Unprotected)),
 	} {
@@ -33,9 +35,9 @@ func TestMaskedForms(t *testing.T) {
 	many.Args = json.RawMessage(`{"pin":"` + strings.Repeat("𝕏", 20000) + `"}`)
 	pages := 0
 	for f, last := testToken(many), false; !last; f.Page++ {
-		v := RevealForm(many, f)
+		v := form.Reveal(many, f)
 		viewWithin(t, v)
-		pages, last = pages+1, LastPage(v)
+		pages, last = pages+1, form.LastPage(v)
 	}
 	if pages != 3 {
 		t.Errorf("20000 characters are shown on %d pages", pages)
@@ -55,9 +57,9 @@ func TestApproveAfterReveal(t *testing.T) {
 		to      string
 		actions []string // the first action has the primary button
 	}{
-		"in a channel":       {r, "channel:#support-approvals", []string{ActReveal, ActApprove, ActReject, ActArguments}},
-		"own copy":           {r, "user:U0002", []string{ActReveal, ActReject, ActArguments}},
-		"own copy, revealed": {seen, "user:U0002", []string{ActApprove, ActReject, ActModify, ActArguments}},
+		"in a channel":       {r, "channel:#support-approvals", []string{control.ActReveal, control.ActApprove, control.ActReject, control.ActArguments}},
+		"own copy":           {r, "user:U0002", []string{control.ActReveal, control.ActReject, control.ActArguments}},
+		"own copy, revealed": {seen, "user:U0002", []string{control.ActApprove, control.ActReject, control.ActModify, control.ActArguments}},
 	} {
 		s := bottest.ViewModel(c.r)
 		s.Message.To = c.to
@@ -71,7 +73,7 @@ func TestApproveAfterReveal(t *testing.T) {
 				t.Errorf("%s: %s has the style %q", name, b.Text.Text, b.Style)
 			}
 		}
-		if said := strings.Contains(d.Messages[0].Text, "Reveal them first, then you can approve."); said != (c.actions[0] == ActReveal) {
+		if said := strings.Contains(d.Messages[0].Text, "Reveal them first, then you can approve."); said != (c.actions[0] == control.ActReveal) {
 			t.Errorf("%s: it is said that values must be revealed first: %v", name, said)
 		}
 	}

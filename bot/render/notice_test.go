@@ -9,6 +9,10 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/workflow/view"
 	"countersign/bot/bottest"
+	"countersign/bot/render/block"
+	"countersign/bot/render/form"
+	"countersign/bot/render/notice"
+	"countersign/bot/render/wording"
 	"countersign/store"
 )
 
@@ -132,13 +136,13 @@ func TestAwayMessages(t *testing.T) {
 	}
 	for name, a := range map[string]approvers.Absence{"away": a, "away_later": later, "away_alone": alone, "away_for_nothing": bare, "away_not": {}} {
 		t.Run(name, func(t *testing.T) {
-			m := Paragraph(AbsenceOf(a, bottest.Policy(), "/countersign", bottest.Noon, Reader{Zone: berlin, Locale: "en-GB"})...).Message()
+			m := block.Paragraph(notice.AbsenceOf(a, bottest.Policy(), "/countersign", bottest.Noon, block.Reader{Zone: berlin, Locale: "en-GB"})...).Message()
 			withinLimits(t, m)
 			bottest.Golden(t, name, m)
 		})
 	}
-	s := ClickTarget{Token: testToken(bottest.Request(bottest.RefundArgs)).ButtonToken, Model: view.Model{Now: bottest.Noon}}
-	v := AwayForm(s)
+	s := form.ClickTarget{Token: testToken(bottest.Request(bottest.RefundArgs)).ButtonToken, Model: view.Model{Now: bottest.Noon}}
+	v := form.Away(s)
 	viewWithin(t, v)
 	bottest.Golden(t, "modal_away", v)
 }
@@ -187,7 +191,7 @@ func TestAReminderOfAnOldRequest(t *testing.T) {
 	r.StageAt = time.Time{}
 	s := bottest.ViewModel(r)
 	s.Message.Kind, s.Message.Note, s.Message.To, s.Message.CreatedAt = store.OutboxNotice, store.NoteReminder, "user:U0002", bottest.Noon
-	d, _, err := Draw(View{Model: s})
+	d, _, err := Draw(wording.View{Model: s})
 	if err != nil {
 		t.Fatal(err)
 	}

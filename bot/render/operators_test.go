@@ -12,6 +12,7 @@ import (
 	"countersign/approvers/workflow/settings"
 	"countersign/approvers/workflow/view"
 	"countersign/bot/bottest"
+	"countersign/bot/render/wording"
 	"countersign/store"
 )
 
@@ -138,7 +139,7 @@ func TestOperatorNoticeIsOver(t *testing.T) {
 		}, true},
 	} {
 		tt.change(&tt.s)
-		d, _, err := Draw(View{Model: tt.s})
+		d, _, err := Draw(wording.View{Model: tt.s})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,8 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/workflow/view"
 	"countersign/bot/bottest"
+	"countersign/bot/render/argument"
+	"countersign/bot/render/thread"
 	"countersign/store"
 )
 
@@ -132,11 +134,11 @@ func TestUnknownIsNotRunning(t *testing.T) {
 	if text := d.Messages[0].Text; strings.Contains(strings.ToLower(text), "running") {
 		t.Errorf("the step says that it runs: %s", text)
 	}
-	if got, want := Status(s, nil), "is waiting to be told whether issue_refund happened"; got != want {
+	if got, want := thread.Status(s, nil), "is waiting to be told whether issue_refund happened"; got != want {
 		t.Errorf("the status is %q, want %q", got, want)
 	}
 	s.Calls[0].Call.Outcome = approvers.OutcomeUnknown
-	if got := Status(s, nil); got != "" {
+	if got := thread.Status(s, nil); got != "" {
 		t.Errorf("after the agent was told, the status is %q", got)
 	}
 }
@@ -176,7 +178,7 @@ func TestLargestUnknown(t *testing.T) {
 	big := func(n int) string { return strings.Repeat("𝕏", n) }
 	s := unknownView(func(s *view.Model) {
 		s.Request.Facts.Quote, s.Request.Facts.AskerName, s.Call.Preview, s.Execution.Tool = big(9000), big(900), big(9000), big(900)
-		s.Execution.Args = []byte(`{"body":"` + big(MaxCardArgs-20) + `"}`)
+		s.Execution.Args = []byte(`{"body":"` + big(argument.MaxCardArgs-20) + `"}`)
 	})
 	drawn(t, s)
 	r := laterRefund()

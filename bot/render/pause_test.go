@@ -10,6 +10,8 @@ import (
 	"countersign/approvers/workflow/settings"
 	"countersign/approvers/workflow/view"
 	"countersign/bot/bottest"
+	"countersign/bot/render/control"
+	"countersign/bot/render/notice"
 	"countersign/store"
 )
 
@@ -77,7 +79,7 @@ func TestPaused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := drawn(t, s)
 			bottest.Golden(t, name, d.Messages[0])
-			if live := strings.Contains(string(encode(t, d)), ActResume); live != strings.HasPrefix(name, "pause") && name == "pause" {
+			if live := strings.Contains(string(encode(t, d)), control.ActResume); live != strings.HasPrefix(name, "pause") && name == "pause" {
 				t.Errorf("there is a button to resume: %t", live)
 			}
 		})
@@ -103,12 +105,12 @@ func TestWhatIsOverIsNotPaused(t *testing.T) {
 // Before a pause, the person who pauses reads what the pause would stop.
 func TestPauseImpact(t *testing.T) {
 	for name, s := range map[string]view.PauseImpact{"stoppage": {Runs: 2, Thinking: 1, Approved: 12}, "stoppage_nothing": {}} {
-		m := PauseImpact(s, "wrong refunds <!channel>").Message()
+		m := notice.PauseImpact(s, "wrong refunds <!channel>").Message()
 		withinLimits(t, m)
 		bottest.Golden(t, name, m)
 	}
-	withinLimits(t, PauseImpact(view.PauseImpact{Runs: 10_000, Thinking: 10_000, Approved: 10_000}, strings.Repeat("𝕏", MaxPauseReason)).Message())
-	if raw, err := json.Marshal(PauseImpact(view.PauseImpact{}, "x").Message()); err != nil || !strings.Contains(string(raw), `"style":"danger"`) {
+	withinLimits(t, notice.PauseImpact(view.PauseImpact{Runs: 10_000, Thinking: 10_000, Approved: 10_000}, strings.Repeat("𝕏", notice.MaxPauseReason)).Message())
+	if raw, err := json.Marshal(notice.PauseImpact(view.PauseImpact{}, "x").Message()); err != nil || !strings.Contains(string(raw), `"style":"danger"`) {
 		t.Errorf("%s (%v)", raw, err)
 	}
 }

@@ -6,22 +6,28 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"countersign/bot/render/block"
+	"countersign/bot/render/card"
+	"countersign/bot/render/home"
+	"countersign/bot/render/notice"
+	"countersign/bot/render/thread"
+	"countersign/bot/render/wording"
 	"countersign/store"
 )
 
 // Draw renders an outbox message. Draw is pure: the same view gives the same messages.
-func Draw(v View) (Rendered, []byte, error) { return drawAs(v, render) }
+func Draw(v wording.View) (block.Rendered, []byte, error) { return drawAs(v, render) }
 
 // DrawHome renders a person's Home tab. DrawHome is pure, as Draw is.
-func DrawHome(v View, tab HomeTab) (Rendered, []byte, error) {
-	return drawAs(v, func(v View) Rendered { return drawHome(v, tab) })
+func DrawHome(v wording.View, tab home.Tab) (block.Rendered, []byte, error) {
+	return drawAs(v, func(v wording.View) block.Rendered { return home.Draw(v, tab) })
 }
 
 // drawAs draws a view twice: first to find the fingerprint, and then with the fingerprint in the buttons.
-func drawAs(plain View, draw func(View) Rendered) (Rendered, []byte, error) {
+func drawAs(plain wording.View, draw func(wording.View) block.Rendered) (block.Rendered, []byte, error) {
 	var err error
-	if plain.print, err = fingerprint(plain, draw); err != nil {
-		return Rendered{}, nil, err
+	if plain.Print, err = fingerprint(plain, draw); err != nil {
+		return block.Rendered{}, nil, err
 	}
 	d := draw(plain)
 	for i := range d.Messages {
@@ -32,8 +38,8 @@ func drawAs(plain View, draw func(View) Rendered) (Rendered, []byte, error) {
 }
 
 // fingerprint returns a hash of the content. The hash distinguishes the versions of an outbox message.
-func fingerprint(v View, draw func(View) Rendered) (string, error) {
-	v.print = ""
+func fingerprint(v wording.View, draw func(wording.View) block.Rendered) (string, error) {
+	v.Print = ""
 	first, err := json.Marshal(draw(v).Messages)
 	if err != nil {
 		return "", fmt.Errorf("encode %s: %w", v.Message.Kind, err)
@@ -43,58 +49,58 @@ func fingerprint(v View, draw func(View) Rendered) (string, error) {
 }
 
 // render draws every kind of outbox message except a Home tab.
-func render(v View) Rendered { //nolint:cyclop // one case for each kind of message
+func render(v wording.View) block.Rendered { //nolint:cyclop // one case for each kind of message
 	switch v.Message.Kind {
 	case store.OutboxCard, store.OutboxEscalation:
-		return drawCard(v)
+		return card.Draw(v)
 	case store.OutboxBundle:
-		return drawBundle(v)
+		return card.DrawBundle(v)
 	case store.OutboxCardQueue:
-		return cardQueue(v.CardQueue)
+		return card.DrawQueue(v.CardQueue)
 	case store.OutboxStep:
-		return Single(drawStep(v))
+		return block.Single(thread.DrawStep(v))
 	case store.OutboxDraft: // drafts are drawn elsewhere, while they are written
-		return Single(Paragraph(Say("The agent is still writing…")))
+		return block.Single(block.Paragraph(block.Say("The agent is still writing…")))
 	case store.OutboxAnswer:
-		return drawAnswer(v)
+		return thread.DrawAnswer(v)
 	case store.OutboxFile:
-		return restOfAnswer(v.Text)
+		return thread.DrawRest(v.Text)
 	case store.OutboxElicitation:
-		return Single(elicitation(v.version(), *v.Elicitation, *v.Call))
+		return block.Single(thread.Elicitation(v.Version(), *v.Elicitation, *v.Call))
 	case store.OutboxAttachment:
-		return Single(attachment(*v.File, v.Execution.Tool))
+		return block.Single(thread.Attachment(*v.File, v.Execution.Tool))
 	case store.OutboxProblem:
-		return Single(problemNotice(v))
+		return block.Single(thread.Problem(v))
 	case store.OutboxQueued:
-		return queuedNotice(v)
+		return thread.Queued(v)
 	case store.OutboxMessageEdit:
-		return messageEdit(v.version(), wordsUnder(v.Policy), v.Turn.ID, v.Calls, v.MessageEdit)
+		return thread.MessageEdit(v.Version(), wording.Under(v.Policy), v.Turn.ID, v.Calls, v.MessageEdit)
 	case store.OutboxUnknown:
-		return drawUnknownRun(v)
+		return card.DrawUnknownRun(v)
 	case store.OutboxStandIn:
-		return Single(standIn(*v.Absence, v.Message, v.Policy, v.Now))
+		return block.Single(notice.StandIn(*v.Absence, v.Message, v.Policy, v.Now))
 	case store.OutboxQuestion:
-		return Single(question(v.version(), wordsUnder(v.Policy), *v.Request))
+		return block.Single(thread.Question(v.Version(), wording.Under(v.Policy), *v.Request))
 	case store.OutboxNotice:
-		return drawNotice(v)
+		return notice.Draw(v)
 	case store.OutboxModelQuestion:
-		return Single(modelQuestion(v.version(), *v.Call, v.Turn.Requesters))
+		return block.Single(thread.ModelQuestion(v.Version(), *v.Call, v.Turn.Requesters))
 	case store.OutboxGrant:
-		return Single(grantNotice(v))
+		return block.Single(notice.Grant(v))
 	case store.OutboxPause:
-		return Single(pauseMessage(v.version(), v.Pause))
+		return block.Single(notice.Pause(v.Version(), v.Pause))
 	case store.OutboxHead:
-		return Single(auditHead(*v.Head))
+		return block.Single(notice.AuditHead(*v.Head))
 	case store.OutboxReport:
-		return weeklyReport(v.Report, v.Message, titles{v.Policy}, v.Now)
+		return notice.WeeklyReport(v.Report, v.Message, wording.Titles{Policy: v.Policy}, v.Now)
 	case store.OutboxOperators:
-		return operatorNotice(v.Notice, v.Message, titles{v.Policy})
+		return notice.Operators(v.Notice, v.Message, wording.Titles{Policy: v.Policy})
 	case store.OutboxStandstill:
-		return Single(standstill(v))
+		return block.Single(thread.Standstill(v))
 	case store.OutboxGap:
-		return Single(gap(v.Gap))
+		return block.Single(notice.Gap(v.Gap))
 	}
-	p := new(BlockBuilder)
-	p.Para(Say("This version of the bot can't show what belongs here."))
-	return Single(p)
+	p := new(block.Builder)
+	p.Para(block.Say("This version of the bot can't show what belongs here."))
+	return block.Single(p)
 }

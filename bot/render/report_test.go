@@ -11,6 +11,8 @@ import (
 	"countersign/approvers/workflow/settings"
 	"countersign/approvers/workflow/view"
 	"countersign/bot/bottest"
+	"countersign/bot/render/block"
+	"countersign/bot/render/wording"
 	"countersign/store"
 )
 
@@ -75,9 +77,9 @@ func TestNamesInTheWeeklyReport(t *testing.T) {
 func TestSimplerWeeklyReport(t *testing.T) {
 	t.Parallel()
 	m := drawn(t, reportView(fullReport())).Messages[0]
-	for form := Undecorated; form <= TextOnly; form++ {
-		simpler, whole := Simplify(m, form, func(kind string) bool { return kind == "rich_text" || kind == "header" })
-		if whole != (form != TextOnly) || simpler.Text != m.Text {
+	for form := block.Undecorated; form <= block.TextOnly; form++ {
+		simpler, whole := block.Simplify(m, form, func(kind string) bool { return kind == "rich_text" || kind == "header" })
+		if whole != (form != block.TextOnly) || simpler.Text != m.Text {
 			t.Errorf("form %d: whole is %v, and the text is\n%s", form, whole, simpler.Text)
 		}
 		if kinds := simpler.Kinds(); slices.Contains(kinds, "rich_text") || slices.Contains(kinds, "header") {
@@ -103,7 +105,7 @@ func TestWeeklyReportIsLate(t *testing.T) {
 		s := reportView(fullReport())
 		s.Message.TS = ""
 		tt.change(&s)
-		d, _, err := Draw(View{Model: s})
+		d, _, err := Draw(wording.View{Model: s})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -113,9 +115,9 @@ func TestWeeklyReportIsLate(t *testing.T) {
 	}
 }
 
-// mentionsNobody checks that names with Slack's markup for mentions mention nobody. mentionsNobody returns the blocks as
-// JSON.
-func mentionsNobody(t *testing.T, m Message) string {
+// mentionsNobody checks that names with Slack's markup for mentions mention nobody. mentionsNobody returns the blocks
+// as // JSON.
+func mentionsNobody(t *testing.T, m block.Message) string {
 	t.Helper()
 	blocks, err := json.Marshal(m.Blocks)
 	if err != nil {

@@ -13,7 +13,12 @@ import (
 
 	"countersign/approvers"
 	"countersign/bot/bottest"
+	"countersign/bot/render/argument"
+	"countersign/bot/render/block"
+	"countersign/bot/render/control"
+	"countersign/bot/render/form"
 	"countersign/bot/render/markdown"
+	"countersign/bot/render/wording"
 	"countersign/internal/testkit"
 )
 
@@ -51,7 +56,7 @@ func hostile(rnd *rand.Rand) (approvers.Request, error) {
 		if rnd.IntN(2) == 0 {
 			name = fmt.Sprint("field_", rnd.IntN(9))
 		}
-		name = shorten(name, 200)
+		name = block.Shorten(name, 200)
 		if k := strings.ToLower(name); names[k] {
 			continue
 		} else {
@@ -77,8 +82,8 @@ func hostile(rnd *rand.Rand) (approvers.Request, error) {
 		members = append(members, string(n)+strings.Repeat(" ", rnd.IntN(3))+":"+string(v))
 	}
 	r := bottest.Request("{" + strings.Join(members, ", ") + "}")
-	r.Preview, r.Facts.Quote, r.Facts.AskerName, r.Tool = spoilt(rnd), spoilt(rnd), spoilt(rnd), "tool_"+shorten(spoilt(rnd), 40)
-	r.Facts.Asker = approvers.PersonID(map[bool]string{true: "T0001/U0100", false: "operator:" + shorten(spoilt(rnd), 30)}[rnd.IntN(2) == 0])
+	r.Preview, r.Facts.Quote, r.Facts.AskerName, r.Tool = spoilt(rnd), spoilt(rnd), spoilt(rnd), "tool_"+block.Shorten(spoilt(rnd), 40)
+	r.Facts.Asker = approvers.PersonID(map[bool]string{true: "T0001/U0100", false: "operator:" + block.Shorten(spoilt(rnd), 30)}[rnd.IntN(2) == 0])
 	r.PreviewFault, r.Plan.Why = spoilt(rnd), []string{spoilt(rnd), spoilt(rnd)}
 	r.Remarks = []approvers.Remark{{Kind: approvers.Comment, By: "T0001/U0003", Name: spoilt(rnd), Text: spoilt(rnd), At: bottest.Noon}}
 	r.Digest = approvers.Digest(r.Execution, r.Tool, r.ToolHash, r.Args)
@@ -132,7 +137,7 @@ func rawHidden(s string) (rune, bool) {
 // shownAsStored compares a card and the form of all arguments with the stored bytes. Both must show what is signed and
 // what would run.
 func shownAsStored(r approvers.Request) (whole bool, fault string) {
-	v := View{Model: bottest.ViewModel(r), WorkspaceURL: bottest.WorkspaceURL}
+	v := wording.View{Model: bottest.ViewModel(r), WorkspaceURL: bottest.WorkspaceURL}
 	d, body, err := Draw(v)
 	if err != nil {
 		return false, err.Error()
@@ -160,7 +165,7 @@ func shownAsStored(r approvers.Request) (whole bool, fault string) {
 	if strings.Contains(string(body), "evil.example\",\"type\":\"link") || strings.Contains(string(body), `"url":"https://evil`) {
 		return false, "somebody's link is one"
 	}
-	text := ArgumentText(r.Args)
+	text := argument.Text(r.Args)
 	if whole = d.Shows[0].Whole; whole {
 		if len(exact) == 0 || exact[0] != text {
 			return whole, fmt.Sprintf("not all is shown: %q for %q", exact, text)
@@ -171,16 +176,16 @@ func shownAsStored(r approvers.Request) (whole bool, fault string) {
 		if lineFeed := fmt.Sprintf("Cut here: %d more characters.", missing-1); !strings.HasPrefix(text, exact[0]) || !strings.Contains(string(body), cut) && !strings.Contains(string(body), lineFeed) {
 			return whole, "it is cut, and does not say by how much"
 		}
-		if strings.Contains(string(body), `"action_id":"`+ActApprove+`"`) {
+		if strings.Contains(string(body), `"action_id":"`+control.ActApprove+`"`) {
 			return whole, "what is cut can be approved from the card"
 		}
 	}
-	pages := markdown.Pages(text, maxPageText)
+	pages := markdown.Pages(text, form.MaxPageText)
 	if strings.Join(pages, "") != text {
 		return whole, "the pages are not the text"
 	}
 	for n := range pages {
-		f := FormToken{ButtonToken: ButtonToken{Ref: r.ID, Message: "s_1", Post: 1, Print: "0123456789abcdef"}, Execution: r.Execution, Page: n}
+		f := control.FormToken{ButtonToken: control.ButtonToken{Ref: r.ID, Message: "s_1", Post: 1, Print: "0123456789abcdef"}, Execution: r.Execution, Page: n}
 		raw, err := json.Marshal(detailsFor(r, f, "U0002"))
 		if err != nil {
 			return whole, err.Error()
@@ -223,7 +228,7 @@ func TestShownIsSigned(t *testing.T) {
 		} else {
 			cut++
 		}
-		for _, text := range []string{ArgumentText(r.Args), onOneLine(r.Args, nil)} {
+		for _, text := range []string{argument.Text(r.Args), argument.OnOneLine(r.Args, nil)} {
 			if hidden, raw := rawHidden(text); raw {
 				t.Fatalf("input %d: U+%04X stands in %q", n, hidden, text)
 			}
@@ -251,23 +256,23 @@ func TestShownInOrder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		names, values := membersOf(r.Args)
-		before := splice(r.Args, map[string][]byte{names[rnd.IntN(len(names))]: []byte(`"before"`)}, nil)
+		names, values := argument.Members(r.Args)
+		before := argument.Splice(r.Args, map[string][]byte{names[rnd.IntN(len(names))]: []byte(`"before"`)}, nil)
 		if rnd.IntN(3) == 0 {
-			before = splice(r.Args, map[string][]byte{names[0]: nil}, nil)
+			before = argument.Splice(r.Args, map[string][]byte{names[0]: nil}, nil)
 		}
 		rnd.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
-		was := changedFrom(before, r.Args, nil)
+		was := argument.ChangedFrom(before, r.Args, nil)
 		first := names[:rnd.IntN(len(names)+1)]
 		var want []string
-		for _, part := range parts(ArgumentText(r.Args)) {
+		for _, part := range parts(argument.Text(r.Args)) {
 			name := names[slices.IndexFunc(names, func(n string) bool { return strings.HasPrefix(part, shownName(n)+":") })]
 			if strings.Contains(part, " → ") && !strings.Contains(part, "\n") && !strings.HasPrefix(strings.TrimLeft(part[len(shownName(name))+1:], " "), `"`) {
 				t.Fatalf("input %d: %q looks like a replaced value", n, part)
 			}
 			if old, is := was[name]; is {
 				changed++
-				value, short := shortValue(name, values[name], nil)
+				value, short := argument.ShortValue(name, values[name], nil)
 				if !short || !strings.HasSuffix(part, value) {
 					t.Fatalf("input %d: %q is not on one line", n, part)
 				}
@@ -275,7 +280,7 @@ func TestShownInOrder(t *testing.T) {
 			}
 			want = append(want, part)
 		}
-		got := parts(argumentTable(r.Args, nil, first, was))
+		got := parts(argument.Table(r.Args, nil, first, was))
 		slices.Sort(want)
 		slices.Sort(got)
 		if !slices.Equal(want, got) {
@@ -289,8 +294,8 @@ func TestShownInOrder(t *testing.T) {
 
 // shownName returns the name of an argument as a table shows it.
 func shownName(name string) string {
-	one := splice([]byte("{}"), map[string][]byte{name: []byte("1")}, []string{name})
-	return strings.TrimSuffix(ArgumentText(one), ": 1")
+	one := argument.Splice([]byte("{}"), map[string][]byte{name: []byte("1")}, []string{name})
+	return strings.TrimSuffix(argument.Text(one), ": 1")
 }
 
 // parts splits a table of arguments into its top-level members.

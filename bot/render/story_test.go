@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"countersign/bot/bottest"
+	"countersign/bot/render/block"
 )
 
 // The text for screen readers names the available actions, repeats every heading, and describes every picture. The test
@@ -36,11 +37,11 @@ func TestTextTellsTheStory(t *testing.T) {
 			text, _ := words["text"].(string)
 			switch b["type"] {
 			case "button":
-				if !strings.Contains(*m.Text, Escape(text)) && !strings.Contains(*m.Text, " more") {
+				if !strings.Contains(*m.Text, block.Escape(text)) && !strings.Contains(*m.Text, " more") {
 					t.Errorf("the text of %s does not name the button %q", path, text)
 				}
 			case "header":
-				if !strings.Contains(*m.Text, Escape(text)) {
+				if !strings.Contains(*m.Text, block.Escape(text)) {
 					t.Errorf("the text of %s lacks its heading %q", path, text)
 				}
 			case "image":

@@ -10,6 +10,10 @@ import (
 	"countersign/approvers/workflow/settings"
 	"countersign/approvers/workflow/view"
 	"countersign/bot/bottest"
+	"countersign/bot/render/block"
+	"countersign/bot/render/control"
+	"countersign/bot/render/form"
+	"countersign/bot/render/wording"
 )
 
 // withToolPreview returns a refund with a tool preview.
@@ -87,7 +91,7 @@ func TestToolPreviewCards(t *testing.T) {
 func TestWholeToolPreview(t *testing.T) {
 	text := strings.Repeat("line\n", 300) + hostileToolPreview
 	r := withToolPreview(approvers.ToolPreview{State: approvers.ToolPreviewReady, Text: text})
-	pages := ArgumentPages(r)
+	pages := form.ArgumentPages(r)
 	raw, err := json.Marshal(pages[len(pages)-1].Blocks)
 	if err != nil {
 		t.Fatal(err)
@@ -100,7 +104,7 @@ func TestWholeToolPreview(t *testing.T) {
 	if got := bytes.Count(raw, []byte("line")); got < 300 {
 		t.Errorf("%d of 300 lines are there", got)
 	}
-	if modal := detailsFor(r, FormToken{Page: len(pages) - 1}, "U0002"); modal.Submit == nil || len(modal.Blocks.BlockSet) > 100 {
+	if modal := detailsFor(r, control.FormToken{Page: len(pages) - 1}, "U0002"); modal.Submit == nil || len(modal.Blocks.BlockSet) > 100 {
 		t.Error("the last page can't be approved from, or is too long")
 	}
 }
@@ -114,18 +118,18 @@ func TestToolPreviewInABundle(t *testing.T) {
 		{approvers.ToolPreview{State: approvers.ToolPreviewPending}, " is asked what this would do."},
 		{approvers.ToolPreview{State: approvers.ToolPreviewReady, Text: "a\nb"}, "“a” More in Details…"},
 	} {
-		if got := toolPreviewLine(withToolPreview(c.f), MaxNote, false).mrkdwn(); !strings.Contains(got, c.want) {
+		if got := wording.ToolPreviewLine(withToolPreview(c.f), block.MaxNote, false).Mrkdwn(); !strings.Contains(got, c.want) {
 			t.Errorf("got %q, want %q", got, c.want)
 		}
 	}
-	if got := toolPreviewLine(bottest.Request(bottest.RefundArgs), MaxNote, false); !got.empty() {
-		t.Errorf("got %q", got.mrkdwn())
+	if got := wording.ToolPreviewLine(bottest.Request(bottest.RefundArgs), block.MaxNote, false); !got.Empty() {
+		t.Errorf("got %q", got.Mrkdwn())
 	}
 }
 
 // A person who decides on a critical call too early is told what to wait for.
 func TestPreviewDenied(t *testing.T) {
-	if got := Denied(&approvers.Denied{Code: approvers.DeniedPreview}, nil, nil).mrkdwn(); !strings.Contains(got, "its preview is not there yet") {
+	if got := form.Denied(&approvers.Denied{Code: approvers.DeniedPreview}, nil, nil).Mrkdwn(); !strings.Contains(got, "its preview is not there yet") {
 		t.Errorf("got %q", got)
 	}
 }

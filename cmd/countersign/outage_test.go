@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"countersign/approvers"
-	"countersign/bot/render"
+	"countersign/bot/render/control"
 	"countersign/internal/demo/workspaceclient"
 	"countersign/internal/testkit"
 	"countersign/store"
@@ -380,6 +380,6 @@ func (o *outage) decideAll() {
 
 // onlyWaiting lists the buttons that only a waiting request may have.
 var onlyWaiting = map[string]bool{
-	render.ActApprove: true, render.ActTyped: true, render.ActReject: true, render.ActModify: true, render.ActAsk: true, render.ActAnswer: true,
-	render.ActHandOn: true, render.ActWithdraw: true, render.ActApart: true,
+	control.ActApprove: true, control.ActTyped: true, control.ActReject: true, control.ActModify: true, control.ActAsk: true, control.ActAnswer: true,
+	control.ActHandOn: true, control.ActWithdraw: true, control.ActApart: true,
 }

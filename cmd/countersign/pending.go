@@ -17,7 +17,7 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/workflow"
 	"countersign/approvers/workflow/settings"
-	"countersign/bot/render"
+	"countersign/bot/render/argument"
 	"countersign/cmd/countersign/cli"
 	"countersign/cmd/countersign/task"
 	"countersign/internal/visible"
@@ -586,7 +586,7 @@ func printHistory(out io.Writer, r approvers.Request) {
 // printArguments prints the exact arguments in full.
 func printArguments(out io.Writer, args []byte) {
 	fmt.Fprintln(out, "Arguments, whole, as they are sent to the tool:")
-	for line := range strings.Lines(render.ArgumentText(args) + "\n") {
+	for line := range strings.Lines(argument.Text(args) + "\n") {
 		fmt.Fprint(out, "  ", line)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"countersign/approvers"
-	"countersign/bot/render"
+	"countersign/bot/render/control"
 	"countersign/internal/demo/workspace"
 	"countersign/internal/demo/workspaceclient"
 	"countersign/internal/testkit"
@@ -334,7 +334,7 @@ func (r *raceHarness) nothingLeft() {
 	}
 	for channel, who := range map[string]string{"C0002": r.names[0], "C0003": r.names[deciders-1]} {
 		for _, m := range r.newest(r.as(who), channel, 1000) {
-			if slices.ContainsFunc(workspaceclient.Elements(m.Blocks), func(e workspaceclient.Element) bool { return e.ActionID != render.ActArguments }) {
+			if slices.ContainsFunc(workspaceclient.Elements(m.Blocks), func(e workspaceclient.Element) bool { return e.ActionID != control.ActArguments }) {
 				r.Errorf("a button is left: %s", m.Text)
 			}
 		}

@@ -25,7 +25,7 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/audit"
 	"countersign/approvers/workflow"
-	"countersign/bot/render"
+	"countersign/bot/render/control"
 	"countersign/internal/demo/scriptedmodel"
 	"countersign/internal/demo/workspaceclient"
 	"countersign/internal/testkit"
@@ -686,7 +686,7 @@ func (w *refusedWorld) everything() (all []workspaceclient.Message) {
 }
 
 // harmless lists the buttons that may stay after their subject is settled.
-var harmless = []string{render.ActArguments, render.ActPage, render.ActFeedback, render.ActAskAgain, render.ActTakeBack, render.ActTryAgain}
+var harmless = []string{control.ActArguments, control.ActPage, control.ActFeedback, control.ActAskAgain, control.ActTakeBack, control.ActTryAgain}
 
 // isOver reports whether the subject of a button is decided, answered or ended.
 func isOver(r store.Reader, ref string) bool {

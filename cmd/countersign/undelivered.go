@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"countersign/approvers/workflow"
-	"countersign/bot/render"
+	"countersign/bot/render/block"
+	"countersign/bot/render/wording"
 	"countersign/cmd/countersign/cli"
 	"countersign/internal/visible"
 	"countersign/store"
@@ -65,13 +66,13 @@ func readUndelivered(ctx context.Context, wf *workflow.Workflow) (u undelivered,
 func (u undelivered) lines() (out []string) {
 	for _, m := range u.Messages {
 		out = append(out, fmt.Sprintf("Slack refuses %s, since %s: %s. %s. It is tried again at %s",
-			m.what(), cli.Moment(m.Since), visible.Line(m.Cause), render.MendRefusal(m.Cause), cli.Moment(m.Next)))
+			m.what(), cli.Moment(m.Since), visible.Line(m.Cause), wording.MendRefusal(m.Cause), cli.Moment(m.Next)))
 	}
 	for _, l := range u.Leftovers {
 		out = append(out, fmt.Sprintf("%s. The deletion is tried again at %s", l.what(), cli.Moment(l.Next)))
 	}
 	if u.Deferred != nil {
-		out = append(out, fmt.Sprintf("%s. %s. Each is tried again for an hour", u.Deferred.what(), render.MendRefusal(u.Deferred.Cause)))
+		out = append(out, fmt.Sprintf("%s. %s. Each is tried again for an hour", u.Deferred.what(), wording.MendRefusal(u.Deferred.Cause)))
 	}
 	return out
 }
@@ -137,12 +138,12 @@ func (u undelivered) summary() error {
 				m = o
 			}
 		}
-		parts = append(parts, fmt.Sprintf("Slack refuses %s, the first since %s: %s: %s", render.Plural(n, "message"), m.Since.Format(time.RFC3339), m.what(), visible.Line(m.Cause)))
+		parts = append(parts, fmt.Sprintf("Slack refuses %s, the first since %s: %s: %s", block.Plural(n, "message"), m.Since.Format(time.RFC3339), m.what(), visible.Line(m.Cause)))
 	}
 	if n := len(u.Leftovers); n > 0 {
 		l := u.Leftovers[0]
 		parts = append(parts, fmt.Sprintf("Slack neither changes nor deletes %s, one since %s: %s",
-			render.Plural(n, "old message"), l.Since.UTC().Format(time.RFC3339), visible.Line(l.Cause)))
+			block.Plural(n, "old message"), l.Since.UTC().Format(time.RFC3339), visible.Line(l.Cause)))
 	}
 	if u.Deferred != nil {
 		parts = append(parts, u.Deferred.what())

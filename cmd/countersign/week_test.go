@@ -25,7 +25,7 @@ import (
 	"countersign/agent/gateway"
 	"countersign/approvers"
 	"countersign/approvers/workflow"
-	"countersign/bot/render"
+	"countersign/bot/render/control"
 	"countersign/cmd/countersign/policyfile"
 	"countersign/config"
 	"countersign/internal/demo/scriptedmodel"
@@ -434,8 +434,8 @@ func (w *workweek) decides(who, id, verdict string, until time.Time) {
 		switch {
 		case verdict == "Reject":
 			w.submits(who, "reason", "not this one")
-		case e.ActionID == render.ActTyped:
-			w.submits(who, render.FieldTyped, "USR-457")
+		case e.ActionID == control.ActTyped:
+			w.submits(who, control.FieldTyped, "USR-457")
 		}
 		w.counts[verdict]++
 		return

@@ -42,9 +42,18 @@ var layers = map[string]int{
 	"bot/slackapi":                 25,
 	"bot/bottest":                  25, // fixtures for the tests of bot and of the packages below it
 	"bot/render/markdown":          26,
+	"bot/render/control":           26,
 	"bot/directory":                27,
-	"bot/render":                   27,
-	"bot":                          30,
+	"bot/render/block":             27,
+	"bot/render/argument":          28,
+	"bot/render/wording":           29, // words and parts that several kinds of messages need
+	"bot/render/card":              30, // one package for each kind of message; they do not import each other
+	"bot/render/form":              30,
+	"bot/render/home":              30,
+	"bot/render/notice":            30,
+	"bot/render/thread":            30,
+	"bot/render":                   31,
+	"bot":                          32,
 	"agent":                        30,
 	"agent/catalog":                32, // connects agent to the sources of tools
 	"cmd":                          40,

@@ -44,11 +44,11 @@ var slackMutants = []mutant{
 	{
 		name:  "hidden characters are not made visible",
 		edits: []edit{{"internal/visible/visible.go", "	case blankLetters[r], unicode.Is(unicode.Variation_Selector, r):\n		return true\n", "	case blankLetters[r], unicode.Is(unicode.Variation_Selector, r):\n		return false\n"}},
-		by:    []campaign{{pkg: "./bot/render", run: "^TestVisible$"}},
+		by:    []campaign{{pkg: "./bot/render/block", run: "^TestVisible$"}},
 	},
 	{
 		name:  "secret arguments are written out",
-		edits: []edit{{"bot/render/masked_values.go", "	text := maskedText(r.Args, r.Secrets)\n	if text == noArguments", "	text := maskedText(r.Args, nil)\n	if text == noArguments"}},
+		edits: []edit{{"bot/render/argument/masked_values.go", "	text := MaskedText(r.Args, r.Secrets)\n	if text == NoArguments", "	text := MaskedText(r.Args, nil)\n	if text == NoArguments"}},
 		by:    []campaign{edge("^TestSecretsStayMasked$")},
 	},
 }

@@ -271,7 +271,7 @@ var stateMutants = []mutant{
 	},
 	{
 		name:  "a message that asks for a decision is posted although it is too late",
-		edits: []edit{{"bot/render/notice.go", "return asks && n.message.TS == \"\"", "return false && asks && n.message.TS == \"\""}},
+		edits: []edit{{"bot/render/notice/notice.go", "return asks && n.message.TS == \"\"", "return false && asks && n.message.TS == \"\""}},
 		by:    []campaign{{pkg: "./bot/render", run: "^TestLateNotices$"}},
 	},
 	{

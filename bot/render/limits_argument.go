@@ -1,8 +1,0 @@
-package render
-
-// These values limit the arguments that a card shows. A limit is in characters unless its comment says otherwise.
-const (
-	MaxCardArgs  = 3000 // longer arguments open in a modal, and can be approved only there
-	maxCardLines = 60
-	maxDiff      = 1500 // an edit, before and after
-)
