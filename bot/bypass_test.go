@@ -37,7 +37,7 @@ var foreign = map[string]bool{
 
 // cleaners lists the functions that return only visible text.
 var cleaners = map[string]bool{
-	"visible": true, "oneLine": true, "name": true, "whatHappens": true, "inFull": true, "maskedText": true, "resultText": true, "inWords": true, "person": true, "roleTitle": true,
+	"visible": true, "oneLine": true, "name": true, "whatHappens": true, "inFull": true, "maskedText": true, "resultText": true, "inWords": true, "person": true,
 }
 
 // Text from people, models and tools reaches a block only through the functions that make it visible.

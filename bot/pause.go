@@ -38,7 +38,7 @@ func (b *pauseHandler) asked(ctx context.Context, c command, reason string) (*bl
 	case err != nil:
 		return nil, err
 	case p.On:
-		return block.Paragraph(wording.PausedBy(p), new(block.RichText).Code(c.Command+" resume").Say(" resumes everything.")), nil
+		return block.Paragraph(wording.Paused(p), new(block.RichText).Code(c.Command+" resume").Say(" resumes everything.")), nil
 	case reason == "":
 		return nil, notClear("Say why, everybody who waits is told: %s pause we are looking into wrong refunds", c.Command)
 	case block.Width(reason) > notice.MaxPauseReason:

@@ -46,7 +46,7 @@ func (b *pendingItems) list(ctx context.Context, c command, _ string) (*block.Bu
 	case err != nil:
 		return nil, err
 	case pause.On:
-		out = append(out, wording.PausedBy(pause))
+		out = append(out, wording.Paused(pause))
 	}
 	if len(theirs)+len(own) == 0 {
 		out = append(out, block.Say("Nothing waits for you, and nothing that you asked for waits for anybody."))

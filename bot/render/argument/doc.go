@@ -1,5 +1,6 @@
 // Package argument lays out the arguments of a call for people, as a table or on one line. It also masks secret
-// arguments, compares two versions of the arguments, and changes single members of the stored JSON.
+// arguments, compares two versions of the arguments, changes single members of the stored JSON, and chooses the value
+// that a person must type.
 //
 // Guarantees:
 //

@@ -11,6 +11,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/bot/render/block"
+	"countersign/store"
 )
 
 // longNumber matches card and account numbers. Only the last four digits of such a number are shown. The four digits
@@ -39,8 +40,8 @@ func OfRequest(r approvers.Request) string {
 	return text
 }
 
-// Open returns a request's arguments without the secret ones, for texts that quote arguments, such as warnings.
-func Open(r approvers.Request) []byte { return withoutSecrets(r.Args, r.Secrets) }
+// openArgs returns a request's arguments without the secret ones, for texts that quote arguments, such as warnings.
+func openArgs(r approvers.Request) []byte { return withoutSecrets(r.Args, r.Secrets) }
 
 // withoutSecrets removes secret members from arguments. All other members keep their bytes.
 func withoutSecrets(args []byte, secrets []string) []byte {
@@ -143,4 +144,23 @@ func texts(raw []byte) (out []string) {
 			out = append(out, tok.String())
 		}
 	}
+}
+
+// MaskedResult returns the tool's answer with the secret values of the call masked.
+func MaskedResult(e approvers.Execution, c *store.Call) string {
+	if c == nil {
+		return e.Result
+	}
+	return MaskSecrets(e.Result, e.Args, c.Secrets)
+}
+
+// Doubts returns warnings about misleading text in a request's arguments. Warnings about open arguments quote the text.
+// Warnings about masked arguments do not quote the text.
+func Doubts(r approvers.Request) []string {
+	out := block.Findings(WordsIn(openArgs(r)))
+	hidden := block.CountHidden(WordsIn(r.Args)) - block.CountHidden(WordsIn(openArgs(r)))
+	if len(r.Secrets) > 0 && hidden > 0 {
+		out = append(out, "A masked value holds characters that can't be seen. Reveal… shows them.")
+	}
+	return out
 }

@@ -341,7 +341,7 @@ func (b bundle) call(p *block.Builder, r approvers.Request, number string, opens
 	if args.hidden {
 		lines[0] = block.Say(number).Strong(block.Shorten(what, maxBriefly))
 		cut := "Not shown whole"
-		if len(warnings(r)) > 0 || wording.PreviewSaysNo(r) != "" {
+		if len(wording.Warnings(r)) > 0 || wording.PreviewSaysNo(r) != "" {
 			cut = "Warning, not whole"
 		}
 		p.Para(append(lines, block.Say("✂️ ").Strong(cut).Say(": "+opens.Text.Text))...)
@@ -374,15 +374,6 @@ func (b bundle) call(p *block.Builder, r approvers.Request, number string, opens
 	}
 }
 
-// warnings lists the misleading parts of a call, and the parts that make the call hard to judge.
-func warnings(r approvers.Request) []string {
-	out := wording.Doubts(r)
-	if fault := wording.PreviewFault(r); fault != "" {
-		out = append(out, "The preview could not be made: "+block.OneLine(fault)+".")
-	}
-	return append(out, wording.UnknownTool(r)...)
-}
-
 // notes returns the notes on one call of a bundle: misleading text, approvals so far, remarks, and why a value must be
 // typed.
 func (b bundle) notes(r approvers.Request, look bundleLook) []*block.RichText {
@@ -390,7 +381,7 @@ func (b bundle) notes(r approvers.Request, look bundleLook) []*block.RichText {
 	if note := wording.ToolPreviewLine(r, [...]int{roomy: block.MaxNote, terse: 50, listed: 50, brief: 22}[look.form], b.states.Pause.On); !note.Empty() {
 		out = append(out, note)
 	}
-	if warned := warnings(r); len(warned) > 0 {
+	if warned := wording.Warnings(r); len(warned) > 0 {
 		out = append(out, block.Say("⚠️ ").Strong(block.Clip(strings.Join(warned, " "), block.MaxBundleNote)))
 	}
 	if n := len(argument.SecretsIn(r.Args, r.Secrets)); n > 0 {

@@ -82,7 +82,7 @@ func (c card) pending(p *block.Builder, r approvers.Request, whole bool) {
 // banners returns the warnings that stand above everything else on a card. Normally there are no such warnings.
 func (c card) banners(r approvers.Request) []*block.RichText {
 	out := wording.Setbacks(r, c.pause, c.earlier)
-	for _, f := range wording.Doubts(r) {
+	for _, f := range argument.Doubts(r) {
 		out = append(out, block.Say("⚠️ ").Strong(f))
 	}
 	return out
@@ -254,6 +254,6 @@ func wantsTyping(r approvers.Request) *block.RichText {
 	if !r.WantsTyping() {
 		return new(block.RichText)
 	}
-	what, _ := wording.TypedValue(r)
+	what, _ := argument.TypedValue(r)
 	return block.Say("✍️ Approve… asks you to type " + what + ". " + wording.WhyTyped(r))
 }

@@ -48,17 +48,17 @@ func (w runWords) runOutcome() *block.RichText {
 	e := *w.execution
 	switch {
 	case e.ReportedBy != "":
-		return wording.ReportedBy(e).Say(", ").At(e.FinishedAt, block.Clock).Add(resultLine(wording.MaskedResult(e, w.call)))
+		return wording.ReportedBy(e).Say(", ").At(e.FinishedAt, block.Clock).Add(resultLine(argument.MaskedResult(e, w.call)))
 	case e.Caller != "" && e.State == approvers.ExecutionSucceeded: // only the client observed the run
-		return block.Say("The client "+block.Name(e.Caller)+" says: ").Strong("it ran").Say(", ").At(e.FinishedAt, block.Clock).Add(resultLine(wording.MaskedResult(e, w.call)))
+		return block.Say("The client "+block.Name(e.Caller)+" says: ").Strong("it ran").Say(", ").At(e.FinishedAt, block.Clock).Add(resultLine(argument.MaskedResult(e, w.call)))
 	case e.Caller != "" && e.State == approvers.ExecutionFailed && !e.Unrun:
-		return block.Say("The client "+block.Name(e.Caller)+" says: ").Strong("it failed").Say(", ").At(e.FinishedAt, block.Clock).Add(resultLine(wording.MaskedResult(e, w.call)))
+		return block.Say("The client "+block.Name(e.Caller)+" says: ").Strong("it failed").Say(", ").At(e.FinishedAt, block.Clock).Add(resultLine(argument.MaskedResult(e, w.call)))
 	case e.State == approvers.ExecutionSucceeded:
-		return new(block.RichText).Strong("It ran").Say(", ").At(e.FinishedAt, block.Clock).Add(resultLine(wording.MaskedResult(e, w.call)))
+		return new(block.RichText).Strong("It ran").Say(", ").At(e.FinishedAt, block.Clock).Add(resultLine(argument.MaskedResult(e, w.call)))
 	case e.State == approvers.ExecutionFailed && e.Unrun:
-		return new(block.RichText).Strong("It was not run after all").Say(", ").At(e.FinishedAt, block.Clock).Add(resultLine(wording.MaskedResult(e, w.call)))
+		return new(block.RichText).Strong("It was not run after all").Say(", ").At(e.FinishedAt, block.Clock).Add(resultLine(argument.MaskedResult(e, w.call)))
 	case e.State == approvers.ExecutionFailed:
-		return new(block.RichText).Strong("It failed").Say(", ").At(e.FinishedAt, block.Clock).Add(resultLine(wording.MaskedResult(e, w.call)))
+		return new(block.RichText).Strong("It failed").Say(", ").At(e.FinishedAt, block.Clock).Add(resultLine(argument.MaskedResult(e, w.call)))
 	case e.State == approvers.ExecutionUnknown:
 		return new(block.RichText).Strong("It is not known whether it happened").Say(": ").Say(lossWords(e)).Say(", ").At(e.StartedAt, block.Clock).Say(".").Add(w.onceMoreToo())
 	case e.Caller != "":

@@ -53,7 +53,7 @@ func Unidentified() *block.RichText {
 func Denied(d *approvers.Denied, r *approvers.Request, p *approvers.Policy) *block.RichText { //nolint:cyclop // one case for each reason of a refusal
 	role := "an approver"
 	if d.Role != "" {
-		role = block.Name(wording.RoleTitle(p, d.Role))
+		role = wording.Titles{Policy: p}.Title(d.Role)
 	}
 	switch d.Code {
 	case approvers.DeniedUnidentified:
@@ -184,7 +184,7 @@ func firstDecision(d *approvers.Denied, r *approvers.Request, p *approvers.Polic
 	if d.By != "" {
 		out.Person(d.By, called)
 		if d.Role != "" {
-			out.Say(" (" + block.Name(wording.RoleTitle(p, d.Role)) + ")")
+			out.Say(" (" + wording.Titles{Policy: p}.Title(d.Role) + ")")
 		}
 		out.Say(" " + ended[d.State].by + " ")
 	} else {
@@ -227,9 +227,9 @@ func DeniedGrant(d *approvers.Denied, g approvers.Grant, p *approvers.Policy) *b
 	switch d.Code {
 	case approvers.DeniedNotMember:
 		if g.State == approvers.GrantOffered {
-			return block.Say("Nothing was changed: this is offered to ").Strong(block.Name(wording.RoleTitle(p, d.Role))).Say(", and you are not a member of that role.")
+			return block.Say("Nothing was changed: this is offered to ").Strong(wording.Titles{Policy: p}.Title(d.Role)).Say(", and you are not a member of that role.")
 		}
-		return block.Say("Nothing was changed: only ").Person(g.By, g.Name).Say(" and people of ").Strong(block.Name(wording.RoleTitle(p, d.Role))).Say(" can take this back.")
+		return block.Say("Nothing was changed: only ").Person(g.By, g.Name).Say(" and people of ").Strong(wording.Titles{Policy: p}.Title(d.Role)).Say(" can take this back.")
 	case approvers.DeniedResolved:
 		out := block.Say("Too late: ")
 		switch {
@@ -242,9 +242,9 @@ func DeniedGrant(d *approvers.Denied, g approvers.Grant, p *approvers.Policy) *b
 	case approvers.DeniedNotFound:
 		return block.Say("I don't know this permission any more. It may belong to another installation, or to data that was removed.")
 	case approvers.DeniedTool:
-		return block.Say("Nothing was changed: ").Strong(block.Name(wording.RoleTitle(p, d.Role))).Say(" may not allow this tool any more.")
+		return block.Say("Nothing was changed: ").Strong(wording.Titles{Policy: p}.Title(d.Role)).Say(" may not allow this tool any more.")
 	case approvers.DeniedCeiling:
-		return block.Say("Nothing was changed: this tool is ").Strong(d.Need.String()).Say(" risk now, above what ").Strong(block.Name(wording.RoleTitle(p, d.Role))).Say(" may allow.")
+		return block.Say("Nothing was changed: this tool is ").Strong(d.Need.String()).Say(" risk now, above what ").Strong(wording.Titles{Policy: p}.Title(d.Role)).Say(" may allow.")
 	}
 	return Denied(d, nil, p)
 }
@@ -298,7 +298,7 @@ func DeniedPause(d *approvers.Denied, p *approvers.Policy) *block.RichText {
 		if i > 0 {
 			line.Say(" or ")
 		}
-		line.Strong(block.Name(wording.RoleTitle(p, role)))
+		line.Strong(wording.Titles{Policy: p}.Title(role))
 	}
 	return line.Say(" and my operator can pause everything and resume.")
 }

@@ -124,7 +124,7 @@ func requestDetails(p *block.Builder, s ClickTarget) {
 	}
 	if e := s.Execution; e != nil && e.Result != "" && r.State == approvers.Consumed {
 		p.Para(new(block.RichText).Strong("What it answered:"))
-		p.Quote(block.Clip(resultText(wording.MaskedResult(*e, s.Call)), maxResult))
+		p.Quote(block.Clip(resultText(argument.MaskedResult(*e, s.Call)), maxResult))
 	}
 	if r.State == approvers.Pending {
 		p.Para(buttonHelp(r, allowsMore(r, s.Policy, s.Now))...)
@@ -199,7 +199,7 @@ func ArgumentPages(r approvers.Request) []*block.Builder {
 			p.Quote(part)
 		}
 	}
-	for _, warning := range wording.Doubts(r) {
+	for _, warning := range argument.Doubts(r) {
 		pages[len(pages)-1].Para(block.Say("⚠️ ").Strong(warning))
 	}
 	pages[len(pages)-1].Para(wording.MaskedNote(r))

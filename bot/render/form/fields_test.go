@@ -14,8 +14,8 @@ import (
 
 	"countersign/approvers"
 	"countersign/bot/bottest"
+	"countersign/bot/render/block"
 	"countersign/bot/render/control"
-	"countersign/bot/render/wording"
 	"countersign/bot/slackapi"
 )
 
@@ -212,7 +212,7 @@ func TestSpansUpTo(t *testing.T) {
 	} {
 		var got []string
 		for _, d := range spansUpTo(most) {
-			got = append(got, wording.Period(d))
+			got = append(got, block.Period(d))
 		}
 		if text := strings.Join(got, ", "); text != want {
 			t.Errorf("%s: %s; want %s", most, text, want)

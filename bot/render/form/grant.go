@@ -64,7 +64,7 @@ func usesInput(terms approvers.GrantTerms) slack.Block {
 func withinInput(terms approvers.GrantTerms) slack.Block {
 	var options []*slack.OptionBlockObject
 	for _, d := range spansUpTo(terms.Within) {
-		options = append(options, slack.NewOptionBlockObject(d.String(), block.PlainText(wording.Period(d)), nil))
+		options = append(options, slack.NewOptionBlockObject(d.String(), block.PlainText(block.Period(d)), nil))
 	}
 	in := slack.NewOptionsSelectBlockElement(slack.OptTypeStatic, nil, actionValue, options...)
 	in.InitialOption = options[len(options)-1]
@@ -121,7 +121,7 @@ func ParseAllowance(r approvers.Request, p *approvers.Policy, filled answers) (a
 		faults[control.FieldUses] = fmt.Sprintf("Write a whole number from 1 to %d.", terms.Uses)
 	}
 	if a.Within, err = time.ParseDuration(filled.text(control.FieldWithin)); err != nil || a.Within <= 0 || a.Within > terms.Within {
-		faults[control.FieldWithin] = "Choose how long, up to " + wording.Period(terms.Within) + "."
+		faults[control.FieldWithin] = "Choose how long, up to " + block.Period(terms.Within) + "."
 	}
 	_, values := argument.Members(r.Args)
 	a.AtMost = map[string]json.RawMessage{}

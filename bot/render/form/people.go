@@ -65,7 +65,7 @@ func answerForm(s ClickTarget, who approvers.Identity) slack.ModalViewRequest {
 	}
 	p := new(block.Builder)
 	q := r.Remark(s.Message.Step)
-	p.Para(new(block.RichText).Person(q.By, q.Name).Say(" (" + block.Name(wording.RoleTitle(s.Policy, q.Role)) + ") asks:"))
+	p.Para(new(block.RichText).Person(q.By, q.Name).Say(" (" + wording.Titles{Policy: s.Policy}.Title(q.Role) + ") asks:"))
 	p.Quote(block.Clip(block.Visible(q.Text), block.MaxSentence))
 	p.Blocks = append(p.Blocks, wordsInput("Answer", "Everybody who decides sees it on the card."))
 	return s.sendable(p, control.ActAnswer, "Answer")

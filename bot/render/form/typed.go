@@ -42,14 +42,14 @@ func Typed(r approvers.Request, f control.FormToken) slack.ModalViewRequest {
 }
 
 func typedInput(r approvers.Request) slack.Block {
-	what, value := wording.TypedValue(r)
+	what, value := argument.TypedValue(r)
 	return textInput(control.FieldTyped, fmt.Sprintf("To approve, type %s: %s", what, block.Visible(value)), wording.WhyTyped(r), "", false, false)
 }
 
 // TypedError returns the error in a typed value, or "". A number may be written in another form.
 func TypedError(r approvers.Request, typed string) string {
 	typed = strings.TrimSpace(typed)
-	_, want := wording.TypedValue(r)
+	_, want := argument.TypedValue(r)
 	if typed == want || sameNumber(typed, want) {
 		return ""
 	}

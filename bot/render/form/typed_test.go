@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"countersign/bot/bottest"
-	"countersign/bot/render/wording"
+	"countersign/bot/render/argument"
 )
 
 func TestTypedValue(t *testing.T) {
@@ -27,7 +27,7 @@ func TestTypedValue(t *testing.T) {
 		`{"iban":"` + strings.Repeat("9", 41) + `"}`:                              "issue_refund",
 	} {
 		r := bottest.Request(args)
-		if _, got := wording.TypedValue(r); got != want {
+		if _, got := argument.TypedValue(r); got != want {
 			t.Errorf("%s: %q, want %q", args, got, want)
 		}
 		if TypedError(r, " "+want) != "" || TypedError(r, want+"1") == "" || TypedError(r, "") == "" {

@@ -69,7 +69,7 @@ func coverage(p *approvers.Policy, covers []approvers.Cover, who, whose string) 
 			out = append(out, block.Say("… and "+block.Plural(len(covers)-i, "more role")))
 			break
 		}
-		line := block.Say("• ").Strong(block.Name(wording.RoleTitle(p, c.Role)))
+		line := block.Say("• ").Strong(wording.Titles{Policy: p}.Title(c.Role))
 		switch {
 		case c.None:
 			line.Say(": nothing, because no role of " + whose + " may approve as much.")

@@ -126,7 +126,7 @@ func proved(g approvers.Grant) *block.RichText {
 
 // offer asks whether calls of the grant's tool may run without approval for a while.
 func (m grantMessage) offer(p *block.Builder, g approvers.Grant) {
-	what := fmt.Sprintf("Allow up to %s to run without asking, for %s?", block.Plural(g.Uses, "such call"), wording.Period(g.Within))
+	what := fmt.Sprintf("Allow up to %s to run without asking, for %s?", block.Plural(g.Uses, "such call"), block.Period(g.Within))
 	p.Para(proved(g), new(block.RichText).Strong(what), wording.Bounds(g),
 		block.Say("For everybody who asks the agent "+block.Name(g.Agent)+", in all of its conversations. It can be taken back at any time."),
 		block.Say("⏳ Nothing changes unless ").Strong(m.Title(g.OfferedTo)).Say(" accepts by ").At(g.Until, block.DayTime).Say("."))

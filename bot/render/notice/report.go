@@ -35,7 +35,7 @@ func reportFigures(p *block.Builder, r *settings.Report, title func(role string)
 	p.Para(reportPace(r)...)
 	reportList(p, "Where requests wait", len(r.Waits), func(i int) *block.RichText {
 		x := r.Waits[i]
-		return block.Say(title(x.Role) + ": " + block.Plural(x.Open, "request") + ", the oldest for " + wording.RoughDuration(r.Until.Sub(x.Since)))
+		return block.Say(title(x.Role) + ": " + block.Plural(x.Open, "request") + ", the oldest for " + block.RoughDuration(r.Until.Sub(x.Since)))
 	})
 	reportList(p, "Rejected most often", len(r.Opposed), func(i int) *block.RichText {
 		return block.Say(block.Name(r.Opposed[i].Tool) + ": " + times(r.Opposed[i].N))
@@ -52,7 +52,7 @@ func reportFigures(p *block.Builder, r *settings.Report, title func(role string)
 func reportPace(r *settings.Report) (lines []*block.RichText) {
 	if r.Decided > 0 {
 		lines = append(lines, block.Say(fmt.Sprintf("Decisions: %d · half of them within %s · 95 %% within %s",
-			r.Decided, wording.RoughDuration(time.Duration(r.Half)*time.Millisecond), wording.RoughDuration(time.Duration(r.Most)*time.Millisecond))))
+			r.Decided, block.RoughDuration(time.Duration(r.Half)*time.Millisecond), block.RoughDuration(time.Duration(r.Most)*time.Millisecond))))
 	}
 	if r.Quick > 0 {
 		lines = append(lines, block.Say(fmt.Sprintf("Approvals within 3 seconds, too soon to have read the card: %d of %d (%d %%)", r.Quick, r.Timed, 100*r.Quick/max(1, r.Timed))))

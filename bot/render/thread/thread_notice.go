@@ -113,6 +113,6 @@ func (t threadNotice) standstill() *block.Builder {
 	if n := len(t.waits); n > 0 {
 		kept = fmt.Sprintf("Your messages are kept, with %s that came later. I continue when the pause ends.", block.Plural(n, "message"))
 	}
-	p.Para(wording.PausedBy(t.pause).Say(" " + kept))
+	p.Para(wording.Paused(t.pause).Say(" " + kept))
 	return p
 }

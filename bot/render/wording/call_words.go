@@ -10,7 +10,6 @@ import (
 	"countersign/approvers/workflow/view"
 	"countersign/bot/render/argument"
 	"countersign/bot/render/block"
-	"countersign/store"
 )
 
 // CallWords describes the state of a call to the people who asked for it.
@@ -135,14 +134,6 @@ func ReportedBy(e approvers.Execution) *block.RichText {
 		found = "it did not happen"
 	}
 	return block.Say("Reported by ").Person(e.ReportedBy, "").Say(": ").Strong(found)
-}
-
-// MaskedResult returns the tool's answer with the secret values of the call masked.
-func MaskedResult(e approvers.Execution, c *store.Call) string {
-	if c == nil {
-		return e.Result
-	}
-	return argument.MaskSecrets(e.Result, e.Args, c.Secrets)
 }
 
 // AsksPeople returns the status of a question from the model.

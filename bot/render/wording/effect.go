@@ -85,3 +85,15 @@ func oneLineArguments(args string, secrets []string) string {
 	}
 	return "(" + block.Shorten(text, 160) + ")"
 }
+
+// WhyTyped returns the reason why a value must be typed.
+func WhyTyped(r approvers.Request) string {
+	why := []string{"Why:"}
+	if r.Plan.Risk >= approvers.Critical {
+		why = append(why, "this is critical.")
+	}
+	if r.StepUp != "" {
+		why = append(why, block.Clip(block.OneLine(r.StepUp), maxStepUp)+".")
+	}
+	return strings.Join(why, " ")
+}

@@ -3,7 +3,6 @@ package wording
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"countersign/approvers"
 	"countersign/bot/render/argument"
@@ -47,21 +46,6 @@ func BoundShown(b approvers.Bound, secrets []string) string {
 // Left says how many calls may still run under a grant.
 func Left(g approvers.Grant) *block.RichText {
 	return new(block.RichText).Strong(fmt.Sprintf("%d of %d left.", g.Left, g.Uses))
-}
-
-// Period formats a duration for people: "1 hour 30 minutes".
-func Period(d time.Duration) string {
-	var parts []string
-	for _, unit := range []struct {
-		long time.Duration
-		name string
-	}{{24 * time.Hour, "day"}, {time.Hour, "hour"}, {time.Minute, "minute"}, {time.Second, "second"}} {
-		if n := d / unit.long; n > 0 {
-			parts = append(parts, block.Plural(int(n), unit.name))
-			d -= n * unit.long
-		}
-	}
-	return strings.Join(parts, " ")
 }
 
 // GrantedTo names the agent whose calls a grant covers.

@@ -12,11 +12,11 @@ func Paused(p settings.Pause) *block.RichText {
 	if !p.On {
 		return new(block.RichText)
 	}
-	return PausedBy(p)
+	return pausedBy(p)
 }
 
-// PausedBy returns the note about a pause that is in force.
-func PausedBy(p settings.Pause) *block.RichText {
+// pausedBy returns the note about a pause that is in force.
+func pausedBy(p settings.Pause) *block.RichText {
 	return block.Say("⏸️ ").Strong("Everything has been paused").Say(" by ").Person(p.By, "").Say(" since ").At(p.At, block.DayTime).Reason(p.Reason, block.MaxNote)
 }
 
@@ -25,7 +25,7 @@ func PausedHere(p settings.Pause) *block.RichText {
 	if !p.On {
 		return new(block.RichText)
 	}
-	return PausedBy(p).Say(" You can still decide, but nothing runs until the pause ends. Deadlines do not change: an approved call that can't start in time expires.")
+	return pausedBy(p).Say(" You can still decide, but nothing runs until the pause ends. Deadlines do not change: an approved call that can't start in time expires.")
 }
 
 // Held returns the note about a call that needs no decision, and that a pause stops or delays.

@@ -21,7 +21,7 @@ func (w RequestWords) IfNobody(r approvers.Request, which string) *block.RichTex
 	if !r.EscalateAt.IsZero() && r.EscalateAt.Before(r.ExpiresAt) {
 		line.Say(w.lead(r)+" at ").At(r.EscalateAt, block.Clock).Say(". ")
 	}
-	end, since := w.silence(r), " ("+RoughDuration(r.ExpiresAt.Sub(r.CreatedAt))+" after it was asked)"
+	end, since := w.silence(r), " ("+block.RoughDuration(r.ExpiresAt.Sub(r.CreatedAt))+" after it was asked)"
 	if which != "" {
 		end, since = which+" "+strings.ToLower(end[:1])+end[1:], ""
 	}
@@ -61,20 +61,6 @@ func unless(r approvers.Request) string {
 		return fmt.Sprintf(" unless %d more agree", need)
 	}
 	return " unless one more agrees"
-}
-
-// RoughDuration formats a duration in one unit, rounded. The unit is the largest unit that fits at least three times
-// into the duration, or that divides the duration without a remainder.
-func RoughDuration(d time.Duration) string {
-	for _, unit := range []struct {
-		long time.Duration
-		name string
-	}{{24 * time.Hour, "day"}, {time.Hour, "hour"}, {time.Minute, "minute"}} {
-		if d >= 3*unit.long || d >= unit.long && d%unit.long == 0 {
-			return block.Plural(int(d.Round(unit.long)/unit.long), unit.name)
-		}
-	}
-	return block.Plural(int(d.Round(time.Second)/time.Second), "second")
 }
 
 // afterSilence simulates all escalations of a request that nobody decides. The result lead is the role that gets the

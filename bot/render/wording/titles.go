@@ -9,7 +9,7 @@ import (
 type Titles struct{ Policy *approvers.Policy }
 
 // Title returns a role's title.
-func (t Titles) Title(role string) string { return block.Name(RoleTitle(t.Policy, role)) }
+func (t Titles) Title(role string) string { return block.Name(roleTitle(t.Policy, role)) }
 
 // StageTitle names the approvers of a stage: its roles, and the user group that they must be in.
 func (t Titles) StageTitle(st approvers.Stage) string {
@@ -44,9 +44,9 @@ func (t Titles) InRole(role string) string {
 	return " as " + t.Title(role)
 }
 
-// RoleTitle returns a role's title in the current policy. If the policy has no such role, RoleTitle returns the name
+// roleTitle returns a role's title in the current policy. If the policy has no such role, roleTitle returns the name
 // unchanged.
-func RoleTitle(p *approvers.Policy, role string) string {
+func roleTitle(p *approvers.Policy, role string) string {
 	if p == nil {
 		return role
 	}

@@ -20,10 +20,10 @@ func Setbacks(r approvers.Request, pause settings.Pause, earlier string) []*bloc
 	if no := PreviewSaysNo(r); no != "" {
 		out = append(out, block.Say("⛔ ").Strong(no))
 	}
-	for _, warning := range UnknownTool(r) {
+	for _, warning := range unknownTool(r) {
 		out = append(out, block.Say("⚠️ ").Strong(warning))
 	}
-	if fault := PreviewFault(r); fault != "" {
+	if fault := previewFault(r); fault != "" {
 		out = append(out, block.Say("⚠️ ").Strong("The preview could not be made: ").Say(block.Clip(block.OneLine(fault), block.MaxNote)))
 	}
 	return out
@@ -62,19 +62,28 @@ func TwiceWarning(r approvers.Request) string {
 	return "It may have happened already: if it did, it happens a second time."
 }
 
-// UnknownTool returns warnings about a tool that the policy does not know. The asking agent may have chosen the tool's
+// Warnings lists the misleading parts of a call, and the parts that make the call hard to judge.
+func Warnings(r approvers.Request) []string {
+	out := argument.Doubts(r)
+	if fault := previewFault(r); fault != "" {
+		out = append(out, "The preview could not be made: "+block.OneLine(fault)+".")
+	}
+	return append(out, unknownTool(r)...)
+}
+
+// unknownTool returns warnings about a tool that the policy does not know. The asking agent may have chosen the tool's
 // name. The headline shows only the letters and digits of the name. So a warning shows the full name. Without this
 // warning, people could confuse the tool with another tool.
-func UnknownTool(r approvers.Request) []string {
+func unknownTool(r approvers.Request) []string {
 	if r.Plan.Known {
 		return nil
 	}
 	return append([]string{"The policy does not know this tool: " + block.OneLine(r.Tool) + "."}, block.Findings(r.Tool)...)
 }
 
-// PreviewFault returns the reason why the policy's or the tool's preview could not be made. The reason is empty if
+// previewFault returns the reason why the policy's or the tool's preview could not be made. The reason is empty if
 // nothing failed.
-func PreviewFault(r approvers.Request) string {
+func previewFault(r approvers.Request) string {
 	switch f := r.ToolPreview; {
 	case r.PreviewFault != "":
 		return r.PreviewFault
@@ -82,17 +91,6 @@ func PreviewFault(r approvers.Request) string {
 		return f.Fault
 	}
 	return ""
-}
-
-// Doubts returns warnings about misleading text in a request's arguments. Warnings about open arguments quote the text.
-// Warnings about masked arguments do not quote the text.
-func Doubts(r approvers.Request) []string {
-	out := block.Findings(argument.WordsIn(argument.Open(r)))
-	hidden := block.CountHidden(argument.WordsIn(r.Args)) - block.CountHidden(argument.WordsIn(argument.Open(r)))
-	if len(r.Secrets) > 0 && hidden > 0 {
-		out = append(out, "A masked value holds characters that can't be seen. Reveal… shows them.")
-	}
-	return out
 }
 
 // MaskedNote returns the note about masked values on a card. The note says how many values are hidden, and which. A

@@ -1,4 +1,4 @@
-package wording
+package argument
 
 import (
 	"regexp"
@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"countersign/approvers"
-	"countersign/bot/render/argument"
 	"countersign/bot/render/block"
 )
 
@@ -17,7 +16,7 @@ const maxTyped = 40
 // value. TypedValue prefers, in this order: an amount, the recipient, the subject, a value that the preview shows, and
 // any other number or word. If there is no such value, TypedValue chooses the tool's name.
 func TypedValue(r approvers.Request) (what, value string) {
-	names, values := argument.Members(argument.Open(r))
+	names, values := Members(openArgs(r))
 	best := len(telling)
 	for _, n := range names {
 		v, number := typeable(values[n])
@@ -40,7 +39,7 @@ func TypedValue(r approvers.Request) (what, value string) {
 // The slice telling lists tests for kinds of values, the most informative kind first.
 var telling = []func(r approvers.Request, member, value string, number bool) bool{
 	func(_ approvers.Request, member, value string, _ bool) bool {
-		return argument.PlainNumber.MatchString(value) && calledLike(member, "amount", "total", "sum", "price", "cost", "percent", "quantity", "budget", "value")
+		return PlainNumber.MatchString(value) && calledLike(member, "amount", "total", "sum", "price", "cost", "percent", "quantity", "budget", "value")
 	},
 	func(_ approvers.Request, member, _ string, number bool) bool {
 		return !number && calledLike(member, "to", "recipient", "payee", "beneficiary", "account", "iban", "customer", "user", "email", "mail", "phone", "domain", "host")
@@ -66,7 +65,7 @@ func calledLike(member string, words ...string) bool {
 // characters, or can be guessed, typeable returns "". The result number reports whether the value is a number.
 func typeable(raw []byte) (value string, number bool) {
 	v := string(raw)
-	if argument.PlainNumber.MatchString(v) {
+	if PlainNumber.MatchString(v) {
 		return v, true
 	}
 	if len(v) < 2 || v[0] != '"' || len(v) > maxTyped+2 || strings.ContainsAny(v, " \\") || block.CountHidden(v) > 0 {
@@ -81,15 +80,3 @@ func typeable(raw []byte) (value string, number bool) {
 
 // guessable matches words for yes and no, single characters, and codes of currencies and countries.
 var guessable = regexp.MustCompile(`^(?i:|.|true|false|yes|no|null|none|nil|n/a|on|off|ok|all|any|default|unknown|test|low|medium|high|[a-z]{2,3})$`)
-
-// WhyTyped returns the reason why a value must be typed.
-func WhyTyped(r approvers.Request) string {
-	why := []string{"Why:"}
-	if r.Plan.Risk >= approvers.Critical {
-		why = append(why, "this is critical.")
-	}
-	if r.StepUp != "" {
-		why = append(why, block.Clip(block.OneLine(r.StepUp), maxStepUp)+".")
-	}
-	return strings.Join(why, " ")
-}
