@@ -17,18 +17,18 @@ import (
 	"countersign/bot/render/block"
 )
 
-// Text lays out arguments for people as a table of names and values. ArgumentText works on the stored bytes and
-// omits nothing. Each name has its own line, and numbers look exactly as they are stored. A text that could be mistaken
-// for another value, such as a number, is quoted. Each line of a multi-line text starts with a bar, so no text can look
-// like another argument. Invisible characters are shown as ⟨…⟩.
+// Text lays out arguments for people as a table of names and values. Text works on the stored bytes and omits nothing.
+// Each name has its own line, and numbers look exactly as they are stored. A text that could be mistaken for another
+// value, such as a number, is quoted. Each line of a multi-line text starts with a bar, so no text can look like another
+// argument. Invisible characters are shown as ⟨…⟩.
 func Text(raw []byte) string { return MaskedText(raw, nil) }
 
-// MaskedText is like ArgumentText, but shows a note in place of each secret value. No other text can look like this
-// note, because the note's brackets are escaped in all other texts.
+// MaskedText is like Text, but shows a note in place of each secret value. No other text can look like this note,
+// because the note's brackets are escaped in all other texts.
 func MaskedText(raw []byte, secrets []string) string { return layout{secrets: secrets}.of(raw) }
 
-// Table is like MaskedText, but the named arguments come first. The map was has the laid-out earlier values of
-// the arguments that changed.
+// Table is like MaskedText, but the named arguments come first. The map was has the laid-out earlier values of the
+// arguments that changed.
 func Table(raw []byte, secrets, first []string, was map[string]string) string {
 	return layout{secrets: secrets, first: first, was: was}.of(raw)
 }

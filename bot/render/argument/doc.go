@@ -6,7 +6,7 @@
 //
 //   - The layout works on the stored bytes, omits nothing, and changes no number. No text can look like another
 //     argument.
-//   - A layout shows a note in place of each secret value. Only SecretsIn returns the secret values.
+//   - A layout shows a note in place of each secret value. No other text can look like this note.
 //   - Splice keeps the bytes of all other members.
 //
 // The package returns text and bytes. It makes no blocks.

@@ -75,7 +75,7 @@ func Escape(s string) string {
 var mrkdwnEscapes = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
 // Findings returns sentences about everything in a text that could mislead the reader. If nothing is misleading,
-// findings returns nil.
+// Findings returns nil.
 func Findings(s string) []string {
 	var out []string
 	_, did := visible.Counted(s)

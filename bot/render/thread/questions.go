@@ -14,7 +14,7 @@ import (
 	"countersign/store"
 )
 
-// Question draws an approver's question to the requesters. After the question was answered, question also draws the
+// Question draws an approver's question to the requesters. After the question was answered, Question also draws the
 // answer.
 func Question(m wording.Version, w wording.RequestWords, r approvers.Request) *block.Builder {
 	q := r.Remark(m.Message.Step)

@@ -1,4 +1,4 @@
-package render
+package form
 
 import (
 	"os"
@@ -9,12 +9,11 @@ import (
 
 	"countersign/approvers"
 	"countersign/bot/bottest"
-	"countersign/bot/render/form"
 )
 
 // Every denial code has its own text.
 func TestEveryDenialHasWords(t *testing.T) {
-	source, err := os.ReadFile("../../approvers/denied.go")
+	source, err := os.ReadFile("../../../approvers/denied.go")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +25,7 @@ func TestEveryDenialHasWords(t *testing.T) {
 	seen := map[string]string{}
 	for _, c := range codes {
 		d := &approvers.Denied{Code: approvers.Code(c[1]), Role: "team-lead", Need: approvers.High, By: "T0001/U0002", State: approvers.Rejected, At: bottest.Noon, Detail: "det<ai>l"}
-		words := form.Denied(d, &r, bottest.Policy()).Mrkdwn()
+		words := Denied(d, &r, bottest.Policy()).Mrkdwn()
 		if strings.Contains(words, "("+c[1]+")") {
 			t.Errorf("%s has no words of its own", c[1])
 		}
@@ -40,7 +39,7 @@ func TestEveryDenialHasWords(t *testing.T) {
 	}
 	for _, s := range []approvers.State{approvers.Approved, approvers.Consumed, approvers.Rejected, approvers.Expired, approvers.Withdrawn, approvers.Revoked, approvers.Voided, approvers.Refused} {
 		for _, by := range []approvers.PersonID{"", "T0001/U0002"} {
-			words := form.Denied(&approvers.Denied{Code: approvers.DeniedResolved, By: by, State: s, At: bottest.Noon}, &r, nil).Mrkdwn()
+			words := Denied(&approvers.Denied{Code: approvers.DeniedResolved, By: by, State: s, At: bottest.Noon}, &r, nil).Mrkdwn()
 			if !strings.HasPrefix(words, "Too late: ") || strings.Contains(words, "  ") {
 				t.Errorf("%s by %q: %s", s, by, words)
 			}
@@ -50,15 +49,17 @@ func TestEveryDenialHasWords(t *testing.T) {
 
 // Every denial of a report about a run has a fitting text.
 func TestDeniedReports(t *testing.T) {
-	s := form.ClickTarget{Model: unknownView()}
+	lost := bottest.ViewModel(bottest.Closed(bottest.Request(bottest.RefundArgs), approvers.Consumed, "U0002", "team-lead", ""))
+	lost.Execution.State = approvers.ExecutionUnknown
+	s := ClickTarget{Model: lost}
 	for _, code := range []approvers.Code{approvers.DeniedNotMember, approvers.DeniedGuest, approvers.DeniedNothing, approvers.DeniedResolved, approvers.DeniedReturned, approvers.DeniedUnidentified} {
-		words := form.DeniedReport(&approvers.Denied{Code: code, By: "T0001/U0002", At: bottest.Noon}, s).Mrkdwn()
+		words := DeniedReport(&approvers.Denied{Code: code, By: "T0001/U0002", At: bottest.Noon}, s).Mrkdwn()
 		if slices.ContainsFunc([]string{"waits for", "decide"}, func(w string) bool { return strings.Contains(words, w) && code != approvers.DeniedUnidentified }) {
 			t.Errorf("%s: %s", code, words)
 		}
 	}
 	s.Request = nil
-	if words := form.DeniedReport(&approvers.Denied{Code: approvers.DeniedNotRequester}, s).Mrkdwn(); words != "Nothing was changed: only those who asked for this can say what happened." {
+	if words := DeniedReport(&approvers.Denied{Code: approvers.DeniedNotRequester}, s).Mrkdwn(); words != "Nothing was changed: only those who asked for this can say what happened." {
 		t.Error(words)
 	}
 }
