@@ -32,7 +32,7 @@ type attachments struct {
 	over  bool
 }
 
-// attach adds a file. The added file gets a readable name and a media type that matches its bytes.
+// attach adds a file. The added file gets a readable name (see fileName) and a media type (see kindOf).
 func (l *attachments) attach(f File) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -108,8 +108,8 @@ var endings = map[string]string{
 	"application/pdf": ".pdf", "application/json": ".json", "text/plain": ".txt", "text/csv": ".csv", "text/html": ".html", "application/zip": ".zip",
 }
 
-// fileName returns a file's name for people. The name has no folders and no invisible characters. fileName keeps all
-// extensions, because a hidden extension could mislead people.
+// fileName returns a file's name for people. The name has no folders and no invisible characters. If the name is too
+// long, fileName removes its middle, and keeps its end, because a hidden extension could mislead people.
 func fileName(said, kind string, number int) string {
 	said = path.Base(strings.ReplaceAll(strings.ToValidUTF8(said, "_"), "\\", "/"))
 	var out []rune

@@ -9,7 +9,7 @@ import (
 // Retry configures how often a failed model call is repeated within a turn, and at what intervals.
 type Retry struct {
 	Tries   int           // total number of calls; default 5
-	First   time.Duration // delay after the first failure; each further delay is 2.5 times as long; default 2 s
+	First   time.Duration // delay after the first failure; each further delay is about 2.5 times as long, up to Longest; default 2 s
 	Longest time.Duration // longest allowed delay; if a server asks for more, the turn ends; default 2 minutes
 }
 

@@ -69,8 +69,8 @@ func list(found []problem) string {
 	return strings.Join(lines, "; ")
 }
 
-// checkNumbers refuses numbers outside the range of the Go number types. The validator uses exact numbers, so a
-// number like 1e999999 would take minutes or longer.
+// checkNumbers refuses numbers outside the range of a float64, and numbers with more than 400 characters. The validator
+// uses exact numbers, so a number like 1e999999 would take minutes or longer.
 func checkNumbers(v any, path string) error {
 	switch v := v.(type) {
 	case json.Number:

@@ -44,7 +44,7 @@ func (d Decimal) Rat() *big.Rat {
 }
 
 // Units returns the number as a count of its smallest unit: 49.99 with 2 places is 4999 (cents). Units never rounds. If
-// the number has more decimal places, Units returns an error.
+// the number needs more decimal places, or the count is outside the range of an int64, Units returns an error.
 func (d Decimal) Units(places int) (int64, error) {
 	scale := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(max(places, 0))), nil)
 	r := d.Rat()

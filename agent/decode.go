@@ -28,7 +28,8 @@ func decode[Args any](raw json.RawMessage) (args Args, err error) {
 	return args, nil
 }
 
-// exactly decodes a number into any numeric Go type. If the type can't hold a number exactly, decoding fails.
+// exactly decodes a number into a json.Number or a float. If the float can't hold the number exactly, decoding fails.
+// For all other types, exactly leaves the decoding to the package.
 var exactly = strict.UnmarshalFromFunc(func(d *jsontext.Decoder, to any) error {
 	v := reflect.ValueOf(to).Elem()
 	switch {
@@ -88,8 +89,9 @@ var (
 	errRange  = errors.New("is out of the range that the tool can hold")
 )
 
-// decodeFault converts a decoding error into an error that names the argument and the fault. The wording is the same
-// as in errors of check. The text does not include the argument's value.
+// decodeFault converts a decoding error into an error in the words of check. Unless the JSON is invalid or a name occurs
+// twice, the error names the argument. The text does not include the argument's value, except in an error of the
+// argument type's own decoder.
 func decodeFault(err error) error {
 	var syntax *jsontext.SyntacticError
 	var semantic *strict.SemanticError

@@ -31,10 +31,10 @@ import (
 //	each_min:"1" each_max:"70"             min and max of each item of a list or value of a map; enum, pattern and format always apply to each item
 //	type:"number"                          JSON type of a type with its own UnmarshalJSON: string, number, integer or boolean
 //
-// A field can be a text, a number, a boolean, a struct, a list, or a map with text keys. It can also be a pointer to
-// a text, a number, a boolean or a struct. Other possible types are time.Time, []byte (base64), and json.RawMessage
-// (any JSON). A json.Number or [Decimal] keeps a number as it is written. A type with UnmarshalText is a text. A type
-// with UnmarshalJSON needs a type tag.
+// A field can be a text, a number, a boolean, a struct, a list, or a map with text keys. Other possible types are
+// time.Time, []byte (base64), and json.RawMessage (any JSON). A field can also be a pointer to a possible type, except
+// to another pointer. A json.Number or [Decimal] keeps a number as it is written. A type with UnmarshalText is a text. A
+// type with UnmarshalJSON needs a type tag.
 func SchemaOf[Args any]() (json.RawMessage, error) {
 	t := reflect.TypeFor[Args]()
 	if t.Kind() != reflect.Struct || isLeaf(t) {

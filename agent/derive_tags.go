@@ -32,7 +32,7 @@ var (
 	}
 )
 
-// readTag parses a field's tags. readTag returns an error for a tag that would have no effect.
+// readTag parses a field's tags. readTag returns an error for a foreign tag, and for a tag that can't be read.
 func readTag(f reflect.StructField) (tags, error) {
 	all, ok := splitTags(string(f.Tag))
 	if !ok {

@@ -125,7 +125,7 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// number formats a bound for people, without an exponent. A bound with few digits is formatted exactly.
+// number formats a bound for people. A bound with few digits is formatted exactly and without an exponent.
 func number(r *big.Rat) string {
 	if r.IsInt() && len(r.Num().String()) <= 20 {
 		return r.Num().String()

@@ -13,8 +13,8 @@ const (
 	maxPrompt = 32 << 10
 )
 
-// readAgent reads one agent. The parameter named budgets has the policy's budgets. These budgets apply if the agent
-// sets no budgets.
+// readAgent reads one agent. The parameter named budgets has the policy's budgets. If the agent sets only one of its
+// budgets, the other budget is the policy's.
 func readAgent(e yamldoc.Entry, budgets approvers.Budgets) approvers.Agent {
 	a := approvers.Agent{Name: e.Key, MaxSteps: maxSteps}
 	if !roleName.MatchString(e.Key) {

@@ -56,7 +56,7 @@ func readGrants(v yamldoc.Value) approvers.GrantTerms {
 	return g
 }
 
-// readNames reads a list of arguments without duplicates. An argument in the list others is an error.
+// readNames reads a list of arguments. An argument that is listed twice, or is in the list others, is an error.
 func readNames(f yamldoc.Fields, key string, others []string) []string {
 	v, ok := f[key]
 	if !ok {

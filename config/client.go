@@ -107,7 +107,7 @@ var tokenAlgorithms = []string{"RS256", "PS256", "ES256", "EdDSA"}
 var claimName = regexp.MustCompile(`^[!-~]{1,200}$`)
 
 // readClientOAuth reads the keys that say which access tokens belong to a client. readClientOAuth refuses two clients
-// with the same subject, because the gateway could not distinguish these clients.
+// with the same issuer and subject, because the gateway could not distinguish these clients.
 func readClientOAuth(v yamldoc.Value, client string, tokens map[string]string) *approvers.OAuth {
 	o := &approvers.OAuth{Algorithm: tokenAlgorithms[0]}
 	f := v.Fields("issuer", "subject", "person", "algorithm", "allow")

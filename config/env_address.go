@@ -76,7 +76,8 @@ func isNumber(s string) bool {
 	return err == nil
 }
 
-// unknownVariables lists environment variables that have Countersign's prefix but are not variables of Countersign.
+// unknownVariables lists environment variables that begin with COUNTERSIGN_, SLACK_ or OPENAI_ but are not variables of
+// Countersign.
 func unknownVariables(environ []string) []string {
 	known := variableNames()
 	var out []string
@@ -91,8 +92,9 @@ func unknownVariables(environ []string) []string {
 	return out
 }
 
-// slipOf returns the known variable that the author of an unknown name probably meant. slipOf accepts only very similar
-// names, because Kubernetes sets COUNTERSIGN_PORT and similar variables for a service called countersign.
+// slipOf returns the variable with the prefix COUNTERSIGN_ that the author of an unknown name probably meant, or "".
+// slipOf accepts only very similar names, because Kubernetes sets COUNTERSIGN_PORT and similar variables for a service
+// called countersign.
 func slipOf(name string) string {
 	for _, known := range variableNames() {
 		if strings.HasPrefix(known, "COUNTERSIGN_") && yamldoc.EditDistance(name, known) <= 2 {

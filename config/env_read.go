@@ -18,7 +18,7 @@ type envReader struct {
 	command   Command
 	variables variables
 	files     secretFiles
-	others    []string // unknown names in the environment that have Countersign's prefix
+	others    []string // the result of unknownVariables
 	problems  yamldoc.Problems
 }
 
@@ -62,7 +62,7 @@ func (r *envReader) read() Env {
 	return e
 }
 
-// readFiles reports problems with the secret files that the command reads.
+// readFiles lists the secret files that the command reads, and reports the problems with them.
 func (r *envReader) readFiles(e *Env) {
 	reads := func(variable string) bool {
 		switch {
@@ -170,7 +170,7 @@ func ReadStore(flag, text string) (Store, Audit, error) {
 }
 
 // besideDatabase is the prefix of the names of the files that belong to a store in a database. These files are the
-// control socket, the key and the heads.
+// control socket, the two keys and the heads.
 const besideDatabase = "countersign-postgres"
 
 // migrateAuto is the value of COUNTERSIGN_MIGRATE that makes serve upgrade older tables.

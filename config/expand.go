@@ -9,8 +9,8 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// ErrVariable means that a value of the policy file names an environment variable that is not set. The wrapping error
-// names the variable.
+// ErrVariable means that a value of the policy file names an environment variable that is not set, or is empty. The
+// wrapping error names the variable.
 var ErrVariable = errors.New("is not set in the environment")
 
 // reference matches a reference to a variable, such as ${NAME}. reference also matches $${NAME}, which is an escaped

@@ -168,7 +168,7 @@ func (t Endpoint) usualEffect() approvers.Effect {
 }
 
 // readPlaced checks that the request uses every argument, that every placeholder names an argument, and that no
-// secret is sent without encryption.
+// header sends a secret without encryption.
 func readPlaced(e yamldoc.Entry, f yamldoc.Fields, t Endpoint) {
 	var schema struct {
 		Properties map[string]json.RawMessage `json:"properties"`

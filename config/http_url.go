@@ -162,8 +162,8 @@ func (a Address) fault() (message, hint string) {
 	return "", ""
 }
 
-// unencrypted reports whether data is sent to the address without encryption. If the host comes from the environment,
-// the function returns false, because the host is unknown here.
+// unencrypted reports whether requests to the address leave this machine without encryption. If the host comes from the
+// environment, the function returns false, because the host is unknown here.
 func (a Address) unencrypted() bool {
 	base := a.Base.String()
 	u, err := url.Parse(base)

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// Exposed reports whether other users can read a file with a private key. Kubernetes gives a process its secrets as
+// Exposed reports whether other users can use a file with a private key. Kubernetes gives a process its secrets as
 // files. If the process does not run as root, root owns these files, and the process's group can read them. Such a
 // file does not count as exposed.
 func Exposed(info fs.FileInfo) bool {

@@ -88,7 +88,7 @@ func section(v yamldoc.Value, what string) []yamldoc.Entry {
 // PolicyVersion is the version of the policy file that this package reads.
 const PolicyVersion = 1
 
-// readVersion rejects a file that was written for a later version.
+// readVersion reports a version that is missing, or that this package does not read.
 func readVersion(root yamldoc.Value, f yamldoc.Fields) {
 	v, ok := f["version"]
 	if !ok {

@@ -9,8 +9,8 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// readPreview reads the key preview. The value of the key is a template, true for a preview without a template, or
-// the tool that makes the preview.
+// readPreview reads the key preview. The value of the key is a template, a boolean, or a mapping that names the tool
+// that makes the preview. With true, there is a preview without a template. With false, there is no preview.
 func readPreview(v yamldoc.Value) (show bool, p approvers.Preview) {
 	switch {
 	case v.IsBool():

@@ -96,8 +96,8 @@ func unreadable(path string, err error) error {
 	return fmt.Errorf("names %s, which can't be read: %w", path, err)
 }
 
-// Lookup finds the environment variable for ${NAME} in a policy. If NAME is not set and NAME_FILE is set, Lookup
-// returns the content of the file in NAME_FILE. A file that can't be read counts as a variable that is not set.
+// Lookup finds the environment variable for ${NAME} in a policy. If NAME is not set or is empty, and NAME_FILE is set,
+// Lookup returns the secret in the file that NAME_FILE names. If that file can't be read, Lookup ignores NAME_FILE.
 func Lookup(name string) (value string, found bool) {
 	if value, found = os.LookupEnv(name); found && value != "" {
 		return value, true

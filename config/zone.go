@@ -30,8 +30,8 @@ func readZone(v yamldoc.Value) *time.Location {
 	return zone
 }
 
-// nearestZone suggests a zone with a similar place in its name. If there is no such zone, nearestZone suggests a zone
-// with a similar name.
+// nearestZone suggests a zone whose name ends with the written place. If there is no such zone, nearestZone suggests a
+// zone with a similar name, or returns "".
 func nearestZone(written string) string {
 	names := strings.Fields(zoneNames)
 	place := strings.ReplaceAll(yamldoc.FoldName(written), " ", "_")

@@ -128,7 +128,7 @@ func (n *Notice) Merge(other Notice) {
 // transaction needs to check a claim.
 type Alone struct{}
 
-// IsAlone reports whether a replica is the only process on its store.
+// IsAlone reports whether r is of the type Alone.
 func IsAlone(r Replica) bool {
 	_, alone := r.(Alone)
 	return alone

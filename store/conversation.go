@@ -29,7 +29,7 @@ type Conversation struct {
 	Caller *CallerRequest `json:"caller,omitempty"` // nil: a conversation in Slack
 }
 
-// CallerRequest holds the data that a caller sent with its request, except the tool call itself.
+// CallerRequest describes the request of a caller, without the tool call itself.
 type CallerRequest struct {
 	Caller      approvers.Caller `json:"caller"`
 	Request     string           `json:"request"` // the id that the caller uses: the id of the call, and also of its first approval request if there is one

@@ -204,7 +204,7 @@ func (t *tally) differs(from tally) error {
 	return nil
 }
 
-// bytes encodes all fields of a row. Different rows have different bytes.
+// bytes encodes the content of a row. Undamaged rows with different contents have different bytes.
 func (row Row) bytes() (b []byte) {
 	text := func(s string) {
 		b = append(binary.BigEndian.AppendUint64(b, uint64(len(s))), s...)

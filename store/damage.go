@@ -104,8 +104,8 @@ func (d *Damages) OnDamage(fn func(Damage)) {
 	}
 }
 
-// DamageOf lists the damaged rows of a store, and the rows that were repaired when the store was opened. If the
-// backend does not detect damage, both lists are empty.
+// DamageOf lists the known damage of a store: first the damage that remains, then the rows that were rebuilt from other
+// stored data. If the backend does not detect damage, both lists are empty.
 func DamageOf(s Store) (damaged, mended []Damage) {
 	in, ok := s.(Inspected)
 	if !ok {

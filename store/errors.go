@@ -19,15 +19,17 @@ var (
 var (
 	// ErrLocked says that another process holds the store.
 	ErrLocked = errors.New("store: in use by another process")
-	// ErrForeign says that the file is not a store of Countersign.
+	// ErrForeign says that the file or database is not a store of Countersign.
 	ErrForeign = errors.New("store: not a Countersign store")
-	// ErrDamaged says that the file is inconsistent: it was truncated or overwritten.
+	// ErrDamaged says that stored data is not as the store wrote it. For example, the file was truncated or
+	// overwritten.
 	ErrDamaged = errors.New("store: the file is damaged")
 	// ErrNewer says that a newer version of Countersign wrote the store.
 	ErrNewer = errors.New("store: written by a newer version of Countersign")
 	// ErrIncomplete says that the store is incomplete, because a copy into it was interrupted.
 	ErrIncomplete = errors.New("store: it is an incomplete copy")
-	// ErrChanged says that an interrupted copy can't be continued, because the original has changed in the meantime.
+	// ErrChanged says that an interrupted copy can't be continued: it is not of this original, or the original has
+	// changed in the meantime.
 	ErrChanged = errors.New("store: the interrupted copy is not of this original, or the original has changed since")
 	// ErrFull says that the disk is full, and that nothing was written. Reads work. Writes work once there is free
 	// space.

@@ -148,8 +148,8 @@ func (s OutboxMessage) MayUse(l Leftover) bool {
 	return l.Late && s.State == OutboxWanted && s.TS == ""
 }
 
-// KeepFromNow returns an outbox message whose texts are being erased. If the bot is sending a version to Slack now, this
-// version may still contain the texts, so the store must not keep it.
+// KeepFromNow returns an outbox message whose texts are being erased. In the state OutboxWanted, the bot may be sending
+// a version that still contains the texts. KeepFromNow then sets KeepFrom, so the store does not keep this version.
 func (s OutboxMessage) KeepFromNow() OutboxMessage {
 	if s.State == OutboxWanted {
 		s.Revision++

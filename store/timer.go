@@ -31,7 +31,7 @@ const (
 	TimerLeftover      TimerKind = "leftover" // delete messages whose deletion Slack refused before; Ref: their outbox message
 	TimerCatchUp       TimerKind = "catch_up" // read messages written while the bot received nothing; Ref: SettingReceived, or a channel that the bot has joined
 	// The next four kinds deliver an outbox message to Slack. Their Ref is an outbox message. Each rank of outbox
-	// messages has its own kind, so messages of a lower rank never delay messages of a higher rank.
+	// messages has its own kind, so messages of a lower rank do not occupy the workers of a higher rank.
 	TimerShowFirst  TimerKind = "show_first"
 	TimerShow       TimerKind = "show"
 	TimerShowAnswer TimerKind = "show_answer"

@@ -11,12 +11,12 @@
 //     with many timers does not delay the other flows.
 //   - A handler's own transaction clears its timer, or sets the timer to a later time. If the handler leaves the
 //     timer unchanged, the Runner retries the timer with back-off. If a lane's first timer fails, the lane's other
-//     timers wait for about ten seconds, to keep the order. The handler of a lane's first timer may also request a
-//     delay. Unless Worker.Yields is set, the lane's other timers then wait until the first timer is handled. A new
-//     process continues these waits.
+//     timers wait for its retries, to keep the order, but only for about ten seconds. The handler of a lane's first
+//     timer may also request a delay. Unless Worker.Yields is set, the lane's other timers then wait until the first
+//     timer is handled. A new process continues these waits.
 //   - The Runner gives up a timer if its handler panics repeatedly, or repeatedly fails because of a damaged record.
 //   - While the disk is full, no handler starts. A regular test write detects when the disk has free space.
-//   - If the clock is set back, timers of the kinds in Options.Soon run without a delay.
+//   - If the clock is set back, timers of the kinds in Options.Soon still run soon.
 //
 // The package does not depend on the purpose of timers and workers. Functions in Options handle pauses, interruptions
 // and abandoned timers.

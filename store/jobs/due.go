@@ -7,9 +7,10 @@ import (
 	"countersign/store"
 )
 
-// The method due reads at most limit due timers of a kind, and leaves out timers that may not be handled now (see
-// Options.Awake). If no timer of the kind is due, the result next is the due time of the next timer, or zero if no
-// timer is set. If the method leaves out all due timers, the result next is in the past.
+// The method due reads at most limit due timers of a kind. For a kind in Options.Soon, the method also returns the
+// timers that watch finds. The method leaves out timers that may not be handled now (see Options.Awake). If no timer of
+// the kind is due, the result next is the due time of the next timer, or zero if no timer is set. If the method leaves
+// out all due timers, the result next is in the past.
 func (r *Runner) due(reader store.Reader, shares store.Shares, kind store.TimerKind, w *watch, limit int) (due []store.Timer, next time.Time, err error) {
 	if due, next, err = r.fallen(reader, shares, kind, w, limit); err != nil || len(due) == 0 {
 		return due, next, err
@@ -58,10 +59,10 @@ func (r *Runner) fallen(
 	return nil, first[0].Due, nil
 }
 
-// watch finds timers that should run soon, but have a much later due time because the clock was set back. watch
-// searches at most once a second. As long as its searches find such timers, watch searches at every read. A transaction
-// that began with the old time may commit after the clock was set. Therefore the runner reads timers every second for a
-// minute after the clock was set (see quiet).
+// watch finds timers that should run soon, but have a much later due time because the clock was set back. If the last
+// search found such timers, watch searches at the next read. Otherwise, watch searches at most once a second. A
+// transaction that began with the old time may commit after the clock was set. Therefore the runner reads timers every
+// second for a minute after the clock was set (see quiet).
 type watch struct {
 	searched time.Time
 	found    bool

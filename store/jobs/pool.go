@@ -84,9 +84,9 @@ func (p *workerPool) begin() {
 	clear(p.kept)
 }
 
-// letGo releases each held lane whose first timer was cleared or set to another time. If this pool put off the first
-// timer after the read r began, r still returns the earlier state of the timer. In this case, letGo keeps the lane held
-// until the next read.
+// letGo releases each held lane whose first timer was cleared, or now has another number of tries. If this pool put off
+// the first timer after the read r began, r still returns the earlier state of the timer. In this case, letGo keeps the
+// lane held until the next read.
 func (p *workerPool) letGo(r store.Reader) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -125,7 +125,7 @@ func (p *workerPool) rest() time.Duration {
 	defer p.mu.Unlock()
 	rest := idle
 	if len(p.held) > 0 {
-		rest = poll // a hold also ends when the lane's first timer is cleared or set to another time
+		rest = poll // a hold also ends when the lane's first timer is cleared, or has another number of tries
 	}
 	for _, first := range p.held {
 		if wait := first.Due.Sub(p.runner.Now()); wait > 0 {
@@ -310,7 +310,7 @@ func (p *workerPool) stale(ctx context.Context, t store.Timer) (stale bool, err 
 	return stale, err
 }
 
-// putOff schedules a retry of a timer whose handler failed or left the timer unchanged.
+// putOff schedules a retry of a timer, unless the handler has cleared the timer or set it to another time.
 func (p *workerPool) putOff(ctx context.Context, t store.Timer, cause error) error {
 	if stale, err := p.stale(ctx, t); stale || err != nil {
 		p.hold(t, false)

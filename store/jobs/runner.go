@@ -120,10 +120,10 @@ const (
 // database does not answer.
 const readWithin = 10 * time.Second
 
-// Run handles due timers until ctx ends, and then waits for running handlers. There must be at least one worker. All
-// kinds of workers must be in Options.Kinds, because a worker of another kind would never be woken. Run also runs each
-// function in the parameter beside, in a goroutine of its own. Goroutines have the pprof labels scheduler (the kind)
-// and ref (the timer's Ref). So profiles and goroutine dumps show which timers are being handled.
+// Run handles due timers until ctx ends or an error stops the runner, and then waits for running handlers. All kinds of
+// workers must be in Options.Kinds, because a worker of another kind would never be woken. Run also runs each function
+// in the parameter beside, in a goroutine of its own. The goroutines of handlers have the pprof labels scheduler (the
+// kind) and ref (the timer's Ref). So profiles and goroutine dumps show which timers are being handled.
 func (r *Runner) Run(ctx context.Context, workers map[store.TimerKind]Worker, beside ...func(context.Context) error) error {
 	for kind := range workers {
 		if !slices.Contains(r.Kinds, kind) {

@@ -37,7 +37,8 @@ func (r *Runner) Notify(timers map[store.TimerKind]store.Shares, news ...string)
 	}
 }
 
-// hear wakes workers when another replica has set timers.
+// hear receives the notices of the other replicas: hear wakes the workers whose timers another replica has set, and
+// passes the news to Options.Hear.
 func (r *Runner) hear(ctx context.Context) error {
 	for {
 		select {
@@ -150,7 +151,7 @@ func (r *Runner) Idle(ctx context.Context) (idle bool, err error) {
 	return idle && r.handling.Load() == 0, err
 }
 
-// Reread reads the current state of a timer. Reread also reports whether the due time is unchanged.
+// Reread reads the current state of a timer. Reread also reports whether the timer still exists with the same due time.
 func Reread(r store.Reader, t store.Timer) (store.Timer, bool, error) {
 	cur, err := r.Timer(t.Kind, t.Ref)
 	return cur, err == nil && cur.Due.Equal(t.Due), store.IgnoreNotFound(err)
