@@ -89,9 +89,9 @@ var (
 	errRange  = errors.New("is out of the range that the tool can hold")
 )
 
-// decodeFault converts a decoding error into an error in the words of check. Unless the JSON is invalid or a name occurs
-// twice, the error names the argument. The text does not include the argument's value, except in an error of the
-// argument type's own decoder.
+// decodeFault converts a decoding error into an error in the words of check. Unless the JSON is invalid or a name
+// occurs twice, the error names the argument. The text does not include the argument's value, except in an error of
+// the argument type's own decoder.
 func decodeFault(err error) error {
 	var syntax *jsontext.SyntacticError
 	var semantic *strict.SemanticError

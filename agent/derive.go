@@ -33,8 +33,8 @@ import (
 //
 // A field can be a text, a number, a boolean, a struct, a list, or a map with text keys. Other possible types are
 // time.Time, []byte (base64), and json.RawMessage (any JSON). A field can also be a pointer to a possible type, except
-// to another pointer. A json.Number or [Decimal] keeps a number as it is written. A type with UnmarshalText is a text. A
-// type with UnmarshalJSON needs a type tag.
+// to another pointer. A json.Number or [Decimal] keeps a number as it is written. A type with UnmarshalText is a text.
+// A type with UnmarshalJSON needs a type tag.
 func SchemaOf[Args any]() (json.RawMessage, error) {
 	t := reflect.TypeFor[Args]()
 	if t.Kind() != reflect.Struct || isLeaf(t) {

@@ -35,8 +35,8 @@ const (
 )
 
 // parts converts the turns of a brief, oldest first. A turn consists of the messages of people and the steps of the
-// model. The calls of a step are followed by exactly one result for each call. Messages that wait for a later turn
-// are left out.
+// model. The calls of a step are followed by exactly one result for each call. Messages in a state other than
+// store.MessageTaken are left out.
 func parts(b workflow.Brief) []part {
 	var out []part
 	ids := wireIDs{}

@@ -14,9 +14,10 @@ import (
 
 // Registry holds the callable tools. The zero Registry is empty and ready for concurrent use.
 //
-// A tool with a Definition comes from an external source, which can change the tool at any time. The tool is callable
-// while the source's definition equals the pinned definition; see [Registry.Pin]. Only spaces between JSON tokens may
-// differ. If the definitions differ, the tool is blocked, and the registry has the reason.
+// A tool with a Definition comes from an external source, which can change the tool at any time. If nobody has pinned
+// the source's definition (see [Registry.Pin]), or if it differs from the pinned definition in more than spaces between
+// JSON tokens, the tool is blocked, and the registry has the reason. The tools of a trusted source need no pins: see
+// [Registry.Trust].
 type Registry struct {
 	mu         sync.RWMutex
 	tools      map[string]registered

@@ -17,8 +17,9 @@ import (
 type Status struct {
 	Tool  workflow.Tool
 	State pins.State
-	// Definition is the definition that the source offers. Before the source has listed its tools, Definition is the
-	// pinned definition. If the tool needs no pin, or if the offered definition can't be used, Definition is nil.
+	// Definition is the definition that the source offers. If the source has not listed its tools yet, or does not
+	// offer the tool, Definition is the pinned definition. If the tool is compiled in, or if the offered definition
+	// can't be used, Definition is nil.
 	Definition json.RawMessage
 	Pinned     json.RawMessage // pinned definition, if it differs from the offered one
 	Presumed   approvers.Risk  // the source's default risk for tools that the policy does not name; zero: none

@@ -9,7 +9,7 @@ import (
 	"countersign/approvers/workflow"
 )
 
-// reply is one complete answer of the model: tool calls, or text for people.
+// reply is one complete answer of the model: tool calls, text for people, or both.
 type reply struct {
 	text   string
 	calls  []workflow.ModelCall
@@ -44,7 +44,8 @@ var failedFinishes = map[openai.FinishReason]bool{"error": true, "abort": true, 
 //
 // An answer without a finish reason broke off. It counts as a failure, and all of it is discarded. An answer with
 // calls counts as a request for these calls even if its finish reason is not tool_calls, because finish reasons are
-// unreliable in practice. If the answer reached a length limit, all its calls are invalid.
+// unreliable in practice. If the answer reached a length limit, or if a content filter stopped it, all its calls are
+// invalid.
 func (a *assembly) reply(named func(string) string) (reply, *failure) {
 	text := a.text.String()
 	if strings.TrimSpace(text) == "" {

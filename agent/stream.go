@@ -156,7 +156,7 @@ type watch struct {
 	idle  time.Duration
 }
 
-// afterFinish is how long the client waits for the end of a stream after the answer is complete.
+// afterFinish is how long the client waits for more data after the answer is complete.
 const afterFinish = 2 * time.Second
 
 func newWatch(ctx context.Context, whole, idle time.Duration) *watch {

@@ -129,8 +129,8 @@ func request(model string, q modelRequest, tools []registered, last bool) openai
 	return r
 }
 
-// budget returns the token budget for a model. If the model has refused a longer request, the budget is smaller than
-// the configured budget.
+// budget returns the token budget for a model. If the model has refused a request as too long, and has then answered a
+// shorter request, the budget is smaller than the configured budget.
 func (a *Agent) budget(model string) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()

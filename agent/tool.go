@@ -46,8 +46,8 @@ type Tool struct {
 	// Preview describes the effect of a call in one sentence for the approvers. Preview must not change anything.
 	// Preview may be nil. The policy can define a preview instead.
 	Preview func(ctx context.Context, in Invocation) (string, error)
-	// Definition is the definition from the tool's source, byte for byte. The pinned hash is computed from these
-	// bytes. If Definition is nil, the fields above are the whole definition.
+	// Definition is the JSON definition from the tool's source. The pinned hash is computed from its bytes, without
+	// spaces between JSON tokens. If Definition is nil, the fields above are the whole definition.
 	Definition json.RawMessage
 	// Claims are the source's unverified statements about the tool. Cards show claims as statements of the source.
 	// Claims never lower a risk.
@@ -64,7 +64,7 @@ type Invocation struct {
 	// Key is the idempotency key: the execution's id, which is the same for every retry of this run. A tool that is
 	// declared idempotent must act only once for each key.
 	Key string
-	// Args are the exact approved bytes.
+	// Args are the exact stored bytes of the arguments. If people approved the call, they approved these bytes.
 	Args json.RawMessage
 	// Conversation and Turn identify the origin of the call. Request is the approval request. If the call has no
 	// approval request, Request is empty.
@@ -142,8 +142,8 @@ func (r refusal) Error() string { return string(r) }
 
 func (r refusal) Is(target error) bool { return target == ErrRefused }
 
-// ErrNotRun means that a run was not started, because the tool is missing or differs from the approved tool. The
-// tool's error wraps ErrNotRun. People then read that the call was not run.
+// ErrNotRun means that a run was not started, because the tool is missing, is not available, or differs from the
+// approved tool. The tool's error wraps ErrNotRun. People then read that the call was not run.
 var ErrNotRun = errors.New("it was not run")
 
 // ErrTool means that a tool can't be registered. The wrapping error names the tool and says what to change.
@@ -181,7 +181,7 @@ func (t Tool) check() string {
 	return ""
 }
 
-// hash returns a hash of all information about the tool that the model and the approvers receive.
+// hash returns a hash of the tool's name, description, schema and effect, and of its Definition if there is one.
 func (t Tool) hash() string {
 	h := sha256.New()
 	parts := []string{"countersign/tool/v1", t.Name, t.Description, string(t.Schema), string(t.Effect)}

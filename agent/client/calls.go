@@ -24,8 +24,8 @@ func Hash(args []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Ask creates a request at the gateway. If a request with the same key exists, Ask returns that request. The parameter
-// mode is "decide" or "execute". Ask does not wait for people.
+// Ask creates a request at the gateway. If a request with the same key and the same call exists, Ask returns that
+// request. The parameter mode is "decide" or "execute". Ask does not wait for people.
 func (c *Client) Ask(ctx context.Context, key, mode string, call Call) (*Request, error) {
 	body, err := call.body(mode)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// readBody reads a request's body as JSON. A body is refused if it is too large, arrives too slowly, or has a type
-// other than JSON. For an empty optional body, the result is "{}".
+// readBody reads a request's body, but does not parse it. A body is refused if it is too large, arrives too slowly, has
+// a Content-Encoding, or has a Content-Type other than JSON. For an empty optional body, the result is "{}".
 func readBody(w http.ResponseWriter, r *http.Request, optional bool, most int64) ([]byte, error) {
 	if kind := r.Header.Get("Content-Type"); !isJSON(kind) && (!optional || kind != "") || r.Header.Get("Content-Encoding") != "" {
 		return nil, problem{name: "not_json", status: http.StatusUnsupportedMediaType, title: "The Content-Type must be application/json, without a Content-Encoding."}

@@ -77,7 +77,7 @@ func (g *Gateway) Wait(client string) (end func(), err error) {
 	return func() { g.wait.end(client) }, nil
 }
 
-// ReadBody reads a request's body as JSON, within the gateway's limits.
+// ReadBody reads a request's body, within the gateway's limits. The Content-Type must be JSON.
 func ReadBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	return readBody(w, r, false, maxBody)
 }

@@ -28,7 +28,8 @@ const (
 // slackUser matches the id of a Slack user.
 var slackUser = regexp.MustCompile(`^[UW][A-Z0-9]{1,30}$`)
 
-// create stores a new request. If the client requests a wait, create waits until the request is settled.
+// create stores a new request. If the client requests a wait, create waits until the request is settled or the time is
+// over.
 func (g *Gateway) create(w http.ResponseWriter, r *http.Request, client approvers.Client) error {
 	key, err := keyOf(r)
 	if err != nil {

@@ -239,8 +239,8 @@ func hashOf(b []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// changed compares two JSON objects. It returns JSON pointers to the outermost members that were added, removed or
-// changed.
+// changed compares two JSON objects. It returns JSON pointers to the members that were added, removed or changed. If a
+// changed member is an object before and after, changed names the members within this object instead.
 func changed(before, after json.RawMessage) []string {
 	return differences("", before, after)
 }

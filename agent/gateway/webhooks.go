@@ -89,8 +89,9 @@ func NewWebhooks(c WebhookConfig) *Webhooks {
 	return &Webhooks{WebhookConfig: c, within: webhookWithin, out: map[string]outlet{}}
 }
 
-// Deliver is the handler of store.TimerWebhook. Deliver sends a message about the latest change of a request. If the
-// message was already delivered, Deliver sends nothing.
+// Deliver is the handler of store.TimerWebhook. Deliver sends a message about the latest change of a request. Deliver
+// sends nothing if the message was already delivered, if the webhook is switched off, or if there is no webhook or no
+// such request any more. If the receiver must not be called yet, Deliver postpones the message.
 func (w *Webhooks) Deliver(ctx context.Context, timer store.Timer) error {
 	client, ok := w.Policy().Client(timer.Lane)
 	if !ok || client.Webhook == nil {

@@ -369,7 +369,9 @@ func stale(r *client.Request, resumed bool) bool {
 	return resumed
 }
 
-// claim claims the approval, and returns the answer that lets the call run.
+// claim claims the approval, and returns the answer that lets the call run. If the policy approved the call without
+// people, the answer lets the agent's own permissions decide. If an approver's edit can't be applied, claim withdraws
+// the request, and the answer denies the call.
 func (h *hook) claim(ctx context.Context, rec record, r *client.Request) (Answer, error) {
 	args, err := r.Approved(h.args)
 	if err != nil {
@@ -429,7 +431,7 @@ func (h *hook) changed(args json.RawMessage) (json.RawMessage, error) {
 	return changed, nil
 }
 
-// undecided returns the answer to a call that had no decision before the deadline.
+// undecided returns the answer to a call that had no decision before the deadline, or before the agent stopped waiting.
 func (h *hook) undecided(ctx context.Context, rec record, r *client.Request) Answer {
 	if h.Profile == Comfort && h.hungUp(ctx) { // a later event says whether the user has answered the dialog
 		return Answer{Out: h.leave(h.event, "")}
@@ -491,7 +493,8 @@ func (h *hook) refused(r *client.Request) Answer {
 	return Answer{Out: h.deny(h.event, text)}
 }
 
-// report reports the outcome of a call to the gateway.
+// report reports the outcome of a call to the gateway. If the hook claimed no approval for the call, the user has
+// answered the agent's dialog: see withdrawAll.
 func (h *hook) report(ctx context.Context) Answer {
 	ctx, cancel := context.WithTimeout(ctx, reportTime)
 	defer cancel()
@@ -607,7 +610,7 @@ func roles(r *client.Request) string {
 	return list(names)
 }
 
-// list joins names in one of these forms: "A", "A and B", "A, B and C".
+// list joins names in one of these forms: "A", "A and B", "A, B and C". Without names, list returns "a decision".
 func list(names []string) string {
 	switch n := len(names); n {
 	case 0:

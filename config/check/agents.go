@@ -59,7 +59,7 @@ func (c *checker) channels(a approvers.Agent, takes map[string]string) (reached 
 	return reached
 }
 
-// The method checks every key of the policy that names a tool.
+// The method checks the names of tools in the policy, except the names of tools that make previews.
 func (c *checker) names() {
 	c.toolList("never_loosen", c.policy.NeverLoosen)
 	for _, r := range c.policy.Approvers {

@@ -9,7 +9,8 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// clients checks the calls for which each client may ask, and whether somebody can approve these calls.
+// clients checks the agent and the tools that each client names, and whether somebody except the client's owner can
+// approve the calls of these tools.
 func (c *checker) clients() {
 	for _, client := range c.policy.Clients {
 		path := "clients." + client.Name

@@ -10,8 +10,8 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// grants warns about grants that can never be given, grants of calls with masked arguments, and grants that cover any
-// arguments.
+// grants warns about grants that can never be given, grants of calls with masked arguments, and grants of high-risk
+// calls with any arguments.
 func (c *checker) grants(t approvers.ToolPolicy) {
 	if !t.Grants.Allowed() {
 		return

@@ -9,8 +9,8 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// Read reads a policy file as [config.ReadPolicy] does. If the file has errors, Read also reports names that don't
-// exist. So all problems are reported together.
+// Read reads a policy file as [config.ReadPolicy] does. If the file has errors, Read reports names that don't exist
+// together with these errors. For the other problems of the policy, see [Run].
 func Read(path string) (*config.File, error) {
 	data, err := config.ReadFile(path)
 	if err != nil {

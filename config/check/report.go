@@ -16,7 +16,7 @@ type Report struct {
 	Automatic []Automatic // tools with calls that run without approval
 	Working   []Working   // approvers with working hours
 	Clients   []ClientReport
-	Bounds    []string // caps and budgets, who may pause, retention, and the channels for signed heads and the weekly report
+	Bounds    []string // caps and budgets, who may pause, retention, and the channels for signed heads, weekly reports and notices for operators
 }
 
 // Gate is one kind of call that waits or is refused: a tool, under a condition.
@@ -28,7 +28,7 @@ type Gate struct {
 	Risk    approvers.Risk
 	Stages  []GateStage
 	Refused string   // the reason why nobody can allow the call; empty: the stages can allow it
-	Notes   []string // times that differ from Usually, grants, and whether the call is only observed
+	Notes   []string // settings that differ from the defaults, such as times and grants; whether the call is only observed
 }
 
 // GateStage is one level of approval.
@@ -76,7 +76,8 @@ func NewReport(f *config.File, tools []Tool) Report {
 	return out
 }
 
-// differs reports whether an agent's override changes anything.
+// differs reports whether an agent's override changes the risk, the confirmation, the automatic runs, the mode or the
+// stages.
 func (c *checker) differs(tool, agent string) bool {
 	a, _ := c.policy.Tool(tool, "")
 	b, _ := c.policy.Tool(tool, agent)

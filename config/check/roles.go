@@ -88,7 +88,7 @@ func (c *checker) firstOf(names []string) string {
 	return ""
 }
 
-// The method reports leads who may not decide some of the calls that are escalated to these leads.
+// The method reports approvers who have leads, but have calls that none of these leads may decide.
 func (c *checker) leads() {
 	for _, r := range c.policy.Approvers {
 		calls := c.escalates[r.Name]
@@ -116,7 +116,7 @@ func (c *checker) idle() {
 	}
 }
 
-// pausers reports names in paused_by that are not approvers.
+// pausers reports names in paused_by that are not approvers, or are listed twice.
 func (c *checker) pausers() {
 	for i, name := range c.policy.PausedBy {
 		at := fmt.Sprintf("paused_by[%d]", i)

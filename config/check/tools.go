@@ -98,7 +98,8 @@ func (c *checker) reason(o outcome) string {
 	return fmt.Sprintf("no approver with a max_risk of %s or above has it in can_approve", o.plan.Risk)
 }
 
-// remedy returns a hint. The hint names the nearest possible approver of the call, and says what this approver lacks.
+// remedy returns a hint. If the policy lists no stages for the outcome, the hint names the approvers who lack one thing
+// to approve the call, and says what each of them lacks.
 func (c *checker) remedy(o outcome) string {
 	if len(o.named()) > 0 {
 		return "change the stages, or the approvers that they name"
