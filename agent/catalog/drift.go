@@ -12,7 +12,8 @@ import (
 	"countersign/approvers"
 )
 
-// driftReporter logs each tool whose definition differs from the pin. Each difference is logged once.
+// driftReporter logs each tool that is not pinned, is not offered any more, or differs from its pin. Each difference is
+// logged once.
 type driftReporter struct {
 	tools *agent.Registry
 	log   *slog.Logger
@@ -79,7 +80,7 @@ func firstOf(lines []string, n int) []string {
 	return append(slices.Clone(lines[:n]), fmt.Sprintf("… and %d more lines", len(lines)-n))
 }
 
-// blocked returns an error that names the blocked tools.
+// blocked returns an error that names blocked tools, at most ten.
 func (d *driftReporter) blocked() error {
 	all, _ := d.tools.Status()
 	var blocked []string

@@ -76,9 +76,9 @@ func WithTools(p *approvers.Policy, tools *agent.Registry) *approvers.Policy {
 	return p.With(overlay(p, all))
 }
 
-// overlay returns the state of the tools, as an addition to a policy. The addition has the risks from trusted
-// sources, for tools that the policy does not name. It also has the tools that count as unknown because they differ
-// from their pins.
+// overlay returns the state of the tools, as an addition to a policy. The addition has the risks that sources declare,
+// for tools that the policy does not name. It also has the tools that count as unknown because they have no pin, or
+// differ from their pin.
 func overlay(p *approvers.Policy, tools []agent.Status) approvers.Overlay {
 	o := approvers.Overlay{Presumed: map[string]approvers.Presumption{}, Distrusted: map[string]string{}}
 	for _, t := range tools {

@@ -26,8 +26,8 @@ func (c *Client) Keys(ctx context.Context) (Keys, error) {
 	return ParseKeys(set)
 }
 
-// ParseKeys reads a JSON Web Key Set. ParseKeys leaves out keys that can't verify receipts. If no key is left, ParseKeys
-// returns an error.
+// ParseKeys reads a JSON Web Key Set. ParseKeys leaves out keys that can't verify receipts. If no key is left,
+// ParseKeys returns an error.
 func ParseKeys(set []byte) (Keys, error) {
 	var parsed struct {
 		Keys []struct{ Kty, Crv, X, Kid, Alg, Use string } `json:"keys"`

@@ -189,7 +189,8 @@ func (g *Guard) CheckURL(u *url.URL) error {
 	return nil
 }
 
-// odd returns an error for a URL that parsers could read in different ways.
+// odd returns an error for a URL with another scheme than http and https, with a user name, or with a spelling that
+// parsers could read in different ways.
 func odd(u *url.URL) *Refused {
 	host := u.Hostname()
 	switch {

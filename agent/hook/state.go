@@ -38,7 +38,7 @@ type memory interface {
 
 // A record stores a request for the later events of a session. On the agent's machine, a record is a file, and the
 // extension of the file's name is the state of the record. If several processes rename the file, only one of them
-// succeeds. For this reason, a record has only one owner.
+// succeeds. So only one process continues a record in the state left.
 type record struct {
 	Key     string   `json:"key"`     // the idempotency key
 	Request string   `json:"request"` // id of the request; empty: not known yet
@@ -208,7 +208,7 @@ func (s state) create(r record) (record, error) {
 	return r, r.save(open)
 }
 
-// prune deletes records that are older than keepRecords. It checks the records of all sessions.
+// prune deletes the files in the folder that have not changed for keepRecords. The files are records of all sessions.
 func (s state) prune() {
 	files, err := os.ReadDir(s.dir)
 	if err != nil {

@@ -278,7 +278,7 @@ func (s *Server) progress(ctx context.Context, req mcp.Request, limit time.Durat
 	}
 }
 
-// list returns the tools that a client may call, with their pinned definitions.
+// list returns the tools that a client may call. The last tools in the list are this server's own tools.
 func (s *Server) list(x *exchange) mcp.Result {
 	policy := s.Policy()
 	tools := []map[string]any{}

@@ -8,5 +8,6 @@
 // result was not delivered, an identical call continues this request. A result counts as delivered after it was
 // written to an open connection.
 //
-// The list of held calls is the only state that the package keeps between HTTP requests.
+// The package keeps no state between HTTP requests, except the calls that are held, and the answers that are being sent
+// or were sent within the last minute.
 package mcpserver

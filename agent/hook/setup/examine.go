@@ -207,7 +207,8 @@ func programOf(command string) string {
 	return program
 }
 
-// switches looks for settings that turn hooks off.
+// switches looks for settings that turn hooks off, or keep them from sending events. It also says what a person must do
+// so that the agent runs the hooks, or so that nobody can remove them.
 func (m Machine) switches(agent hook.Agent, control bool) []Finding {
 	var list []Finding
 	off := func(path string, names ...string) {
@@ -308,7 +309,8 @@ func featureOff(path string) (string, bool) {
 	return "", false
 }
 
-// Reach checks the connection to the gateway and the configured token. Reach reads a request that does not exist.
+// Reach checks the configuration, the folder of the state, the connection to the gateway and the token. To check the
+// connection, Reach reads a request that does not exist.
 func (m Machine) Reach(ctx context.Context) []Finding {
 	gateways := m.gateways()
 	if len(gateways) > 0 && !m.configured() {
