@@ -39,6 +39,6 @@ type adopted struct {
 	declared []declared   // the policy's tools that need no server
 }
 
-// Pinned returns an error that names blocked tools, at most ten. A tool is blocked if it has no pin, or differs from its
-// pin. The error is for /readyz. The bot works without these tools.
+// Pinned returns an error that names blocked tools, at most ten. A tool is blocked if it has no pin, or differs from
+// its pin. The error is for /readyz. The bot works without these tools.
 func (c *Catalog) Pinned(context.Context) error { return c.drift.blocked() }

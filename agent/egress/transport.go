@@ -85,8 +85,9 @@ var carried = map[string]bool{"Accept": true, "Accept-Language": true, "Content-
 
 // follow decides whether to follow a redirect. The transport checks the URL of a redirect like the first URL.
 //
-//   - For a request that only reads, up to MaxRedirects redirects are followed. Once the host, port or scheme has
-//     changed, all further requests omit headers that may be secret.
+//   - At most MaxRedirects redirects are followed.
+//   - A request that only reads may be redirected to another host, port or scheme. From then on, all further requests
+//     omit headers that may be secret.
 //   - A request that writes never becomes a request that reads. A response with status 301, 302 or 303 is returned to
 //     the caller. After a 307 or 308, the request is repeated if the host, port and scheme are the same.
 //   - Redirects from https to http are not followed.

@@ -21,7 +21,7 @@ import (
 
 // Limits on responses, in bytes.
 const (
-	maxParsed  = 8 << 20  // maximum size of JSON from which a part is extracted
+	maxParsed  = 8 << 20  // maximum size of a response that the policy declares as JSON
 	maxFile    = 10 << 20 // maximum size of a response that is attached as a file
 	maxQuoted  = 2 << 10  // maximum length of the quotation from an error response
 	tooFarOpen = "the answer is larger than the %d MB that are read"

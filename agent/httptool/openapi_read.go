@@ -21,7 +21,7 @@ import (
 // Limits of an OpenAPI file.
 const (
 	maxFileSize   = 8 << 20  // bytes
-	maxFileValues = 1 << 20  // values, including values that YAML aliases repeat
+	maxFileValues = 1 << 20  // values of a YAML file, including values that aliases repeat
 	maxFileDepth  = 200      // levels
 	maxOperations = 500      // operations that become tools
 	maxSchema     = 64 << 10 // bytes of one tool's argument schema
@@ -103,7 +103,8 @@ func quoteVersion(object map[string]any, key string) {
 	}
 }
 
-// validate checks the file against the OpenAPI specification. An error means that a reference can't be resolved.
+// validate checks the file against the OpenAPI specification. An error means that the file can't be used, for example
+// because a reference can't be resolved.
 func (d *document) validate() (invalid string, err error) {
 	data, err := json.Marshal(d.root)
 	if err != nil {

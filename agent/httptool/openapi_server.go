@@ -76,7 +76,7 @@ func serverOf(from ...map[string]any) (string, error) {
 	return "", errNoServer
 }
 
-// security warns if an operation requires authentication that the policy's headers don't provide.
+// security warns if an operation requires authentication that the policy's headers and query don't provide.
 func (a *api) security(method, path string, op map[string]any) {
 	wanted, ok := op["security"].([]any)
 	if !ok {
@@ -103,7 +103,7 @@ func (a *api) security(method, path string, op map[string]any) {
 	}
 }
 
-// lacks returns the part of a security scheme that the policy's headers don't provide, or "".
+// lacks returns a hint for a security scheme that the policy's headers and query don't provide, or "".
 func (a *api) lacks(name string) string {
 	o, err := a.doc.object(map[string]any{"$ref": "#/components/securitySchemes/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)})
 	if err != nil {
@@ -138,8 +138,8 @@ func (a *api) lacks(name string) string {
 }
 
 // definition returns the definition of an operation, which is the tool's pinned definition. The definition has the
-// file's description of the request with all references, and the policy's address and headers. It does not have the
-// description of responses.
+// file's description of the request with all references, the address, and the policy's headers, query and idempotency
+// key. It does not have the description of responses.
 func (a *api) definition(method, path, server string, item, op map[string]any) json.RawMessage {
 	own := map[string]any{}
 	for k, v := range op {

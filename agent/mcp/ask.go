@@ -78,7 +78,7 @@ func unfitAddress(text string) string {
 }
 
 // addresses reads, from the data of a server's error, the addresses that a person must visit before the call. Each
-// address becomes a form.
+// address becomes a form. If one of the addresses must not be shown to a person, addresses returns no form.
 func addresses(server string, data json.RawMessage) []agent.Form {
 	o, err := readObject(data)
 	if err != nil {

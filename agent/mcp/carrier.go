@@ -28,8 +28,8 @@ type carrier struct {
 	broken  func()       // called when a request fails: the server may have restarted with other tools
 }
 
-// errElsewhere is the error for a redirect to another scheme or host. The client does not follow such a redirect,
-// because the headers may be sent only to the server in the policy.
+// errElsewhere is the error for a redirect to another scheme or host, and for too many redirects. The client does not
+// follow a redirect to another host, because the headers may be sent only to the server in the policy.
 var errElsewhere = errors.New("the server redirects to another address, and the bot does not follow; if that address is right, write it in the policy")
 
 // newCarrier returns the HTTP client for a server's address. It also returns plain, the client for the sign-in. The

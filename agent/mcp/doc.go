@@ -12,7 +12,7 @@
 //   - The arguments are sent as the approved bytes, with one exception. Over pipes, a message is one line, so a line
 //     break between two JSON tokens is sent as a space.
 //   - If the outcome of a call is unknown, the error wraps agent.ErrOutcomeUnknown. Any other error means that nothing
-//     was done, or that the tool itself reports an error.
+//     was done, that the tool itself reports an error, or that the tool ran and its result was withheld.
 //   - The environment of a started server consists of PATH, HOME, LANG, TMPDIR and the variables that the policy names.
 //   - Logs, errors and results of this package never contain the values of environment variables that the policy names.
 //

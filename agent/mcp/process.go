@@ -227,8 +227,8 @@ func (p *process) Close() error {
 	return nil
 }
 
-// end ends the program and its process group. It first closes the program's input, then sends SIGTERM, and finally
-// sends SIGKILL.
+// end ends the program and its process group. It first closes the program's input. If the program does not exit, end
+// sends SIGTERM, and finally SIGKILL.
 func (p *process) end() {
 	p.closing.Do(func() {
 		p.stdin.Close()

@@ -342,7 +342,7 @@ func (t *tap) whose(key string) (*question, *flight) {
 	return q, nil
 }
 
-// forget removes a question that was part of a result.
+// forget removes a question whose call is known.
 func (t *tap) forget(key string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

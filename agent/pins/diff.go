@@ -240,7 +240,7 @@ func excerpt(s string, at int) string {
 	return text
 }
 
-// unquote returns a JSON value in a form for people. For a JSON string, unquote returns the text without quotes and
+// unquote returns a JSON value in a form for people. For a JSON string, unquote returns the text in quotes, but without
 // escapes.
 func unquote(v string) string {
 	if !strings.HasPrefix(v, `"`) {
