@@ -62,7 +62,7 @@ func (c call) lacks(pieces []piece) bool {
 
 const unreserved = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~"
 
-// escape percent-encodes all characters with a meaning in a URL.
+// escape percent-encodes all bytes except ASCII letters, digits, "-", ".", "_" and "~".
 func escape(s string) string {
 	var b strings.Builder
 	for _, c := range []byte(s) {

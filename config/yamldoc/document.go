@@ -29,8 +29,9 @@ func Parse(name string, data []byte) (d *Document, root Value, ok bool) {
 // Problems returns the problems found so far, in the order of the file.
 func (d *Document) Problems() Problems { return d.problems.InOrder() }
 
-// At returns the position at which the value at a path begins. If the file does not have the path, At returns the
-// position of the nearest value that would contain this path.
+// At returns the position at which the value at a path begins. For a mapping or an empty value, this is the position of
+// its key. If the file does not have the path, At returns the position of the nearest value that would contain this
+// path.
 func (d *Document) At(path string) Mark {
 	for path != "" {
 		if m, ok := d.marks[path]; ok {

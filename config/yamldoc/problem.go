@@ -29,7 +29,7 @@ func (s Severity) String() string {
 // Problem is one mistake in the operator's configuration.
 type Problem struct {
 	Variable string // the environment variable with the mistake; empty: the mistake is in a file
-	File     string // the policy file with the mistake
+	File     string // the file with the mistake
 	Line     int    // from 1; zero: the file as a whole
 	Column   int    // in characters, from 1
 	Message  string // what is wrong

@@ -253,7 +253,7 @@ func (t reader) heads(where string, args ...any) (out []store.Head, err error) {
 	return out, err
 }
 
-// PutHead stores a head, and gives a leaf number to each entry that no earlier head covers.
+// PutHead stores a head, and gives a leaf number to each entry that this head covers and no earlier head covers.
 func (t *tx) PutHead(h store.Head) error {
 	last, err := t.LastHead()
 	if err != nil && !errors.Is(err, store.ErrNotFound) {

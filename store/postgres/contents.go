@@ -125,7 +125,8 @@ func (s *Store) EachRow(ctx context.Context, fn func(store.Row) error) error {
 }
 
 // EachReadable is EachRow for a damaged store. EachReadable does not pass damaged rows to fn. For each damaged row,
-// EachReadable calls lost with the damage and the id of the record to which the row belongs.
+// EachReadable calls lost with the damage and the id of the row's owner, if the owner is known. A damaged policy is an
+// error.
 func (s *Store) EachReadable(ctx context.Context, fn func(store.Row) error, lost func(x store.Damage, owner string)) error {
 	return s.View(ctx, func(r store.Reader) error {
 		c := &contents{reader: r.(reader), ctx: ctx, lost: lost}
@@ -627,7 +628,8 @@ func (s *Store) Fill(ctx context.Context, anew bool, fill func(store.Filling) er
 	})
 }
 
-// begun returns the progress of an interrupted copy. If anew is set, begun deletes the copy.
+// begun returns the progress of an interrupted copy. If anew is set, begun deletes the copy. Without an interrupted
+// copy, the database must be empty.
 func begun(r *run, anew bool) (store.Mark, error) {
 	mark, is, err := interrupted(r)
 	switch {

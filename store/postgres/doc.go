@@ -32,7 +32,7 @@
 //     its hash. A read of such a row returns a *store.DamagedError that names the row. Lists of independent rows skip
 //     the row and report it (checksum.go). Timers and counters have no checksums.
 //   - The bot's database role can't change audit records (roles.go).
-//   - Hold prevents other processes from using the database, with an advisory lock.
+//   - Hold reserves the database for one process, or for several replicas, with an advisory lock.
 //
 // A statement may take at most 30 s, and may wait at most 10 s for a lock. A transaction may be idle for at most 60 s.
 // Errors never contain the password.

@@ -188,7 +188,8 @@ var ErrOlder = errors.New("store: the database's tables are of an older version"
 // ErrEmpty says that there are no tables, and that the options do not allow the creation of tables.
 var ErrEmpty = errors.New("store: the database has no tables of Countersign")
 
-// ID returns an identifier of a database. The identifier is the same for every user.
+// ID returns an identifier of a database. The identifier is the same for every user. If the URL can't be used, ID
+// returns "".
 func ID(url string) string {
 	c, err := parse(url)
 	if err != nil {

@@ -266,8 +266,8 @@ func (r *Replica) lose(h *holding) {
 	h.end()
 }
 
-// keep sends heartbeats until the replica leaves. At its start and once an hour, keep removes the rows of old
-// connections.
+// keep sends heartbeats until the replica leaves, or the tables are too new for this program. At its start and once an
+// hour, keep removes the rows of old connections.
 func (r *Replica) keep(ctx context.Context) {
 	tick, hour := time.NewTicker(r.opts.Beat), time.NewTicker(time.Hour)
 	defer tick.Stop()
@@ -573,8 +573,8 @@ func (r *Replica) excess(seen beheld) (release []string) {
 	return release
 }
 
-// take takes free claims, up to the replica's portion, and removes dead replicas from the table. take reports whether
-// it has taken a claim or removed a replica.
+// take takes free claims, up to the replica's portion, and removes dead replicas from the table. If there is nothing to
+// take or remove, take returns false.
 func (r *Replica) take(ctx context.Context, seen beheld) (bool, error) {
 	r.mu.Lock()
 	lacks := r.portion(seen) - len(r.held)

@@ -25,7 +25,7 @@ type Store struct {
 	mu      sync.Mutex   // guards first, closed, updates, failure, renewed, and calls of running.Add
 	first   *pgx.Conn    // the connection that Open used, for Hold; nil: Hold was called
 	closed  bool
-	updates map[*time.Time]bool // when each running transaction began
+	updates map[*time.Time]bool // when each running Update began
 	failure error               // the reason why the store has stopped; nil: the store has not stopped
 	renewed time.Time           // when the connections of the pool were last replaced
 	damage  store.Damages
@@ -102,8 +102,9 @@ func (s *Store) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 	return nil, s.config.sentence(err)
 }
 
-// View runs fn over one snapshot. View takes no locks, so no transaction waits for a View. If the database does not
-// answer before the deadline of the context, View fails with ErrUnavailable.
+// View runs fn over one snapshot. View takes no locks, so no transaction waits for a View. If the context ends while
+// View waits for a connection, View returns the context's error. If the database does not answer a read before the
+// deadline of the context, View fails with ErrUnavailable.
 func (s *Store) View(ctx context.Context, fn func(store.Reader) error) error {
 	if err := ctx.Err(); err != nil {
 		return err

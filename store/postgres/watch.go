@@ -7,8 +7,8 @@ import (
 	"countersign/store"
 )
 
-// Stalled returns how long the oldest running transaction has been running. If there is no transaction, Stalled returns
-// 0. Stalled returns quickly, even if the database does not answer.
+// Stalled returns how long the oldest running Update has been running. If no Update is running, Stalled returns 0.
+// Stalled returns quickly, even if the database does not answer.
 func (s *Store) Stalled() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -19,8 +19,8 @@ func (s *Store) Stalled() time.Duration {
 	return oldest
 }
 
-// under adds the running transaction to the list from which Stalled reads. The caller calls the returned function when
-// the transaction has ended.
+// under adds the running Update to the list from which Stalled reads. The caller calls the returned function when the
+// Update has ended.
 func (s *Store) under() func() {
 	began := time.Now()
 	s.mu.Lock()
