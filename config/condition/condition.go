@@ -16,8 +16,8 @@ import (
 // maxCondition is the longest condition, in bytes.
 const maxCondition = 4 << 10
 
-// factNames lists the facts that a condition can read. Each fact of a conversation is declared separately. So a
-// misspelt name is an error.
+// factNames lists the facts that a condition can read. Each fact of a conversation or of a caller is declared
+// separately. So a misspelt name is an error.
 const factNames = "args, requester, agent, now, conversation.id, conversation.channel, conversation.dm, " +
 	"caller.name, caller.owner, caller.acting_for, caller.proven and caller.mode"
 

@@ -1,5 +1,5 @@
 // Package condition compiles and evaluates the conditions of a policy's rules. A condition is a CEL expression over the
-// arguments of a call, its requester, its agent, its conversation and the time.
+// arguments of a call, its requester, its agent, its conversation, its caller and the time.
 //
 // [Read] compiles a condition, and reports each error at its position in the policy file. Read returns an
 // [approvers.Condition], which evaluates the condition. Read also returns a [Compiled], which can be checked against

@@ -86,7 +86,7 @@ func Compact(ctx context.Context, path string, worth func(Usage) error) (before,
 	return before, after, syncDir(filepath.Dir(path))
 }
 
-// compactSentence returns an error that gives the cause, and says that the store is unchanged.
+// compactSentence returns the error of a context unchanged. Any other error gets the name of the file and the remedy.
 func compactSentence(path string, err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err

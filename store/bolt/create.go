@@ -11,8 +11,8 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// create makes a new store under a temporary name, and then renames the file to path. If another process has created a
-// file with this name in the meantime, create keeps that file.
+// create makes a new store under a temporary name, and then gives the file the name path. If another process has
+// created a file with this name in the meantime, create keeps that file.
 func create(path string, opts Options) error {
 	dir := filepath.Dir(path)
 	if _, err := os.Stat(dir); err != nil {
@@ -54,7 +54,8 @@ func fill(path string, opts Options) error {
 	return errors.Join(err, db.Close())
 }
 
-// publish renames the file temp to path. If the file system has hard links, publish never replaces another file.
+// publish makes path a hard link to the file temp. publish never replaces another file that has the name path. If the
+// file system has no hard links, publish renames the file.
 func publish(temp, path string) error {
 	err := os.Link(temp, path)
 	if err == nil || errors.Is(err, fs.ErrExist) {

@@ -54,6 +54,7 @@
 //	countersign         "checksums"                         while an upgrade adds checksums: the bucket's number and the key of the next row without a checksum
 //	countersign         "examine"                           set if damage was found while the store was in use: the next start examines the file
 //	countersign         "upgrading"                         during an upgrade: the version before the upgrade
+//	countersign         "copying"                           in an incomplete copy: the progress of the copy
 //
 //	conversations       id                                  header, store.Conversation
 //	conversation_place  place, birth                        conversation id; the last one is the current one

@@ -112,7 +112,7 @@ func (id *identity) letBack() error {
 
 // OnReturn registers fn. If the file was moved away and is back at its path, the store calls fn before the next write.
 // While the file was away, another process may have used a copy of the file. If another process has used a copy, fn
-// returns an error, and the store refuses writes. fn may read the store.
+// must return an error. The store then refuses writes, and calls fn again before the next write. fn may read the store.
 func (s *Store) OnReturn(fn func() error) { s.identity.returned.Store(&fn) }
 
 func (id *identity) moved(how string) error {
@@ -139,8 +139,9 @@ func (id *identity) whole() error {
 	return nil
 }
 
-// untouched returns an error if the first two pages of the file are not as this process wrote them. In this case,
-// another program has written to the file.
+// untouched returns an error if the file was truncated or can't be read. untouched also returns an error if the first
+// two pages of the file have changed since Open or since this process's last commit. In this case, another program has
+// written to the file.
 func (id *identity) untouched() error {
 	if err := id.whole(); err != nil {
 		return err
@@ -194,7 +195,7 @@ func (id *identity) committed(tx int) error {
 func (id *identity) close() error { return id.file.Close() }
 
 // InPlace checks the open file of the store. InPlace returns ErrMoved if the file is not at the store's path. InPlace
-// returns ErrDamaged if another program has written to the file.
+// returns ErrDamaged if another program has written to the file. If the store has stopped, InPlace returns the reason.
 func (s *Store) InPlace() error {
 	if err := s.writer.broken(); err != nil {
 		return err

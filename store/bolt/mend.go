@@ -31,7 +31,9 @@ type looked struct {
 	kept   string // path of the damaged file, if a new file was built
 }
 
-// look examines the file of an open store. If the file is damaged, look builds a new file from the readable rows.
+// look examines the file of an open store. A file above mostAtOpen is examined only if examineKey is set. If the file
+// is damaged, look builds a new file from the readable rows. With Options.AsIs, look only lists the damage. If a
+// damaged file must be upgraded first, look returns an error.
 func look(db *bbolt.DB, path string, opts Options) (found looked, err error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -127,8 +129,9 @@ func (s *salvage) take(in bucket, k, v []byte, state rowState) {
 
 // strays adds the rows of used pages that can't be reached from the root, because a page above them is damaged. The
 // checksum of a row shows to which bucket the row belongs. Without the list of free pages, strays can't distinguish
-// used pages from unused pages. In that case, strays adds no rows to a bucket without damaged pages. If strays finds
-// several versions of a record, it adds the highest version. The result added is the number of added rows.
+// used pages from unused pages. So strays adds no rows to a bucket without damaged pages, unless the list of buckets is
+// damaged. If strays finds several versions of a record, it adds the highest version. The result added is the number of
+// added rows.
 func (s *salvage) strays(x *examination) (added int) {
 	torn, all := map[bucket]bool{}, false
 	for _, f := range x.faults {
@@ -344,7 +347,7 @@ func (s *salvage) aside(in bucket, k string, row salvaged, why string) {
 
 // timers writes both rows of each timer of which at least one row is readable. Rows of different ages may give a
 // timer several due times. In that case, timers keeps the time in the timer's row of timer_ref. If that row is
-// unreadable, timers keeps the earliest time.
+// unreadable, or gives none of these times, timers keeps the earliest time.
 func (s *salvage) timers() {
 	for k, row := range s.rows[timers] {
 		var t store.Timer
@@ -508,8 +511,8 @@ func (s *salvage) history() {
 	})
 }
 
-// misplaced restores intact audit records whose keys are damaged. Each record contains its own position, and the
-// journal confirms the position.
+// misplaced restores intact audit records whose keys or checksums are damaged. Each record contains its own position,
+// and the journal confirms the position.
 func (s *salvage) misplaced() {
 	for k, row := range s.rows[audit] {
 		if row.state != rowDamaged || len(row.stored) < checksumSize {
@@ -546,8 +549,8 @@ func (s *salvage) firstSeq(chain string) (first uint64) {
 	return first
 }
 
-// rest handles the remaining damaged rows. A row with a plausible key stays under its key. rest moves any other row to
-// the bucket set_aside.
+// rest handles the remaining damaged rows. Under a plausible key, rest writes a mark (see the function mark). rest
+// moves any other row, and each damaged row of a timer or an index, to the bucket set_aside.
 func (s *salvage) rest() {
 	for _, in := range []bucket{messages, renderings, audit, auditPayloads, auditJournal, auditHeads, counters, files, fileData} {
 		known := s.names(in)
@@ -582,8 +585,8 @@ func (s *salvage) rest() {
 	}
 }
 
-// names returns a function that reports whether the key of a damaged row is plausible. A row must not stay under an
-// implausible key. For example, a wrong key at the end of the journal would block every later record.
+// names returns a function that reports whether the key of a damaged row is plausible. An implausible key must not get
+// a mark. For example, a wrong key at the end of the journal would block every later record.
 func (s *salvage) names(in bucket) func(k []byte) bool {
 	names, last := map[string]bool{}, uint64(0)
 	note := func(of bucket) {

@@ -58,7 +58,8 @@ const (
 	short        = 5 // an audit record: see shorten
 )
 
-// packFrom is the minimum length in bytes of a value that is compressed. Shorter values would save too little.
+// packFrom is the minimum length in bytes of the part of a value that is compressed: see keptOf. Shorter values would
+// save too little.
 const packFrom = 256
 
 // The dictionaries must never change, because stored rows were compressed with them. Each compressed row contains the
@@ -74,9 +75,9 @@ var (
 
 const dictionaryID = 1
 
-// The encoder quick is for records. Records are compressed while other transactions wait. So quick leaves out zstd's
-// entropy coding, which would double the time (ADR 8). The encoder thorough is for large values, such as cards: values
-// of at least thoroughFrom bytes in buckets whose rows are all compressed.
+// The encoder thorough is for large values, such as cards: values of at least thoroughFrom bytes in buckets whose rows
+// are all compressed. The encoder quick is for all other values. Values are compressed while other transactions wait.
+// So quick leaves out zstd's entropy coding, which would double the time (ADR 8).
 const thoroughFrom = 1 << 10
 
 var (
@@ -169,8 +170,8 @@ func unpack(in bucket, stored []byte) ([]byte, error) {
 }
 
 // keptOf returns how many bytes at the beginning of a value are not compressed. For an audit record, the leaf and the
-// hash are not compressed, because hashes can't be compressed. For any other record, the version and the birth number
-// are not compressed, because the program reads these numbers of every record when it starts.
+// hash are not compressed, because hashes can't be compressed. For a guarded record, the version and the birth number
+// are not compressed, because the program reads these numbers of every record when it examines the file.
 func keptOf(in bucket, value []byte) int {
 	switch {
 	case in == audit:

@@ -80,8 +80,8 @@ func removeLeft(path string) error {
 	return nil
 }
 
-// hold prevents other processes from opening the store at a path. hold takes no lock if there is no store at the
-// path, or if the store is damaged.
+// hold prevents other processes from opening the store at a path. hold takes no lock if there is no file at the path,
+// or if the file can't be used as a store.
 func hold(path string) (release func() error, err error) {
 	free := func() error { return nil }
 	info, err := os.Stat(path)
@@ -116,8 +116,8 @@ func syncFile(path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// exchange renames the file temp to path. The old file at path is kept under a name that ends with the suffix and the
-// time.
+// exchange gives the file temp the name path. The old file at path is kept under another name. This name is path with
+// the suffix and the time, and a number if the name is taken.
 func exchange(temp, path, suffix string) (kept string, err error) {
 	stamp := path + suffix + time.Now().UTC().Format("20060102T150405Z")
 	kept = stamp

@@ -142,8 +142,9 @@ func (r *rows) note(damaged *store.DamagedError) {
 	}
 }
 
-// stored returns the stored form of a value: compressed if possible, and with the checksum. The parameter closed is the
-// result of table.closed for the record.
+// stored returns the stored form of a value, with the checksum. stored compresses the value only if closed is true or
+// the bucket has allRows in packings, and only if the compressed value is shorter. The parameter closed is the result
+// of table.closed for the record.
 func (r *rows) stored(in bucket, key, value []byte, closed bool) []byte {
 	if r.plain {
 		return value

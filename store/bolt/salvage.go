@@ -22,14 +22,16 @@ import (
 	"countersign/store/record"
 )
 
-// Salvage writes all rows that can be read from a damaged file into a new store, and lists the missing records. Salvage
-// does not change the damaged file. The damaged file must not be open in any process. Open repairs a file with little
-// damage. Salvage can also read a file that is cut short, or that has lost its list of buckets or both meta pages.
+// Salvage writes the rows that can be read from a damaged file into a new store, and lists the missing records.
+// Readable rows that would have no use or not verify in the new store are left out: see drop, wanted and closeHeads.
+// Salvage does not change the damaged file. The damaged file must not be open in any process. Open repairs a file with
+// little damage. Salvage can also read a file that is cut short, or that has lost its list of buckets or both meta
+// pages.
 //
 // If another record names a missing record, the new store has a mark (see the function mark) under the key of the
-// missing record. The workflow then closes the records that depend on the missing record (see store.SetAside). A mark
-// also takes the place of a missing audit record: see approvers.AuditRow.Lost. The last parameter lists further rows
-// that Salvage treats as damaged.
+// missing record. The workflow then closes the records that depend on the missing record (see store.SetAside). A row
+// with an empty record takes the place of a missing audit record: see approvers.AuditRow.Lost. The last parameter lists
+// further rows that Salvage treats as damaged.
 func Salvage(ctx context.Context, path, to string, also []Missing) (lost []store.Damage, err error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -327,9 +329,9 @@ func (s *salvage) unlist(in bucket) {
 	s.damage = slices.DeleteFunc(s.damage, func(d store.Damage) bool { return d.Bucket == in.String() && d.Key != "" && !d.Mended })
 }
 
-// closeHistory closes the gaps of the journal, and writes a mark (see the function mark) for every lost audit record.
-// Records without a journal entry get new numbers. Heads with signatures over the old numbers are dropped, because the
-// signatures would not verify.
+// closeHistory closes the gaps of the journal, and writes a row with an empty record for every lost audit record. The
+// journal entries after the first gap get new numbers. Heads with signatures over the old numbers are dropped, because
+// the signatures would not verify.
 func (s *salvage) closeHistory() {
 	for _, in := range []bucket{audit, auditPayloads, auditJournal, auditHeads} {
 		s.unlist(in)
@@ -485,8 +487,8 @@ func (s *salvage) closeJournal() (cut uint64) {
 	return cut
 }
 
-// closeHeads keeps the heads before the first faulty head. A head is faulty if it is missing, or if it covers more
-// entries than exist before the journal's first gap.
+// closeHeads keeps the heads before the first faulty head. A head is faulty if it is missing, if it covers no more
+// entries than the head before, or if it covers more entries than exist before the journal's first gap.
 func (s *salvage) closeHeads(cut uint64) {
 	next, size, left := uint64(1), uint64(0), 0
 	for k := range s.set[auditHeads] {

@@ -28,7 +28,8 @@ func (s *scratch) done(b []byte) []byte {
 	return b[:len(b):len(b)]
 }
 
-// extend appends the checksum to a value. If the value is the last slice that done has reserved, extend makes no copy.
+// extend appends the checksum to a value. If the value is the last slice that done has reserved, and the block has
+// room, extend makes no copy.
 func (s *scratch) extend(value []byte, sum uint32) []byte {
 	n := len(s.block)
 	if len(value) == 0 || len(value) > n || &value[0] != &s.block[n-len(value)] || n+checksumSize > cap(s.block) {

@@ -62,9 +62,9 @@ func (t reader) TimersIn(shares store.Shares, kind store.TimerKind, until time.T
 	return out, nil
 }
 
-// isSet reports whether a row of timers matches the timer's row in timer_ref. If the two rows differ, they count as
-// damaged. Without this check, lists of due timers would return the timer repeatedly, and no handler could clear the
-// timer.
+// isSet reports whether a row of timers matches the timer's row in timer_ref. If the two rows differ, the row of timers
+// counts as damaged. Without this check, lists of due timers would return the timer repeatedly, and no handler could
+// clear the timer.
 func (t reader) isSet(k []byte, timer store.Timer) bool {
 	due, there := t.rows.lookUp(timerRef, timerKindRef(timer.Kind, timer.Ref))
 	if there {

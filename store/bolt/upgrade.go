@@ -51,8 +51,8 @@ func bucketsOf(version int) (names []string) {
 	return names
 }
 
-// upgradeMargin is the maximum number of bytes of rows that one transaction of an upgrade rewrites. bbolt keeps the
-// changes of a transaction in memory.
+// upgradeMargin limits the bytes of rows that one transaction of an upgrade rewrites. Only the last row of a
+// transaction may exceed the limit. bbolt keeps the changes of a transaction in memory.
 const upgradeMargin = 8 << 20
 
 // upgrade converts an older store to the current layout:

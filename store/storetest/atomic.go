@@ -14,7 +14,7 @@ import (
 
 var errMine = errors.New("the closure's own error")
 
-// scribble changes the records that seed has written, and adds records of every kind.
+// scribble changes the records that seed has written, and adds records of most kinds.
 func scribble(tx store.Tx) error {
 	head, err := tx.AuditHead("x")
 	if err != nil {

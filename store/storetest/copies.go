@@ -264,7 +264,7 @@ func (s stopping) EachRow(ctx context.Context, fn func(store.Row) error) error {
 	})
 }
 
-// differing checks that CopyRows detects a copy in which a row is missing or different.
+// differing checks that CopyRows detects a copy in which all rows of a part are missing, or a row is different.
 func differing(h *harness, to Backend) {
 	h.update(func(tx store.Tx) error {
 		return errors.Join(tx.PutTurn(approvers.Turn{ID: "a"}), tx.PutTurn(approvers.Turn{ID: "b"}), tx.PutMessage(store.Message{Conversation: "c", Seq: 1}),

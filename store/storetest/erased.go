@@ -8,7 +8,8 @@ import (
 	"countersign/store"
 )
 
-// silent checks that ConversationsBefore lists the conversation with the oldest last message first.
+// silent checks that ConversationsBefore and ConversationsSince list the conversation with the oldest last message
+// first.
 func silent(h *harness) {
 	put := func(id string, version uint64, last int) func(store.Tx) error {
 		return func(tx store.Tx) error {
@@ -86,7 +87,7 @@ func talk(id string) func(store.Tx) error {
 	}
 }
 
-// talkRecords is the number of records of a talk, without timers and index rows.
+// talkRecords is the number of records of a talk, without timers, index rows and audit.
 const talkRecords = 1 + 2 + 1 + 1 + 2 + 2 + 2 + 2 + 6 + 12
 
 // left counts the records of a talk that are in the store.

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// fill sets every field of a record to a distinct value. fill uses reflection, so fill also sets new fields. A test
-// fails if a backend does not store a new field. If rough is set, times have nanoseconds and a time zone, which the
-// store must not keep.
+// fill sets every field of a record, except Version, to a value that is not zero. fill uses reflection, so fill also
+// sets new fields. A test fails if a backend does not store a new field. If rough is set, times have nanoseconds and a
+// time zone, which the store must not keep.
 func fill[T any](rough bool) T {
 	var rec T
 	f := filler{rough: rough}

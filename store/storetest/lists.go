@@ -36,8 +36,8 @@ func messages(h *harness) {
 	}
 }
 
-// places checks that ConversationAt returns the conversation that was put last, even if the conversation's CreatedAt is
-// earlier.
+// places checks that ConversationAt returns the conversation that was created last, even if another one has the same
+// CreatedAt or is changed later.
 func places(h *harness) {
 	put := func(id, place string, version uint64, created int) func(store.Tx) error {
 		return func(tx store.Tx) error {

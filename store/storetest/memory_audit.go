@@ -142,8 +142,7 @@ func (m *memory) ConversationsSince(lastAt time.Time, limit int) ([]store.Conver
 	}, limit), nil
 }
 
-// EraseConversation erases everything in one call and ignores the limit. Other tests of the suite check the limit and
-// the order.
+// EraseConversation erases everything in one call and ignores the limit. The test erasedInParts checks the limit.
 func (m *memory) EraseConversation(id string, _ int) (bool, error) {
 	c, ok := m.conversations[id]
 	if !ok {

@@ -32,7 +32,7 @@ func openGrants(h *harness) {
 	open("t/")
 	h.write(put("z", "t", approvers.GrantLive, 1, 9), put("b", "t", approvers.GrantLive, 1, 20)) // one grant is used, the other accepted
 	open("t", "z", "b", "a")
-	// A grant can end in several ways. In two of these cases, the grant is accepted in the transaction that ends it.
+	// A grant can end in several ways. In each case, the grant is accepted in the transaction that ends it.
 	for i, state := range []approvers.GrantState{approvers.GrantUsed, approvers.GrantExpired, approvers.GrantRevoked, approvers.GrantDeclined} {
 		id := fmt.Sprint("ends", i)
 		h.write(put(id, "t", approvers.GrantOffered, 0, 0))

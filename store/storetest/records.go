@@ -192,7 +192,7 @@ func notThere(h *harness) {
 	})
 }
 
-// lengths returns the length of every list.
+// lengths returns the lengths of lists, and the sum of a counter.
 func lengths(r store.Reader) (n [16]int, err error) {
 	var errs [16]error
 	count := func(i, length int, err error) { n[i], errs[i] = length, err }
@@ -265,7 +265,8 @@ func withoutID(h *harness) {
 	})
 }
 
-// texts holds ids whose keys would collide if the parts of keys were joined without escaping.
+// texts holds ids with unusual characters. Some of their keys would collide if the parts of keys were joined without
+// escaping.
 var texts = []string{
 	"a", "a/", "a/b", "/", "a:b", "a|b", "a b", "a\x01", "a\x01b", "a\n", "%", "_", "'", "é", "e\u0301", "A", "\U0010ffff", "a\u00ff", strings.Repeat("long", 200),
 }

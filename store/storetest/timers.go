@@ -332,7 +332,7 @@ func auditRefusals(h *harness) {
 	h.write(add(third, nil)) // a copy of a record whose payload was erased earlier
 }
 
-// nothingBroken requires that the check finds no faults in a store with all kinds of data. The tests of each backend
+// nothingBroken requires that the check finds no faults in a store with most kinds of data. The tests of each backend
 // test that the check finds faults.
 func nothingBroken(h *harness) {
 	h.update(seed)
