@@ -25,7 +25,7 @@ func parse(t testing.TB, text string) *config.File {
 	return f
 }
 
-// TestParsePolicy checks that every key is read correctly.
+// TestParsePolicy checks that the keys of a policy with many settings are read correctly.
 func TestParsePolicy(t *testing.T) {
 	f := parse(t, `
 version: 1
@@ -157,7 +157,7 @@ func TestHash(t *testing.T) {
 	}
 }
 
-// TestReadPolicy checks that the error about an unreadable file says what to do.
+// TestReadPolicy checks that the error about an unreadable file says what is wrong.
 func TestReadPolicy(t *testing.T) {
 	dir := t.TempDir()
 	large := filepath.Join(dir, "large.yaml")

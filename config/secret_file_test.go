@@ -9,8 +9,8 @@ import (
 	"countersign/config"
 )
 
-// TestSecretFiles checks that each secret can come from a file. TestSecretFiles also checks the errors and warnings
-// about such a file. These messages say what is wrong, but never show the file's content.
+// TestSecretFiles checks that a secret can come from a file. TestSecretFiles also checks the errors and warnings about
+// such a file. These messages say what is wrong, but never show the file's content.
 func TestSecretFiles(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, content string, mode os.FileMode) string {

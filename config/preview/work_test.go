@@ -15,7 +15,8 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// largestArgs returns arguments of the maximum size. Templates need the longest time for arguments of these kinds.
+// largestArgs returns arguments, most of which are alone about as large as all arguments of a call may be. Templates
+// need the longest time for arguments of these kinds.
 func largestArgs() map[string]any {
 	numbers := make([]any, approvers.MaxArgs/2)
 	for i := range numbers {
@@ -78,8 +79,8 @@ func allocated() uint64 {
 	return s[0].Value.Uint64()
 }
 
-// TestPreviewEnds checks that rendering a preview ends, for any template and any arguments. Rendering takes less than
-// 50 ms on an otherwise idle machine. The test allows more time.
+// TestPreviewEnds checks that rendering a preview ends, for hostile templates and large arguments. Rendering takes less
+// than 50 ms on an otherwise idle machine. The test allows more time.
 func TestPreviewEnds(t *testing.T) {
 	args, largest := largestArgs(), uint64(0)
 	defer func() { t.Logf("largest %.1f MiB", float64(largest)/(1<<20)) }()
@@ -118,8 +119,8 @@ func TestPreviewEnds(t *testing.T) {
 	}
 }
 
-// TestPreviewWorkIsEnough checks that ordinary templates stay far below the limit. Some of these templates read every
-// item of a long list, or compare a long text.
+// TestPreviewWorkIsEnough checks that ordinary templates stay below the limit. Some of these templates read every item
+// of a long list, or compare a long text.
 func TestPreviewWorkIsEnough(t *testing.T) {
 	args := map[string]any{"text": strings.Repeat("word ", 4000) + "a", "other": strings.Repeat("word ", 4000) + "b"}
 	var items []any
@@ -264,7 +265,7 @@ func TestPreviewFunctionsRefuse(t *testing.T) {
 }
 
 // FuzzPreview checks that rendering a preview ends for any template and any arguments. The result is one line of at
-// most 600 characters, or an error on one line.
+// most 600 characters, or an error.
 func FuzzPreview(f *testing.F) {
 	for _, text := range hostile {
 		f.Add(text, `{"items":[1,2,3],"text":"a","other":"b","nested":[[1]]}`)

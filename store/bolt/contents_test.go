@@ -12,8 +12,7 @@ import (
 	"countersign/store"
 )
 
-// Each bucket is copied, or is an index that the copy rebuilds. The only exception is set_aside, which the program
-// never reads.
+// Each bucket is copied, or is an index that the copy rebuilds. The only exception is set_aside.
 func TestEveryBucketIsCopied(t *testing.T) {
 	known := map[bucket]bool{setAside: true}
 	for _, p := range parts {

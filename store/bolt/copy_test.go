@@ -234,8 +234,7 @@ func TestReplaceWhatCannotBeOpened(t *testing.T) {
 	}
 }
 
-// While Replace runs, a process can open the store at the path at any moment. The process gets either the old store or
-// the new store.
+// While Replace runs, there is a file at the path at every moment.
 func TestReplaceUnderEyes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	opened(t, path).Close()

@@ -52,8 +52,8 @@ func copyOver(t *testing.T, from, to string) {
 	}
 }
 
-// A store can be opened by a relative path. The store finds its file even if the process's working directory is renamed
-// later.
+// A store can be opened by a relative path. If the process's working directory is renamed later, the store notices that
+// its file is not at its path.
 func TestMovedFromARelativePath(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	if err := os.Mkdir(dir, 0o700); err != nil {

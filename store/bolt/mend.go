@@ -339,7 +339,7 @@ func (s *salvage) records(in bucket, indexes []bucket) {
 	}
 }
 
-// aside moves a row with a damaged key to the bucket set_aside. The program never reads this bucket.
+// aside moves a row with a damaged key to the bucket set_aside.
 func (s *salvage) aside(in bucket, k string, row salvaged, why string) {
 	s.keep(setAside, string(append(text(nil, in.String()), k...)), row.stored)
 	s.damage = append(s.damage, store.Damage{Bucket: in.String(), Key: shownKey([]byte(k)), Why: why + ", so it was set aside", Mended: derived[in] || isIndex[in]})

@@ -311,8 +311,8 @@ func TestSecondProcess(t *testing.T) {
 	s.Close()
 }
 
-// Several processes start at the same time on a path without a file. Only one store is created, and only one process
-// holds the store.
+// Several calls of Open run at the same time on a path without a file. Only one store is created, and only one call
+// gets the store.
 func TestCreatingTogether(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	type opened struct {

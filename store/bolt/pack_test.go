@@ -63,8 +63,8 @@ func TestPack(t *testing.T) {
 	})
 }
 
-// The stored form of a card takes less than a fifth of the card's size. If a compressed row is damaged, or another
-// program wrote the row, a read reports the damage.
+// The stored form of a card takes at most a fifth of the card's size. If a row with a valid checksum can't be unpacked,
+// a read reports the damage.
 func TestCardIsPacked(t *testing.T) {
 	s := opened(t)
 	golden, err := os.ReadFile("../../bot/render/testdata/card_pending.json")
@@ -233,7 +233,7 @@ func testEarlierStore(t *testing.T, name string) {
 	}
 }
 
-// Noise returns n bytes of text that can hardly be compressed.
+// Noise returns about n bytes of text that can hardly be compressed.
 func Noise(n int) string {
 	random := make([]byte, 3*n/4)
 	_, _ = rand.NewChaCha8([32]byte{}).Read(random)

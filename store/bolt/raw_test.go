@@ -7,7 +7,7 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// rawPut is one row to be written. If the value of the row is nil, the row is deleted.
+// rawPut is one row to be written. If the value of the row is empty, the row is deleted.
 type rawPut struct {
 	in         []byte
 	key, value []byte

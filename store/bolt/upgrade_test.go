@@ -265,7 +265,8 @@ func TestUpgradeIsBounded(t *testing.T) {
 	}
 }
 
-// A file that can't be upgraded stays unchanged. An unreadable row affects only the operations that read the row.
+// A file that can't be upgraded stays unchanged. An unreadable rendering does not prevent the upgrade, and the check
+// finds the rendering.
 func TestUpgradeOfDamagedStore(t *testing.T) {
 	path := oldStore(t, 1, func(o old) {
 		aged(o)
@@ -318,7 +319,7 @@ func TestUpgradeHidesNothing(t *testing.T) {
 	}
 }
 
-// If an older store lacks one of its buckets, the store is damaged, and Open does not change it.
+// If an older store lacks one of its buckets, the store is damaged, and Open refuses it.
 func TestOldStoreThatLacksABucket(t *testing.T) {
 	for version := 1; version < checksummed; version++ {
 		for _, name := range oldBuckets[version] {

@@ -87,7 +87,7 @@ func TestSharedCommit(t *testing.T) {
 	})
 }
 
-// A closure that writes nothing causes no commit.
+// A closure that writes nothing, or that fails, causes no commit.
 func TestNothingWritten(t *testing.T) {
 	s := opened(t)
 	before := s.commits(t)
@@ -191,8 +191,7 @@ func TestLargeCrowd(t *testing.T) {
 	})
 }
 
-// A closure keeps its transaction, and the test uses the transaction after the closure has ended. This use does not
-// damage the store.
+// A closure keeps its transaction, and the test uses the transaction after the closure has ended. This use panics.
 func TestTransactionUsedAfterItsEnd(t *testing.T) {
 	s := opened(t)
 	var kept store.Tx

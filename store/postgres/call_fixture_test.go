@@ -281,7 +281,7 @@ func (f *callFixture) show(ctx context.Context, id string) error {
 	return f.workflow.Outbox.Delivered(ctx, s, p)
 }
 
-// quiet waits until no timer is due.
+// quiet waits until no timer of an inbox row, a turn, a run or an outbox message is set.
 func (f *callFixture) quiet() {
 	f.Helper()
 	kinds := append([]store.TimerKind{store.TimerInbox, store.TimerThink, store.TimerRun}, store.ShowTimers...)

@@ -76,8 +76,8 @@ func TestLostCommit(t *testing.T) {
 	}
 }
 
-// The client gives up a COMMIT that has not reached the server yet. When the COMMIT reaches the server later, the
-// server refuses the COMMIT.
+// If the client gives up a COMMIT that has not reached the server yet, the client fences the connection. When the
+// COMMIT reaches the server later, the server refuses the COMMIT. The test only fences the connection.
 func TestLateCommit(t *testing.T) {
 	t.Parallel()
 	name := empty(t)
@@ -190,7 +190,7 @@ func TestSerialization(t *testing.T) {
 }
 
 // A decision that began before a change of the policy does not count after the change. If the change of the policy has
-// read rows that the decision writes, the decision runs a second time, under the new policy.
+// read rows that the decision writes, the decision runs a second time, and finds the new policy.
 func TestPolicyChangesMeanwhile(t *testing.T) {
 	t.Parallel()
 	name := empty(t)

@@ -85,7 +85,7 @@ func TestEveryTableIsCopied(t *testing.T) {
 	}
 }
 
-// Fill refuses a database with rows in any table.
+// Fill refuses a database with a row.
 func TestFillOfADatabaseWithRows(t *testing.T) {
 	t.Parallel()
 	name := empty(t)

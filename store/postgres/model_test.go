@@ -58,8 +58,8 @@ func spin(t *testing.T, defines ...string) string {
 	return report
 }
 
-// TestModel checks that the protocol of claims, leases and fences is correct in every order of its steps. The test also
-// breaks the model of the protocol in several ways, and Spin must find each fault.
+// TestModel checks that the protocol of claims, leases and fences is correct in every order of the steps of two or
+// three replicas. The test also breaks the model of the protocol in several ways, and Spin must find each fault.
 func TestModel(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -93,7 +93,7 @@ func TestModel(t *testing.T) {
 	}
 }
 
-// TestModelSteps checks that the model has the same steps as the code.
+// TestModelSteps checks that the model has every step of the code.
 func TestModelSteps(t *testing.T) {
 	t.Parallel()
 	elsewhere := map[string]string{ // methods that are not steps of the protocol

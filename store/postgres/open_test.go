@@ -165,7 +165,7 @@ func TestVersions(t *testing.T) {
 			t.Fatalf("it would apply %v; error %v", would, err)
 		}
 		tryOpen(t, at(name), postgres.ErrEmpty)
-		// Several processes start at the same time. One process migrates the tables, and the other processes wait.
+		// Several stores are opened at the same time. One store makes the tables, and the other stores wait.
 		results := make(chan error)
 		for range 3 {
 			go func() {
@@ -498,7 +498,8 @@ func TestDamagedRecords(t *testing.T) {
 	}
 }
 
-// history appends a record to a chain q and to the chain of the installation, and puts a head that covers them.
+// history appends a record to a chain q and to the chain of the installation, and puts a head that covers them. Then
+// history appends another record to the chain of the installation.
 func history(t *testing.T, s *postgres.Store) {
 	t.Helper()
 	payload := approvers.AuditPayload{Chain: "q", Seq: 1}
@@ -752,7 +753,7 @@ GRANT UPDATE (leaf) ON audit_journal TO ROLE;`, "ROLE", role))
 	}
 }
 
-// The statements in docs/postgres.md work without changes.
+// The statements in docs/postgres.md work. The test changes only the name of the role.
 func TestDocumentedStatements(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/postgres.md")

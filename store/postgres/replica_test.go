@@ -706,7 +706,8 @@ type twoVersions struct{ pair }
 
 func (p *twoVersions) Check(ctx context.Context) error { return p.stores[1].Check(ctx) }
 
-// The current program and a next program (see nextProgram) pass the conformance suite on the same tables.
+// The current program and a next program (see nextProgram) pass the concurrent part of the conformance suite on the
+// same tables.
 func TestConformanceTwoVersions(t *testing.T) {
 	storetest.RunConcurrent(t, func(t *testing.T) storetest.Opener {
 		name := database(t, template)

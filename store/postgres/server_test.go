@@ -207,7 +207,7 @@ func empty(t testing.TB) string {
 	return name
 }
 
-// clearTables deletes all rows in the tables of a database.
+// clearTables deletes all rows in the tables of a database, except the table migrations.
 func clearTables(database string) error {
 	ctx := context.Background()
 	conn, err := pgx.Connect(ctx, at(database))
@@ -243,7 +243,8 @@ func fresh(t *testing.T) storetest.Opener {
 
 func TestConformance(t *testing.T) { storetest.Run(t, fresh) }
 
-// TestConformanceTwoStores checks that the suite passes if calls go alternately to two stores on the same database.
+// TestConformanceTwoStores checks that the concurrent part of the suite passes if calls go alternately to two stores on
+// the same database.
 func TestConformanceTwoStores(t *testing.T) {
 	storetest.RunConcurrent(t, func(t *testing.T) storetest.Opener {
 		open := fresh(t)

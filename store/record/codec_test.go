@@ -221,8 +221,8 @@ func sow[T any](f *testing.F, rec *T) {
 	f.Add(b)
 }
 
-// stable reads a record from b. If b is valid, stable writes the record, reads it a second time, and checks that the
-// record is the same.
+// stable reads a record from b. If b is valid, stable writes the record, reads it a second time, and writes it again.
+// Both written records must have the same length.
 func stable[T any](t *testing.T, b []byte) {
 	t.Helper()
 	var read, again T
