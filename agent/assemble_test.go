@@ -20,7 +20,7 @@ func askBody(body io.Reader) (reply, error) {
 	return a.model.ask(context.Background(), request("m", modelRequest{}, nil, false), a.Tools.named, noWords)
 }
 
-// A server may split the calls of an answer at any byte. The assembled calls have exactly the bytes that the model
+// A server may split the calls of an answer at any character. The assembled calls have exactly the bytes that the model
 // wrote.
 func TestPiecesComeTogether(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -87,8 +87,8 @@ func TestCutAtEveryByte(t *testing.T) {
 	}
 }
 
-// For any answer of an endpoint, the agent does not crash, and the limits hold. The agent accepts only calls that the
-// model has sent.
+// For any answer of an endpoint, the agent does not crash, and the limits hold. The agent does not accept an empty
+// answer.
 func FuzzAnswer(f *testing.F) {
 	for _, c := range malformedAnswers {
 		if len(c.body) < 5000 {

@@ -24,7 +24,7 @@ const (
 	modelKey = "sk-hush-key"
 )
 
-// setenv sets the environment to exactly these variables.
+// setenv sets these variables, and clears the other variables that the tests set.
 func setenv(t *testing.T, pairs map[string]string) {
 	t.Helper()
 	for _, name := range []string{
@@ -203,7 +203,7 @@ func TestEnvProblems(t *testing.T) {
 	}
 }
 
-// TestEnvKeepsSecrets checks that no way of printing an environment shows a secret.
+// TestEnvKeepsSecrets prints an environment in several ways. No output may show a secret.
 func TestEnvKeepsSecrets(t *testing.T) {
 	setenv(t, map[string]string{
 		"SLACK_BOT_TOKEN": botToken, "SLACK_APP_TOKEN": appToken, "SLACK_SIGNING_SECRET": signing, "OPENAI_API_KEY": modelKey, "OPENAI_MODEL": "m",

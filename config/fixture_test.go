@@ -96,7 +96,7 @@ func TestFixtureProblems(t *testing.T) {
 	}
 }
 
-// A few lines of aliases can expand to more data than fits into memory. Such a file is refused quickly.
+// A few lines of aliases can expand to more data than fits into memory. Such a file is refused.
 func TestFixtureBomb(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("- tool: x\n  args:\n    a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n")

@@ -15,8 +15,8 @@ import (
 	"countersign/internal/demo/shop"
 )
 
-// FuzzParsePolicy checks that any file is refused with problems, or gives a policy. Each problem has a position in the
-// file. With the policy, check, report and planning work without a panic.
+// FuzzParsePolicy checks that any file is refused with problems, or gives a policy. Each problem names the file. With
+// the policy, check, report and planning work without a panic.
 func FuzzParsePolicy(f *testing.F) {
 	for _, pattern := range []string{"testdata/*/*.yaml", "check/testdata/*/*.yaml", "../cmd/countersign/*.yaml"} {
 		paths, err := filepath.Glob(pattern)
@@ -72,8 +72,8 @@ func FuzzParsePolicy(f *testing.F) {
 	})
 }
 
-// FuzzParseFixtures checks that any file is refused with problems, or gives fixtures that can be replayed. Each problem
-// has a position in the file.
+// FuzzParseFixtures checks that any file is refused with problems, or gives fixtures. Each problem names the file. Each
+// fixture has a tool, a line and arguments.
 func FuzzParseFixtures(f *testing.F) {
 	for _, seed := range []string{
 		"- {tool: issue_refund, args: {amount: 600}, expect: {verdict: ask}}\n",
@@ -102,7 +102,8 @@ func FuzzParseFixtures(f *testing.F) {
 	})
 }
 
-// placed checks that an error is a list of problems, each with its position in the file.
+// placed checks that an error is a list of problems, each with the name of the file. A problem with a line also has a
+// column.
 func placed(t *testing.T, err error) {
 	t.Helper()
 	var problems yamldoc.Problems

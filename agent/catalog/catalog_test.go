@@ -130,8 +130,8 @@ func TestOutlivesItsContext(t *testing.T) {
 	}
 }
 
-// The pinned tools are known before the server is connected, and also without a connection. A server that is part of
-// the program needs no pins. If the policy names a server with the same name, the server of the program is used.
+// The pinned tools are known before the server is connected, and also without a connection. If the policy names a
+// server that is part of the program, the server of the program is used. A broken lock file is refused.
 func TestPins(t *testing.T) {
 	t.Parallel()
 	shop := openServer(t, "refund")

@@ -10,8 +10,7 @@ import (
 	"countersign/config/yamldoc"
 )
 
-// If an operation can't become a tool, Findings reports the position at which the policy names the OpenAPI file. The
-// other operations of the file become tools.
+// If an operation can't become a tool, Findings reports the position at which the policy names the OpenAPI file.
 func TestFindings(t *testing.T) {
 	dir := t.TempDir()
 	api := "openapi: 3.1.0\ninfo: {title: x, version: '1'}\nservers: [{url: https://api.example.com}]\npaths:\n" +

@@ -80,8 +80,8 @@ func TestExecute(t *testing.T) {
 	}
 }
 
-// TestEdit checks that the client gets the approver's exact bytes after an edit. The client does not claim an edit
-// with a wrong hash.
+// TestEdit checks that the client gets the approver's exact bytes after an edit. If the arguments do not have the hash
+// of the request, Approved returns an error.
 func TestEdit(t *testing.T) {
 	g, c := start(t)
 	g.OnAsk(func(r *fakegateway.Request) { r.Status, r.Edited = "approved", `{"amount":20}` })

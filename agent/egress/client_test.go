@@ -57,8 +57,8 @@ func to(location string, status int) http.HandlerFunc {
 
 func ok(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") }
 
-// Headers that may be secret are never sent to another host. They stay removed even if a later redirect leads back to
-// the first host.
+// Headers that may be secret are never sent to another origin. They stay removed even if a later redirect leads back to
+// the first origin.
 func TestSecretsStayBehind(t *testing.T) {
 	var first *httptest.Server
 	hops := 0
@@ -110,7 +110,7 @@ func TestSecretsStayBehind(t *testing.T) {
 }
 
 // A redirect never turns a request that writes into a request that reads. The body of a request is sent only to the
-// original host.
+// original origin.
 func TestRedirectsOfWrites(t *testing.T) {
 	other, otherGot := listening(t, ok)
 	for _, tt := range []struct {

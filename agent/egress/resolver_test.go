@@ -27,7 +27,7 @@ func (n *names) set(name string, answers ...[]netip.Addr) {
 	n.answers[name] = answers
 }
 
-// next returns the current address of a name. A look-up sends one query for IPv6 and one for IPv4. Only the query for
+// next returns the current addresses of a name. A look-up sends one query for IPv6 and one for IPv4. Only the query for
 // IPv4 moves to the next answer.
 func (n *names) next(name string, ipv4 bool) []netip.Addr {
 	n.mu.Lock()

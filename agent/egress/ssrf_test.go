@@ -180,7 +180,8 @@ func (h *network) reach(address string) error {
 	return errNotHere
 }
 
-// connects runs a function and returns the number of connections that the function makes.
+// connects runs a function. connects returns how many connections the function opens, and to how many addresses its
+// dialers were about to connect, as a sum.
 func (h *network) connects(do func()) int64 {
 	before := h.accepted.Load() + h.dialed.Load()
 	do()

@@ -13,8 +13,8 @@ import (
 	"countersign/approvers"
 )
 
-// A caller gets the exact bytes of edited arguments, in an answer, in an event and in the receipt. The member
-// args_sha256 is the hash of these bytes.
+// A caller gets the exact bytes of edited arguments, in an answer and in the member args_json of an event. In the
+// answer and in the receipt, args_sha256 is the hash of these bytes.
 func TestEditedArgumentsAreExact(t *testing.T) {
 	for name, args := range map[string]string{
 		"white space":    "{ \"a\" :\t1 ,\r\n\r \"b\":[ 1,\n2 ] }",

@@ -81,7 +81,7 @@ func TestTokenOf(t *testing.T) {
 	}
 }
 
-// Every problem code of the workflow has an entry in problems. openapi.json describes every entry.
+// Every entry in problems has a status and a title. openapi.json describes every entry.
 func TestProblemsAreDescribed(t *testing.T) {
 	for code, p := range problems {
 		if p.status < 400 || p.title == "" {

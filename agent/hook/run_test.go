@@ -59,8 +59,8 @@ func TestRepeatContinues(t *testing.T) {
 	}
 }
 
-// TestStaleRequests repeats calls whose requests have ended. If the request has ended without a decision, the
-// repetition makes a new request. If the request was rejected, the repetition gets the rejection.
+// TestStaleRequests repeats calls whose requests have ended. If the request was rejected, the repetition gets the
+// rejection. In every other case, the repetition makes a new request.
 func TestStaleRequests(t *testing.T) {
 	for status, requests := range map[string]int{"expired": 2, "withdrawn": 2, "voided": 2, "revoked": 2, "succeeded": 2, "rejected": 1} {
 		t.Run(status, func(t *testing.T) {
@@ -198,7 +198,7 @@ func TestControlIgnoresTheEnd(t *testing.T) {
 	}
 }
 
-// TestNoEnd checks that the hook does not wait for the end of its input.
+// TestNoEnd checks that the hook waits for the end of its input only until its timeout.
 func TestNoEnd(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {

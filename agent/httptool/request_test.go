@@ -219,8 +219,8 @@ func TestWithoutEnvironment(t *testing.T) {
 	}
 }
 
-// Every change of the declaration changes the tool's hash. An approval of the previous tool is not valid for the
-// changed tool.
+// Different declarations give different definitions, and the tool's hash covers the definition. So an approval of the
+// previous tool is not valid for the changed tool.
 func TestDefinitions(t *testing.T) {
 	s := serve(t, status(200))
 	seen := map[string]string{}

@@ -45,7 +45,7 @@ func validate(s *jsonschema.Schema, data []byte) error {
 
 var errNotYAML = errors.New("not YAML")
 
-// TestSchemaTakesPolicies checks that the schema accepts every readable policy.
+// TestSchemaTakesPolicies checks that the schema accepts every readable policy of the documentation and the test data.
 func TestSchemaTakesPolicies(t *testing.T) {
 	s := policySchema(t)
 	policies := map[string]string{}

@@ -506,8 +506,7 @@ func TestReach(t *testing.T) {
 	}
 }
 
-// FuzzSettings checks that for any settings file, the hooks can be installed and removed, and all other settings stay
-// unchanged.
+// FuzzSettings adds a hook to any settings file, and removes the hook. The settings can be read after each change.
 func FuzzSettings(f *testing.F) {
 	for _, text := range foreign {
 		f.Add(text)
