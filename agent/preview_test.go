@@ -86,8 +86,8 @@ func TestPreviewItself(t *testing.T) {
 	}
 }
 
-// TestPreviewFails checks every way in which a preview can fail. Within the time limit, the workflow gets the reason
-// as one sentence. The process does not crash.
+// TestPreviewFails checks many ways in which a preview can fail. At the latest shortly after the time limit, the
+// workflow gets the reason as one sentence. The process does not crash.
 func TestPreviewFails(t *testing.T) {
 	for _, c := range []struct {
 		name string

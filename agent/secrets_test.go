@@ -14,8 +14,8 @@ import (
 	"countersign/internal/redact"
 )
 
-// An endpoint may quote the key in a bad answer. The client's errors, which are logged and stored, must not contain
-// the key.
+// An endpoint may quote the key in a bad answer, so the errors of the client for the endpoint may contain the key. The
+// function redact.Text must remove the key and the password of the endpoint's address from these errors.
 func TestErrorsOfTheEndpointKeepNoSecret(t *testing.T) {
 	const key = "sk-proj-S3cr3tValue0123456789"
 	held, tried := 0, 0

@@ -77,8 +77,8 @@ func TestThinkAsks(t *testing.T) {
 	}
 }
 
-// If a model calls tools in every step, the last request of the turn forbids tools. After the last request, the turn
-// stops with a sentence that gives the reason.
+// If a model calls tools in every step, the last request of the turn forbids tools. The answer to the last request, or
+// the sentence with which the turn stops, gives the reason.
 func TestSteps(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -262,7 +262,8 @@ func TestSlowStreams(t *testing.T) {
 	}
 }
 
-// Some servers keep the stream open after a complete answer. The client does not wait for the end of the stream.
+// Some servers keep the stream open after a complete answer. The client waits for the end of the stream only for the
+// time afterFinish.
 func TestAfterTheFinishReason(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &fakeWorkflow{brief: asked("Refund A")}
@@ -368,8 +369,8 @@ func TestPing(t *testing.T) {
 	})
 }
 
-// TestSpread checks the retries of conversations that failed at the same time. The retries are at different times,
-// and each delay deviates by at most a fifth.
+// TestSpread checks the retries of conversations that failed at the same time. Almost all retries are at different
+// times, and each delay deviates by at most a fifth.
 func TestSpread(t *testing.T) {
 	r := Retry{}.withDefaults()
 	seen := map[time.Duration]bool{}

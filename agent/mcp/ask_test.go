@@ -99,7 +99,7 @@ func TestAskOutside(t *testing.T) {
 }
 
 // TestNotOffered checks requests of a server that the client does not support: model calls, roots, and unknown
-// methods. The client must refuse them.
+// methods. The client must refuse model calls and unknown methods, and must not name a root.
 func TestNotOffered(t *testing.T) {
 	s, read := recorded(t, "asks for more than is offered")
 	_, o := running(t, quick(), s)

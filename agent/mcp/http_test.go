@@ -40,7 +40,7 @@ func TestExactArgumentsOverHTTP(t *testing.T) {
 	}
 }
 
-// TestHostileAddresses is like TestHostileServers, for faults that occur only with HTTP.
+// TestHostileAddresses is like TestHostileServers, for servers over HTTP.
 func TestHostileAddresses(t *testing.T) {
 	status := func(code int) func(http.ResponseWriter, *http.Request, wire) {
 		return func(w http.ResponseWriter, _ *http.Request, _ wire) { http.Error(w, "no", code) }
@@ -228,7 +228,8 @@ func TestAcknowledgedNotification(t *testing.T) {
 	}
 }
 
-// TestUnfitAddresses checks that no connection is made to a forbidden address.
+// TestUnfitAddresses checks the problem that is reported for an unusable address. No connection is made to a forbidden
+// address.
 func TestUnfitAddresses(t *testing.T) {
 	t.Setenv("FAR_URL", "no address")
 	t.Setenv("OPEN_URL", "http://crm.example.com/mcp")
@@ -323,7 +324,7 @@ func TestStreamUnasked(t *testing.T) {
 	}
 }
 
-// TestAskOverHTTP checks that a question on a call's own stream belongs to that call, even if several calls are in
+// TestAskOverHTTP checks that a question on a call's own stream is put to a person, even if several calls are in
 // progress.
 func TestAskOverHTTP(t *testing.T) {
 	answered := make(chan string, 10)

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// quick returns the limits for tests. The time limits are shorter than in production. The size limits are those of
+// quick returns the limits for tests. Some time limits are shorter than in production. The size limits are those of
 // production.
 func quick() limits {
 	l := usual

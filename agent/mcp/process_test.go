@@ -163,8 +163,8 @@ func gone(t *testing.T, pid int) {
 	}
 }
 
-// TestServerThatReadsNothing checks that the client ends a server that does not read its input. The error of the call
-// says that the call was not sent completely.
+// TestServerThatReadsNothing checks that the client ends a server that does not read its input. The outcome of the call
+// is unknown.
 func TestServerThatReadsNothing(t *testing.T) {
 	c, o := running(t, quick(), program(t, "bad", "reads nothing"))
 	tool := o.tool(t, "bad.act")

@@ -115,7 +115,8 @@ func TestWhatIsSecret(t *testing.T) {
 	}
 }
 
-// TestStateGoesBack checks that the client returns a server's requestState to the server unchanged.
+// TestStateGoesBack checks that the client does not remove secrets from a server's requestState, because the state must
+// go back to the server unchanged.
 func TestStateGoesBack(t *testing.T) {
 	t.Setenv("SPILT_KEY", spilt)
 	s := newServer(config.Server{Env: map[string]string{"KEY": "${SPILT_KEY}"}}, Config{Lookup: os.LookupEnv, Log: discard}, quick())

@@ -123,7 +123,7 @@ func TestTooManyCalls(t *testing.T) {
 }
 
 // TestToolOfNobody checks that Tool returns an error for a server that the policy does not name, and for an invalid
-// name of a tool.
+// definition of a tool.
 func TestToolOfNobody(t *testing.T) {
 	c := Open(Config{Servers: []config.Server{{Name: "s"}}})
 	if _, err := c.Tool("other", []byte(aTool)); !errors.Is(err, ErrServer) {

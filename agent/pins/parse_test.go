@@ -9,7 +9,7 @@ import (
 	"countersign/agent/pins"
 )
 
-// A lock file in another format is refused. The error has the line and says what to do.
+// A lock file in another format is refused. The error says what is wrong.
 func TestParseRefuses(t *testing.T) {
 	good := string(pins.Lock{}.With(pin(t, "a", `{"v":"a"}`)).With(pin(t, "b", `{"v":"b"}`)).Format())
 	change := func(from, to string) string {

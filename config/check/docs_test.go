@@ -28,8 +28,8 @@ var (
 	codeSpan  = regexp.MustCompile("`([^`]+)`")
 )
 
-// TestExamples checks that no policy in the documentation has an error. TestExamples checks each policy with the sample
-// shop's tools, and with unknown tools.
+// TestExamples checks that no policy in three pages of the documentation has an error. TestExamples checks each policy
+// with the sample shop's tools, and with unknown tools.
 func TestExamples(t *testing.T) {
 	for _, path := range []string{"../../docs/policy.md", "../../docs/http.md", "../../README.md"} {
 		blocks := yamlBlock.FindAllStringSubmatch(read(t, path), -1)
@@ -51,8 +51,7 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// TestTheExample checks that the first example has no findings, and that calls are routed as the example's comments
-// say.
+// TestTheExample checks that the first example has no findings, and compares the report about it with a golden file.
 func TestTheExample(t *testing.T) {
 	f := parse(t, yamlBlock.FindStringSubmatch(read(t, "../../docs/policy.md"))[1])
 	if found := check.Run(f, shopTools); len(found) > 0 {
@@ -61,7 +60,8 @@ func TestTheExample(t *testing.T) {
 	golden(t, "testdata/example.yaml", reported(check.NewReport(f, shopTools)))
 }
 
-// TestTheLargeExample checks that the large example has no findings.
+// TestTheLargeExample checks that the large example has no findings, and compares the report about it with a golden
+// file.
 func TestTheLargeExample(t *testing.T) {
 	_, section, ok := strings.Cut(read(t, "../../docs/policy.md"), "## A large example")
 	if !ok {

@@ -222,7 +222,8 @@ func elicited(t *testing.T, tools map[string]agent.Tool) {
 	}
 }
 
-// TestFilesystem tests the server that reads and writes a folder. The server's claims must not lower a risk.
+// TestFilesystem tests the server that reads and writes a folder. The server's claims must not lower a risk, unless the
+// configuration trusts them.
 func TestFilesystem(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
