@@ -6,10 +6,12 @@ import (
 	"time"
 )
 
-// Retry configures how often a failed model call is repeated within a turn, and at what intervals.
+// Retry configures how often a failed model call is repeated within a turn, and at what intervals. Each further delay
+// is 2.5 times as long as the delay before, up to Longest. Each delay then varies by up to a fifth. A delay is never
+// shorter than the delay that the server asked for.
 type Retry struct {
 	Tries   int           // total number of calls; default 5
-	First   time.Duration // delay after the first failure; each further delay is about 2.5 times as long, up to Longest; default 2 s
+	First   time.Duration // delay after the first failure; default 2 s
 	Longest time.Duration // longest allowed delay; if a server asks for more, the turn ends; default 2 minutes
 }
 

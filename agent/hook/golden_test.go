@@ -437,8 +437,7 @@ func (d *desk) profile() Profile {
 	return Control
 }
 
-// TestAnswers compares the answers for each agent in each scenario with testdata. TestAnswers checks that only a
-// claimed approval lets a call run.
+// TestAnswers compares the answers for each agent in each scenario with testdata.
 func TestAnswers(t *testing.T) {
 	for _, a := range Agents() {
 		profiles := []Profile{Control}

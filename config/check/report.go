@@ -8,7 +8,8 @@ import (
 )
 
 // Report lists the calls of each tool that run without approval, the calls that wait, and the people who must approve
-// the waiting calls.
+// the waiting calls. Bounds lists caps, budgets, who may pause, retention, and the channels for signed heads, weekly
+// reports and notices for operators.
 type Report struct {
 	Observe   bool        // nothing with effects runs at all
 	Usually   string      // the default waiting times; the Notes of a gate name the times that differ
@@ -16,7 +17,7 @@ type Report struct {
 	Automatic []Automatic // tools with calls that run without approval
 	Working   []Working   // approvers with working hours
 	Clients   []ClientReport
-	Bounds    []string // caps and budgets, who may pause, retention, and the channels for signed heads, weekly reports and notices for operators
+	Bounds    []string
 }
 
 // Gate is one kind of call that waits or is refused: a tool, under a condition.
@@ -28,7 +29,7 @@ type Gate struct {
 	Risk    approvers.Risk
 	Stages  []GateStage
 	Refused string   // the reason why nobody can allow the call; empty: the stages can allow it
-	Notes   []string // settings that differ from the defaults, such as times and grants; whether the call is only observed
+	Notes   []string // settings that differ from the defaults; whether the call is only observed
 }
 
 // GateStage is one level of approval.
