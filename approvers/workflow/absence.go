@@ -254,10 +254,10 @@ func (w *People) ResolveAvailability(ctx context.Context, timer store.Timer, sna
 	})
 }
 
-// pendingRequest reads the request that a timer names. If the request has changed since snapshot was read,
-// pendingRequest returns errRequestChanged. If the request is not pending, pendingRequest clears the timer and returns
-// an empty request. If the timer was set again after snapshot was read, pendingRequest also returns an empty request,
-// because people must be looked up again. For example, a person's absence sets the timer again.
+// pendingRequest reads the request that a timer names. If the request or the policy has changed since snapshot was
+// read, pendingRequest returns errRequestChanged. If the request is not pending, pendingRequest clears the timer and
+// returns an empty request. If the timer was set again after snapshot was read, pendingRequest also returns an empty
+// request, because people must be looked up again. For example, a person's absence sets the timer again.
 func (t requestsTx) pendingRequest(timer store.Timer, snapshot view.StageSnapshot) (approvers.Request, error) {
 	if _, still, err := jobs.Reread(t, timer); err != nil || !still {
 		return approvers.Request{}, err

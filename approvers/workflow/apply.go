@@ -85,7 +85,7 @@ type Event struct {
 	Asked    bool                     // a request was opened
 	Decision *approvers.Decision      // a person decided
 	Approved bool                     // a request was approved
-	Ended    approvers.State          // a request ended
+	Ended    approvers.State          // a request ended, or its run started
 	Ran      approvers.ExecutionState // a run ended: succeeded, failed, or unknown
 	Over     *approvers.Turn          // a turn ended
 	Answer   *AnswerShown             // Slack shows an answer, or the sentence with which a turn stopped

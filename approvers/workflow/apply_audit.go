@@ -127,7 +127,7 @@ func (t recordsTx) auditMessageEdit(r approvers.Request, message string, w *appr
 	return t.audit(r.ID, approvers.AuditMessageEdited, "", facts, words)
 }
 
-// auditToolPreview records that a tool was asked for a preview, or that a tool returned a preview.
+// auditToolPreview records that a tool was asked for a preview, or that the preview is ready or has failed.
 func (t recordsTx) auditToolPreview(r approvers.Request, state string, body []byte) error {
 	facts := map[string]string{"digest": r.Digest, "by": r.ToolPreview.By, "state": state, "try": strconv.Itoa(r.ToolPreview.Tries)}
 	if r.ToolPreview.Dry {

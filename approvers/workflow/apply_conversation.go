@@ -32,8 +32,8 @@ func (t turnsTx) updateCall(r approvers.Request, events []approvers.Event) error
 }
 
 // updateTurn schedules an update of the request's step in its thread. When the request is closed, updateTurn gives the
-// call its result. For a new request, updateTurn does nothing, because the use case that proposes the request shows the
-// step.
+// call its result. For a new request, updateTurn schedules no update, because the use case that proposes the request
+// shows the step.
 func (t turnsTx) updateTurn(r approvers.Request, events []approvers.Event) error {
 	call, err := t.Call(r.Call)
 	if err != nil {

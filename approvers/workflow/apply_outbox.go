@@ -93,9 +93,9 @@ func (t noticesTx) tellAnswerEdit(r approvers.Request, index int) error {
 	})
 }
 
-// showCards shows a pending request to its current approvers. The parameter dequeued is true if the request has left a
-// card queue. showCards skips new requests, because the use case that proposes a step's requests shows their cards
-// together.
+// showCards shows a pending request to the people to whom an event makes it new. The parameter dequeued is true if the
+// request has left a card queue. showCards skips new requests, because the use case that proposes a step's requests
+// shows their cards together.
 func (t noticesTx) showCards(r approvers.Request, events []approvers.Event, dequeued bool) error {
 	if r.State != approvers.Pending || approvers.HasEvent[approvers.RequestOpened](events) {
 		return nil
@@ -128,7 +128,7 @@ func (t noticesTx) showCards(r approvers.Request, events []approvers.Event, dequ
 }
 
 // wantsCard reports whether the request needs a new card after an event. The request needs a new card if other people
-// are asked, or if the arguments were edited.
+// are asked, if the arguments were edited, or if the request left its bundle or was reopened.
 func wantsCard(r approvers.Request, e approvers.Event) bool {
 	switch e := e.(type) {
 	case approvers.ArgsEdited, approvers.RequestReopened, approvers.RequestUnbundled:

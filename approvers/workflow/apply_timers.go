@@ -21,8 +21,9 @@ func (t timersTx) updateTimers(r approvers.Request, events []approvers.Event) er
 	return nil
 }
 
-// setClocks sets the deadline, the next reminder and the next escalation of a pending request. If isNew is true, the
-// request has no timers yet, so setClocks clears none.
+// setClocks sets the deadline, the next reminder and the next escalation of a pending request. If no tool preview is
+// being made, setClocks also clears the preview's timer. If isNew is true, the request has no timers yet, so setClocks
+// clears none.
 func (t timersTx) setClocks(r approvers.Request, isNew bool) error {
 	if r.State != approvers.Pending {
 		return nil

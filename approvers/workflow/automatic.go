@@ -8,9 +8,10 @@ import (
 	"countersign/store"
 )
 
-// automatic reports whether a call may run without approval. There are two cases: the current policy allows automatic
-// runs of the tool and their limit is not reached, or a grant covers the call. Otherwise automatic opens a request for
-// the call. If the current policy forbids the call or only observes it, automatic ends the call.
+// automatic reports whether a call may run without approval. There are two cases: the current policy lets the call run
+// and the tool's limit of automatic runs is not reached, or a grant covers the call. Otherwise automatic opens a
+// request for the call. If the tool has changed, or the current policy forbids the call or only observes it, automatic
+// ends the call.
 func (t proposalsTx) automatic(call store.Call, e *approvers.Execution, givers grantOwners) (bool, error) {
 	e.Grant = "" // drops the grant that was found at the proposal; below, automatic looks for a grant again
 	if err := t.ClearTimer(store.TimerRun, e.ID); err != nil {

@@ -114,7 +114,8 @@ func countedPeople(f approvers.AskFacts) []approvers.PersonID {
 	return f.Requesters
 }
 
-// t.called returns the name that a person had when the person wrote in the request's conversation.
+// t.called returns the name that a person had when the person wrote in the request's conversation. If the name is not
+// known, called returns a general phrase.
 func (t proposalsTx) called(r approvers.Request, who approvers.PersonID) (string, error) {
 	if who == r.Facts.Asker && r.Facts.AskerName != "" {
 		return r.Facts.AskerName, nil

@@ -92,7 +92,8 @@ const (
 	callerFingerprint  = "caller/"
 )
 
-// ofCaller reports whether a conversation holds a caller's request. Slack shows no messages of a caller's conversation.
+// ofCaller reports whether a conversation holds a caller's request, or is the scope of a caller's calls. Slack shows no
+// messages of a caller's conversation.
 func ofCaller(conversation string) bool {
 	return strings.HasPrefix(conversation, callerConversation) || approvers.IsCallerScope(conversation)
 }
@@ -418,8 +419,8 @@ func (t callersTx) withinLimits(turn approvers.Turn, call store.Call, client app
 // counterCaller returns the key of the counter for a client's requests that people were asked to approve.
 func counterCaller(name string) string { return "client/" + name }
 
-// t.own reads a request of the client. If the request belongs to another client, the error is a CallerProblem with the
-// code CallerNotFound.
+// t.own reads a request of the client. If the client has no such request, the error is a CallerProblem with the code
+// CallerNotFound.
 func (t callersTx) own(client approvers.Client, id string) (store.Conversation, store.Call, error) {
 	if _, err := t.client(client); err != nil {
 		return store.Conversation{}, store.Call{}, err
@@ -744,15 +745,15 @@ type callersWaiting struct {
 	by map[string]map[chan struct{}]*approvers.Client
 }
 
-// Watch returns a channel that gets a value after each change of a request. To end the watch, the function that called
-// Watch must call stop.
+// Watch returns a channel that gets a value after changes of a request. One value may stand for several changes, or for
+// none. To end the watch, the function that called Watch must call stop.
 func (w *Callers) Watch(id string) (changed <-chan struct{}, stop func()) {
 	return w.waiting.add(id, nil)
 }
 
-// Hold is like Watch, for a connection on which the client waits for the result of its request. An approval during the
-// watch starts the call in the transaction of the decision, so Start need not be called. The function that calls Hold
-// must have checked that the request belongs to the client.
+// Hold is like Watch, for a connection on which the client waits for the result of its request. If this process handles
+// an approval during the watch, the transaction of the decision starts the call, so Start need not be called. The
+// function that calls Hold must have checked that the request belongs to the client.
 func (w *Callers) Hold(client approvers.Client, id string) (changed <-chan struct{}, stop func()) {
 	return w.waiting.add(id, &client)
 }

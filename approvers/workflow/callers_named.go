@@ -9,7 +9,8 @@ import (
 )
 
 // Last returns the id of the client's last request whose call is identical to p, and which has a key and the
-// ClientState of p. If there is no such request, Last returns "".
+// ClientState of p. If there is no such request, Last returns "". Last does not find a request that already had its
+// result when an identical call with another ClientState was proposed.
 func (w *Callers) Last(ctx context.Context, p CallerCall) (id string, err error) {
 	p.Key = "any"
 	same := fingerprint(p)
@@ -70,8 +71,8 @@ func (w *Callers) view(ctx context.Context, read func(store.Reader) error) error
 	return err
 }
 
-// Name gives a request of the client one more key. The key gets a conversation that only refers to the request. If the
-// key already refers to another request, Name moves the key.
+// Name gives a request of the client one more key. The key gets a conversation that only refers to the request. If Name
+// gave the key to another request before, Name moves the key. A key with which a call was proposed can't be moved.
 func (w *Callers) Name(ctx context.Context, client approvers.Client, key, request string) error {
 	return w.update(ctx, "name a request of a caller", func(t *tx) error {
 		of, _, err := t.callers.own(client, request)

@@ -83,7 +83,7 @@ func (w *core) closeDamaged(ctx context.Context, x store.Damage) bool {
 	}
 }
 
-// closingOrder lists the kinds of records that are rebuilt. Each kind is rebuilt from the kinds before it.
+// closingOrder lists kinds of records in the order in which they are rebuilt.
 var closingOrder = []string{"conversations", "turns", "calls", "executions", "requests"}
 
 // closeAll handles damaged records in three steps. The first step sets all damaged records aside. The second step

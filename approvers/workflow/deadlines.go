@@ -68,7 +68,7 @@ func (t requestsTx) openRequest(kind store.TimerKind, id string) (approvers.Requ
 }
 
 // Escalate adds the next lead role to the current stage, and notifies the members of the lead role. The members may
-// then decide the stage.
+// then decide the stage. After the last lead, Escalate notifies all people of the stage again.
 func (w *Requests) Escalate(ctx context.Context, timer store.Timer) error {
 	return w.update(ctx, "escalate", func(t *tx) error {
 		r, err := t.requests.openRequest(store.TimerEscalate, timer.Ref)

@@ -32,7 +32,7 @@ type currentRequest struct {
 	events []approvers.Event // the events of that update
 }
 
-// current reads a request and updates it to the current tools and policy.
+// current reads a request and updates it to the current tools and policy. current does not write the request.
 func (t requestsTx) current(id string) (currentRequest, *approvers.Denied, error) {
 	r, err := t.Request(id)
 	cur := currentRequest{stored: r, now: r}
@@ -422,7 +422,7 @@ const maxWritten = 500
 // answerByWriting treats a requester's message as an answer to an approver's question, if possible. The question must
 // be about a waiting call of the turn, and must have no answer yet. The requester must have seen the question before
 // writing. If there are several such questions, answerByWriting chooses the latest question. answerByWriting returns
-// the approver who asked the question. If there is no question, answerByWriting returns "".
+// the approver who asked the question. If the message answers no question, answerByWriting returns "".
 func (t requestsTx) answerByWriting(turn approvers.Turn, m store.Message, u IncomingMessage) (approvers.PersonID, error) {
 	if turn.State != approvers.TurnWaiting || u.Text == "" {
 		return "", nil

@@ -192,7 +192,8 @@ func (w *Grants) Send(ctx context.Context, inbox string, who approvers.PersonID,
 	})
 }
 
-// showGrants schedules an update of all messages that show a grant. showGrants is called after a change of the policy.
+// showGrants schedules an update of all messages that show an open grant, and of the watched Home tabs. showGrants is
+// called after a change of the policy.
 func (w *Requests) showGrants(ctx context.Context) error {
 	return w.update(ctx, "re-evaluate", func(t *tx) error {
 		t.showHomes = true

@@ -88,8 +88,7 @@ func (t homesTx) followedByHomes() error {
 	return t.SetTimer(store.Timer{Kind: store.TimerHomes, Ref: store.SettingHomes, Due: t.now.Add(after), PutOff: t.now})
 }
 
-// The methods below write to the store's transaction. The methods also set showHomes, because Home tabs show these
-// records.
+// The methods below write to the store's transaction. The methods also set showHomes if Home tabs show the record.
 
 func (t *tx) PutRequest(r approvers.Request) error {
 	t.showHomes = true

@@ -11,11 +11,11 @@ import (
 	"countersign/store"
 )
 
-// runningHandlers has the timer handlers that are running in this process. A pause of everything cancels the contexts
-// of all these handlers. A stop of a turn cancels the contexts of the turn's handlers. A handler calls enter before the
-// handler's transaction, so no handler misses a pause or a stop. If the handler called enter before the pause or stop
-// was committed, its context is cancelled. If the handler called enter later, its transaction reads the pause or stop
-// from the store.
+// runningHandlers has the timer handlers that are running in this process, and whose kinds are in pausedKinds. A pause
+// of everything cancels the contexts of all these handlers. A stop of a turn cancels the contexts of the turn's
+// handlers. A handler calls enter before the handler's transaction, so no handler misses a pause or a stop. If the
+// handler called enter before the pause or stop was committed, its context is cancelled. If the handler called enter
+// later, its transaction reads the pause or stop from the store.
 type runningHandlers struct {
 	mu    sync.Mutex
 	n     int

@@ -24,8 +24,8 @@ var soon = map[store.TimerKind]bool{
 	store.TimerHomes: true, store.TimerCatchUp: true, store.TimerWebhook: true,
 }
 
-// deadlineWorkers is the number of deadlines of the same kind that are handled concurrently. The number is high,
-// because each deadline takes one short transaction, and concurrent transactions share a commit.
+// deadlineWorkers is the number of expiries, of escalations, or of callers' deadlines that are handled concurrently.
+// The number is high, because each of them takes one short transaction, and concurrent transactions share a commit.
 const deadlineWorkers = 64
 
 // newRunner returns the runner of the workflow's timers.
@@ -100,7 +100,7 @@ func (w *core) handle(ctx context.Context, t store.Timer, handler jobs.Handler) 
 	return err
 }
 
-// giveUp clears a timer that can't be handled, and records the failure. If the timer belongs to a turn, giveUp stops
+// giveUp clears a timer that can't be handled, and records the failure. If the timer is for a model call, giveUp stops
 // the turn, and the bot notifies the turn's requesters. If the timer belongs to a delivery, giveUp closes the
 // delivery's inbox row.
 func (w *core) giveUp(ctx context.Context, timer store.Timer) error {

@@ -204,7 +204,8 @@ func (t outboxTx) elsewhere(s store.OutboxMessage) error {
 }
 
 // otherPlaces returns the other addresses for a refused message. A message for a channel or a group goes to the
-// request's roles. A message for the conversation goes to each requester.
+// request's roles. A message for the conversation goes to each requester. A tool's question goes only to the person who
+// was asked.
 func (t outboxTx) otherPlaces(s store.OutboxMessage) (places []string, err error) {
 	switch {
 	case s.Kind == store.OutboxCardQueue && !strings.HasPrefix(s.To, store.ToUser):
@@ -291,7 +292,7 @@ func (t outboxTx) notify(request string, who approvers.PersonID, note store.Note
 	return t.add(store.OutboxMessage{Kind: store.OutboxNotice, Ref: request, Request: request, Step: step, To: store.ToUser + who.User(), Note: note})
 }
 
-// onSlack reports whether a person can get messages. The operator at the command line can't get messages.
+// onSlack reports whether a person can get messages. The operator at the command line and callers can't get messages.
 func onSlack(who approvers.PersonID) bool { return strings.Contains(string(who), "/") }
 
 // Slack's rate limits may delay the message about a step until the turn's answer is posted. The answer then describes

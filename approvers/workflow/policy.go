@@ -91,7 +91,8 @@ func (w *Policies) Content(ctx context.Context) (p store.Policy, content []byte,
 }
 
 // PutIntoForce replaces the policy in force, and records the change. The parameter before is the policy that is
-// replaced, or zero if no policy is in force. If another policy is in force, the error is store.ErrConflict.
+// replaced, or zero if no policy is in force. If the policy in force is not the policy before, the error is
+// store.ErrConflict.
 func (w *Policies) PutIntoForce(ctx context.Context, before store.Policy, c PolicyChange) (now store.Policy, err error) {
 	err = w.updateBy(ctx, "put a policy into force", w.transactUnder, func(t *tx) error {
 		stored, err := t.Policy()

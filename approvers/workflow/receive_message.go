@@ -15,7 +15,7 @@ import (
 )
 
 // silence is the longest interval between two messages of a conversation at the top level of a direct message. After a
-// longer interval, the next message begins a new conversation.
+// longer interval, the next message begins a new conversation if no turn is going on.
 const silence = 8 * time.Hour
 
 // IncomingMessage is a message from a person to the bot.
@@ -30,8 +30,8 @@ type IncomingMessage struct {
 	Text            string         // the text for the model
 	Attached        string         // for the model only: the attached files, and where the message was written
 	Start           bool           // it may begin a conversation: a mention, or a direct message
-	NewConversation bool           // it begins a new conversation at the top level of a direct message
-	Stop            bool           // the author asks to stop: the current turn is stopped, and no turn begins
+	NewConversation bool           // at the top level of a direct message, it begins a new conversation if no turn is going on
+	Stop            bool           // the author asks to stop: the current turn, if there is one, is stopped
 	Edited          string         // Slack's ts of the last edit; empty: it was not edited
 	Gap             *approvers.Gap // the gap in which it was written, and after which it was read; nil: none
 }
@@ -260,7 +260,8 @@ func (t turnsTx) tellGap(result MessageResult, u IncomingMessage, recent []store
 	return t.outbox.wantOnce(store.OutboxMessage{Kind: store.OutboxGap, Ref: result.Turn, To: store.ToConversation + result.Conversation})
 }
 
-// begin starts a turn with all waiting messages. The function that calls begin must store conv.
+// begin starts a turn with all waiting messages, and returns the turn's id. If no message waits, begin returns "". The
+// function that calls begin must store conv.
 func (t turnsTx) begin(conv *store.Conversation) (string, error) {
 	messages, err := t.Messages(conv.ID, 0)
 	if err != nil {

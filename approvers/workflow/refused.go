@@ -237,8 +237,8 @@ func (t cardsTx) cardsOfStage(r approvers.Request) ([]store.OutboxMessage, error
 	}), err
 }
 
-// t.roots returns the refused cards at the addresses that the policy names. t.roots leaves out the copies that went to
-// the members of a role or a group.
+// t.roots returns the cards at the addresses of a stage that were refused, or that were replaced by direct messages.
+// roots leaves out the copies that went to the members of a role or a group.
 func (t cardsTx) roots(r approvers.Request, messages []store.OutboxMessage) (roots []store.OutboxMessage) {
 	places := t.places(r)
 	for _, s := range messages {

@@ -267,8 +267,8 @@ func (l relevance) next(now time.Time) time.Time {
 	return time.Time{}
 }
 
-// relevance determines whether a message is relevant. A message is relevant if people must still answer it, or if it
-// has a button that can still undo an action.
+// relevance determines whether a message is relevant. A message is relevant if it is about an open request, an open
+// question, an unknown outcome, or a step that still waits.
 func (t repostsTx) relevance(s store.OutboxMessage) (relevance, error) {
 	switch s.Kind {
 	case store.OutboxCard, store.OutboxEscalation:

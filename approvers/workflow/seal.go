@@ -25,8 +25,9 @@ type sealed struct {
 }
 
 // Seal signs a new head. A head is a signed statement of all audit records up to a point (approvers.Head). The first
-// key signs. If the first key replaces an older key, the older key also signs. Seal returns how many records the new
-// head adds, at most sealBatch. To seal all records, Seal must be called until it returns 0.
+// key signs. If the first key replaces an older key, and keys also has the older key, the older key also signs. Seal
+// returns how many records the new head adds, at most sealBatch. To seal all records, Seal must be called until it
+// returns 0.
 func (w *History) Seal(ctx context.Context, keys ...approvers.SealKey) (records int, err error) {
 	err = w.record(ctx, "seal", func(t *tx) error {
 		last, err := lastHead(t)
@@ -126,7 +127,7 @@ func (t sealsTx) sealed(last store.Head, origin string) (s store.Setting, now se
 	return s, now, nil
 }
 
-// s.made reports whether the state s was written together with the head h.
+// s.made reports whether the state s belongs to the head h: the same tree, and the key that signed h.
 func (s sealed) made(h approvers.Head, signed string) bool {
 	root, err := s.Tree.Root()
 	return err == nil && root == h.Root && s.Tree.Size == h.Size && approvers.SignedBy(signed, s.Key)

@@ -74,7 +74,8 @@ func (w *Turns) Begin(ctx context.Context, turn string) (Brief, error) {
 }
 
 // thinking moves a queued turn to the state thinking. If the turn is in this state already, nothing changes. If the
-// turn is in any other state, thinking clears the turn's timer, and the third result is false.
+// turn is in any other state, or is not the conversation's current turn, thinking clears the turn's timer, and the
+// third result is false.
 func (t turnsTx) thinking(id string) (approvers.Turn, store.Conversation, bool, error) {
 	turn, err := t.Turn(id)
 	if err != nil {

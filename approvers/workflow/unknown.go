@@ -18,7 +18,8 @@ import (
 const maxTries = 5
 
 // recover handles an execution whose run was interrupted: the process stopped, or a pause began. If the run can be
-// repeated, recover starts the next run and returns true. If not, the outcome is unknown, and the bot asks people.
+// repeated, recover starts the next run and returns true. If not, the outcome is unknown, and the bot asks people. If
+// the run's turn was stopped, recover ends the run as cutOff does.
 func (t runsTx) recover(e *approvers.Execution) (bool, error) {
 	if err := t.questions.cancelElicitations(e.ID, whyStopped); err != nil {
 		return false, err
@@ -499,8 +500,8 @@ func (t runsTx) changedEarlier(r approvers.Request) error {
 }
 
 // t.superseded handles a person's report about a run whose call is being retried. If the report says that the run
-// succeeded, the open retry is voided and the model gets the reported result. For any other report, the people who
-// decide the retry are notified.
+// succeeded, the open retry is voided and the model gets the reported result. In all other cases, the messages about
+// the retry are updated.
 func (t runsTx) superseded(e approvers.Execution, call store.Call) error {
 	r, err := t.Request(call.Request)
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 
 // If the policy has a webhook for a caller, each change of the caller's request sets a timer in the same transaction.
 // The timer's handler reads the request and delivers its latest change. If several changes happen before a delivery,
-// only the latest change is delivered. The store records the last change that was delivered. A change is delivered
-// twice only if the process ends after the delivery and before the store has recorded this change.
+// only the latest change is delivered. The store records the last change that was delivered. A change may be delivered
+// twice, for example if the process ends after the delivery and before the store has recorded this change.
 //
 // If a delivery fails, the bot tries again after growing delays. After a failure, the client's other deliveries also
 // wait for a short time. A webhook is switched off if it answers 410, or if no delivery succeeds for a long time. The
@@ -30,7 +30,7 @@ import (
 const (
 	webhookFirstDelay  = 5 * time.Second    // before the second try of a delivery; each further delay is four times as long
 	webhookMostDelay   = time.Hour          // the longest delay between two tries of a delivery
-	webhookGiveUp      = 3 * 24 * time.Hour // since a delivery's first try, or since the client's last success
+	webhookGiveUp      = 3 * 24 * time.Hour // since a delivery's first try, or since the first failure after the client's last success
 	webhookClientDelay = 5 * time.Minute    // longest delay of the client's other deliveries after one failure
 )
 

@@ -30,8 +30,9 @@ func (w *Requests) Withdraw(ctx context.Context, c Click) (approvers.Request, er
 	return out, err
 }
 
-// WithdrawAll withdraws all calls for which a turn waits. The model then reads the messages that waited for the end of
-// the turn. A requester of the turn, or the author of a waiting message, can withdraw the calls.
+// WithdrawAll withdraws all requests and questions for which a turn waits. WithdrawAll ends no run. The model then
+// reads the messages that waited for the end of the turn. A requester of the turn, or the author of a waiting message,
+// can call WithdrawAll.
 func (w *Requests) WithdrawAll(ctx context.Context, c Click) error {
 	return w.click(ctx, "withdraw all", c, func(t *tx) (*approvers.Denied, error) {
 		turn, err := t.Turn(c.Turn)

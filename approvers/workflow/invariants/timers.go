@@ -163,8 +163,8 @@ func inConversation(r store.Reader, t store.Timer) error {
 	return nil
 }
 
-// requestsHaveTimers finds open requests that have no timer for their end. requestsHaveTimers also finds open requests
-// whose turn has ended.
+// requestsHaveTimers finds open requests that lack one of their timers. requestsHaveTimers also finds open requests
+// whose turn does not wait, or whose execution has begun or has another digest.
 func requestsHaveTimers(r store.Reader) error {
 	requests, err := r.OpenRequests(store.RequestCursor{}, most)
 	if err != nil {

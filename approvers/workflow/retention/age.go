@@ -35,8 +35,8 @@ const (
 // with all their texts, including the payloads of their audit records. This time is also for grants, absences, the
 // times at which people opened their Home tabs, and damaged records that were moved out of the way. The time Records is
 // at least as long, and is for the audit records themselves. Enforce keeps a conversation or audit chain with
-// unfinished work. Enforce also keeps a conversation, grant or audit chain with a damaged record, and then returns
-// store.ErrDamaged. If Enforce is stopped, the next call continues.
+// unfinished work. Enforce also keeps the data to which a damaged record belongs, and then returns store.ErrDamaged. If
+// Enforce is stopped, the next call continues.
 func Enforce(ctx context.Context, wf *workflow.Workflow) (done Removed, err error) {
 	keep := wf.Policy().Retention
 	if keep.Conversations > 0 {
@@ -68,7 +68,7 @@ func Enforce(ctx context.Context, wf *workflow.Workflow) (done Removed, err erro
 	return done, err
 }
 
-// damagedOnes counts the conversations, grants and audit chains that Enforce keeps because of damaged records.
+// damagedOnes counts the data of one kind, such as conversations, that Enforce keeps because of damaged records.
 type damagedOnes struct {
 	n     int
 	first error

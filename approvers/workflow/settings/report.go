@@ -31,7 +31,7 @@ type Report struct {
 	Quick      int       `json:"quick,omitempty"`   // of these, approvals too soon for reading the card
 	Waits      []Wait    `json:"waits,omitempty"`
 	Opposed    []Count   `json:"opposed,omitempty"`   // the tools with the most rejected requests
-	Unopposed  []Count   `json:"unopposed,omitempty"` // tools with the most approvals and no rejection
+	Unopposed  []Count   `json:"unopposed,omitempty"` // tools with the most approvals, and with no rejection, change or revocation
 	Rules      int       `json:"rules,omitempty"`     // rules of tools that were called
 	Unmatched  int       `json:"unmatched,omitempty"` // of these, rules that matched no call
 	Damaged    int       `json:"damaged,omitempty"`   // rows of the history that are not counted

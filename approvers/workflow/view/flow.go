@@ -7,7 +7,8 @@ import (
 
 // Flow returns the flow of an outbox message: the person or the client of the gateway that caused the message. The
 // delivery to an address alternates between flows, so that many messages of one flow do not delay the messages of
-// another flow. Only messages that ask people something have a flow. Flow returns "" for other messages.
+// another flow. Only cards, approvers' questions, notices about requests, and questions about an unknown outcome have a
+// flow. Flow returns "" for other messages.
 func Flow(r store.Reader, s store.OutboxMessage) (string, error) {
 	m := Model{Message: s}
 	switch s.Kind {

@@ -25,8 +25,8 @@ func (m *Model) readGrant(hash func(tool string) string, r store.Reader, id stri
 }
 
 // GrantOf reads the grant under which an execution ran. If the execution ran without a grant, or the grant is erased,
-// GrantOf returns nil. Retention keeps the grants of stored executions, except for grants whose chain an earlier program
-// has deleted.
+// GrantOf returns nil. Retention keeps the grants of stored executions, except for grants whose chain an earlier
+// program has deleted.
 func GrantOf(r store.Reader, e approvers.Execution) (*approvers.Grant, error) {
 	if e.GrantUse == 0 {
 		return nil, nil
@@ -76,7 +76,7 @@ func (v *Reader) Grants(ctx context.Context, who approvers.PersonID) (out []List
 type ListedGrant struct {
 	Grant        approvers.Grant
 	Conversation store.Conversation   // zero: the grant holds in all of the agent's conversations
-	Own          *store.OutboxMessage // the person's own message about the grant, if Slack shows one
+	Own          *store.OutboxMessage // the direct message to the person about the grant; nil: there is none, or it was refused or removed
 }
 
 func listGrant(r store.Reader, g approvers.Grant, who approvers.PersonID) (ListedGrant, error) {

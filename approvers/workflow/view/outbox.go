@@ -30,8 +30,8 @@ func (v *Reader) Rendering(ctx context.Context, message string, post uint64) (sh
 	return shown, err
 }
 
-// StepOf returns the id of the outbox message that shows a call's step in the requester's thread. If there is no such
-// message, StepOf returns "".
+// StepOf returns the id of the outbox message that shows a call's step in the requester's thread. If Slack does not
+// show the current state of such a message, StepOf returns "".
 func (v *Reader) StepOf(ctx context.Context, call string) (message string, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		message = ""
@@ -75,7 +75,7 @@ func (v *Reader) Untold(ctx context.Context, turn string) (steps []store.OutboxM
 	return steps, err
 }
 
-// IsUntold reports whether an outbox message shows a step and was never posted in Slack.
+// IsUntold reports whether an outbox message about a step still waits for its first post in Slack.
 func IsUntold(s store.OutboxMessage) bool {
 	return s.Kind == store.OutboxStep && s.State == store.OutboxWanted && s.TS == "" && s.Posts == 0 && !s.Drafted
 }

@@ -8,7 +8,8 @@ import (
 	"countersign/store"
 )
 
-// PendingItem is an item that waits for people: a request, a run with an unknown outcome, or a question of the model.
+// PendingItem is an item that waits: an open request, a run with an unknown outcome, or a question of the model. An
+// open request may be approved already.
 type PendingItem struct {
 	Request   *approvers.Request   // the request that waits, or the request that allowed the run
 	Execution *approvers.Execution // the run; nil for a request and a question
@@ -60,8 +61,8 @@ func showsCall(s store.OutboxMessage, c store.Call, r *approvers.Request) bool {
 	return s.Step == c.Step && (s.Kind == store.OutboxStep || s.Kind == store.OutboxBundle && r != nil && r.Bundled() && s.Bundle == r.Bundle)
 }
 
-// PendingItems lists the items that wait for people. The items are grouped by kind. Requests are listed oldest first,
-// and other items in the order of their timers. If the store may have more items, the second result is true.
+// PendingItems lists the items that wait. The items are grouped by kind. Requests are listed oldest first, and other
+// items in the order of their timers. If the store may have more items, the second result is true.
 func (v *Reader) PendingItems(ctx context.Context) (list []PendingItem, more bool, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		list, more = nil, false

@@ -141,7 +141,7 @@ func (v *Reader) TurnAt(ctx context.Context, team, channel, thread string) (turn
 }
 
 // Unseen lists the runs whose outcome people must find out after a restoration from a backup. These are runs that were
-// in progress at the time of the backup, and runs whose outcome was unknown already.
+// in progress at the time of the backup, except runs of read-only tools, and runs whose outcome was unknown already.
 func (v *Reader) Unseen(ctx context.Context) (runs []approvers.Execution, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		runs = nil

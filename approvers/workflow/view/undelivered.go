@@ -10,17 +10,17 @@ import (
 	"countersign/store"
 )
 
-// Undelivered lists work that the bot can't do because Slack refuses a call. Refused has answers and questions that
-// Slack refuses at all addresses. Leftovers has messages that Slack refuses to delete. Deferred counts deliveries whose
-// sender Slack does not name. Each list has a limited length, and begins with the item that is due first. See Unreached
-// for refused cards.
+// Undelivered lists work that the bot can't do because Slack refuses a call. Refused has answers, questions and notices
+// for the operators that Slack refuses at all addresses. Leftovers has messages that the bot must still delete.
+// Deferred counts deliveries whose sender Slack does not name. Each list has a limited length, and begins with the item
+// that is due first. See Unreached for refused cards.
 type Undelivered struct {
 	Refused   []RefusedMessage
 	Leftovers []LeftoverMessage
 	Deferred  Deferred
 }
 
-// RefusedMessage is an answer or a question that Slack refuses at all its addresses.
+// RefusedMessage is an answer, a question or a notice for the operators that Slack refuses at all its addresses.
 type RefusedMessage struct {
 	Message      store.OutboxMessage
 	Conversation store.Conversation // the message's conversation; zero: it was erased
@@ -28,7 +28,7 @@ type RefusedMessage struct {
 	Next         time.Time // when it is tried again
 }
 
-// LeftoverMessage is a Slack message that Slack has refused to delete.
+// LeftoverMessage is a Slack message that the bot must still delete.
 type LeftoverMessage struct {
 	Message store.OutboxMessage
 	store.Leftover
