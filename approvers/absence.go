@@ -59,7 +59,7 @@ func Leave(in DecisionContext, who Identity, from, until time.Time, delegate *Id
 }
 
 // cover returns which of the role's calls a stand-in can decide. The stand-in can decide a tool's calls if one of the
-// stand-in's roles lists the tool and has a sufficient ceiling.
+// stand-in's roles lists the tool and has at least the ceiling of this role.
 func (p *Policy) cover(role Role, who Identity) Cover {
 	names := role.CanApprove
 	if slices.Contains(names, "*") {

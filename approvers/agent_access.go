@@ -13,7 +13,7 @@ type ChannelRef struct {
 }
 
 // AgentFor returns the agent that answers in a channel. This agent is the first one in the policy file that names the
-// channel. In a direct message, AgentFor returns the first agent that accepts direct messages.
+// channel or all channels. In a direct message, AgentFor returns the first agent that accepts direct messages.
 func (p *Policy) AgentFor(at ChannelRef) (Agent, bool) {
 	for _, a := range p.Agents {
 		if at.DM && !a.NoDM {

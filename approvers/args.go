@@ -22,7 +22,7 @@ var ErrArgs = errors.New("arguments refused")
 
 // StrictArgs parses a call's argument bytes: exactly one JSON object. StrictArgs refuses an object, at any level, if
 // two of its names are equal or differ only in case. StrictArgs repairs nothing. If exact is set, StrictArgs refuses
-// numbers that float64 can't hold exactly, because conditions calculate with float64.
+// numbers that a conversion to float64 and back changes, because conditions and previews read float64.
 func StrictArgs(raw []byte, exact bool) (map[string]any, error) {
 	if len(raw) > MaxArgs {
 		return nil, fmt.Errorf("%w: %d bytes, more than %d", ErrArgs, len(raw), MaxArgs)
@@ -106,10 +106,11 @@ func readObject(dec *jsontext.Decoder, exact bool, depth int) (map[string]any, e
 	return object, err
 }
 
-// fold maps names that differ only in case to the same key. The function uses Unicode's simple case folding.
+// fold maps names that differ only in case to the same key. The function uses Unicode's simple case mappings.
 func fold(s string) string { return strings.ToLower(strings.ToUpper(s)) }
 
-// readNumber parses a number as float64. If exact is set, readNumber refuses a number that float64 can't hold exactly.
+// readNumber parses a number as float64. If exact is set, readNumber refuses a number that a conversion to float64 and
+// back changes.
 func readNumber(text string, exact bool) (float64, error) {
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil {
@@ -133,8 +134,8 @@ func readNumber(text string, exact bool) (float64, error) {
 	return f, nil
 }
 
-// EqualArgs reports whether two argument texts differ only in white space and in the order of names. EqualArgs
-// compares numbers as they are written, because two different numbers could be equal as float64.
+// EqualArgs reports whether two argument texts differ at most in white space, in the order of names, and in the escapes
+// of strings. EqualArgs compares numbers as they are written, because two different numbers could be equal as float64.
 func EqualArgs(a, b json.RawMessage) bool {
 	ints, floats := jsontext.CanonicalizeRawInts(false), jsontext.CanonicalizeRawFloats(false)
 	x, y := jsontext.Value(bytes.Clone(a)), jsontext.Value(bytes.Clone(b))
@@ -144,9 +145,9 @@ func EqualArgs(a, b json.RawMessage) bool {
 	return bytes.Equal(x, y)
 }
 
-// CanonicalArgs returns an argument text in a form that is the same for all texts with the same value. The form is
-// that of RFC 8785, except for numbers. A number keeps all its digits, because two different numbers could be equal
-// as float64. CanonicalArgs does not change a text that is not valid JSON, or an object with two equal names.
+// CanonicalArgs returns an argument text in a form that is the same for all texts with the same value. The form is that
+// of RFC 8785, except for numbers. A number keeps all its significant digits, because two different numbers could be
+// equal as float64. CanonicalArgs does not change a text that is not valid JSON, or an object with two equal names.
 func CanonicalArgs(raw json.RawMessage) json.RawMessage {
 	ints, floats := jsontext.CanonicalizeRawInts(false), jsontext.CanonicalizeRawFloats(false)
 	v := jsontext.Value(bytes.Clone(raw))
@@ -179,7 +180,7 @@ func CanonicalArgs(raw json.RawMessage) json.RawMessage {
 }
 
 // appendDecimal appends a number as digits and a power of ten: 1.50 becomes 15e-1. The digits neither begin nor end
-// with a zero.
+// with a zero. Zero becomes 0.
 func appendDecimal(out []byte, text string) []byte {
 	number, negative := strings.CutPrefix(text, "-")
 	mantissa, power := number, int64(0)

@@ -23,7 +23,7 @@ type AuditKind string
 const (
 	AuditProposed      AuditKind = "proposed"
 	AuditShown         AuditKind = "shown"
-	AuditDenied        AuditKind = "denied"  // somebody tried to act without authority, or too late
+	AuditDenied        AuditKind = "denied"  // somebody's action was denied; see Code
 	AuditDecided       AuditKind = "decided" // approve, reject or modify
 	AuditAdvanced      AuditKind = "advanced"
 	AuditApproved      AuditKind = "approved"  // the last stage has its quorum
@@ -66,7 +66,7 @@ var AuditKinds = []AuditKind{
 	AuditPruned, AuditDamaged, AuditRestored, AuditMessageEdited, AuditElicited, AuditReplied, AuditAttached,
 }
 
-// InstallationChain is the chain for events of the whole installation: pauses, policies, retention, restores.
+// InstallationChain is the chain for events of the whole installation, such as pauses, policies and restores.
 const InstallationChain = "installation"
 
 // GrantChain returns the name of a grant's chain.
@@ -103,7 +103,8 @@ type AuditPayload struct {
 // Hash returns the salted hash of the payload.
 func (p AuditPayload) Hash() string { return SumOf(p.Bytes()).String() }
 
-// Link chains a record to its predecessor. Link sets Seq, Prev and Hash.
+// Link chains a record to its predecessor. Link sets Seq, Prev and Hash. Link also changes At and Facts to values that
+// every backend can store.
 func (a AuditRecord) Link(prev AuditRecord) AuditRecord {
 	a.Seq, a.Prev = prev.Seq+1, prev.Hash
 	a.At = a.At.UTC().Truncate(time.Microsecond) // the precision that every backend can store
@@ -472,7 +473,7 @@ type HistoryLoss struct {
 	Payloads []uint64 // the sequence numbers of records whose payload was lost
 }
 
-// Facts returns the chain and the ranges of its missing records.
+// Facts returns the chain, the ranges of its lost records and payloads, and the reason.
 func (g HistoryLoss) Facts() map[string]string {
 	facts := map[string]string{"bucket": "audit", "key": g.Chain, factChain: g.Chain, "why": "it could not be read when the store was salvaged"}
 	if len(g.Records) > 0 {
@@ -519,9 +520,10 @@ type Checked struct {
 	Lost    bool // see AuditRow.Lost; the caller checks that another record reports the loss
 }
 
-// Check verifies a row's hash, position, payload, and link to the previous row prev. If there is no previous row,
-// prev is zero. The error describes the manipulation. If prev is damaged, Check does not verify the link to prev. The
-// caller must then compare the link with the hash of prev in the journal.
+// Check verifies a row's hash, position, payload, and link to the previous row prev. If there is no previous row, prev
+// is zero. The error describes the manipulation. If prev is damaged, Check does not verify the link to prev. The caller
+// must then compare the link with the hash of prev in the journal. If prev is a lost record whose hash is not known,
+// nothing can verify the link.
 func (x AuditRow) Check(prev AuditRow) (c Checked, err error) {
 	if x.Record == nil {
 		return c, fmt.Errorf("chain %s: record %d is missing, but its payload is there", x.Chain, x.Seq)

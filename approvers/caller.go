@@ -56,8 +56,9 @@ func (c Client) Same(o Client) bool {
 }
 
 // Owns reports whether a request belongs to the person whom the client represents at present. If the client represents
-// nobody, Owns reports whether the request belongs to the client itself. A request belongs to a person, and not to the
-// client, if a token proved that the client asked on behalf of this person.
+// nobody, Owns reports whether the request belongs to the client itself. Owns does not check that the request came from
+// this client. A request belongs to a person, and not to the client, if a token proved that the client asked on behalf
+// of this person.
 func (c Client) Owns(asked Caller) bool {
 	if c.ActsFor == "" {
 		return !asked.Proven

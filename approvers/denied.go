@@ -7,7 +7,7 @@ type Code string
 
 // The reasons for denying an action.
 const (
-	DeniedUnidentified Code = "unidentified"   // Slack could not say who clicked
+	DeniedUnidentified Code = "unidentified"   // it is not known who acted
 	DeniedDeactivated  Code = "deactivated"    //
 	DeniedBot          Code = "bot"            //
 	DeniedForeign      Code = "foreign"        // unknown to the workspace, or from another one
@@ -17,10 +17,10 @@ const (
 	DeniedCeiling      Code = "ceiling"        // the role's ceiling is below the risk
 	DeniedSelf         Code = "self_approval"  // a requester can't decide, and nobody can be their own stand-in
 	DeniedCounted      Code = "counted"        // the person's decision is counted already: one person counts once
-	DeniedResolved     Code = "resolved"       // somebody else ended the request first
+	DeniedResolved     Code = "resolved"       // the request or the grant has already ended
 	DeniedLate         Code = "late"           // after the deadline
 	DeniedStale        Code = "stale"          // the card shows other arguments than the request's current ones
-	DeniedNotRequester Code = "not_requester"  // only a requester can withdraw
+	DeniedNotRequester Code = "not_requester"  // only a requester can withdraw, or answer a question about the request
 	DeniedNotAsked     Code = "not_asked"      // the question is for the people who asked the agent
 	DeniedLateAnswer   Code = "late_answer"    // the answer came after the deadline of a tool's question
 	DeniedAnswered     Code = "answered"       // the question has been answered, or nobody waits for its answer any more
@@ -36,7 +36,7 @@ const (
 	DeniedNotPeer      Code = "not_a_peer"     // the colleague lacks the authority that the stage needs
 	DeniedAsked        Code = "asked_already"  // the colleague was asked before, or has decided
 	DeniedTyped        Code = "not_typed"      // the required value was not typed
-	DeniedFull         Code = "full"           // no more remarks, or people, fit on the card
+	DeniedFull         Code = "full"           // the request can't have more remarks, invited people or decisions
 	DeniedNotApprover  Code = "not_approver"   // only people who approved, or may approve, can revoke an approval
 	DeniedDates        Code = "dates"          // the absence ends before it begins, is over, or is too far ahead
 	DeniedStandIn      Code = "no_stand_in"    // the named person can't stand in; Detail is the Code that says why
@@ -67,11 +67,11 @@ const (
 // the person.
 type Denied struct {
 	Code   Code
-	Role   string    // title of the role that may decide, where one is known
-	Need   Risk      // the ceiling needed, for DeniedCeiling
+	Role   string    // title or name of a role: the role that may decide; for DeniedTool and DeniedCeiling, the person's role; for DeniedResolved, the role that ended it
+	Need   Risk      // the ceiling needed, for DeniedCeiling and DeniedNotPeer
 	By     PersonID  // who decided, for DeniedResolved; who can't stand in, for DeniedStandIn; for others, who asked again, paused or resumed
 	State  State     // how the request ended, for DeniedResolved; Rejected for DeniedCounted if the person's rejection was counted before
-	At     time.Time // when the request ended, or its deadline
+	At     time.Time // when the request ended, or its deadline; for DeniedDates, the end of the absence
 	Detail string    // the fault in edited arguments, or why the action is not possible; for DeniedStandIn and DeniedNotPeer, the Code that applies to the other person
 }
 

@@ -69,8 +69,8 @@ func (q Elicitation) Cancel(why string, now time.Time) Elicitation {
 	return q
 }
 
-// Expire ends an elicitation that nobody answered by its deadline. The second result reports whether the elicitation
-// has expired.
+// Expire ends an elicitation that nobody answered by its deadline. The second result reports whether this call ended
+// the elicitation.
 func (q Elicitation) Expire(now time.Time) (Elicitation, bool) {
 	if q.State != ElicitationOpen || now.Before(q.ExpiresAt) {
 		return q, false

@@ -24,7 +24,8 @@ func (r Request) Erase() Request {
 	return r
 }
 
-// Erased reports whether the texts were removed. If the texts were removed, the digest doesn't match the arguments.
+// Erased reports whether the texts were removed. After the removal, the digest doesn't match the arguments. If the call
+// had no arguments ({}), the digest matches, and Erased returns false.
 func (r Request) Erased() bool { return r.Digest != Digest(r.Execution, r.Tool, r.ToolHash, r.Args) }
 
 // Erase removes the arguments and the result from an execution. The digest of the execution stays.

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Open opens a request for a call that needs approval.
+// Open opens a request for a call that needs approval. If the plan refuses the call, Open also ends the request.
 func Open(in DecisionContext, r Request) (Request, []Event) {
 	r.State = Pending
 	r.CreatedAt = in.Now
@@ -87,8 +87,8 @@ func (r Request) armEscalation(in DecisionContext) Request {
 	return r
 }
 
-// rearm recomputes the time of the next escalation after a policy change. The escalation may become earlier, but never
-// later. A scheduled reminder keeps its time if the policy still allows the reminder.
+// rearm recomputes the time of the next escalation after a policy change. The escalation may become earlier, or be
+// dropped, but it never becomes later. A scheduled reminder keeps its time if the policy still allows the reminder.
 func (r Request) rearm(in DecisionContext) Request {
 	armed := r.armEscalation(in)
 	if !armed.EscalateAt.IsZero() && !r.EscalateAt.IsZero() && r.EscalateAt.Before(armed.EscalateAt) {

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Event is one change that a transition made to a request. A transition returns the new request and its events, in
-// the order in which they happened. Timers, audit records and messages are derived from the events alone. A
-// transition without events may change only how the request is displayed.
+// Event is one change that a transition made to a request. A transition returns the new request and its events, in the
+// order in which they happened. Audit records and new messages follow from the events. Some changes have no event: a
+// transition may change the request's times, its plan or its display without an event.
 //
 // The kinds of events. Package approvers/workflow turns events into rows, so that package must also handle each new
 // kind.
@@ -26,7 +26,7 @@ type (
 	// DecisionsFell lists the people whose decisions don't count after a change of the arguments or the policy.
 	DecisionsFell struct{ Of []PersonID }
 
-	// PlanChanged means that a new policy changed the request's stages or risk.
+	// PlanChanged means that a new policy changed the request's stages or risk, or made an approval invalid.
 	PlanChanged struct{}
 
 	// LeadsLeft means that roles were removed from the stage. Escalation had added these roles as leads, but under
@@ -75,8 +75,8 @@ type (
 	// colleague to whom the stage was handed on.
 	PersonInvited struct{ Invite Invite }
 
-	// AvailabilityResolved means that the workflow has checked who can be reached. If nobody works now, RecheckAt is
-	// the time of the next check. If somebody works now, RecheckAt is zero.
+	// AvailabilityResolved means that the workflow has checked who can be reached. RecheckAt is the time of the next
+	// check. If no check is needed, RecheckAt is zero.
 	AvailabilityResolved struct{ RecheckAt time.Time }
 
 	// LeadCalled means that the escalation is due now, because no person of the stage can be reached.

@@ -26,7 +26,7 @@ const (
 	ExecutionNone      ExecutionState = "none"      // not started
 	ExecutionExecuting ExecutionState = "executing" // stored before the tool is called
 	ExecutionSucceeded ExecutionState = "succeeded"
-	ExecutionFailed    ExecutionState = "failed"  // the tool returned an error, or a person reported that the action did not happen
+	ExecutionFailed    ExecutionState = "failed"  // the tool returned an error, the tool was not run, or a person reported that the action did not happen
 	ExecutionUnknown   ExecutionState = "unknown" // the outcome is not known, for example because the process stopped; people are asked for it
 )
 
@@ -76,7 +76,7 @@ type Execution struct {
 
 // Errors of an execution's transitions.
 var (
-	// ErrNotStartable means that the execution was already started. Each permission allows one run.
+	// ErrNotStartable means that the execution's state does not allow a run, or that a second run is not safe.
 	ErrNotStartable = errors.New("this execution has already been started")
 	// ErrNotRunning means that the execution is not running.
 	ErrNotRunning = errors.New("this execution is not running")

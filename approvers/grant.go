@@ -100,7 +100,7 @@ func (g Grant) Revoke(in DecisionContext, who Identity) (Grant, *Denied) {
 }
 
 // Replace ends a grant because a newer grant covers the same calls. The remaining uses of the older grant are lost. So
-// both grants together never exceed the policy's limit for one grant.
+// the remaining uses of both grants together never exceed the policy's limit for one grant.
 func (g Grant) Replace(by Grant) (Grant, bool) {
 	if g.State != GrantLive || g.ID == by.ID || g.Agent != by.Agent || g.Conversation != by.Conversation || g.Tool != by.Tool || !sameFixed(g.Bounds, by.Bounds) {
 		return g, false

@@ -252,8 +252,9 @@ func InLine(signed string) string { return inLine + base64.StdEncoding.EncodeToS
 
 // KeptHeads parses heads that are kept outside the store. The text has one of two forms. In the first form, the text
 // consists of notes, each followed by an empty line. In the second form, the text consists of lines that contain words
-// written by InLine. KeptHeads ignores the rest of these lines. KeptHeads reports all other text as a fault. KeptHeads
-// accepts an incomplete note at the end of the text, or just before the note's complete copy.
+// written by InLine. In the first form, any other text is a fault. In the second form, KeptHeads ignores all other
+// text. KeptHeads leaves out an incomplete note at the end of the text, or just before the note's complete copy, and
+// reports no fault. A text without heads is a fault.
 func KeptHeads(text string) (kept []KeptHead, faults []error) {
 	all := keptNotes(text)
 	if strings.Contains(text, inLine) {

@@ -3,7 +3,7 @@ package approvers
 import "strings"
 
 // PersonID identifies a person by workspace and user: "T0001/U0002". The operator at the command line is
-// "operator:LOGIN".
+// "operator:LOGIN". A caller is "caller:NAME".
 type PersonID string
 
 // Who returns the id of a Slack user. team is the workspace's id, or the enterprise's id if the workspace belongs to an
@@ -25,7 +25,7 @@ func (p PersonID) Login() string {
 	return login
 }
 
-// User returns the Slack user id in a person's id.
+// User returns the Slack user id in a person's id. If the id has no workspace, User returns the whole id.
 func (p PersonID) User() string {
 	_, user, ok := strings.Cut(string(p), "/")
 	if !ok {

@@ -99,7 +99,7 @@ func (r Request) handedAt(stage int) []Invite {
 	return out
 }
 
-// keepHanded drops the people to whom a stage was handed on, if the new plan changed the stage's roles.
+// keepHanded drops the people to whom a stage was handed on, if the new plan changed the stage's roles or user group.
 func (r Request) keepHanded(was []Stage) Request {
 	r.Handed = slices.DeleteFunc(slices.Clone(r.Handed), func(i Invite) bool {
 		return i.Stage >= len(was) || i.Stage >= len(r.Plan.Stages) || !r.Plan.Stages[i.Stage].sameRoles(was[i.Stage])

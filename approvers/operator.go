@@ -3,8 +3,8 @@ package approvers
 import "slices"
 
 // An operator acts at the command line, without Slack. Operators hold no role and approve for no stage. Operators may
-// stop any call. Operators may allow a call only if the policy allows break glass for the call's tool. Records name an
-// operator by login.
+// stop any call before its run begins. Operators may allow a call only if the policy allows break glass for the call's
+// tool. Records name an operator by login.
 
 // Operates returns the identity of an operator. The name in the id shows people that this person is an operator.
 func Operates(who PersonID) Identity { return Identity{ID: who, Name: "operator " + who.Login()} }

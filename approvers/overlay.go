@@ -85,8 +85,8 @@ func (x Presumption) policy(unknown ToolPolicy) ToolPolicy {
 	return unknown
 }
 
-// distrusted combines the tool's policy with the policy of unknown tools, and keeps the stricter values. The risk is
-// set to critical. Grants, self-approval, blind approvals and break glass are switched off.
+// distrusted adds the stages of unknown tools to the tool's policy. The risk is set to critical, and all calls need
+// approval. Grants, self-approval, blind approvals, break glass and unawaited runs are switched off.
 func (t ToolPolicy) distrusted(unknown ToolPolicy) ToolPolicy {
 	t.Risk, t.Confirm = Critical, true
 	t.Stages = unionStages(t.Stages, unknown.Stages)

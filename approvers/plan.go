@@ -35,7 +35,7 @@ type Plan struct {
 	Routed     bool       `json:"routed,omitempty"` // the stage was chosen by ceiling, not named by the policy
 	Known      bool       `json:"known"`            // the policy names the tool, or the tool is built in
 	Why        []string   `json:"why"`              // the reasons in the policy's own words, for cards and explain
-	Requesters []PersonID `json:"requesters"`       // the people who asked, who may not decide
+	Requesters []PersonID `json:"requesters"`       // the people who asked and, from high risk on, the authors; they may not decide unless SelfOK is set
 	SelfOK     bool       `json:"self_ok,omitempty"`
 	Blind      bool       `json:"blind,omitempty"` // masked values need not be revealed before an approval
 	PolicyHash string     `json:"policy_hash"`
@@ -149,7 +149,8 @@ func (plan *Plan) askAfterEdit(p *Policy, t ToolPolicy) {
 }
 
 // route fills in the stages. If the policy names stages, route uses these stages. If the policy names no stages, the
-// only stage is for the first role in routing order that may approve the call.
+// only stage is for the first role in routing order that may approve the call. If nobody could approve the call, route
+// refuses the call.
 func (plan *Plan) route(p *Policy, tool string, named []Stage, note planTrace) {
 	if len(named) > 0 {
 		plan.Stages = p.resolve(named, tool, plan.Risk)

@@ -91,7 +91,7 @@ type Budgets struct {
 
 // Defaults apply to tools that set no value of their own.
 type Defaults struct {
-	ExpiresAfter  time.Duration // a request that nobody has decided is rejected after this time
+	ExpiresAfter  time.Duration // a stage that nobody has decided ends after this time; see OnExpiry
 	EscalateAfter time.Duration // the lead is notified after this time
 	RunWithin     time.Duration // an approved call expires if it has not started within this time
 	RemindAfter   time.Duration // people who have not decided are reminded at this interval; zero: never
@@ -284,7 +284,7 @@ type Override struct {
 
 // Tool returns the tool's policy for an agent. ok reports whether the policy names the tool, or the tool is built in.
 // If ok is false, t is the policy of unknown tools, or the policy that is presumed from the tool's source. A distrusted
-// tool always gets the stricter values of two policies: its own policy, and the policy of unknown tools.
+// tool always counts as critical, and has the stages of both policies: its own policy, and the policy of unknown tools.
 func (p *Policy) Tool(name, agent string) (t ToolPolicy, ok bool) {
 	t = p.Defaults.UnknownTool
 	t.Name = name
@@ -352,7 +352,7 @@ func (o Override) apply(t ToolPolicy, protected bool) ToolPolicy {
 }
 
 // ReadsNumbers reports whether a rule or a preview reads the arguments as float64. If ReadsNumbers returns true, the
-// bot must refuse numbers that float64 can't hold exactly.
+// bot must refuse numbers that a conversion to float64 and back changes.
 func (t ToolPolicy) ReadsNumbers() bool {
 	return len(t.Rules) > 0 || t.Preview.Render != nil || t.Preview.No.Eval != nil
 }

@@ -29,9 +29,8 @@ func (r Request) decided(who PersonID) bool {
 }
 
 // TurnOf returns the time since which a person may decide the current stage. This time is the start of the stage,
-// unless the person joined the stage later. A person joins a stage when the stage is handed on to the person, or when
-// escalation adds the person's role. TurnOf returns false if the person may not decide the stage, or has already
-// decided it.
+// unless the person joined the stage later. A person joins a stage when the person is invited, or when escalation adds
+// the person's role. TurnOf returns false if the person may not decide the stage, or has already decided it.
 func (r Request) TurnOf(p *Policy, who Identity) (since time.Time, ok bool) {
 	if !r.awaits(p, who) {
 		return time.Time{}, false

@@ -46,8 +46,8 @@ func (r Request) Passed(stage int) bool {
 	return stage < len(r.Plan.Stages) && r.Plan.Stages[stage].Quorum >= 1 && r.At(stage) >= r.Plan.Stages[stage].Quorum
 }
 
-// agreed returns a text that names the missing approvals of an approved request. If the request has all approvals in
-// its plan, agreed returns "".
+// agreed returns the reason why the request's approvals don't suffice, or "". An operator's break glass always
+// suffices.
 func (r Request) agreed() string {
 	if _, broken := r.BrokenBy(); broken {
 		return ""
@@ -206,8 +206,8 @@ func (x *recording) take(a AuditRecord) {
 	}
 }
 
-// Unrecorded returns the difference between an execution and its chain, as a part of a sentence. If the execution and
-// the chain agree, Unrecorded returns "".
+// Unrecorded compares the state and the digest of an execution with its chain. Unrecorded returns the difference, as a
+// part of a sentence. If the execution and the chain agree, Unrecorded returns "".
 func (e Execution) Unrecorded(chain []AuditRecord) string {
 	state, digest := ExecutionNone, ""
 	for _, a := range chain {

@@ -37,9 +37,8 @@ func (r Request) Answered(question int) bool {
 	return slices.ContainsFunc(r.Remarks, func(m Remark) bool { return m.Kind == Answer && m.To == question })
 }
 
-// Say adds an approver's question or comment. Action.Reason is the text. Two groups of people can add a remark:
-// people who may decide now, and people whose approval of an earlier stage counts. A remark changes no decision and
-// stops no clock.
+// Say adds an approver's question or comment. Action.Reason is the text. Two groups of people can add a remark: people
+// who may decide now, and people whose approval counts. A remark changes no decision and stops no clock.
 func (r Request) Say(in DecisionContext, m Action, kind RemarkKind) (Request, []Event, *Denied) {
 	if denied := r.waits(m); denied != nil {
 		return r, nil, denied

@@ -17,8 +17,8 @@ func (r Request) reminds(in DecisionContext) bool {
 	return t.RemindAfter > 0 && r.Reminded < t.Reminders
 }
 
-// nextReminder returns the time of the next reminder for people who have not decided. If no reminder is due later,
-// nextReminder returns zero.
+// nextReminder returns the time of the next reminder for people who have not decided. If no reminder is due before the
+// deadline, nextReminder returns zero.
 func (r Request) nextReminder(in DecisionContext) time.Time {
 	if !r.reminds(in) {
 		return time.Time{}
@@ -31,7 +31,7 @@ func (r Request) nextReminder(in DecisionContext) time.Time {
 }
 
 // RemindNext returns when the next reminder is due. The reminder is for all people who have not decided, or for one
-// person whose do-not-disturb ends. If no reminder is due, RemindNext returns zero.
+// person whose do-not-disturb ends. If no reminder is scheduled, RemindNext returns zero.
 func (r Request) RemindNext() time.Time {
 	next := r.RemindAt
 	for _, o := range r.DeferredReminders {

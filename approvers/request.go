@@ -12,13 +12,13 @@ type State string
 // The states of a request.
 const (
 	Pending   State = "pending"
-	Approved  State = "approved"  // every stage passed; the call has not run yet
+	Approved  State = "approved"  // every stage passed, or an operator allowed the call; the call has not run yet
 	Consumed  State = "consumed"  // the call's only run was started
 	Rejected  State = "rejected"  // rejected by approvers or an operator
 	Expired   State = "expired"   // not decided in time, or approved and not run in time
-	Withdrawn State = "withdrawn" // a requester took it back
+	Withdrawn State = "withdrawn" // a requester, or a person whose message waited for its end, took it back
 	Revoked   State = "revoked"   // an approver took the approval back before the call ran
-	Voided    State = "voided"    // the call is no longer allowed, because the tool or the policy changed
+	Voided    State = "voided"    // the call may not run any more: the tool or the policy changed, or a restore ended the request
 	Refused   State = "refused"   // nobody could have allowed it
 )
 
@@ -113,10 +113,10 @@ type Request struct {
 	Rounds            int                `json:"rounds,omitempty"`     // how often the current stage's escalation chain was repeated
 	Told              int                `json:"told,omitempty"`       // how many of the Rounds have been announced to everybody
 	Gap               *RequestGap        `json:"gap,omitempty"`        // the last gap after which people were reminded; nil: none
-	Unreached         *Unreached         `json:"unreached,omitempty"`  // set if nobody who may decide the current stage can see a card
+	Unreached         *Unreached         `json:"unreached,omitempty"`  // set if nobody who may decide the current stage can see a card, or could see one for a time
 	RunBy             time.Time          `json:"run_by,omitzero"`      // when the approval expires; zero: not approved
 	ClosedAt          time.Time          `json:"closed_at,omitzero"`
-	ClosedBy          PersonID           `json:"closed_by,omitempty"` // empty: ended by a deadline or the policy
+	ClosedBy          PersonID           `json:"closed_by,omitempty"` // who ended the request or gave the last approval; empty: a deadline or the policy ended it
 	ClosedName        string             `json:"closed_name,omitempty"`
 	ClosedRole        string             `json:"closed_role,omitempty"`
 	Reason            string             `json:"reason,omitempty"`
@@ -297,7 +297,7 @@ func (r Request) Over() *Denied {
 	return &Denied{Code: DeniedResolved, By: r.ClosedBy, State: r.State, At: r.ClosedAt, Role: r.ClosedRole}
 }
 
-// close ends the request.
+// close ends the time for decisions: the request is approved, or ends. close clears the escalation and the reminders.
 func (r Request) close(s State, who PersonID, name, role, reason string, now time.Time) Request {
 	r.State, r.ClosedBy, r.ClosedName, r.ClosedRole, r.Reason, r.ClosedAt = s, who, name, role, reason, now
 	r.EscalateAt, r.RemindAt, r.DeferredReminders = time.Time{}, time.Time{}, nil

@@ -131,9 +131,9 @@ func reported(e Execution, m *Modified, doubt string) (Outcome, string) {
 	return res.Status, res.Text()
 }
 
-// RunResult returns the result of a finished execution for the model. If nobody edited the call and there was no
-// earlier run, the result of a successful run is the tool's own response. In all other cases, the result is a
-// structured Result.
+// RunResult returns the result of a finished execution for the model. If nobody edited the call, and no earlier run of
+// the call may have taken effect, the result of a successful run is the tool's own response. In all other cases, the
+// result is a structured Result.
 func RunResult(p *Policy, e Execution, r *Request) (Outcome, string) {
 	m, doubt := r.modified(p), r.earlierRunNote()
 	switch {

@@ -127,8 +127,8 @@ func stageList(p *Policy, stages []Stage) string {
 }
 
 // people returns the user ids of the roles' members who are not barred. The parameter named most limits the number of
-// ids. The result named open is true if one of the roles has members by user group or e-mail address. Only Slack can
-// tell who such members are, so people assumes that the role has enough people.
+// ids. The result named open is true if, before this limit, people finds members by user group or e-mail address. Only
+// Slack can tell who such members are, so people assumes that the role has enough people.
 func (p *Policy) people(roles []string, most int, barred []PersonID) (ids []string, open bool) {
 	for _, name := range roles {
 		r, _ := p.Role(name)
@@ -147,7 +147,8 @@ func (p *Policy) people(roles []string, most int, barred []PersonID) (ids []stri
 	return ids, false
 }
 
-// canFill reports whether the roles have n different people who are not barred.
+// canFill reports whether the roles have n different people who are not barred. canFill returns true if people can't
+// tell.
 func (p *Policy) canFill(roles []string, n int, barred []PersonID) bool {
 	ids, open := p.people(roles, n, barred)
 	return open || len(ids) >= n

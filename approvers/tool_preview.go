@@ -62,13 +62,13 @@ const (
 	MaxWithin     = 30 * time.Second
 )
 
-// Enabled reports whether the source names a tool.
+// Enabled reports whether the source makes a preview.
 func (f PreviewSource) Enabled() bool { return f.Tool != "" || f.Argument != "" }
 
 // Making reports whether the tool preview is being made.
 func (f *ToolPreview) Making() bool { return f != nil && f.State == ToolPreviewPending }
 
-// unseen reports whether the tool preview was not ready yet when a person acted.
+// unseen reports whether the tool preview was still being made when a person acted.
 func (f *ToolPreview) unseen(at time.Time) bool {
 	return f != nil && (f.State == ToolPreviewPending || f.At.After(at))
 }
@@ -81,7 +81,7 @@ type PreviewAnswer struct {
 }
 
 // RecordToolPreview records a tool preview, or the reason why there is no tool preview. RecordToolPreview changes
-// nothing if the preview is for other arguments, or if the request is decided.
+// nothing if no tool preview is being made, if the preview is for other arguments, or if the request is not pending.
 func (r Request) RecordToolPreview(digest string, a PreviewAnswer, now time.Time) (Request, []Event, bool) {
 	if r.State != Pending || !r.ToolPreview.Making() || r.ToolPreview.Digest != digest || r.Digest != digest {
 		return r, nil, false
@@ -167,7 +167,7 @@ func sentenceIn(raw json.RawMessage) string {
 	return strings.TrimSpace(text)
 }
 
-// cutTo keeps the first n characters.
+// cutTo shortens a text to n characters. A shortened text ends with "…".
 func cutTo(s string, n int) string {
 	if utf8.RuneCountInString(s) <= n {
 		return s
@@ -175,9 +175,9 @@ func cutTo(s string, n int) string {
 	return string([]rune(s)[:n-1]) + "…"
 }
 
-// Headline returns a one-sentence summary of a tool's text: its first line. If the text is a JSON object, the summary
-// is the object's member preview, summary or message. If the text is a JSON list, or the summary is longer than
-// MaxHeadline, Headline returns "".
+// Headline returns the first line of a tool's text. If the text is a JSON object, Headline returns the first line of
+// the object's member preview, summary or message. If the text is a JSON list, or the line is longer than MaxHeadline,
+// Headline returns "".
 func Headline(text string) string {
 	text = strings.TrimSpace(text)
 	if strings.HasPrefix(text, "{") {
@@ -206,7 +206,8 @@ func Headline(text string) string {
 }
 
 // MaskText masks the secret values of arguments in a text, in plain form and in JSON-escaped form. MaskText masks a
-// value of one or two characters only if the value is a separate word.
+// value of one or two characters only if the value is a separate word. If the arguments can't be parsed, MaskText
+// replaces the whole text.
 func MaskText(text string, args json.RawMessage, secrets []string) string {
 	if len(secrets) == 0 || text == "" {
 		return text

@@ -126,7 +126,8 @@ func (r Request) MayDecide(in DecisionContext, m Action) *Denied {
 	return denied
 }
 
-// Approve counts a person's approval. When the stage has its quorum, the next stage starts.
+// Approve counts a person's approval. When the stage has its quorum, the next stage starts. After the last stage, the
+// request is approved.
 func (r Request) Approve(in DecisionContext, m Action) (Request, []Event, *Denied) {
 	if denied := r.ready(m); denied != nil {
 		return r, nil, denied
@@ -273,7 +274,7 @@ type Edited struct {
 	Plan         Plan
 }
 
-// Modify replaces the arguments. Earlier approvals then don't count, and the call gets a new plan. The editor must have
+// Modify replaces the arguments. Earlier decisions then don't count, and the call gets a new plan. The editor must have
 // seen the masked values. The editor's own approval counts if the editor has the authority for the new plan's first
 // stage and saw all arguments. If the approval needs a typed value, the editor must also have typed the value. If the
 // edited call is critical, the tool preview must not be pending.
@@ -388,7 +389,7 @@ func (r Request) Expire(in DecisionContext) (Request, []Event, bool) {
 	return r, nil, false
 }
 
-// Void ends an open request because its call has changed.
+// Void ends an open request whose call may not run any more. The parameter reason says why.
 func (r Request) Void(in DecisionContext, reason string) (Request, []Event, *Denied) {
 	if !r.State.Open() {
 		return r, nil, r.Over()
@@ -396,9 +397,9 @@ func (r Request) Void(in DecisionContext, reason string) (Request, []Event, *Den
 	return r.end(Voided, "", "", "", reason, in.Now)
 }
 
-// Recheck checks an approved request, whose call has not run, after a policy change. If the union of the old and the
-// new plan requires more approvals, the request becomes pending, with a new deadline. If nobody could approve the
-// request, Recheck voids the request.
+// Recheck checks an approved request, whose call has not run, after a policy change. If the approvals don't suffice
+// under the union of the old and the new plan, the request becomes pending, with a new deadline. Earlier decisions then
+// don't count. If nobody could approve the request, Recheck voids the request.
 func (r Request) Recheck(in DecisionContext, args map[string]any) (Request, []Event) {
 	if r.State != Approved || r.Plan.PolicyHash == in.Policy.Hash {
 		return r, nil

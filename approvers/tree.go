@@ -10,7 +10,7 @@ import (
 type TreeHash = tlog.Hash
 
 // Tree is the RFC 6962 tree over the journal. Tree has only the data for appending leaves: the roots of the largest
-// complete subtrees, from left to right. On average, appending a leaf computes one or two hashes.
+// complete subtrees, from left to right. On average, appending a leaf computes fewer than one hash of a subtree.
 type Tree struct {
 	Size  uint64      `json:"size"`
 	Roots []tlog.Hash `json:"roots"`

@@ -45,8 +45,8 @@ type Feedback struct {
 // maxFeedback limits how many people's feedback a turn keeps.
 const maxFeedback = 200
 
-// AddFeedback records a person's rating of the answer. The result named before is the person's earlier rating, or
-// nil. If maxFeedback is reached, ok is false.
+// AddFeedback records a person's rating of the answer. The result named before is the person's earlier rating, or nil.
+// If the turn already has the feedback of maxFeedback other people, ok is false.
 func (t Turn) AddFeedback(who PersonID, good bool, now time.Time) (after Turn, before *bool, ok bool) {
 	t.Feedback = append([]Feedback(nil), t.Feedback...)
 	for i, r := range t.Feedback {

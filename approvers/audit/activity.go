@@ -26,7 +26,7 @@ type Activity struct {
 	Policy       string // the hash of the policy in force; empty: it can't be read, so there are no Rules
 	Roles        []*RoleFigures
 	People       []*PersonFigures
-	Tools        []*ToolFigures // at most MostTools; the calls of further tools are counted under OtherTools
+	Tools        []*ToolFigures // at most MostTools, and OtherTools for the calls of further tools
 	Rules        []RuleFigures
 	Rejections   []Rejection // the newest, at most MostRejections
 	Rejected     int         // the number of all rejections; Rejections has only the newest
@@ -48,7 +48,7 @@ type RoleFigures struct {
 type PersonFigures struct {
 	DecisionStats
 	ID    string  // the Slack user id, or operator:LOGIN
-	Asked int     // requests whose card only this person got, or that somebody handed on to this person
+	Asked int     // requests whose card this person got as a direct message, or to which this person was invited
 	Open  Waiting // of these, requests at a stage that the person has not decided
 }
 

@@ -358,7 +358,7 @@ func (f *activityReader) trim() {
 	f.out.Rejections = f.out.Rejections[:min(len(f.out.Rejections), MostRejections)]
 }
 
-// end counts a request that is waiting when its chain ends.
+// end counts a request that is waiting at the end of the period.
 func (c *chainReader) end() {
 	if !c.waits || c.broken {
 		return

@@ -49,8 +49,8 @@ func (p *DecisionStats) add(kind approvers.DecisionKind, took time.Duration) {
 // QuickShare returns the share of quick approvals among approvals with a recorded time, from 0 to 1.
 func (p *DecisionStats) QuickShare() float64 { return float64(p.Quick) / max(1, float64(p.Timed)) }
 
-// Within returns the shortest time in which the given percentage of the decisions were made. Within returns false if no
-// decision time is recorded.
+// Within returns the shortest time in which the given percentage of the timed decisions were made. Within returns false
+// if no decision time is recorded.
 func (p *DecisionStats) Within(percent int) (time.Duration, bool) { return p.times.Within(percent) }
 
 // Durations counts durations. Durations of a second and more are rounded to three significant digits, so that the

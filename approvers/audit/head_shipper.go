@@ -17,13 +17,13 @@ import (
 // HeadTarget keeps heads outside of the store.
 type HeadTarget interface {
 	String() string
-	// Last returns the number of the last head that the target has. Shipping continues with the next head.
+	// Last returns the number of a head that the target has, or 0. Shipping continues with the next head.
 	Last(ctx context.Context, s store.Store) (uint64, error)
 	Ship(ctx context.Context, heads []store.Head) error
 }
 
-// HeadShipper copies heads to one target, and retries after a failure. HeadShipper starts with the first head that the
-// target lacks.
+// HeadShipper copies heads to one target, and retries after a failure. HeadShipper starts with the head after
+// Target.Last.
 type HeadShipper struct {
 	Target HeadTarget
 	store  store.Store
@@ -143,7 +143,8 @@ func (c *HeadShipper) Err() error {
 	return fmt.Errorf("%s: %w", c.Target, c.err)
 }
 
-// Waiting returns the number of heads that the target lacks.
+// Waiting returns the number of heads that the target lacks. Until the target's last head is known, Waiting counts all
+// heads.
 func (c *HeadShipper) Waiting(ctx context.Context) (n uint64, err error) {
 	err = c.store.View(ctx, func(r store.Reader) error {
 		last, err := r.LastHead()

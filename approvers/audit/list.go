@@ -24,8 +24,8 @@ type ListOptions struct {
 	Long bool `json:"long,omitempty"` // each record with its facts
 }
 
-// List prints one line for each request that has a selected record: the time, the call, who decided, how the request
-// ended, and the request's id. A selected record that belongs to no request has a line of its own. If Long is set, List
+// List prints one line for each call that has a selected record: the time, the call, who decided, how the call ended,
+// and the name of its chain. A selected record that belongs to no call has a line of its own. If Long is set, List
 // prints the selected records instead.
 func List(ctx context.Context, out io.Writer, s store.Store, o ListOptions) error {
 	records, left, err := o.Records(ctx, s)
@@ -80,8 +80,8 @@ type line struct {
 	sentence bool // the field what is a whole sentence, and rest is empty
 }
 
-// listRequests prints a line for each request with at least one of the records. If a chain does not belong to a
-// request, each of its records has its own line.
+// listRequests prints a line for each call with at least one of the records. If a chain does not belong to a call, each
+// of the records in this chain has its own line.
 func listRequests(ctx context.Context, out io.Writer, s store.Store, records []approvers.AuditRecord) error {
 	var lines []line
 	done := map[string]bool{}
@@ -130,8 +130,8 @@ func cut(s string, n int) string {
 	return string([]rune(s)[:max(0, n-1)]) + "…"
 }
 
-// linesOf returns one line for the chain of a request. For any other chain, linesOf returns one line for each
-// selected record.
+// linesOf returns one line for the chain of a call. For any other chain, linesOf returns one line for each selected
+// record.
 func linesOf(r store.Reader, id string, selected []approvers.AuditRecord) ([]line, error) {
 	chain, err := r.Audit(id)
 	if _, damaged := damagedRows(err); err != nil && !damaged {

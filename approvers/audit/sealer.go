@@ -13,7 +13,7 @@ import (
 	"countersign/store"
 )
 
-// sealEvery is the interval between seals while there are new records. sealAgain is the delay after a failed seal.
+// sealEvery is the interval between attempts to seal new records. sealAgain is the delay after a failed attempt.
 const (
 	sealEvery = time.Second
 	sealAgain = time.Minute
@@ -144,7 +144,8 @@ func (s *Sealer) Ready(context.Context) error {
 	return s.err
 }
 
-// HeadsShipped returns the reason why a target lacks heads. If no target lacks heads, HeadsShipped returns nil.
+// HeadsShipped returns the errors of the shippers' last attempts. If these attempts succeeded, HeadsShipped returns
+// nil.
 func (s *Sealer) HeadsShipped(context.Context) error {
 	var errs []error
 	for _, c := range s.Shippers {

@@ -60,7 +60,8 @@ func recordsOf(r store.Reader, e approvers.Execution, chain []approvers.AuditRec
 	return slices.Concat(chain, more), err
 }
 
-// stored compares every stored request, and every execution, with its chain.
+// stored compares each stored request with its chain. stored also compares the request's current execution, and each
+// execution with a chain of its own.
 func (v *verification) stored() error {
 	for after := ""; ; {
 		chains, err := v.r.AuditChains(after, rowBatch)

@@ -14,8 +14,8 @@ import (
 	"countersign/store"
 )
 
-// The interval at which the reporter checks whether a report is due, and the delay after a failure. Each attempt reads
-// the whole history.
+// The interval at which the reporter checks whether a report is due, and the delay after a failure. Each attempt to
+// make a report reads the whole history.
 const (
 	reportEvery = time.Minute
 	reportAgain = 10 * time.Minute

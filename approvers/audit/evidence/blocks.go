@@ -43,8 +43,8 @@ func readMessages(body []byte) ([]message, error) {
 	return []message{one}, nil
 }
 
-// look returns the visible content of a rendering. Two renderings that look the same can differ only in the ids of
-// their buttons.
+// look returns the visible content of a rendering. Two renderings that look the same can differ only in invisible
+// parts, such as the ids of their buttons.
 func look(messages []message) string {
 	raw, err := json.Marshal(messages) // block has only the visible parts
 	if err != nil {

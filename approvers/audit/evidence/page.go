@@ -255,7 +255,7 @@ func (s Story) everybody(ids string) string {
 	return strings.Join(names, ", ")
 }
 
-// facts returns a record's facts and hashes, ordered by name.
+// facts returns a record's facts, ordered by name, and the record's hash.
 func facts(e Entry) [][2]string {
 	var out [][2]string
 	for _, name := range slices.Sorted(maps.Keys(e.Facts)) {
