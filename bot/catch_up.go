@@ -176,8 +176,8 @@ func (c *catchUp) skipped(err error) bool {
 	return true
 }
 
-// channels returns the channels and direct messages that the bot is a member of, by id. If Slack does not list the
-// channels, the function returns the channels of recent conversations.
+// channels returns the channels and direct messages that the bot is a member of, sorted by id. The function adds the
+// channels of recent conversations that Slack does not list.
 func (c *catchUp) channels(ctx context.Context) (out []history, err error) {
 	known := map[string]bool{}
 	for _, kind := range []string{"public_channel", "private_channel", "im", "mpim"} {

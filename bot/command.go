@@ -32,7 +32,7 @@ type subcommand struct {
 }
 
 // runner runs a subcommand, and returns the answer to the user. text is the input after the subcommand's name. If a
-// subcommand changes the state, the same transaction marks the delivery as handled.
+// subcommand must not run twice, the transaction of its change also marks the delivery as handled.
 type runner func(ctx context.Context, c command, text string) (*block.Builder, error)
 
 // subcommands returns the subcommands in the order of the help text.

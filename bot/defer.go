@@ -13,9 +13,9 @@ import (
 	"countersign/store"
 )
 
-// If the bot can't look up a person, it does nothing for this person. If Slack does not identify the writer of a
-// message, the bot keeps the message and tries again for a while. Later messages of the same conversation wait until
-// the kept message is handled.
+// The bot does nothing for a person whom it can't look up. If Slack does not identify the writer of a message, the bot
+// keeps the message and tries again for a while. Later messages of the same conversation wait until the kept message is
+// handled.
 const (
 	firstLookup  = 15 * time.Second
 	lastLookup   = 2 * time.Minute

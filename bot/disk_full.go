@@ -32,9 +32,9 @@ func whyRefused(cause error) string {
 	return fullDisk
 }
 
-// refuseFull tells a person that their action could not be stored, because the disk is full or the store's file is
-// missing. For a command or a submitted form, the acknowledgement contains the notice. The bot does not acknowledge
-// other deliveries. So Slack shows its own error, and the person gets a separate notice.
+// refuseFull tells a person that their action could not be stored, because the disk is full, the store's file is
+// missing, or the database does not answer. For a command or a submitted form, the acknowledgement contains the notice.
+// The bot does not acknowledge other deliveries. So Slack shows its own error, and the person gets a separate notice.
 func (b *Receiver) refuseFull(d transport.Delivery, cause error) (answer any, err error) {
 	switch d.Kind {
 	case store.InboxCommand:
@@ -80,7 +80,7 @@ func refuseForm(i interaction, instead *block.RichText, beside string) (answer a
 }
 
 // tellDiskFull tells a person that their message to the bot could not be stored. Slack redelivers the message a few
-// times, but the notice is sent only once.
+// times, but a person gets only one notice in diskFullNoticeEvery.
 func (b *Receiver) tellDiskFull(e event, cause error) {
 	me, known := b.self.known()
 	fresh := e.Type == "app_mention" || e.dm() || known && mentions(e.Text, me.User)

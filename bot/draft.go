@@ -324,7 +324,8 @@ func (w *streamWriter) append(ctx context.Context, text string) error {
 	return w.record(ctx, text[:next])
 }
 
-// change writes all complete text into the draft's message. If the draft has no message, change posts one.
+// change writes the complete text, as far as it fits into one message, into the draft's message. If the draft has no
+// message, change posts one.
 func (w *streamWriter) change(ctx context.Context, text string) error {
 	w.sent, w.size, w.blocks, w.table = 0, 0, 0, false
 	next := markdown.Settled(text)

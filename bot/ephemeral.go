@@ -27,8 +27,8 @@ type ephemeralReply struct {
 	replace     bool   // the answer replaces the clicked message, which only the recipient sees
 }
 
-// reply sends a private reply. The bot does not retry the reply for ever, because no other work depends on it.
-// If Slack refuses the ephemeral message, the reply is sent as a direct message.
+// reply sends a private reply. If the ephemeral message fails, the reply is sent as a direct message. If that fails
+// too, the reply is lost, because no other work depends on it.
 func (b *ephemeral) reply(ctx context.Context, to ephemeralReply, p ...*block.RichText) {
 	b.send(ctx, to, block.Paragraph(p...))
 }

@@ -22,8 +22,8 @@ import (
 )
 
 // explainer says who has to approve a call, why, and what has happened. explainer answers the subcommands explain and
-// history, and the shortcut on messages. explainer changes nothing, and tells people only about requests that concern
-// them, or that a message shows to them.
+// history, and the shortcut on messages. explainer changes no request, and tells people only about requests that
+// concern them, or that a message shows to them.
 type explainer struct {
 	*core
 	identities *Identities

@@ -25,7 +25,7 @@ type ManifestOptions struct {
 }
 
 // Manifest returns the app's manifest as JSON, in version 2 of Slack's manifest schema. The manifest declares exactly
-// the methods and events of this version of the bot.
+// the scopes and events that this version of the bot needs.
 func Manifest(o ManifestOptions) ([]byte, error) {
 	if n := block.Width(o.Name); n == 0 || n > MaxAppName {
 		return nil, fmt.Errorf("the app's name has %d characters: Slack takes 1 to %d", n, MaxAppName)

@@ -241,10 +241,10 @@ func deliveryID(kind store.InboxKind, parts ...string) string {
 	return string(kind) + ":" + hex.EncodeToString(sum[:16])
 }
 
-// messageID returns the id under which a new message is stored. With this id, the bot stores a message only once. Slack
-// may deliver the same message as a message event and as a mention, repeat a delivery, or return the message in a
-// history. The second result is false for events without such an id. The second result is also false for an app_mention
-// if the bot does not find its own mention in the text.
+// messageID returns the id under which a new message, or a deletion, is stored. With this id, the bot stores a message
+// only once. Slack may deliver the same message as a message event and as a mention, repeat a delivery, or return the
+// message in a history. The second result is false for events without such an id. The second result is also false for
+// an app_mention if the bot does not find its own mention in the text.
 func (e event) messageID(self *fetchedOnce[directory.Self]) (id string, ok bool) {
 	if e.deletion() {
 		id, ok = e.deletionID()

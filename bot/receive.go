@@ -156,7 +156,7 @@ const formRefused = "the form was refused"
 // linkOnly reports whether the only effect of a click was to open a link.
 func (a action) linkOnly() bool { return a.ActionID == control.ActLink }
 
-// slim removes unused fields from the payload. For example, the payload has a copy of the clicked message, which is
+// slim removes unused fields from a large payload. For example, the payload has a copy of the clicked message, which is
 // already stored.
 func (i interaction) slim(payload []byte) ([]byte, error) {
 	if len(payload) < 8<<10 {

@@ -101,8 +101,8 @@ func (p *Permissions) Complete(context.Context) error {
 	return errors.New("the bot token lacks " + strings.Join(lacks, ", ") + ". Add them on the app's page OAuth & Permissions, and reinstall the app")
 }
 
-// watch logs the missing scopes at the start and after each change. After each change it tries refused cards, answers
-// and questions again.
+// watch works at the start and after each change of the scopes: it logs the missing scopes, and tries refused cards,
+// answers and questions again.
 func (p *Permissions) watch(ctx context.Context) {
 	if len(p.api.Scopes()) == 0 {
 		p.ask(ctx)

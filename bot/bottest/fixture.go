@@ -20,7 +20,6 @@ import (
 )
 
 // Noon is the current time in all fixtures.
-
 var Noon = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 
 func Policy() *approvers.Policy {

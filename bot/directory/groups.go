@@ -219,7 +219,8 @@ func (d *Users) RoleUsers(ctx context.Context, role approvers.Role) ([]string, e
 	return out, nil
 }
 
-// RoleMembers lists the user ids of a role's members. Members without an account in Slack are left out.
+// RoleMembers lists the user ids of a role's members. RoleMembers leaves out e-mail addresses that can't identify a
+// member or that belong to nobody in Slack.
 func (d *Users) RoleMembers(ctx context.Context, role approvers.Role) ([]string, error) {
 	var users []string
 	for _, m := range role.Members {

@@ -25,7 +25,7 @@ const deactivatedTTL = 30 * 24 * time.Hour
 type Users struct {
 	api         *slack.Client
 	self        func(context.Context) (Self, error) // returns the bot's identity in its workspace
-	countsEmail func(string) bool                   // whether the policy identifies people by e-mail address
+	countsEmail func(string) bool                   // whether an e-mail address can identify a member
 	log         *slog.Logger
 	now         func() time.Time
 
@@ -40,7 +40,7 @@ type Users struct {
 type UsersOptions struct {
 	API         *slack.Client
 	Self        func(context.Context) (Self, error) // returns the bot's identity in its workspace
-	CountsEmail func(string) bool                   // whether the policy identifies people by e-mail address
+	CountsEmail func(string) bool                   // whether an e-mail address can identify a member
 	Log         *slog.Logger
 	Now         func() time.Time
 }
@@ -147,7 +147,7 @@ func CalledName(u slack.User) string {
 // Known returns Slack's record of a user if it was read recently. Known makes no call.
 func (d *Users) Known(user string) (slack.User, bool) { return d.users.peek(user) }
 
-// Forget clears all caches.
+// Forget clears the caches of Slack's answers. Forget keeps the record of deactivated accounts (WasDeactivated).
 func (d *Users) Forget() {
 	d.users.forget("")
 	d.groups.forget("")

@@ -22,7 +22,7 @@ type Options struct {
 	Share     func() (processes int, hears time.Time)
 	Tell      func(Told)                  // sends a message to the other processes; may be nil
 	Unlimited bool                        // do not apply Slack's published limits; a limit applies only after Slack has refused a call because of it
-	Count     func(context.Context, Call) // is called after each call; may be nil
+	Count     func(context.Context, Call) // is called after each call that its caller did not cancel; may be nil
 	Recovered func()                      // is called when Slack answers again after an outage; may be nil
 	Rescoped  func()                      // is called when Slack says that the bot token has other scopes than before; may be nil
 	Log       *slog.Logger

@@ -1,6 +1,6 @@
 // Package slackapi calls Slack's Web API.
 //
-// Client embeds slack-go's client. Every call goes through a transport with three parts:
+// Client embeds slack-go's client. Every call goes through a transport. These are its main parts:
 //
 //   - The size guard refuses messages and views that Slack would refuse because of their size.
 //   - The rate limiter applies Slack's limits and lets urgent calls go first. A caller states the purpose of its calls

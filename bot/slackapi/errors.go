@@ -30,7 +30,7 @@ var tokenRefused = map[string]bool{
 	"not_allowed_token_type": true,
 }
 
-// IsUnreachable reports whether a code says that the bot can't send messages to a channel or person.
+// IsUnreachable reports whether a code says that the bot can't send a message to its channel or person.
 func IsUnreachable(code string) bool { return unreachable[code] }
 
 var unreachable = map[string]bool{

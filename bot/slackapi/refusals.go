@@ -82,7 +82,7 @@ func reasons(err error) []string {
 	return answer.ResponseMetadata.Messages
 }
 
-// maxReason is the maximum number of bytes of Slack's reasons that are kept.
+// maxReason is the maximum number of bytes of Slack's reasons in an error.
 const maxReason = 400
 
 // Explain returns the text of an error with Slack's reasons and the missing scope. Explain removes secrets and limits

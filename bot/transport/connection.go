@@ -149,7 +149,7 @@ func (c *connection) ack(envelope string, payload any) error {
 	return nil
 }
 
-// end closes the connection. The function is called after all read frames are acknowledged.
+// end waits until all read frames are handled, and then closes the connection.
 func (c *connection) end() {
 	c.unacked.Wait()
 	goodbye := websocket.FormatCloseMessage(websocket.CloseNormalClosure, "")

@@ -7,10 +7,11 @@
 //   - A delivery is acknowledged only after Handler.Receive has returned without an error. The delivery is then
 //     durable. If Receive fails, the delivery is not acknowledged. If such a delivery is an event, Slack sends it
 //     again.
-//   - Each delivery has a different time of receipt. These times are in the order of arrival over all connections.
+//   - Each delivery has a different time of receipt. These times are in the order of arrival over all connections,
+//     unless the system clock is set back.
 //   - Handler.Lane names the lane of a delivery. Socket Mode calls Receive in order for the deliveries of one lane, and
-//     in parallel for different lanes. Requests over HTTP have no order. The times of receipt show which request came
-//     first.
+//     usually in parallel for different lanes. Requests over HTTP have no order. The times of receipt show which
+//     request came first.
 //   - If Slack wants a socket to be replaced, the old socket is read until Slack closes it. A delivery is acknowledged
 //     through the socket from which it was read.
 //   - The time and the size of an HTTP request are limited. The signature of a request is verified before its content

@@ -100,7 +100,8 @@ func (h *HTTP) Listening() Listening {
 // Retry does nothing, because Slack connects to the bot.
 func (h *HTTP) Retry() {}
 
-// Run serves Slack's requests until ctx ends. Run completes the requests that have begun.
+// Run serves Slack's requests until ctx ends. Then Run waits for the requests that have begun: until received
+// deliveries are handled, and for a limited time (stopWait) otherwise.
 func (h *HTTP) Run(ctx context.Context) error {
 	l, err := h.Listen()
 	if err != nil {
@@ -170,8 +171,8 @@ func (h *HTTP) serve(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(body) // an error is ignored: if Slack has closed the connection, it sends events again
 }
 
-// answer decides how to respond to a request. The function uses no part of the request before the signature is
-// verified.
+// answer decides how to respond to a request. Before the signature is verified, the function uses only the path, the
+// method and the headers. The only exception is Slack's unsigned check of the certificate (looksAtTLS).
 func (h *HTTP) answer(w http.ResponseWriter, r *http.Request) answer {
 	if !slices.Contains(requestPaths, r.URL.Path) {
 		return answer{status: http.StatusNotFound}

@@ -10,8 +10,8 @@ const (
 	queueing = 256
 )
 
-// lanes runs work in the background: in order within a lane, and in parallel otherwise. Each lane belongs to one of a
-// fixed number of queues.
+// lanes runs work in the background: in order within a lane, and in parallel for lanes of different queues. Each lane
+// belongs to one of a fixed number of queues.
 type lanes struct {
 	queues  [queues]chan func()
 	working sync.WaitGroup

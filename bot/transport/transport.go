@@ -18,7 +18,7 @@ type Delivery struct {
 
 // Handler receives deliveries. The methods of a Handler are called concurrently.
 type Handler interface {
-	// Lane returns the name of a delivery's lane. Deliveries in the same lane are received in order.
+	// Lane returns the name of a delivery's lane. Socket Mode calls Receive in order for the deliveries of one lane.
 	Lane(Delivery) string
 	// Receive makes a delivery durable. If Receive returns an error, the delivery is not acknowledged. If Receive
 	// returns no error, the delivery is acknowledged. The acknowledgement contains answer as JSON, if answer is not
