@@ -84,7 +84,7 @@ func TestAuthorsAreBarredWhenAnAutomaticCallAsks(t *testing.T) {
 }
 
 // TestAnAutomaticCallThatNobodyCanAllow checks a call that exceeds the automatic limit. Nobody can approve the call. So
-// the call is refused, and the thread shows the refusal.
+// the call is refused, and the turn continues.
 func TestAnAutomaticCallThatNobodyCanAllow(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) { p.Approvers = nil }))

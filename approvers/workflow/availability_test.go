@@ -12,7 +12,8 @@ import (
 	"countersign/store"
 )
 
-// withDeputy adds the role deputy to the policy. Its only member, U0005, may approve the same calls as the team lead.
+// withDeputy adds the role deputy to the policy. Its only member, U0005, may approve calls of all tools, up to high
+// risk.
 func withDeputy(p *approvers.Policy) {
 	p.Approvers = append(p.Approvers, approvers.Role{
 		Name: "deputy", Title: "Deputy", Members: users("U0005"), MaxRisk: approvers.High, CanApprove: []string{"*"},

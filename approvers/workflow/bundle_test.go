@@ -62,7 +62,8 @@ func (h *harness) cards(requests ...approvers.Request) string {
 	return strings.Join(out, "\n")
 }
 
-// Calls of one step that have the same approvers share a card. Every other call has its own card.
+// Calls of one step that have the same approvers share a card. Every other call has its own card. A call with long
+// arguments also has its own card.
 func TestBundle(t *testing.T) {
 	h := newHarness(t)
 	long := `{"amount":7,"note":"` + strings.Repeat("x", 700) + `"}`
@@ -317,7 +318,8 @@ func TestDecideAllAfterOne(t *testing.T) {
 	}
 }
 
-// If a request of a bundle is edited, or waits for other people, the request leaves the bundle and gets its own card.
+// If a request of a bundle is edited, or if an approver takes it out, the request leaves the bundle and gets its own
+// card.
 func TestBundleParts(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) {

@@ -94,8 +94,8 @@ func (h *harness) runs(id string, want approvers.ExecutionState) {
 	}
 }
 
-// The people who ask for a call can't approve the call. These people are the caller's owner, and the person whom the
-// caller names in OnBehalfOf. The caller's statement gives this person no rights.
+// The people who ask for a call can't approve the call. These people are the caller's owner, and the person for whom
+// the caller says that it acts (the field For). The caller's statement gives this person no rights.
 func TestCallersRequesters(t *testing.T) {
 	h := newCallerHarness(t, func(p *approvers.Policy) {
 		p.Approvers[1].Members = users("U0002", "U0100", "U0300")
@@ -369,8 +369,8 @@ func TestCallersGrants(t *testing.T) {
 	}
 }
 
-// When a store is restored from a backup, the approvals of callers' calls are voided, and the outcomes of callers' runs
-// are unknown. An erasure removes the texts of a caller's request.
+// When a store is restored from a backup, callers' calls that have not started are voided, and the outcomes of callers'
+// runs that have not ended are unknown. An erasure removes the texts of a caller's request.
 func TestCallersRestored(t *testing.T) {
 	h := newCallerHarness(t)
 	pending, automatic, approved, running, ended := h.callerAsks(callerCall("1", `issue_refund {"amount": 1}`)), h.callerAsks(callerCall("2", `search_orders {}`)),
@@ -592,8 +592,7 @@ func TestEraseRepeatedRequestOfCaller(t *testing.T) {
 }
 
 // A client can prove that it acts for a person. This person is then a requester, who can withdraw the request but can't
-// approve it. The client can handle the request only on behalf of the same person. The client can't name another person
-// as the requester.
+// approve it. The client can handle the request only on behalf of the same person.
 func TestCallersActForPeople(t *testing.T) {
 	h := newCallerHarness(t, func(p *approvers.Policy) {
 		p.Clients[0].Token, p.Clients[0].OAuth = "", &approvers.OAuth{Issuer: "https://login.example.com", Subject: "ci-id", Person: "slack", Algorithm: "RS256"}

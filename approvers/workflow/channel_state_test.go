@@ -173,7 +173,7 @@ func TestALostConversation(t *testing.T) {
 }
 
 // TestLostUnderItsName checks a channel that was lost under its name in the policy. An event with the channel's id
-// restores the channel, and the old card is then shown as decided.
+// restores the channel, and the old card is then shown again.
 func TestLostUnderItsName(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`apply_discount {}`)

@@ -14,8 +14,8 @@ import (
 
 // silence returns an environment with a request for a discount that nobody decides. The only member of the approving
 // role is away and has named a stand-in. The lead is in do-not-disturb for some time. All approvers get reminders. When
-// the stage's time is over, the request escalates, and all approvers are notified. Finally, the request is rejected.
-// The function kill determines at which points the process is killed.
+// the stage's time is over, the request escalates, and all approvers are notified. Finally, the request expires. The
+// function kill determines at which points the process is killed.
 func silence(t testing.TB, kill func(point string) bool) *environment {
 	w := newEnvironment(t, kill)
 	w.policy.Store(policy("policy-1", withDeputy, reminding(7*time.Minute, 3), func(p *approvers.Policy) {

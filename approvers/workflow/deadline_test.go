@@ -390,7 +390,7 @@ func TestRecoverShares(t *testing.T) {
 }
 
 // TestRecoverLeavesTheRestAlone checks that two kinds of runs are not recovered: runs of this process, and runs that
-// have not begun.
+// have ended.
 func TestRecoverLeavesTheRestAlone(t *testing.T) {
 	h := newHarness(t)
 	r := h.claimed()

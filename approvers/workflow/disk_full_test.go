@@ -83,7 +83,7 @@ func TestFullDisk(t *testing.T) {
 	})
 }
 
-// If the disk becomes full several times, the bot waits longer between its attempts to write.
+// If the disk becomes full again at each attempt, the bot waits for some time between its attempts.
 func TestFullDiskAgain(t *testing.T) {
 	inFakedTime(t, func(t *testing.T, w *workingHarness) {
 		c := &cramped{Store: w.store}

@@ -224,7 +224,7 @@ func TestUnpinnedWhileItWaits(t *testing.T) {
 }
 
 // After a drift, all waiting requests are voided, each exactly once. The test has many requests, and kills the process
-// at every point.
+// before every commit.
 func TestDriftSurvivesKills(t *testing.T) {
 	t.Parallel()
 	const waiting = 25

@@ -118,8 +118,8 @@ func TestElicitationIsAnswered(t *testing.T) {
 	}
 }
 
-// A question of a run ends exactly once, when the run ends or the question's time is over. The end of the question
-// wakes the run.
+// A question of a run ends exactly once, for example when the run ends or the question's time is over. The end of the
+// question wakes the run.
 func TestElicitationsEnd(t *testing.T) {
 	for name, c := range map[string]struct {
 		end  func(h *harness, e approvers.Execution, q approvers.Elicitation)

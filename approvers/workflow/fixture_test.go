@@ -43,7 +43,8 @@ const (
 	runWithin     = 15 * time.Minute
 )
 
-// policy returns the first policy of docs/policy.md as plain values. The given functions then change the policy.
+// policy returns a policy that is similar to the first policy of docs/policy.md. The given functions then change the
+// policy.
 func policy(hash string, change ...func(*approvers.Policy)) *approvers.Policy {
 	above := func(f approvers.Facts) (bool, error) {
 		amount, ok := f.Args["amount"].(float64)
@@ -120,7 +121,7 @@ func (b *toolbox) Tool(name string) (workflow.Tool, bool) {
 	return t, ok
 }
 
-// Fingerprint returns a text of all tool fields that the workflow reads.
+// Fingerprint returns a text of the names, the hashes and the blocks of all tools.
 func (b *toolbox) Fingerprint() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -199,7 +199,8 @@ func (h *harness) revokeGrant(who approvers.Identity, id string) {
 	h.ok(err)
 }
 
-// TestAGrantStaysWhereItWasGiven checks that a grant does not cover a call in another thread.
+// TestAGrantStaysWhereItWasGiven checks that a grant does not cover a call in another thread, or a call for which the
+// giver of the grant asks.
 func TestAGrantStaysWhereItWasGiven(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", granting))

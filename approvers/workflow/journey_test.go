@@ -48,7 +48,7 @@ func TestFromTheMessageToTheAnswer(t *testing.T) {
 	h.wantKinds(r.ID, "proposed decided approved executing executed returned")
 }
 
-// TestEveryOutcome checks a call for each possible outcome.
+// TestEveryOutcome checks calls that end in different ways.
 func TestEveryOutcome(t *testing.T) {
 	const refund = `issue_refund {"amount":1}`
 	tests := []struct {

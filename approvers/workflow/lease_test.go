@@ -461,7 +461,7 @@ func (r *leaseReplica) Alive() int                   { return 3 }
 func (r *leaseReplica) Hears() time.Time             { return time.Time{} }
 func (r *leaseReplica) Notices() <-chan store.Notice { return r.notices }
 
-// Tell sends a notice to the other replicas. Every fourth notice is lost.
+// Tell sends a notice to the other replicas. On average, one notice in four is lost.
 func (r *leaseReplica) Tell(n store.Notice) {
 	r.s.mu.Lock()
 	others := slices.Clone(r.s.replicas)

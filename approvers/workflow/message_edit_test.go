@@ -238,8 +238,8 @@ func TestEditsOvertakeTheirMessage(t *testing.T) {
 	}
 }
 
-// TestTheThreadGoes checks a thread that disappears because its only message is deleted. Later messages of the bot go
-// to the requesters.
+// TestTheThreadGoes checks a thread that disappears because all its messages are deleted. The store then marks the
+// conversation as gone.
 func TestTheThreadGoes(t *testing.T) {
 	h := newHarness(t)
 	u := h.spoken(alice, "refund 50")

@@ -258,8 +258,8 @@ func TestTheQuestionAboutARunFindsAnotherPlace(t *testing.T) {
 	h.answer(r.Turn)
 }
 
-// TestEveryOutboxMessageCanBeRead reads the records that each kind of outbox message needs, without rendering the
-// message.
+// TestEveryOutboxMessageCanBeRead reads the records that outbox messages of several kinds need, without rendering the
+// messages.
 func TestEveryOutboxMessageCanBeRead(t *testing.T) {
 	h := newHarness(t)
 	turn := h.say(alice, "one").Turn

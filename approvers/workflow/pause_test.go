@@ -258,7 +258,7 @@ func (h *harness) showPause() {
 }
 
 // The messages of every waiting turn show the pause and its end. Many transactions are needed to show the pause, and
-// the test kills the process at every point. The short form of the test skips some points.
+// the test kills the process before the commit of each of them. The short form of the test skips some points.
 func TestPauseIsShownEverywhere(t *testing.T) {
 	t.Parallel()
 	const waiting = 45 // requests on three pages; each step has three of them

@@ -101,8 +101,8 @@ func TestPauseStopsTheWork(t *testing.T) {
 	})
 }
 
-// After the commit of a pause, the context of every running tool is cancelled. The test tries every order of the pause
-// and the start of a run.
+// After the commit of a pause, the context of every running tool is cancelled. The test tries many orders of the pause
+// and the starts of runs.
 func TestNothingSlipsThroughAPause(t *testing.T) {
 	for n := range testkit.Size(t, "COUNTERSIGN_CRASHES", 20) {
 		inFakedTime(t, func(t *testing.T, w *workingHarness) {

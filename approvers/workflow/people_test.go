@@ -39,7 +39,7 @@ func (h *harness) notices(request string) string {
 	return strings.Join(out, ", ")
 }
 
-// h.places lists the addresses of a request's outbox messages of a kind that are shown in Slack or wait for delivery.
+// h.places lists the addresses of a request's outbox messages of a kind, in any state.
 func (h *harness) places(request string, kind store.OutboxKind) string {
 	h.t.Helper()
 	var out []string
@@ -228,7 +228,8 @@ func TestTakingAnApprovalBack(t *testing.T) {
 	})
 }
 
-// After an edit, people whose decision covers the earlier arguments get a notice. The person who edited gets no notice.
+// If an edit or a stricter policy ends the effect of a decision, the person who decided gets a notice. The person who
+// edited gets no notice.
 func TestWhoseDecisionFallsIsTold(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy func(*approvers.Policy)

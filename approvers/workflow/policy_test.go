@@ -15,9 +15,8 @@ import (
 	"countersign/store"
 )
 
-// After a restart with another policy, the bot immediately checks waiting requests against the new policy. A card shows
-// the new risk and the new stages. If nobody can approve a request under the new policy, the request is voided without
-// a click.
+// After a change of the policy, the bot immediately checks waiting requests against the new policy. A request then has
+// the new risk. If nobody can approve a request under the new policy, the request is voided without a click.
 func TestReconsider(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":10}`)

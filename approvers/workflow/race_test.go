@@ -17,10 +17,11 @@ import (
 	"countersign/store"
 )
 
-// TestSixteenDeciders makes sixteen people act on one request at the same moment, in each of the ways in raceKinds.
-// Approved calls run at the same time. Each race must have only one outcome, and people who were too late must be told.
-// The audit and the outbox must contain exactly the expected records and messages. The test runs 100 races, or as many
-// as COUNTERSIGN_RACES says. Ten thousand races take some minutes. docs/figures.md says how often the test was run.
+// TestSixteenDeciders makes sixteen people act on the requests of one step at the same moment, in each of the ways in
+// raceKinds. Approved calls run at the same time. Each race must have only one outcome, and people who were too late
+// must be told. The audit and the outbox must contain exactly the expected records and messages. The test runs 100
+// races, or as many as COUNTERSIGN_RACES says. Ten thousand races take some minutes. docs/figures.md says how often the
+// test was run.
 func TestSixteenDeciders(t *testing.T) {
 	races := testkit.Size(t, "COUNTERSIGN_RACES", 100)
 	began, acts := time.Now(), 0

@@ -136,7 +136,7 @@ func TestDeadlineAfterClickThatCanNotBeHandled(t *testing.T) {
 	})
 }
 
-// tornStore is a store with records that can't be read until they are set aside.
+// tornStore is a store with records that can't be read.
 type tornStore struct {
 	store.Store
 	bad map[string]bool // "bucket id"

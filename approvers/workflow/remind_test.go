@@ -106,7 +106,7 @@ func TestEverybodyIsToldAgain(t *testing.T) {
 }
 
 // TestSilenceGoesUpToTheEnd checks a request that nobody decides. Each lead to whom it escalates has the stage's whole
-// time. After the last lead's time, the request is rejected.
+// time. After the last lead's time, the request expires.
 func TestSilenceGoesUpToTheEnd(t *testing.T) {
 	h := newHarnessWith(t, func(p *approvers.Policy) {
 		p.Defaults.OnExpiry, p.Defaults.EscalateAfter = approvers.ExpiryEscalates, time.Hour

@@ -31,7 +31,8 @@ func (h *harness) showThese(refs ...string) {
 	}
 }
 
-// TestDeletedCards checks that deleted cards are posted again only when a person asks for them.
+// TestDeletedCards checks when a deleted card is posted again: when somebody writes in a thread about it, when the lead
+// is asked, and when a quarter of the request's time is left.
 func TestDeletedCards(t *testing.T) {
 	for name, ask := range map[string]func(*harness, approvers.Request, store.OutboxMessage){
 		"somebody writes in the asker's thread": func(h *harness, _ approvers.Request, _ store.OutboxMessage) { h.say(bob, "hello?") },
@@ -270,8 +271,8 @@ func TestDeletedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestReminderFindsOut checks a card whose deletion Slack did not report. A reminder detects the deletion, and the bot
-// immediately posts the card again.
+// TestReminderFindsOut checks a card whose deletion Slack did not report. The update of the card after an escalation
+// detects the deletion, and the bot immediately posts the card again.
 func TestReminderFindsOut(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`apply_discount {}`)

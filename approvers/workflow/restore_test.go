@@ -172,8 +172,8 @@ func (b *busy) wantNothingOpen() {
 	}
 }
 
-// If Restored stops at any point and is called again, the result is the same as without the stop. A further call
-// changes nothing.
+// If Restored stops at any point and is called again, the result is the same as without the stop. A further call adds
+// only its audit record.
 func TestRestoredIsKilledAndBegunAgain(t *testing.T) {
 	t.Parallel()
 	for n := 0; ; n++ {

@@ -188,7 +188,7 @@ func TestRetentionPassesDamage(t *testing.T) {
 	h.turns = nil // two turns are erased, and the invariants are checked only for existing turns
 }
 
-// Enforce keeps unfinished work of any age, for example a running turn, an unknown outcome or a valid grant.
+// Enforce keeps unfinished work of any age, for example a waiting request or an unknown outcome.
 func TestRetentionKeepsWhatWaits(t *testing.T) {
 	h := newHarness(t)
 	keeping(h)

@@ -16,8 +16,8 @@ import (
 	"countersign/store"
 )
 
-// h.written returns the text of all stored records about a turn's calls and about their Slack messages. The messages of
-// the turn are left out.
+// h.written returns the text of all stored records about a turn's calls and about their Slack messages. The texts of
+// the conversation's messages are left out.
 func (h *harness) written(turn string) string {
 	h.t.Helper()
 	var b strings.Builder
@@ -282,7 +282,8 @@ func TestEraseCallAskedForAgain(t *testing.T) {
 	}
 }
 
-// The notice that messages wait names the call for which they wait.
+// The notice that messages wait names the call for which they wait. Erase leaves no version of the notice that has the
+// call's texts.
 func TestEraseNoticeOfWaitingMessages(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":1,"note":"Roswell refund"}`)

@@ -136,7 +136,7 @@ func (h *harness) reminders(request string) map[string]int {
 	return out
 }
 
-// cardsOf lists the addresses at which a request's cards wait for delivery.
+// cardsOf lists the addresses of a request's cards and escalations, in any state.
 func (h *harness) cardsOf(request string) (to []string) {
 	h.t.Helper()
 	for _, s := range h.messagesOf(request) {

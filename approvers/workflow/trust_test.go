@@ -120,8 +120,8 @@ func TestAnOfferLapses(t *testing.T) {
 	wantDenied(t, err, approvers.DeniedResolved)
 }
 
-// TestOneOfferAtATime checks that the bot makes no second offer while an offer is open, or while the grant from an
-// accepted offer is valid.
+// TestOneOfferAtATime checks that the bot makes no second offer while an offer is open. After the offer was declined,
+// the bot makes another offer.
 func TestOneOfferAtATime(t *testing.T) {
 	h := trusting(t)
 	for range 7 {

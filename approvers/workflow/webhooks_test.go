@@ -58,9 +58,9 @@ func (h *harness) webhook() settings.Webhook {
 	return w
 }
 
-// If somebody other than the caller changes a caller's request, the change is delivered once to the caller's webhook.
-// The transaction of the change sets the timer of the delivery. Changes by the caller itself, and changes for a client
-// without a webhook, set no timer.
+// Each change of a caller's request is delivered once to the caller's webhook. The transaction of the change sets the
+// timer of the delivery. The caller's proposals, claims and answers are not delivered, and neither are changes for a
+// client without a webhook.
 func TestWebhookChanges(t *testing.T) {
 	h := newWebhookHarness(t)
 	id := h.callerAsks(callerCall("1", `issue_refund {"amount": 5}`))
