@@ -144,7 +144,8 @@ func TestErasureAndPruningAreRead(t *testing.T) {
 	}
 }
 
-// Check accepts valid rows. Check rejects every row that was changed, was moved, or does not follow the previous row.
+// Check accepts valid rows, and rows whose record is lost. Check rejects every row that was changed, was moved, or does
+// not follow the previous row.
 func TestRowsAreChecked(t *testing.T) {
 	payload := approvers.AuditPayload{Salt: []byte("salt"), Body: []byte("body")}
 	first := approvers.AuditRecord{Chain: "c", Kind: approvers.AuditShown, PayloadHash: payload.Hash()}.Link(approvers.AuditRecord{})

@@ -48,7 +48,7 @@ func TestElicitationIsForOnePerson(t *testing.T) {
 	}
 }
 
-// For any sequence of actions, an elicitation ends exactly once, and its end state never changes.
+// For any sequence of actions, an elicitation ends at most once, and its end state never changes.
 func TestElicitationHasOneEnd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)

@@ -39,8 +39,8 @@ func works(role string, h *approvers.Hours) func(*approvers.Policy) {
 	}
 }
 
-// TestTheChainIsGoneThroughAgain checks that all people are notified once more when there are no more leads. The
-// policy says how often the notification is repeated.
+// TestTheChainIsGoneThroughAgain checks that all people are notified again when there are no more leads. This is
+// repeated as often as the policy says.
 func TestTheChainIsGoneThroughAgain(t *testing.T) {
 	p := policyWith(repeats(2))
 	r := open(t, p, "apply_discount", `{}`)
@@ -155,8 +155,7 @@ func TestAClockThatIsSetBack(t *testing.T) {
 	}
 }
 
-// TestHoursOfAStage checks that a stage's clocks stop outside the working hours of its role. After the lead was
-// notified, the clocks follow the lead's working hours.
+// TestHoursOfAStage checks that a stage's clocks stop outside the working hours of its role.
 func TestHoursOfAStage(t *testing.T) {
 	friday := moment(t, "2026-11-20T16:55:00+01:00")
 	monday := moment(t, "2026-11-23T09:00:00+01:00")
@@ -175,7 +174,8 @@ func TestHoursOfAStage(t *testing.T) {
 }
 
 // TestOutsideItGoesUpAtOnce checks a request outside working hours. If the role's working hours are set to escalate,
-// the request escalates immediately. TestOutsideItGoesUpAtOnce also checks that absent leads are skipped.
+// the request escalates immediately. TestOutsideItGoesUpAtOnce also checks that the request immediately goes on from a
+// lead whose working hours are over too.
 func TestOutsideItGoesUpAtOnce(t *testing.T) {
 	escalates := func() *approvers.Hours {
 		h := weekdays(t, "Europe/Berlin", 9*hour, 17*hour)
@@ -215,7 +215,7 @@ func TestAStageOfSeveralRoles(t *testing.T) {
 }
 
 // TestAChangedPolicyLeavesRunningClocksAlone checks that a changed policy does not change running deadlines. Clocks
-// that only the new policy has are started.
+// that only the new policy has are started, and clocks that the new policy does not have are stopped.
 func TestAChangedPolicyLeavesRunningClocksAlone(t *testing.T) {
 	p := policyWith(remindsEvery(12*time.Minute, 3))
 	r := open(t, p, "apply_discount", `{}`)

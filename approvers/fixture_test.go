@@ -10,7 +10,7 @@ import (
 	"countersign/approvers"
 )
 
-// The people of the tests. The policy names U0001 to U0006 as approvers.
+// The people of the tests. The example policy names U0001 to U0004 as approvers. Some tests add U0005 and U0006.
 var (
 	onSupport = person("U0001")
 	onLead    = person("U0002")

@@ -166,7 +166,7 @@ func drawGranting(t *rapid.T, n int) *approvers.Policy {
 	return p
 }
 
-// tighten makes one setting of a policy stricter.
+// tighten changes the settings of one tool or one role. Most of these changes make the policy stricter.
 func tighten(t *rapid.T, was *approvers.Policy, n int) *approvers.Policy {
 	p := *was
 	p.Hash = fmt.Sprint("policy-", n, "-tighter")
@@ -200,7 +200,7 @@ func drawRefund(t *rapid.T) string {
 	return `{"amount":` + amount + currency + extra + `}`
 }
 
-// drawAsked returns a random call, with its requester and channel.
+// drawAsked returns a random call, with its requesters and its conversation.
 func drawAsked(t *rapid.T) approvers.Call {
 	ids := rapid.Custom(func(t *rapid.T) approvers.PersonID {
 		return approvers.Who("T1", rapid.SampledFrom(append([]string{"U9", "U9", "U9"}, someUsers...)).Draw(t, "id"))

@@ -240,7 +240,7 @@ func TestGrantOfALead(t *testing.T) {
 	}
 }
 
-// At a stage of two roles, the role with the lower ceiling can't give a grant above this ceiling.
+// At a stage of two roles, a grant from the role with the lower ceiling does not cover calls above this ceiling.
 func TestGrantKeepsToItsCeiling(t *testing.T) {
 	p := granting(tool("apply_discount", func(t *approvers.ToolPolicy) {
 		t.Stages = []approvers.Stage{{Approver: "support-agent", Or: []string{"team-lead"}, Quorum: 1}}

@@ -122,8 +122,8 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// TestHoursThatNeverCome checks a role without working hours. All time counts as working time, so no request waits
-// forever.
+// TestHoursThatNeverCome checks working hours without a working day. All time then counts as working time, so no
+// request waits forever.
 func TestHoursThatNeverCome(t *testing.T) {
 	h := weekdays(t, "UTC", 9*hour, 17*hour)
 	h.Days = [7]bool{}

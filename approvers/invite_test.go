@@ -8,7 +8,8 @@ import (
 	"countersign/approvers"
 )
 
-// peers returns the example with two more people: a lead with a separate role, and a person with a low ceiling.
+// peers returns the example with three more people. Each has a separate role: a lead, a person with a low ceiling, and
+// a person with another tool.
 func peers() *approvers.Policy {
 	p := example()
 	p.Approvers = append(p.Approvers,

@@ -148,7 +148,7 @@ func TestBreakGlassIsHeldAgainstThePolicyOfNow(t *testing.T) {
 	}
 }
 
-// An operator can stop any call until its run begins.
+// An operator can stop a waiting call until its deadline, and an approved call until its run begins.
 func TestOverrule(t *testing.T) {
 	p := example()
 	pending := open(t, p, "issue_refund", large)
@@ -205,7 +205,7 @@ func TestConcerned(t *testing.T) {
 	}
 }
 
-// If an operator approved a call, the call does not count towards trust in the tool.
+// If an operator approved a call, the count that leads to trust in the tool begins again at zero.
 func TestBreakGlassEarnsNoTrust(t *testing.T) {
 	p := breakGlassPolicy()
 	p.Tools[5].Rules = nil

@@ -29,7 +29,7 @@ func away(who approvers.Identity, standIn ...approvers.Presence) approvers.Prese
 }
 
 func TestResolveAvailability(t *testing.T) {
-	second := person("U0005") // another team lead
+	second := person("U0005") // a deputy
 	outsider := person("U0300")
 	p := policyWith(func(p *approvers.Policy) {
 		p.Approvers = append(p.Approvers, approvers.Role{Name: "deputies", Title: "Deputies", Members: users("U0005"), MaxRisk: approvers.High, CanApprove: []string{"*"}})

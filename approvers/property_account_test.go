@@ -123,9 +123,9 @@ func (a *decisionOracle) can(p *approvers.Policy, who approvers.Identity) (out [
 	return out
 }
 
-// The method lists the roles under which a person may decide the current stage. The result contains the stage's
-// own roles, if the person is in the stage's user group. The result also contains the roles of the leads who were
-// notified. For invited people, the result also contains the roles of a peer.
+// The method lists the roles under which a person may decide the current stage. The result contains the stage's own
+// roles, if the person is in the stage's user group. The result also contains the roles of the leads who were notified.
+// If there are no such roles and the person was invited, the result contains the roles of a peer.
 func (a *decisionOracle) may(p *approvers.Policy, who approvers.Identity) (out []approvers.Role) {
 	s := a.current()
 	for _, r := range a.can(p, who) {
@@ -194,8 +194,8 @@ func (a *decisionOracle) up(p *approvers.Policy) (out []string) {
 	return out
 }
 
-// policyIs checks a waiting request against the current policy. The request must meet the requirements of both the old
-// and the new policy.
+// policyIs checks a waiting or approved request against the current policy. The request must meet the requirements of
+// both the old and the new policy.
 func (a *decisionOracle) policyIs(p *approvers.Policy) {
 	if a.hash == p.Hash || a.state != approvers.Pending && a.state != approvers.Approved {
 		return

@@ -58,8 +58,8 @@ func (w *propertyFixture) approve(t *rapid.T) {
 	w.settle(t, after)
 }
 
-// The method records an approval. The method also fails the test if none of the approver's roles has the
-// authority for the call.
+// The method records an approval. The method also fails the test if the recorded person, role or deadline of the run
+// differs from the model.
 func (w *propertyFixture) given(t *rapid.T, after approvers.Request, who approvers.Identity, roles []approvers.Role) {
 	d := after.Decisions[len(after.Decisions)-1]
 	if d.By != who.ID || !slices.ContainsFunc(roles, func(r approvers.Role) bool { return r.Name == d.Role }) {

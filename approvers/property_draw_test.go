@@ -193,7 +193,8 @@ func drawOverride(t *rapid.T) approvers.Override {
 	return o
 }
 
-// drawPeople creates all people that the policies can name, and some similar people that no policy names.
+// drawPeople creates all people that the policies can name, one more person, and some variants of these people who may
+// not decide, such as guests.
 func drawPeople(t *rapid.T) []approvers.Identity {
 	var out []approvers.Identity
 	for _, u := range append([]string{"U9"}, someUsers...) {

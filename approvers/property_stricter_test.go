@@ -84,7 +84,7 @@ func stricterRole(t *rapid.T, p *approvers.Policy, what string) {
 	}
 }
 
-// copied returns a deep copy of a policy, so that changes in the copy don't change the original.
+// copied returns a copy of a policy. The changes that stricter makes in the copy don't change the original.
 func copied(was *approvers.Policy) *approvers.Policy {
 	p := *was
 	p.Tools, p.Approvers, p.Agents = slices.Clone(was.Tools), slices.Clone(was.Approvers), slices.Clone(was.Agents)

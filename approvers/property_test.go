@@ -77,7 +77,7 @@ func often(t *testing.T, property func(*rapid.T)) {
 	})
 }
 
-// census counts how requests ended.
+// census counts how the cases ended.
 type census struct {
 	mu sync.Mutex
 	of map[string]int

@@ -176,8 +176,7 @@ func (w *propertyFixture) expire(t *rapid.T) {
 	w.checkEscalation(t)
 }
 
-// remind checks who gets reminders: only people who were notified, have not decided, are present, and may be
-// disturbed.
+// remind checks who gets reminders: only people who may decide, have not decided, are present, and may be disturbed.
 func (w *propertyFixture) remind(t *rapid.T) {
 	w.refresh(t)
 	people, r := w.drawPresence(t), w.r

@@ -172,7 +172,8 @@ func TestBreakGlassNeedsNoReveal(t *testing.T) {
 	}
 }
 
-// A grant covers a masked argument only with the value that the grant's author saw.
+// A grant covers a masked argument only with the value that the grant's author saw, unless the policy allows blind
+// approvals.
 func TestGrantsOfMaskedCalls(t *testing.T) {
 	const free = `{"amount":50,"currency":"USD"}`
 	p := masking()
@@ -208,8 +209,8 @@ func TestGrantsOfMaskedCalls(t *testing.T) {
 	}
 }
 
-// No grant is offered for calls with masked values, and nobody can accept an earlier offer. The person who accepts
-// would not see the values.
+// No grant is offered for calls with masked values, and nobody can accept an earlier offer, unless the policy allows
+// blind approvals. The person who accepts would not see the values.
 func TestNoOffersOfMaskedCalls(t *testing.T) {
 	p := masking()
 	p.Tools[5].Grants.Same = []string{"note"}

@@ -27,9 +27,9 @@ func TestSecretPaths(t *testing.T) {
 	}
 }
 
-// A schema may refer to itself. The secrets of such a schema are found at every level of nested arguments. If a
-// schema describes too many paths, the search for secrets ends at a limit. The parts of the schema beyond the limit
-// count as secret.
+// A schema may refer to itself. The secrets of such a schema are found at every level of nested arguments. If a schema
+// describes too many paths, the search for secrets ends at a limit. If the schema marks any secret, its parts beyond
+// the limit count as secret.
 func TestSecretPathsOfRecursiveSchema(t *testing.T) {
 	one := SecretPaths(json.RawMessage(`{"properties":{"self":{"$ref":"#"},"name":{"type":"string"},"key":{"x-secret":true}},
 		"allOf":[{"if":{},"then":{"properties":{"t":{"writeOnly":true}}}}]}`))

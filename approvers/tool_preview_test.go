@@ -220,8 +220,8 @@ func TestSetMember(t *testing.T) {
 	}
 }
 
-// FuzzToolPreview checks two rules for any preview. The headline is one line of at most 600 characters. The headline
-// contains no secret value of more than two characters.
+// FuzzToolPreview checks three rules for any preview. The headline is one line of at most 600 characters. The length of
+// the stored text is limited. The stored text contains no secret value of more than two characters.
 func FuzzToolPreview(f *testing.F) {
 	f.Add("Would charge 4111 1111", "4111 1111")
 	f.Add(`{"message":"a\u0007\nb"}`, "ab\"c")

@@ -357,8 +357,8 @@ func TestWithdraw(t *testing.T) {
 	wantDenied(t, denied, approvers.DeniedResolved)
 }
 
-// Before the run, two groups can revoke an approval: the people who approved, and all people who may decide now. A
-// revoked request has ended permanently.
+// People who approved can revoke the approval until the run begins. After the last approval, all people who may decide
+// the last stage can also revoke it. A revoked request has ended permanently.
 func TestRevoke(t *testing.T) {
 	p := example()
 	waiting := open(t, p, "issue_refund", large)

@@ -41,7 +41,7 @@ func rule(when string) approvers.Rule {
 	return approvers.Rule{When: approvers.Condition{Text: when}}
 }
 
-// someActivity returns one chain for each course that a call can take.
+// someActivity returns chains of calls with different courses, and a chain of the installation.
 func someActivity() [][]approvers.AuditRecord {
 	large, odd := rule("args.amount > 500").ID(), rule("a rule of an older policy").ID()
 	return [][]approvers.AuditRecord{

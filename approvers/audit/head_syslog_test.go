@@ -82,8 +82,8 @@ func TestHeadsToSyslogInDatagrams(t *testing.T) {
 	}
 }
 
-// Over a stream, each message is preceded by its length. After a connection has failed, the method send opens a new
-// connection. A message that could not be sent is sent once more.
+// Over a stream, each message is preceded by its length. If the connection breaks and nobody listens, the shipper
+// reports an error, and the head waits.
 func TestHeadsToSyslogInStreams(t *testing.T) {
 	s := newSealedStore(t)
 	s.head(1)

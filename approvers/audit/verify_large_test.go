@@ -18,9 +18,9 @@ import (
 	"countersign/store/bolt"
 )
 
-// A large history is verified in seconds. COUNTERSIGN_RECORDS sets the number of records. Each
-// request has twelve records, like a request that is approved and run. Two of three records have a payload, and about a
-// hundred records are sealed at a time.
+// TestVerifyLarge verifies a large history, and logs the time and the memory that this takes. COUNTERSIGN_RECORDS sets
+// the number of records. Each request has twelve records, like a request that is approved and run. Two of three records
+// have a payload, and about a hundred records are sealed at a time.
 func TestVerifyLarge(t *testing.T) {
 	n := testkit.Size(t, "COUNTERSIGN_RECORDS", 20_000)
 	path := filepath.Join(t.TempDir(), "large.db")

@@ -119,7 +119,7 @@ func TestDecisionUnderGrant(t *testing.T) {
 	}
 }
 
-// The page reports every way in which a history can be wrong.
+// The page reports faults of a history.
 func TestPageSaysWhatIsWrong(t *testing.T) {
 	tests := map[string]struct {
 		spoil func(*Story)
