@@ -181,8 +181,8 @@ func attacks() []attack {
 	return append(out, wrongForms()...)
 }
 
-// No attack changes anything. The attacker is told the reason for the refusal, and the target's history records the
-// attempt.
+// No attack changes anything. The attacker is told the reason for the refusal, and, in most cases, the target's history
+// records the attempt.
 func TestAttacks(t *testing.T) {
 	t.Parallel()
 	s := newAttackHarness(t, func(h *harness) {

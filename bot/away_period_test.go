@@ -106,7 +106,7 @@ func TestUnclearLeaves(t *testing.T) {
 }
 
 // TestLeavesOverAChangeOfClocks checks that each day begins at midnight, even if the previous day has 23 or 25 hours.
-// An absence of three days ends at the time of day at which it began.
+// An absence of two days ends at the time of day at which it began.
 func TestLeavesOverAChangeOfClocks(t *testing.T) {
 	t.Parallel()
 	zone, err := time.LoadLocation("Europe/Berlin")

@@ -54,7 +54,7 @@ func (h *harness) delivers(name string, c click) {
 	}
 }
 
-// denials returns the codes of a request's denials, by action.
+// denials lists a request's denials. Each entry has the code, the person, the channel, and the ts of the message.
 func (h *harness) denials(request string) (codes []string) {
 	h.t.Helper()
 	err := h.store.View(context.Background(), func(r store.Reader) error {
@@ -294,8 +294,8 @@ func TestWhenSlackIsAskedAnew(t *testing.T) {
 	times("medium risk, by another policy", address.press(outsider, control.ActApprove), true)
 }
 
-// People rate an answer with the buttons below it. A second click changes the rating. Guests and people of other
-// organisations are told that their ratings do not count.
+// People rate an answer with the buttons below it. A second click changes the rating. Guests are told that their
+// ratings do not count.
 func TestRatingAnAnswer(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

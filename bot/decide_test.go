@@ -327,7 +327,7 @@ func TestEscalation(t *testing.T) {
 	h.finds("teo", "#support-approvals", "", "Approved by <@U0004> (Finance Director)")
 }
 
-// A request that nobody decides is rejected.
+// A request that nobody decides expires.
 func TestExpiry(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, func(h *harness) { h.policy.Defaults.ExpiresAfter = 150 * time.Millisecond })

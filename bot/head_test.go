@@ -82,7 +82,7 @@ func TestHeadsChannelIsClosed(t *testing.T) {
 	}
 }
 
-// If the bot is removed from the heads' channel, it tells the operator immediately, even if no head is due.
+// If the heads' channel is archived, the bot tells the operator immediately, even if no head is due.
 func TestRemovedFromTheHeadsChannel(t *testing.T) {
 	t.Parallel()
 	h, seal := sealing(t, "#supplier-desk")

@@ -122,8 +122,7 @@ func (h *harness) wantShown(request string) {
 	}
 }
 
-// On a Home tab, people can reject and modify a call as on a card. The bot refuses the same people on a Home tab as on
-// a card.
+// On a Home tab, people can reject a call as on a card. The bot refuses the same people on a Home tab as on a card.
 func TestHomeRejects(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

@@ -247,7 +247,7 @@ func TestAnsweredAtOnce(t *testing.T) {
 	}
 	menu := asClick(`{"type":"block_suggestion","user":{"id":"U0001"},"team":{"id":"T0001"},"action_id":"x","value":"a"}`)
 	menu.path = transport.OptionsPath
-	for range 2 { // the command is typed twice in the same second
+	for range 2 { // the menu is opened twice in the same second
 		if status, text := h.sends(menu); status != 200 || text != `{"options":[]}` {
 			t.Errorf("a menu is answered with %d %s", status, text)
 		}
@@ -320,7 +320,7 @@ func TestReplay(t *testing.T) {
 	replayed("to a new process", map[string]int{"an event": 200, "a command": 200, "a click": 200, "a click in capitals": 409, "a form": 200})
 }
 
-// account summarizes the stored deliveries, decisions and messages.
+// account summarizes the messages that people see, the absences, the runs, and the deliveries that are not handled yet.
 func (h *harness) account() string {
 	h.t.Helper()
 	var out bytes.Buffer

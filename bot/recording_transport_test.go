@@ -102,7 +102,7 @@ func (t *recordingTransport) told(since int, user, words string) bool {
 	return false
 }
 
-// person returns the response of users.info for a person.
+// person returns an answer to users.info, with changes to the data of a person.
 func person(change func(u, profile map[string]any)) func(url.Values) string {
 	return func(form url.Values) string {
 		profile := map[string]any{"real_name": "Teo Marchetti", "email": "teo@example.com"}

@@ -66,7 +66,7 @@ func TestWhoMaySayWhatHappened(t *testing.T) {
 	h.finds("sam", "#supplier-desk", root, "results: error")
 }
 
-// unknowns lists the calls for which people are asked whether they happened.
+// unknowns lists the runs for which people are asked whether they happened.
 func (h *harness) unknowns() (refs []string) {
 	h.t.Helper()
 	err := h.store.View(h.t.Context(), func(r store.Reader) error {

@@ -363,7 +363,7 @@ func TestLimitsOnTexts(t *testing.T) {
 	}
 }
 
-// The size guard also refuses duplicate names.
+// The size guard also refuses duplicate names, empty texts and empty lists.
 func TestNamesOnce(t *testing.T) {
 	o := newSizeHarness(t)
 	for name, blocks := range map[string]arr{

@@ -167,7 +167,7 @@ func TestSocketAcknowledgement(t *testing.T) {
 }
 
 // Deliveries of one lane are passed to the handler one after the other, even if they come through different
-// connections. Other lanes do not wait for these deliveries. The times of receipt give the order of arrival.
+// connections. Lanes of other queues do not wait for these deliveries. The times of receipt give the order of arrival.
 func TestLaneOrder(t *testing.T) {
 	r := &recorder{hold: map[string]chan struct{}{}}
 	inSocketMode(t, r, func(s *fakeSlack) {
