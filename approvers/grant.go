@@ -260,10 +260,44 @@ func (r Request) Allow(in DecisionContext, m Action, a Allowance) (Grant, *Denie
 	if why != "" {
 		return Grant{}, &Denied{Code: DeniedNoGrants, Detail: why}
 	}
+	if why := beyond(in, r, role, values, bounds); why != "" {
+		return Grant{}, &Denied{Code: DeniedNoGrants, Detail: why}
+	}
 	return Grant{
 		State: GrantLive, Agent: r.Agent, Conversation: grantScope(r), Tool: r.Tool, ToolHash: r.ToolHash, Args: names(values), Bounds: bounds, Secrets: r.Secrets,
 		Request: r.ID, By: m.Who.ID, Name: m.Who.Name, Role: role.Name, At: in.Now, Until: in.Now.Add(a.Within), Within: a.Within, Uses: a.Uses, Left: a.Uses,
 	}, nil
+}
+
+// beyond returns the reason why the role may not approve the request's call with the largest numbers of the bounds, or
+// "". A grant up to these numbers would promise more than it allows, because Admits would refuse such calls.
+func beyond(in DecisionContext, r Request, role Role, values map[string]json.RawMessage, bounds []Bound) string {
+	largest := maps.Clone(values)
+	for _, b := range bounds {
+		if b.AtMost != nil {
+			largest[b.Arg] = b.AtMost
+		}
+	}
+	raw, err := json.Marshal(largest)
+	if err != nil {
+		return "the arguments can't be read"
+	}
+	args, err := StrictArgs(raw, false)
+	if err != nil {
+		return "the arguments can't be read"
+	}
+	plan := in.Policy.Plan(r.AsCall(args))
+	switch {
+	case plan.Verdict == Auto:
+		return ""
+	case plan.Verdict == Refuse:
+		return "the policy refuses a call with the largest value"
+	case role.MaxRisk < plan.Risk:
+		return fmt.Sprintf("a call with the largest value is %s risk, above what %s may approve", plan.Risk, role.Title)
+	case !plan.grantable() || !slices.Contains(plan.reach(in.Policy, r.Tool), role.Name):
+		return "by the policy, a call with the largest value needs other people, or its own approval"
+	}
+	return ""
 }
 
 // grantScope returns the value of Grant.Conversation for a grant on the request's card.

@@ -147,6 +147,7 @@ func TestGrantIsHeldAgainstTheMoment(t *testing.T) {
 	onlyGroup := granting(tool("issue_refund", func(t *approvers.ToolPolicy) {
 		t.Stages = []approvers.Stage{{Approver: "team-lead", Group: "on-duty", Quorum: 1}}
 	}))
+	noRules := granting(tool("issue_refund", func(t *approvers.ToolPolicy) { t.Rules = nil })) // the rule may be newer than the grant
 	onDuty := onLead
 	onDuty.Groups = []string{"on-duty"}
 	for name, c := range map[string]struct {
@@ -166,7 +167,7 @@ func TestGrantIsHeldAgainstTheMoment(t *testing.T) {
 		"another agent":         {g, at(p, 0), changed(func(c *approvers.Call) { c.Facts.Agent = "sales" }), "tool-1", onLead, "other calls"},
 		"another tool":          {g, at(p, 0), callIn("conv_1", "send_email", refund), "tool-1", onLead, "other calls"},
 		"another definition":    {g, at(p, 0), like, "tool-2", onLead, "definition of the tool"},
-		"above the rule's limit": {allowed(t, p, "issue_refund", refund, onLead, approvers.Allowance{Uses: 3, Within: time.Hour, AtMost: atMost("900")}), at(p, 0),
+		"above the rule's limit": {allowed(t, noRules, "issue_refund", refund, onLead, approvers.Allowance{Uses: 3, Within: time.Hour, AtMost: atMost("900")}), at(p, 0),
 			callIn("conv_1", "issue_refund", `{"order_id":"ORD-1","amount":501,"currency":"USD"}`), "tool-1", onLead, "more than one person"},
 		"the giver asks":           {g, at(p, 0), by(onLead.ID), "tool-1", onLead, "among the people who ask"},
 		"the giver asks too":       {g, at(p, 0), by(asker.ID, onLead.ID), "tool-1", onLead, "among the people who ask"},
@@ -323,6 +324,26 @@ func TestWhoWasInvitedAllowsNoMore(t *testing.T) {
 	_, denied = r.Allow(deciding(p, start), actionBy(r, onFin1, start), threeMore)
 	wantDenied(t, denied, approvers.DeniedNoGrants)
 	mustApprove(t, p, r, onFin1, start)
+}
+
+// A person can't give a grant up to a number that is above the ceiling of the person's role, or for which the policy asks
+// other people. The denial says which risk such a call has.
+func TestGrantUpToMoreThanTheRoleMayApprove(t *testing.T) {
+	p := granting(tool("issue_refund", func(t *approvers.ToolPolicy) {
+		t.Stages = []approvers.Stage{{Approver: "team-lead", Quorum: 1}}
+		t.Rules = []approvers.Rule{{When: amountAbove(500), Risk: approvers.Critical}, {When: amountAbove(300), Stages: []approvers.Stage{{Approver: "finance-director", Quorum: 1}}}}
+	}))
+	r := asked(p, "issue_refund", refund)
+	for most, want := range map[string]string{"300": "", "301": "needs other people", "501": "is critical risk, above what " + p.Approvers[1].Title + " may approve"} {
+		a := approvers.Allowance{Uses: 2, Within: time.Hour, AtMost: atMost(most)}
+		_, denied := r.Allow(deciding(p, start), actionBy(r, onLead, start), a)
+		switch {
+		case want == "" && denied != nil:
+			t.Errorf("up to %s: denied for %s (%s)", most, denied.Code, denied.Detail)
+		case want != "" && (denied == nil || denied.Code != approvers.DeniedNoGrants || !strings.Contains(denied.Detail, want)):
+			t.Errorf("up to %s: %+v; want a denial that says %q", most, denied, want)
+		}
+	}
 }
 
 func TestGrantIsUsedUp(t *testing.T) {
