@@ -234,16 +234,22 @@ func (t operatorsTx) follow(r approvers.Request, events []approvers.Event) error
 	}
 	return t.change(func(o *settings.Operators) error {
 		p := t.unreachedProblem(r)
-		for _, n := range o.Notices {
-			if r.ReachesNobody() && slices.ContainsFunc(n.Problems, func(o settings.Problem) bool { return o.Kind == p.Kind && slices.Contains(o.Requests, r.ID) }) {
-				return nil // also if the policy has named other addresses since
-			}
+		if r.ReachesNobody() && lists(o, p.Kind, r.ID) {
+			return nil
 		}
 		err := t.endUnreached(o, func(id string, _ settings.ProblemKind) (bool, error) { return id != r.ID, nil })
 		if err != nil || !r.ReachesNobody() {
 			return err
 		}
 		return t.begin(o, p)
+	})
+}
+
+// lists reports whether a problem of this kind lists the request. If a new policy names other addresses or roles for the
+// request, the request stays in the problem that lists it.
+func lists(o *settings.Operators, kind settings.ProblemKind, request string) bool {
+	return slices.ContainsFunc(o.Notices, func(n settings.OperatorNotice) bool {
+		return slices.ContainsFunc(n.Problems, func(p settings.Problem) bool { return p.Kind == kind && slices.Contains(p.Requests, request) })
 	})
 }
 
@@ -460,7 +466,7 @@ func (t operatorsTx) reviewUnreached(o *settings.Operators, unreached []approver
 		if err != nil {
 			return err
 		}
-		if !unseen {
+		if !unseen || lists(o, p.Kind, r.ID) {
 			continue
 		}
 		if err := t.begin(o, p); err != nil {

@@ -262,6 +262,33 @@ func (k killedStore) Update(ctx context.Context, fn func(store.Tx) error) error 
 	})
 }
 
+// If a new policy names other roles or addresses for a request that reaches nobody, the request stays in its problem.
+func TestAPolicyChangesWhileARequestReachesNobody(t *testing.T) {
+	for name, left := range map[string]bool{"refused cards": false, "nobody is left": true} {
+		t.Run(name, func(t *testing.T) {
+			o := newOperatorsHarness(t)
+			r := o.unseen()
+			want := cardsUnseen
+			if left {
+				o.gone[lead.ID.User()], o.gone[fin1.ID.User()], o.gone[fin2.ID.User()] = true, true, true
+				o.ok(o.People.AccountChanged(o.ctx(), o.command(), lead.ID, []string{"team-lead"}))
+				o.due()
+				want = "(" + cardsUnseen + "), people team-lead"
+			}
+			o.to("policy-3", "#ops", leads, func(p *approvers.Policy) { p.Approvers[1].Lead = "finance-director" })
+			o.ok(o.Requests.Reevaluate(o.ctx()))
+			o.clock.pass(5 * time.Minute)
+			o.due() // asks the lead, whose accounts are deactivated, too
+			if got := o.request(r.ID); left && (!approvers.HasNobodyLeft(got) || len(got.Roles()) != 2) {
+				t.Fatalf("the request waits for %v: %+v", got.Roles(), got.Unreached)
+			}
+			o.review()
+			o.pass(time.Minute)
+			o.wants("the policy is new", want)
+		})
+	}
+}
+
 // Problems that begin at the same time share one notice. A later notice is posted a minute after the last one.
 func TestBurstOfProblems(t *testing.T) {
 	o := newOperatorsHarness(t)
