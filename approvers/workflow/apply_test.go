@@ -51,15 +51,15 @@ func TestWhatFollowsFromAnEvent(t *testing.T) {
 		"RequestOpened, previewed": {approvers.RequestOpened{}, making, consequences{timers: "+preview", counted: "asked"}},
 		"DecisionMade": {
 			approvers.DecisionMade{Decision: approvers.Decision{Kind: approvers.Approve, By: lead.ID}}, keep,
-			consequences{counted: "approve"},
+			consequences{timers: "+muster", counted: "approve"},
 		},
 		"DecisionMade, a rejection": {
 			approvers.DecisionMade{Decision: approvers.Decision{Kind: approvers.Reject, By: lead.ID}}, keep,
-			consequences{counted: "reject", doubt: true},
+			consequences{timers: "+muster", counted: "reject", doubt: true},
 		},
 		"DecisionMade, break glass": {
 			approvers.DecisionMade{Decision: approvers.Decision{Kind: approvers.Approve, By: lead.ID, BreakGlass: true}}, keep,
-			consequences{counted: "approve", messages: "notice role:finance-director, notice role:team-lead"},
+			consequences{timers: "+muster", counted: "approve", messages: "notice role:finance-director, notice role:team-lead"},
 		},
 		"ArgsEdited": {
 			approvers.ArgsEdited{}, func(r *approvers.Request) { r.Execution, r.Args = "exec_new", json.RawMessage(`{"amount":601}`) },

@@ -52,7 +52,7 @@ func (t timersTx) updateTimersFor(r approvers.Request, e approvers.Event) error 
 		if r.State == approvers.Pending && r.ToolPreview.Making() {
 			return t.startPreview(r)
 		}
-	case approvers.StageStarted, approvers.LeadsLeft:
+	case approvers.StageStarted, approvers.LeadsLeft, approvers.DecisionMade: // perhaps nobody else may decide or can be reached
 		if r.State == approvers.Pending {
 			return t.scheduleAvailability(r)
 		}

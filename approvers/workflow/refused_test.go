@@ -123,6 +123,34 @@ func TestNobodyIsLeft(t *testing.T) {
 	}
 }
 
+// One of two necessary approvers approves after the other's account was deactivated. Then nobody is left, and the bot
+// notices this after the decision. When the account is active again, the other approver can decide.
+func TestNobodyIsLeftAfterADecision(t *testing.T) {
+	h := newHarness(t)
+	h.policy.Store(policy("policy-1", func(p *approvers.Policy) { p.Tools[4].Stages = []approvers.Stage{{Approver: "finance-director", Quorum: 2}} }, noLead))
+	r := h.requestIn(h.say(alice, "one").Turn, `cancel_account {}`)
+	h.due()
+	h.gone[fin2.ID.User()] = true
+	h.ok(h.People.AccountChanged(h.ctx(), h.command(), fin2.ID, []string{"finance-director"}))
+	h.due()
+	if got := h.request(r.ID); got.ReachesNobody() {
+		t.Fatalf("before the decision: %+v", got.Unreached)
+	}
+	h.approve(fin1, r.ID)
+	h.due()
+	if got := h.request(r.ID); !approvers.HasNobodyLeft(got) {
+		t.Errorf("after the decision: %+v", got.Unreached)
+	}
+	h.gone[fin2.ID.User()] = false
+	h.clock.pass(5 * time.Minute) // no event comes
+	h.due()
+	if got := h.request(r.ID); got.ReachesNobody() {
+		t.Errorf("the account is active again: %+v", got.Unreached)
+	}
+	h.approve(fin2, r.ID)
+	h.wantState(r.ID, approvers.Approved)
+}
+
 // Slack refused the channel of the cards, so the members of the role have the card by direct message. After nobody was
 // left, the card also goes to people who have joined the role since.
 func TestNewMembersGetTheCard(t *testing.T) {
