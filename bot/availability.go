@@ -18,6 +18,7 @@ type Availability struct {
 	*core
 	identities  *Identities
 	permissions *Permissions
+	replicas    *Replicas
 }
 
 // Resolve finds out which people of a stage can be reached. The workflow then invites stand-ins or escalates to the
@@ -61,19 +62,44 @@ func (b *Availability) Depart(ctx context.Context, t store.Timer) error {
 // userChange is Slack's event about a change of a person.
 const userChange = "user_change"
 
-// aboutAccount reports whether an event says that an account was deactivated or reactivated. Slack sends the same event
-// for other changes, such as each new status.
+// aboutAccount reports whether an event may say that an account was deactivated or reactivated, or that a person became
+// a guest or is no longer a guest. Slack sends the same event for other changes, such as each new status.
 func aboutAccount(users *directory.Users, e event) bool {
 	var who struct {
 		ID      string `json:"id"`
 		Deleted bool   `json:"deleted"`
+		Guest   bool   `json:"is_restricted"`
+		Single  bool   `json:"is_ultra_restricted"` // a guest of a single channel
 	}
-	return e.Type == userChange && json.Unmarshal(e.User, &who) == nil && who.ID != "" && (who.Deleted || users.WasDeactivated(who.ID))
+	return e.Type == userChange && json.Unmarshal(e.User, &who) == nil && who.ID != "" && (who.Deleted || who.Guest || who.Single || users.WasLost(who.ID))
 }
 
-// accountChanged handles the deactivation or reactivation of an account. accountChanged makes the workflow recheck all
-// requests that wait for the owner of the account.
+// aboutGroup reports whether an event is about a user group: a new group, or a group with other members, another handle
+// or another state. When members change, Slack also sends the event subteam_members_changed, which says nothing more.
+func (e event) aboutGroup() bool {
+	return (e.Type == "subteam_created" || e.Type == "subteam_updated") && e.Group.ID != ""
+}
+
+// is reports whether the policy's name of a user group, an id or a handle, means this group.
+func (g userGroup) is(named string) bool { return named != "" && (named == g.ID || named == g.Handle) }
+
+// groupChanged handles a change of a user group. It makes the workflow recheck all requests that wait for people of the
+// group.
+func (b *Availability) groupChanged(ctx context.Context, row store.Inbox, e event) error {
+	b.replicas.invalidate(e)
+	var roles []string
+	for _, role := range b.Views.Policy().Approvers {
+		if slices.ContainsFunc(role.Groups(), e.Group.is) {
+			roles = append(roles, role.Name)
+		}
+	}
+	return b.People.GroupChanged(ctx, row.ID, roles, e.Group.is)
+}
+
+// accountChanged handles the deactivation or reactivation of an account, and the change of an account to or from a
+// guest's account. It makes the workflow recheck all requests that wait for the owner of the account.
 func (b *Availability) accountChanged(ctx context.Context, row store.Inbox, e event) error {
+	b.replicas.invalidate(e)
 	policy := b.Views.Policy()
 	who, err := b.identities.member(ctx, e.userID(), policy)
 	if err != nil {
@@ -83,14 +109,14 @@ func (b *Availability) accountChanged(ctx context.Context, row store.Inbox, e ev
 	for _, role := range policy.Approvers {
 		// Slack does not list a deactivated account among the members of a user group, and does not find it by its e-mail
 		// address. So the person may have been a member of any role that names a group or an e-mail address.
-		if role.Holds(who) || slices.ContainsFunc(role.Members, func(m approvers.Member) bool { return m.Kind != approvers.MemberUser }) {
+		if role.Holds(who) || !who.Guest && slices.ContainsFunc(role.Members, func(m approvers.Member) bool { return m.Kind != approvers.MemberUser }) {
 			roles = append(roles, role.Name)
 		}
 	}
 	if err := b.People.AccountChanged(ctx, row.ID, who.ID, roles); err != nil {
 		return err
 	}
-	if !who.Deleted {
+	if !directory.Barred(who) {
 		b.permissions.retryUnreached(ctx)
 	}
 	return nil

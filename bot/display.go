@@ -468,8 +468,8 @@ func toShow(ctx context.Context, s view.Model, t store.Timer) context.Context {
 
 // cardMentions returns the people and groups that a pending card in a channel mentions. These are the members of the
 // stage's roles that get their cards in this channel. Without mentions, nobody would notice the card. People who are
-// away, and people who requested the call, are skipped. If the bot can't look up a person, it also skips this person,
-// because a card with fewer mentions is better than no card.
+// away, people who requested the call, and people who were deactivated or guests at the last look-up are skipped. If the
+// bot can't look up a person, it also skips this person, because a card with fewer mentions is better than no card.
 func (b *Display) cardMentions(ctx context.Context, s view.Model) []wording.Mention {
 	channel, shared := strings.CutPrefix(s.Message.To, store.ToChannel)
 	r, waits := card.MentioningRequest(s)
@@ -493,6 +493,7 @@ func (b *Display) cardMentions(ctx context.Context, s view.Model) []wording.Ment
 			}
 			asked := slices.ContainsFunc(r.Plan.Requesters, func(p approvers.PersonID) bool { return p.User() == c.User })
 			_, gone := away[c.User]
+			gone = gone || b.users.WasLost(c.User)
 			if c != (wording.Mention{}) && !asked && !gone && !slices.Contains(out, c) && len(out) < card.MaxMentions {
 				out = append(out, c)
 			}

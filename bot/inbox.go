@@ -95,6 +95,8 @@ func (b *Inbox) handle(ctx context.Context, t store.Timer, row store.Inbox) erro
 			return b.homes.opened(ctx, row, e.Event)
 		case e.Event.Type == userChange:
 			return b.availability.accountChanged(ctx, row, e.Event)
+		case e.Event.aboutGroup():
+			return b.availability.groupChanged(ctx, row, e.Event)
 		case b.aboutChannel(e.Event):
 			return b.access.moveChannel(ctx, row, e.Event)
 		case e.Event.aboutAgent():

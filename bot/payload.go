@@ -60,6 +60,7 @@ type event struct {
 	ThreadTS    string          `json:"thread_ts"`
 	At          string          `json:"event_ts"`
 	Channel     json.RawMessage `json:"channel"` // an id, or the whole channel object
+	Group       userGroup       `json:"subteam"`
 	ChannelType string          `json:"channel_type"`
 	Edited      struct {
 		TS string `json:"ts"`
@@ -90,6 +91,12 @@ func idIn(raw json.RawMessage) string {
 		return ""
 	}
 	return whole.ID
+}
+
+// userGroup is a user group in an event.
+type userGroup struct {
+	ID     string `json:"id"`
+	Handle string `json:"handle"`
 }
 
 // interaction is a click, a form or a shortcut.
@@ -312,7 +319,7 @@ func cutTo(text string, n int) string {
 func (e envelope) shaped() error {
 	ev := e.Event
 	return shaped(
-		nameOfSlack{"user", ev.userID(), idShape}, nameOfSlack{"channel", ev.channelID(), idShape}, nameOfSlack{"ts", ev.TS, tsShape},
+		nameOfSlack{"user", ev.userID(), idShape}, nameOfSlack{"channel", ev.channelID(), idShape}, nameOfSlack{"subteam", ev.Group.ID, idShape}, nameOfSlack{"ts", ev.TS, tsShape},
 		nameOfSlack{"thread_ts", ev.ThreadTS, tsShape}, nameOfSlack{"event_ts", ev.At, tsShape}, nameOfSlack{"edited.ts", ev.Edited.TS, tsShape},
 		nameOfSlack{"deleted_ts", ev.DeletedTS, tsShape}, nameOfSlack{"assistant_thread.user_id", ev.Assistant.User, idShape},
 		nameOfSlack{"assistant_thread.channel_id", ev.Assistant.Channel, idShape}, nameOfSlack{"assistant_thread.thread_ts", ev.Assistant.Thread, tsShape},
@@ -357,6 +364,9 @@ func (b *Receiver) Lane(d transport.Delivery) string {
 func (e envelope) lane() string {
 	if e.Event.homeOpened() || e.Event.Type == userChange {
 		return personLane(e.Event.userID())
+	}
+	if e.Event.aboutGroup() {
+		return "group:" + e.Event.Group.ID
 	}
 	return "thread:" + e.Event.channelID() + "/" + e.Event.thread()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"countersign/bot/directory"
 	"countersign/bot/render/block"
@@ -67,11 +68,11 @@ func (b *Receiver) receiveEvent(ctx context.Context, d transport.Delivery) error
 		b.Log.Error("Slack holds back events for an hour, because more than 30,000 came: messages sent meanwhile are not received", "since", e.LimitedSince)
 		return nil
 	}
-	account := aboutAccount(b.users, e.Event)
+	people := aboutAccount(b.users, e.Event) || e.Event.aboutGroup() && slices.ContainsFunc(groupsOf(b.Views.Policy()), e.Event.Group.is)
 	b.users.Invalidate(e.Event.Type, e.Event.userID())
 	b.channels.Invalidate(e.Event.Type, e.Event.channelID())
 	b.viewedChannels.update(e.Event, b.Now())
-	if (!e.Event.forUs() || b.chatter(e.Event)) && !b.aboutChannel(e.Event) && !e.Event.aboutAgent() && !e.Event.homeOpened() && !account {
+	if (!e.Event.forUs() || b.chatter(e.Event)) && !b.aboutChannel(e.Event) && !e.Event.aboutAgent() && !e.Event.homeOpened() && !people {
 		return nil
 	}
 	if err := e.shaped(); err != nil {

@@ -37,27 +37,32 @@ func inUse(scope string, p *approvers.Policy) bool {
 	}
 	return slices.ContainsFunc(p.Approvers, func(r approvers.Role) bool {
 		return slices.ContainsFunc(r.Members, func(m approvers.Member) bool { return m.Kind == kind })
-	}) || kind == approvers.MemberGroup && usesStageGroups(p)
+	}) || kind == approvers.MemberGroup && len(groupsOf(p)) > 0
 }
 
-// usesStageGroups reports whether a stage asks for people of a user group.
-func usesStageGroups(p *approvers.Policy) bool {
-	grouped := func(stages []approvers.Stage) bool {
-		return slices.ContainsFunc(stages, func(s approvers.Stage) bool { return s.Group != "" })
+// groupsOf lists the user groups that the policy's roles and stages name, by id or handle.
+func groupsOf(p *approvers.Policy) (groups []string) {
+	for _, role := range p.Approvers {
+		groups = append(groups, role.Groups()...)
 	}
-	if slices.ContainsFunc(p.Tools, func(t approvers.ToolPolicy) bool {
-		return grouped(t.Stages) || slices.ContainsFunc(t.Rules, func(r approvers.Rule) bool { return grouped(r.Stages) })
-	}) {
-		return true
+	var stages []approvers.Stage
+	for _, t := range p.Tools {
+		stages = append(stages, t.Stages...)
+		for _, rule := range t.Rules {
+			stages = append(stages, rule.Stages...)
+		}
 	}
 	for _, a := range p.Agents {
 		for _, o := range a.Overrides {
-			if grouped(o.Stages) {
-				return true
-			}
+			stages = append(stages, o.Stages...)
 		}
 	}
-	return false
+	for _, s := range stages {
+		if s.Group != "" {
+			groups = append(groups, s.Group)
+		}
+	}
+	return groups
 }
 
 // Permissions compares the scopes of the bot token with the scopes that the policy needs. Permissions is safe for

@@ -2,6 +2,7 @@ package bot
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -10,6 +11,8 @@ import (
 
 	"countersign/approvers"
 	"countersign/bot/render/control"
+	"countersign/internal/demo/workspace"
+	"countersign/store"
 )
 
 // leadsByDM lets the team lead get cards by direct message, and leaves the team lead without a lead.
@@ -57,6 +60,117 @@ func testCardWithoutPermission(t *testing.T, h *harness) {
 	if err := h.bot.Permissions.Complete(context.Background()); err != nil {
 		t.Errorf("permitted: %v", err)
 	}
+}
+
+// The only members of a role are those of a user group, and the group becomes empty, or is empty from the start. So
+// nobody is left who may decide the request. A new member of the group gets the card.
+func TestNewMemberOfAGroupGetsTheCard(t *testing.T) {
+	for name, before := range map[string][]string{"the last member leaves": {"U0002"}, "the group has no members": {}} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, leadsByDM, func(h *harness) {
+				h.policy.Approvers[1].Members = []approvers.Member{{Kind: approvers.MemberGroup, Value: "leads"}}
+			})
+			h.slack.AddGroup(workspace.SeedGroup{ID: "S0009", Handle: "leads", Name: "Leads", Users: before})
+			root := h.says("sam", "#support", refundCall)
+			if len(before) > 0 {
+				h.finds("teo", "U0BOT", "", "Waits for Team Lead")
+				h.quiet()
+				h.groupHas("leads")
+			}
+			h.finds("sam", "#support", root, "Nobody in Team Lead can decide this")
+			h.quiet()
+			h.groupHas("leads", "U0101")
+			card := h.finds("priya", "U0BOT", "", "Waits for Team Lead")
+			h.quiet() // a card that is being redrawn would reject the click
+			h.clicks("priya", "U0BOT", card, control.ActApprove)
+			h.finds("sam", "#support", root, "results: executed")
+		})
+	}
+}
+
+// groupHas changes the members of a user group.
+func (h *harness) groupHas(group string, users ...string) {
+	h.t.Helper()
+	if err := h.slack.SetGroupUsers(group, users); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// Only events about user groups that the policy names are stored. The policy may name a group by id or handle, in a
+// role, in a stage, or in a stage of a rule.
+func TestEventsAboutUserGroups(t *testing.T) {
+	t.Parallel()
+	stage := func(group string) []approvers.Stage {
+		return []approvers.Stage{{Approver: "team-lead", Group: group, Quorum: 1}}
+	}
+	h := newHarness(t, func(h *harness) {
+		h.policy.Tools[2].Stages = stage("S0010")
+		h.policy.Tools[3].Rules = []approvers.Rule{{Stages: stage("oncall")}}
+	})
+	for name, c := range map[string]struct {
+		kind, group, handle string
+		stored              bool
+	}{
+		"a role's": {"subteam_updated", "S0001", "support", true}, "a stage's": {"subteam_updated", "S0010", "ten", true},
+		"a rule's": {"subteam_created", "S0011", "oncall", true}, "another": {"subteam_updated", "S0012", "lunch", false}, "no handle": {"subteam_updated", "S0012", "", false},
+		"the other event": {"subteam_members_changed", "S0001", "support", false},
+	} {
+		id := "Ev" + strings.NewReplacer(" ", "", "'", "").Replace(name)
+		payload := fmt.Sprintf(`{"type":"event_callback","event_id":%q,"team_id":"T0001","event":{"type":%q,"subteam":{"id":%q,"handle":%q}}}`, id, c.kind, c.group, c.handle)
+		if _, err := h.receive(store.InboxEvent, []byte(payload)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.bot.Views.Inbox(context.Background(), id); (err == nil) != c.stored {
+			t.Errorf("%s: %v; want it stored: %v", name, err, c.stored)
+		}
+	}
+	h.quiet()
+}
+
+// A stage asks for people of a user group, and the group is disabled. Nobody may decide the request until the group is
+// enabled again.
+func TestGroupOfTheStageIsDisabled(t *testing.T) {
+	h := newHarness(t, leadsByDM, func(h *harness) {
+		h.policy.Tools[2].Stages = []approvers.Stage{{Approver: "team-lead", Group: "oncall", Quorum: 1}}
+	})
+	h.slack.AddGroup(workspace.SeedGroup{ID: "S0009", Handle: "oncall", Name: "On call", Users: []string{"U0002"}})
+	root := h.says("sam", "#support", refundCall)
+	h.finds("teo", "U0BOT", "", "ORD-123")
+	h.quiet()
+	if err := h.slack.DisableGroup("oncall", true); err != nil {
+		t.Fatal(err)
+	}
+	h.finds("sam", "#support", root, "can decide this: their accounts are deactivated, or they may not decide it")
+	h.quiet()
+	if err := h.slack.DisableGroup("oncall", false); err != nil {
+		t.Fatal(err)
+	}
+	h.until("somebody may decide the request again", func() bool { return len(h.unreached()) == 0 })
+	h.quiet()
+	h.clicks("teo", "U0BOT", h.finds("teo", "U0BOT", "", "ORD-123"), control.ActApprove)
+	h.finds("sam", "#support", root, "results: executed")
+}
+
+// The only approver becomes a guest while a card in a channel waits. The request says that nobody is left, and the card
+// no longer mentions the approver.
+func TestApproverBecomesAGuest(t *testing.T) {
+	h := newHarness(t, func(h *harness) { h.policy.Approvers[1].Lead = "" })
+	root := h.says("sam", "#support", refundCall)
+	h.finds("ada", "#support-approvals", "", "Waits for Team Lead", "Team Lead: <@U0002>")
+	h.quiet()
+	if err := h.slack.ChangeUser("U0002", workspace.UserChange{Guest: new(true)}); err != nil {
+		t.Fatal(err)
+	}
+	h.finds("sam", "#support", root, "Nobody in Team Lead can decide this")
+	h.quiet()
+	if card := h.finds("ada", "#support-approvals", "", "Waits for Team Lead"); strings.Contains(card.Text, "<@U0002>") {
+		t.Errorf("the card mentions somebody who can't decide: %s", card.Text)
+	}
+	if err := h.slack.ChangeUser("U0002", workspace.UserChange{Guest: new(false)}); err != nil {
+		t.Fatal(err)
+	}
+	h.until("somebody may decide the request again", func() bool { return len(h.unreached()) == 0 })
+	h.finds("ada", "#support-approvals", "", "Team Lead: <@U0002>")
 }
 
 // refusesCards answers each post outside of the requester's channel with a code.

@@ -116,6 +116,7 @@ type People interface {
 	Back(ctx context.Context, inbox string, who approvers.Identity) (approvers.Absence, error)
 	Depart(ctx context.Context, timer store.Timer, roles []string) error
 	AccountChanged(ctx context.Context, inbox string, who approvers.PersonID, roles []string) error
+	GroupChanged(ctx context.Context, inbox string, roles []string, is func(group string) bool) error
 }
 
 // Outbox tracks the messages that Slack must show, and their delivery.

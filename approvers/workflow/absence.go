@@ -142,7 +142,7 @@ func (t peopleTx) present(users []string) ([]string, error) {
 // Depart handles the start of an absence. For each request that waits for the absent person, Depart schedules an
 // availability check. roles are the person's current roles.
 func (w *People) Depart(ctx context.Context, timer store.Timer, roles []string) error {
-	if err := w.recheckFor(ctx, approvers.PersonID(timer.Ref), roles); err != nil {
+	if err := w.recheck(ctx, waitsFor(approvers.PersonID(timer.Ref), roles)); err != nil {
 		return err
 	}
 	return w.update(ctx, "depart", func(t *tx) error {
@@ -153,23 +153,42 @@ func (w *People) Depart(ctx context.Context, timer store.Timer, roles []string) 
 	})
 }
 
-// AccountChanged handles the deactivation or reactivation of a person's account. For each request that waits for the
-// person, AccountChanged schedules an availability check. roles are the person's current roles, and earlier roles that
-// the person may have had.
+// AccountChanged handles the deactivation or reactivation of a person's account, and the change of the account to or
+// from a guest's account. For each request that waits for the person, AccountChanged schedules an availability check.
+// roles are the person's current roles, and earlier roles that the person may have had.
 func (w *People) AccountChanged(ctx context.Context, inbox string, who approvers.PersonID, roles []string) error {
-	if err := w.recheckFor(ctx, who, roles); err != nil {
+	if err := w.recheck(ctx, waitsFor(who, roles)); err != nil {
 		return err
 	}
 	return w.update(ctx, "account changed", func(t *tx) error { return t.settle(inbox, "") })
 }
 
-// recheckFor schedules an availability check for each pending request that waits for one of the roles, or to whose
-// stage the person was added.
-func (w *People) recheckFor(ctx context.Context, who approvers.PersonID, roles []string) error {
-	concerned := func(r approvers.Request) bool {
-		return r.State == approvers.Pending && (slices.ContainsFunc(r.Roles(), func(role string) bool { return slices.Contains(roles, role) }) ||
-			slices.ContainsFunc(r.Invited, func(i approvers.Invite) bool { return i.Who == who }))
+// GroupChanged handles a change of a user group. For each request whose stage asks for the group, or for a role with
+// members of the group, GroupChanged schedules an availability check. roles are the roles with members of the group.
+// The callback "is" reports whether a stage's name of a user group means this group.
+func (w *People) GroupChanged(ctx context.Context, inbox string, roles []string, is func(group string) bool) error {
+	ofRoles := waitsFor("", roles)
+	err := w.recheck(ctx, func(r approvers.Request) bool {
+		stage := r.CurrentStage()
+		return ofRoles(r) || stage.Group != "" && is(stage.Group)
+	})
+	if err != nil {
+		return err
 	}
+	return w.update(ctx, "group changed", func(t *tx) error { return t.settle(inbox, "") })
+}
+
+// waitsFor returns a function that reports whether a request waits for one of the roles, or whether the person was
+// added to the request's stage.
+func waitsFor(who approvers.PersonID, roles []string) func(approvers.Request) bool {
+	return func(r approvers.Request) bool {
+		return slices.ContainsFunc(r.Roles(), func(role string) bool { return slices.Contains(roles, role) }) ||
+			slices.ContainsFunc(r.Invited, func(i approvers.Invite) bool { return i.Who == who })
+	}
+}
+
+// recheck schedules an availability check for each pending request for which the callback "concerned" returns true.
+func (w *People) recheck(ctx context.Context, concerned func(approvers.Request) bool) error {
 	for after, more := (store.RequestCursor{}), true; more; {
 		var page []approvers.Request
 		err := w.Store.View(ctx, func(r store.Reader) (err error) {
@@ -184,7 +203,7 @@ func (w *People) recheckFor(ctx context.Context, who approvers.PersonID, roles [
 			last := page[len(page)-1]
 			after = store.RequestCursor{CreatedAt: last.CreatedAt, ID: last.ID}
 		}
-		page = slices.DeleteFunc(page, func(r approvers.Request) bool { return !concerned(r) })
+		page = slices.DeleteFunc(page, func(r approvers.Request) bool { return r.State != approvers.Pending || !concerned(r) })
 		if len(page) == 0 {
 			continue
 		}

@@ -123,11 +123,61 @@ func TestNobodyIsLeft(t *testing.T) {
 	}
 }
 
+// A person of a stage may leave the user group that the role or the stage names, or become a guest. If nobody is left,
+// the request says so at once. Requests that wait for other people are not checked.
+func TestNobodyIsLeftInAGroup(t *testing.T) {
+	member, left, guest := lead, lead, lead
+	member.Groups, guest.Guest = []string{"oncall"}, true
+	account := func(h *harness) error {
+		return h.People.AccountChanged(h.ctx(), h.command(), lead.ID, []string{"team-lead"})
+	}
+	group := func(roles ...string) func(*harness) error {
+		return func(h *harness) error {
+			return h.People.GroupChanged(h.ctx(), h.command(), roles, func(group string) bool { return group == "oncall" })
+		}
+	}
+	for name, c := range map[string]struct {
+		change  func(*approvers.Policy)
+		changed approvers.Identity
+		event   func(*harness) error
+	}{
+		"a guest":          {noLead, guest, account},
+		"the role's group": {noLead, guest, group("team-lead")},
+		"the stage's group": {func(p *approvers.Policy) {
+			p.Tools[3].Stages = []approvers.Stage{{Approver: "team-lead", Group: "oncall", Quorum: 1}}
+		}, left, group()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			h.policy.Store(policy("policy-1", noLead, c.change))
+			h.known = map[approvers.PersonID]approvers.Identity{lead.ID: member}
+			r := h.requestIn(h.say(alice, "one").Turn, `issue_refund {"amount":1}`)
+			other := h.propose(h.sayIn("101.1", alice, "please").Turn, `cancel_account {}`)[0].Request
+			h.due()
+			for _, nobody := range []bool{true, false} {
+				if h.known[lead.ID] = member; nobody {
+					h.known[lead.ID] = c.changed
+				}
+				h.ok(c.event(h))
+				if _, looked := h.timers(store.TimerAvailability)[other]; looked {
+					t.Error("a request that waits for other people is checked")
+				}
+				h.due()
+				if got := h.request(r.ID); approvers.HasNobodyLeft(got) != nobody {
+					t.Errorf("nobody is left: %v, want %v", !nobody, nobody)
+				}
+			}
+		})
+	}
+}
+
 // One of two necessary approvers approves after the other's account was deactivated. Then nobody is left, and the bot
 // notices this after the decision. When the account is active again, the other approver can decide.
 func TestNobodyIsLeftAfterADecision(t *testing.T) {
 	h := newHarness(t)
-	h.policy.Store(policy("policy-1", func(p *approvers.Policy) { p.Tools[4].Stages = []approvers.Stage{{Approver: "finance-director", Quorum: 2}} }, noLead))
+	h.policy.Store(policy("policy-1", func(p *approvers.Policy) {
+		p.Tools[4].Stages = []approvers.Stage{{Approver: "finance-director", Quorum: 2}}
+	}, noLead))
 	r := h.requestIn(h.say(alice, "one").Turn, `cancel_account {}`)
 	h.due()
 	h.gone[fin2.ID.User()] = true

@@ -40,6 +40,9 @@ func (h *harness) company(ctx context.Context, request string) (view.StageSnapsh
 
 func (h *harness) presence(user string, snapshot view.StageSnapshot, line int) approvers.Presence {
 	p := approvers.Presence{Who: person(user)}
+	if who, ok := h.known[p.Who.ID]; ok {
+		p.Who = who
+	}
 	p.Who.Deleted = h.gone[user]
 	if until := h.quiet[user]; until.After(h.clock.Now()) {
 		p.QuietUntil = until

@@ -17,8 +17,8 @@ import (
 // IdentityTTL is how long Slack's answer about a person or a group is cached. Events invalidate the answer sooner.
 const IdentityTTL = time.Minute
 
-// deactivatedTTL is how long the cache keeps the deactivation of an account.
-const deactivatedTTL = 30 * 24 * time.Hour
+// lostTTL is how long the cache keeps that an account was deactivated, or was a guest's account.
+const lostTTL = 30 * 24 * time.Hour
 
 // Users looks up the identities of people. Users asks Slack, or uses Slack's recent answers. Users is safe for
 // concurrent use.
@@ -33,7 +33,7 @@ type Users struct {
 	groups  *Cache[map[string]Group] // all groups, by id and by handle
 	members *Cache[[]string]         // members by group id; only for groups with too many members for the list of all groups
 	quiet   *Cache[slack.DNDStatus]
-	gone    *Cache[bool] // users whose account was deactivated at the last look-up
+	lost    *Cache[bool] // users whose account was deactivated or a guest's account at the last look-up
 }
 
 // UsersOptions configure Users. All fields are required.
@@ -49,7 +49,7 @@ func NewUsers(s UsersOptions) *Users {
 	d := &Users{
 		api: s.API, self: s.Self, countsEmail: s.CountsEmail, log: s.Log, now: s.Now,
 		users: NewCache[slack.User](s.Now, IdentityTTL), groups: NewCache[map[string]Group](s.Now, IdentityTTL),
-		members: NewCache[[]string](s.Now, IdentityTTL), quiet: NewCache[slack.DNDStatus](s.Now, IdentityTTL), gone: NewCache[bool](s.Now, deactivatedTTL),
+		members: NewCache[[]string](s.Now, IdentityTTL), quiet: NewCache[slack.DNDStatus](s.Now, IdentityTTL), lost: NewCache[bool](s.Now, lostTTL),
 	}
 	d.groups.patience, d.members.patience = groupPatience, groupPatience
 	return d
@@ -93,19 +93,20 @@ func (d *Users) User(ctx context.Context, user string, fresh bool) (slack.User, 
 		if u.ID != user && (u.Enterprise.ID == "" || u.Enterprise.ID != user) {
 			return slack.User{}, ErrAboutAnother
 		}
-		if u.Deleted {
-			d.gone.put(user, true)
+		if u.Deleted || u.IsRestricted || u.IsUltraRestricted {
+			d.lost.put(user, true)
 		} else {
-			d.gone.forget(user)
+			d.lost.forget(user)
 		}
 		return *u, nil
 	})
 }
 
-// WasDeactivated reports whether an account was deactivated at the last look-up. WasDeactivated makes no call.
-func (d *Users) WasDeactivated(user string) bool {
-	gone, _ := d.gone.peek(user)
-	return gone
+// WasLost reports whether an account was deactivated, or was a guest's account, at the last look-up. WasLost makes no
+// call.
+func (d *Users) WasLost(user string) bool {
+	lost, _ := d.lost.peek(user)
+	return lost
 }
 
 // Identity derives a person's identity from Slack's record of the person.
