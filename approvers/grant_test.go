@@ -326,8 +326,8 @@ func TestWhoWasInvitedAllowsNoMore(t *testing.T) {
 	mustApprove(t, p, r, onFin1, start)
 }
 
-// A person can't give a grant up to a number that is above the ceiling of the person's role, or for which the policy asks
-// other people. The denial says which risk such a call has.
+// A person can't give a grant up to a number that is above the ceiling of the person's role, or for which the policy
+// asks other people. The denial says which risk such a call has.
 func TestGrantUpToMoreThanTheRoleMayApprove(t *testing.T) {
 	p := granting(tool("issue_refund", func(t *approvers.ToolPolicy) {
 		t.Stages = []approvers.Stage{{Approver: "team-lead", Quorum: 1}}

@@ -245,8 +245,8 @@ func (t operatorsTx) follow(r approvers.Request, events []approvers.Event) error
 	})
 }
 
-// lists reports whether a problem of this kind lists the request. If a new policy names other addresses or roles for the
-// request, the request stays in the problem that lists it.
+// lists reports whether a problem of this kind lists the request. If a new policy names other addresses or roles for
+// the request, the request stays in the problem that lists it.
 func lists(o *settings.Operators, kind settings.ProblemKind, request string) bool {
 	return slices.ContainsFunc(o.Notices, func(n settings.OperatorNotice) bool {
 		return slices.ContainsFunc(n.Problems, func(p settings.Problem) bool { return p.Kind == kind && slices.Contains(p.Requests, request) })
