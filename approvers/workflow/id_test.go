@@ -9,19 +9,25 @@ import (
 
 func TestIDs(t *testing.T) {
 	now := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
+	var m idMaker
 	var ids []string
 	for i := range 1000 {
-		ids = append(ids, newID("req", now.Add(time.Duration(i)*time.Millisecond)))
+		ids = append(ids, m.newID("req", now.Add(time.Duration(i)*time.Millisecond)))
 	}
 	if !slices.IsSorted(ids) {
 		t.Error("later ids do not sort after earlier ones")
 	}
 	seen := map[string]bool{}
+	last := ""
 	for range 1000 {
-		id := newID("req", now)
-		if random, ok := strings.CutPrefix(id, ids[0][:len("req_")+9]); !ok || len(random) < 16 {
+		id := m.newID("req", now)
+		if random, ok := strings.CutPrefix(id, ids[0][:len("req_")+9]); !ok || len(random) < 17 {
 			t.Errorf("%s does not begin like %s, which has the same time, or its random part is too short", id, ids[0])
 		}
+		if id < last {
+			t.Errorf("%s, made after %s, sorts before it", id, last)
+		}
+		last = id
 		seen[id] = true
 	}
 	if len(seen) != 1000 {

@@ -45,7 +45,7 @@ type PolicyChange struct {
 }
 
 // NewLoad returns a new id for a change of the policy.
-func (w *Policies) NewLoad() string { return newID("load", w.Now()) }
+func (w *Policies) NewLoad() string { return w.ids.newID("load", w.Now()) }
 
 // InForce reads which policy is in force, without the policy's content. If no policy is stored, the error is
 // store.ErrNotFound.

@@ -219,7 +219,7 @@ func (w *elicitationsUnderWay) end(ids ...string) {
 // elicitation in its final state. If ctx ends, Elicit cancels the elicitation, with the reason that the function why
 // returns.
 func (w *Questions) Elicit(ctx context.Context, execution string, ask Elicitation, why func() string) (q approvers.Elicitation, err error) {
-	id := newID("ask", w.Now())
+	id := w.ids.newID("ask", w.Now())
 	over, ok := w.elicitations.begin(id)
 	if !ok {
 		return q, ErrTooManyWait

@@ -202,6 +202,7 @@ type (
 // core has the fields that all groups share.
 type core struct {
 	Config
+	ids          idMaker
 	owner        string    // the name of this process in executions and outbox messages
 	began        time.Time // when Work began; from time.Now, because Config.Now may jump
 	jobs         *jobs.Runner
@@ -240,7 +241,8 @@ func New(c Config) *Workflow {
 	if c.Trace == nil {
 		c.Trace = func(string) string { return "" }
 	}
-	w := &core{Config: c, owner: newID("proc", c.Now()), running: runningHandlers{under: map[int]underWay{}}}
+	w := &core{Config: c, running: runningHandlers{under: map[int]underWay{}}}
+	w.owner = w.ids.newID("proc", c.Now())
 	w.jobs = w.newRunner()
 	return &Workflow{
 		core: w, Views: view.New(c.Store, c.Policy, w.hash, w.Now),
@@ -616,20 +618,38 @@ func newParts(t *tx) parts {
 	}
 }
 
-// newID returns an id with three parts. The first part is the kind of the record. The second part is the time in
-// milliseconds, so the store keeps records with similar times together. The third part is 80 random bits, so nobody can
-// guess an id.
-func newID(kind string, now time.Time) string {
+// idMaker makes the ids of records. If ids are made in the same millisecond, they sort in the order in which they were
+// made. So two messages that are due at the same moment are sent in this order.
+type idMaker struct {
+	mu   sync.Mutex
+	at   int64 // the millisecond of the last id
+	made uint16
+}
+
+// madeBits is the number of bits of an id that count the earlier ids of the same millisecond.
+const madeBits = 12
+
+// newID returns an id. It has the kind of the record, the time in milliseconds, the number of earlier ids of this
+// millisecond, and 68 random bits, so nobody can guess an id. Because of the time, the store keeps records with similar
+// times together.
+func (m *idMaker) newID(kind string, now time.Time) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if at := now.UnixMilli(); at != m.at {
+		m.at, m.made = at, 0
+	}
 	var b [16]byte
-	binary.BigEndian.PutUint64(b[:8], uint64(now.UnixMilli())<<16)
-	rand.Read(b[6:]) // crypto/rand never fails
+	rand.Read(b[:]) // crypto/rand never fails
+	random := binary.BigEndian.Uint16(b[6:8]) & (1<<(16-madeBits) - 1)
+	binary.BigEndian.PutUint64(b[:8], uint64(m.at)<<16|uint64(m.made<<(16-madeBits)|random))
+	m.made++ // after 4,096 ids of a millisecond, the ids of this millisecond are no longer in order
 	return kind + "_" + sortable.EncodeToString(b[:])
 }
 
 // sortable is an encoding. Encoded strings sort in the same order as the bytes that they encode.
 var sortable = base32.HexEncoding.WithPadding(base32.NoPadding)
 
-func (t *tx) newID(kind string) string { return newID(kind, t.now) }
+func (t *tx) newID(kind string) string { return t.w.ids.newID(kind, t.now) }
 
 // pageOfRequests is the number of requests per transaction when a use case handles all open requests. The number is
 // small, because clicks wait until the transaction ends.
