@@ -82,7 +82,8 @@ var clientResumeTask = task.Task[string]{Name: "client resume", Run: func(ctx co
 	return nil
 }}
 
-// tokenPrefix is the prefix of every token. The prefix helps people and secret scanners to recognise a token.
+// tokenPrefix is the prefix of every token that countersign makes. The prefix helps people and secret scanners to
+// recognise a token.
 const tokenPrefix = "cs_"
 
 func newToken() string {

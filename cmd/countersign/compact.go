@@ -29,8 +29,7 @@ var atStart = compaction{file: 128 << 20, live: 1 << 30, long: 30 * time.Second}
 // errNotWorth means that a compaction would free too little space, or would need too much time or disk space.
 var errNotWorth = errors.New("it is not worth it")
 
-// compact compacts a store before serve opens it, if the compaction frees enough space. An error is logged, and does
-// not prevent the start.
+// compact compacts a store before serve opens it, if the compaction frees enough space. No error prevents the start.
 func (c compaction) compact(ctx context.Context, path string, log *slog.Logger) {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Size() < c.file {

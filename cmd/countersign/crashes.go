@@ -200,7 +200,7 @@ func (c *crashes) rewrite() error {
 	return err
 }
 
-// complain logs that recording failed, and stops recording. Therefore a process logs this at most once.
+// complain logs an error of the file, and closes the file. While no file is open, no work is recorded.
 func (c *crashes) complain(err error) {
 	c.log.Warn("work in progress can't be noted beside the store; until the next start, a turn that crashes the process is not stopped automatically", "file", c.path, "error", err)
 	if c.file != nil {

@@ -149,8 +149,8 @@ var decideTask = task.Task[operatorDecision]{Name: "decide", Run: func(ctx conte
 	return nil
 }}
 
-// wholeDigest returns the digest of a request's current arguments. If this digest does not start with the prefix that
-// the operator gave, wholeDigest returns an error.
+// wholeDigest returns the digest of a request's current arguments. If the prefix that the operator gave is too short,
+// or if the digest does not start with this prefix, wholeDigest returns an error.
 func wholeDigest(ctx context.Context, s store.Store, o operatorDecision) (digest string, err error) {
 	err = s.View(ctx, func(r store.Reader) error {
 		req, err := r.Request(o.Request)

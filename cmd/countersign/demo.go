@@ -271,7 +271,7 @@ func readScript(name string) (*scenario.Scenario, error) {
 	return &s, err
 }
 
-// announce prints the first steps for a new user, and opens the page.
+// announce prints the first steps for a new user. Without --no-browser, announce also opens the page.
 func announce(out io.Writer, st demoEnv, s setup, o demoOptions) {
 	page := st.base + "/#/U0100/C0001"
 	fmt.Fprintf(out, "Countersign's demo is open.\n\n  The workspace   %s\n  The sample shop %s/shop/\n  The model       %s at %s\n", page, st.base, s.model.Name, modelPlace(s.model))
@@ -332,9 +332,9 @@ Then become Teo, and approve it. The answer says what %s may do. MCP clients cal
 // on this machine.
 const demoClientToken = "cs_demo"
 
-// suggestion returns a call in the syntax of the scripted model. The tool is from one of the policy's own sources.
-// suggestion prefers a tool that the policy lists by its exact name, and whose calls wait for approval. The result is
-// empty if the policy has no sources of its own, or if none of their tools is registered.
+// suggestion returns a call in the syntax of the scripted model. The tool is from a source that the policy names, and
+// not from the sample shop. suggestion prefers a tool that the policy lists by its exact name, and whose calls wait for
+// approval. The result is empty if no such tool can be called.
 func suggestion(tools *catalog.Catalog, policy *approvers.Policy) string {
 	first := ""
 	for _, t := range tools.All() {

@@ -68,8 +68,8 @@ func suggestCalls(p *approvers.Policy, known []check.Tool) workspace.SeedHint {
 	return hint
 }
 
-// exampleCall writes a call of a tool with the arguments that its schema requires. exampleCall returns false if no
-// source offers the tool.
+// exampleCall writes a call of a tool with the arguments that its schema requires. exampleCall returns false for a
+// built-in tool, and for a tool that no source offers.
 func exampleCall(name string, known []check.Tool) (string, bool) {
 	if _, builtIn := approvers.BuiltIn(name); builtIn {
 		return "", false

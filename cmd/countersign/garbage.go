@@ -20,8 +20,8 @@ const (
 	worthRelease = mostGarbage / 2
 )
 
-// boundGarbage sets the growth of the heap after each garbage collection. When the bot allocates little, boundGarbage
-// gives the memory of a burst back to the operating system.
+// After each garbage collection, boundGarbage sets how much the heap may grow until the next one. When the bot
+// allocates little, boundGarbage gives the memory of a burst back to the operating system.
 func boundGarbage() {
 	percent := collectAt
 	debug.SetGCPercent(percent)

@@ -26,9 +26,9 @@ type held struct {
 	accepted func() // starts the bot
 }
 
-// hold delays the start of a bot whose store is older than the signed heads. Until an operator has accepted the loss,
-// hold serves the admin address and the control socket, and refuses all requests of Slack and of other agents.
-// Afterwards, the bot uses the returned listeners.
+// hold delays the start of a bot whose store is older than the signed heads, or whose database was restored or copied.
+// Until an operator has accepted the loss, hold serves the admin address and the control socket, and refuses all
+// requests of Slack and of other agents. Afterwards, the bot uses the returned listeners.
 func hold(ctx context.Context, env config.Env, policies *policyfile.Source, db openstore.Store, l listeners, log *slog.Logger) (listeners, error) {
 	for {
 		older, err := audit.FindOlder(ctx, openstore.Name(env.Store), env.Audit.Heads, db)

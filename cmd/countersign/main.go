@@ -26,7 +26,7 @@
 //	openstore           opens the store
 //	task                work on the store, by the command or by the running bot
 //
-// Only a running bot uses package metrics, and these files:
+// A running bot uses package metrics, and these files:
 //
 //	admin.go            /healthz, /readyz
 //	control.go          runs the tasks of commands
@@ -113,7 +113,8 @@ func logEverything(log *slog.Logger) {
 	slog.SetDefault(log)
 }
 
-// withoutSecrets masks the environment's secrets in all later output, including the libraries' output.
+// withoutSecrets masks the environment's secrets in the log, in the last error message, and in the lines that libraries
+// log.
 func withoutSecrets() {
 	redact.Environ(os.Environ())
 	log.SetOutput(redact.Writer(cli.Stderr))

@@ -57,9 +57,9 @@ func (n notifier) say(state string) {
 	}
 }
 
-// watch tells systemd that the bot is up, and sends keep-alive messages until ctx ends. Before each message, watch
-// reads the store. If the read fails, watch sends the message, because a restart would not help. If the read hangs,
-// watch sends no message, and systemd restarts the bot.
+// watch tells systemd that the bot is up, and sends keep-alive messages until ctx ends. Before each keep-alive message,
+// watch reads the store. If the read fails, watch sends the message, because a restart would not help. If the read
+// hangs, watch sends no message, and systemd restarts the bot.
 func (n notifier) watch(ctx context.Context, s store.Store) error {
 	n.say("READY=1")
 	if n.socket == "" || n.beat == 0 {

@@ -108,7 +108,8 @@ var pendingTask = task.Task[string]{Name: "pending", WhileHeld: true, Run: func(
 	return json.NewEncoder(w.Out).Encode(p)
 }}
 
-// pending lists all items that wait for people.
+// pending lists the items that wait for people, or for their run. If the operator asked for one id, pending has only
+// this item.
 type pending struct {
 	Now      time.Time       `json:"now"`
 	Paused   *settings.Pause `json:"paused,omitempty"` // nil: not paused
@@ -116,7 +117,7 @@ type pending struct {
 	Unknown  []unknownRun    `json:"unknown"` // runs with an unknown outcome
 	// Refused lists the features that Slack refuses in this workspace.
 	Refused []settings.Refusal `json:"slack_refuses,omitempty"`
-	// Undelivered lists the messages, other than cards, that Slack does not let the bot deliver or delete.
+	// Undelivered lists the messages that the bot can't deliver, delete or handle, because Slack refuses a call.
 	Undelivered undelivered `json:"undelivered,omitzero"`
 }
 
@@ -591,7 +592,8 @@ func printArguments(out io.Writer, args []byte) {
 	}
 }
 
-// plainJSON escapes characters that a terminal could interpret or hide.
+// plainJSON escapes all characters that are not printable ASCII, because a terminal could interpret or hide some of
+// them.
 func plainJSON(raw []byte) []byte {
 	out := make([]byte, 0, len(raw))
 	for _, r := range string(raw) {

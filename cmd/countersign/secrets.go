@@ -83,7 +83,7 @@ func (s *secrets) watch(ctx context.Context) error {
 	}
 }
 
-// reread reads the secrets in the files and uses them. It reports whether the secrets have changed. If the parameter
+// reread reads the secrets in the files and uses them. It reports whether new secrets are now in use. If the parameter
 // whole is true, the files are known to be complete. If whole is false, two reads in a row must find the same values,
 // because the first half of a key may look like a key.
 func (s *secrets) reread(ctx context.Context, whole bool) (renewed bool) {

@@ -252,7 +252,7 @@ func gated(p *approvers.Policy, tools *agent.Registry) []string {
 }
 
 // reach checks once whether Slack and the model can be used. Therefore a wrong token causes a clear error at the start.
-// An unreachable model does not prevent the start, because decisions don't need the model.
+// If requests are waiting, an unreachable model does not prevent the start, because decisions don't need the model.
 func reach(ctx context.Context, p parts, log *slog.Logger) error {
 	if err := p.bot.Check(ctx); err != nil {
 		if errors.Is(err, bot.ErrToken) {

@@ -15,14 +15,15 @@ import (
 	"countersign/store"
 )
 
-// undelivered lists the messages, other than cards, that Slack does not let the bot deliver or delete.
+// undelivered lists the messages that the bot can't deliver, delete or handle, because Slack refuses a call. Refused
+// cards are not in this list.
 type undelivered struct {
 	Messages  []refusedMessage  `json:"messages,omitempty"`  // messages that Slack refuses in every place where they could be posted
 	Leftovers []leftover        `json:"leftovers,omitempty"` // messages that Slack would not delete
 	Deferred  *deferredMessages `json:"deferred,omitempty"`  // nil: none
 }
 
-// refusedMessage is an answer or a question that Slack refuses in every possible place.
+// refusedMessage is a message, other than a card, that Slack refuses in every possible place.
 type refusedMessage struct {
 	ID    string           `json:"id"` // id of the outbox message
 	Kind  store.OutboxKind `json:"kind"`
@@ -47,7 +48,7 @@ type deferredMessages struct {
 	Cause string    `json:"cause"`
 }
 
-// readUndelivered reads the messages that Slack does not let the bot deliver or delete.
+// readUndelivered reads the messages that the bot can't deliver, delete or handle.
 func readUndelivered(ctx context.Context, wf *workflow.Workflow) (u undelivered, err error) {
 	all, err := wf.Views.Undelivered(ctx)
 	for _, m := range all.Refused {
@@ -115,8 +116,8 @@ func (d deferredMessages) what() string {
 	return fmt.Sprintf("%s, since %s: %s", what, cli.Moment(d.Since), visible.Line(d.Cause))
 }
 
-// reportUndelivered returns the check that reports on /readyz the messages that Slack does not let the bot deliver or
-// delete. The bot stays ready, and retries the calls to Slack.
+// reportUndelivered returns the check that reports on /readyz the messages that the bot can't deliver, delete or
+// handle, because Slack refuses a call. The bot stays ready, and retries the calls to Slack.
 func reportUndelivered(wf *workflow.Workflow) func(context.Context) error {
 	return func(ctx context.Context) error {
 		u, err := readUndelivered(ctx, wf)
@@ -127,8 +128,8 @@ func reportUndelivered(wf *workflow.Workflow) func(context.Context) error {
 	}
 }
 
-// summary returns an error whose text has, for each kind, the number of items and the first item. If everything was
-// delivered, summary returns nil.
+// summary returns an error whose text has, for each kind, the number of messages and the cause for one of them. If
+// there are no such messages, summary returns nil.
 func (u undelivered) summary() error {
 	var parts []string
 	if n := len(u.Messages); n > 0 {

@@ -7,7 +7,7 @@
 //   - The server streams a task's output, and then sends its outcome. If the connection ends without an outcome, the
 //     client gets ErrLost. In this case, the client can't find out whether the task is done.
 //   - When the client disconnects, the task's context ends.
-//   - A client is disconnected if it sends nothing, too much data, or invalid data. A client of this kind does not
+//   - A client is disconnected if it sends no request, a header that is too large, or invalid data. A client of this kind does not
 //     delay other clients.
 //
 // The protocol is HTTP. The task's name is in the path, its options are in a header, and its input is in the body. The
@@ -35,7 +35,7 @@ var (
 	ErrForeign = errors.New("control: another program listens")
 )
 
-// The errors that Listen returns.
+// The errors that Listen returns. A client also returns ErrPath and ErrUnsupported.
 var (
 	// ErrLive means that another process already listens on the socket.
 	ErrLive = errors.New("control: somebody listens already")

@@ -64,10 +64,10 @@ func Listen(path string) (*Listener, error) {
 	return out, nil
 }
 
-// checkPath checks that the path is short enough, and that other users can't replace files in the directory. If other
-// users could replace files, they could put their own socket at the path. If the directory does not exist but its
-// parent does, checkPath makes the directory. In Kubernetes, every user can write to a volume of a pod, so the socket
-// needs its own directory inside the volume.
+// checkPath checks that the path is short enough, and that the directory does not let every user replace files.
+// Otherwise, any user could put a socket of their own at the path. If the directory does not exist but its parent does,
+// checkPath makes the directory. In Kubernetes, every user can write to a volume of a pod, so the socket needs its own
+// directory inside the volume.
 func checkPath(path string) error {
 	if len(path) > maxPath {
 		return fmt.Errorf("%w: %s is %d bytes long, and a Unix socket's path may have %d; choose a shorter one", ErrPath, path, len(path), maxPath)

@@ -24,7 +24,7 @@ type Server struct {
 }
 
 const (
-	headerTime = 20 * time.Second // time that a client has to send its request
+	headerTime = 20 * time.Second // time that a client has to send the header of its request
 	stallTime  = 10 * time.Minute // time that a client has to take the next output, or to send the next input
 )
 

@@ -32,7 +32,7 @@ type verifyOptions struct {
 	Beside bool       `json:"beside,omitempty"` // true: the heads come from the bot's own file, and not from the operator
 }
 
-// headText describes a file of signed heads that the operator keeps outside the store.
+// headText describes a file of signed heads outside the store.
 type headText struct {
 	Name string `json:"name"`
 	Size int64  `json:"size"`
@@ -124,8 +124,8 @@ func (o *TrustedKeys) TrustFile(path string) error {
 	return KeyError(err)
 }
 
-// ownHeadsFile returns the path of the bot's own file of signed heads, if the file exists. Verification against this
-// file proves less than verification against a file on another machine.
+// ownHeadsFile returns the path of the bot's own file of signed heads, if the file exists and is not empty.
+// Verification against this file proves less than verification against a file on another machine.
 func (o *verifyOptions) ownHeadsFile() []string {
 	env, err := config.ReadEnv(config.Offline)
 	if err != nil {
@@ -187,7 +187,7 @@ func (j *textFiles) Close() error {
 	return errors.Join(errs...)
 }
 
-// read parses the signed heads that the operator keeps outside the store.
+// read parses the signed heads of these files.
 func (o verifyOptions) read(in io.Reader) (all audit.KeptHeads, err error) {
 	for _, h := range o.Heads {
 		text, err := io.ReadAll(io.LimitReader(in, h.Size))

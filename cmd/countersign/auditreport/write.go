@@ -60,7 +60,7 @@ func writeText(out io.Writer, r Report) error {
 	return err
 }
 
-// The function "wrapped" breaks a text into lines of at most 100 characters.
+// The function "wrapped" breaks a text into lines of at most 100 characters. A longer word has a line of its own.
 func wrapped(text string) string {
 	var b strings.Builder
 	at := 0

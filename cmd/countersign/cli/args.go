@@ -19,7 +19,8 @@ func NoArgs(c *cobra.Command, args []string) error {
 }
 
 // Args returns a function that checks the number of a command's arguments. The parameter least is the minimum, and most
-// is the maximum. If most is negative, there is no maximum. The error repeats the command's usage line and its example.
+// is the maximum. If most is negative, there is no maximum. The error repeats the arguments in the command's usage
+// line, and the first line of its example.
 func Args(least, most int) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) >= least && (most < 0 || len(args) <= most) {
@@ -43,7 +44,7 @@ func Args(least, most int) cobra.PositionalArgs {
 // maxReason is the maximum length of a reason in characters.
 const maxReason = 3000
 
-// CheckReason rejects an empty or too long reason.
+// CheckReason removes the white space around a reason, and rejects a reason that is then empty or too long.
 func CheckReason(reason *string) error {
 	*reason = strings.TrimSpace(*reason)
 	switch n := len([]rune(*reason)); {

@@ -48,8 +48,8 @@ func Duration(d time.Duration) string {
 // Moment formats a time in UTC.
 func Moment(t time.Time) string { return t.UTC().Format(time.DateTime) + " UTC" }
 
-// Problems returns the problems of a policy file as single errors. For any other error, Problems returns a list with
-// only that error.
+// Problems returns the errors of a policy file one by one, without its warnings. For any other error, Problems returns
+// a list with only that error.
 func Problems(err error) []error {
 	var all yamldoc.Problems
 	if !errors.As(err, &all) {
@@ -94,7 +94,7 @@ func StageWords(p *approvers.Policy, s approvers.Stage) string {
 	return words + " (" + strings.Join(members, ", ") + ")"
 }
 
-// Ago returns the time d before now. If d is zero, Ago returns the zero time, which stands for the start of the
+// Ago returns the time d before now. If d is not positive, Ago returns the zero time, which stands for the start of the
 // history.
 func Ago(d time.Duration) time.Time {
 	if d <= 0 {

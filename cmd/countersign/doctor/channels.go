@@ -18,7 +18,8 @@ type policyChannel struct {
 	cards bool
 }
 
-// channelsIn returns the channels of a policy, in the order of the file.
+// channelsIn returns the channels of a policy: those of the agents, of the roles, of the audit, of the report and of
+// the operators, in this order.
 func channelsIn(p *approvers.Policy) []policyChannel {
 	var out []policyChannel
 	add := func(name, use string, cards bool) {

@@ -64,7 +64,7 @@ type Doctor struct {
 // used up Slack's rate limits.
 const examinationTime = 5 * time.Minute
 
-// Examine makes all checks, and prints each finding to Out immediately.
+// Examine makes all checks for which the environment has the settings, and prints each finding to Out immediately.
 func (d *Doctor) Examine(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, examinationTime)
 	defer cancel()
@@ -130,7 +130,7 @@ func (d *Doctor) environment() config.Env {
 	return env
 }
 
-// policy checks the policy file. policy returns nil if the file can't be used.
+// policy checks the policy file. policy returns nil if the file or its tools can't be read.
 func (d *Doctor) policy(path string) *approvers.Policy {
 	d.begin("Policy")
 	file, err := check.Read(path)
@@ -199,7 +199,8 @@ func (d *Doctor) add(f diagnosis) {
 	}
 }
 
-// Verdict prints a summary of the findings. The error of Verdict has the exit code of the worst finding.
+// If no check failed, Verdict prints a summary. Otherwise, Verdict returns an error with the highest exit code of the
+// failed checks.
 func (d *Doctor) Verdict() error {
 	fails, warns, code := 0, 0, 0
 	for _, f := range d.findings {

@@ -19,7 +19,7 @@ import (
 	"countersign/config"
 )
 
-// gateway checks whether the policy's clients can reach the gateway, and whether their tokens are safe.
+// gateway checks the gateway's address, and the token, the issuer and the webhook of each client of the policy.
 func (d *Doctor) gateway(ctx context.Context, env config.Env, policy *approvers.Policy) {
 	if policy == nil || env.GatewayAddr == "" && len(policy.Clients) == 0 {
 		return
@@ -58,8 +58,8 @@ func onThisMachine(address string) bool {
 	return err == nil && ip.IsLoopback() || host == "localhost"
 }
 
-// guessable reports whether a client's token is a common word that people choose. guessable compares hashes, because
-// the policy has only the hash of the token.
+// guessable reports whether a client's token is a common word or a name of the client, alone or with a common addition.
+// guessable compares hashes, because the policy has only the hash of the token.
 func guessable(c approvers.Client) bool {
 	words := []string{
 		"", "test", "token", "secret", "password", "changeme", "change-me", "admin", "countersign", "example", "123456", "12345678", "letmein", "hunter2",
@@ -88,7 +88,7 @@ func (d *Doctor) issuer(ctx context.Context, env config.Env, c approvers.Client)
 // reachWithin limits the time for a connection to a webhook's receiver.
 const reachWithin = 5 * time.Second
 
-// webhook checks whether a client's webhook can be called. webhook connects to the receiver, but sends nothing.
+// webhook checks whether a client's webhook can be called. webhook connects to the receiver, but sends no message.
 func (d *Doctor) webhook(ctx context.Context, c approvers.Client) {
 	name := "the webhook of " + c.Name
 	err := gateway.CheckWebhook(*c.Webhook, config.Lookup)

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// terminalWidth is the width of the printed lines. Addresses are not broken.
+// terminalWidth is the width of the printed lines. Words such as addresses are not broken.
 const terminalWidth = 80
 
 // writeWrapped prints a text after a label. Lines after the first are indented to align with the text.

@@ -66,7 +66,8 @@ var settingsPages = map[string]string{
 	"slash-commands":       "the page Slash Commands",
 }
 
-// settingsPage returns the address of a page of the app's settings.
+// settingsPage returns the address of a page of the app's settings. If the app is unknown, the result is the name of
+// the page, and the address of the list of apps.
 func settingsPage(app, name string) string {
 	if app == "" {
 		return settingsPages[name] + " at https://api.slack.com/apps"
@@ -110,8 +111,8 @@ func (d *Doctor) clock(in installation.App, transport config.Transport, policy *
 	}
 }
 
-// The method "scopes" compares the token's scopes with the manifest's scopes. If no feature of the policy needs a
-// missing scope, the method only prints a warning.
+// The method "scopes" compares the token's scopes with the manifest's scopes. For a missing scope that no feature of
+// the policy needs, the method only adds a warning.
 func (d *Doctor) scopes(in installation.App, app string, policy *approvers.Policy) {
 	if len(in.Scopes) == 0 {
 		d.warn("Slack does not say which scopes the bot token has", "compare them with countersign manifest on "+settingsPage(app, "oauth"))

@@ -17,7 +17,7 @@ import (
 	"countersign/store"
 )
 
-// diskLow is in bytes. If the store's disk has less free space than diskLow, the doctor prints a warning.
+// diskLow is in bytes. If the store's disk has less free space than diskLow, the doctor adds a warning.
 const diskLow = 1 << 30
 
 // Store is a store that can check itself.

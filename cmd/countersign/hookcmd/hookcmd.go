@@ -223,7 +223,7 @@ func uninstallCommand() *cobra.Command {
 	return cmd
 }
 
-// apply shows a change, asks for confirmation, and makes the change.
+// apply shows a change and makes it. If the parameter yes is false, apply first asks for confirmation.
 func apply(cmd *cobra.Command, c setup.Change, yes bool, nothing string) error {
 	out := cmd.OutOrStdout()
 	if c.Empty() {
@@ -300,7 +300,7 @@ Exit codes: 0 nothing is wrong · 1 something is wrong`,
 	return cmd
 }
 
-// print prints findings, and returns how many of them are problems.
+// print prints findings, and returns how many of them have the state Fail.
 func print(w io.Writer, topic string, list []setup.Finding) int {
 	fmt.Fprintln(w, topic)
 	wrong := 0

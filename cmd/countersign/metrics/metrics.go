@@ -519,7 +519,7 @@ func (m *Metrics) WatchDisk(wf *workflow.Workflow) {
 	}))
 }
 
-// WatchStall adds a metric of the time for which writes have been blocked.
+// WatchStall adds a metric of the age of the current write transaction.
 func (m *Metrics) WatchStall(s store.Store) {
 	w, ok := s.(interface{ Stalled() time.Duration })
 	if !ok {

@@ -12,9 +12,9 @@ import (
 	"countersign/store"
 )
 
-// waitingMetrics shows the amount of waiting work, who has to act, and how long the work has waited. It also shows
-// which messages Slack can't show. The metrics are read from the store at each scrape, so all replicas report the same
-// values.
+// waitingMetrics shows the amount of waiting work, who has to act, and how long the work has waited. It also counts the
+// messages that the bot can't deliver, delete or handle, because Slack refuses a call. The metrics are read from the
+// store at each scrape, so all replicas report the same values.
 type waitingMetrics struct {
 	workflow *workflow.Workflow
 	store    store.Store
@@ -39,7 +39,8 @@ func (c waitingMetrics) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. Collect leaves out a figure that it can't read.
+// Collect implements prometheus.Collector. If a read fails, Collect logs the error, and leaves out the remaining
+// figures.
 func (c waitingMetrics) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()

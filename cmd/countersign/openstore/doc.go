@@ -4,6 +4,6 @@
 // The package owns the choice of the backend, and the errors of opening. Each error has an exit code and tells the
 // operator what to do. [Existing] opens the store for a command, and never creates a store.
 //
-// The package does not find out whether a bot is running, and never repairs or changes a store. If a bot holds the
-// store, package task asks that bot.
+// The package does not find out whether a bot is running. A backend can create, migrate or repair a store while it
+// opens the store; the package itself changes nothing in a store. If a bot holds the store, package task asks that bot.
 package openstore

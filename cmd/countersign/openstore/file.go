@@ -14,7 +14,7 @@ import (
 	"countersign/store/bolt"
 )
 
-// File opens the bolt file. The errors of File tell the operator what to do.
+// File opens the bolt file, and creates it if it does not exist. The errors of File tell the operator what to do.
 func File(path string) (*bolt.Store, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return nil, cli.Misused("the store %s is a directory; name a file in it", path)

@@ -130,7 +130,7 @@ func missing(wrong yamldoc.Problems) (out yamldoc.Problems) {
 }
 
 // printReport lists the calls that wait for approval, with the people who can approve them. printReport also lists the
-// tools that run automatically.
+// calls that run without asking, the working hours, the other agents, and the limits.
 func printReport(out io.Writer, r check.Report) {
 	if len(r.Gates) > 0 {
 		fmt.Fprintln(out, "Calls that wait for a countersignature")

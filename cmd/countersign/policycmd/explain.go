@@ -145,8 +145,8 @@ func (o explainOptions) checkClient() error {
 	return nil
 }
 
-// callOf builds the call of a fixture. For arguments that the bot would reject, callOf returns an error with the text
-// that the model would receive.
+// callOf builds the call of a fixture. For a call that the bot would refuse before it makes a plan, callOf returns an
+// error with the reason.
 func callOf(p *approvers.Policy, tools *agent.Registry, x config.Fixture, now time.Time) (approvers.Call, error) {
 	if x.Client != "" {
 		return callOfClient(p, tools, x, now)
@@ -292,7 +292,7 @@ func maskedWords(t approvers.ToolPolicy) string {
 	return strings.Join(t.Secrets, ", ") + "; revealed to each approver before they approve"
 }
 
-// clockText formats a time. If the time is not on the given day, the text includes the date.
+// clockText formats a time in UTC. If the time is not on the given day, the text includes the date.
 func clockText(t, day time.Time) string {
 	t, day = t.UTC().Truncate(time.Second), day.UTC()
 	form := "15:04"
@@ -305,7 +305,7 @@ func clockText(t, day time.Time) string {
 	return t.Format(form)
 }
 
-// barredWords lists who can't approve the call, with the reasons.
+// barredWords lists the people who can't approve the call because they asked for it, with the reasons.
 func barredWords(c approvers.Call, plan approvers.Plan) string {
 	if plan.SelfOK {
 		return ""

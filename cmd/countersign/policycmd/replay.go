@@ -106,7 +106,8 @@ type replayed struct {
 	alike      []*alike
 }
 
-// alike is a group of stored calls with the same differences and reasons. A history can have thousands of such calls.
+// alike is a group of stored calls of one tool with the same differences and reasons. A history can have thousands of
+// such calls.
 type alike struct {
 	tool        string
 	differences []string
@@ -144,7 +145,7 @@ func hasClient(p *approvers.Policy, name string) bool {
 	return ok
 }
 
-// agentNames lists the agents that a fixture may name.
+// agentNames lists the agents of the policy.
 func (r *replayed) agentNames() string {
 	names := make([]string, len(r.policy.Agents))
 	for i, a := range r.policy.Agents {
@@ -198,7 +199,7 @@ func (r *replayed) differ(x config.Fixture, differences, why []string) {
 	}
 }
 
-// mostExamples is the number of example calls per group.
+// mostExamples is the maximum number of example calls per group.
 const mostExamples = 3
 
 func (r *replayed) because(differences, why []string) {
@@ -237,9 +238,9 @@ func fixtureName(x config.Fixture) string {
 	return x.Tool + " " + short(string(x.Args), 100)
 }
 
-// StoredFixtures returns a fixture for each call in the history, with the call's recorded plan. StoredFixtures skips
-// calls with damaged rows. If it skipped calls, StoredFixtures returns the fixtures of all other calls and an
-// *audit.Unread as the error.
+// StoredFixtures returns a fixture for each call in the history, with the call's recorded plan. Calls that were erased,
+// or that failed before they were planned, have no fixture. StoredFixtures skips calls with damaged rows. If it skipped
+// such calls, StoredFixtures returns the fixtures of all other calls and an *audit.Unread as the error.
 func StoredFixtures(ctx context.Context, s store.Store) ([]config.Fixture, error) {
 	firsts := map[string]approvers.AuditRecord{} // first proposal of each call; a call over its automatic limit has two
 	var left audit.Unread

@@ -185,7 +185,8 @@ func (s toolReport) printTools(out io.Writer, tools []agent.Status, rows []liste
 	w.Flush()
 }
 
-// verdict returns the command's error, which tells the operator what to do.
+// verdict prints the refused tools and the unreachable servers, and returns an error that tells the operator what to
+// do. If every tool is as pinned, verdict returns nil.
 func (s toolReport) verdict(out io.Writer, tools []agent.Status, o toolsOptions) error {
 	var open, gone, refused []string
 	for _, t := range tools {
@@ -245,8 +246,8 @@ func (s toolReport) printLeft(out io.Writer, source string) {
 	}
 }
 
-// gate describes briefly how the policy handles a tool's calls if no rule matches. The text is "auto", or names the
-// approvers.
+// gate describes briefly how the policy handles a tool's calls if no rule matches. The text is a word such as "auto" or
+// "blocked", or names the approvers.
 func (s toolReport) gate(t agent.Status) string {
 	if !t.Tool.Callable(s.Policy) {
 		return "blocked"

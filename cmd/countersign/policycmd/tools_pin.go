@@ -137,7 +137,7 @@ func (s toolReport) pin(cmd *cobra.Command, names []string, source string, o pin
 	return nil
 }
 
-// toPin returns the tools that the command pins.
+// toPin returns the tools to which the command applies, including those that are already pinned.
 func (s toolReport) toPin(names []string, source string) ([]agent.Status, error) {
 	if len(names) == 0 {
 		return s.chosen(source)

@@ -22,9 +22,10 @@ import (
 )
 
 // Source decides which policy and which pins this process uses. Normally, the process uses the policy and the pins in
-// force in the store. A valid file comes into force in three cases: the file was never in force before, the file
-// changes while the process runs, or the process gets a SIGHUP. In any other case, the process uses the policy and pins
-// in force, and reports that its file differs. A file that can't be used changes nothing.
+// force in the store. A valid file that differs comes into force in three cases: the process starts, the file changes
+// while the process runs, or the process gets a SIGHUP. If other processes work on the same store, a start puts only a
+// file into force that was never in force before. In any other case, the process uses the policy and pins in force, and
+// reports that its file differs. A file that can't be used changes nothing.
 type Source struct {
 	// These fields are set before Join is called.
 	Tools  *catalog.Catalog // holds the policy that this process uses

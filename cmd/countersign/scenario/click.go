@@ -88,8 +88,8 @@ func (p *player) pressInDetails(ctx context.Context, do click) (workspaceclient.
 }
 
 // button searches for a button in everything that a person can see: the bot's direct messages, the threads of
-// conversations, and the person's channels. button searches the newest message first. button prefers a button of the
-// current conversation. If button finds nothing, the returned element has no action.
+// conversations, and the person's channels. In each of these places, button searches the newest message first. button
+// prefers a button of the current conversation. If button finds nothing, the returned element has no action.
 func (p *player) button(ctx context.Context, do click) (workspaceclient.Message, workspaceclient.Element, error) {
 	who := p.as(do.who)
 	channels, err := who.Channels(ctx)

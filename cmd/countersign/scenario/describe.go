@@ -75,8 +75,8 @@ func remarked(tool string, m approvers.Remark) string {
 	return who + verb + tool + ": " + oneLine(m.Text)
 }
 
-// progress describes how many approvals a stage has. If the policy has changed since the request was made, progress
-// also describes the next stages.
+// progress describes what has happened in the current stage: its approvals, if it needs several, its votes against, and
+// a typed confirmation. If the policy has changed since the request was made, progress also describes the next stages.
 func progress(req approvers.Request) string {
 	var notes []string
 	if quorum := req.CurrentStage().Quorum; quorum > 1 {
@@ -130,7 +130,7 @@ func decided(c store.Call, req approvers.Request) string {
 	return fmt.Sprintf("%s: %s: %s", c.Tool, c.Outcome, reasonIn(c.Result))
 }
 
-// reasonIn returns the reason in a structured result.
+// reasonIn returns the reason in a structured result. Any other result is returned whole.
 func reasonIn(result string) string {
 	var r approvers.Result
 	if json.Unmarshal([]byte(result), &r) == nil && r.Reason != "" {

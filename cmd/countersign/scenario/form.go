@@ -12,7 +12,7 @@ import (
 )
 
 // fillIn fills in the form that a click opened, and submits it. If the form can't be submitted, or remains open
-// afterwards, fillIn adds the form's text to the transcript.
+// afterwards, fillIn adds the form's text to the transcript. A form that remains open is submitted once more.
 func (p *player) fillIn(ctx context.Context, do click, views []workspaceclient.View) error {
 	who, form := p.as(do.who), views[len(views)-1]
 	if form.Submit == nil {

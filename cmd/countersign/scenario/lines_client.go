@@ -88,7 +88,7 @@ func (p *player) goOnAs(ctx context.Context, name, tool, result string) error {
 	return fmt.Errorf("%s has not asked for %s", name, tool)
 }
 
-// The method "refused" adds the gateway's refusal to the transcript.
+// If an error is a refusal of the gateway, the method "refused" adds it to the transcript, and returns true.
 func (p *player) refused(name string, err error) bool {
 	if errors.As(err, new(*client.Refusal)) || errors.As(err, new(*client.Problem)) {
 		p.aside(name + " is told: " + err.Error())

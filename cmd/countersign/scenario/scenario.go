@@ -149,8 +149,7 @@ func (s *Scenario) head(text string) (taken bool, err error) {
 	return false, nil
 }
 
-// pathOf returns the path of a file that the scenario names. A scenario names a file by a path relative to the
-// scenario.
+// pathOf returns the path of a file that the scenario names. A relative path starts at the scenario's directory.
 func (s *Scenario) pathOf(file string) string {
 	if filepath.IsAbs(file) {
 		return file

@@ -50,7 +50,7 @@ func (p *player) outboxMessage(ctx context.Context, m workspaceclient.Message) (
 	return s, err
 }
 
-// newMessages returns the new messages to people outside the conversation, sorted by person and time.
+// newMessages returns the new messages to people outside the conversation, sorted by person.
 func (p *player) newMessages(ctx context.Context) (lines []string, err error) {
 	people := slices.Clone(p.people)
 	slices.SortFunc(people, func(a, b workspaceclient.Person) int { return strings.Compare(a.Called(), b.Called()) })

@@ -234,7 +234,7 @@ func (c *Copy) printPath(what, from, to string) {
 	}
 }
 
-// The method "failed" adds an exit code to an error, and describes the current state of both stores.
+// The method "failed" adds an exit code to an error, and says how far the copy has come.
 func (c *Copy) failed(ctx context.Context, err error) error {
 	was, again := "nothing was copied", "Run it again"
 	if c.begun {

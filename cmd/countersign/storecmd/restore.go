@@ -72,7 +72,8 @@ type databaseOptions struct {
 	reason                string
 }
 
-// restoreDatabase closes all records in a restored database that could cause an action, such as pending requests.
+// restoreDatabase closes all records in a restored database that could cause an action, such as pending requests. With
+// --nothing-lost, it closes nothing.
 func restoreDatabase(ctx context.Context, out io.Writer, o databaseOptions) error {
 	env, err := config.ReadEnv(config.Offline)
 	if err != nil {

@@ -21,8 +21,8 @@ import (
 	"countersign/store/postgres"
 )
 
-// Task is an operation of a command on the store, with the options O. Only the command opens files. A task reads and
-// writes only the given streams.
+// Task is an operation of a command on the store, with the options O. The command, and not the task, opens the files
+// that the operator names. A task has no input and no output except the given streams.
 type Task[O any] struct {
 	Name      string
 	Long      bool // the task may take long; the number of concurrent long tasks is limited
@@ -37,7 +37,7 @@ type None struct{}
 type Env struct {
 	Store    store.Store
 	Workflow func() (*workflow.Workflow, error) // returns the running bot's workflow; without a bot, one that is created on demand
-	Bare     func() (*workflow.Workflow, error) // the same, but without a policy: for use when the policy file is invalid
+	Bare     func() (*workflow.Workflow, error) // the same, but with an empty policy if the policy can't be used
 	Who      approvers.PersonID                 // the operator, as identified by the system
 	In       io.Reader                          // the command's input, if the task takes any
 	Out      io.Writer

@@ -28,7 +28,8 @@ func workflowAfter(ctx context.Context, env config.Env, db store.Store) (*workfl
 	return wf, nil
 }
 
-// workflowWithoutPolicy returns a workflow for use without a valid policy. In this workflow, nobody has a role.
+// workflowWithoutPolicy returns a workflow like LocalWorkflow. If the policy can't be used, nobody has a role in this
+// workflow.
 func workflowWithoutPolicy(ctx context.Context, env config.Env, db store.Store, r store.Replica) (*workflow.Workflow, error) {
 	wf, err := LocalWorkflow(ctx, env, db, r)
 	if cli.Code(err) != cli.ExitUsage {
@@ -39,8 +40,9 @@ func workflowWithoutPolicy(ctx context.Context, env config.Env, db store.Store, 
 }
 
 // LocalWorkflow returns a workflow of this process. If r is nil, no other process may have the store open. If the store
-// is a database, the workflow uses the policy in force in the database. If the database has no policy in force, or the
-// store is a file, the workflow uses the policy file. The policy file comes into force when the bot starts.
+// is a database, the workflow uses the policy in force in the database. If the store is a file, or if the database has
+// no policy in force and r is nil, the workflow uses the policy file. The policy file comes into force when the bot
+// starts.
 func LocalWorkflow(ctx context.Context, env config.Env, db store.Store, r store.Replica) (*workflow.Workflow, error) {
 	policy, tools, err := (*approvers.Policy)(nil), (*agent.Registry)(nil), store.ErrNotFound
 	if env.Store.Backend == config.Postgres {

@@ -23,8 +23,8 @@ var plain = strings.NewReplacer("’", "'", "‘", "'", "“", `"`, "”", `"`, 
 // longestMessage is the maximum number of bytes that clean reads of a message.
 const longestMessage = 8000
 
-// clean converts a message to plain text. The function removes Slack's links and mentions, typographic quotes, and the
-// names of speakers.
+// clean converts a message to plain text. The function removes mentions and the names of speakers, and replaces links
+// and typographic quotes by plain text.
 func clean(text string) string {
 	if len(text) > longestMessage {
 		text = strings.ToValidUTF8(text[:longestMessage], "")

@@ -97,7 +97,8 @@ func (d *responder) ask(w *request, what lack, question string) {
 	}
 }
 
-// handleAgain repeats the failed calls of the last turn.
+// handleAgain repeats those failed calls of the last turn that may be repeated, and explains why it does not repeat the
+// others.
 func (d *responder) handleAgain() {
 	failed := slices.DeleteFunc(slices.Clone(d.m.last), func(c done) bool { return c.result.status == "" })
 	if len(failed) == 0 {

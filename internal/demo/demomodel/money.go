@@ -53,7 +53,7 @@ func currencyOf(word string) string {
 	return "GBP"
 }
 
-// findMoney returns the first amount in the text. If bare is true, a number without a currency also counts as an
+// findMoney returns an amount in the text, or nil. If bare is true, a number without a currency also counts as an
 // amount.
 func findMoney(text string, bare bool) *money {
 	if m := withCents.FindStringSubmatch(text); m != nil {

@@ -99,7 +99,7 @@ func (p pick) from(list []*order, focus string) []*order {
 
 func byTotal(a, b *order) int { return a.total - b.total }
 
-// byItem returns the orders whose items the text names: "the teapot".
+// byItem returns the orders that have the item that the text names best: "the teapot".
 func byItem(text string, list []*order) []*order {
 	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return r < 'a' || r > 'z' })
 	var found []*order

@@ -62,8 +62,8 @@ func (a answer) usage() usage {
 	return usage{PromptTokens: prompt, CompletionTokens: said, TotalTokens: prompt + said}
 }
 
-// content returns nil if the answer has tool calls, because a real model sends null as the content of an answer with
-// tool calls.
+// content returns nil if the answer has tool calls and no text, because a real model sends null as the content of such
+// an answer.
 func (a answer) content() *string {
 	if a.reply.Content == "" && len(a.reply.Calls) > 0 {
 		return nil

@@ -15,7 +15,7 @@ import (
 // DefaultModel is the model's name if Config.Models is empty.
 const DefaultModel = "countersign-scripted"
 
-// Config configures the service. The demo uses the zero Config.
+// Config configures the service. The demo sets only Now.
 type Config struct {
 	Models        []string         // DefaultModel when empty
 	APIKey        string           // empty: no key is asked for
@@ -184,7 +184,7 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request) {
 	a.whole(w)
 }
 
-// read reads the request and makes all checks that do not depend on the configuration.
+// read reads the request and checks it.
 func (s *Server) read(w http.ResponseWriter, r *http.Request) (Request, *apiError) {
 	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, largestBody))
 	if err != nil {

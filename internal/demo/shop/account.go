@@ -166,8 +166,9 @@ func (s *Shop) CancelAccount(ctx context.Context, key string, a CloseArgs) (Clos
 	})
 }
 
-// DeleteAccount erases a customer's personal data. The records of the orders stay for accounting, without name and
-// address. An account with open orders can't be deleted.
+// DeleteAccount erases a customer's personal data in the account, the orders and the e-mails, but not in the ledger or
+// in the stored answers of earlier calls. The records of the orders stay for accounting, without name and address. An
+// account with open orders can't be deleted.
 func (s *Shop) DeleteAccount(ctx context.Context, key string, a CloseArgs) (CloseResult, error) {
 	return once(ctx, s, key, "delete_account", a, func(c *change) (CloseResult, error) {
 		customer, err := c.account(a.UserID)

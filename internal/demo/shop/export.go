@@ -29,8 +29,8 @@ type ExportResult struct {
 
 var exportSections = []string{"profile", "orders", "payments", "emails"}
 
-// ExportCustomerData returns all data about a customer. Each export has a ledger entry, because an export can't be
-// undone.
+// ExportCustomerData returns the chosen sections of the data about a customer. Without a choice, it returns all
+// sections. Each export has a ledger entry, because an export can't be undone.
 func (s *Shop) ExportCustomerData(ctx context.Context, key string, a ExportArgs) (ExportResult, error) {
 	return once(ctx, s, key, "export_customer_data", a, func(c *change) (ExportResult, error) {
 		customer, err := c.account(a.UserID)

@@ -189,8 +189,8 @@ type DiscountResult struct {
 // mostPercent is the largest discount on one order.
 const mostPercent = 50
 
-// ApplyDiscount lowers the price of an order that is not paid yet. For a paid order, ApplyDiscount issues a voucher for
-// the customer's next order.
+// ApplyDiscount lowers the price of an order for which nothing was paid yet. For any other order, ApplyDiscount issues
+// a voucher for the customer's next order.
 func (s *Shop) ApplyDiscount(ctx context.Context, key string, a DiscountArgs) (DiscountResult, error) {
 	return once(ctx, s, key, "apply_discount", a, func(c *change) (DiscountResult, error) {
 		o, err := c.order(a.OrderID)

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Shop is safe for concurrent use, also by several processes with the same file.
+// Shop is safe for concurrent use. On Linux and macOS, several processes can use the same file at the same time.
 type Shop struct {
 	path string // empty: in memory only
 	now  func() time.Time
