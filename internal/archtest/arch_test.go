@@ -240,7 +240,8 @@ func root(t *testing.T) string {
 	}
 }
 
-// read reads the imports of every Go file of the module.
+// read reads the imports of every Go file of the repository, except files in testdata, node_modules and hidden
+// directories.
 func read(t *testing.T) []source {
 	t.Helper()
 	top := root(t)

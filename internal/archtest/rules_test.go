@@ -18,7 +18,7 @@ type source struct {
 
 // layers maps a package to the number of its layer, which is higher for upper layers. A package that is not listed has
 // the number of the nearest listed package above it in the directory tree. A package may import only packages with a
-// lower number.
+// lower number, and packages that belong to the same listed package.
 var layers = map[string]int{
 	"approvers":                    0,
 	"agent/egress":                 5, // low, because config uses it to parse the policy key allow
@@ -131,7 +131,7 @@ func (s source) fault(imported string) string {
 	case within(target, "approvers/workflow/invariants"):
 		return "the invariants between transactions are for tests"
 	case (target == "internal/redact" || target == "internal/visible") && (within(s.pkg, "bot") || within(s.pkg, "agent") || within(s.pkg, "approvers/audit")):
-		return "" // every package may import these: logs and untrusted texts pass through them
+		return "" // these packages may import both, because logs and untrusted texts pass through them
 	case target == "internal/tracing" && (within(s.pkg, "bot") || within(s.pkg, "agent")):
 		return "" // the workflow must not make spans: it reports events, and cmd makes spans of them
 	case within(target, "internal") && !within(s.pkg, "cmd") && !within(s.pkg, "internal"):

@@ -87,8 +87,9 @@ func render(t *testing.T, given map[string]any) (map[string]string, error) {
 	return out, nil
 }
 
-// TestGolden renders the chart with different settings. Each manifest must fit the schema of the Kubernetes API: it has
-// no unknown field, and all values have the right type.
+// TestGolden renders the chart with different settings, and compares the manifests with the golden files. Each
+// manifest, except a ServiceMonitor, must fit the schema of the Kubernetes API: it has no unknown field, and all values
+// have the right type.
 func TestGolden(t *testing.T) {
 	types := applyconfigurations.NewTypeConverter(scheme.Scheme)
 	for name, given := range settings {

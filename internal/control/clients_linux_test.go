@@ -81,8 +81,9 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// A client that sends invalid data, too much data or another protocol gets an error or is disconnected. The server runs
-// no task for such a client, and continues to serve other clients.
+// A client that sends invalid data, a header that is too large, or another protocol gets an error. The server runs no
+// task for such a client. While other clients stay silent, or stop in the middle of a header, the server continues to
+// serve.
 func TestBadClients(t *testing.T) {
 	path := socketPath(t)
 	serving(t, path, func(ctx context.Context, uid int, c Call) *Failure {
@@ -162,7 +163,7 @@ func TestBadServers(t *testing.T) {
 }
 
 // Clients that connect and send nothing do not delay other clients. Even with many silent clients, the server runs a
-// command immediately. The server drops the connections that have been silent for longest.
+// command before their time limit ends. The server drops the connections that have been silent for longest.
 func TestIdleClients(t *testing.T) {
 	const idle = 2000
 	path := socketPath(t)

@@ -168,8 +168,8 @@ func TestDeadSocketIsReplaced(t *testing.T) {
 	}
 }
 
-// If many processes try to replace a dead socket, exactly one process listens afterwards. The other processes do not
-// remove the socket of that process.
+// If several calls of Listen try to replace a dead socket at the same time, exactly one of them succeeds. The other
+// calls do not remove its socket.
 func TestOneListens(t *testing.T) {
 	path := socketPath(t)
 	for range 20 {
@@ -259,7 +259,7 @@ func TestPathsThatAreNone(t *testing.T) {
 }
 
 // Another user can't connect. Even if the socket's mode lets every user connect, the server rejects another user, and
-// the log names that user.
+// tells the client that user's id.
 func TestOtherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can be somebody else")
@@ -307,7 +307,7 @@ func TestOtherUser(t *testing.T) {
 	}
 }
 
-// A client sends nothing to a server that an untrusted user runs.
+// A client refuses a server that an untrusted user runs.
 func TestImpostor(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can be somebody else")

@@ -61,7 +61,7 @@ func (v *Values) add(s string) {
 // maxEscaped is the maximum length in bytes of a value that is also searched for in escaped form.
 const maxEscaped = 8 << 10
 
-// percent escapes all characters except letters and digits, as some servers do.
+// percent escapes all characters except letters, digits and the characters -._~, as some servers do.
 func percent(s string) string {
 	var b strings.Builder
 	for _, c := range []byte(s) {

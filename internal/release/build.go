@@ -59,8 +59,8 @@ func (r *release) own(program int) (string, error) {
 // module is a Go module that is published.
 type module struct{ path, version, sum, dir string }
 
-// readModules reads the lists of modules from the programs, and returns the union of these lists. The lists differ,
-// because some modules are needed only on some platforms.
+// readModules reads the lists of modules from the programs, and stores the union of these lists in the release. The
+// lists differ, because some modules are needed only on some platforms.
 func (r *release) readModules() error {
 	for _, b := range r.built {
 		for _, file := range b.files {

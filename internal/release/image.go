@@ -29,8 +29,9 @@ const (
 )
 
 // image writes the container image for Linux as an OCI layout in a .tar file. podman, docker, skopeo and crane can read
-// this file. The image has no base image. The image has only the program, Mozilla's root certificates, and the
-// directories that the program needs. The time zones are part of the program.
+// this file. The image has no base image. The image has only the program, Mozilla's root certificates, the licences,
+// the files for the image's user and group, and the directories that the program needs. The time zones are part of the
+// program.
 func (r *release) image() error {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, b := range r.built {

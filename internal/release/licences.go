@@ -174,7 +174,8 @@ func licenceOf(m module, packages []string) (licensed, error) {
 // notices returns the path of the file with the licences of all modules in the programs.
 func (r *release) notices() string { return filepath.Join(r.work, "THIRD-PARTY-LICENSES.txt") }
 
-// licences writes the licences of all modules into one file, and adds the modules' hashes.
+// licences writes the licences of all modules into one file. For the bill of materials, licences keeps the modules with
+// their licences and hashes.
 func (r *release) licences() error {
 	all, err := readLicences(r.dir)
 	if err != nil {

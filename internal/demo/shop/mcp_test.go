@@ -144,7 +144,7 @@ func TestMCPListsTheTools(t *testing.T) {
 	}
 }
 
-// secondCalls has, for every tool that changes something, a call that succeeds in a new shop.
+// secondCalls has a call that succeeds in a new shop, for most of the tools that change something.
 var secondCalls = map[string]string{
 	"update_shipping_address": `{"order_id":"ORD-123","address":"12 Elm Street, Springfield"}`,
 	"update_profile":          `{"user_id":"USR-456","phone":"+1 555 0142 77"}`,
@@ -155,8 +155,8 @@ var secondCalls = map[string]string{
 	"export_customer_data":    `{"user_id":"USR-456"}`,
 }
 
-// If a tool is declared idempotent, a second call under another key changes nothing. With any other tool, the second
-// call changes something.
+// If a tool in secondCalls is declared idempotent, a second call under another key changes nothing. With any other tool
+// in secondCalls, the second call changes something.
 func TestMCPIdempotentHintsAreTrue(t *testing.T) {
 	for _, tool := range New(clock).Tools() {
 		args, ok := secondCalls[tool.Name]
@@ -230,8 +230,8 @@ func TestMCPProgress(t *testing.T) {
 	}
 }
 
-// If the arguments name no sections and the client can show forms, the shop asks the requester for the sections. The
-// test uses the older and the newer form of elicitation.
+// If the arguments name no sections and the client can show forms, the shop asks the requester for the sections. If the
+// arguments name sections, or the client can't show forms, the shop does not ask.
 func TestMCPExportAsksForSections(t *testing.T) {
 	const call = `{"name":"export_customer_data","arguments":{"user_id":"USR-456"},"_meta":{"countersign/execution":"exec-1"}}`
 	for _, tt := range []struct {
@@ -376,8 +376,8 @@ type nopWriteCloser struct{ io.Writer }
 
 func (nopWriteCloser) Close() error { return nil }
 
-// Two processes that use the same file see each other's changes. A key that one process has used also counts as used in
-// the other process.
+// Two shops that use the same file, like two processes, see each other's changes. A key that was used in one shop also
+// counts as used in the other shop.
 func TestTwoShopsOnOneFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "shop.json")
 	one, err := Open(path, clock)

@@ -43,8 +43,8 @@ func TestToolsAreWhole(t *testing.T) {
 	}
 }
 
-// TestSchemasAndArgumentsAgree compares the schema with the argument struct. The schema and the struct must accept the
-// same arguments, and refuse the same arguments.
+// TestSchemasAndArgumentsAgree compares the schema with the argument struct. Both must accept arguments with all
+// properties of the schema. The schema must refuse an unknown property.
 func TestSchemasAndArgumentsAgree(t *testing.T) {
 	s := New(clock)
 	for _, tool := range s.Tools() {

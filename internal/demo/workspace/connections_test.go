@@ -168,7 +168,7 @@ func TestEventsOverHTTP(t *testing.T) {
 	}
 }
 
-// While an app is unreachable, people get an error immediately. An event arrives when the app is reachable.
+// While an app is unreachable, people get an error. An event that the app answers with an error is sent again.
 func TestNobodyListens(t *testing.T) {
 	b := newHarness(t, func(c *Config) { c.RetryDelays = []time.Duration{0, 300 * time.Millisecond} })
 	app := b.serveApp(t)
@@ -254,7 +254,7 @@ func TestAnswersOverHTTP(t *testing.T) {
 }
 
 // A URL for events must repeat the challenge, in one of three ways, before it gets events. After the challenge, Socket
-// Mode is switched off, and sockets get no deliveries.
+// Mode is switched off. Without URLs, Socket Mode is on again.
 func TestURLVerification(t *testing.T) {
 	b := newHarness(t)
 	respond := map[string]func(http.ResponseWriter, string){

@@ -68,8 +68,8 @@ func (ctl *Controls) Refresh() {
 // Sockets returns the number of the app's open sockets.
 func (ctl *Controls) Sockets() int { return ctl.hub.Sockets() }
 
-// Delivered counts the deliveries to the app so far, and reports whether the app has acknowledged all of them.
-// Delivered ignores deliveries that wait for another attempt after a fault.
+// Delivered counts the attempts of deliveries to the app so far, and reports whether the app has acknowledged all
+// deliveries. Delivered ignores deliveries that wait for another attempt after a fault.
 func (ctl *Controls) Delivered() (sent int, all bool) {
 	sent, pending := ctl.hub.Delivered()
 	return sent, pending == 0

@@ -195,8 +195,8 @@ func (fs *forms) submitted(v *view, answer json.RawMessage) (object, *apiError) 
 	return object{"response_action": action}, nil
 }
 
-// The method "refused" stores the app's error texts for the inputs. If the keys of the answer name no input block,
-// Slack ignores the answer and shows the person a general error.
+// The method "refused" stores the app's error texts for the inputs. If a key of the answer names no input block, Slack
+// ignores the answer and shows the person a general error.
 func (fs *forms) refused(v *view, raw any) *apiError {
 	given, _ := raw.(object)
 	errors := map[string]string{}

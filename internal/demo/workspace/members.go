@@ -109,8 +109,7 @@ func (mb *membership) chosen(p *personCall, pick func(*user) (bool, *apiError)) 
 }
 
 // The method "part" removes an account from a channel and notifies the app. If the app itself was removed, the app gets
-// a direct message from Slackbot. The app then gets the event channel_left or group_left instead of
-// member_left_channel.
+// the event channel_left or group_left instead of member_left_channel, and then a direct message from Slackbot.
 func (mb *membership) part(ch *channel, u *user, actor string) {
 	hears := append(mb.channels.audience(ch), u.ID)
 	ch.Members = slices.DeleteFunc(slices.Clone(ch.Members), func(id string) bool { return id == u.ID })

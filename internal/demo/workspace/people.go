@@ -68,8 +68,8 @@ type personCall struct {
 }
 
 // The method "foreign" reports whether another website's page makes the request. The workspace has no passwords, so
-// another website's page could act as any person. The browser must use an IP address or localhost. Any other host name
-// could belong to another website, and could resolve to this machine.
+// another website's page could act as any person. The browser must use an IP address, localhost, or the host in
+// BaseURL. Any other host name could belong to another website, and could resolve to this machine.
 func (pa *peopleAPI) foreign(r *http.Request) bool {
 	origin, site := r.Header.Get("Origin"), r.Header.Get("Sec-Fetch-Site")
 	if origin == "" && site == "" {

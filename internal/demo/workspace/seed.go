@@ -117,7 +117,7 @@ type SeedChannel struct {
 	Members  []string `yaml:"members" json:"members"`
 }
 
-// ReadSeed reads a seed file. An error of ReadSeed has the line and the problem.
+// ReadSeed reads a seed file. The error for invalid YAML has the line and the problem.
 func ReadSeed(path string) (Seed, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {

@@ -21,7 +21,7 @@ type stream struct {
 }
 
 // The method "with" returns a copy of the stream with additional parts. If the last part is text, new text is appended
-// to this part. A new task replaces the task with the same id.
+// to this part. The fields of a task replace the same fields of the task with the same id.
 func (old *stream) with(parts []object) *stream {
 	st := *old
 	st.Parts = slices.Clone(old.Parts)

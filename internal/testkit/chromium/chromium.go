@@ -101,7 +101,7 @@ func (p *Page) Element(selector string, scale float64) []byte {
 	return png
 }
 
-// Shot saves a screenshot to the directory in COUNTERSIGN_SCREENSHOTS.
+// Shot saves a screenshot to the directory in COUNTERSIGN_SCREENSHOTS. If the variable is not set, Shot does nothing.
 func (p *Page) Shot(name string) {
 	dir := os.Getenv("COUNTERSIGN_SCREENSHOTS")
 	if dir == "" {

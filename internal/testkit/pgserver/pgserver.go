@@ -65,8 +65,8 @@ func newServer(bin string, settings []string) (*Server, error) {
 	return s, nil
 }
 
-// Start makes a new database cluster and starts a server on the cluster. Settings have the form name=value. The server
-// ends when this process ends.
+// Start makes a new database cluster and starts a server on the cluster. Settings have the form name=value. On Linux,
+// the server ends when this process ends.
 func Start(bin string, settings ...string) (*Server, error) {
 	s, err := newServer(bin, settings)
 	if err != nil {

@@ -244,7 +244,7 @@ func TooMuchText(blocks []any) bool {
 	return total > maxBlocksText
 }
 
-// textLength counts the characters of all texts in a JSON value.
+// textLength counts the characters of all fields "text" in a JSON value.
 func textLength(v any) int {
 	total := 0
 	switch v := v.(type) {

@@ -34,7 +34,7 @@ type App interface {
 	Ask(kind string, payload json.RawMessage) (json.RawMessage, error)
 }
 
-// Config configures a Hub. All fields are required, except App, HTTP and Mishaps.
+// Config configures a Hub. All fields are required, except App, URLs, SigningSecret, HTTP and Mishaps.
 type Config struct {
 	App           App
 	URLs          RequestURLs
@@ -145,8 +145,8 @@ func (h *Hub) Delivered() (sent, pending int) {
 	return h.seq, len(h.waiting) + len(h.queue)
 }
 
-// Connected reports whether the app is reachable. The app is reachable if it has an open socket, or if it answered the
-// last request.
+// Connected reports whether the app is reachable. If the app has request URLs, it is reachable unless the last request
+// did not reach it. Otherwise, the app is reachable if it has an open socket.
 func (h *Hub) Connected() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -203,7 +203,8 @@ func (h *Hub) Close() {
 
 // The functions below must be called with the lock held.
 
-// send posts an envelope to its request URL, or writes it to one of the sockets, and starts its ack timeout.
+// send posts an envelope to its request URL, or writes it to one of the sockets, and starts its ack timeout. If no
+// socket is open, an event waits in the queue.
 func (h *Hub) send(e *envelope) {
 	h.seq++
 	e.seq = h.seq
