@@ -38,7 +38,7 @@ func TestUnusedConnectionDoesNotDelayTheEnd(t *testing.T) {
 }
 
 // If a client opens too many connections without sending a request, the server closes the oldest of these connections.
-// The client's newer connections and the connections from other addresses stay usable.
+// The client's newer connections stay usable.
 func TestTooManyUnusedConnections(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

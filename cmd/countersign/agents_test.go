@@ -313,8 +313,8 @@ func testDecisions(t *testing.T, a codingAgent, line []string) {
 	}
 }
 
-// testFailures shows that no call runs in four cases: the gateway refuses the hook's token, the gateway is down, the
-// hook's program dies, or the program is missing.
+// testFailures shows that no call runs in three cases: the gateway refuses the hook's token, the hook's program dies,
+// or the program is missing. If COUNTERSIGN_AGENTS is "all", the gateway is down instead of refusing the token.
 func testFailures(t *testing.T, a codingAgent, line []string) {
 	gate := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
 	defer gate.Close()

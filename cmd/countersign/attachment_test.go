@@ -136,8 +136,8 @@ func TestAttachmentsAreFiles(t *testing.T) {
 	}
 }
 
-// If a result is too long for the model, the bot posts the whole result in the thread. The model can read all parts of
-// this result. The model can't read a result of another conversation.
+// If a result is too long for the model, the bot posts the whole result in the thread. The model can read the next part
+// of this result. The model can't read a result of another conversation.
 func TestLongResultsAreReachable(t *testing.T) {
 	var long strings.Builder
 	for i := 0; long.Len() < 1<<20; i++ {

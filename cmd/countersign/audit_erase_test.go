@@ -23,7 +23,8 @@ import (
 )
 
 // An erasure removes a text from the history. The erasure does not change the conversation, so messages and answers may
-// still contain the text. No other row of the file contains the text in any encoding. The history still verifies.
+// still contain the text. No other row of the file contains the text in plain form or as base64. The history still
+// verifies.
 func TestAuditErase(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

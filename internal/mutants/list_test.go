@@ -4,7 +4,7 @@ package mutants
 
 import "slices"
 
-// The test campaigns that run on most mutants.
+// The test campaigns that several mutants name.
 var (
 	crashPoints = inWorkflow("^TestCrashPoints$")
 	crashImages = inWorkflow("^TestCrashImages$")

@@ -76,7 +76,7 @@ func TestMutantsFit(t *testing.T) {
 	}
 }
 
-// The method "noticed" returns the campaign that noticed the mutant, and the names of the tests that failed.
+// The method "noticed" returns the campaign that noticed the mutant, and the name of a test that failed.
 func (m mutant) noticed(t *testing.T) (by campaign, failed string) {
 	t.Helper()
 	overlay := m.overlay(t)

@@ -43,7 +43,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// Registered secrets are never written, in any encoding.
+// Registered secrets are never written, and neither are their forms in URLs and in quoted strings.
 func TestKnownSecrets(t *testing.T) {
 	odd := `p&ss "w` + secret + "/\u00e9"
 	Environ([]string{"SHOP_PASSWORD=" + odd, "MCP_API_KEY=plain" + secret, "HOME=/root", "TOKEN_FILE=/run/secrets/token", "SHORT_TOKEN=abc"})

@@ -127,7 +127,7 @@ func reportEnv(s store.Store, p *approvers.Policy, out *bytes.Buffer) task.Env {
 	}}
 }
 
-// runReport runs the task, and returns the report without the line that contains the current time.
+// runReport runs the task, and returns the report.
 func runReport(t *testing.T, s store.Store, p *approvers.Policy, o reportOptions) string {
 	t.Helper()
 	var out bytes.Buffer

@@ -44,8 +44,8 @@ func confirm(title, text, ok, deny int) obj {
 	return button(obj{"confirm": obj{"title": plain(chars(title)), "text": mrkdwn(chars(text)), "confirm": plain(chars(ok)), "deny": plain(chars(deny))}})
 }
 
-// Every limit is tried with its largest legal and its smallest illegal value. Each character of the texts has two
-// bytes, so the test fails if the workspace measures a limit in bytes.
+// Each limit in the table is tried with its largest legal and its smallest illegal value. Each character of the texts
+// has two bytes, so the test fails if the workspace measures a limit in bytes.
 func TestBlockLimits(t *testing.T) {
 	b := newHarness(t)
 	divider := func(int) any { return obj{"type": "divider"} }
@@ -343,7 +343,7 @@ func TestCallLimits(t *testing.T) {
 	})
 }
 
-// Nobody can post in an archived channel or change the messages of an archived channel.
+// The app can't post in an archived channel, and can't change its messages there.
 func TestArchivedChannelsTakeNothing(t *testing.T) {
 	b := newHarness(t)
 	ts := b.must(b.form("chat.postMessage", obj{"channel": "C0001", "text": "x"})).text("ts")
@@ -368,8 +368,8 @@ func TestEphemeralsAreFew(t *testing.T) {
 	}
 }
 
-// Every method accepts the number of calls per minute that its tier allows. The next call gets status 429 and the
-// number of seconds to wait.
+// Every method, except chat.postMessage and api.test, accepts the number of calls per minute that its tier allows. The
+// next call gets status 429 and the number of seconds to wait.
 func TestTiers(t *testing.T) {
 	b := newHarness(t)
 	b.srv.app.Scopes = nil

@@ -220,7 +220,7 @@ func TestViewClosed(t *testing.T) {
 	}
 }
 
-// For each kind of input, the table has the value that a script enters, and the value that the app gets.
+// For many kinds of inputs, the table has the value that a script enters, and the value that the app gets.
 func TestInputValues(t *testing.T) {
 	options := arr{obj{"text": plain("Red"), "value": "r"}, obj{"text": plain("Green"), "value": "g"}}
 	for _, test := range []struct {

@@ -11,7 +11,7 @@ import (
 // stands for the value.
 var shownKeys = map[string]string{"text": "%", "fallback": "%", "user_id": "<@%>", "usergroup_id": "<!subteam^%>", "channel_id": "<#%>"}
 
-// Text returns the readable text of blocks, in order, without labels of interactive elements.
+// Text returns the readable text of blocks, in order, without accessories and confirmation dialogs.
 func Text(blocks json.RawMessage) string {
 	if len(blocks) == 0 {
 		return ""

@@ -10,7 +10,7 @@ func input(block string, element object) object {
 	return object{"type": "input", "block_id": block, "label": plain(block), "optional": true, "element": element}
 }
 
-// The test fills in a form with every kind of field, in the way that a scenario does.
+// The test fills in a form with many kinds of fields, in the way that a scenario does.
 func TestSubmit(t *testing.T) {
 	o := openOffice(t, nil)
 	ada := o.visitor("ada")

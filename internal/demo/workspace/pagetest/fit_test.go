@@ -16,7 +16,7 @@ var (
 	decides = regexp.MustCompile(`"action_id": "(approve|reject|take_back|did_not)`)
 )
 
-// taller lists the cards that don't fit, with the reasons.
+// taller lists the cards that may be too tall, with the reasons.
 var taller = map[string]string{
 	"card_hostile":      "four warnings and eight lines of arguments",
 	"card_long":         "an argument of several thousand characters, cut",

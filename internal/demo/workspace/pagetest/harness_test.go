@@ -14,7 +14,7 @@ import (
 	"countersign/internal/demo/workspace"
 )
 
-// harness is a workspace with an app whose command shows a list or opens a form.
+// harness is a workspace with an app whose command repeats its text or opens a form.
 type harness struct {
 	*testing.T
 	http  *httptest.Server

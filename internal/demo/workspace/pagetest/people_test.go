@@ -11,8 +11,8 @@ const (
 	modal    = "[data-testid=modal][open]"
 )
 
-// The test uses a real browser. It tries a slash command, a form with a person picker and radio buttons, and a person's
-// quiet time.
+// The test uses a real browser. It sends two messages at once, and tries a slash command, a form with a person picker
+// and radio buttons, a person's quiet time, the button that stops a stream, and files.
 func TestBrowser(t *testing.T) {
 	b := openBrowser(newHarness(t))
 	b.quick()
