@@ -11,7 +11,7 @@ import (
 )
 
 // A user can read the introduction to its end while notifications about messages to other people appear. The test uses
-// a laptop and a phone.
+// the window sizes of a laptop and of a phone.
 func TestBrowserIntroduction(t *testing.T) {
 	t.Parallel()
 	h := openDemoHarness(t, t.TempDir(), nil)

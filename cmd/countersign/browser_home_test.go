@@ -10,9 +10,9 @@ const (
 	inForm = "[data-testid=modal][open]"
 )
 
-// The test uses the Home tab in a real browser, in every role. People decide waiting requests on the Home tab, in the
-// form that shows all arguments. The tab lists a person's own requests until somebody decides them. People also begin
-// and end an absence on the Home tab.
+// The test uses the Home tab in a real browser, as a requester, a lead, a director and a guest. The lead decides a
+// waiting request on the Home tab, in the form that shows all arguments. The tab also lists a person's own waiting
+// requests, and opens the form for an absence.
 func TestBrowserHome(t *testing.T) {
 	t.Parallel()
 	b := openBrowserTest(t, openDemoHarness(t, t.TempDir(), nil).base)
@@ -92,8 +92,7 @@ func TestBrowserMasked(t *testing.T) {
 	b.Shot("masked-5-explained")
 }
 
-// The answer to a slash command appears where the command was typed. Only the person who typed the command sees the
-// answer.
+// The answer to a slash command appears where the command was typed.
 func TestBrowserCommands(t *testing.T) {
 	t.Parallel()
 	b := openBrowserTest(t, openDemoHarness(t, t.TempDir(), nil).base)

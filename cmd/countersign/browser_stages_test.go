@@ -36,7 +36,8 @@ func (b *browser) choosesPerson(name string) {
 
 // The test drives a call with two stages in a real browser. One stage needs two approvals. The only Team Lead hands the
 // request on to a peer. After two approvals, a director edits the request. The edit voids the approvals, and the stages
-// begin from the start. The bot is down at the time at which the lead should be notified. Then three people approve.
+// begin from the start. The bot is down at the time at which the request should be escalated. Then three people
+// approve.
 func TestBrowserStages(t *testing.T) {
 	t.Parallel()
 	h := openDemoHarness(t, t.TempDir(), func(s *setup) {

@@ -85,8 +85,8 @@ const (
 	onlyDetails = `(all => all.length > 0 && all.every(e => e.innerText === "Details…"))([...document.querySelectorAll("[data-testid=messages] [data-testid=button]")])`
 )
 
-// The test drives the main path in a real browser. A person requests a call, the lead approves this call, and the
-// director modifies another call. Somebody rejects a call with a reason. The bot updates every message.
+// The test drives the main path in a real browser. A person requests a call, and the lead approves this call. The lead
+// and a director each modify another call. A director rejects a call with a reason. The bot updates every message.
 func TestBrowser(t *testing.T) {
 	t.Parallel()
 	b := openBrowserTest(t, openDemoHarness(t, t.TempDir(), nil).base)

@@ -21,8 +21,9 @@ import (
 
 // TestCatchUp stops the bot for ten minutes and for nine hours, over both transports, with Slack's retries and without.
 // During the downtime, people write in channels, threads and direct messages, and edit and delete messages. After the
-// restart, the bot answers every message once. This must be true even if the bot is killed while it reads the
-// histories, if Slack's retries come late, and if the bot reads the same histories again after another start.
+// restart, the bot answers every message to it once, except deleted messages. This must be true even if the bot is
+// killed while it reads the histories, if Slack's retries come late, and if the bot reads the same histories again
+// after another start.
 //
 // The short version tries half of the combinations. This half covers all combinations of any three of the four
 // settings. COUNTERSIGN_OUTAGES=2 tries all combinations of the four settings.
@@ -315,9 +316,9 @@ func TestCatchUpInAChannelThatIsJoined(t *testing.T) {
 	})
 }
 
-// TestCatchUpOfANewStore: the bot does not answer a message from before the first start of its store. The bot can read
-// the channel for several reasons, and the test tries each of them. The bot answers a message that was written later,
-// while the bot was down.
+// TestCatchUpOfANewStore: the bot does not answer a message from before the first start of its store. The bot reads the
+// channel after its first start, after a downtime, and after an invitation. The bot answers a message that was written
+// later, while the bot was down.
 func TestCatchUpOfANewStore(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "new.db")
 	inFakedTime(t, func(b *synctestHarness) {

@@ -287,8 +287,8 @@ func (c *chaos) clicksOn(request string) (all []chaosArrival) {
 	return all
 }
 
-// The method "messages" checks the messages that Slack shows. No message may appear twice, and a finished request must
-// have no button.
+// The method "messages" checks the messages that Slack shows. No message may appear twice, and nobody may see a button
+// that approves, rejects or withdraws a request.
 func (c *chaos) messages(fault func(string, ...any)) {
 	for outboxID, posts := range c.posts {
 		for post, n := range posts {

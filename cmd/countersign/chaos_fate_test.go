@@ -35,7 +35,7 @@ type chaosArrival struct {
 // field "never" is the number of events whose attempts were all lost.
 type mishapCounts struct{ lost, late, twice, deaf, never int }
 
-// mishap decides randomly what happens to an attempt to deliver an event, and records when the delivery arrives.
+// mishap decides randomly what happens to a delivery attempt, and records when the delivery arrives.
 func (c *chaos) mishap(a delivery.Attempt) (m delivery.Mishap) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

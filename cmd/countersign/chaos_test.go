@@ -23,12 +23,12 @@ agents:
   support: {channels: ["#support"], prompt: Do as you are told., tools: ["*"]}
 `
 
-// TestChaos delivers Slack's events in every irregular way: twice, up to six minutes late, out of order, by a retry, or
+// TestChaos delivers Slack's events in many irregular ways: twice, up to six minutes late, out of order, by a retry, or
 // never. At the same time, people ask, edit and delete messages, write more messages, and approve, reject and withdraw
 // calls. An admin deletes cards, and the bot is removed from the channel of the cards and invited again. The whole
 // product runs in faked time, with its sockets, its store on the disk and its agent. The test compares the outcome of
-// every message and every request with chaosAccount, an independent model. The model uses only the list of the events
-// that arrived, with their times.
+// every message and every request with chaosAccount, an independent model. The model uses the deliveries that arrived
+// and the bot's posts, with their times.
 //
 // COUNTERSIGN_EVENTS sets the number of deliveries. COUNTERSIGN_SEED repeats a run as far as scheduling allows.
 func TestChaos(t *testing.T) {
@@ -145,7 +145,7 @@ func (c *chaos) asks() {
 	c.says(m, "", "@Countersign plain "+m.n)
 }
 
-// The method "says" records a message before any event about the message can arrive.
+// The method "says" posts a message as its author, and records it.
 func (c *chaos) says(m *chaosMessage, thread, text string) {
 	m.root = thread
 	c.mu.Lock()
@@ -162,7 +162,8 @@ func (c *chaos) says(m *chaosMessage, thread, text string) {
 	c.texts[ts] = m
 }
 
-// recent returns one of the last messages that asked for a call, and the message's author.
+// recent returns one of the last twelve messages that asked for a call and were not deleted. If there are none, recent
+// returns nil.
 func (c *chaos) recent() *chaosMessage {
 	var asked []*chaosMessage
 	for i := len(c.order) - 1; i >= 0 && len(asked) < 12; i-- {

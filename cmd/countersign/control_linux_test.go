@@ -115,8 +115,8 @@ func TestDecideWhileSlackIsDown(t *testing.T) {
 	}
 }
 
-// The bot is killed during a task. The operator's command then says that the outcome is unknown, and leaves no partial
-// file.
+// The bot is killed during a task. The operator's command then fails, because it can't know the outcome. Other commands
+// and a new bot can use the store.
 func TestKilledDuringATask(t *testing.T) {
 	t.Parallel()
 	p := openProcessHarness(t)
@@ -193,8 +193,8 @@ func withSocket(t *testing.T) (*demoHarness, func(task string, options any, out 
 	}
 }
 
-// While people use the bot, 64 operators run commands simultaneously. All commands are served. If several operators
-// decide the same call, exactly one succeeds.
+// While a call waits for approval, 64 operators run commands simultaneously. All commands are served. If several
+// operators decide the same call, exactly one succeeds.
 func TestManyOperators(t *testing.T) {
 	t.Parallel()
 	h, ask := withSocket(t)
@@ -257,8 +257,8 @@ func TestManyOperators(t *testing.T) {
 	}
 }
 
-// If a command comes from another version of the program, the bot refuses the command and gives this reason. The bot
-// also refuses a command with options that the bot can't parse completely.
+// The bot refuses a command that it does not know, and a command with options that it can't parse completely. It gives
+// the reason that the command is of another version of the program.
 func TestOtherVersions(t *testing.T) {
 	_, ask := withSocket(t)
 	for task, options := range map[string]any{
@@ -272,7 +272,7 @@ func TestOtherVersions(t *testing.T) {
 	}
 }
 
-// The demo prints environment variables at its start. If the operator sets these variables, the operator's commands
+// The demo prints an environment variable at its start. If the operator sets this variable, the operator's commands
 // work with the demo in the same way as with serve.
 func TestDemoIsOperated(t *testing.T) {
 	t.Parallel()

@@ -105,7 +105,7 @@ func (c *killHarness) dies(point string) {
 }
 
 // TestTurnThatKills checks a turn during which two processes died. The bot stops the turn, and tells the people in the
-// conversation. When people try the turn again, the count starts at 0. An orderly stop does not count.
+// conversation. When people try the turn again, the count starts at 0.
 func TestTurnThatKills(t *testing.T) {
 	t.Parallel()
 	c := openKillHarness(t, 2)

@@ -52,8 +52,8 @@ func threeChains(t *testing.T) (path string) {
 	return path
 }
 
-// flip changes one byte in each of the given records of the history. A record is given as CHAIN/SEQ. The checksums in
-// the file stay valid.
+// flip changes one byte in each of the given records of the history. A record is given as CHAIN/SEQ. The rows'
+// checksums are not changed, so they are wrong afterwards. bbolt itself finds no fault.
 func flip(t *testing.T, path string, records ...string) {
 	t.Helper()
 	raw, err := bbolt.Open(path, 0o600, &bbolt.Options{FreelistType: bbolt.FreelistMapType})
@@ -172,8 +172,8 @@ func TestDamagedRecordOfTheHistory(t *testing.T) {
 	}
 }
 
-// Verification compares the record after a damaged record with the journal. Therefore verification finds a forged
-// record in that position.
+// Verification compares the link of the record after a damaged record with the hash in the journal. Therefore
+// verification finds a forged record in that position.
 func TestFollowerOfADamagedRecord(t *testing.T) {
 	path := threeChains(t)
 	raw, err := bbolt.Open(path, 0o600, &bbolt.Options{FreelistType: bbolt.FreelistMapType})

@@ -18,9 +18,9 @@ import (
 
 // TestDatabaseRefuses starts the bot with databases that the bot can't use. The bot says what to do, and ends with the
 // documented exit code. In the second part, a bot is running, and its database has three faults, one after the other.
-// The database has no free connection, becomes a standby, and has a full disk. During each fault, the bot acknowledges
-// nothing, and /readyz says why. A second bot does not start. When the database works again, the running bot continues
-// by itself.
+// The database has no free connection, becomes a standby, and has a full disk. During the first two faults, the bot
+// acknowledges nothing, and a second bot does not start. While the disk is full, the bot refuses deliveries that it
+// can't store. During each fault, /readyz says why. When the database works again, the running bot continues by itself.
 func TestDatabaseRefuses(t *testing.T) {
 	t.Parallel()
 	server, err := pgserver.Start(pgserver.Find(t), "fsync=off", "wal_level=replica")

@@ -12,7 +12,7 @@ import (
 	"countersign/internal/demo/workspaceclient"
 )
 
-// slowly is a model that writes a paragraph every two seconds. The fields say how the model's answer ends.
+// slowly is a model that writes a paragraph every two seconds.
 type slowly struct {
 	paragraphs []string
 	breaks     atomic.Bool // the answer is cut off before its end, and the model is then down
@@ -204,8 +204,8 @@ func TestDraftOfManyBlocks(t *testing.T) {
 	}
 }
 
-// If a person stops the agent while it writes, the thread keeps the text that was written before. The message names the
-// person.
+// If a person stops the agent while it writes, the thread keeps the text that was written before. The message says that
+// somebody stopped the agent.
 func TestDraftThatIsStopped(t *testing.T) {
 	model := &slowly{paragraphs: []string{"One.", "Two.", "Three.", "Four.", "Five.", "Six."}}
 	inFakedTime(t, func(b *synctestHarness) { b.instead = model.handler }, func(b *synctestHarness) {
@@ -226,8 +226,8 @@ func TestDraftThatIsStopped(t *testing.T) {
 	})
 }
 
-// If a model's answer is cut off at each attempt, the thread keeps the text that was received before. A sentence
-// explains why the text ends.
+// If a model's answer is cut off at each attempt, the thread keeps the text that was received before. The thread gets a
+// button to try again.
 func TestDraftThatBreaksOff(t *testing.T) {
 	model := &slowly{paragraphs: []string{"One.", "Two.", "Three.", "Four."}}
 	model.breaks.Store(true)

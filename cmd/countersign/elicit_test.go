@@ -150,7 +150,7 @@ func TestToolAsksAndIsAnswered(t *testing.T) {
 	}
 }
 
-// form returns a person's open form, or nil.
+// form returns a person's newest open form, or a zero value.
 func (b *synctestHarness) form(who string) (v workspaceclient.View) {
 	b.Helper()
 	views, err := b.as(who).Views(b.ctx)

@@ -40,12 +40,12 @@ var diskFaults = []diskFault{
 }
 
 // TestFailingDisk makes the disk fail while a bot uses it. The failing call is a sync of data pages, a sync of a meta
-// page, or a write. In another case, every write fails, because the file system is read-only. After such a failure, the
-// contents of the disk are unknown. Therefore the process must stop with code 3 and an error. The process may have
-// acknowledged only deliveries that are durable. The store must be intact, and a new process must continue with it. In
-// the end, no work may be lost and no call may have run twice.
+// page, or a write. A write fails with an I/O error, or with the error of a read-only file system. After such a
+// failure, the contents of the disk are unknown. Therefore the process must stop with code 3 and an error. The process
+// may have acknowledged only deliveries that are durable. The store must be intact, and a new process must continue
+// with it. In the end, no work may be lost and no call may have run twice.
 //
-// Each failure happens once, or COUNTERSIGN_FAULTS times.
+// Each failure happens at least once, or at least COUNTERSIGN_FAULTS times.
 func TestFailingDisk(t *testing.T) {
 	t.Parallel()
 	times, seed := testkit.Size(t, "COUNTERSIGN_FAULTS", 1), testkit.Seed(t)

@@ -21,7 +21,7 @@ import (
 )
 
 // TestFullDisk fills the disk while a bot uses it, and then frees the space. While the disk is full, no call may run,
-// no action of people may be acknowledged, and /readyz and the log must tell the operator. When the disk has space
+// deliveries that need space must be refused, and /readyz and the log must tell the operator. When the disk has space
 // again, all work must continue without a restart. In the end, no work may be lost, no call may have run twice, and
 // every run must be in the history. Finally the file system is made read-only. The bot must then refuse to start, and
 // say why.
@@ -91,9 +91,8 @@ func (c *killHarness) await(what string, is func() bool) {
 	}
 }
 
-// turnedAway makes people act, and counts the refused actions. People also type a command, because all cards may be
-// without a button at the moment. The command is long, because a short delivery may fit into free space within the
-// store's file.
+// turnedAway types a command as Teo, and returns how many actions of people were refused so far. The command is long,
+// because a short delivery may fit into free space within the store's file.
 func (c *killHarness) turnedAway(ctx context.Context) int64 {
 	teo := workspaceclient.Client{Base: c.conf.Base, User: "teo"}
 	answer, err := teo.Command(ctx, "#support", "/countersign", "pending "+strings.Repeat("x", 30_000))

@@ -111,8 +111,8 @@ func openSuiteServer(t *testing.T, looks *polls) string {
 }
 
 // conformance lists the scenarios of the suite that apply to the gateway. For each scenario, conformance lists the
-// checks that can't pass, because they are about prompts, about resources, or about tools that ask the client
-// something.
+// checks that can't pass. They are about features that the gateway does not have, such as prompts, resources, and tools
+// that ask the client something.
 var conformance = map[string][]string{
 	"server-initialize": nil, "server-session-lifecycle": nil, "ping": nil, "tools-list": nil, "tools-call-simple-text": nil, "tools-call-error": nil,
 	"server-sse-multiple-streams": nil, "dns-rebinding-protection": nil, "http-header-validation": nil,

@@ -185,8 +185,8 @@ func refundOf(amount string) string {
 	return fmt.Sprintf(`{"order_id":"ORD-123", "amount":%s,"currency":"USD","reason":"broken"}`, amount)
 }
 
-// MCP clients with the official SDK use the gateway, in two versions of the protocol. The clients list the tools. The
-// calls of the clients are run, approved, rejected, asked about, withdrawn, repeated and abandoned.
+// MCP clients with the official SDK use the gateway, in several versions of the protocol. The clients list the tools.
+// The calls of the clients are run, approved, rejected, asked about, withdrawn, repeated and abandoned.
 func TestMCP(t *testing.T) {
 	t.Parallel()
 	p, _, ci := openGateway(t, withBrief)
@@ -378,8 +378,8 @@ func nodeClient(t *testing.T, script string, c caller) (said <-chan string, ende
 	}
 }
 
-// The gateway works with the official TypeScript SDKs, each with its own form of tasks. The test covers held calls,
-// timeouts, repetitions and tasks.
+// The gateway works with the official TypeScript SDKs, each with its own form of tasks, and with MCP's Inspector. The
+// test covers held calls, timeouts, repetitions and tasks.
 func TestMCPTypeScript(t *testing.T) {
 	t.Parallel()
 	node, modules := mcpClients(t, "the official TypeScript SDKs of MCP, and its Inspector, were")
@@ -436,7 +436,7 @@ func TestMCPTypeScript(t *testing.T) {
 }
 
 // Two calls are open when the bot is killed. One call is held. The other call has run while its caller was
-// disconnected. The approvals survive the loss of the connection, each tool runs once, and the caller later gets the
+// disconnected. The requests survive the loss of the connection, each tool runs once, and the caller later gets the
 // undelivered result.
 func TestMCPKilled(t *testing.T) {
 	t.Parallel()

@@ -17,8 +17,8 @@ import (
 )
 
 // An agent with an access token requests a call on behalf of the Team Lead. The token proves that the call is for the
-// Team Lead, so somebody else must approve it. Other agents can't see the request. The same agent can see the request
-// only when it acts for the Team Lead.
+// Team Lead, so somebody else must approve it. The agent can see the request only with a token for the Team Lead. A
+// token for another audience is refused.
 func TestGatewayOAuth(t *testing.T) {
 	t.Parallel()
 	public, private, err := ed25519.GenerateKey(rand.Reader)

@@ -305,9 +305,9 @@ func (c caller) verify(receipt, id, args string) {
 	}
 }
 
-// The test covers the other outcomes of a request. These are a rejection, a withdrawal, a refusal, a call of low risk,
-// and an edit. A rejection also applies to a later identical call. The test also covers a tool that only the caller
-// has, and a tool that Countersign runs.
+// The test covers the other outcomes of a request. These are a rejection, a withdrawal, a refusal, and a call of low
+// risk. A rejection also applies to a later identical call. The test also covers a tool that only the caller has, and a
+// tool that Countersign runs.
 func TestGatewayEnds(t *testing.T) {
 	t.Parallel()
 	p, _, ci := openGateway(t)
@@ -501,7 +501,7 @@ func TestGatewayStream(t *testing.T) {
 }
 
 // Two replicas work on one database. A request that is sent to one replica can be read, awaited and claimed at the
-// other replica. Each replica can verify the receipts of both replicas. One replica calls the webhook.
+// other replica. Each replica can verify the receipts of both replicas. The webhook gets each message once.
 func TestGatewayReplicas(t *testing.T) {
 	t.Parallel()
 	server, err := pgserver.Start(pgserver.Find(t), "fsync=off")

@@ -96,8 +96,8 @@ func TestManyClicksAboutGroups(t *testing.T) {
 	})
 }
 
-// Many clicks at the same moment need only two calls to Slack: one call for the first click, and one call for all other
-// clicks.
+// Five clicks within half a second need only two calls to Slack: one call for the first click, and one call for all
+// other clicks.
 func TestClicksOfTheSameMoment(t *testing.T) {
 	t.Parallel()
 	inGroups(t, 5, slowGroups, func(b *synctestHarness, cards []workspaceclient.Message) {

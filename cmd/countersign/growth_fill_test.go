@@ -201,8 +201,8 @@ func (g *growing) to(n int) {
 	}
 }
 
-// copy writes copy i. The ids of the copy end with the parameter kind and the number i. Each copy is slightly newer
-// than the copy before.
+// copy writes copy i. The ids of the copy contain the parameter kind and the number i. Each copy is slightly newer than
+// the copy before.
 func (o original) copy(tx store.Tx, kind string, i int) error {
 	name, later := fmt.Sprintf("%s%09d", kind, i), time.Duration(i)*time.Millisecond
 	conv, turn, call, r, e := o.conv, o.turn, o.call, o.request, o.execution

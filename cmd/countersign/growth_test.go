@@ -72,7 +72,7 @@ func checkGrown(t *testing.T, all []grown, slow bool) {
 	}
 }
 
-// The function "steps" returns the sizes to measure. Each size is ten times the size before.
+// The function "steps" returns the sizes to measure: 1,000, 10,000 and so on below most, and then most.
 func steps(most int) (out []int) {
 	for n := 1000; n < most; n *= 10 {
 		out = append(out, n)
@@ -112,7 +112,8 @@ func (g *growing) decisions(count int) (p50, p99 float64) {
 	return took[len(took)/2], took[len(took)*99/100]
 }
 
-// start starts serve. start returns how long serve took to be ready, and the size of its heap at that time.
+// start starts serve three times. start returns the shortest time that serve took to be ready, and its largest heap
+// when it was ready.
 func start(t *testing.T, dir string, env []string) (ms, heap float64) {
 	t.Helper()
 	ms = 1e9

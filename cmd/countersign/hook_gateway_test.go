@@ -13,8 +13,8 @@ import (
 	hooksetup "countersign/agent/hook/setup"
 )
 
-// hooksPolicy has the tools of Claude Code. Teo decides calls. Teo also owns the laptop, and answers the dialogs of the
-// agent on this laptop.
+// hooksPolicy has the tools of Claude Code. Teo decides calls. Teo also owns the client "phone", and answers the
+// dialogs of the agent on this client's machine.
 const hooksPolicy = `version: 1
 %s
 approvers:
@@ -32,7 +32,8 @@ type coder struct {
 	home string
 }
 
-// hook runs the hook as Claude Code does, and returns the output of the hook.
+// hook starts the hook as Claude Code does. The returned function waits until the hook ends, and returns the hook's
+// output.
 func (c coder) hook(input string) func() string {
 	c.Helper()
 	path, err := built()
@@ -100,7 +101,7 @@ func newCoder(t *testing.T, gate, token string, profile hook.Profile) coder {
 	return coder{t, home}
 }
 
-// bashCall is a call of Claude Code's shell.
+// bashCall returns an event about a call of Claude Code's shell.
 func bashCall(event, id, command, extra string) string {
 	return fmt.Sprintf(`{"session_id":"s-1","cwd":"/home/sam/shop","hook_event_name":%q,"tool_name":"Bash","tool_input":{"command":%q,"description":"Deploy"},"tool_use_id":%q%s}`, event, command, id, extra)
 }

@@ -83,8 +83,8 @@ func openRemoteCoder(t *testing.T) (p *processHarness, bot *program, admin strin
 	return p, bot, admin, remoteCoder{openCaller(t, gate, "cs_laptop"), "?timeout=3600"}
 }
 
-// Claude Code's calls wait for real clicks without a program on its machine. A call is approved, edited and rejected.
-// The events after the calls close the cards. Calls of low risk need no click.
+// Claude Code's calls wait for real clicks without a program on its machine. Calls are approved and rejected. The
+// events after the calls close the cards. Calls of low risk need no click.
 func TestHooksOverHTTP(t *testing.T) {
 	t.Parallel()
 	p, _, _, laptop := openRemoteCoder(t)

@@ -83,8 +83,8 @@ func pageScript(t *testing.T, part string) string {
 	return b.String() + "kill -INT bot\nwait bot\n"
 }
 
-// subscribe makes the workspace send its requests to the bot's HTTP address. In Slack, the app's settings contain this
-// address.
+// If the transport is HTTP, subscribe makes the workspace send its requests to the bot's address. In Slack, the app's
+// settings contain this address.
 func subscribe(ts *testscript.TestScript, _ bool, _ []string) {
 	if ts.Getenv("COUNTERSIGN_TRANSPORT") != "http" {
 		return

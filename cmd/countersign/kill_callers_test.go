@@ -122,7 +122,7 @@ func (c *killHarness) callersLive(ctx context.Context, via string, random *rand.
 }
 
 // live1 runs one life of an agent. In this life, the agent makes the call. live1 returns how the call ended, or "" if
-// the life ended first.
+// the agent does not know this yet.
 func (c *killHarness) live1(ctx context.Context, j *job, act func(tool, key string) error, random *rand.Rand) (string, error) {
 	switch j.via {
 	case viaMCP:

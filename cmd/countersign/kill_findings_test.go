@@ -373,7 +373,7 @@ func (v *findings) history(r store.Reader, chain string) ([]approvers.AuditRecor
 	return history, nil
 }
 
-// nothingLeft checks that no timer and no open request is left in the store.
+// nothingLeft checks that the store has no open request, and no timer for work that is due.
 func (v *findings) nothingLeft(r store.Reader) error {
 	for _, kind := range []store.TimerKind{store.TimerInbox, store.TimerThink, store.TimerRun, store.TimerExpire, store.TimerEscalate, store.TimerLeave} {
 		timers, err := r.Timers(kind, 10)
@@ -391,7 +391,8 @@ func (v *findings) nothingLeft(r store.Reader) error {
 	return err
 }
 
-// slack checks that Slack shows every message exactly once.
+// slack checks that Slack shows every answer exactly once, and as many cards and questions to approvers as the store
+// has.
 func (v *findings) slack(ctx context.Context) {
 	sam, teo := workspaceclient.Client{Base: v.conf.Base, User: "sam"}, workspaceclient.Client{Base: v.conf.Base, User: "teo"}
 	for _, a := range v.asks {

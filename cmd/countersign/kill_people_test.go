@@ -48,8 +48,8 @@ const (
 	personTurn = 10 * time.Second        // bounds one act
 )
 
-// After a click, a person looks at the button clickAgain times before they click it again. If they clicked more often,
-// the bot could not keep up on a slow machine.
+// After a click, a person looks at the button clickAgain times on average before they click it again. If they clicked
+// more often, the bot could not keep up on a slow machine.
 const clickAgain = 8
 
 // clicker is a person who clicks.
@@ -80,7 +80,7 @@ func (c *killHarness) live(ctx context.Context, name string, random *rand.Rand) 
 }
 
 // The method "look" reads the conversations in which the person works, and does one possible action. The result is true
-// if no action is left.
+// if nothing new begins and everything is settled.
 func (c *killHarness) look(ctx context.Context, p *clicker) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, personTurn)
 	defer cancel()

@@ -23,16 +23,16 @@ import (
 )
 
 // TestKills kills a bot in its own process with SIGKILL while people approve calls by real clicks. After each kill, the
-// test starts the bot again. Half of the kills come at a random moment, and half at a named point. The last kills come
-// during the recovery from a kill. Afterwards the store, the recorded effects of the tools and the messages in Slack
-// must agree. No acknowledged decision may be lost, no tool may have taken effect twice, and no work may be left. Slack
-// delivers each event only once. Therefore the bot must read the channels' histories to find messages that people wrote
-// while it was down. The bot must answer every request.
+// test starts the bot again. About half of the kills come at a random moment, and the others at a named point. The last
+// kills come during the recovery from a kill. Afterwards the store, the recorded effects of the tools and the messages
+// in Slack must agree. No acknowledged decision may be lost, no tool may have taken effect twice, and no work may be
+// left. Slack delivers each event only once. Therefore the bot must read the channels' histories to find messages that
+// people wrote while it was down. The bot must answer every request.
 //
 // COUNTERSIGN_KILLS sets the number of kills (12 with CI=true). The kills are made in rounds, each with its own
-// workspace and store. The number of concurrent rounds is the number of processors. Each round prints its seed.
-// COUNTERSIGN_SEED repeats the moments of a round's kills and the choices of its people, as far as the machine's
-// scheduling allows.
+// workspace and store. At most six rounds run concurrently, unless the flag -parallel sets another number. Each round
+// prints its seed. COUNTERSIGN_SEED repeats the moments of a round's kills and the choices of its people, as far as the
+// machine's scheduling allows.
 func TestKills(t *testing.T) {
 	t.Parallel()
 	kills, seed := testkit.Size(t, "COUNTERSIGN_KILLS", 12), testkit.Seed(t)
@@ -119,9 +119,9 @@ var recoveryPoints = []string{
 	"Recover" + testkit.BehindCommit,
 }
 
-// begin starts the first bot. The bot listens over HTTP if the tests use this transport. The bot must answer every
-// message that people write after begin, even if the delivery of the message fails. In this test Slack does not retry
-// failed deliveries.
+// begin starts the first bot, and kills it when it is connected. The bot listens over HTTP if the tests use this
+// transport. The bot must answer every message that people write after begin, even if the delivery of the message
+// fails. In this test Slack does not retry failed deliveries.
 func (c *killHarness) begin() {
 	c.Helper()
 	if usualTransport() == "http" {

@@ -47,7 +47,7 @@ type loadConfig struct {
 	seed   workspace.Seed
 	policy string
 	runs   func(key string)              // may be nil
-	called func(string, url.Values)      // called with method and arguments when Slack has accepted a call of the bot; may be nil
+	called func(string, url.Values)      // called with method and arguments when Slack has answered a call of the bot; may be nil
 	wrap   func(store.Store) store.Store // wraps the bot's store; may be nil
 	tracer *tracing.Tracer               // nil: nothing is traced
 }
@@ -164,7 +164,7 @@ func (a *loadHarness) timed(h http.Handler) http.Handler {
 	})
 }
 
-// The method "watched" reports each call of the bot when Slack has accepted it.
+// The method "watched" reports each call of the bot when Slack has answered it.
 func (a *loadHarness) watched(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)

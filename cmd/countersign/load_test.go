@@ -182,8 +182,8 @@ func (l *load) eachStepOnce() {
 	l.Logf("%d steps have a message of their own, and %d are told of in answers", own, told)
 }
 
-// noButtons checks the buttons after all requests have ended. In the threads and on the cards, no button that approves,
-// stops or withdraws may be left.
+// noButtons checks the buttons after all requests have ended. In the threads and on the cards, no button that decides,
+// withdraws or stops may be left.
 func (l *load) noButtons() {
 	places := [][2]string{{"#support-approvals", ""}}
 	for _, root := range l.roots {

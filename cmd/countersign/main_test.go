@@ -14,8 +14,8 @@ import (
 // scratch is a directory that all tests share. TestMain removes the directory at the end.
 var scratch string
 
-// The test binary is several programs. With the variable witnessEnv, it is the bot of the kill campaign. Under the name
-// countersign, it is the program itself.
+// The test binary is several programs. With the variable witnessEnv, it is the bot of the kill campaign. With the
+// variable copierEnv, it is a copier (see copierMain). Under the name countersign, it is the program itself.
 func TestMain(m *testing.M) {
 	if conf := os.Getenv(witnessEnv); conf != "" {
 		os.Exit(witnessMain(conf))

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestManyChangesAreOneUpdate makes four people decide, one after the other, while Slack accepts no updates. Afterwards
-// the bot updates the card once, and the card shows all decisions.
+// TestManyChangesAreOneUpdate makes three people decide, one after the other, while Slack accepts no updates.
+// Afterwards the bot updates the card once, and the card shows all decisions.
 func TestManyChangesAreOneUpdate(t *testing.T) {
 	inFakedTime(t, nil, func(b *synctestHarness) {
 		b.says("vote now")

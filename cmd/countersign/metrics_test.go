@@ -74,7 +74,8 @@ func openToolServer(t *testing.T, tool string) string {
 	return s.URL
 }
 
-// calledCatalog returns a catalog with two servers. One server is connected and had one call. The other server is down.
+// calledCatalog returns a catalog with three servers. One server had one call. The tool of the second server has no
+// pin. The third server is down.
 func calledCatalog(t *testing.T) *catalog.Catalog {
 	t.Helper()
 	url := openToolServer(t, "look")
@@ -220,7 +221,7 @@ type blind struct{ store.Store }
 
 func (blind) View(context.Context, func(store.Reader) error) error { return errors.New("gone") }
 
-// If the store can't be read, the figures from the store are missing, and not 0. All other figures are present.
+// If the store can't be read, the figures from the store are NaN, and not 0. All other figures are present.
 func TestMetricsWithoutTheStore(t *testing.T) {
 	m := metrics.New(blind{}, metricsPolicy)
 	m.Count(workflow.Event{Tool: "issue_refund", Ended: approvers.Expired})
@@ -414,7 +415,7 @@ func TestMetricsOfTheEndOfARequest(t *testing.T) {
 	)
 }
 
-// BenchmarkScrape measures one request to /metrics while 3,000 requests wait.
+// BenchmarkScrape measures one collection of the metrics while 3,000 requests wait.
 func BenchmarkScrape(b *testing.B) {
 	db, err := openstore.File(filepath.Join(b.TempDir(), "countersign.db"))
 	if err != nil {

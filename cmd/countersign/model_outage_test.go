@@ -38,9 +38,10 @@ var modelOutages = []struct {
 	}},
 }
 
-// TestModelOutages takes the model down for ten minutes and for nine and a half hours, in each way. Waiting requests
-// don't need the model, so people decide them and the calls run. The bot retries a turn for a while, and then stops the
-// turn and posts a message with a button. When the model is back, the button continues the turn.
+// TestModelOutages takes the model down in each way, for ten minutes. With COUNTERSIGN_OUTAGES=2, every other way lasts
+// nine and a half hours. Waiting requests don't need the model, so people decide them and the calls run. The bot
+// retries a turn for a while, and then stops the turn and posts a message with a button. When the model is back, the
+// button continues the turn.
 func TestModelOutages(t *testing.T) {
 	t.Parallel()
 	for i, kind := range modelOutages {
@@ -125,7 +126,7 @@ func (b *synctestHarness) button(thread, label string) (found synctestButton, ok
 	return found, ok
 }
 
-// The method "hears" reports whether a thread of #support has a message with the given words.
+// The method "hears" reports whether a thread of #support has a message of the bot with the given words.
 func (b *synctestHarness) hears(thread, words string) bool {
 	b.Helper()
 	messages, err := b.as("sam").Messages(b.ctx, "#support", thread)

@@ -112,7 +112,7 @@ func TestStoreMoved(t *testing.T) {
 	}
 }
 
-// moving is a bot whose store is moved or removed while a card waits.
+// moving is a bot whose store is moved, removed or made unusable while a card waits.
 type moving struct {
 	*processHarness
 	store, old, spare string // the store's file, and copies of it from before the card

@@ -64,7 +64,7 @@ func (b opsChannel) resume() {
 	b.ok(b.bot.workflow.Callers.ResumeWebhook(b.ctx, "ci"))
 }
 
-// A notice is posted once, although processes are killed before and after the post, and Slack's answer to the post is
+// A notice is posted once, although processes are replaced before and after the post, and Slack's answer to the post is
 // lost. The notice is edited when the problem ends.
 func TestNoticesForTheOperators(t *testing.T) {
 	t.Parallel()

@@ -334,8 +334,8 @@ func (o *outage) wanted(s store.OutboxMessage) time.Time {
 	return made
 }
 
-// The method "reminders" checks that people get no reminder of a finished request, and at most one reminder of each
-// waiting request.
+// The method "reminders" checks the reminders in the first minute after Slack is back. People must get no reminder of a
+// finished request, and at most one reminder of each waiting request.
 func (o *outage) reminders() {
 	states := map[string]approvers.State{}
 	for _, n := range o.names {
@@ -361,7 +361,7 @@ func (o *outage) reminders() {
 	}
 }
 
-// decideAll approves every waiting request, on the current cards.
+// decideAll approves the waiting requests that Teo may approve, on the current cards.
 func (o *outage) decideAll() {
 	for _, n := range o.names {
 		r := o.request(n)

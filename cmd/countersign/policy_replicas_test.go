@@ -122,7 +122,7 @@ func (p *processHarness) replicaOf(database, key string) *processHarness {
 	return &r
 }
 
-// saysOfPolicy waits until a line of /readyz about the policy file has the words. The bot must stay ready all the time.
+// saysOfPolicy waits until a line of /readyz about the policy file has the words. The bot must then be ready.
 func (p *processHarness) saysOfPolicy(admin, words string) {
 	p.Helper()
 	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {

@@ -90,7 +90,8 @@ func launch(t *testing.T, dir string, env []string, args ...string) *program {
 	return p
 }
 
-// plainEnv returns the environment without the variables that the program reads.
+// plainEnv returns the environment without the variables that the program reads, except that the log has the text
+// format.
 func plainEnv() []string {
 	var out []string
 	for _, pair := range os.Environ() {

@@ -43,8 +43,8 @@ const deciders = 16
 // form. In the third kind, two of eight people and then two of eight other people must approve. In the fourth kind,
 // somebody revokes an approval. In the fifth kind, some people approve all calls of a card while other people approve
 // one of these calls. Each race must have one outcome. In the end, the bot must have posted every message once, and
-// changed it once for each change of the state. No message may have a button. The bot must have told each person once
-// about each click that came too late. The history must have a record of each acknowledged click.
+// changed it once for each change of the state. No message may have a button other than "Details…". The bot must have
+// told each person once about each click that came too late. The history must have a record of each acknowledged click.
 //
 // The test runs COUNTERSIGN_RACES races (10 with CI=true), for at most COUNTERSIGN_RACE_MINUTES
 // minutes. The workflow's own test (approvers/workflow/race_test.go) runs ten times as many races in the same time.
@@ -285,7 +285,7 @@ func (r *raceHarness) ephemeralReplies(ra *race) error {
 
 // nothingLeft waits until the bot has no work, and counts all messages. The bot must have posted each message once, and
 // changed it once for each change of the state. The bot must have told each person once about each late click. No
-// button may be left.
+// button other than "Details…" may be left.
 func (r *raceHarness) nothingLeft() {
 	r.Helper()
 	r.quiet()

@@ -13,7 +13,7 @@ import (
 	"countersign/cmd/countersign/cli"
 )
 
-// While the model is down, people can decide waiting requests, but a new installation can't start.
+// If the model is down, the bot starts only if a request waits. People can then decide the request.
 func TestReachWithoutModel(t *testing.T) {
 	h := openDemoHarness(t, t.TempDir(), nil)
 	away := h.bot.parts

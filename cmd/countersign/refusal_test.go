@@ -114,7 +114,7 @@ func refusalsOf(long bool) (list []refusalRule) {
 
 // TestRefusals makes Slack refuse one feature after the other: kinds of blocks, changes, deletions, streams, files,
 // statuses and, for a while, every post. For each refusal, the bot has to show every kind of message. At the end, Slack
-// must show every answer, a settled card must have no buttons, and the log must name the refused feature.
+// must show every answer, no button may decide a settled request, and the log must name the refused feature.
 //
 // COUNTERSIGN_REFUSALS=2 tries every refusal, instead of a few refusals of each sort.
 func TestRefusals(t *testing.T) {
@@ -549,7 +549,7 @@ func (w *refusedWorld) declines(thread string) {
 	}
 }
 
-// mustBeAsked records an open question that nobody can read.
+// mustBeAsked records an open question if nobody can read it.
 func (w *refusedWorld) mustBeAsked(question, how string) {
 	w.Helper()
 	if !slices.ContainsFunc(w.everything(), func(m workspaceclient.Message) bool {
@@ -560,8 +560,8 @@ func (w *refusedWorld) mustBeAsked(question, how string) {
 	}
 }
 
-// The method "tries" makes sam press every "Approve" button, although sam may not approve. Then sam asks which requests
-// wait.
+// The method "tries" makes sam press the "Approve" button of a call on each card, although sam may not approve. Then
+// sam asks which requests wait.
 func (w *refusedWorld) tries(n string) {
 	w.Helper()
 	messages, err := w.as("sam").Messages(w.ctx, "#support-approvals", "")
@@ -655,7 +655,7 @@ func (w *refusedWorld) eachOnce(all []workspaceclient.Message) {
 	}
 }
 
-// The method "everything" returns all messages that people can read.
+// The method "everything" returns all messages of the bot that people can read.
 func (w *refusedWorld) everything() (all []workspaceclient.Message) {
 	w.Helper()
 	read := func(who, channel, thread string) {

@@ -161,7 +161,7 @@ func (p *refusingSlack) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// pass passes a call to the workspace.
+// pass passes a call to the workspace. If bare is true, pass removes the metadata from answers about conversations.
 func (p *refusingSlack) pass(w http.ResponseWriter, r *http.Request, bare bool) {
 	if !bare || !strings.HasPrefix(r.URL.Path, "/api/conversations.") {
 		p.next.ServeHTTP(w, r)

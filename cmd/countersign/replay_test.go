@@ -148,7 +148,7 @@ func TestReplayGoesPastDamagedRows(t *testing.T) {
 	}
 }
 
-// spoil changes one byte of a row. The checksum in the file stays valid.
+// spoil changes one byte of a row, but not the row's checksum.
 func spoil(t *testing.T, path, bucket string, find func(*bbolt.Cursor) (k, v []byte)) {
 	t.Helper()
 	raw, err := bbolt.Open(path, 0o600, &bbolt.Options{FreelistType: bbolt.FreelistMapType})

@@ -46,9 +46,10 @@ var replicaPoints = func() []string {
 //
 // COUNTERSIGN_REPLICA_KILLS sets the number of kills (20 with CI=true). After about every sixth kill comes another
 // fault. Sometimes two replicas are killed at the same moment. The kills are made in rounds, each with its own server,
-// database, workspace and replicas. The number of concurrent rounds is the number of processors. Leases are short, so
-// that the other replicas take over the work of a killed replica before the next kill. On a slow machine, leases are
-// longer. Every fifth round has leases of the usual length. COUNTERSIGN_SEED repeats the moments of the faults.
+// database, workspace and replicas. At most six rounds run concurrently, unless the flag -parallel sets another number.
+// Leases are short, so that the other replicas take over the work of a killed replica before the next kill. On a slow
+// machine, leases are longer. Every fifth round has leases of the usual length. COUNTERSIGN_SEED repeats the moments of
+// the faults.
 func TestReplicas(t *testing.T) {
 	t.Parallel()
 	pgserver.Find(t) // skips the test without PostgreSQL

@@ -142,7 +142,7 @@ func openArchive(t *testing.T) *archive {
 	return a
 }
 
-// timed records how long retention's transactions run.
+// timed records the time of retention's longest transaction.
 type timed struct {
 	*bolt.Store
 	a *archive

@@ -96,7 +96,7 @@ func TestNotifier(t *testing.T) {
 	}
 }
 
-// The manual has a page for each command that is not hidden.
+// The manual has pages for commands at each level, and no page for a hidden command.
 func TestManualPages(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := runCommand(t, "man", dir); err != nil {

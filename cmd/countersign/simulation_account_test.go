@@ -194,7 +194,7 @@ func (s *simulation) allowed(tool string, a callArgs, e approvers.Execution, req
 	}
 }
 
-// The method "granted" checks a run under a grant against the grant's giver.
+// The method "granted" checks a run under a grant against the tool, the giver and the number of uses of the grant.
 func (s *simulation) granted(tool string, a callArgs, e approvers.Execution) {
 	var g approvers.Grant
 	err := s.db.View(context.Background(), func(r store.Reader) (err error) {

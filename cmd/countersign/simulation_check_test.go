@@ -49,7 +49,8 @@ func (s *simulation) checkRest() {
 	}
 }
 
-// nothingIsLost checks that every acknowledged delivery is in the store.
+// nothingIsLost checks that every acknowledged delivery was handled and had its effect, and that no message was heard
+// twice.
 func (s *simulation) nothingIsLost(r store.Reader) error {
 	var faults []error
 	acts := map[clicked]int{}
@@ -137,7 +138,7 @@ func (s *simulation) nothingHangs(r store.Reader) error {
 	return errors.Join(faults...)
 }
 
-// historiesAreWhole compares the chain of each request with the records that the chain must contain.
+// historiesAreWhole compares the chain of each call that ran with the records that the chain must contain.
 func (s *simulation) historiesAreWhole(r store.Reader) error {
 	var faults []error
 	for execution, n := range s.ran {

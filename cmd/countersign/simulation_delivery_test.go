@@ -79,7 +79,8 @@ func (n *network) Ask(kind string, payload json.RawMessage) (json.RawMessage, er
 	}
 }
 
-// due lists the deliveries that can be made now, in order of time.
+// due lists the deliveries that can be made now, in order of time. The result next is the time of the next later
+// delivery.
 func (n *network) due() (now []*parcel, next time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

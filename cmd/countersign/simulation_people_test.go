@@ -119,7 +119,7 @@ type buttonSeen struct {
 	e workspaceclient.Element
 }
 
-// The method "looks" makes a person read their channels and threads, and click a button in a message.
+// The method "looks" makes a person read one channel or thread, and click a button in a message.
 func (s *simulation) looks(p *person) {
 	var seen []buttonSeen
 	for _, m := range s.before(p) {

@@ -170,7 +170,7 @@ func (s *simulation) countKinds() {
 	}
 }
 
-// pending lists due timers, for a failure message.
+// pending lists the next timers of each kind, for a failure message.
 func (s *simulation) pending() string {
 	out := ""
 	_ = s.db.View(context.Background(), func(r store.Reader) error {

@@ -15,7 +15,7 @@ const (
 	faultDoubt = "doubt" // the commit itself fails, and everything was written
 )
 
-// gatedStore is the store of one process. Each transaction of this store waits at the gate.
+// gatedStore is the store of one process. Each write, and each read of a scheduler, waits at the gate.
 type gatedStore struct {
 	store.Store
 	p *life

@@ -58,7 +58,7 @@ func TestStatus(t *testing.T) {
 	})
 }
 
-// If Slack does not support statuses, no information is lost, and the bot does not retry repeatedly.
+// If Slack does not support statuses, the bot does not retry repeatedly.
 func TestStatusIsRefused(t *testing.T) {
 	t.Parallel()
 	inFakedTime(t, nil, func(b *synctestHarness) {

@@ -252,7 +252,7 @@ func (c *copying) opens(name string) (openstore.Store, config.Audit, error) {
 	return db, audit, err
 }
 
-// The method "unusable" checks that an incomplete store can't be opened.
+// The method "unusable" checks that the new store can't be opened, unless the copy is complete.
 func (c *copying) unusable(to, from string) {
 	c.Helper()
 	db, _, err := c.opens(to)

@@ -17,8 +17,8 @@ import (
 // TestStorm sends many answers to one channel and some answers to another channel. At the same time, critical cards
 // come for the first channel and for direct messages. The test runs with Slack's published limits, and with a Slack
 // that refuses calls at random times for random durations. Every message must be posted exactly once. The bot may make
-// no call before the time that Slack asked for. The bot may post no answer before a waiting critical card of the same
-// channel.
+// no call before the time that Slack asked for. Each process may post at most two answers before a waiting critical
+// card of the same channel.
 //
 // COUNTERSIGN_POSTS sets the number of answers (40 with CI=true).
 func TestStorm(t *testing.T) {

@@ -117,7 +117,7 @@ func (b *synctestHarness) noted(c apiCall, answer []byte) {
 	b.note(c)
 }
 
-// mishap returns what happens to an attempt to deliver an event.
+// mishap returns what happens to a delivery attempt.
 func (b *synctestHarness) mishap(a delivery.Attempt) delivery.Mishap {
 	if b.fates == nil {
 		return delivery.Mishap{}

@@ -221,7 +221,7 @@ func TestToolsThatAreWrong(t *testing.T) {
 	}
 }
 
-// If the policy no longer names a source, prune removes the pins of this source and all other obsolete pins.
+// If the policy does not name a source, prune removes the pins of this source.
 func TestPruneForgetsSources(t *testing.T) {
 	t.Parallel()
 	b := openBench(t, "")
@@ -239,8 +239,8 @@ func TestPruneForgetsSources(t *testing.T) {
 	}
 }
 
-// The command does not pin an unusable definition. If somebody else changes the lock file while the command runs, the
-// command does not overwrite these changes.
+// If somebody else changes the lock file while the command runs, the command does not overwrite these changes. If the
+// operator interrupts the command, it does not wait for the servers.
 func TestPinThatCanNotBe(t *testing.T) {
 	t.Parallel()
 	b := openBench(t, "")

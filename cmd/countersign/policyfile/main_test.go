@@ -6,6 +6,6 @@ import (
 	"countersign/internal/testkit"
 )
 
-// TestMain runs more parallel tests than the machine has processors, because tests mostly wait for the database. Stores
-// and databases are in memory.
+// TestMain runs up to four tests in parallel, because tests mostly wait for the database. Stores and databases are in
+// memory.
 func TestMain(m *testing.M) { testkit.Main(m, 4) }

@@ -298,8 +298,8 @@ func (r *policyReplica) changes() string {
 }
 
 // Replicas get a policy file one after the other. The file comes into force as soon as the first replica has it. The
-// other replicas immediately use that policy, and report that their files differ until they also get the file. If a
-// file is changed back to an earlier policy, this policy comes into force.
+// other replicas use that policy in their next decision, and report that their files differ until they also get the
+// file. If a file is changed back to an earlier policy, this policy comes into force.
 func TestPolicyRollsOut(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, open func() store.Store) {
@@ -399,9 +399,9 @@ func TestPolicyFileOfTheOnlyProcess(t *testing.T) {
 	e.ok(e.approve(teo, e.ask(1)))
 }
 
-// A replica that can't use the policy in force decides no request and runs no call. The replica reports this state. The
-// replica still receives messages and clicks, and records the events that have happened. When a policy that the replica
-// can use comes into force, the replica continues its work. This policy may come from the replica's own file.
+// A replica that can't use the policy in force decides no request. The replica reports this state. The replica still
+// receives messages and clicks, and records the events that have happened. When a policy that the replica can use comes
+// into force, the replica continues its work. This policy may come from the replica's own file.
 func TestPolicyThatCannotBeUsed(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, open func() store.Store) {
@@ -506,7 +506,7 @@ func TestPolicyForged(t *testing.T) {
 }
 
 // The files that the policy names are also in force for all replicas. The test uses the pins, and an OpenAPI file that
-// only one replica has. A replica without a lock file does not remove the pins.
+// not every replica has. A replica without a lock file does not remove the pins.
 func TestPolicyFilesInForce(t *testing.T) {
 	t.Parallel()
 	const api = "openapi: 3.1.0\ninfo: {title: x, version: '1'}\nservers: [{url: https://api.example.com}]\npaths:\n  /a: {get: {operationId: NAME, responses: {'200': {description: ok}}}}\n"
