@@ -43,7 +43,7 @@ func (b *synctestHarness) request(n string) (found approvers.Request) {
 	return found
 }
 
-// allRequests returns the requests of all calls, by the calls' argument n.
+// allRequests returns the ids of the requests of all calls, by the calls' argument n.
 func (b *synctestHarness) allRequests(r store.Reader) map[string]string {
 	out := map[string]string{}
 	for _, turn := range b.allTurns(r) {
@@ -69,7 +69,7 @@ func (b *synctestHarness) asked(n string) approvers.Request {
 	return r
 }
 
-// card returns the position of a request's card in #support-approvals.
+// card returns the message that shows a request's card, in the channel for cards.
 func (b *synctestHarness) card(n string) workspaceclient.Message {
 	b.Helper()
 	r := b.request(n)

@@ -15,7 +15,7 @@ func (b *synctestHarness) view(fn func(store.Reader) error) {
 	b.ok(b.db.View(context.Background(), fn))
 }
 
-// allTurns lists the turns of all conversations in #support.
+// allTurns lists the turns of people's messages in all conversations.
 func (b *synctestHarness) allTurns(r store.Reader) (turns []string) {
 	conversations, err := r.ConversationsBefore(time.Now().Add(time.Hour), 100_000)
 	b.ok(err)
@@ -31,7 +31,7 @@ func (b *synctestHarness) allTurns(r store.Reader) (turns []string) {
 	return turns
 }
 
-// outbox lists the outbox messages that name a request or a turn.
+// outbox lists the outbox messages about turns, calls, requests and runs.
 func (b *synctestHarness) outbox() (out []store.OutboxMessage) {
 	b.Helper()
 	b.view(func(r store.Reader) error {
@@ -94,7 +94,7 @@ func (l *lineLog) all() []string {
 	return append([]string(nil), l.lines...)
 }
 
-// The method "with" lists the lines that contain all the words.
+// The method "with" lists the lines that contain the parameter words as it is.
 func (l *lineLog) with(words string) (out []string) {
 	for _, line := range l.all() {
 		if strings.Contains(line, words) {

@@ -21,8 +21,8 @@ import (
 	"countersign/store/bolt"
 )
 
-// The function "flips" returns n flipped bits at different positions. The positions are in keys and values of every
-// bucket. A bucket with more rows gets more flips.
+// The function "flips" returns at most n flipped bits at different positions. The positions are in keys and values of
+// every bucket. A bucket with more rows gets more flips.
 func flips(rows map[string]map[string]string, n int, chance *rand.Rand) (out []tampering) {
 	type place struct {
 		bucket, key string
@@ -60,7 +60,7 @@ func flips(rows map[string]map[string]string, n int, chance *rand.Rand) (out []t
 }
 
 // The function "deletions" returns a deletion of each row in every bucket. It also returns, for each chain, a deletion
-// of the chain with all rows that name it.
+// of the chain, and a deletion of the chain with its leaves.
 func deletions(rows map[string]map[string]string) (out []tampering) {
 	for _, bucket := range auditBuckets {
 		keys := rowsOf(rows, bucket)
@@ -213,9 +213,9 @@ func replacements(rows map[string]map[string]string, own, thief approvers.SealKe
 	return out
 }
 
-// A person with access to the file tampers with a real history, in every known way. Verification with the store and the
-// trusted key must find each tampering. If the store's signatures match the changed content, verification with heads
-// from outside of the store must find the tampering.
+// A person with access to the file tampers with a real history. The test tries tamperings of every known kind.
+// Verification with the store and the trusted key must find each tampering. If the store's signatures match the changed
+// content, verification with heads from outside of the store must find the tampering.
 func TestTampering(t *testing.T) {
 	t.Parallel()
 	n := testkit.Size(t, "COUNTERSIGN_TAMPERINGS", 12) // number of tamperings of each kind

@@ -241,7 +241,7 @@ func (s *auditFixture) try(t tampering, count *tried) {
 	}
 }
 
-// auditRows returns all rows of the audit, by bucket and key, without their checksums.
+// auditRows returns all rows of the audit and of the settings, by bucket and key, without their checksums.
 func auditRows(tx *bbolt.Tx) map[string]map[string]string {
 	out := map[string]map[string]string{}
 	for _, name := range append(auditBuckets, "settings") {

@@ -122,9 +122,9 @@ func (r *traceReceiver) below(s, top *otlp.Span) {
 	}
 }
 
-// TestTracesAreSent lets real processes send their traces to a receiver. All processes are killed while a card waits,
-// and new processes continue the trace. The test runs with one bot and a store in a file. It also runs with two
-// replicas and a database.
+// TestTracesAreSent lets real processes send their traces to a receiver. All bots are killed while a card waits, and
+// new bots continue the trace. The test runs with one bot and a store in a file. It also runs with two replicas and a
+// database.
 func TestTracesAreSent(t *testing.T) {
 	t.Parallel()
 	t.Run("file", func(t *testing.T) {
@@ -191,7 +191,7 @@ func testTracesAreSent(t *testing.T, p *processHarness, replicas int) {
 }
 
 // In TestTraceOfACaller, another agent with its own trace makes a request. The bot's trace links to the agent's trace,
-// but is not a part of the agent's trace. A caller can't choose where the bot's spans go, or whether the bot makes
+// but is not a part of the agent's trace. A caller can't choose the trace of the bot's spans, or whether the bot makes
 // spans.
 func TestTraceOfACaller(t *testing.T) {
 	t.Parallel()

@@ -158,8 +158,8 @@ func TestTraceOfAJourney(t *testing.T) {
 	}
 }
 
-// TestTextsInTraces checks that the bot sends the texts of a conversation only if the operator has enabled texts in
-// traces. The bot never sends arguments, because some arguments are masked.
+// TestTextsInTraces checks that the bot sends the texts of a conversation if the operator has enabled texts in traces.
+// The bot never sends arguments, because some arguments are masked.
 func TestTextsInTraces(t *testing.T) {
 	t.Parallel()
 	inTracedTime(t, false, tracing.Options{Texts: true}, func(b *tracedBot) {
@@ -213,8 +213,8 @@ func TestTraceOfAQueuedMessage(t *testing.T) {
 	})
 }
 
-// A tool fails, a person clicks without authority, and a request is not decided. The spans record these events without
-// the texts of people.
+// A person clicks without authority, a request is not decided, and a call of the model fails. The spans record these
+// events without the texts of people.
 func TestTraceOfFailures(t *testing.T) {
 	t.Parallel()
 	inTracedTime(t, false, tracing.Options{}, func(b *tracedBot) {

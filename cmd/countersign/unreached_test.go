@@ -12,8 +12,8 @@ import (
 	"countersign/store/bolt"
 )
 
-// /readyz and countersign pending report a request whose card nobody can see. Both give Slack's reason, and say where
-// people can decide the request.
+// /readyz and countersign pending report a request whose card nobody can see. Both give Slack's reason, and countersign
+// pending says where people can decide the request.
 func TestUnreachedIsTold(t *testing.T) {
 	db, err := bolt.Open(filepath.Join(t.TempDir(), "s.db"), bolt.Options{})
 	if err != nil {

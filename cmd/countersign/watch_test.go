@@ -38,7 +38,7 @@ func (w watcher) says(channel, thread, text string) string {
 	return ts
 }
 
-// The method "sees" waits for a message of another person that contains all the words.
+// The method "sees" waits for a message of the bot that contains all the words.
 func (w watcher) sees(channel, thread string, words ...string) workspaceclient.Message {
 	w.Helper()
 	var found workspaceclient.Message
