@@ -7,8 +7,8 @@
 //   - The server streams a task's output, and then sends its outcome. If the connection ends without an outcome, the
 //     client gets ErrLost. In this case, the client can't find out whether the task is done.
 //   - When the client disconnects, the task's context ends.
-//   - A client is disconnected if it sends no request, a header that is too large, or invalid data. A client of this kind does not
-//     delay other clients.
+//   - A client is disconnected if it sends no request, a header that is too large, or invalid data. A client of this
+//     kind does not delay other clients.
 //
 // The protocol is HTTP. The task's name is in the path, its options are in a header, and its input is in the body. The
 // body of the answer is a sequence of frames (see frame.go).
