@@ -138,8 +138,8 @@ func (c *catchUpTrial) play(killed bool) {
 	c.ok(c.as("sam").Delete(c.ctx, "#general", gone))
 	c.nots = append(c.nots, "deleted")
 	c.pass(2*third - time.Minute)
-	// Slack sends these two events again when the bot is back. If the bot handled "start over" twice, there would be a
-	// third conversation.
+	// With retries, Slack sends these two events again when the bot is back. If the bot handled "start over" twice, there
+	// would be a third conversation.
 	c.writes("sam", "#support", "", "@Countersign say late")
 	c.writes("ingrid", "U0BOT", "", "start over")
 	c.pass(30 * time.Second)

@@ -29,7 +29,7 @@ const (
 type operatorDecision struct {
 	Request string `json:"request"`
 	Approve bool   `json:"approve"`
-	Digest  string `json:"digest,omitempty"` // a prefix of the arguments' digest; only for an approval
+	Digest  string `json:"digest,omitempty"` // a prefix of the request's digest; only for an approval
 	Reason  string `json:"reason"`
 }
 

@@ -592,8 +592,8 @@ func printArguments(out io.Writer, args []byte) {
 	}
 }
 
-// plainJSON escapes all characters that are not printable ASCII, because a terminal could interpret or hide some of
-// them.
+// plainJSON escapes the character DEL and all characters that are not ASCII, because a terminal could interpret or hide
+// some of them. In JSON texts, the other control characters are already escaped.
 func plainJSON(raw []byte) []byte {
 	out := make([]byte, 0, len(raw))
 	for _, r := range string(raw) {

@@ -28,7 +28,7 @@ type Listener struct {
 	waiting list.List // *conn without a request yet, oldest first
 }
 
-// Listen opens the socket at a path. Only its owner can connect. Closing the listener removes the socket.
+// Listen opens the socket at a path. Only its owner and root can connect. Closing the listener removes the socket.
 func Listen(path string) (*Listener, error) {
 	if err := checkPath(path); err != nil {
 		return nil, err

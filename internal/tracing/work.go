@@ -133,7 +133,7 @@ func mainOf(to Subject) string {
 	return to.Turn
 }
 
-// current returns a context with the innermost span of the current work.
+// current returns a context with the innermost span of the current work, or nil if the work has no span yet.
 func (w *Work) current(ctx context.Context) context.Context {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -118,7 +118,7 @@ func (d *Doctor) held(ctx context.Context, env config.Env) {
 	}
 }
 
-// The method "refused" reports the features that Slack refused in the workspace, according to the store.
+// The method "refused" reports the features that the bot does not use at present, because Slack refused them.
 func (d *Doctor) refused(list []settings.Refusal) {
 	for _, r := range list {
 		if r.Until.After(time.Now()) {

@@ -21,7 +21,7 @@ var (
 	percentage      = lazily(`(?i)\b(\d{1,3})\s?(?:%|percent\b|per cent\b|pct\b)`)
 )
 
-// parseCents reads a plain decimal number.
+// parseCents reads a plain decimal number as cents. parseCents ignores digits after the second decimal place.
 func parseCents(text string) (int, bool) {
 	whole, places, _ := strings.Cut(text, ".")
 	if whole == "" {

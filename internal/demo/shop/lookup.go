@@ -44,7 +44,7 @@ func (s *State) account(id string) (*Customer, error) {
 	return c, nil
 }
 
-// openOrders returns the customer's orders that have not arrived yet.
+// openOrders returns the customer's orders that are being processed or are on their way.
 func (s *State) openOrders(customer string) []string {
 	open := []string{}
 	for _, o := range s.Orders {

@@ -232,8 +232,8 @@ func (fs *forms) close(p *personCall) (object, *apiError) {
 	return object{}, nil
 }
 
-// closePayloads closes the view, or all views of the stack. closePayloads returns a view_closed payload for each closed
-// view with notify_on_close.
+// closePayloads closes the top view of the stack, or all views of the stack. closePayloads returns a view_closed
+// payload for each closed view with notify_on_close.
 func (fs *forms) closePayloads(p *personCall) ([]json.RawMessage, *apiError) {
 	u, failed := fs.accounts.me(p)
 	if failed != nil {

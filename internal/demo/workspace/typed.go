@@ -90,7 +90,7 @@ func (n *notation) typedToken(token string) string {
 	return escaper.Replace(token)
 }
 
-// mention converts @name. The name is a person's name or display name, a user group, or one of here, channel and
+// mention converts @name. The name is a person's name, display name or id, a user group, or one of here, channel and
 // everyone. For an unknown name, mention returns "".
 func (n *notation) mention(name string) string {
 	switch strings.ToLower(name) {

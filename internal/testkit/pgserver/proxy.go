@@ -150,7 +150,8 @@ func (p *Proxy) decide(statements []string) Cutting {
 	return Pass
 }
 
-// await waits until the network lets data pass in one direction.
+// await waits until the network lets data pass in one direction. Data from the client also waits for the delay of the
+// network.
 func (p *Proxy) await(fromClient bool) {
 	for {
 		p.mu.Lock()
