@@ -199,7 +199,8 @@ func (m *agentMachine) ends() string {
 	return m.said.String()
 }
 
-// The method "made" checks which files of the project exist. The file README was there before the agent.
+// The method "made" checks which files the agent has made in the project. The file README does not count, because it
+// was there before the agent.
 func (m *agentMachine) made(want ...string) {
 	m.Helper()
 	var got []string

@@ -317,7 +317,8 @@ func (room evidenceFixture) wants(what, page string, fault bool, texts ...string
 	}
 }
 
-// The evidence page describes what happened to a real request, and reports rows of the store that somebody changed.
+// The evidence page describes what happened to a request, and reports a changed text. There is no page for an unknown
+// request.
 func TestEvidence(t *testing.T) {
 	t.Parallel()
 	room := newEvidenceFixture(t)

@@ -248,7 +248,8 @@ func (v *findings) ran(e approvers.Execution, approved bool, count map[approvers
 	}
 }
 
-// The method "asked" checks that the bot asked people about a run if, and only if, the outcome of the run was lost.
+// The method "asked" checks that the bot asked people about a run if, and only if, the outcome of the run was lost. The
+// method also checks that each message about the run or its request was shown.
 func (v *findings) asked(r store.Reader, e approvers.Execution, lost bool) {
 	places := 0
 	messages, err := r.OutboxMessagesOf(e.ID)
@@ -296,7 +297,7 @@ func (v *findings) asked(r store.Reader, e approvers.Execution, lost bool) {
 }
 
 // deed finds an acknowledged click in the store. Such a click must have counted, or must have been refused with a
-// recorded reason.
+// recorded reason. For clicks that open a form or try a turn again, it is enough that they were handled.
 func (v *findings) deed(r store.Reader, d deed) {
 	v.acknowledged++
 	name := d.trigger

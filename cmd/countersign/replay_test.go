@@ -116,7 +116,7 @@ func TestExplainObserved(t *testing.T) {
 	}
 }
 
-// A replay of the history leaves out calls with damaged rows. The end of the output names these calls.
+// A replay of the history leaves out calls with damaged rows. The command fails, and its error names the damaged rows.
 func TestReplayGoesPastDamagedRows(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "countersign.db")

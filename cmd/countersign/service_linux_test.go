@@ -77,8 +77,7 @@ func TestSystemdIsTold(t *testing.T) {
 	}
 }
 
-// Only the process that systemd's variables name sends keep-alive messages. Without the variables, no process sends
-// such messages.
+// The bot sends keep-alive messages if WATCHDOG_USEC is a number, unless WATCHDOG_PID names another process.
 func TestNotifier(t *testing.T) {
 	for _, c := range []struct {
 		env  map[string]string

@@ -16,7 +16,7 @@ import (
 	"countersign/store"
 )
 
-// parcel is a delivery that Slack has sent and the bot has not received.
+// parcel is a delivery from Slack that is on its way to the bot.
 type parcel struct {
 	n       int
 	kind    store.InboxKind
@@ -127,7 +127,7 @@ func (n *network) again(d *parcel) {
 	n.put(d)
 }
 
-// deliver makes the bot receive one delivery.
+// deliver makes one delivery to the bot, with the given fate. Without a bot, the delivery counts as lost.
 func (s *simulation) deliver(d *parcel, fate string) {
 	s.deliveries++
 	s.net.take(d)

@@ -64,7 +64,7 @@ func answered(status int, header, body string) *http.Response {
 // These are the faults of a call to Slack.
 const (
 	faultBusy     = "429"     // the call is answered with Retry-After, and not carried out
-	faultServer   = "503"     // not done
+	faultServer   = "503"     // the call is answered with an error of the server, and not carried out
 	faultNoWay    = "no way"  // the connection breaks before the call is carried out
 	faultNoAnswer = "unheard" // the call is carried out, but the answer does not arrive
 	faultRefused  = "refused" // Slack refuses the call, with the code in more

@@ -130,7 +130,8 @@ func relink(rows map[string]map[string]string, key string, leaves bool) func(tx 
 	return all(steps...)
 }
 
-// resign replaces the signed heads from a given number to the newest. The new heads match the current journal.
+// resign replaces the signed heads from a given number to the newest. The new heads match the current journal, except
+// for what the parameter change alters.
 func resign(from uint64, change func(*approvers.Head), keys ...approvers.SealKey) func(tx *bbolt.Tx) error {
 	return func(tx *bbolt.Tx) error {
 		journal, heads := tx.Bucket([]byte("audit_journal")), tx.Bucket([]byte("audit_heads"))

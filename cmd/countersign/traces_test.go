@@ -258,7 +258,8 @@ func (b *tracedBot) ran(n string) int {
 	return b.runs[n]
 }
 
-// oneTree checks that all spans belong to a turn's trace, and that the parent of each span was sent.
+// oneTree checks that all spans belong to a turn's trace, and that they are one tree: one span has no parent, and the
+// parent of each other span was sent. oneTree also checks that no span has failed.
 func (b *tracedBot) oneTree(turn string) {
 	b.Helper()
 	ids := map[trace.SpanID]bool{}

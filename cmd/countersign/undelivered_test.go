@@ -233,8 +233,8 @@ func TestMessagesWaitForTheirWriter(t *testing.T) {
 	})
 }
 
-// TestMessagesThatWaitTooLong: after an hour, the bot sets all messages of a conversation aside, and tells the
-// messages' writer.
+// TestMessagesThatWaitTooLong: Slack does not tell the bot who wrote the messages of a conversation. After an hour, the
+// bot sets all these messages aside, and tells their writer.
 func TestMessagesThatWaitTooLong(t *testing.T) {
 	inRefusingSlack(t, func(b *synctestHarness, slack *refusingWhen) {
 		slack.refuses(func(method string, _ url.Values) string {

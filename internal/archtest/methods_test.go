@@ -21,9 +21,9 @@ var manyMethods = map[string]struct {
 	"store/storetest.memory": {90, "implements the contract of the store"},
 }
 
-// TestMethods counts the methods of each type. For a concrete type, the test counts the methods that are declared for
-// the type. For an interface, the test counts the methods in the interface itself. Methods of embedded types count only
-// for the embedded types.
+// TestMethods limits the number of methods of each type. For a concrete type, the test counts the methods that are
+// declared for the type. For an interface, the test counts the methods in the interface itself. Methods of embedded
+// types count only for the embedded types.
 func TestMethods(t *testing.T) {
 	methods := map[string]int{}
 	for _, s := range read(t) {

@@ -65,7 +65,7 @@ type machine struct {
 	leader string // process id of systemd
 }
 
-// boot boots a system with systemd-nspawn. The system sees the folder shared as /shared.
+// boot boots a system with systemd-nspawn. In the system, the folder of the parameter shared has the path /shared.
 func boot(t *testing.T, shared string) *machine {
 	t.Helper()
 	need(t, "systemd-nspawn")

@@ -185,8 +185,8 @@ func TestMCPIdempotentHintsAreTrue(t *testing.T) {
 	}
 }
 
-// A result is returned both in structured form and as text. A repeated key has no second effect. An error is a result
-// that says what to do.
+// A result is returned both in structured form and as text. A repeated key has no second effect. A tool's error is a
+// result that gives the reason. An unknown tool is an error of the protocol.
 func TestMCPCalls(t *testing.T) {
 	s := New(clock)
 	c := served(t, s, `{}`)

@@ -43,7 +43,7 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// The payload of a command has the same keys as Slack's form.
+// The payload of a command has the keys of Slack's form.
 func TestACommandsPayload(t *testing.T) {
 	b := newHarness(t)
 	app := b.connect(nil)
@@ -110,8 +110,8 @@ func TestWhereCommandsDontWork(t *testing.T) {
 	}
 }
 
-// If an app needs more than three seconds, it answers through the response_url. If the answer sets in_channel, all
-// members see the answer. In all other cases, only the person who sent the command sees it.
+// An app that acknowledged a command without a text can answer later, through the response_url. If the answer sets
+// in_channel, all members see the answer. In all other cases, only the person who sent the command sees it.
 func TestACommandAnsweredLater(t *testing.T) {
 	b := newHarness(t)
 	app := b.connect(nil)

@@ -213,7 +213,7 @@ func TestPayloadsAreSlacks(t *testing.T) {
 	report.excepting(t, reasons)
 }
 
-// The function "live" makes people do every kind of action once.
+// The function "live" makes people do every kind of action at least once.
 func live(b *harness) {
 	do := func(path string, body obj) reply { b.t.Helper(); return b.must(b.post("/people/"+path, body)) }
 	root := b.say("sam", "#support", "<@U0BOT> hello", "")
