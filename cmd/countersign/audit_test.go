@@ -189,7 +189,8 @@ func TestAuditFilter(t *testing.T) {
 	}
 }
 
-// Each format contains every record and can be read back. Texts are included only if the caller asks for them.
+// Each format contains every record. Texts are included only if the caller asks for them. The chains in an export with
+// texts in JSON can be verified.
 func TestExport(t *testing.T) {
 	t.Parallel()
 	db := played(t, builtIn)

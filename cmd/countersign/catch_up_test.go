@@ -456,7 +456,8 @@ func TestCatchUpPace(t *testing.T) {
 }
 
 // TestLostClicks: if a click may have been lost during a downtime, people get one reminder of the waiting requests. The
-// reminder says why it was sent. After a short downtime, or after another start, the bot sends no reminder.
+// reminder says why it was sent. After a short downtime, the bot sends no reminder. At the next start, the bot does not
+// repeat the reminder.
 func TestLostClicks(t *testing.T) {
 	inFakedTime(t, nil, func(b *synctestHarness) {
 		b.says("patient waits")

@@ -298,7 +298,7 @@ func (c *chaos) toggleMembership() {
 	c.ok(c.as("teo").Invite(c.ctx, "#support-approvals", "U0BOT"))
 }
 
-// rest waits until every delivery has arrived, and all due work is done.
+// rest ends all faults. Then it waits until every delivery has arrived, and all due work is done.
 func (c *chaos) rest() {
 	c.clicks.Wait()
 	if c.out {

@@ -299,7 +299,9 @@ func TestEndsOfAQuestion(t *testing.T) {
 	}
 }
 
-// Sixteen answers of different kinds arrive simultaneously. Exactly one answer counts.
+// Sixteen actions about one question happen at the same time: the requester declines, the requester opens the form,
+// another person declines, or the timer is handled before it is due. The question ends once, because the requester
+// declined.
 func TestManyAnswersAtOnce(t *testing.T) {
 	t.Parallel()
 	form := agent.Form{Text: "Where to?", Schema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}}}`)}

@@ -48,7 +48,7 @@ func (b opsChannel) wants(what string, parts ...string) {
 	}
 }
 
-// switchOff makes the receiver of a client's webhook answer that it wants no more deliveries.
+// switchOff makes the bot record that the receiver of a client's webhook wants no more deliveries.
 func (b opsChannel) switchOff() {
 	b.Helper()
 	client, ok := b.bot.workflow.Policy().Client("ci")

@@ -223,7 +223,7 @@ func (o *outage) after(shown map[string]workspaceclient.Message) {
 
 func isPost(c apiCall) bool { return c.method == "chat.postMessage" && c.done && c.outboxID != "" }
 
-// eachShownOnce checks that no message was posted twice, and that every message is shown.
+// eachShownOnce checks that no message was posted twice, and that every message that Slack should show is shown.
 func (o *outage) eachShownOnce() {
 	posted := map[string]int{}
 	for _, c := range o.made(time.Time{}, isPost) {
@@ -246,8 +246,7 @@ func (o *outage) eachShownOnce() {
 	}
 }
 
-// nothingLive checks that only waiting requests have buttons with an effect. Messages of finished requests keep only
-// the button "Details…".
+// nothingLive checks that no message has a button of onlyWaiting for a finished request.
 func (o *outage) nothingLive() {
 	for _, s := range o.outbox() {
 		if s.TS == "" || s.State == store.OutboxRemoved {

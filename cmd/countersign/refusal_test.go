@@ -495,8 +495,8 @@ func (w *refusedWorld) seals() {
 	w.ok(err)
 }
 
-// switchesWebhookOff makes the receiver of a client's webhook answer that it wants no more deliveries. The bot tells the
-// operators.
+// switchesWebhookOff makes the bot record that the receiver of a client's webhook wants no more deliveries. The bot
+// tells the operators.
 func (w *refusedWorld) switchesWebhookOff() {
 	w.Helper()
 	client, ok := w.bot.workflow.Policy().Client("ci")
@@ -574,8 +574,8 @@ func (w *refusedWorld) tries(n string) {
 	w.as("sam").Command(w.ctx, "#support", "/countersign", "pending")
 }
 
-// account counts lost messages, buttons that can be pressed after the decision, and facts about which the bot notified
-// nobody.
+// account counts lost messages, buttons that can be pressed after the decision, and refusals that the bot's log does
+// not name.
 func (w *refusedWorld) account() (sum refusalSum) {
 	w.Helper()
 	all := w.everything()

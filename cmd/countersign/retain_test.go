@@ -12,7 +12,8 @@ import (
 	"countersign/store"
 )
 
-// The metrics count the records that retention erases. The metrics also have the time at which retention last finished.
+// The metrics count the conversations and the records that retention erases. The metrics also have the time at which
+// retention last finished.
 func TestMetricsOfRetention(t *testing.T) {
 	db := emptyStore(t)
 	err := db.Update(t.Context(), func(tx store.Tx) error {

@@ -26,7 +26,7 @@ import (
 	"countersign/store/bolt"
 )
 
-// The scripts of testdata/script run the program with bad input of every kind. For each bad input, the program must
+// The scripts of testdata/script run the program with bad input of many kinds. For each bad input, the program must
 // print an error with the remedy, and end with the documented exit code.
 func TestScripts(t *testing.T) {
 	t.Parallel()

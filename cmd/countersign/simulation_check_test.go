@@ -353,7 +353,8 @@ func leftBehind(r store.Reader, m simulationPosted) bool {
 // deciding lists the actions of buttons that decide a request.
 var deciding = []string{"approve", "approve_typed", "reject", "modify", "allow_more", "hand_on"}
 
-// buttonsAreAlive returns an error if a message has deciding buttons for a decided request.
+// buttonsAreAlive returns an error if a message has deciding buttons for a decided request, unless the message is left
+// behind.
 func (s *simulation) buttonsAreAlive(r store.Reader, m simulationPosted) error {
 	var faults []error
 	for _, e := range workspaceclient.Elements(m.Blocks) {

@@ -124,7 +124,8 @@ func (s *simulation) logged(line string) {
 	}
 }
 
-// live plays a number of steps. From time to time, live lets all work settle, and makes all checks.
+// live plays a number of steps. From time to time, live checks the invariants. Less often, it first lets all work
+// settle.
 func (s *simulation) live(n int) {
 	for s.steps < n && s.violation == "" {
 		s.choose()

@@ -8,7 +8,7 @@ import (
 	"countersign/store"
 )
 
-// rest lets all work finish without new faults, and makes all checks.
+// rest lets all work finish without new faults, and checks the invariants.
 func (s *simulation) rest() {
 	s.rests++
 	s.note("rest")
@@ -20,7 +20,7 @@ func (s *simulation) rest() {
 	s.note("the rest is over")
 }
 
-// quieten ends all faults.
+// quieten ends all faults, and starts the bot if no bot runs.
 func (s *simulation) quieten() {
 	s.calm = true
 	clear(s.down)

@@ -82,7 +82,7 @@ func TestHungWriter(t *testing.T) {
 	})
 }
 
-// slowClose is a store that can't be closed.
+// slowClose is a store whose method Close waits until the channel release is closed.
 type slowClose struct {
 	*bolt.Store
 	release chan struct{}
@@ -93,7 +93,7 @@ func (s slowClose) Close() error {
 	return s.Store.Close()
 }
 
-// failedClose is a store that has stopped and can't be closed.
+// failedClose is a slowClose that reports a failure.
 type failedClose struct{ slowClose }
 
 func (failedClose) Failure() error { return store.ErrDamaged }

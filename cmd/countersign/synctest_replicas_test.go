@@ -35,7 +35,7 @@ type boardReplica struct {
 
 var _ store.Replica = (*boardReplica)(nil)
 
-// join adds a replica, and gives every replica the same number of shares.
+// join adds a replica, and divides the shares evenly among all replicas.
 func (b *board) join() *boardReplica {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -52,7 +52,7 @@ func (b *board) leave(r *boardReplica) {
 	b.divide()
 }
 
-// divide gives every replica the same number of shares. The caller holds mu.
+// divide divides the shares evenly among the replicas. The caller holds mu.
 func (b *board) divide() {
 	for share := range b.wanted {
 		b.wanted[share] = nil

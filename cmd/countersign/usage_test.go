@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Every command reports wrong arguments. The report says what the command needs, with an example.
+// If a command that takes arguments refuses the given arguments, the error has an example of a valid call.
 func TestWrongArguments(t *testing.T) {
 	var walk func(c *cobra.Command)
 	walk = func(c *cobra.Command) {

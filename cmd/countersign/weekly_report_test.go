@@ -22,7 +22,7 @@ type weeks struct {
 	channel string
 }
 
-// passesWeeks runs a test with a bot that posts reports, alone or among replicas.
+// passesWeeks runs a test twice: with one bot that posts reports, and with several such bots.
 func passesWeeks(t *testing.T, fn func(weeks)) {
 	t.Parallel()
 	for _, several := range []bool{false, true} {

@@ -134,7 +134,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestSchemaSees checks that the schema rejects a field that is not part of the Kubernetes API.
+// TestSchemaSees checks that the schema rejects unknown fields and values of a wrong type.
 func TestSchemaSees(t *testing.T) {
 	types := applyconfigurations.NewTypeConverter(scheme.Scheme)
 	for doc, ok := range map[string]bool{

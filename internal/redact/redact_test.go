@@ -57,7 +57,8 @@ func TestKnownSecrets(t *testing.T) {
 	}
 }
 
-// The content of a file that a variable names is also a secret.
+// If a variable like SHOP_TOKEN_FILE names a file, the content of the file is also a secret. The path of the file is
+// not.
 func TestSecretInFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(path, []byte("in-a-file-"+secret+"\n"), 0o600); err != nil {

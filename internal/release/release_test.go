@@ -206,8 +206,8 @@ func write(t *testing.T, path, content string) {
 	}
 }
 
-// TestPackageHasDocs looks for the pages of docs in the unpacked package, because the program's messages refer to these
-// pages.
+// TestPackageHasDocs looks for some pages of the documentation in the unpacked package, because the program's messages
+// refer to such pages.
 func TestPackageHasDocs(t *testing.T) {
 	root := unpackDeb(t)
 	for _, page := range []string{"README.md", "docs/postgres.md", "docs/operate.md", "docs/card.png"} {
@@ -217,7 +217,7 @@ func TestPackageHasDocs(t *testing.T) {
 	}
 }
 
-// TestRPM checks the header of the .rpm: the format's magic number and the package's name.
+// TestRPM checks that the .rpm has the format's magic number, the package's name, and the path of systemd's units.
 func TestRPM(t *testing.T) {
 	content, err := os.ReadFile(one(t, ".rpm"))
 	if err != nil {

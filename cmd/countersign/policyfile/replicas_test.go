@@ -46,7 +46,7 @@ var (
 	byIngrid = replicaPolicy("U0003")
 )
 
-// Under these policies, Teo or Ingrid may approve.
+// These are the people who may approve under byTeo and byIngrid.
 var teo, ingrid = approvers.Identity{ID: "T0001/U0002", Name: "Teo"}, approvers.Identity{ID: "T0001/U0003", Name: "Ingrid"}
 
 func write(t *testing.T, path string, data []byte) {
@@ -681,8 +681,8 @@ func TestPolicyRecordDamaged(t *testing.T) {
 	}
 }
 
-// A transaction may have read the policy in force before a change of the policy. After the change, this transaction
-// does not decide under the earlier policy.
+// The policy in force changes just before the transaction of a decision, and the deciding process has not noticed the
+// change. The process does not decide under the earlier policy.
 func TestPolicyChangesDuringADecision(t *testing.T) {
 	t.Parallel()
 	a := startReplica(t, emptyStore(t), "a", byTeo)
@@ -697,7 +697,7 @@ func TestPolicyChangesDuringADecision(t *testing.T) {
 	b.uses(byIngrid, 2)
 }
 
-// If a process adopts another policy while a transaction reads tools, the transaction fails with ErrPolicyChanged.
+// If a process adopts another policy during the transaction of a decision, the transaction fails with ErrPolicyChanged.
 func TestPolicyAdoptedDuringADecision(t *testing.T) {
 	t.Parallel()
 	db := &meanwhile{Store: emptyStore(t)}

@@ -167,7 +167,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// Slack's clients send arguments in several ways.
+// The test sends arguments in the ways in which Slack's clients send them, and in wrong ways.
 func TestArgumentForms(t *testing.T) {
 	b := newHarness(t)
 	send := func(method, path, contentType, bearer, body string) string {
@@ -208,7 +208,7 @@ func TestArgumentForms(t *testing.T) {
 	}
 }
 
-// The test calls methods that have no test of their own.
+// The test tries methods and blocks that have no test of their own.
 func TestFurtherMethods(t *testing.T) {
 	b := newHarness(t)
 	_, ts, err := b.api.PostMessage("C0001", text("x"))

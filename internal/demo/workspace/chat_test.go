@@ -166,7 +166,8 @@ func TestUpdatesAndDeletions(t *testing.T) {
 	}
 }
 
-// Deleting a thread's parent leaves a tombstone. A reply to a deleted message goes to the channel.
+// A reply to a reply goes to the thread. Deleting a thread's parent leaves a tombstone. A reply to a message that does
+// not exist goes to the channel.
 func TestThreads(t *testing.T) {
 	b := newHarness(t)
 	_, parent, _ := b.api.PostMessage("C0001", text("parent"))

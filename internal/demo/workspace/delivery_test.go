@@ -291,7 +291,8 @@ func TestATicketOpensOneSocket(t *testing.T) {
 	}
 }
 
-// After a disconnect message, slack-go closes the socket and reconnects.
+// After a disconnect message, slack-go closes the socket and reconnects. An unknown reason for a disconnect is an
+// error.
 func TestDisconnectMakesTheAppReconnect(t *testing.T) {
 	b := newHarness(t)
 	app := b.connect(nil)

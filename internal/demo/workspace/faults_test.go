@@ -126,7 +126,7 @@ func TestRealRates(t *testing.T) {
 }
 
 // If a person is deactivated, the app gets an event, the user group loses a member, and nobody can act as the
-// deactivated person.
+// deactivated person. A fault can also set the members of a user group.
 func TestPeopleChange(t *testing.T) {
 	b := newHarness(t)
 	app := b.connect(nil)

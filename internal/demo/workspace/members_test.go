@@ -13,7 +13,8 @@ func (b *harness) next(app *bot) (slackevents.EventsAPIInnerEvent, string) {
 	return e, e.Type
 }
 
-// An app that is removed from a channel gets channel_left instead of member_left_channel.
+// An app that is removed from a channel gets channel_left instead of member_left_channel. For a private channel, it
+// gets group_left.
 func TestTheAppIsRemoved(t *testing.T) {
 	b := newHarness(t)
 	app := b.connect(nil)

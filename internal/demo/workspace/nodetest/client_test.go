@@ -14,7 +14,7 @@ func TestOfficialClient(t *testing.T) {
 	}
 }
 
-// An app with another signing secret rejects all requests, including the first challenge.
+// An app with another signing secret rejects the challenge, which is the first request.
 func TestSignaturesAreChecked(t *testing.T) {
 	d := newHarness(t, "SLACK_SIGNING_SECRET="+strings.Repeat("0", 32))
 	err := d.srv.SetRequestURLs(t.Context(), delivery.URLsAt(d.url()))

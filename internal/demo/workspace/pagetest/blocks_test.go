@@ -17,9 +17,9 @@ import (
 	"github.com/slack-go/slack"
 )
 
-// TestEveryBlockIsDrawn sends one block and one element of each kind that slack-go defines. The page must show the text
-// of each block and element. If a new version of slack-go adds a kind, the test fails until there is a sample of the
-// new kind.
+// TestEveryBlockIsDrawn sends one block and one element of each kind that slack-go defines and that apps can send. The
+// page must show the text of each block and element. If a new version of slack-go adds a kind, the test fails until
+// there is a sample of the new kind.
 func TestEveryBlockIsDrawn(t *testing.T) {
 	b := openBrowser(newHarness(t))
 	whole := messageSamples()
