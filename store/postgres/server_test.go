@@ -70,7 +70,11 @@ func TestMain(m *testing.M) {
 	case server.own != nil:
 		server.own.Remove()
 	case server.base != "":
-		for _, name := range append(spare.names, template) {
+		names := []string{template}
+		for _, s := range spare.databases {
+			names = append(names, s.name)
+		}
+		for _, name := range names {
 			if err := admin("DROP DATABASE IF EXISTS " + name + " WITH (FORCE)"); err != nil {
 				fmt.Fprintln(os.Stderr, err)
 			}
@@ -177,7 +181,14 @@ func open(t testing.TB, url string) *postgres.Store {
 // making a database.
 var spare struct {
 	sync.Mutex
-	names []string
+	databases []spareDatabase
+}
+
+// spareDatabase is a database with the connection that empties its tables. A new connection would need most of its time
+// to read the catalogue.
+type spareDatabase struct {
+	name string
+	conn *pgx.Conn
 }
 
 // empty returns the name of a database with empty tables.
@@ -186,36 +197,34 @@ func empty(t testing.TB) string {
 	begin(t)
 	spare.Lock()
 	defer spare.Unlock()
-	var name string
-	if n := len(spare.names); n > 0 {
-		name, spare.names = spare.names[n-1], spare.names[:n-1]
+	var s spareDatabase
+	if n := len(spare.databases); n > 0 {
+		s, spare.databases = spare.databases[n-1], spare.databases[:n-1]
 	} else {
-		name = fmt.Sprintf("countersign_spare_%d_%d", os.Getpid(), databases.Add(1))
-		if err := admin("CREATE DATABASE " + name + " TEMPLATE " + template); err != nil {
+		s.name = fmt.Sprintf("countersign_spare_%d_%d", os.Getpid(), databases.Add(1))
+		if err := admin("CREATE DATABASE " + s.name + " TEMPLATE " + template); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		if s.conn, err = pgx.Connect(context.Background(), at(s.name)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	t.Cleanup(func() {
-		if err := clearTables(name); err != nil {
+		if err := s.clear(); err != nil {
 			t.Error(err)
 			return
 		}
 		spare.Lock()
 		defer spare.Unlock()
-		spare.names = append(spare.names, name)
+		spare.databases = append(spare.databases, s)
 	})
-	return name
+	return s.name
 }
 
-// clearTables deletes all rows in the tables of a database, except the table migrations.
-func clearTables(database string) error {
-	ctx := context.Background()
-	conn, err := pgx.Connect(ctx, at(database))
-	if err != nil {
-		return err
-	}
-	defer conn.Close(ctx)
-	_, err = conn.Exec(ctx, `DO $$ DECLARE name text; BEGIN
+// clear deletes all rows in the tables of the database, except the table migrations.
+func (s spareDatabase) clear() error {
+	_, err := s.conn.Exec(context.Background(), `DO $$ DECLARE name text; BEGIN
 FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = 'countersign' AND tablename <> 'migrations' LOOP EXECUTE 'DELETE FROM countersign.' || name; END LOOP;
 END $$`)
 	return err

@@ -261,7 +261,7 @@ func deadlocks(t testing.TB, database string, stores ...*postgres.Store) (n int)
 	defer conn.Close(t.Context())
 	for end := time.Now().Add(testkit.Patience); ; time.Sleep(5 * time.Millisecond) {
 		var open int
-		const query = "SELECT deadlocks, (SELECT count(*) FROM pg_stat_activity WHERE datname = $1) FROM pg_stat_database WHERE datname = $1"
+		const query = "SELECT deadlocks, (SELECT count(*) FROM pg_stat_activity WHERE datname = $1 AND application_name = 'countersign') FROM pg_stat_database WHERE datname = $1"
 		if err := conn.QueryRow(t.Context(), query, database).Scan(&n, &open); err != nil {
 			t.Fatal(err)
 		}
