@@ -23,10 +23,16 @@ func ParseDecimal(text string) (Decimal, error) {
 	if text == "" || !strings.ContainsAny(text[:1], "-0123456789") || json.Unmarshal([]byte(text), &n) != nil || n.String() != text {
 		return Decimal{}, errNoNumber
 	}
-	if _, err := strconv.ParseFloat(text, 64); err != nil {
+	if f, err := strconv.ParseFloat(text, 64); err != nil || f == 0 && strings.ContainsAny(mantissa(text), "123456789") {
 		return Decimal{}, errRange
 	}
 	return Decimal{text}, nil
+}
+
+// mantissa returns the part of a JSON number before the exponent.
+func mantissa(number string) string {
+	m, _, _ := strings.Cut(strings.ToLower(number), "e")
+	return m
 }
 
 // String returns the number as it was written.

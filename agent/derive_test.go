@@ -403,10 +403,13 @@ func TestDecimal(t *testing.T) {
 			t.Errorf("%s: written as %s, %v", c.text, back, err)
 		}
 	}
-	for _, bad := range []string{"", "x", "1.", ".5", "01", "+1", " 1", "1 ", "null", `"1"`, "1,5", "1e400", "NaN", "0x1", strings.Repeat("1", 65)} {
+	for _, bad := range []string{"", "x", "1.", ".5", "01", "+1", " 1", "1 ", "null", `"1"`, "1,5", "1e400", "1e-400", "-2.5E-999999999", "NaN", "0x1", strings.Repeat("1", 65)} {
 		if d, err := ParseDecimal(bad); err == nil {
 			t.Errorf("%q was read as %s", bad, d)
 		}
+	}
+	if d, err := ParseDecimal("0.0e-999"); err != nil || d.Rat().Sign() != 0 {
+		t.Errorf("0.0e-999 was read as %s, %v", d, err)
 	}
 	var zero Decimal
 	if zero.String() != "0" || zero.Rat().Sign() != 0 {

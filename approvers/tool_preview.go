@@ -99,7 +99,9 @@ func (r Request) RecordToolPreview(digest string, a PreviewAnswer, now time.Time
 		return r, []Event{PreviewMade{}}, true
 	}
 	f.State, f.Text = ToolPreviewReady, cutTo(text, MaxToolPreview)
-	f.Cut = max(0, utf8.RuneCountInString(text)-MaxToolPreview)
+	if n := utf8.RuneCountInString(text); n > MaxToolPreview {
+		f.Cut = n - (MaxToolPreview - len([]rune("…")))
+	}
 	if f.No = cutTo(strings.TrimSpace(masked(a.No)), MaxHeadline); f.No == "" {
 		f.No = cutTo(refusalIn(text), MaxHeadline)
 	}

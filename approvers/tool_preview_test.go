@@ -141,7 +141,7 @@ func TestRecordToolPreview(t *testing.T) {
 		{name: "a list", text: `[1]`, shown: `[1]`},
 		{name: "no JSON", text: `{broken`, shown: `{broken`},
 		{name: "a sentence of 601", text: strings.Repeat("é", 601), shown: strings.Repeat("é", 601)},
-		{name: "too much", text: strings.Repeat("é", 5000), shown: strings.Repeat("é", 3999) + "…", cut: 1000},
+		{name: "too much", text: strings.Repeat("é", 5000), shown: strings.Repeat("é", 3999) + "…", cut: 1001},
 		{name: "no UTF-8", text: "a\xff\xfeb", wantPreview: "look says: a\uFFFDb", shown: "a\uFFFDb"},
 		{name: "nothing", text: " \n ", failed: "it said nothing"},
 		{name: "a failure", fault: strings.Repeat("x", 700), failed: strings.Repeat("x", 599) + "…"},

@@ -45,7 +45,7 @@ func groupsOf(p *approvers.Policy) (groups []string) {
 	for _, role := range p.Approvers {
 		groups = append(groups, role.Groups()...)
 	}
-	var stages []approvers.Stage
+	stages := slices.Clone(p.Defaults.UnknownTool.Stages)
 	for _, t := range p.Tools {
 		stages = append(stages, t.Stages...)
 		for _, rule := range t.Rules {

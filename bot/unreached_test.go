@@ -307,6 +307,10 @@ func TestMissingScopesAreThoseInUse(t *testing.T) {
 	if len(names) != len(Scopes())-1 || !slices.Equal(fewer, want) || len(want) != len(names)-2 {
 		t.Errorf("missing: %v, without groups and addresses: %v", names, fewer)
 	}
+	plain.Defaults.UnknownTool.Stages = []approvers.Stage{{Group: "finance"}}
+	if !slices.ContainsFunc(MissingScopes([]string{"chat:write"}, &plain), func(s Scope) bool { return s.Name == "usergroups:read" }) {
+		t.Error("a user group decides about unknown tools, but its scope does not count as missing")
+	}
 }
 
 // Slack refuses one message because the bot is not in the channel. If Slack says, when the bot asks, that the bot is a

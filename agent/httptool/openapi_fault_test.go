@@ -55,6 +55,7 @@ func TestFaultyFiles(t *testing.T) {
 		{"a server with a query", strings.Replace(one("parameters: ["+id+"]"), "https://api.example.com", "'https://api.example.com/?a=b'", 1), "", "has more than a path"},
 		{"a server in an unusual notation", strings.Replace(one("parameters: ["+id+"]"), "https://api.example.com", "https://0x7f000001", 1), "", "unusual notation"},
 		{"a server without encryption", strings.Replace(one("parameters: ["+id+"]"), "https://api", "http://api", 1), "headers: {X: '${API_KEY}'}", "would be sent a secret without encryption"},
+		{"a server whose name begins as a loopback address does", strings.Replace(one("parameters: ["+id+"]"), "https://api", "http://127.api", 1), "headers: {X: '${API_KEY}'}", "would be sent a secret without encryption"},
 		{"a path without its parameter", one(""), "", "the path's {id} is not a parameter"},
 		{"a parameter without its path", one("parameters: [" + id + ", {name: other, in: path, required: true, schema: {type: string}}]"), "", "the parameter other is in the path"},
 		{"another place", one("parameters: [" + id + ", {name: x, in: querystring, schema: {type: string}}]"), "", `a parameter "x" is in "querystring"`},

@@ -45,7 +45,7 @@ func openCrashes(path string, log *slog.Logger) *crashes {
 	c := &crashes{path: path, log: log, underWay: map[atWork]bool{}, died: map[atWork]int{}}
 	raw, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		c.complain(err)
+		log.Warn("the work of the previous process can't be read; crashes of earlier processes are not counted", "file", path, "error", err)
 	}
 	c.read(raw)
 	for w := range c.underWay {
@@ -144,7 +144,7 @@ func (c *crashes) stop() {
 		c.file = nil
 	}
 	if len(c.died) == 0 {
-		err = os.Remove(c.path)
+		err = errors.Join(err, os.Remove(c.path))
 	}
 	if err != nil {
 		c.complain(err)

@@ -61,7 +61,7 @@ Exit codes: 0 it is decided · 1 the request can't be decided like that · 2 wro
 		},
 	}
 	cmd.Flags().StringVar(&o.Reason, "reason", "", "why; people are told, and the agent is told why a call was rejected")
-	cmd.Flags().StringVar(&o.Digest, "digest", "", "for approve: the digest of the arguments that you were shown, or its first 12 characters")
+	cmd.Flags().StringVar(&o.Digest, "digest", "", "for approve: the digest of the request that you were shown, or its first 12 characters")
 	return cmd
 }
 

@@ -2,6 +2,7 @@ package check_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"countersign/approvers"
@@ -109,5 +110,22 @@ agents: {s: {tools: ["*"], overrides: {pay: {confirm: true}}}}
 	}
 	if refused == 0 || passed == 0 {
 		t.Fatalf("the policies tried show nothing: %d refused, %d passed", refused, passed)
+	}
+}
+
+// TestReportOfAnOverride checks that the report has an entry of its own for an agent whose override allows break glass.
+func TestReportOfAnOverride(t *testing.T) {
+	f := parse(t, `
+version: 1
+tools: {pay: {risk: high, confirm: true}}
+approvers: {a: {members: [U0001], max_risk: high, can_approve: [pay]}}
+agents: {s: {tools: ["*"], overrides: {pay: {break_glass: true}}}}
+`)
+	notes := map[string]bool{}
+	for _, g := range check.NewReport(f, []check.Tool{{Name: "pay"}}).Gates {
+		notes[g.Tool+" "+g.Agent] = strings.Contains(fmt.Sprint(g.Notes), "break glass")
+	}
+	if own, ok := notes["pay s"]; !ok || !own || notes["pay "] {
+		t.Errorf("entries, and whether they name break glass: %v", notes)
 	}
 }

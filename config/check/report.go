@@ -77,12 +77,13 @@ func NewReport(f *config.File, tools []Tool) Report {
 	return out
 }
 
-// differs reports whether an agent's override changes the risk, the confirmation, the automatic runs, the mode or the
-// stages.
+// differs reports whether an agent's override changes the risk, the confirmation, the automatic runs, the mode, break
+// glass or the stages.
 func (c *checker) differs(tool, agent string) bool {
 	a, _ := c.policy.Tool(tool, "")
 	b, _ := c.policy.Tool(tool, agent)
-	return a.Risk != b.Risk || a.Confirm != b.Confirm || a.MaxAuto != b.MaxAuto || a.Mode != b.Mode || !slices.EqualFunc(a.Stages, b.Stages, approvers.Stage.Equal)
+	return a.Risk != b.Risk || a.Confirm != b.Confirm || a.MaxAuto != b.MaxAuto || a.Mode != b.Mode || a.BreakGlass != b.BreakGlass ||
+		!slices.EqualFunc(a.Stages, b.Stages, approvers.Stage.Equal)
 }
 
 func (c *checker) report(out *Report, tool, agent string) {

@@ -125,8 +125,7 @@ func (s *Store) EachRow(ctx context.Context, fn func(store.Row) error) error {
 }
 
 // EachReadable is EachRow for a damaged store. EachReadable does not pass damaged rows to fn. For each damaged row,
-// EachReadable calls lost with the damage and the id of the row's owner, if the owner is known. A damaged policy is an
-// error.
+// EachReadable calls lost with the damage and the id of the row's owner, if the owner is known.
 func (s *Store) EachReadable(ctx context.Context, fn func(store.Row) error, lost func(x store.Damage, owner string)) error {
 	return s.View(ctx, func(r store.Reader) error {
 		c := &contents{reader: r.(reader), ctx: ctx, lost: lost}
@@ -274,8 +273,9 @@ func eachPolicy(c *contents, fn func(store.Row) error) error {
 			return err
 		}
 		name := readText(id)
-		if _, err := decodeRow[store.Policy](store.Damage{Bucket: policyTable.in, Key: name, ID: name}, id, sum, row.Record); err != nil {
-			return err
+		x := store.Damage{Bucket: policyTable.in, Key: name, ID: name}
+		if _, err := decodeRow[store.Policy](x, id, sum, row.Record); err != nil {
+			return c.readable(err, x, "")
 		}
 		return fn(row)
 	})

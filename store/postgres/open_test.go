@@ -399,6 +399,15 @@ func TestDamagedRecords(t *testing.T) {
 			t.Errorf("%s: got error %v, want that %s %s is damaged", what, err, bucket, id)
 		}
 	}
+	lost := map[string]bool{}
+	if err := s.EachReadable(t.Context(), func(store.Row) error { return nil }, func(x store.Damage, _ string) { lost[x.Bucket] = true }); err != nil {
+		t.Errorf("the rows without damage can't be read: %v", err)
+	}
+	for _, bucket := range []string{"requests", "calls", "messages", "renderings", "files", "settings", "policies"} {
+		if !lost[bucket] {
+			t.Errorf("the damage in %s is not reported with the readable rows: %v", bucket, lost)
+		}
+	}
 	// All these reads are in one transaction: damage does not end a transaction.
 	err = s.Update(t.Context(), func(tx store.Tx) error {
 		_, err := tx.Request("a")

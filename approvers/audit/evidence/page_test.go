@@ -214,6 +214,19 @@ func TestPolicySentence(t *testing.T) {
 	}
 }
 
+// The page's sentence about an unknown outcome says why the outcome was unknown.
+func TestUnknownSentence(t *testing.T) {
+	for why, want := range lost {
+		got := (Story{}).Sentence(approvers.AuditRecord{Kind: approvers.AuditUnknown, Facts: map[string]string{"why": string(why)}})
+		if want += " Whether it acted was not known; people were asked."; got != want {
+			t.Errorf("%s: got %q, want %q", why, got, want)
+		}
+	}
+	if len(lost) != 6 {
+		t.Errorf("the page has sentences for %d reasons", len(lost))
+	}
+}
+
 // The page's sentence about a denied attempt names the attempted action.
 func TestDeniedSentence(t *testing.T) {
 	for kind, want := range map[string]string{

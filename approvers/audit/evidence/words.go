@@ -23,7 +23,7 @@ func (s Story) sentence(e Entry) string {
 	case approvers.AuditAdvanced:
 		return "It moved to stage " + f["stage"] + ", with " + f["risk"] + " risk."
 	case approvers.AuditApproved:
-		return "All stages agreed: one run was allowed."
+		return "One run was allowed."
 	case approvers.AuditClosed:
 		return "It ended as " + f["state"] + by(e.Actor, who) + "."
 	case approvers.AuditReopened:
@@ -51,7 +51,7 @@ func (s Story) sentence(e Entry) string {
 	case approvers.AuditExecuted:
 		return "The tool ended: " + f["state"] + "."
 	case approvers.AuditUnknown:
-		return "The process stopped while the tool ran. Whether it acted was not known; people were asked."
+		return lost[approvers.Loss(f["why"])] + " Whether it acted was not known; people were asked."
 	case approvers.AuditReported:
 		return who + " reported: " + spaced(f["report"]) + "."
 	case approvers.AuditReturned:
@@ -62,6 +62,16 @@ func (s Story) sentence(e Entry) string {
 		return "What people wrote and were shown was erased" + by(e.Actor, who) + ". The records and their hashes stay."
 	}
 	return s.plain(e, who)
+}
+
+// lost says why the outcome of a run was unknown.
+var lost = map[approvers.Loss]string{
+	approvers.LossStopped:     "The process stopped while the tool ran.",
+	approvers.LossUnclear:     "The answer did not say whether the tool acted.",
+	approvers.LossPaused:      "All work was paused while the tool ran.",
+	approvers.LossTurnStopped: "The agent was stopped while the tool ran.",
+	approvers.LossUnreported:  "The client that ran the tool did not report the outcome.",
+	approvers.LossRestored:    "The store was restored from a backup that was made before the run ended.",
 }
 
 // plain describes a record by its kind.

@@ -103,7 +103,7 @@ func New(s store.Store, policy func() *approvers.Policy) *Metrics {
 		Name: "countersign_requests_unanswered_total", Help: "Requests that expired although nobody had decided anything.",
 	}, []string{"role", "tool"})
 	m.starts = prometheus.NewHistogram(prometheus.HistogramOpts{
-		Name: "countersign_run_start_seconds", Help: "Time from the click that completed the approval until the run began.",
+		Name: "countersign_run_start_seconds", Help: "Time from the decision that completed the approval until the run began.",
 		Buckets: []float64{.1, .25, .5, 1, 2, 5, 10, 30, 120, 600},
 	})
 	m.models = prometheus.NewCounterVec(prometheus.CounterOpts{

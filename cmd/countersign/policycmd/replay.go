@@ -145,11 +145,18 @@ func hasClient(p *approvers.Policy, name string) bool {
 	return ok
 }
 
-// agentNames lists the agents of the policy.
+// agentNames lists the agents of both policies.
 func (r *replayed) agentNames() string {
-	names := make([]string, len(r.policy.Agents))
-	for i, a := range r.policy.Agents {
-		names[i] = a.Name
+	var names []string
+	for _, p := range []*approvers.Policy{r.policy, r.other} {
+		if p == nil {
+			continue
+		}
+		for _, a := range p.Agents {
+			if !slices.Contains(names, a.Name) {
+				names = append(names, a.Name)
+			}
+		}
 	}
 	return strings.Join(names, ", ")
 }
