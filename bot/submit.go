@@ -72,7 +72,7 @@ func (b *submissionHandler) examine(ctx context.Context, i interaction) (objecti
 	}
 	r, err := b.Views.Request(ctx, f.Ref)
 	if errors.Is(err, store.ErrNotFound) || err == nil && (r.State != approvers.Pending || r.Execution != f.Execution) {
-		return objection{}, nil // too late, or not about a request: the handler tells the person
+		return objection{}, nil // not about a pending request with these arguments: the handler checks the form
 	}
 	if err != nil {
 		return objection{}, err

@@ -32,7 +32,7 @@ func TestPermits(t *testing.T) {
 		{"x.example", "x.example", "127.0.0.1:80", true},
 		{"x.example", "x.example", "100.64.0.1:80", true},
 		{"x.example", "x.example", "[fd00::1]:80", true},
-		// An entry with a name does not permit addresses of the machine itself or of cloud metadata. The owner of the
+		// An entry with a name does not permit unspecified, link-local, multicast or metadata addresses. The owner of the
 		// name could otherwise let the name resolve to such an address.
 		{"x.example", "x.example", "169.254.169.254:80", false},
 		{"x.example", "x.example", "[fd00:ec2::254]:80", false},

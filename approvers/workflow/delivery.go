@@ -301,7 +301,8 @@ func (w *Outbox) Removed(ctx context.Context, s store.OutboxMessage) error {
 	})
 }
 
-// addAgain adds a copy of a removed outbox message. If the store has a copy already, addAgain does nothing.
+// addAgain adds a copy of a removed outbox message. If the store already has a copy that is not removed, addAgain does
+// nothing.
 func (t outboxTx) addAgain(s store.OutboxMessage) error {
 	messages, err := t.OutboxMessagesOf(s.Ref)
 	if err != nil || slices.ContainsFunc(messages, func(o store.OutboxMessage) bool { return isSame(o, s) && o.State != store.OutboxRemoved }) {

@@ -52,7 +52,8 @@ func (s *simulation) runTool(ctx context.Context, p *life, name string, in agent
 	if err != nil {
 		return "", err // nothing was done
 	}
-	if s.operator.paused.Load() && !deaf && !p.doubts.Load() { // a process that does not know the outcome of a commit need not know of the pause
+	// A process that does not know the outcome of a commit is about to end, and may not have seen the pause.
+	if s.operator.paused.Load() && !deaf && !p.doubts.Load() {
 		s.violate("%s runs while everything is paused", name)
 	}
 	switch v.fault {

@@ -27,9 +27,9 @@ var (
 // noValue is the text that text/template writes if the template function named index finds no value.
 const noValue = "<no value>"
 
-// Compile compiles a template. render writes the preview of a call with these arguments. An error of render tells the
-// approver why there is no preview. The approver then reads the arguments instead. If the template is wrong, message
-// says what is wrong, and hint says what to write instead.
+// Compile compiles a template, and returns the function render. render returns the preview of a call with the arguments
+// args. An error of render tells the approver why there is no preview. The approver then reads the arguments instead.
+// If the template is wrong, message says what is wrong, and hint says what to write instead.
 func Compile(text string) (render func(args map[string]any) (string, error), message, hint string) {
 	text = strings.TrimSpace(text)
 	switch {

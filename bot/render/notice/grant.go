@@ -131,6 +131,7 @@ func (m grantMessage) offer(p *block.Builder, g approvers.Grant) {
 		block.Say("For everybody who asks the agent "+block.Name(g.Agent)+", in all of its conversations. It can be taken back at any time."),
 		block.Say("⏳ Nothing changes unless ").Strong(m.Title(g.OfferedTo)).Say(" accepts by ").At(g.Until, block.DayTime).Say("."))
 	again := block.Confirm("Allow this?", block.Clip(what, slackapi.MaxConfirm-100)+"\n\nThis starts now, in your name.", "Accept", "Not yet", slack.StylePrimary)
-	p.Buttons("", block.Button(control.ActAccept, "Accept", m.Token(g.ID), slack.StyleDefault).WithConfirm(again), block.Button(control.ActDecline, "Decline", m.Token(g.ID), slack.StyleDefault))
+	accept := block.Button(control.ActAccept, "Accept", m.Token(g.ID), slack.StyleDefault).WithConfirm(again)
+	p.Buttons("", accept, block.Button(control.ActDecline, "Decline", m.Token(g.ID), slack.StyleDefault))
 	p.Small("Everything else still waits for approval, also what the person who accepts asks for.")
 }
