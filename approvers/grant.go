@@ -1,6 +1,7 @@
 package approvers
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -278,11 +279,13 @@ func beyond(in DecisionContext, r Request, role Role, values map[string]json.Raw
 			largest[b.Arg] = b.AtMost
 		}
 	}
-	raw, err := json.Marshal(largest)
-	if err != nil {
+	var raw bytes.Buffer
+	e := json.NewEncoder(&raw)
+	e.SetEscapeHTML(false) // the arguments must not grow beyond the limit of StrictArgs
+	if err := e.Encode(largest); err != nil {
 		return "the arguments can't be read"
 	}
-	args, err := StrictArgs(raw, false)
+	args, err := StrictArgs(bytes.TrimSpace(raw.Bytes()), false)
 	if err != nil {
 		return "the arguments can't be read"
 	}

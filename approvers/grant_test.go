@@ -346,6 +346,15 @@ func TestGrantUpToMoreThanTheRoleMayApprove(t *testing.T) {
 	}
 }
 
+// A grant can be given for a call with a long text, also if JSON encoders write its characters as escapes.
+func TestGrantForALongText(t *testing.T) {
+	p := granting()
+	r := asked(p, "issue_refund", strings.Replace(refund, "ORD-1", strings.Repeat("<", 12_000), 1))
+	if _, denied := r.Allow(deciding(p, start), actionBy(r, onLead, start), threeMore); denied != nil {
+		t.Errorf("denied for %s (%s)", denied.Code, denied.Detail)
+	}
+}
+
 func TestGrantIsUsedUp(t *testing.T) {
 	g := allowed(t, granting(), "issue_refund", refund, onLead, threeMore)
 	var err error

@@ -62,16 +62,40 @@ func (b *Availability) Depart(ctx context.Context, t store.Timer) error {
 // userChange is Slack's event about a change of a person.
 const userChange = "user_change"
 
-// aboutAccount reports whether an event may say that an account was deactivated or reactivated, or that a person became
-// a guest or is no longer a guest. Slack sends the same event for other changes, such as each new status.
-func aboutAccount(users *directory.Users, e event) bool {
-	var who struct {
-		ID      string `json:"id"`
-		Deleted bool   `json:"deleted"`
-		Guest   bool   `json:"is_restricted"`
-		Single  bool   `json:"is_ultra_restricted"` // a guest of a single channel
+// account is the person of an event of the type user_change.
+type account struct {
+	ID          string `json:"id"`
+	Deactivated bool   `json:"deleted"`
+	Restricted  bool   `json:"is_restricted"`
+	Single      bool   `json:"is_ultra_restricted"` // a guest of a single channel
+}
+
+func (a account) guest() bool { return a.Restricted || a.Single }
+
+// account returns the person of the event. The person has no ID if the event has another type.
+func (e event) account() (a account) {
+	if e.Type != userChange || json.Unmarshal(e.User, &a) != nil {
+		return account{}
 	}
-	return e.Type == userChange && json.Unmarshal(e.User, &who) == nil && who.ID != "" && (who.Deleted || who.Guest || who.Single || users.WasLost(who.ID))
+	return a
+}
+
+// news reports whether an event may say that an account was deactivated or reactivated, or that a person became a guest
+// or is no longer a guest. Slack sends the same event for other changes, such as each new status. So only the first
+// event about a guest counts, and only if the bot has looked up the person before, or the policy names the person.
+func (a account) news(users *directory.Users, p *approvers.Policy) bool {
+	switch {
+	case a.ID == "":
+		return false
+	case a.Deactivated:
+		return true
+	case a.guest():
+		named := slices.ContainsFunc(p.Approvers, func(r approvers.Role) bool {
+			return slices.Contains(r.Members, approvers.Member{Kind: approvers.MemberUser, Value: a.ID})
+		})
+		return !users.IsNotedGuest(a.ID) && (named || users.WasLookedUp(a.ID))
+	}
+	return users.WasLost(a.ID) || users.IsNotedGuest(a.ID)
 }
 
 // aboutGroup reports whether an event is about a user group: a new group, or a group with other members, another handle

@@ -68,7 +68,8 @@ func (b *Receiver) receiveEvent(ctx context.Context, d transport.Delivery) error
 		b.Log.Error("Slack holds back events for an hour, because more than 30,000 came: messages sent meanwhile are not received", "since", e.LimitedSince)
 		return nil
 	}
-	people := aboutAccount(b.users, e.Event) || e.Event.aboutGroup() && slices.ContainsFunc(groupsOf(b.Views.Policy()), e.Event.Group.is)
+	who := e.Event.account()
+	people := who.news(b.users, b.Views.Policy()) || e.Event.aboutGroup() && slices.ContainsFunc(groupsOf(b.Views.Policy()), e.Event.Group.is)
 	b.users.Invalidate(e.Event.Type, e.Event.userID())
 	b.channels.Invalidate(e.Event.Type, e.Event.channelID())
 	b.viewedChannels.update(e.Event, b.Now())
@@ -89,6 +90,9 @@ func (b *Receiver) receiveEvent(ctx context.Context, d transport.Delivery) error
 		id = deliveryID(store.InboxEvent, e.Event.channelID(), e.Event.TS, e.Event.Type, e.Event.Edited.TS, e.Event.At)
 	}
 	_, err = b.Intake.Receive(ctx, inboxRow(id, d), e.lane())
+	if err == nil && who.ID != "" {
+		b.users.NoteGuest(who.ID, who.guest())
+	}
 	return err
 }
 

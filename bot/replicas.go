@@ -54,6 +54,7 @@ func (b *Replicas) Hear(what string) {
 	}
 	if m.Event != "" {
 		b.users.Invalidate(m.Event, m.User)
+		b.users.ForgetLost(m.User)
 		return
 	}
 	b.api.Hear(m.Told)

@@ -355,3 +355,34 @@ func TestOneMessageIsRefusedInAChannel(t *testing.T) {
 		})
 	}
 }
+
+// Of the events about a guest, only the first one is stored, and only if the policy names the guest or the bot has
+// looked the guest up. The event that says that the person is no longer a guest is stored, too.
+func TestEventsAboutGuests(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	n := 0
+	stored := func(user, flags string) bool {
+		n++
+		id := fmt.Sprintf("EvGuest%d", n)
+		payload := fmt.Sprintf(`{"type":"event_callback","event_id":%q,"team_id":"T0001","event":{"type":"user_change","user":{"id":%q%s}}}`, id, user, flags)
+		if _, err := h.receive(store.InboxEvent, []byte(payload)); err != nil {
+			t.Fatal(err)
+		}
+		_, err := h.bot.Views.Inbox(context.Background(), id)
+		return err == nil
+	}
+	const guest, single, member = `,"is_restricted":true`, `,"is_ultra_restricted":true`, ""
+	for _, c := range []struct {
+		user, flags string
+		want        bool
+	}{
+		{"U0002", guest, true}, {"U0002", guest, false}, {"U0002", single, false}, {"U0002", member, true}, {"U0002", member, false}, {"U0002", guest, true},
+		{"U0777", guest, false}, {"U0777", member, false}, {"U0777", `,"deleted":true`, true},
+	} {
+		if got := stored(c.user, c.flags); got != c.want {
+			t.Errorf("event %d, about %s with %q: stored: %v, want %v", n, c.user, c.flags, got, c.want)
+		}
+	}
+	h.quiet()
+}

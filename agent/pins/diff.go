@@ -45,8 +45,8 @@ func Diff(before, after json.RawMessage) []string {
 	if changes > maxLines {
 		out = append(out, fmt.Sprintf("… and %d more changes", changes-maxLines))
 	}
-	if len(out) == 0 && !bytes.Equal(compact(before), compact(after)) {
-		return append([]string{"  only the notation changed"}, change("the definition", string(before), string(after))...)
+	if was, is := compact(before), compact(after); len(out) == 0 && !bytes.Equal(was, is) {
+		return append([]string{"  only the notation changed"}, change("the definition", string(was), string(is))...)
 	}
 	return out
 }

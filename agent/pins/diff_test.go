@@ -33,7 +33,7 @@ func TestDiff(t *testing.T) {
 		"a text of a number": {`{"d":1}`, `{"d":"1"}`, []string{`- d: 1`, `+ d: "1"`}},
 		"twice":              {`{"d":1}`, `{"d":1,"d":2}`, []string{`+ d: 2`}},
 		"the order":          {`{"a":1,"b":2}`, `{"b":2,"a":1}`, []string{"  only the order of the names changed"}},
-		"notation of a name": {`{"\u0061":1}`, `{"a":1}`, []string{"  only the notation changed", `- the definition: {"\u0061":1}`, `+ the definition: {"a":1}`}},
+		"notation of a name": {`{ "\u0061":1}`, `{"a": 1}`, []string{"  only the notation changed", `- the definition: {"\u0061":1}`, `+ the definition: {"a":1}`}},
 		"lines":              {`{"d":"a"}`, `{"d":"b\nc"}`, []string{`- d: "a"`, `+ d: "b ⏎ c"`}},
 		"odd names":          {`{}`, "{\"a.b\":1,\"\":2,\"c\u202e\":3}", []string{`+ "a.b": 1`, `+ "": 2`, "+ c⟨U+202E⟩: 3", "- the definition: {}"}},
 		"long": {`{"d":"` + long + `x` + long + `"}`, `{"d":"` + long + `y` + long + `"}`, []string{

@@ -30,6 +30,15 @@ func TestIDs(t *testing.T) {
 		last = id
 		seen[id] = true
 	}
+	var even []string
+	for i := range 1000 {
+		if id := m.newID("req", now.Add(time.Duration(i%2)*time.Millisecond)); i%2 == 0 {
+			even = append(even, id)
+		}
+	}
+	if !slices.IsSorted(even) {
+		t.Error("ids of one moment are not in order if ids of another moment were made between them")
+	}
 	if len(seen) != 1000 {
 		t.Errorf("%d of 1000 ids of one moment differ", len(seen))
 	}

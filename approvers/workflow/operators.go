@@ -289,7 +289,7 @@ func (t operatorsTx) endUnreached(o *settings.Operators, still func(request stri
 			if p.Requests = left; len(left) > 0 {
 				continue
 			}
-			if err := t.endOrRefill(&o.Notices[i], p, still); err != nil {
+			if err := t.endOrRefill(o, &o.Notices[i], p, still); err != nil {
 				return err
 			}
 		}
@@ -299,7 +299,7 @@ func (t operatorsTx) endUnreached(o *settings.Operators, still func(request stri
 
 // endOrRefill ends a problem without requests. If there were more requests than a problem can hold, endOrRefill first
 // looks for other requests with the same problem.
-func (t operatorsTx) endOrRefill(notice *settings.OperatorNotice, p *settings.Problem, still func(request string, kind settings.ProblemKind) (bool, error)) error {
+func (t operatorsTx) endOrRefill(o *settings.Operators, notice *settings.OperatorNotice, p *settings.Problem, still func(request string, kind settings.ProblemKind) (bool, error)) error {
 	if p.More {
 		unreached, err := view.UnreachedRequests(t)
 		if err != nil {
@@ -311,7 +311,7 @@ func (t operatorsTx) endOrRefill(notice *settings.OperatorNotice, p *settings.Pr
 			if err != nil {
 				return err
 			}
-			if other := t.unreachedProblem(r); unseen && other.Kind == p.Kind && other.Of == p.Of {
+			if other := t.unreachedProblem(r); unseen && other.Kind == p.Kind && other.Of == p.Of && !lists(o, p.Kind, r.ID) {
 				if err := t.joinProblem(notice, p, other); err != nil {
 					return err
 				}

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"countersign/approvers"
@@ -618,31 +619,21 @@ func newParts(t *tx) parts {
 	}
 }
 
-// idMaker makes the ids of records. If ids are made in the same millisecond, they sort in the order in which they were
-// made. So two messages that are due at the same moment are sent in this order.
-type idMaker struct {
-	mu   sync.Mutex
-	at   int64 // the millisecond of the last id
-	made uint16
-}
+// idMaker makes the ids of records. Of two ids with the same time, the one that was made later sorts after the other.
+// So two messages that are due at the same moment are sent in the order in which they were made.
+type idMaker struct{ made atomic.Uint32 }
 
-// madeBits is the number of bits of an id that count the earlier ids of the same millisecond.
+// madeBits is the number of bits of an id that count the earlier ids. After 4,096 ids, the count begins again at 0.
 const madeBits = 12
 
-// newID returns an id. It has the kind of the record, the time in milliseconds, the number of earlier ids of this
-// millisecond, and 68 random bits, so nobody can guess an id. Because of the time, the store keeps records with similar
-// times together.
+// newID returns an id. It has the kind of the record, the time in milliseconds, the number of earlier ids, and 68 random
+// bits, so nobody can guess an id. Because of the time, the store keeps records with similar times together.
 func (m *idMaker) newID(kind string, now time.Time) string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if at := now.UnixMilli(); at != m.at {
-		m.at, m.made = at, 0
-	}
 	var b [16]byte
 	rand.Read(b[:]) // crypto/rand never fails
 	random := binary.BigEndian.Uint16(b[6:8]) & (1<<(16-madeBits) - 1)
-	binary.BigEndian.PutUint64(b[:8], uint64(m.at)<<16|uint64(m.made<<(16-madeBits)|random))
-	m.made++ // after 4,096 ids of a millisecond, the ids of this millisecond are no longer in order
+	made := uint16(m.made.Add(1)-1) << (16 - madeBits)
+	binary.BigEndian.PutUint64(b[:8], uint64(now.UnixMilli())<<16|uint64(made|random))
 	return kind + "_" + sortable.EncodeToString(b[:])
 }
 

@@ -17,7 +17,7 @@ import (
 // IdentityTTL is how long Slack's answer about a person or a group is cached. Events invalidate the answer sooner.
 const IdentityTTL = time.Minute
 
-// lostTTL is how long the cache keeps that an account was deactivated, or was a guest's account.
+// lostTTL is how long the cache keeps whether an account was deactivated or a guest's account.
 const lostTTL = 30 * 24 * time.Hour
 
 // Users looks up the identities of people. Users asks Slack, or uses Slack's recent answers. Users is safe for
@@ -33,7 +33,8 @@ type Users struct {
 	groups  *Cache[map[string]Group] // all groups, by id and by handle
 	members *Cache[[]string]         // members by group id; only for groups with too many members for the list of all groups
 	quiet   *Cache[slack.DNDStatus]
-	lost    *Cache[bool] // users whose account was deactivated or a guest's account at the last look-up
+	lost    *Cache[bool] // for each user, whether the account was deactivated or a guest's account at the last look-up
+	guests  *Cache[bool] // guests about whom an event was stored
 }
 
 // UsersOptions configure Users. All fields are required.
@@ -50,6 +51,7 @@ func NewUsers(s UsersOptions) *Users {
 		api: s.API, self: s.Self, countsEmail: s.CountsEmail, log: s.Log, now: s.Now,
 		users: NewCache[slack.User](s.Now, IdentityTTL), groups: NewCache[map[string]Group](s.Now, IdentityTTL),
 		members: NewCache[[]string](s.Now, IdentityTTL), quiet: NewCache[slack.DNDStatus](s.Now, IdentityTTL), lost: NewCache[bool](s.Now, lostTTL),
+		guests: NewCache[bool](s.Now, lostTTL),
 	}
 	d.groups.patience, d.members.patience = groupPatience, groupPatience
 	return d
@@ -93,11 +95,7 @@ func (d *Users) User(ctx context.Context, user string, fresh bool) (slack.User, 
 		if u.ID != user && (u.Enterprise.ID == "" || u.Enterprise.ID != user) {
 			return slack.User{}, ErrAboutAnother
 		}
-		if u.Deleted || u.IsRestricted || u.IsUltraRestricted {
-			d.lost.put(user, true)
-		} else {
-			d.lost.forget(user)
-		}
+		d.lost.put(user, u.Deleted || u.IsRestricted || u.IsUltraRestricted)
 		return *u, nil
 	})
 }
@@ -107,6 +105,30 @@ func (d *Users) User(ctx context.Context, user string, fresh bool) (slack.User, 
 func (d *Users) WasLost(user string) bool {
 	lost, _ := d.lost.peek(user)
 	return lost
+}
+
+// WasLookedUp reports whether Users has asked Slack about an account in the last 30 days. WasLookedUp makes no call.
+func (d *Users) WasLookedUp(user string) bool {
+	_, known := d.lost.peek(user)
+	return known
+}
+
+// ForgetLost makes WasLost report false until the next look-up.
+func (d *Users) ForgetLost(user string) { d.lost.forget(user) }
+
+// NoteGuest records whether the last stored event about an account says that it is a guest's account.
+func (d *Users) NoteGuest(user string, guest bool) {
+	if guest {
+		d.guests.put(user, true)
+	} else {
+		d.guests.forget(user)
+	}
+}
+
+// IsNotedGuest reports what NoteGuest recorded.
+func (d *Users) IsNotedGuest(user string) bool {
+	guest, _ := d.guests.peek(user)
+	return guest
 }
 
 // Identity derives a person's identity from Slack's record of the person.

@@ -72,7 +72,7 @@ func holdOnce(ctx context.Context, why *audit.OlderStore, env config.Env, polici
 		g.Go(func() error { return serveHTTP(ctx, l.slack, http.HandlerFunc(refuse)) })
 	}
 	if l.gateway != nil {
-		g.Go(func() error { return serveHTTP(ctx, l.gateway, heldGateway()) })
+		g.Go(func() error { return serveHTTP(ctx, l.gateway, heldGateway(log)) })
 	}
 	if socket != nil {
 		r := newControlServer(env.Store.Path, env.Audit, db, wf, log)
@@ -85,9 +85,9 @@ func holdOnce(ctx context.Context, why *audit.OlderStore, env config.Env, polici
 
 // heldGateway rejects the requests of other agents while the bot is held. It denies the events of hooks, because after
 // an HTTP error most coding agents run the call.
-func heldGateway() http.Handler {
+func heldGateway(log *slog.Logger) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/v1/hooks/", hookserver.Deny(errors.New("The bot does not work until an operator has accepted the state of its store")))
+	mux.Handle("/v1/hooks/", hookserver.Deny(errors.New("The bot does not work until an operator has accepted the state of its store"), log))
 	mux.HandleFunc("/", refuse)
 	return mux
 }

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -104,7 +105,7 @@ func TestOldStoreIsHeld(t *testing.T) {
 func TestHeldGateway(t *testing.T) {
 	for path, want := range map[string]int{"/v1/hooks/claude-code?event=PreToolUse": http.StatusOK, "/v1/requests": http.StatusServiceUnavailable, "/mcp": http.StatusServiceUnavailable} {
 		w := httptest.NewRecorder()
-		heldGateway().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, strings.NewReader("{}")))
+		heldGateway(slog.New(slog.DiscardHandler)).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, strings.NewReader("{}")))
 		if denied := strings.Contains(w.Body.String(), `"permissionDecision":"deny"`); w.Code != want || denied != (want == http.StatusOK) {
 			t.Errorf("%s: %d %s", path, w.Code, w.Body)
 		}

@@ -119,7 +119,7 @@ func send(w http.ResponseWriter, answer []byte) error {
 
 // Deny returns a handler of the path /v1/hooks/AGENT that denies every event and tells the agent why. A bot that does
 // not handle events uses this handler instead of [Attach].
-func Deny(why error) http.Handler {
+func Deny(why error, log *slog.Logger) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/hooks/{agent}", func(w http.ResponseWriter, r *http.Request) {
 		agent, ok := hook.Find(r.PathValue("agent"))
@@ -127,6 +127,7 @@ func Deny(why error) http.Handler {
 			http.NotFound(w, r)
 			return
 		}
+		log.Info("denied an event of a hook", "agent", agent.Name, "why", why)
 		_ = send(w, hook.Refuse(agent.Name, r.URL.Query().Get("event"), why)) // an agent that is gone needs no answer
 	})
 	return mux

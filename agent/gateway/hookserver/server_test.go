@@ -73,7 +73,7 @@ func (u unread) Read([]byte) (int, error) {
 
 // A gateway that does not handle events denies every call, and other events have no effect.
 func TestDeny(t *testing.T) {
-	h := Deny(errors.New("The bot is held."))
+	h := Deny(errors.New("The bot is held."), slog.New(slog.DiscardHandler))
 	for _, c := range []struct {
 		path, want string
 		status     int

@@ -67,7 +67,7 @@ func (s Story) sentence(e Entry) string {
 // lost says why the outcome of a run was unknown.
 var lost = map[approvers.Loss]string{
 	approvers.LossStopped:     "The process stopped while the tool ran.",
-	approvers.LossUnclear:     "The answer did not say whether the tool acted.",
+	approvers.LossUnclear:     "No clear answer of the tool was recorded.",
 	approvers.LossPaused:      "All work was paused while the tool ran.",
 	approvers.LossTurnStopped: "The agent was stopped while the tool ran.",
 	approvers.LossUnreported:  "The client that ran the tool did not report the outcome.",

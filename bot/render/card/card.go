@@ -115,7 +115,7 @@ func arguments(p *block.Builder, text string, whole bool, readsAll string) {
 	p.Para(block.Say("✂️ ").Strong(fmt.Sprintf("Cut here: %d more characters.", missing)).Say(readsAll))
 }
 
-// Table lays out the arguments of a request for its approvers. The most informative arguments come first. If an
+// argumentTable lays out the arguments of a request for its approvers. The most informative arguments come first. If an
 // approver changed an argument, its earlier value is shown before the current one.
 func (c card) argumentTable(r approvers.Request) string {
 	was := wording.CurrentValues(r)
