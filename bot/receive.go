@@ -89,11 +89,13 @@ func (b *Receiver) receiveEvent(ctx context.Context, d transport.Delivery) error
 	if id == "" {
 		id = deliveryID(store.InboxEvent, e.Event.channelID(), e.Event.TS, e.Event.Type, e.Event.Edited.TS, e.Event.At)
 	}
-	_, err = b.Intake.Receive(ctx, inboxRow(id, d), e.lane())
-	if err == nil && who.ID != "" {
+	if _, err = b.Intake.Receive(ctx, inboxRow(id, d), e.lane()); err != nil {
+		return err
+	}
+	if who.ID != "" {
 		b.users.NoteGuest(who.ID, who.guest())
 	}
-	return err
+	return nil
 }
 
 // receiveUnreadable stores a delivery that can't be parsed, so that the operator sees it. The delivery is acknowledged,

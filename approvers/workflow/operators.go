@@ -299,7 +299,9 @@ func (t operatorsTx) endUnreached(o *settings.Operators, still func(request stri
 
 // endOrRefill ends a problem without requests. If there were more requests than a problem can hold, endOrRefill first
 // looks for other requests with the same problem.
-func (t operatorsTx) endOrRefill(o *settings.Operators, notice *settings.OperatorNotice, p *settings.Problem, still func(request string, kind settings.ProblemKind) (bool, error)) error {
+func (t operatorsTx) endOrRefill(o *settings.Operators, notice *settings.OperatorNotice, p *settings.Problem,
+	still func(request string, kind settings.ProblemKind) (bool, error),
+) error {
 	if p.More {
 		unreached, err := view.UnreachedRequests(t)
 		if err != nil {

@@ -131,8 +131,8 @@ var stateMutants = []mutant{
 	{
 		name: "a commit that failed is acknowledged",
 		edits: []edit{{"bot/receive.go",
-			"	_, err = b.Intake.Receive(ctx, inboxRow(id, d), e.lane())\n	return err\n",
-			"	_, err = b.Intake.Receive(ctx, inboxRow(id, d), e.lane())\n	_ = err\n	return nil\n"}},
+			"	if _, err = b.Intake.Receive(ctx, inboxRow(id, d), e.lane()); err != nil {\n		return err\n	}\n",
+			"	_, err = b.Intake.Receive(ctx, inboxRow(id, d), e.lane())\n	_ = err\n"}},
 		by: []campaign{{pkg: "./bot", run: "^TestFullDisk$"}, {pkg: "./cmd/countersign", run: "^TestFailingDisk$", env: []string{"COUNTERSIGN_FAULTS=3"}}},
 	},
 	{
