@@ -156,13 +156,45 @@ func TestErase(t *testing.T) {
 	h.ok(h.store.Check(h.ctx()))
 
 	again, err := retention.Erase(h.ctx(), h.Workflow, rs[0].ID, approvers.Operator("root"), "once more")
-	if err != nil || again.Payloads != 1 || again.Renderings != 0 { // the reason of the first erasure
+	if err != nil || again != (retention.Erased{}) {
 		t.Errorf("the second time: %+v, %v", again, err)
 	}
 	if _, err := retention.Erase(h.ctx(), h.Workflow, "req_none", approvers.Operator("root"), "x"); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("a chain that does not exist: %v", err)
 	}
 	h.begin(h.say(alice, "and continue").Turn) // the conversation continues with the remaining texts
+}
+
+// The reasons of erasures stay after later erasures of the same chain, by a command and because of the chain's age.
+func TestErasureKeepsReasons(t *testing.T) {
+	h := newHarness(t)
+	keeping(h)
+	r := h.ask(`issue_refund {"amount":1,"note":"Roswell"}`)
+	h.reject(lead, r.ID)
+	h.answer(r.Turn)
+	card := h.only(r.ID, store.OutboxCard)
+	for _, reason := range []string{"court order 4711", "the customer asked"} {
+		h.shownAs(card, "Roswell refund") // a text to erase
+		done, err := retention.Erase(h.ctx(), h.Workflow, r.ID, approvers.Operator("root"), reason)
+		h.ok(err)
+		if done.Payloads == 0 {
+			t.Fatal("nothing was erased")
+		}
+		card = h.only(r.ID, store.OutboxCard)
+	}
+	h.shownAs(card, "Roswell refund")
+	h.clock.pass(91 * aDay)
+	h.retain(1, 0)
+	h.turns = nil // the turn is erased, and the invariants are checked only for existing turns
+	for _, reason := range []string{"court order 4711", "the customer asked"} {
+		if found := h.rowsWith(reason); found[store.PartAudit] != 1 {
+			t.Errorf("the reason %q is in %v", reason, found)
+		}
+	}
+	if found := h.rowsWith("Roswell"); len(found) > 0 {
+		t.Errorf("the words are still in %v", found)
+	}
+	h.ok(h.store.Check(h.ctx()))
 }
 
 // Home tabs show the texts of calls. Erase deletes all versions of a Home tab from the store. The tab may have been

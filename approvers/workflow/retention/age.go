@@ -193,11 +193,11 @@ func isOver(r store.Reader, c store.Conversation, calls []store.Call, before tim
 	return true, nil
 }
 
-// eraseTexts erases the payloads of audit chains. The audit records and their hashes remain. Each audit chain gets a
-// record of the erasure.
+// eraseTexts erases the payloads of audit chains, except the reasons of earlier erasures. The audit records and their
+// hashes remain. Each audit chain gets a record of the erasure.
 func eraseTexts(t workflow.Tx, chains []string) error {
 	for _, chain := range chains {
-		seqs, err := t.ErasePayloads(chain)
+		seqs, err := erasePayloads(t, chain)
 		if err != nil {
 			return err
 		}

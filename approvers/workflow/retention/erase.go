@@ -226,9 +226,14 @@ func (e *erasing) outboxMessage(s store.OutboxMessage) error {
 }
 
 // e.payloads erases the payloads of an audit chain's records, and records the erasure in the chain. The last parameter
-// lists the records whose payloads are erased. If this list is empty, the payloads of all records are erased.
-func (e *erasing) payloads(chain string, only []uint64) error {
-	seqs, err := e.ErasePayloads(chain, only...)
+// lists the records whose payloads are erased. If this list is empty, e.payloads erases what erasePayloads erases.
+func (e *erasing) payloads(chain string, only []uint64) (err error) {
+	var seqs []uint64
+	if len(only) > 0 {
+		seqs, err = e.ErasePayloads(chain, only...)
+	} else {
+		seqs, err = erasePayloads(e.Tx, chain)
+	}
 	if err != nil || len(seqs) == 0 {
 		return err
 	}
@@ -239,6 +244,38 @@ func (e *erasing) payloads(chain string, only []uint64) error {
 		facts["with"] = e.chain
 	}
 	return e.WriteAudit(chain, approvers.AuditErased, e.who, facts, map[string]string{"reason": e.reason})
+}
+
+// erasePayloads erases the payloads of an audit chain's records, except the reasons of earlier erasures. The payloads of
+// damaged records are erased, too. erasePayloads returns the sequence numbers of the erased payloads.
+func erasePayloads(t workflow.Tx, chain string) ([]uint64, error) {
+	records, err := t.Audit(chain)
+	if err != nil && !store.OnlyDamaged(err) {
+		return nil, err
+	}
+	reasons := map[uint64]bool{}
+	for _, a := range records {
+		if a.Kind == approvers.AuditErased {
+			reasons[a.Seq] = true
+		}
+	}
+	if len(reasons) == 0 {
+		return t.ErasePayloads(chain)
+	}
+	head, err := t.AuditHead(chain)
+	if err != nil {
+		return nil, err
+	}
+	var seqs []uint64
+	for seq := uint64(1); seq <= head.Seq; seq++ {
+		if !reasons[seq] {
+			seqs = append(seqs, seq)
+		}
+	}
+	if len(seqs) == 0 {
+		return nil, nil
+	}
+	return t.ErasePayloads(chain, seqs...)
 }
 
 // shownBeside erases the texts of the call's cards from the audit chain of another request. The other request was on
