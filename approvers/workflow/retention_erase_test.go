@@ -197,6 +197,26 @@ func TestErasureKeepsReasons(t *testing.T) {
 	h.ok(h.store.Check(h.ctx()))
 }
 
+// The texts of a grant's chain prove what the grant allowed. They can't be erased while the grant is in force.
+func TestEraseGrant(t *testing.T) {
+	h := newHarness(t)
+	h.policy.Store(policy("policy-1", granting))
+	g := h.granted(1)
+	chain := approvers.GrantChain(g.ID)
+	erase := func() (retention.Erased, error) {
+		return retention.Erase(h.ctx(), h.Workflow, chain, approvers.Operator("root"), "tidy")
+	}
+	var open retention.GrantOpenError
+	if _, err := erase(); !errors.As(err, &open) || open.State != approvers.GrantLive || h.payloadsOf(chain) == 0 {
+		t.Errorf("a grant in force: %v, and %d texts are left", err, h.payloadsOf(chain))
+	}
+	_, err := h.Grants.Revoke(h.ctx(), workflow.Click{At: h.clock.Now(), Who: lead, Grant: g.ID})
+	h.ok(err)
+	if done, err := erase(); err != nil || done.Payloads != 1 {
+		t.Errorf("a grant that was revoked: %+v, %v", done, err)
+	}
+}
+
 // Home tabs show the texts of calls. Erase deletes all versions of a Home tab from the store. The tab may have been
 // opened lately, be idle, or be refused by Slack.
 func TestEraseHomes(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
@@ -23,6 +24,16 @@ func (e NotOverError) Error() string {
 	return "it is not over yet"
 }
 
+// GrantOpenError means that the audit chain of a grant can't be erased, because the grant can still be used or accepted.
+type GrantOpenError struct{ State approvers.GrantState }
+
+func (e GrantOpenError) Error() string {
+	if e.State == approvers.GrantOffered {
+		return "this grant is offered to people: decline it in Slack, or wait until the offer ends"
+	}
+	return "this grant is in force: revoke it in Slack (/countersign grants), or wait until it ends"
+}
+
 // Erased counts the erased records.
 type Erased struct {
 	Payloads   int // payloads of audit records
@@ -35,7 +46,8 @@ type Erased struct {
 // posted versions of its cards, the files of its runs, and the texts in the requests, the executions and the call. The
 // audit still says who decided, when, and about which digest. The messages of the conversation remain. The parameter
 // chain is the id of one of the call's audit chains. A chain has the id of a request of the call. If nobody was asked,
-// the chain has the id of the call's execution or of the call. Other requests on the same cards must have ended too.
+// the chain has the id of the call's execution or of the call. Other requests on the same cards must have ended too. The
+// chain of a grant that has ended can also be erased.
 func Erase(ctx context.Context, wf *workflow.Workflow, chain string, who approvers.PersonID, reason string) (done Erased, err error) {
 	err = wf.Update(ctx, "erase", func(t workflow.Tx) error {
 		e := &erasing{Tx: t, chain: chain, who: who, reason: reason, hashes: map[string]bool{}, beside: map[string]bool{}}
@@ -69,6 +81,13 @@ func (e *erasing) find() error {
 		return err
 	}
 	e.chains = []string{e.chain}
+	if grant, ok := strings.CutPrefix(e.chain, approvers.GrantChain("")); ok {
+		g, err := e.Grant(grant)
+		if err == nil && g.State.Open() {
+			return GrantOpenError{g.State}
+		}
+		return store.IgnoreNotFound(err)
+	}
 	call := e.chain
 	if r, err := e.Request(e.chain); err == nil {
 		call = r.Call

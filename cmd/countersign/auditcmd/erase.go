@@ -49,11 +49,14 @@ var eraseTask = task.Task[eraseOptions]{Name: "audit erase", Run: func(ctx conte
 	}
 	done, err := retention.Erase(ctx, wf, o.Chain, w.Who, o.Reason)
 	var open retention.NotOverError
+	var grant retention.GrantOpenError
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return cli.AnswerNo("the history has no request %s; \"countersign audit list\" has the ids", o.Chain)
 	case errors.As(err, &open):
 		return cli.AnswerNo("%s can't be erased now: %w. Try again when its card and its conversation's turn are done", o.Chain, open)
+	case errors.As(err, &grant):
+		return cli.AnswerNo("%s can't be erased now: %w", o.Chain, grant)
 	case err != nil:
 		return cli.CouldNot("nothing was erased: %w", err)
 	}
