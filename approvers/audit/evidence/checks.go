@@ -20,7 +20,8 @@ type check struct {
 // checks runs all verifications of a story. The text of each verification names the compared data. So the reader knows
 // the limits of the verification.
 func (s Story) checks() []check {
-	out := append([]check{s.chainCheck(), s.payloadCheck()}, s.unlessDamaged(s.runCheck(), "What ran"), s.unlessDamaged(s.shownCheck(), "What was shown"))
+	out := append([]check{s.chainCheck()}, s.payloadChecks()...)
+	out = append(out, s.unlessDamaged(s.runCheck(), "What ran"), s.unlessDamaged(s.shownCheck(), "What was shown"))
 	out = append(out, s.recordCheck()...)
 	return append(out, s.sealChecks()...)
 }
@@ -72,7 +73,8 @@ func (s Story) recordCheck() []check {
 	return []check{{Text: "The stored state differs from the chain: " + s.Differs + "."}}
 }
 
-func (s Story) payloadCheck() check {
+// payloadChecks compares the texts with the hashes in the chain. Erased texts can't be compared.
+func (s Story) payloadChecks() []check {
 	var whole, erased, missing, changed int
 	for _, e := range s.Entries {
 		switch e.State {
@@ -86,14 +88,23 @@ func (s Story) payloadCheck() check {
 			changed++
 		}
 	}
-	if changed+missing > 0 {
-		return check{Text: fmt.Sprintf("%d texts were changed and %d are missing without a record that says why. People wrote these texts, or were shown them.", changed, missing)}
+	var out []check
+	switch {
+	case changed+missing > 0:
+		out = append(out, check{Text: plural(strconv.Itoa(changed), "text was changed", "texts were changed") + " and " + plural(strconv.Itoa(missing), "is missing", "are missing") +
+			" without a record that says why. People wrote these texts, or were shown them."})
+	case whole == 1:
+		out = append(out, check{OK: true, Text: "The one text below (arguments, a card, a reason or a result) matches its hash in the chain."})
+	case whole > 1:
+		out = append(out, check{OK: true, Text: fmt.Sprintf("All %d texts below (arguments, cards, reasons, results) match the hashes in the chain.", whole)})
+	case erased == 0:
+		out = append(out, check{OK: true, Text: "The records have no texts."})
 	}
-	line := fmt.Sprintf("All %d texts below (arguments, cards, reasons, results) match the hashes in the chain.", whole)
 	if erased > 0 {
-		line += fmt.Sprintf(" %d more were erased, as a record says.", erased)
+		out = append(out, check{Open: true, Text: plural(strconv.Itoa(erased), "text was erased", "texts were erased") +
+			", as the records say. An erased text can't be compared with its hash in the chain."})
 	}
-	return check{OK: true, Text: line}
+	return out
 }
 
 // runCheck compares each run with the last approval before the run.
@@ -130,7 +141,8 @@ func (s Story) runCheck() check {
 // shownCheck compares each decision with the cards that were posted before the decision.
 func (s Story) shownCheck() check {
 	posted := map[string]string{} // digest by rendering
-	decisions := 0
+	drawn := map[string]bool{}    // the renderings that the page draws
+	decisions, undrawn := 0, 0
 	for _, e := range s.Entries {
 		switch {
 		case e.Kind == approvers.AuditShown:
@@ -139,17 +151,27 @@ func (s Story) shownCheck() check {
 				return check{Text: "A card's data is not the rendering that its record names."}
 			}
 			posted[e.Facts["rendering"]] = e.Facts["digest"]
+			drawn[e.Facts["rendering"]] = drawn[e.Facts["rendering"]] || e.State == Whole
 		case e.Kind == approvers.AuditDecided && e.Facts["rendering"] != "":
 			decisions++
 			if digest, ok := posted[e.Facts["rendering"]]; !ok || digest != e.Facts["shown"] {
 				return check{Open: true, Text: "A decision was made on a card whose post is not recorded before the decision: the click arrived before the post was recorded. Compare the decision with the card that follows it."}
 			}
+			if !drawn[e.Facts["rendering"]] {
+				undrawn++
+			}
 		}
 	}
-	if decisions == 0 {
+	switch {
+	case decisions == 0:
 		return check{OK: true, Text: "Nobody decided on a card."}
-	}
-	if decisions == 1 {
+	case undrawn > 0 && decisions == 1:
+		return check{Open: true, Text: "The one decision on a card was made on a version whose text the store no longer has. " +
+			"According to its record, this version showed the digest of the decided call. What the person saw can't be checked."}
+	case undrawn > 0:
+		return check{Open: true, Text: fmt.Sprintf("Of the %d decisions on a card, %s made on a version whose text the store no longer has.", decisions, plural(strconv.Itoa(undrawn), "was", "were")) +
+			" According to the records, each version showed the digest of the decided call. What the people saw on these versions can't be checked."}
+	case decisions == 1:
 		return check{OK: true, Text: "The one decision on a card was made on a version that is drawn below. This version showed the digest of the decided call."}
 	}
 	return check{OK: true, Text: fmt.Sprintf("Each of the %d decisions on a card was made on a version that is drawn below. This version showed the digest of the decided call.", decisions)}

@@ -127,8 +127,8 @@ func TestPageSaysWhatIsWrong(t *testing.T) {
 	}{
 		"a changed record":      {func(s *Story) { s.Entries[2].Actor = "T1/U3" }, "The chain is broken"},
 		"a missing record":      {func(s *Story) { s.Entries = append(s.Entries[:3:3], s.Entries[4:]...) }, "The chain is broken"},
-		"a changed text":        {func(s *Story) { s.Entries[0].State = Changed }, "1 texts were changed and 0 are missing"},
-		"a missing text":        {func(s *Story) { s.Entries[0].State = Missing }, "0 texts were changed and 1 are missing"},
+		"a changed text":        {func(s *Story) { s.Entries[0].State = Changed }, "1 text was changed and 0 are missing"},
+		"a missing text":        {func(s *Story) { s.Entries[0].State = Missing }, "0 texts were changed and 1 is missing"},
 		"another run":           {func(s *Story) { s.Entries[5].Facts = map[string]string{"digest": "d3"} }, "What ran is not what was approved"},
 		"another card":          {func(s *Story) { s.Entries[1].Payload = []byte(`{"text":"x"}`) }, "is not the rendering that its record names"},
 		"a head that is forged": {func(s *Story) { s.Seal.Faults = []string{"Head 7 is not signed by the key."} }, "Head 7 is not signed by the key."},
@@ -150,13 +150,55 @@ func TestPageSaysWhatIsOpen(t *testing.T) {
 	s.Seal = Seal{}
 	s.Entries[0].State, s.Entries[0].Payload = Erased, nil
 	page := write(t, s)
-	for _, want := range []string{"○", "This store has no signed heads", "Its text was erased.", "1 more were erased"} {
+	for _, want := range []string{"○", "This store has no signed heads", "Its text was erased.", "1 text was erased, as the records say"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)
 		}
 	}
 	if strings.Contains(page, "✗") {
 		t.Error("the page reports a fault")
+	}
+}
+
+// A text that was erased can't be compared, and a card that was erased can't be drawn. The page does not say that it
+// checked them.
+func TestPageAfterErasure(t *testing.T) {
+	for name, tt := range map[string]struct {
+		erased       []int
+		want, unlike []string
+	}{
+		"everything": {
+			[]int{0, 1, 2, 4, 6},
+			[]string{
+				"5 texts were erased, as the records say. An erased text can&#39;t be compared", "The one decision on a card was made on a version whose text the store no longer has.",
+				"What the person saw can&#39;t be checked.",
+			},
+			[]string{"drawn below", "texts below", "text below", "no texts"},
+		},
+		"everything but one": {[]int{0, 1, 2, 4}, []string{"4 texts were erased", "The one text below (arguments, a card, a reason or a result) matches its hash"}, []string{"drawn below", "All "}},
+		"the other card":     {[]int{4}, []string{"1 text was erased", "All 4 texts below", "made on a version that is drawn below"}, []string{"no longer has"}},
+	} {
+		s := history()
+		for _, n := range tt.erased {
+			s.Entries[n].State, s.Entries[n].Payload = Erased, nil
+		}
+		page := write(t, s)
+		for _, want := range tt.want {
+			if !strings.Contains(page, want) {
+				t.Errorf("%s: the page lacks %q", name, want)
+			}
+		}
+		for _, unlike := range append(tt.unlike, "✗") {
+			if strings.Contains(page, unlike) {
+				t.Errorf("%s: the page has %q", name, unlike)
+			}
+		}
+	}
+	two := history()
+	two.add("decided", "T1/U3", map[string]string{"kind": "approve", "digest": "d2", "shown": "d2", "rendering": two.Entries[4].Facts["rendering"]}, "")
+	two.Entries[4].State, two.Entries[4].Payload = Erased, nil
+	if page := write(t, two); !strings.Contains(page, "Of the 2 decisions on a card, 1 was made on a version whose text the store no longer has.") {
+		t.Error("the page does not say that one of two decisions can't be checked")
 	}
 }
 
