@@ -57,12 +57,15 @@ func (b *clickHandler) handle(ctx context.Context, d delivered, i interaction) e
 	channel, ts := i.message()
 	to := ephemeralReply{user: i.User.ID, channel: channel, thread: i.Posted.ThreadTS, responseURL: i.ResponseURL}
 	click := workflow.Click{Channel: channel, MessageTS: ts}
+	action := control.ActionOf(a.ActionID)
 	target, err := b.targets.ofClick(ctx, i, a, channel, ts)
+	if _, form := form.Titles[action]; form && err != nil {
+		return b.forms.refuse(ctx, d, action, to, click, target, err)
+	}
 	if err != nil {
 		return b.outcomes.refuseTarget(ctx, d, to, click, target, err)
 	}
 	b.posts.replaced.noteClick(target.Message.ID, i.ResponseURL, d.at)
-	action := control.ActionOf(a.ActionID)
 	if _, form := form.Titles[action]; form {
 		return b.forms.open(ctx, formClick{d, action, to, target, func(v slack.ModalViewRequest) error { return b.modals.fill(ctx, d.id, d.at, v) }})
 	}

@@ -8,8 +8,10 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"countersign/approvers"
+	"countersign/approvers/workflow/retention"
 	"countersign/approvers/workflow/settings"
 	"countersign/bot/render/control"
 	"countersign/store"
@@ -263,6 +265,50 @@ func TestClickOnWhatWasNeverRecorded(t *testing.T) {
 	unrecorded.Ref = "req_none" // this subject was never on the outbox message, so the click is a forgery
 	h.delivers("about something else", click{"U0002", "T0001", "C0002", card.TS, control.ActApprove, unrecorded.String()})
 	h.finds("teo", "#support-approvals", "", "I did not make the button that you clicked")
+}
+
+// After an erasure, the first click on Details… opens the form, and is not recorded as a refused attempt. A click on
+// another button of the erased version is refused.
+func TestDetailsAfterErasure(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	root := h.says("sam", "#support", refundCall)
+	h.clicks("teo", "#support-approvals", h.finds("teo", "#support-approvals", "", "Waits for Team Lead"), control.ActApprove)
+	h.finds("sam", "#support", root, "results: executed")
+	h.quiet()
+	card := h.finds("ada", "#support-approvals", "", "Approved")
+	m := h.buttonOn("C0002", card, control.ActArguments)
+	if _, err := retention.Erase(context.Background(), h.workflow, m.Ref, approvers.Operator("root"), "asked to"); err != nil {
+		t.Fatal(err)
+	}
+	h.clicks("ada", "#support-approvals", card, control.ActArguments)
+	if said := fmt.Sprint(h.opened("ada", control.ActArguments)); !strings.Contains(said, "(erased)") || !strings.Contains(said, "What was written about it was erased.") {
+		t.Errorf("Details… says %s", said)
+	}
+	h.quiet()
+	if denied := h.denials(m.Ref); len(denied) > 0 {
+		t.Errorf("recorded as refused: %v", denied)
+	}
+	h.delivers("a decision on the erased version", click{"U0002", "T0001", "C0002", card.TS, control.ActApprove, m.String()})
+	h.until("it is recorded", func() bool { return len(h.denials(m.Ref)) == 1 })
+}
+
+// After retention, the form of Details… says that the texts were erased.
+func TestDetailsAfterRetention(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	root := h.says("sam", "#support", refundCall)
+	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
+	h.clicks("teo", "#support-approvals", card, control.ActApprove)
+	h.finds("sam", "#support", root, "results: executed")
+	h.quiet()
+	h.stop()
+	retain(t, h.path, approvers.Retention{Conversations: time.Hour}, 2*time.Hour)
+	h.start()
+	h.clicks("teo", "#support-approvals", h.finds("teo", "#support-approvals", "", "Approved"), control.ActArguments)
+	h.until("the form says so", func() bool {
+		return strings.Contains(fmt.Sprint(h.call("GET", "/people/teo/views", nil)["views"]), "The texts of this call were erased")
+	})
 }
 
 // If the risk is high or critical, the bot looks up the person in Slack at each click. For a lower risk, Slack's answer

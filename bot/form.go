@@ -76,6 +76,19 @@ func (b *formOpener) openWithin(ctx context.Context, d delivered, i interaction)
 	}})
 }
 
+// refuse refuses a click that opens a form. The form says why. If the form is not open, the person gets a private reply.
+func (b *formOpener) refuse(ctx context.Context, d delivered, action string, to ephemeralReply, click workflow.Click, target form.ClickTarget, cause error) error {
+	words, err := b.outcomes.refuse(ctx, d, to, click, target, cause)
+	if err != nil {
+		return err
+	}
+	if err := b.modals.fill(ctx, d.id, d.at, form.Refusal(action, words)); err != nil {
+		b.Log.Info("a form could not say that the click was refused", "inbox", d.id, "cause", err)
+		b.ephemeral.reply(ctx, to, words)
+	}
+	return nil
+}
+
 // formClick is a click that opens a form, on a message or in Details….
 type formClick struct {
 	d      delivered
@@ -249,7 +262,7 @@ func (b *formOpener) turnPage(ctx context.Context, d delivered, i interaction) e
 		return fmt.Errorf("%w: the button names no page", errPayload)
 	}
 	target, err := b.targets.find(ctx, f.ButtonToken, "")
-	if err != nil {
+	if err := unlessErased(action, err); err != nil {
 		return b.outcomes.refuseTarget(ctx, d, to, workflow.Click{}, target, err)
 	}
 	var viewer approvers.Identity

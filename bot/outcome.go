@@ -3,14 +3,17 @@ package bot
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
 	"countersign/bot/directory"
+	"countersign/bot/render/block"
 	"countersign/bot/render/control"
 	"countersign/bot/render/form"
 	"countersign/bot/slackapi"
+	"countersign/store"
 )
 
 // outcomes ends the handling of a click or a form. A refused attempt is recorded in the histories of its requests. If a
@@ -35,31 +38,59 @@ var refusals = []struct {
 // refuseTarget refuses a click on a stale or forged message, and tells the person why. refuseTarget records the attempt
 // in the history of each request that the click names.
 func (b *outcomes) refuseTarget(ctx context.Context, d delivered, to ephemeralReply, click workflow.Click, target form.ClickTarget, err error) error {
-	if errors.Is(err, errNotRecorded) && d.tries < clickTries {
-		return err
+	words, err := b.refuse(ctx, d, to, click, target, err)
+	if err == nil {
+		b.ephemeral.reply(ctx, to, words)
+	}
+	return err
+}
+
+// refuse records the refusal of a click, and returns the text for the person. If the click must be tried again, refuse
+// returns an error.
+func (b *outcomes) refuse(ctx context.Context, d delivered, to ephemeralReply, click workflow.Click, target form.ClickTarget, cause error) (*block.RichText, error) {
+	if errors.Is(cause, errNotRecorded) && d.tries < clickTries {
+		return nil, cause
 	}
 	for _, r := range refusals {
-		if !errors.Is(err, r.err) {
+		if !errors.Is(cause, r.err) {
 			continue
 		}
 		who, unknown := b.users.Who(ctx, to.user, false)
-		if unknown != nil {
-			return b.unknownClicker(ctx, d, to, click, target, unknown)
+		switch {
+		case unknown != nil && mayRetry(d, b.Now(), unknown):
+			return nil, unknown
+		case unknown != nil:
+			return form.Unidentified(), b.refuseUnknown(ctx, d, to, click, target, unknown)
 		}
 		click.Inbox, click.At, click.Who, click.User = d.id, d.at, who, to.user
-		b.Log.Warn("a click was refused", "inbox", d.id, "user", to.user, "cause", err)
+		b.Log.Warn("a click was refused", "inbox", d.id, "user", to.user, "cause", cause)
 		refused := &approvers.Denied{Code: r.code}
 		redraw := ""
 		if r.code == approvers.DeniedUnrecorded && target.Message.TS != "" && target.Message.Channel == click.Channel && target.Message.TS == click.MessageTS {
 			redraw = target.Message.ID
 		}
-		if err := b.Requests.Refuse(ctx, click, refused, redraw, target.Named()...); err != nil {
-			return err
+		words, err := b.whyRefused(ctx, refused, target)
+		if err != nil {
+			return nil, err
 		}
-		b.ephemeral.reply(ctx, to, form.Denied(refused, nil, target.Policy))
-		return nil
+		return words, b.Requests.Refuse(ctx, click, refused, redraw, target.Named()...)
 	}
-	return err
+	return nil, cause
+}
+
+// whyRefused tells a person why a click was refused. If the store no longer has the clicked message, the history may say
+// that the texts of the request were erased.
+func (b *outcomes) whyRefused(ctx context.Context, refused *approvers.Denied, target form.ClickTarget) (*block.RichText, error) {
+	if refused.Code == approvers.DeniedNotFound && target.Token.Ref != "" {
+		history, err := b.Views.Chain(ctx, target.Token.Ref)
+		if err != nil && !store.OnlyDamaged(err) {
+			return nil, err
+		}
+		if slices.ContainsFunc(history, func(a approvers.AuditRecord) bool { return a.Kind == approvers.AuditErased }) {
+			return form.Erased(target.Token.Ref), nil
+		}
+	}
+	return form.Denied(refused, nil, target.Policy), nil
 }
 
 func (b *outcomes) decide(ctx context.Context, to ephemeralReply, target form.ClickTarget, click workflow.Click) error {

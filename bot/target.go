@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 
 	"countersign/bot/render/control"
 	"countersign/bot/render/form"
@@ -16,6 +17,9 @@ var (
 	// errNotRecorded says that the clicked version is not stored yet: Slack showed the version before the bot received
 	// Slack's answer to the post.
 	errNotRecorded = errors.New("the clicked version is not recorded yet")
+	// errErased says that the clicked version is not stored, and that the message is about one request, which has ended.
+	// Probably the version was erased with the texts of the request.
+	errErased = fmt.Errorf("%w, or it was erased", errNotRecorded)
 	// errUnknown says that no outbox message has the id in the button's token.
 	errUnknown = errors.New("no such outbox message")
 	// errUnrecorded says that Slack showed the clicked version, but the bot never recorded it. The bot stopped, or
@@ -55,6 +59,9 @@ func (b *targets) find(ctx context.Context, token control.ButtonToken, action st
 		}
 	}
 	if errors.Is(recorded, store.ErrNotFound) {
+		if target.MayBeErased(token) {
+			return target, errErased
+		}
 		return target, errNotRecorded
 	}
 	if recorded != nil {
@@ -93,6 +100,7 @@ func (b *targets) ofClick(ctx context.Context, i interaction, a action, channel,
 		named = ""
 	}
 	target, err := b.find(ctx, token, named)
+	err = unlessErased(a.ActionID, err)
 	switch {
 	case err != nil:
 		return target, err
@@ -121,6 +129,15 @@ func (b *targets) ofClick(ctx context.Context, i interaction, a action, channel,
 		return target, errReplaced
 	}
 	return target, errCopied
+}
+
+// unlessErased returns the error of find for a click with an action. If the clicked version was erased, and the action
+// only reads Details…, unlessErased returns nil: Details… shows the current state of the request, and not the version.
+func unlessErased(action string, err error) error {
+	if control.ActionOf(action) == control.ActArguments && errors.Is(err, errErased) {
+		return nil
+	}
+	return err
 }
 
 // ofForm finds and validates the subject of a submitted form, as ofClick does for buttons.

@@ -51,6 +51,18 @@ func (s ClickTarget) MayHaveShown(token control.ButtonToken) bool {
 	return slices.Contains(about, token.Ref)
 }
 
+// MayBeErased reports whether a version of the outbox message was erased with the texts of its request. The store no
+// longer has the token's version, so MayBeErased compares the token with the message: the message must have had this
+// version, and must show the token's request. The request must have ended, and must have no arguments, as after an
+// erasure.
+func (s ClickTarget) MayBeErased(token control.ButtonToken) bool {
+	if s.Request == nil || s.Request.State.Open() || string(s.Request.Args) != "{}" || s.Message.Kind == store.OutboxHome {
+		return false
+	}
+	named := s.Request.ID == token.Ref || s.Execution != nil && s.Execution.ID == token.Ref
+	return named && token.Post <= s.Message.Posts
+}
+
 // Named returns the ids of the record that the clicked button names, of the message's request, and of the requests that
 // the clicked version shows. If the click is refused, the refusal is recorded in the history of each request among
 // them.

@@ -48,6 +48,12 @@ func Unidentified() *block.RichText {
 	return block.Say("Slack could not tell who clicked, so nothing was decided. Please try again in a moment.")
 }
 
+// Erased tells a person that the store has only the history of a request.
+func Erased(request string) *block.RichText {
+	return block.Say("The texts of this call were erased, because of their age or by an operator. The history still says who decided it: my operator can list it with ").
+		Code("countersign audit list --request " + block.Name(request)).Say(".")
+}
+
 // Denied tells a person why their click changed nothing, and what they can do. r is the request, or nil if it is not
 // known.
 func Denied(d *approvers.Denied, r *approvers.Request, p *approvers.Policy) *block.RichText { //nolint:cyclop // one case for each reason of a refusal
