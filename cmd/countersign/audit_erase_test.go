@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"errors"
 	"path/filepath"
@@ -19,6 +20,7 @@ import (
 	"countersign/cmd/countersign/openstore"
 	"countersign/cmd/countersign/policycmd"
 	"countersign/cmd/countersign/task"
+	"countersign/store"
 	"countersign/store/bolt"
 )
 
@@ -74,8 +76,19 @@ func TestAuditErase(t *testing.T) {
 	}
 	out.Reset()
 	p.print(&out, true)
-	if text := out.String(); !strings.Contains(text, "\nArguments  erased: \"countersign audit list --long --request "+rejected[0].Chain+"\" says when and by whom\n") || strings.Contains(text, "as they are sent to the tool") {
+	if text := out.String(); !strings.Contains(text, "\nArguments  erased: \"countersign audit list --long --request "+rejected[0].Chain+"\" says when and by whom\n") || strings.Contains(text, "as they are sent to the tool") || !strings.Contains(text, "\nWords      erased\n") {
 		t.Errorf("it is shown as\n%s", text)
+	}
+	for id, want := range map[string]string{ // retention erases the request, and not its history
+		rejected[0].Chain + "x": "there is no request", rejected[0].Chain: "`countersign audit list --request " + rejected[0].Chain + "` lists it",
+	} {
+		gone := w
+		gone.Workflow = func() (*workflow.Workflow, error) {
+			return workflow.New(workflow.Config{Store: withoutRequests{db}, Policy: func() *approvers.Policy { return &approvers.Policy{} }}), nil
+		}
+		if err := pendingTask.Run(t.Context(), gone, id); cli.Code(err) != cli.ExitNo || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s without its request: %v", id, err)
+		}
 	}
 	out.Reset()
 	if err := audit.List(t.Context(), &out, db, audit.ListOptions{Filter: audit.Filter{Chain: rejected[0].Chain}, Long: true}); err != nil {
@@ -102,6 +115,19 @@ func TestAuditErase(t *testing.T) {
 	if len(in) > 0 {
 		t.Errorf("the words are still in %v", in)
 	}
+}
+
+// withoutRequests is a store after retention, without requests.
+type withoutRequests struct{ store.Store }
+
+type withoutRequestsReader struct{ store.Reader }
+
+func (s withoutRequests) View(ctx context.Context, fn func(store.Reader) error) error {
+	return s.Store.View(ctx, func(r store.Reader) error { return fn(withoutRequestsReader{r}) })
+}
+
+func (withoutRequestsReader) Request(string) (approvers.Request, error) {
+	return approvers.Request{}, store.ErrNotFound
 }
 
 // rowsWith counts, for each bucket, the rows that contain a text in plain form or as base64.

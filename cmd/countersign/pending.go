@@ -224,8 +224,11 @@ const mostUnknown = 1000
 
 // readOne reads one request in any state. If the id belongs to a run that needed no request, readOne reads the run.
 func (p *pending) readOne(ctx context.Context, wf *workflow.Workflow, id string) error {
+	recorded := false // the history has records of it
 	err := wf.Store.View(ctx, func(r store.Reader) error {
 		p.Requests, p.Unknown = []waitingCall{}, []unknownRun{}
+		_, head := r.AuditHead(id)
+		recorded = !errors.Is(head, store.ErrNotFound)
 		e, err := r.Execution(id)
 		switch {
 		case err == nil && e.Request == "":
@@ -256,10 +259,12 @@ func (p *pending) readOne(ctx context.Context, wf *workflow.Workflow, id string)
 		p.Requests = append(p.Requests, one)
 		return nil
 	})
-	if errors.Is(err, store.ErrNotFound) {
+	switch {
+	case errors.Is(err, store.ErrNotFound) && recorded:
+		return cli.AnswerNo("the store has no request %s, only its history; `countersign audit list --request %s` lists it", visible.Line(id), visible.Line(id))
+	case errors.Is(err, store.ErrNotFound):
 		return cli.AnswerNo("there is no request %s; `countersign pending` lists those that wait", visible.Line(id))
-	}
-	if err != nil {
+	case err != nil:
 		return cli.CouldNot("the store can't be read: %w", err)
 	}
 	return nil
@@ -470,7 +475,7 @@ func (p pending) printWhole(out io.Writer, w waitingCall) {
 			row("", "and "+visible.Line(string(who)))
 		}
 	}
-	row("Words", "“"+visible.Line(r.Facts.Quote)+"”")
+	row("Words", quoteText(r))
 	row("Why", visible.Line(strings.Join(r.Plan.Why, "; ")))
 	for i, s := range w.Stages {
 		name := ""
@@ -514,6 +519,14 @@ func (p pending) printWhole(out io.Writer, w waitingCall) {
 	} else if r.State == approvers.Pending {
 		fmt.Fprintln(out, "It can't be approved here: the policy has no break_glass: true for this tool.")
 	}
+}
+
+// quoteText quotes the message that led to the request.
+func quoteText(r approvers.Request) string {
+	if r.Facts.Quote == "" && r.Erased() {
+		return "erased"
+	}
+	return "“" + visible.Line(r.Facts.Quote) + "”"
 }
 
 // endText describes when and why a request ended, and who ended it.
