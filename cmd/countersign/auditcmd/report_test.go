@@ -234,6 +234,43 @@ func TestAuditReportAsCSV(t *testing.T) {
 	}
 }
 
+// The CSV form says why a reason is missing, and how many rows are damaged. A reader of the file has no other source.
+func TestAuditReportAsCSVSaysWhatIsMissing(t *testing.T) {
+	db := emptyStore(t)
+	until := reported(t, db)
+	damaged := &store.DamagedError{Damage: store.Damage{Bucket: "audit_payloads", Key: "req_2 3", ID: "req_2", Why: "a test says so"}}
+	for unsaid, c := range map[string]struct {
+		s           store.Store
+		withReasons bool
+		rows        string
+	}{
+		"":         {db, true, "0"},
+		"left out": {db, false, "0"},
+		"erased":   {otherPayloads{Store: db, err: store.ErrNotFound}, true, "0"},
+		"changed":  {otherPayloads{Store: db, text: `{"reason":"forged"}`}, true, "0"},
+		"damaged":  {otherPayloads{Store: db, err: damaged}, true, "1"},
+	} {
+		var out bytes.Buffer
+		o := reportOptions{ActivityOptions: audit.ActivityOptions{Since: paceDay, Until: until, Reasons: c.withReasons}, Format: "csv"}
+		if err := reportTask.Run(t.Context(), reportEnv(c.s, reportPolicy, &out), o); (err != nil) != (unsaid == "damaged") {
+			t.Errorf("%s: %v", unsaid, err)
+		}
+		text := out.String()
+		if got := strings.Contains(text, "\nrejections,req_2,issue_refund,reason_missing,"+unsaid+"\r\n"); got != (unsaid != "") {
+			t.Errorf("a reason that is %q is written as\n%s", unsaid, text)
+		}
+		if unsaid == "" && strings.Contains(text, "reason_missing") {
+			t.Errorf("a reason is missing in\n%s", text)
+		}
+		_, basis, _ := strings.Cut(text, "\nbasis,since,,value,2026-03-02T09:00:00Z\r\n")
+		for _, line := range []string{"basis,policy,,value,0123456789abcdef\r\n", "basis,damaged rows that are not counted,,value," + c.rows + "\r\n"} {
+			if !strings.Contains(basis, line) {
+				t.Errorf("%q: the last part lacks %q:\n%s", unsaid, line, basis)
+			}
+		}
+	}
+}
+
 // The HTML page escapes all texts and loads nothing.
 func TestAuditReportPage(t *testing.T) {
 	db := emptyStore(t)

@@ -30,6 +30,7 @@ type table struct {
 	keys      int
 	columns   []column
 	rows      [][]cell
+	unsaid    []string // for CSV, one for each row: why the row's last value is missing; empty: it is there
 }
 
 // column has a heading for people, and a name for the CSV form.
@@ -111,6 +112,19 @@ func (r Report) about() []string {
 
 func (r Report) tables() []table {
 	return []table{r.summary(), r.roles(), r.people(), r.waits(), r.waitingPeople(), r.rejections(), r.tools(), r.unopposed(), r.rules(), r.automatic()}
+}
+
+// basis returns the last table of the CSV form. It has the data that the other forms show below the heading.
+func (r Report) basis() table {
+	out := table{id: "basis", keys: 1, columns: []column{{name: "figure"}, {name: "value"}}}
+	row := func(what string, value cell) { out.rows = append(out.rows, []cell{words(what), value}) }
+	row("since", moment(r.Figures.Since))
+	row("until", moment(r.Figures.Until))
+	row("made", moment(r.MadeAt))
+	row("policy", words(r.Figures.Policy))
+	row("calls that retention removed", number(r.Figures.Pruned))
+	row("damaged rows that are not counted", number(r.Damaged))
+	return out
 }
 
 func (r Report) summary() table {
@@ -234,15 +248,16 @@ func (r Report) rejections() table {
 		out.note = fmt.Sprintf("These are the newest %d of %d rejections.", n, r.Figures.Rejected)
 	}
 	for _, x := range r.Figures.Rejections {
-		reason := words(x.Reason)
+		reason, unsaid := words(x.Reason), ""
 		switch {
 		case x.Lost != "":
-			reason = cell{"(" + x.Lost + ")", ""}
+			reason, unsaid = cell{"(" + x.Lost + ")", ""}, x.Lost
 		case !r.Reasons:
-			reason = cell{"(left out)", ""}
+			reason, unsaid = cell{"(left out)", ""}, "left out"
 		case x.Reason == "":
-			reason = cell{"–", ""}
+			reason, unsaid = cell{"–", ""}, "not given"
 		}
+		out.unsaid = append(out.unsaid, unsaid)
 		out.rows = append(out.rows, []cell{words(x.Request), words(x.Tool), moment(x.At), words(x.By), words(cmp.Or(x.Role, "(operator)")), reason})
 	}
 	return out

@@ -89,8 +89,8 @@ func writeCSV(out io.Writer, r Report) error {
 	if err := w.Write([]string{"table", "name", "detail", "figure", "value"}); err != nil {
 		return err
 	}
-	for _, t := range r.tables() {
-		for _, row := range t.rows {
+	for _, t := range append(r.tables(), r.basis()) {
+		for n, row := range t.rows {
 			detail := ""
 			if t.keys > 1 {
 				detail = row[1].value
@@ -100,6 +100,13 @@ func writeCSV(out io.Writer, r Report) error {
 				if err := w.Write(line); err != nil {
 					return err
 				}
+			}
+			if t.unsaid == nil || t.unsaid[n] == "" {
+				continue
+			}
+			line := []string{t.id, audit.Inert(row[0].value), audit.Inert(detail), t.columns[len(row)-1].name + "_missing", t.unsaid[n]}
+			if err := w.Write(line); err != nil {
+				return err
 			}
 		}
 	}
