@@ -70,7 +70,7 @@ type Execution struct {
 	Unrun        bool            `json:"unrun,omitempty"`  // failed without a run, because the tool's definition differed from the approved one
 	ReportedBy   PersonID        `json:"reported_by,omitempty"`
 	LeftBy       PersonID        `json:"left_by,omitempty"` // the person who told the model that the outcome is unknown
-	Loss         Loss            `json:"loss,omitempty"`    // why the outcome is or was unknown
+	Loss         Loss            `json:"loss,omitempty"`    // why the outcome is or was unknown; LossRestored also if the run had not begun in the backup
 	After        string          `json:"after,omitempty"`   // the call's earlier execution with an unknown outcome
 }
 

@@ -36,7 +36,7 @@ const (
 	Succeeded Status = "succeeded" // ran without an error
 	Failed    Status = "failed"    // ran with an error
 	Unknown   Status = "unknown"   // it is unknown whether it ran
-	Rejected  Status = "rejected"  // for this status and all following ones, the call was not run
+	Rejected  Status = "rejected"  // for this status and all following ones, the call was not run, except if Request.Lost is true
 	Expired   Status = "expired"
 	Withdrawn Status = "withdrawn"
 	Revoked   Status = "revoked"  // an approver withdrew the approval
@@ -88,6 +88,10 @@ type Question struct {
 	By     string `json:"by"` // the role that asks
 	Answer string `json:"answer"`
 }
+
+// Lost reports whether the bot's data was restored from a backup while the request was open. The call may have been
+// decided and run after the backup.
+func (r *Request) Lost() bool { return r.Status == Voided && r.Disposition == "outcome-unknown" }
 
 // Open returns the first question without an answer.
 func (r *Request) Open() (Question, bool) {

@@ -14,8 +14,10 @@ import (
 	"testing"
 	"time"
 
+	"countersign/approvers"
 	"countersign/approvers/workflow"
 	"countersign/approvers/workflow/settings"
+	"countersign/approvers/workflow/view"
 	"countersign/store"
 )
 
@@ -191,4 +193,33 @@ func TestCrowdedConnections(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	t.Error("connections are closed although there are few again")
+}
+
+// A store that was restored does not know whether a call that was open in the backup ran. So no answer says that the
+// call did not run.
+func TestLostRequests(t *testing.T) {
+	asked := edited(`{"a":1}`)
+	asked.Request.State, asked.Request.Lost, asked.Request.Reason, asked.Call.Outcome = approvers.Voided, true, "check first", approvers.OutcomeVoided
+	automatic := asked
+	automatic.Request, automatic.Call.Result = nil, `{"reason":"check first"}`
+	automatic.Execution = &approvers.Execution{State: approvers.ExecutionNone, Loss: approvers.LossRestored}
+	voided := edited(`{"a":1}`)
+	voided.Request.State, voided.Call.Outcome = approvers.Voided, approvers.OutcomeVoided
+	ran := asked
+	ran.Execution = &approvers.Execution{State: approvers.ExecutionSucceeded, Loss: approvers.LossRestored}
+	for _, c := range []struct {
+		name                        string
+		request                     view.CallerRequest
+		status, disposition, reason string
+	}{
+		{"lost", asked, "voided", uncertain, "check first"},
+		{"lost without a request", automatic, "voided", uncertain, "check first"},
+		{"voided", voided, "voided", denied, ""},
+		{"lost, and reported", ran, "succeeded", executed, "check first"},
+	} {
+		s, err := testGateway(t, fakeCallers{}, nil).stateOf(c.request)
+		if err != nil || s.Status != c.status || s.Disposition != c.disposition || s.Reason != c.reason {
+			t.Errorf("%s: %+v, %v", c.name, s, err)
+		}
+	}
 }

@@ -141,7 +141,10 @@ func (g *Gateway) stateOf(c view.CallerRequest) (state, error) {
 	case s.Status == string(approvers.Approved) && c.Request == nil:
 		s.RunBefore = c.ReportBy
 	}
-	if s.over() && s.Disposition == "" {
+	switch {
+	case c.Lost():
+		s.Disposition = uncertain
+	case s.over() && s.Disposition == "":
 		s.Disposition = denied
 	}
 	sum := sha256.Sum256(s.json())

@@ -307,6 +307,9 @@ var scenarios = []scenario{
 	decided("withdrawn", func(_ *desk, r *fakegateway.Request) { r.Status, r.Reason = "withdrawn", "not needed" }),
 	decided("revoked", func(_ *desk, r *fakegateway.Request) { r.Status = "revoked" }),
 	decided("voided", func(_ *desk, r *fakegateway.Request) { r.Status, r.Reason = "voided", "the policy changed" }),
+	decided("lost, because the store was restored", func(_ *desk, r *fakegateway.Request) {
+		r.Status, r.Disposition, r.Reason = "voided", "outcome-unknown", "it may have been decided, and run: check before it is asked for again"
+	}),
 	decided("refused by the policy", func(_ *desk, r *fakegateway.Request) { r.Status, r.Reason = "refused", "nobody may approve it" }),
 	decided("observed", func(_ *desk, r *fakegateway.Request) { r.Status = "observed" }),
 	{name: "nobody decides in time, and the repeat continues", do: func(d *desk) {

@@ -358,8 +358,12 @@ func (h *hook) asked(r *client.Request) bool {
 
 // stale reports whether the call needs a new request, because an earlier call has used the request, or because the call
 // continues a request that ended without a decision. A rejected request is not stale, because the rejection also
-// applies to the repetition.
+// applies to the repetition. A lost request is not stale, because the agent must first learn that the call may have
+// run.
 func stale(r *client.Request, resumed bool) bool {
+	if r.Lost() {
+		return false
+	}
 	switch r.Status {
 	case client.Running, client.Succeeded, client.Failed, client.Unknown:
 		return true
@@ -487,6 +491,9 @@ func (h *hook) refused(r *client.Request) Answer {
 		text += ": " + strings.TrimSuffix(why, ".")
 	}
 	text += ". It did not run (request " + r.ID + ")."
+	if r.Lost() {
+		text = "It is not known whether this call ran: " + strings.TrimSuffix(why, ".") + " (request " + r.ID + ")."
+	}
 	if h.Profile == Comfort && r.Status != client.Rejected && r.Status != client.Denied && r.Status != client.Revoked {
 		return Answer{Out: h.leave(h.event, text+" Decide here instead.")}
 	}

@@ -76,6 +76,24 @@ func TestStaleRequests(t *testing.T) {
 	}
 }
 
+// TestLostRequest repeats a call whose request was open when the store was restored. The agent first learns that the
+// call may have run. Then the repetition makes a new request.
+func TestLostRequest(t *testing.T) {
+	d := newDesk(t, "claude-code", Control)
+	d.undecided(d.before, d.withID(d.before, "a"))
+	d.Change("req_1", func(r *fakegateway.Request) {
+		r.Status, r.Disposition, r.Reason = "voided", "outcome-unknown", "check before it is asked for again"
+	})
+	d.OnAsk(func(r *fakegateway.Request) { r.Status = "approved" })
+	got := d.run(d.before, d.withID(d.before, "b"))
+	if out := string(got.Out); allows(got) || strings.Contains(out, "did not run") || !strings.Contains(out, "It is not known whether this call ran: check before") {
+		t.Errorf("%s", out)
+	}
+	if got := d.run(d.before, d.withID(d.before, "c")); !allows(got) || len(d.Requests()) != 2 {
+		t.Errorf("%d requests, %s", len(d.Requests()), got.Out)
+	}
+}
+
 // TestSameCallsAtOnce checks that identical concurrent calls never share an approval. If the agent has no ids, the
 // calls share a request until the request is claimed.
 func TestSameCallsAtOnce(t *testing.T) {

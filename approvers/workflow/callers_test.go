@@ -381,8 +381,8 @@ func TestCallersRestored(t *testing.T) {
 	h.ok(h.Callers.Report(h.ctx(), ci, ended, approvers.ExecutionSucceeded, "five"))
 	h.ok(h.History.Restored(h.ctx(), workflow.Restoration{Who: approvers.Operator("ann"), Backup: "b", Taken: h.clock.Now()}))
 	for _, id := range []string{pending, automatic, approved} {
-		if v := h.callerView("ci", id); v.Call.Outcome != approvers.OutcomeVoided || v.Execution.State != approvers.ExecutionNone {
-			t.Errorf("%s is %q", v.Call.Tool, v.Call.Outcome)
+		if v := h.callerView("ci", id); v.Call.Outcome != approvers.OutcomeVoided || v.Execution.State != approvers.ExecutionNone || !v.Lost() {
+			t.Errorf("%s is %q (lost: %t)", v.Call.Tool, v.Call.Outcome, v.Lost())
 		}
 		wantProblem(t, h.claims(id), workflow.CallerNotApproved)
 	}

@@ -274,6 +274,12 @@ func (t restoreTx) loseCall(e approvers.Execution, x Restoration) error {
 	if err := t.turns.giveResult(call, approvers.OutcomeVoided, approvers.LostResult(call.Tool, x.Taken).Text()); err != nil {
 		return err
 	}
+	if e.State == approvers.ExecutionNone {
+		e.Loss = approvers.LossRestored
+		if err := t.PutExecution(e); err != nil {
+			return err
+		}
+	}
 	if err := t.runs.changedStep(e); err != nil {
 		return err
 	}

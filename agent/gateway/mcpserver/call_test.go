@@ -2,9 +2,14 @@ package mcpserver
 
 import (
 	"context"
+	"encoding/json"
+	"strings"
 	"testing"
 
+	"countersign/agent/gateway"
+	"countersign/approvers"
 	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/view"
 )
 
 // endsDuringPropose is a workflow for a repeated call. Between the two proposals, the answer to the earlier,
@@ -30,5 +35,15 @@ func TestCallIsRepeatedWhileItsAnswerIsSent(t *testing.T) {
 	id, again, err := s.propose(t.Context(), &exchange{}, workflow.CallerCall{})
 	if err != nil || id != "req_new" || again || c.proposed != 2 {
 		t.Errorf("the call is %s (repeated: %t, proposed %d times), %v; want the new request", id, again, c.proposed, err)
+	}
+}
+
+// The answer about a call that was open in a restored backup says that the call may have run. It does not promise that
+// a repetition is not run.
+func TestLostCall(t *testing.T) {
+	s := gateway.State{Status: "voided", Disposition: gateway.Uncertain, Reason: "check first"}
+	out, err := json.Marshal(finished(s, view.CallerRequest{Request: &approvers.Request{Lost: true}}, false))
+	if err != nil || !strings.Contains(string(out), "It is not known whether the call was decided, or ran: check first.") || strings.Contains(string(out), "not made again") {
+		t.Errorf("%s, %v", out, err)
 	}
 }

@@ -129,6 +129,18 @@ func (c CallerRequest) Status() string {
 	return string(approvers.Approved)
 }
 
+// Lost reports whether the call was open in a backup from which the store was restored, and nobody has reported an
+// outcome. The call may have been decided and run after the backup.
+func (c CallerRequest) Lost() bool {
+	if e := c.Execution; e != nil && e.State != approvers.ExecutionNone {
+		return false
+	}
+	if c.Request != nil {
+		return c.Request.Lost
+	}
+	return c.Execution != nil && c.Execution.Loss == approvers.LossRestored
+}
+
 // Change is a change of a caller's request. The caller's webhook is notified of the change.
 type Change struct {
 	Type   string    // such as "request.decided"

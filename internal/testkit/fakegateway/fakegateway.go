@@ -69,6 +69,8 @@ type Request struct {
 	Withdrawn string // the reason for the withdrawal
 	Questions []map[string]any
 
+	Disposition string // in the answer; empty: none
+
 	body string
 }
 
@@ -415,6 +417,9 @@ func (g *Gateway) send(w *httptest.ResponseRecorder, status int, r *Request) {
 		if r.Reason != "" {
 			out["reason"] = r.Reason
 		}
+	}
+	if r.Disposition != "" {
+		out["disposition"] = r.Disposition
 	}
 	if r.State != "" {
 		out["state"] = r.State

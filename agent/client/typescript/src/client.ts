@@ -347,6 +347,9 @@ export function sentence(r: Request): string {
       return `The call expired, and did not run${why}`; // either nobody decided in time, or it was not claimed in time
     case "withdrawn":
       return `The call was withdrawn, and did not run${why}`;
+    case "voided":
+      if (r.disposition !== "outcome-unknown") break;
+      return `It is not known whether the call was decided, or ran${why}`;
     case "observed":
       return `The call did not run, because the policy only observes calls of this tool${why}`;
   }
