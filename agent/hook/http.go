@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"strings"
 	"sync"
 	"time"
@@ -88,9 +89,34 @@ func serve(ctx context.Context, d Delivery, patience time.Duration) []byte {
 	return a.body()
 }
 
+// EventName returns the name of the event in a body, or "" if the body does not contain the name. EventName stops to
+// read when it has the name. The body may be cut off after the name.
+func EventName(body io.Reader) string {
+	dec := json.NewDecoder(body)
+	if begin, err := dec.Token(); err != nil || begin != json.Delim('{') {
+		return ""
+	}
+	for dec.More() {
+		member, err := dec.Token()
+		if err != nil {
+			return ""
+		}
+		var value json.RawMessage
+		if err := dec.Decode(&value); err != nil {
+			return ""
+		}
+		if member == "hook_event_name" {
+			var name string
+			_ = json.Unmarshal(value, &name) // a value that is not a string names no event
+			return name
+		}
+	}
+	return ""
+}
+
 // Refuse returns the answer to an event that the gateway does not handle, for example because the token is wrong. If
-// Refuse does not know the name of the event, its answer denies the call if the event is about a call, and otherwise
-// has no effect.
+// Refuse does not know the name of the event, its answer denies a call that has not run, and does not say whether a call
+// ran.
 func Refuse(agent, name string, err error) []byte {
 	d, ok := find(agent)
 	if !ok || !d.HTTP {
@@ -98,7 +124,7 @@ func Refuse(agent, name string, err error) []byte {
 	}
 	h := hook{dialect: d, event: event{name: name}}
 	if h.moment, ok = d.events[name]; !ok {
-		return d.unread(cantAsk(err) + didNotRun)
+		return d.unread(cantAsk(err))
 	}
 	return h.giveUp(err).body()
 }

@@ -10,9 +10,11 @@
 package hookserver
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -66,6 +68,12 @@ const (
 	slotWithin  = 10 * time.Second // how long a long body waits until it is read
 )
 
+// The bounds of reading the name of an event that is refused.
+const (
+	longestBeginning = 64 << 10
+	nameWithin       = 5 * time.Second
+)
+
 // The bounds of the parameter timeout.
 const (
 	shortestTimeout = 2 * time.Second
@@ -90,9 +98,11 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request, caller approvers.
 		return gateway.NotFound
 	}
 	query, err := url.ParseQuery(r.URL.RawQuery)
+	body := &beginning{ReadCloser: r.Body}
+	r.Body = body
 	var out []byte
 	switch {
-	case refused != nil: // the body of a stranger is not read
+	case refused != nil: // of a stranger's body, the server reads only the name of the event
 		err = refused
 	case err != nil:
 		err = faultError("The query of the hook's URL is not valid.")
@@ -102,7 +112,7 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request, caller approvers.
 	if err != nil {
 		text := explain(err)
 		s.Log.Info("denied an event of a hook", "client", caller.Name, "agent", agent.Name, "why", text)
-		out = hook.Refuse(agent.Name, query.Get("event"), errors.New(text))
+		out = hook.Refuse(agent.Name, body.event(w, query), errors.New(text))
 	}
 	gateway.Extend(w)
 	if err := send(w, out); err != nil {
@@ -128,7 +138,8 @@ func Deny(why error, log *slog.Logger) http.Handler {
 			return
 		}
 		log.Info("denied an event of a hook", "agent", agent.Name, "why", why)
-		_ = send(w, hook.Refuse(agent.Name, r.URL.Query().Get("event"), why)) // an agent that is gone needs no answer
+		body := &beginning{ReadCloser: r.Body}
+		_ = send(w, hook.Refuse(agent.Name, body.event(w, r.URL.Query()), why)) // an agent that is gone needs no answer
 	})
 	return mux
 }
@@ -226,6 +237,32 @@ func (s *server) body(w http.ResponseWriter, r *http.Request, client string) ([]
 			return nil, r.Context().Err()
 		}
 	}
+}
+
+// beginning is a body that keeps its first bytes. If an event is refused, these bytes name the event, so that the answer
+// fits the event.
+type beginning struct {
+	io.ReadCloser
+	read []byte // at most longestBeginning
+}
+
+func (b *beginning) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.read = append(b.read, p[:min(n, longestBeginning-len(b.read))]...)
+	return n, err
+}
+
+// event returns the name of the event in the URL, or else in the first bytes of the body. If the first bytes do not name
+// the event, or do not arrive in time, event returns "".
+func (b *beginning) event(w http.ResponseWriter, query url.Values) string {
+	if name := query.Get("event"); name != "" {
+		return name
+	}
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(nameWithin)) // if setting the deadline fails, the read has no deadline
+	name := hook.EventName(io.LimitReader(io.MultiReader(bytes.NewReader(b.read), b.ReadCloser), longestBeginning))
+	_ = control.SetReadDeadline(time.Time{})
+	return name
 }
 
 // slots counts the long bodies that are being read.

@@ -134,8 +134,8 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	for _, token := range []string{"", "cs_wrong", "e30.e30.e30"} {
-		for _, query := range []string{"", "?event=PreToolUse", "?%zz"} {
-			if out := post(t, g, token, query, unread{t}); !strings.Contains(out, `"permissionDecision":"deny"`) || !strings.Contains(out, "token") {
+		for query, body := range map[string]io.Reader{"": strings.NewReader(call), "?event=PreToolUse": unread{t}, "?%zz": strings.NewReader(call)} {
+			if out := post(t, g, token, query, body); !strings.Contains(out, `"permissionDecision":"deny"`) || !strings.Contains(out, "token") {
 				t.Errorf("the token %q and %q: %s", token, query, out)
 			}
 		}
@@ -148,6 +148,83 @@ func TestRefused(t *testing.T) {
 	if out := post(t, g, "cs_laptop", "", io.MultiReader(strings.NewReader(call), errorReader{})); !strings.Contains(out, `"permissionDecision":"deny"`) {
 		t.Errorf("a body that breaks off: %s", out)
 	}
+}
+
+// An event that is refused gets the answer for its name, even if the URL does not name the event. If the name is not in
+// the beginning of the body, the answer denies a call that has not run, and does not say whether a call ran.
+func TestRefusedEvents(t *testing.T) {
+	const ran = `{"session_id":"s-1","hook_event_name":"PostToolUse","tool_name":"Bash","tool_response":"`
+	long, fill := strings.Repeat("x", longestBody), strings.Repeat(" ", longestBeginning-len(`{"session_id":""`))
+	g, held := newGateway(t), Deny(errors.New("The bot is held."), slog.New(slog.DiscardHandler))
+	for _, c := range []struct {
+		name, token, body string
+		held, deny        bool
+	}{
+		{"a held bot, after a call", "cs_laptop", ran + `"}`, true, false},
+		{"a held bot, before a call", "cs_laptop", call, true, true},
+		{"a held bot, at the end of a turn", "cs_laptop", stop, true, false},
+		{"a wrong token, after a call", "cs_wrong", ran + `"}`, false, false},
+		{"a wrong token, after a call with a long output", "cs_wrong", ran + long, false, false},
+		{"a wrong token, at the end of a turn", "cs_wrong", stop, false, false},
+		{"a long output", "cs_laptop", ran + long, false, false},
+		{"a late name", "cs_wrong", `{"session_id":"` + fill + `","hook_event_name":"PostToolUse"}`, false, true},
+		{"a name in the arguments", "cs_wrong", `{"tool_input":{"hook_event_name":"PostToolUse"},"hook_event_name":"PreToolUse"}`, false, true},
+		{"a name after the limit of the body", "cs_laptop", `{"session_id":"` + long[:longestBody-len(`{"session_id":"`)+1] + ran + `"}`, false, true},
+		{"no name", "cs_wrong", `{}`, false, true},
+		{"no object", "cs_wrong", `"hook_event_name"`, false, true},
+		{"a name that is no text", "cs_wrong", `{"hook_event_name":1}`, false, true},
+	} {
+		out := ""
+		if c.held {
+			w := httptest.NewRecorder()
+			held.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/hooks/claude-code", strings.NewReader(c.body)))
+			out = w.Body.String()
+		} else {
+			out = post(t, g, c.token, "", strings.NewReader(c.body))
+		}
+		before := strings.Contains(c.body, `"hook_event_name":"PreToolUse"`)
+		if strings.Contains(out, "deny") != c.deny || strings.Contains(out, "block") != (c.deny && !before) ||
+			strings.Contains(out, "did not run") != before || !strings.Contains(out, "Countersign can't be asked: ") {
+			t.Errorf("%s: %s", c.name, out)
+		}
+	}
+}
+
+// deadlines is a writer of answers that keeps the deadline for reading.
+type deadlines struct {
+	http.ResponseWriter
+	read time.Time
+}
+
+func (w *deadlines) SetReadDeadline(at time.Time) error {
+	w.read = at
+	return nil
+}
+
+// counted is the body of a stranger that never ends.
+type counted struct {
+	*deadlines
+	n     int
+	limit time.Time // the latest deadline for reading
+}
+
+func (b *counted) Read(p []byte) (int, error) {
+	b.n += len(p)
+	b.limit = b.read
+	return copy(p, strings.Repeat(" ", len(p))), nil
+}
+
+// Of a stranger's body, the gateway reads little, and does not wait long.
+func TestBodyOfStranger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &deadlines{ResponseWriter: httptest.NewRecorder()}
+		body := &counted{deadlines: w}
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/hooks/claude-code", body)
+		newGateway(t).ServeHTTP(w, r)
+		if body.n > longestBeginning || body.limit != time.Now().Add(nameWithin) || !w.read.IsZero() {
+			t.Errorf("%d bytes were read with the deadline %s, and then %s", body.n, body.limit, w.read)
+		}
+	})
 }
 
 // errorReader is a body that breaks off.
