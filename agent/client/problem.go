@@ -45,6 +45,7 @@ const (
 	AlreadyOver      = "already_over"
 	NoQuestion       = "no_question"
 	Paused           = "paused"
+	Held             = "held"
 	Unavailable      = "unavailable"
 )
 

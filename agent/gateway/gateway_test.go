@@ -90,7 +90,7 @@ func TestProblemsAreDescribed(t *testing.T) {
 			t.Errorf("%s has no answer", code)
 		}
 	}
-	names := []string{"invalid_request", "no_key", "key_in_flight", "too_large", "not_json", "too_many_waiting", "unavailable", "refused", "unauthorized"}
+	names := []string{"invalid_request", "no_key", "key_in_flight", "too_large", "not_json", "too_many_waiting", "unavailable", "refused", "unauthorized", held.name}
 	for code := range problems {
 		names = append(names, string(code))
 	}

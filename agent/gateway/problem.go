@@ -48,6 +48,19 @@ func (p problem) write(w http.ResponseWriter) {
 	_, _ = w.Write(body) // an error here can't be reported to the client
 }
 
+// held is the answer of a bot that does not work until an operator acts.
+var held = problem{
+	name: "held", status: http.StatusServiceUnavailable, title: "The bot is held.",
+	detail: "the bot does not work until an operator has accepted the state of its store; the bot's log and /readyz say how",
+}
+
+// Held refuses a request while the bot is held.
+func Held(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	held.write(w)
+}
+
 func malformed(format string, args ...any) problem {
 	return problem{name: "invalid_request", status: http.StatusBadRequest, title: "The request is not valid.", detail: fmt.Sprintf(format, args...)}
 }

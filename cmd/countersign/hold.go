@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"countersign/agent/gateway"
 	"countersign/agent/gateway/hookserver"
 	"countersign/approvers/audit"
 	"countersign/approvers/workflow"
@@ -88,11 +89,11 @@ func holdOnce(ctx context.Context, why *audit.OlderStore, env config.Env, polici
 func heldGateway(log *slog.Logger) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/v1/hooks/", hookserver.Deny(errors.New("The bot does not work until an operator has accepted the state of its store"), log))
-	mux.HandleFunc("/", refuse)
+	mux.HandleFunc("/", gateway.Held)
 	return mux
 }
 
-// refuse rejects a request while the bot is held.
+// refuse rejects a request of Slack while the bot is held.
 func refuse(w http.ResponseWriter, _ *http.Request) {
 	http.Error(w, http.StatusText(http.StatusServiceUnavailable), http.StatusServiceUnavailable)
 }

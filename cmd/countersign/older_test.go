@@ -106,7 +106,8 @@ func TestHeldGateway(t *testing.T) {
 	for path, want := range map[string]int{"/v1/hooks/claude-code?event=PreToolUse": http.StatusOK, "/v1/requests": http.StatusServiceUnavailable, "/mcp": http.StatusServiceUnavailable} {
 		w := httptest.NewRecorder()
 		heldGateway(slog.New(slog.DiscardHandler)).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, strings.NewReader("{}")))
-		if denied := strings.Contains(w.Body.String(), `"permissionDecision":"deny"`); w.Code != want || denied != (want == http.StatusOK) {
+		problem := w.Header().Get("Content-Type") == "application/problem+json" && strings.Contains(w.Body.String(), `"urn:countersign:problem:held"`)
+		if denied := strings.Contains(w.Body.String(), `"permissionDecision":"deny"`); w.Code != want || denied != (want == http.StatusOK) || problem == denied || !strings.Contains(w.Body.String(), "operator") {
 			t.Errorf("%s: %d %s", path, w.Code, w.Body)
 		}
 	}
