@@ -115,8 +115,8 @@ func EventName(body io.Reader) string {
 }
 
 // Refuse returns the answer to an event that the gateway does not handle, for example because the token is wrong. If
-// Refuse does not know the name of the event, its answer denies a call that has not run, and does not say whether a call
-// ran.
+// Refuse does not know the name of the event, its answer denies a call that has not run, and does not say whether a
+// call ran.
 func Refuse(agent, name string, err error) []byte {
 	d, ok := find(agent)
 	if !ok || !d.HTTP {
@@ -221,7 +221,7 @@ func (m *remote) ran(ctx context.Context, h *hook) (record, bool, error) {
 		switch {
 		case err != nil && !client.Is(err, client.NotFound):
 			return record{}, false, err
-		case err == nil && (r.Status == client.Running || r.Status == client.Unknown):
+		case err == nil && (r.Status == client.Running || r.Status == client.Unknown || r.Lost()):
 			return record{Request: id}, true, nil
 		}
 	}

@@ -163,6 +163,21 @@ func TestRefuse(t *testing.T) {
 	}
 }
 
+// TestReportAfterLoss reports the outcome of a call that the store lost together with its approval, because the store
+// was restored from an older backup.
+func TestReportAfterLoss(t *testing.T) {
+	d := newRemoteDesk(t, Control)
+	d.OnAsk(func(r *fakegateway.Request) { r.Status = "approved" })
+	if a := d.run(d.before, d.withID(d.before, "a")); !allows(a) {
+		t.Fatalf("%s", a.Out)
+	}
+	d.Change("req_1", func(r *fakegateway.Request) { r.Status, r.Disposition = "voided", "outcome-unknown" })
+	d.run(d.after, d.withID(d.after, "a"))
+	if r := d.Requests()[0]; r.Outcome != "succeeded" {
+		t.Errorf("the outcome is %q", r.Outcome)
+	}
+}
+
 // TestEventInURL sends events to a URL that is for another event. In each case, an event before a call gets a denial.
 func TestEventInURL(t *testing.T) {
 	d := newRemoteDesk(t, Control)

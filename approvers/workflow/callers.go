@@ -544,7 +544,12 @@ func (w *Callers) Report(ctx context.Context, client approvers.Client, id string
 		switch {
 		case e.State == state && (e.Result == text || state == approvers.ExecutionUnknown) && !e.Unrun:
 			return nil // a repetition
-		case e.State == approvers.ExecutionNone || e.Unrun:
+		case e.State == approvers.ExecutionNone:
+			if err := t.callers.claimedAfterBackup(conv, call, e); err != nil || state == approvers.ExecutionUnknown {
+				return err
+			}
+			return t.callers.reportUnknown(who, id, e, state, text)
+		case e.Unrun:
 			return &CallerProblem{Code: CallerNotClaimed, Request: id}
 		case e.State == approvers.ExecutionExecuting && state == approvers.ExecutionUnknown:
 			return t.runs.markUnknown(e, approvers.LossUnclear)
@@ -554,18 +559,40 @@ func (w *Callers) Report(ctx context.Context, client approvers.Client, id string
 			}
 			return t.runs.finished(e)
 		case e.State == approvers.ExecutionUnknown:
-			report := DidNot
-			if state == approvers.ExecutionSucceeded {
-				report = Happened
-			}
-			denied, err := t.runs.report(Click{Who: who, Execution: e.ID, Reason: text, At: t.now}, report)
-			if err == nil && denied != nil {
-				return &CallerProblem{Code: CallerOutcomeKnown, Request: id}
-			}
-			return err
+			return t.callers.reportUnknown(who, id, e, state, text)
 		}
 		return &CallerProblem{Code: CallerOutcomeKnown, Request: id}
 	})
+}
+
+// claimedAfterBackup records that the outcome of a run is unknown, if the store was restored from a backup in which the
+// run had not begun. The caller may have claimed the call after the backup. The call can't be claimed again. In all
+// other cases, claimedAfterBackup returns a problem, because the call was not claimed.
+func (t callersTx) claimedAfterBackup(conv store.Conversation, call store.Call, e approvers.Execution) error {
+	c, err := view.ReadCaller(t, conv, call)
+	if err != nil {
+		return err
+	}
+	if !c.Lost() {
+		return &CallerProblem{Code: CallerNotClaimed, Request: call.ID}
+	}
+	if e, err = e.Start("", t.now); err != nil {
+		return err
+	}
+	return t.runs.markUnknown(e, approvers.LossRestored)
+}
+
+// reportUnknown records a caller's report about a run whose outcome is unknown.
+func (t callersTx) reportUnknown(who approvers.Identity, id string, e approvers.Execution, state approvers.ExecutionState, text string) error {
+	report := DidNot
+	if state == approvers.ExecutionSucceeded {
+		report = Happened
+	}
+	denied, err := t.runs.report(Click{Who: who, Execution: e.ID, Reason: text, At: t.now}, report)
+	if err == nil && denied != nil {
+		return &CallerProblem{Code: CallerOutcomeKnown, Request: id}
+	}
+	return err
 }
 
 // Withdraw ends a request of the client before the call's run begins.

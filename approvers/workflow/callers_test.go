@@ -386,9 +386,23 @@ func TestCallersRestored(t *testing.T) {
 		}
 		wantProblem(t, h.claims(id), workflow.CallerNotApproved)
 	}
+	for _, id := range []string{automatic, approved} { // claimed after the backup
+		h.ok(h.Callers.Report(h.ctx(), ci, id, approvers.ExecutionUnknown, ""))
+		h.runs(id, approvers.ExecutionUnknown)
+	}
+	h.ok(h.Callers.Report(h.ctx(), ci, pending, approvers.ExecutionSucceeded, "late"))
+	h.ok(h.Callers.Report(h.ctx(), ci, approved, approvers.ExecutionFailed, "late"))
+	h.runs(approved, approvers.ExecutionFailed)
+	for range 2 { // the second report is a repetition
+		h.ok(h.Callers.Report(h.ctx(), ci, automatic, approvers.ExecutionSucceeded, "late"))
+	}
+	wantProblem(t, h.Callers.Report(h.ctx(), ci, approved, approvers.ExecutionSucceeded, "late"), workflow.CallerOutcomeKnown)
 	h.runs(running, approvers.ExecutionUnknown)
 	h.ok(h.Callers.Report(h.ctx(), ci, running, approvers.ExecutionSucceeded, "late"))
-	h.runs(running, approvers.ExecutionSucceeded)
+	for _, id := range []string{pending, automatic, running} {
+		h.runs(id, approvers.ExecutionSucceeded)
+		wantProblem(t, h.claims(id), workflow.CallerClaimed)
+	}
 	_, err := retention.Erase(h.ctx(), h.Workflow, h.callerView("ci", ended).Execution.ID, approvers.Operator("ann"), "asked for")
 	h.ok(err)
 	if v := h.callerView("ci", ended); v.Conversation.Caller.Summary != "" || v.Execution.Result == "five" {

@@ -109,6 +109,10 @@ func TestCards(t *testing.T) {
 	reported.Execution = &approvers.Execution{}
 	*reported.Execution = *claimed.Execution
 	reported.Execution.State, reported.Execution.Result, reported.Execution.FinishedAt = approvers.ExecutionSucceeded, "shop 1.4.2 is live", bottest.Noon.Add(5*time.Minute)
+	lostReported := bottest.ViewModel(bottest.Closed(bottest.Request(bottest.RefundArgs), approvers.Voided, "", "", approvers.LostTrack(bottest.Noon)))
+	lostReported.Request.Lost = true
+	lostReported.Execution.State, lostReported.Execution.Loss = approvers.ExecutionSucceeded, approvers.LossRestored
+	lostReported.Execution.ReportedBy, lostReported.Execution.FinishedAt = claimed.Request.Facts.Caller.Identity().ID, bottest.Noon.Add(5*time.Minute)
 	unreported := claimed
 	unreported.Execution = &approvers.Execution{}
 	*unreported.Execution = *claimed.Execution
@@ -121,6 +125,7 @@ func TestCards(t *testing.T) {
 		"card_caller_running":    claimed,
 		"card_caller_reported":   reported,
 		"card_caller_unreported": unreported,
+		"card_lost_reported":     lostReported,
 
 		"card_pending":    bottest.ViewModel(refund),
 		"card_stages":     bottest.ViewModel(staged),

@@ -239,8 +239,8 @@ func (s *server) body(w http.ResponseWriter, r *http.Request, client string) ([]
 	}
 }
 
-// beginning is a body that keeps its first bytes. If an event is refused, these bytes name the event, so that the answer
-// fits the event.
+// beginning is a body that keeps its first bytes. If an event is refused, these bytes name the event, so that the
+// answer fits the event.
 type beginning struct {
 	io.ReadCloser
 	read []byte // at most longestBeginning
@@ -252,8 +252,8 @@ func (b *beginning) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// event returns the name of the event in the URL, or else in the first bytes of the body. If the first bytes do not name
-// the event, or do not arrive in time, event returns "".
+// event returns the name of the event in the URL, or else in the first bytes of the body. If the first bytes do not
+// name the event, or do not arrive in time, event returns "".
 func (b *beginning) event(w http.ResponseWriter, query url.Values) string {
 	if name := query.Get("event"); name != "" {
 		return name

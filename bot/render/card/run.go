@@ -35,7 +35,7 @@ func (w runWords) aftermath(r approvers.Request) *block.RichText {
 		return block.Say(" It runs once "+block.Name(r.Facts.Caller.Title)+" asks for the result, or expires ").At(r.RunBy, block.DayTime).Say(".")
 	case r.State == approvers.Approved:
 		return block.Say(" It is about to run.")
-	case r.State == approvers.Consumed && w.execution != nil:
+	case r.State == approvers.Consumed && w.execution != nil, r.Lost && w.execution != nil && w.execution.ReportedBy != "":
 		return block.Say(" ").Add(w.runOutcome())
 	case r.Lost:
 		return block.Say(" ").Strong("It is not known whether it ran").Say(".")

@@ -282,7 +282,7 @@ func (g *Gateway) answer(w *httptest.ResponseRecorder, req *http.Request, operat
 		}
 		r.Status = "running"
 	case "reportOutcome":
-		if r.Status != "running" && r.Outcome == "" {
+		if r.Status != "running" && r.Outcome == "" && r.Disposition != "outcome-unknown" {
 			Problem(w, http.StatusConflict, "not_claimed", "the approval was not claimed")
 			return
 		}
