@@ -85,6 +85,9 @@ func (t recordsTx) auditTransition(r approvers.Request, e approvers.Event) error
 		facts[approvers.FactStages], facts[approvers.FactValidApprovals] = r.Plan.StageFacts(), r.ValidApprovalFacts()
 		return t.audit(r.ID, approvers.AuditApproved, "", facts, nil)
 	case approvers.RequestClosed:
+		if r.Lost {
+			facts["why"] = string(approvers.LossRestored)
+		}
 		return t.audit(r.ID, approvers.AuditClosed, r.ClosedBy, facts, map[string]string{"reason": r.Reason})
 	}
 	return nil

@@ -107,6 +107,11 @@ func TestRestored(t *testing.T) {
 		if !after.Lost || !contains(after.Reason, "a backup of 2026-03-02 09:30:00 UTC") || !contains(after.Reason, "it may have been decided, and run") {
 			t.Errorf("%+v", after)
 		}
+		chain := readStore(b.harness, func(s store.Reader) ([]approvers.AuditRecord, error) { return s.Audit(r.ID) })
+		i := slices.IndexFunc(chain, func(a approvers.AuditRecord) bool { return a.Kind == approvers.AuditClosed })
+		if i < 0 || chain[i].Facts["why"] != string(approvers.LossRestored) {
+			t.Errorf("the history of the request does not say why it was closed: %v", chain)
+		}
 		if c := b.wantOutcome(r.Call, approvers.OutcomeVoided); !contains(c.Result, "Do not call it again") || contains(c.Result, "was not run") {
 			t.Errorf("the agent is told %s", c.Result)
 		}

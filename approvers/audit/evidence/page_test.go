@@ -283,3 +283,15 @@ func TestDeniedSentence(t *testing.T) {
 		}
 	}
 }
+
+// If a store was restored, the words about a request that was open in the backup do not say that nobody decided it.
+func TestLostSentence(t *testing.T) {
+	closed := approvers.AuditRecord{Kind: approvers.AuditClosed, Facts: map[string]string{"state": "voided", "why": "restored"}}
+	if got := (Story{}).Sentence(closed); !strings.Contains(got, "It is not known whether it was decided and ran") {
+		t.Errorf("the words are %q", got)
+	}
+	s := Story{Entries: []Entry{{AuditRecord: approvers.AuditRecord{Kind: approvers.AuditProposed, Facts: map[string]string{"verdict": string(approvers.Ask)}}}, {AuditRecord: closed}}}
+	if _, words := s.Decision(); words != "decision unknown · voided, may have run" {
+		t.Errorf("the words are %q", words)
+	}
+}

@@ -25,7 +25,7 @@ func (s Story) sentence(e Entry) string {
 	case approvers.AuditApproved:
 		return "One run was allowed."
 	case approvers.AuditClosed:
-		return "It ended as " + f["state"] + by(e.Actor, who) + "."
+		return closed(e, who)
 	case approvers.AuditReopened:
 		return "The approval was taken back by the policy: " + f["why"] + "."
 	case approvers.AuditReplanned:
@@ -151,6 +151,17 @@ func (s Story) decided(f map[string]string, who string) string {
 	return line + "."
 }
 
+// closed describes the end of a request.
+func closed(e Entry, who string) string {
+	if isLost(e.Facts) {
+		return "It ended as " + e.Facts["state"] + ", because the store was restored from a backup. It is not known whether it was decided and ran after the backup."
+	}
+	return "It ended as " + e.Facts["state"] + by(e.Actor, who) + "."
+}
+
+// isLost reports whether a record says that a request ended because the store was restored from a backup.
+func isLost(f map[string]string) bool { return f["why"] == string(approvers.LossRestored) }
+
 func executing(f map[string]string) string {
 	line := "The tool was started"
 	if try := f["try"]; try != "" && try != "1" {
@@ -248,6 +259,17 @@ func previewed(f map[string]string) string {
 // Sentence describes one record in words.
 func (s Story) Sentence(a approvers.AuditRecord) string { return s.sentence(Entry{AuditRecord: a}) }
 
+// closer names the person who closed a request that nobody had decided before.
+func (s Story) closer(e Entry) string {
+	switch {
+	case isLost(e.Facts):
+		return "decision unknown"
+	case e.Actor != "":
+		return s.name(e.Actor)
+	}
+	return "nobody decided"
+}
+
 // Decision returns the time of the request's last decision, or of the request's end. If there was no decision and no
 // end, Decision returns the time of the proposal. Decision also returns a short text: who decided the request, and
 // how the request ended.
@@ -289,13 +311,13 @@ func (s Story) Decision() (at time.Time, words string) {
 			how = "approved, not run yet"
 		case approvers.AuditClosed:
 			how, at = f["state"], e.At
-			switch {
-			case how == string(approvers.Rejected):
+			if how == string(approvers.Rejected) {
 				allowed = against
-			case len(allowed) == 0 && e.Actor != "":
-				who = s.name(e.Actor)
-			case len(allowed) == 0:
-				who = "nobody decided"
+			} else if len(allowed) == 0 {
+				who = s.closer(e)
+			}
+			if isLost(f) {
+				how += ", may have run"
 			}
 		case approvers.AuditExecuting:
 			how = "running"
