@@ -108,7 +108,8 @@ func (d *Doctor) hooks() {
 }
 
 // environment checks the environment variables. environment returns the variables, with empty values in place of wrong
-// values.
+// values. An empty address stands for the address of Slack or OpenAI. So if an address is wrong, environment also
+// removes the bot token or the model's name, and the doctor does not send secrets to a wrong place.
 func (d *Doctor) environment() config.Env {
 	d.begin("Environment")
 	env, err := config.ReadEnv(config.Serve)
@@ -123,6 +124,12 @@ func (d *Doctor) environment() config.Env {
 			continue
 		}
 		d.fail(cli.ExitUsage, p.Variable+" "+p.Message, p.Hint)
+		switch p.Variable {
+		case "OPENAI_BASE_URL":
+			env.Model = ""
+		case "SLACK_API_URL":
+			env.BotToken = ""
+		}
 	}
 	if len(wrong.Errors()) == 0 {
 		d.ok("every variable that serve needs is set (%s)", env.Transport)
