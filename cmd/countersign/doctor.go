@@ -30,12 +30,12 @@ func doctorCommand() *cobra.Command {
 		Short: "Shows what is missing in this set-up, and how to correct it",
 		Long: `Asks Slack, the model, the store and the policy whether everything that serve needs is there, and prints what is
 missing, with the page of Slack's settings on which to mend it. It changes nothing, never prints a token, and works
-while serve runs. The model is asked one small question.
+while serve runs. The model is asked one small question. The policy's MCP servers are started, and asked for their tools.
 
 If Slack's requests arrive over HTTP, --url makes it send requests to the bot's public address, as Slack does.
 
 Exit codes: 0 nothing is missing · 1 something is missing or wrong · 2 the environment or the policy can't be used, or
-Slack or the model refuses a token · 3 Slack, the model or the store can't be reached.`,
+Slack or the model refuses a token · 3 Slack, the model, a tool server or the store can't be reached.`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			d := &doctor.Doctor{URL: address, Tools: offlineTools, OpenStore: openForCheck, Excess: excessRights, AskBot: askRefusals, ReadBeside: refusalsBeside}

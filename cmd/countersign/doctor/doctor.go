@@ -69,7 +69,7 @@ func (d *Doctor) Examine(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, examinationTime)
 	defer cancel()
 	env := d.environment()
-	policy := d.policy(env.Policy)
+	policy := d.policy(ctx, env.Policy)
 	if env.BotToken != "" {
 		d.slack(ctx, env, policy)
 	}
@@ -137,8 +137,8 @@ func (d *Doctor) environment() config.Env {
 	return env
 }
 
-// policy checks the policy file. policy returns nil if the file or its tools can't be read.
-func (d *Doctor) policy(path string) *approvers.Policy {
+// policy checks the policy file, and its tools. policy returns nil if the file or its tools can't be read.
+func (d *Doctor) policy(ctx context.Context, path string) *approvers.Policy {
 	d.begin("Policy")
 	file, err := check.Read(path)
 	var broken yamldoc.Problems
@@ -170,6 +170,7 @@ func (d *Doctor) policy(path string) *approvers.Policy {
 	if len(found.Errors()) == 0 {
 		d.ok("%s can be used: %s, %s", path, cli.Count(len(file.Policy.Approvers), "approver"), cli.Count(len(file.Policy.Agents), "agent"))
 	}
+	d.tools(ctx, file, path)
 	return file.Policy
 }
 
