@@ -90,6 +90,7 @@ writes into a bot's store. Tables are made in an empty database. COUNTERSIGN_STO
 	f.BoolVar(&o.noBrowser, "no-browser", false, "do not open the page in the browser")
 	f.StringVar(&o.play, "play", "", "play a scenario and print its transcript")
 	f.Lookup("play").NoOptDefVal = builtIn
+	cli.PathFlags(f, "data", "store", "policy", "play")
 	return cmd
 }
 

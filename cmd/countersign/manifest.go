@@ -48,6 +48,7 @@ With --transport http it needs the public address at which Slack reaches the bot
 	f.StringVar(&o.url, "url", "", "with --transport http: the bot's public address, such as https://bot.example.com")
 	f.StringVar(&o.name, "name", "Countersign", "what the app is called in Slack")
 	f.StringVar(&o.policy, "policy", "", "a policy file; people are offered its prompts in direct messages")
+	cli.PathFlags(f, "policy")
 	f.StringVar(&o.format, "format", "json", "json or yaml")
 	cli.FileFlag(cmd, &file)
 	return cmd

@@ -70,6 +70,7 @@ matched, where calls wait, and what ran without anybody. It prints the report, o
 	f.StringVar(&until, "until", "", "its end; now without it")
 	f.StringVar(&page, "html", "", "write an HTML page to this file; - prints it")
 	f.StringVar(&table, "csv", "", "write CSV to this file; - prints it")
+	cli.PathFlags(f, "html", "csv")
 	f.BoolVar(&o.Reasons, "reasons", true, "include the reasons that people wrote; --reasons=false leaves them out")
 	return cmd
 }

@@ -72,6 +72,7 @@ Somebody who can write to the store and has the key can replace everything in it
 	}
 	cmd.Flags().StringArrayVar(&keys, "key", nil, "the public key that you trust")
 	cmd.Flags().StringArrayVar(&files, "heads", nil, "a file with heads that were kept elsewhere")
+	cli.PathFlags(cmd.Flags(), "heads")
 	return cmd
 }
 

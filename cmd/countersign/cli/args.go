@@ -1,10 +1,13 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // NoArgs rejects every argument.
@@ -19,10 +22,13 @@ func NoArgs(c *cobra.Command, args []string) error {
 }
 
 // Args returns a function that checks the number of a command's arguments. The parameter least is the minimum, and most
-// is the maximum. If most is negative, there is no maximum. The error repeats the arguments in the command's usage
+// is the maximum. If most is negative, there is no maximum. No argument may be empty. The error repeats the arguments in the command's usage
 // line, and the first line of its example.
 func Args(least, most int) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
+		if slices.Contains(args, "") {
+			return Misused("%s was given an empty argument; is a variable not set?", c.CommandPath())
+		}
 		if len(args) >= least && (most < 0 || len(args) <= most) {
 			return nil
 		}
@@ -59,4 +65,26 @@ func CheckReason(reason *string) error {
 // FileFlag adds the flag for the output file of a command.
 func FileFlag(cmd *cobra.Command, file *string) {
 	cmd.Flags().StringVarP(file, "out", "o", "-", "the file to write; - prints it")
+	PathFlags(cmd.Flags(), "out")
+}
+
+// PathFlags marks flags that name a file, a directory or a store. Such a flag rejects an empty value: otherwise, a
+// script with an unset variable would get the command's work without the flag.
+func PathFlags(flags *pflag.FlagSet, names ...string) {
+	for _, name := range names {
+		f := flags.Lookup(name)
+		if f.Value = (pathValue{f.Value}); f.DefValue == "[]" {
+			f.DefValue = "" // the usage omits the default value of a list only for the types of pflag
+		}
+	}
+}
+
+// pathValue is the value of a flag that names a file.
+type pathValue struct{ pflag.Value }
+
+func (v pathValue) Set(text string) error {
+	if text == "" {
+		return errors.New("the value is empty; is a variable not set?")
+	}
+	return v.Value.Set(text)
 }

@@ -98,6 +98,7 @@ type place struct {
 func (p *place) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&p.scope, "scope", "user", "whose settings: user, or project for those in this folder")
 	cmd.Flags().StringVar(&p.file, "file", "", "another settings file, such as Claude Code's managed settings")
+	cli.PathFlags(cmd.Flags(), "file")
 	cmd.Flags().BoolVar(&p.yes, "yes", false, "don't ask")
 }
 

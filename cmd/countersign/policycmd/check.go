@@ -57,6 +57,7 @@ be used.`,
 	f := cmd.Flags()
 	f.StringVar(&fixtures, "replay", "", "a file of fixtures, or \"stored\" for the calls of the store's history")
 	f.StringVar(&against, "against", "", "with --replay: another policy file, to see what changes from it")
+	cli.PathFlags(f, "replay", "against")
 	return cmd
 }
 

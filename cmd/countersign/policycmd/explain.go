@@ -70,6 +70,7 @@ Exit codes: 0 it would run, or be asked about · 1 it would be refused, or its a
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.policy, "policy", "", "the policy file; COUNTERSIGN_POLICY without it")
+	cli.PathFlags(f, "policy")
 	f.StringVar(&o.tool, "tool", "", "the tool that is called")
 	f.StringVar(&o.args, "args", "{}", "its arguments, as JSON")
 	f.StringSliceVar(&o.requester, "requester", nil, "the user ids of the people who ask, such as U0100; nobody in particular without it")

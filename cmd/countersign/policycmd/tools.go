@@ -60,6 +60,7 @@ Exit codes: 0 every tool is as pinned · 1 a tool is new, drifted, refused or go
 	}
 	f := cmd.Flags()
 	cmd.PersistentFlags().StringVar(&o.policy, "policy", "", "the policy file; COUNTERSIGN_POLICY without it")
+	cli.PathFlags(cmd.PersistentFlags(), "policy")
 	cmd.PersistentFlags().StringVar(&o.source, "source", "", "only the tools of this server or OpenAPI file, by its name in the policy")
 	f.BoolVar(&o.json, "json", false, "print JSON: a list with one object for each tool")
 	f.BoolVar(&o.offline, "offline", false, "ask no server: show the pinned definitions")

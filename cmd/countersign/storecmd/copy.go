@@ -46,6 +46,7 @@ The original stays as it is. Never let bots work on both: each would run what wa
 	}
 	cmd.Flags().StringVar(&from, "from", "", "the store to copy")
 	cmd.Flags().StringVar(&to, "to", "", "the new store")
+	cli.PathFlags(cmd.Flags(), "from", "to")
 	cmd.Flags().BoolVar(&c.Anew, "anew", false, "delete an incomplete copy, and begin again")
 	return cmd
 }

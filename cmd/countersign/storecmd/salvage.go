@@ -59,6 +59,7 @@ Exit codes: 0 nothing is missing · 1 the new store is there, and something is m
 		},
 	}
 	cmd.Flags().StringVar(&to, "to", "", "the new store")
+	cli.PathFlags(cmd.Flags(), "to")
 	return cmd
 }
 
