@@ -150,13 +150,18 @@ func (c *checker) exists(tool string) bool {
 	return builtIn || slices.Contains(c.toolNames(), tool) || slices.Contains(c.known, tool) || clientsName(c.policy, tool)
 }
 
-// unknown adds a finding about a name that is not the name of a tool. If not all tools are known, the finding is only a
-// warning, because a tool with this name may exist.
+// unknown adds a finding about a name that is not the name of a tool.
 func (c *checker) unknown(path, tool string) {
-	severity, message := yamldoc.Error, yamldoc.Quote(tool)+" is not a tool"
+	severity, message, hint := c.unknownTool(tool)
+	c.problems = append(c.problems, c.file.Document.Problem(severity, path, message, hint))
+}
+
+// unknownTool describes a name that is not the name of a tool. If not all tools are known, the severity is Warning,
+// because a tool with this name may exist.
+func (c *checker) unknownTool(tool string) (severity yamldoc.Severity, message, hint string) {
+	severity, message = yamldoc.Error, yamldoc.Quote(tool)+" is not a tool"
 	if c.known == nil || len(c.silent()) > 0 {
 		severity, message = yamldoc.Warning, yamldoc.Quote(tool)+" is not a tool of this policy"
 	}
-	hint := yamldoc.OrHint(yamldoc.DidYouMean(tool, c.allTools()), "the tools are "+strings.Join(c.allTools(), ", "))
-	c.problems = append(c.problems, c.file.Document.Problem(severity, path, message, hint))
+	return severity, message, yamldoc.OrHint(yamldoc.DidYouMean(tool, c.allTools()), "the tools are "+strings.Join(c.allTools(), ", "))
 }

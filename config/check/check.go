@@ -42,6 +42,17 @@ func Run(f *config.File, tools []Tool) yamldoc.Problems {
 	return c.problems.InOrder()
 }
 
+// UnknownTool reports whether a name is not the name of a tool, and describes the mistake. The problem has no position.
+// If not all tools are known, its severity is Warning. The parameter tools is that of [Run].
+func UnknownTool(f *config.File, tools []Tool, name string) (p yamldoc.Problem, unknown bool) {
+	c := &checker{file: f, policy: f.Policy, registered: tools, known: namesOf(tools)}
+	if c.exists(name) {
+		return p, false
+	}
+	p.Severity, p.Message, p.Hint = c.unknownTool(name)
+	return p, true
+}
+
 // checker collects problems. Later checks leave out problems that follow from earlier problems.
 type checker struct {
 	file       *config.File

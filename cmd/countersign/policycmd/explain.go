@@ -14,10 +14,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"countersign/agent"
+	"countersign/agent/catalog"
 	"countersign/approvers"
 	"countersign/cmd/countersign/cli"
 	"countersign/cmd/countersign/policyfile"
 	"countersign/config"
+	"countersign/config/check"
 	"countersign/config/yamldoc"
 )
 
@@ -91,10 +93,11 @@ func explain(out io.Writer, o explainOptions) error {
 	if o.tool == "" {
 		return cli.Misused("say which call: --tool NAME, and its arguments with --args '{…}'")
 	}
-	policy, tools, err := policyfile.ReadGiven(o.policy)
+	file, tools, err := policyfile.ReadGiven(o.policy)
 	if err != nil {
 		return err
 	}
+	policy := file.Policy
 	at := time.Now()
 	if o.at != "" {
 		if at, err = time.Parse(time.RFC3339, o.at); err != nil {
@@ -112,6 +115,9 @@ func explain(out io.Writer, o explainOptions) error {
 	x := config.Fixture{
 		Tool: o.tool, Args: json.RawMessage(o.args), Requesters: o.requester, Authors: o.author, Agent: o.agent, Channel: o.channel, DM: o.dm, At: at,
 		Client: o.client, Mode: approvers.CallerMode(o.mode), For: o.actsFor,
+	}
+	if p, unknown := unknownTool(file, tools, x); unknown {
+		fmt.Fprintf(out, "Note: %s\n\n", p.Error())
 	}
 	call, err := callOf(policy, tools, x, at)
 	if err != nil {
@@ -144,6 +150,15 @@ func (o explainOptions) checkClient() error {
 		return cli.Misused("%q is not a user id; write one such as U0123ABCD: Slack shows it in a person's profile", o.actsFor)
 	}
 	return nil
+}
+
+// unknownTool reports whether nothing has the tool of a fixture, and describes the mistake. A client may ask for its own
+// tools, which the policy need not name.
+func unknownTool(file *config.File, tools *agent.Registry, x config.Fixture) (yamldoc.Problem, bool) {
+	if x.Client != "" {
+		return yamldoc.Problem{}, false
+	}
+	return check.UnknownTool(file, catalog.Described(tools), x.Tool)
 }
 
 // callOf builds the call of a fixture. For a call that the bot would refuse before it makes a plan, callOf returns an

@@ -17,6 +17,7 @@ import (
 	"countersign/cmd/countersign/cli"
 	"countersign/cmd/countersign/policyfile"
 	"countersign/config"
+	"countersign/config/yamldoc"
 	"countersign/store"
 )
 
@@ -30,20 +31,25 @@ func replay(ctx context.Context, out io.Writer, path, fixtures, against string, 
 		r.heldTo = asThen
 	}
 	var err error
-	if r.policy, r.tools, err = policyfile.ReadGiven(path); err != nil {
+	if r.file, r.tools, err = policyfile.ReadGiven(path); err != nil {
 		return err
 	}
+	r.policy = r.file.Policy
 	if against != "" {
 		r.heldTo = heldTo{"as under " + against, "planned otherwise than under " + against}
-		if r.other, r.otherTools, err = policyfile.ReadGiven(against); err != nil {
+		if r.otherFile, r.otherTools, err = policyfile.ReadGiven(against); err != nil {
 			return err
 		}
+		r.other = r.otherFile.Policy
 	}
 	calls, left, err := fixturesFrom(ctx, fixtures, history)
 	if err != nil {
 		return err
 	}
 	if err := r.agents(calls); err != nil {
+		return err
+	}
+	if err := r.unknownTools(calls); err != nil {
 		return err
 	}
 	for _, x := range calls {
@@ -93,8 +99,10 @@ var (
 // replayed is the state of a replay.
 type replayed struct {
 	out        io.Writer
+	file       *config.File
 	tools      *agent.Registry
 	policy     *approvers.Policy
+	otherFile  *config.File // nil: there is no second policy
 	other      *approvers.Policy
 	otherTools *agent.Registry
 	now        time.Time
@@ -133,6 +141,24 @@ func (r *replayed) agents(calls []config.Fixture) error {
 		if x.Line > 0 && x.Agent != "" && !has(r.policy) && !has(r.other) {
 			return cli.Misused("%s:%d: the policy has no agent %q; it has %s", r.fixtures, x.Line, x.Agent, r.agentNames())
 		}
+	}
+	return nil
+}
+
+// unknownTools rejects fixtures with a tool that nothing has. Without this check, the fixture of a misspelt tool would
+// test the rules for unknown tools. If a server's tools are not known, the tool may exist, and the fixture is accepted.
+func (r *replayed) unknownTools(calls []config.Fixture) error {
+	for _, x := range calls {
+		p, unknown := unknownTool(r.file, r.tools, x)
+		if x.Line == 0 || !unknown || p.Severity == yamldoc.Warning {
+			continue
+		}
+		if r.otherFile != nil {
+			if q, unknown := unknownTool(r.otherFile, r.otherTools, x); !unknown || q.Severity == yamldoc.Warning {
+				continue
+			}
+		}
+		return cli.Misused("%s:%d: %w", r.fixtures, x.Line, p)
 	}
 	return nil
 }

@@ -31,7 +31,7 @@ agents: {support: {channels: ["#support"], prompt: x, tools: ["*"]}}
 func TestReplayPutsTogetherWhatDiffersAlike(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "countersign.yaml")
 	write(t, path, []byte(refundPolicy))
-	policy, tools, err := policyfile.ReadGiven(path)
+	file, tools, err := policyfile.ReadGiven(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestReplayPutsTogetherWhatDiffersAlike(t *testing.T) {
 		}
 	}
 	var out bytes.Buffer
-	r := replayed{out: &out, tools: tools, policy: policy, fixtures: stored, heldTo: asThen}
+	r := replayed{out: &out, tools: tools, policy: file.Policy, fixtures: stored, heldTo: asThen}
 	r.try(refund("as it was", 5, approvers.Ask, approvers.High, "team-lead"))
 	for i := range 5 {
 		r.try(refund(fmt.Sprint("ran before ", i), 5+i, approvers.Auto, approvers.Medium))

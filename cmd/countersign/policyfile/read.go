@@ -32,24 +32,35 @@ func Path(given string) (string, error) {
 // Read reads a policy file, and those of its tools that are known without contacting a server. Read accepts only a
 // policy with which the bot would start.
 func Read(path string) (*approvers.Policy, *agent.Registry, error) {
+	file, tools, err := read(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	return file.Policy, tools, nil
+}
+
+func read(path string) (*config.File, *agent.Registry, error) {
 	file, err := check.Read(path)
 	if err != nil {
 		return nil, nil, cli.Misused("the policy can't be used:\n%w", err)
 	}
 	tools, err := catalog.Offline(file, path)
-	return withTools(file, tools, err)
+	if err := withTools(file, tools, err); err != nil {
+		return nil, nil, err
+	}
+	return file, tools, nil
 }
 
-// withTools adds the tools to a policy, and checks the policy. err is the error of reading the tools.
-func withTools(file *config.File, tools *agent.Registry, err error) (*approvers.Policy, *agent.Registry, error) {
+// withTools adds the tools to a file's policy, and checks the policy. err is the error of reading the tools.
+func withTools(file *config.File, tools *agent.Registry, err error) error {
 	if err != nil {
-		return nil, nil, Misconfigured(err)
+		return Misconfigured(err)
 	}
 	file.Policy = catalog.WithTools(file.Policy, tools)
 	if errs := check.Run(file, catalog.Described(tools)).Errors(); len(errs) > 0 {
-		return nil, nil, cli.Misused("the policy can't be used:\n%w", errs)
+		return cli.Misused("the policy can't be used:\n%w", errs)
 	}
-	return file.Policy, tools, nil
+	return nil
 }
 
 // ReadStored reads the policy in force in a store that several processes may use. If no policy is stored, the error
@@ -66,20 +77,20 @@ func ReadStored(ctx context.Context, db store.Store) (*approvers.Policy, *agent.
 		return nil, nil, cli.Misused("%w", unusable(row, err))
 	}
 	tools, err := catalog.OfflineWith(file, lock, pins.Beside(inForceName))
-	policy, tools, err := withTools(file, tools, err)
-	if err == nil {
-		policy.Load = row.Load
+	if err := withTools(file, tools, err); err != nil {
+		return nil, nil, err
 	}
-	return policy, tools, err
+	file.Policy.Load = row.Load
+	return file.Policy, tools, nil
 }
 
-// ReadGiven reads the policy of a command in the same way as Read.
-func ReadGiven(given string) (*approvers.Policy, *agent.Registry, error) {
+// ReadGiven reads the policy of a command in the same way as Read. The policy is part of the returned file.
+func ReadGiven(given string) (*config.File, *agent.Registry, error) {
 	path, err := Path(given)
 	if err != nil {
 		return nil, nil, err
 	}
-	return Read(path)
+	return read(path)
 }
 
 // Misconfigured adds the exit code of a wrong configuration to errors about the policy's tool sources and the lock
