@@ -127,6 +127,6 @@ func version() string { return cli.ThisBuild().Version }
 // The function "tasks" returns all tasks that a running bot accepts.
 func tasks() []task.Handler {
 	return slices.Concat(auditcmd.Tasks(), storecmd.Tasks(), []task.Handler{
-		observedTask, storedTask, pendingTask, decideTask, reportTask, pauseTask, resumeTask, doctorTask, task.Moved, clientResumeTask,
+		observedTask, storedTask, pendingTask, decideTask, reportTask, pauseTask, resumeTask, doctorTask, task.Moved, task.Held, clientResumeTask,
 	})
 }

@@ -124,14 +124,12 @@ var doctorTask = task.Task[task.None]{Name: "doctor", WhileHeld: true, Run: func
 	if err != nil {
 		return err
 	}
-	if w.Idle {
-		older, err := audit.FindOlder(ctx, w.Path, w.Audit.Heads, w.Store)
-		if err != nil {
-			return err
-		}
-		if older != nil {
-			return cli.CouldNot("the bot is held: %w", older)
-		}
+	older, err := w.Older(ctx)
+	if err != nil {
+		return err
+	}
+	if older != nil {
+		return cli.CouldNot("the bot is held: %w", older)
 	}
 	return json.NewEncoder(w.Out).Encode(list)
 }}

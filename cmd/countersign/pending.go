@@ -40,6 +40,7 @@ It works while the bot runs, and on the store of a stopped bot. docs/operate.md 
 			if len(args) == 1 {
 				id = args[0]
 			}
+			task.WarnHeld(cmd.Context(), cmd.ErrOrStderr())
 			found, raw, err := askPending(cmd.Context(), id)
 			if err != nil {
 				return err
