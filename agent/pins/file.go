@@ -44,7 +44,7 @@ func Bytes(path string) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", ErrLock, err)
 	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%w: %s is not a regular file", ErrLock, path)
+		return nil, fmt.Errorf("%w: %s is not a regular file; move it away, and put the file from version control in its place, or pin the tools again with countersign tools pin", ErrLock, path)
 	case info.Size() > maxFile:
 		return nil, fmt.Errorf("%w: %s has %d bytes, more than %d", ErrLock, path, info.Size(), maxFile)
 	}

@@ -251,7 +251,7 @@ func TestOnlyAFileIsALock(t *testing.T) {
 	if to, err := os.Readlink(link); to != "gone" {
 		t.Errorf("the link is %q, %v", to, err)
 	}
-	if _, err := pins.Read(dir); !errors.Is(err, pins.ErrLock) || !strings.Contains(err.Error(), "is not a regular file") {
+	if _, err := pins.Read(dir); !errors.Is(err, pins.ErrLock) || !strings.Contains(err.Error(), "is not a regular file; move it away") {
 		t.Errorf("a directory: %v", err)
 	}
 	if data, err := pins.Bytes(filepath.Join(dir, "none")); data != nil || err != nil {

@@ -12,6 +12,9 @@ import (
 // WholeFile writes a file. The file appears under its name only when it is complete and synced. Only the owner can read
 // the file.
 func WholeFile(path string, write func(*os.File) error) error {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return Misused("%s is a directory; name a file", path)
+	}
 	dir := filepath.Dir(path)
 	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".*") // mode 0600
 	if err != nil {

@@ -43,8 +43,11 @@ Exit codes: 0 the tools are pinned, or nothing had to be pinned · 1 you did not
   countersign tools pin --all --yes --prune`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if ways := count3(len(args) > 0, o.source != "", p.all); ways != 1 {
+			switch ways := count3(len(args) > 0, o.source != "", p.all); {
+			case ways == 0:
 				return cli.Misused("say which tools to pin: NAME…, or --source NAME, or --all")
+			case ways > 1:
+				return cli.Misused("NAME…, --source NAME and --all exclude each other: write only one of them")
 			}
 			s, err := examine(cmd.Context(), o.policy, false)
 			if err != nil {

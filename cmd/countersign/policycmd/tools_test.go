@@ -124,7 +124,7 @@ func TestToolsFromNewToPinned(t *testing.T) {
 	b.expect(cli.ExitNo, nil, "crm.look", "NEW", "blocked", "2 tools are not as pinned and so blocked: crm.look, crm.send", "countersign tools show NAME", "ask_people", "built in", "not needed")
 	b.expect(cli.ExitNo, argsOf("show crm.look"), "it says: read-only", `"description": "Looks."`, "NEW, sha256:", "error: it is not as pinned, and so blocked")
 	b.expect(cli.ExitUsage, argsOf("pin"), "say which tools to pin")
-	b.expect(cli.ExitUsage, argsOf("pin crm.send --all"), "say which tools to pin")
+	b.expect(cli.ExitUsage, argsOf("pin crm.send --all"), "NAME…, --source NAME and --all exclude each other: write only one of them")
 	b.expect(cli.ExitUsage, argsOf("pin crm.send"), "crm.send is new, effect unprotected", `"description": "Sends a letter."`, "nothing was pinned, because there is nobody to ask", "--yes")
 	if _, err := os.Stat(pins.Beside(b.path)); err == nil {
 		t.Error("a lock file was written although nobody confirmed it")
