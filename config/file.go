@@ -92,7 +92,7 @@ func plainCause(err error) string {
 // also returns a File with the readable values. This File is only for looking up names of tools, approvers and agents,
 // because other values may be wrong.
 func ParsePolicy(name string, data []byte) (*File, error) {
-	doc, root, ok := yamldoc.Parse(name, data)
+	doc, root, ok := yamldoc.Parse(name, "docs/policy.md", data)
 	file := &File{Name: name, Document: doc, Conditions: map[string]*condition.Compiled{}}
 	if ok {
 		r := reader{file: file}

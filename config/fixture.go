@@ -3,6 +3,7 @@ package config
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	"countersign/approvers"
@@ -52,7 +53,7 @@ func ReadFixtures(path string) ([]Fixture, error) {
 // ParseFixtures parses a file's content: a list of fixtures, each with at least a tool. name is the file's name in
 // problems.
 func ParseFixtures(name string, data []byte) ([]Fixture, error) {
-	doc, root, ok := yamldoc.Parse(name, data)
+	doc, root, ok := yamldoc.Parse(name, "docs/explain.md", data)
 	var out []Fixture
 	if ok {
 		items, _ := root.List("- {tool: issue_refund, args: {amount: 600}, expect: {verdict: ask}}")
@@ -88,7 +89,11 @@ func readFixture(v yamldoc.Value) Fixture {
 	x.Requesters = readUsers(f, "requester")
 	x.Authors = readUsers(f, "authors")
 	x.Agent, _ = f.Free("agent", "an agent's name")
-	x.Channel, _ = f.Free("channel", `a channel id, as conversation.channel has it`)
+	if text, ok := f.Free("channel", `a channel id, as conversation.channel has it`); ok {
+		if x.Channel = text; !IsChannelID(text) {
+			f["channel"].Wrong(yamldoc.Quote(text)+" is not a channel id", "write one such as C0123ABCD: Slack shows it in the channel's details")
+		}
+	}
 	f.Flag("dm", &x.DM)
 	if a, ok := f["at"]; ok {
 		x.At, _ = readInstant(a)
@@ -143,6 +148,11 @@ func readUsers(f yamldoc.Fields, key string) (out []string) {
 		}
 	}
 	return out
+}
+
+// IsChannelID reports whether a text has the form of the id of a channel or a direct message in Slack.
+func IsChannelID(text string) bool {
+	return channelID.MatchString(text) || strings.HasPrefix(text, "D") && channelID.MatchString("C"+text[1:])
 }
 
 // IsUserID reports whether a text has the form of a Slack user id.

@@ -20,7 +20,7 @@ func parsed(t testing.TB, conditions ...string) *approvers.Policy {
 	for _, c := range conditions {
 		fmt.Fprintf(&b, "- %s\n", strconv.Quote(c))
 	}
-	doc, root, ok := yamldoc.Parse("test.yaml", []byte(b.String()))
+	doc, root, ok := yamldoc.Parse("test.yaml", "docs/policy.md", []byte(b.String()))
 	if !ok {
 		t.Fatal(doc.Problems())
 	}

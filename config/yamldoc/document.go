@@ -9,6 +9,7 @@ import (
 // Document is a YAML file as it was written: its lines, the position of each value, and the problems found so far.
 type Document struct {
 	name     string
+	page     string // the page with an example
 	lines    []string
 	marks    map[string]Mark // by path, such as tools.issue_refund.rules[0]
 	anchors  map[string]ast.Node
@@ -18,10 +19,11 @@ type Document struct {
 // Mark is a place in the file. Lines and columns count from 1.
 type Mark struct{ line, column int }
 
-// Parse reads a file that holds one YAML document. name is the file's name in problems. ok is false if there is no
+// Parse reads a file that holds one YAML document. name is the file's name in problems, and page is the page of
+// docs with an example of such a file. ok is false if there is no
 // value to read. In that case, the document's problems say why.
-func Parse(name string, data []byte) (d *Document, root Value, ok bool) {
-	d = &Document{name: name, marks: map[string]Mark{}}
+func Parse(name, page string, data []byte) (d *Document, root Value, ok bool) {
+	d = &Document{name: name, page: page, marks: map[string]Mark{}}
 	root, ok = d.read(data)
 	return d, root, ok
 }

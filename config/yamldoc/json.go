@@ -80,6 +80,8 @@ func (w *jsonWriter) write(v Value, depth int) {
 			v.Wrongf("write it as JSON has it, or in quotes if text is meant", "%s is not a number in JSON", text)
 		}
 		w.b.WriteString(text)
+	case *ast.InfinityNode, *ast.NanNode:
+		v.Wrongf("write a finite number, or put it in quotes if text is meant", "%s is not a number in JSON", n.GetToken().Value)
 	case *ast.NullNode:
 		w.b.WriteString("null")
 	case nil: // the value could not be parsed, which was reported

@@ -109,7 +109,7 @@ func (d *Document) root(tree *ast.File) (Value, bool) {
 		bodies = append(bodies, d.Body)
 	}
 	if len(bodies) == 0 {
-		d.wrongFile("is empty", "docs/policy.md has an example to begin with")
+		d.wrongFile("is empty", d.page+" has an example to begin with")
 		return Value{}, false
 	}
 	if len(bodies) > 1 {

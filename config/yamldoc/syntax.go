@@ -17,7 +17,7 @@ func (d *Document) syntax(err error) {
 	}
 	var at *yaml.SyntaxError
 	if !errors.As(err, &at) {
-		d.wrongFile(errUnreadable.Error(), "docs/policy.md has an example to begin with")
+		d.wrongFile(errUnreadable.Error(), d.page+" has an example to begin with")
 		return
 	}
 	m := d.begin(markOf(at.Token))

@@ -10,7 +10,7 @@ import (
 
 // TestProblemsHavePlaces checks that every problem has its position, and that no problem hides another one.
 func TestProblemsHavePlaces(t *testing.T) {
-	doc, root, ok := yamldoc.Parse("f.yaml", []byte("name: 5\nwiat: 3m\nwait: 3\nlist: [1, two]\n"))
+	doc, root, ok := yamldoc.Parse("f.yaml", "docs/policy.md", []byte("name: 5\nwiat: 3m\nwait: 3\nlist: [1, two]\n"))
 	if !ok {
 		t.Fatal(doc.Problems())
 	}
@@ -48,7 +48,7 @@ func TestTextMarks(t *testing.T) {
 		"when: &x abc\nother: *x":  "1:12",
 		"when:    abc   # comment": "1:12",
 	} {
-		_, root, ok := yamldoc.Parse("f.yaml", []byte(text))
+		_, root, ok := yamldoc.Parse("f.yaml", "docs/policy.md", []byte(text))
 		if !ok {
 			t.Errorf("%q is not read", text)
 			continue
