@@ -15,6 +15,7 @@ import (
 	"countersign/approvers/audit"
 	"countersign/cmd/countersign/cli"
 	"countersign/cmd/countersign/task"
+	"countersign/config"
 	"countersign/config/yamldoc"
 )
 
@@ -126,7 +127,7 @@ type filterFlags struct {
 func (f *filterFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.request, "request", "", "only this request's records (or this execution's, where nobody was asked)")
 	flags.StringVar(&f.tool, "tool", "", "only records about this tool")
-	flags.StringVar(&f.actor, "actor", "", "only actions of this person: a Slack user id, operator:LOGIN, or bot")
+	flags.StringVar(&f.actor, "actor", "", "only actions of this person: a Slack user id, operator:LOGIN, caller:NAME, or bot")
 	flags.StringSliceVar(&f.kinds, "kind", nil, "only records of these kinds, such as decided,executing; docs/audit.md lists them")
 	flags.StringVar(&f.since, "since", "", "only from this time on: 2026-11-01, 2026-11-01T08:00:00Z, or 24h or 30d for the last hours or days")
 	flags.StringVar(&f.until, "until", "", "only before this time")
@@ -139,6 +140,9 @@ func (f filterFlags) read(now time.Time) (audit.Filter, error) {
 		if !slices.Contains(approvers.AuditKinds, approvers.AuditKind(k)) {
 			return out, cli.Misused("--kind %s: there is no such kind of record; the kinds are %s", k, joined(approvers.AuditKinds))
 		}
+	}
+	if a := approvers.PersonID(f.actor); f.actor != "" && f.actor != "bot" && a.Login() == "" && a.Caller() == "" && !config.IsUserID(a.User()) {
+		return out, cli.Misused("--actor %s: write a Slack user id such as U0123ABCD, operator:LOGIN, caller:NAME for a client, or bot", f.actor)
 	}
 	var err error
 	if out.Since, err = timeFlag("since", f.since, now); err != nil {

@@ -13,8 +13,13 @@ func TestFilterFlags(t *testing.T) {
 	if err != nil || !got.Since.Equal(now.Add(-24*time.Hour)) || !got.Until.Equal(now.Add(-time.Hour)) {
 		t.Errorf("%+v, %v", got, err)
 	}
+	for _, actor := range []string{"U0002", "T0001/U0002", "operator:anna", "caller:ci", "bot"} {
+		if _, err := (filterFlags{actor: actor}).read(now); err != nil {
+			t.Errorf("%s: %v", actor, err)
+		}
+	}
 	for name, f := range map[string]filterFlags{
-		"kind": {kinds: []string{"decide"}}, "since": {since: "yesterday"}, "a negative time": {until: "-3h"}, "nothing between": {since: "1h", until: "2h"},
+		"kind": {kinds: []string{"decide"}}, "since": {since: "yesterday"}, "a negative time": {until: "-3h"}, "a name": {actor: "teo"}, "nothing between": {since: "1h", until: "2h"},
 	} {
 		if _, err := f.read(now); cli.Code(err) != cli.ExitUsage {
 			t.Errorf("%s: %v", name, err)

@@ -26,13 +26,13 @@ func paceCommand() *cobra.Command {
 		Short: "How fast people decide, by role and by person, to find who approves without reading",
 		Long: `Sums up the decisions of the history, by role and by person: how many, how many of the approvals came less than 3 seconds after the card was
 shown, how long people took, and how many calls they changed or rejected. Those with the largest share of quick approvals come first.`,
-		Example: `  countersign audit pace --since 720h`,
+		Example: `  countersign audit pace --since 30d`,
 		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return paceTask.Do(cmd.Context(), since, nil, cmd.OutOrStdout())
 		},
 	}
-	cmd.Flags().DurationVar(&since, "since", 0, "only decisions of this time until now, such as 720h; all without it")
+	cli.SpanFlag(cmd.Flags(), &since, "since", "only decisions of this time until now, such as 24h or 30d; all without it")
 	return cmd
 }
 

@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"countersign/config/yamldoc"
 )
 
 // NoArgs rejects every argument.
@@ -67,6 +70,32 @@ func FileFlag(cmd *cobra.Command, file *string) {
 	cmd.Flags().StringVarP(file, "out", "o", "-", "the file to write; - prints it")
 	PathFlags(cmd.Flags(), "out")
 }
+
+// SpanFlag adds a flag with a length of time, such as 24h or 30d. The default is 0.
+func SpanFlag(flags *pflag.FlagSet, span *time.Duration, name, usage string) {
+	flags.Var((*spanValue)(span), name, usage)
+}
+
+// spanValue is the value of a flag with a length of time.
+type spanValue time.Duration
+
+func (v *spanValue) Set(text string) error {
+	d, err := yamldoc.ParseDuration(text)
+	if err != nil || d < 0 {
+		return errors.New("write a length of time, such as 24h or 30d")
+	}
+	*v = spanValue(d)
+	return nil
+}
+
+func (v *spanValue) String() string {
+	if *v == 0 {
+		return "" // the usage omits an empty default
+	}
+	return time.Duration(*v).String()
+}
+
+func (v *spanValue) Type() string { return "duration" }
 
 // PathFlags marks flags that name a file, a directory or a store. Such a flag rejects an empty value: otherwise, a
 // script with an unset variable would get the command's work without the flag.

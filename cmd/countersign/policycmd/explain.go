@@ -85,7 +85,7 @@ Exit codes: 0 it would run, or be asked about · 1 it would be refused, or its a
 	f.BoolVar(&o.dm, "dm", false, "it is asked for in a direct message")
 	f.StringVar(&o.at, "at", "", "when, such as 2026-12-24T18:00:00+01:00; now without it")
 	f.BoolVar(&o.observed, "observed", false, "sum up what the observe mode saw, from the store (COUNTERSIGN_STORE)")
-	f.DurationVar(&o.since, "since", 0, "with --observed: only what was seen in this time until now, such as 168h")
+	cli.SpanFlag(f, &o.since, "since", "with --observed: only what was seen in this time until now, such as 24h or 30d")
 	return cmd
 }
 
@@ -103,6 +103,9 @@ func explain(out io.Writer, o explainOptions) error {
 		if at, err = time.Parse(time.RFC3339, o.at); err != nil {
 			return cli.Misused("--at %s is not a time; write it as 2026-12-24T18:00:00Z, or with its zone: 2026-12-24T18:00:00+01:00", o.at)
 		}
+	}
+	if o.channel != "" && !config.IsChannelID(o.channel) {
+		return cli.Misused("%q is not a channel id; write one such as C0123ABCD: Slack shows it in the channel's details", o.channel)
 	}
 	for _, id := range append(slices.Clone(o.requester), o.author...) {
 		if !config.IsUserID(id) {
