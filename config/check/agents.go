@@ -152,13 +152,13 @@ func (c *checker) exists(tool string) bool {
 
 // unknown adds a finding about a name that is not the name of a tool.
 func (c *checker) unknown(path, tool string) {
-	severity, message, hint := c.unknownTool(tool)
+	severity, message, hint := unknownTool(c, tool)
 	c.problems = append(c.problems, c.file.Document.Problem(severity, path, message, hint))
 }
 
 // unknownTool describes a name that is not the name of a tool. If not all tools are known, the severity is Warning,
 // because a tool with this name may exist.
-func (c *checker) unknownTool(tool string) (severity yamldoc.Severity, message, hint string) {
+func unknownTool(c *checker, tool string) (severity yamldoc.Severity, message, hint string) {
 	severity, message = yamldoc.Error, yamldoc.Quote(tool)+" is not a tool"
 	if c.known == nil || len(c.silent()) > 0 {
 		severity, message = yamldoc.Warning, yamldoc.Quote(tool)+" is not a tool of this policy"

@@ -49,7 +49,7 @@ func UnknownTool(f *config.File, tools []Tool, name string) (p yamldoc.Problem, 
 	if c.exists(name) {
 		return p, false
 	}
-	p.Severity, p.Message, p.Hint = c.unknownTool(name)
+	p.Severity, p.Message, p.Hint = unknownTool(c, name)
 	return p, true
 }
 
