@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// DeferredReminder is a reminder that waits for the end of a person's do-not-disturb.
+// DeferredReminder is a reminder that waits for one person: until the person's do-not-disturb ends, or until the
+// person has had the card for the time remind_after.
 type DeferredReminder struct {
 	Who PersonID  `json:"who"`
 	At  time.Time `json:"at"`
@@ -31,7 +32,7 @@ func (r Request) nextReminder(in DecisionContext) time.Time {
 }
 
 // RemindNext returns when the next reminder is due. The reminder is for all people who have not decided, or for one
-// person whose do-not-disturb ends. If no reminder is scheduled, RemindNext returns zero.
+// person whose reminder was deferred. If no reminder is scheduled, RemindNext returns zero.
 func (r Request) RemindNext() time.Time {
 	next := r.RemindAt
 	for _, o := range r.DeferredReminders {
@@ -50,17 +51,20 @@ func earlier(a, b time.Time) time.Time {
 
 // Remind returns the people to remind now, in a ReminderDue event. Remind reminds only people who are present and
 // have not decided. If a reminder is due, or if all people are notified once more after the last lead, Remind reminds
-// all of these people. If neither is the case, Remind reminds only people whose do-not-disturb has ended. If a person
-// is in do-not-disturb, the person's reminder waits until do-not-disturb ends. A reminder that a gap caused goes only
-// to people who could decide before the gap. Remind returns false if no reminder is due.
+// all of these people. If neither is the case, Remind reminds only people whose deferred reminder is due. If a person
+// is in do-not-disturb, the person's reminder waits until do-not-disturb ends. If a person joined the stage less than
+// half of remind_after ago, the person gets the next reminder. If there is no next reminder, the person's reminder is
+// deferred. A reminder that a gap caused goes only to people who could decide before the gap. Remind returns false if no
+// reminder is due.
 func (r Request) Remind(in DecisionContext, people []Presence) (Request, []Event, bool) {
 	next := r.RemindNext()
 	if r.State != Pending || next.IsZero() || in.Now.Before(next) || r.late(in.Now) {
 		return r, nil, false
 	}
 	all := !r.RemindAt.IsZero() && !in.Now.Before(r.RemindAt)
+	round := all && r.Told < r.Rounds
 	if all {
-		if r.Told < r.Rounds {
+		if round {
 			r.Told = r.Rounds
 		} else {
 			r.Reminded++
@@ -69,12 +73,18 @@ func (r Request) Remind(in DecisionContext, people []Presence) (Request, []Event
 	}
 	before := r.DeferredReminders
 	r.DeferredReminders = nil
+	ordinary := all && !round && !remindsOfGap(r)
 	var told []Identity
 	for _, p := range people {
 		i := slices.IndexFunc(before, func(o DeferredReminder) bool { return o.Who == p.Who.ID })
+		wait, early := tooEarly(r, in, p.Who)
 		switch {
 		case p.Away || !r.awaits(in.Policy, p.Who):
 		case all && askedSinceGap(r, in.Policy, p.Who):
+		case ordinary && early:
+			if at := r.worked(in, r.Roles(), wait); r.RemindAt.IsZero() && at.Before(r.ExpiresAt) {
+				r.DeferredReminders = append(r.DeferredReminders, DeferredReminder{Who: p.Who.ID, At: at})
+			}
 		case !all && i < 0:
 		case !all && before[i].At.After(in.Now):
 			r.DeferredReminders = append(r.DeferredReminders, before[i])
@@ -87,10 +97,21 @@ func (r Request) Remind(in DecisionContext, people []Presence) (Request, []Event
 	return r, []Event{ReminderDue{People: told}}, true
 }
 
+// tooEarly reports whether a person joined the stage after its start, and has had the card for less than half of
+// remind_after. The result wait is the time until the person has had the card for remind_after.
+func tooEarly(r Request, in DecisionContext, who Identity) (wait time.Duration, early bool) {
+	since, _ := r.TurnOf(in.Policy, who)
+	had, after := in.Now.Sub(since), r.times(in).RemindAfter
+	return after - had, since.After(r.StageAt) && had < after/2
+}
+
+// remindsOfGap reports whether a gap caused the last reminder.
+func remindsOfGap(r Request) bool { return r.Gap != nil && r.Gap.Reminder == r.Reminded+r.Told }
+
 // askedSinceGap reports whether a gap caused the last reminder, and the person could decide only after that gap
 // began.
 func askedSinceGap(r Request, p *Policy, who Identity) bool {
-	if r.Gap == nil || r.Gap.Reminder != r.Reminded+r.Told {
+	if !remindsOfGap(r) {
 		return false
 	}
 	since, ok := r.TurnOf(p, who)

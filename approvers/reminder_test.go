@@ -145,3 +145,28 @@ func TestARoundIsNoReminder(t *testing.T) {
 		t.Errorf("told %v, %d reminders, next at %s", names(told), r.Reminded, r.RemindAt)
 	}
 }
+
+// TestLeadIsNotRemindedAtOnce checks that a lead who was just asked gets no reminder with the others. The lead gets the
+// next reminder. If there is no next reminder, the lead gets one when remind_after has passed since the lead was asked.
+func TestLeadIsNotRemindedAtOnce(t *testing.T) {
+	for reminders, want := range map[int]time.Duration{1: 5*time.Minute + 6*time.Minute, 2: 2 * 6 * time.Minute} {
+		p := policyWith(remindsEvery(6*time.Minute, reminders), func(p *approvers.Policy) { p.Defaults.EscalateAfter = 5 * time.Minute })
+		r := open(t, p, "issue_refund", `{"order_id":"ORD-1","amount":300}`)
+		r, events, _ := r.Escalate(deciding(p, r.EscalateAt))
+		if e := escalation(events); e.Lead.Name == "" || !r.JoinedAt[0].Equal(start.Add(5*time.Minute)) {
+			t.Fatalf("no lead was asked at %s: %+v", r.JoinedAt, events)
+		}
+		people := here(onLead, onFin1)
+		r, told, _ := r.Remind(deciding(p, start.Add(6*time.Minute)), people)
+		if !slices.Equal(names(told), []string{onLead.Name}) {
+			t.Fatalf("reminded %v one minute after the lead was asked", names(told))
+		}
+		if at := start.Add(want); !r.RemindNext().Equal(at) {
+			t.Fatalf("%d reminders: the next is at %s; want %s", reminders, r.RemindNext(), at)
+		}
+		_, told, _ = r.Remind(deciding(p, start.Add(want)), people)
+		if !slices.Contains(names(told), onFin1.Name) {
+			t.Errorf("%d reminders: reminded %v; want also the lead", reminders, names(told))
+		}
+	}
+}
