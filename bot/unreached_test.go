@@ -88,6 +88,51 @@ func TestNewMemberOfAGroupGetsTheCard(t *testing.T) {
 	}
 }
 
+// A person joins the approvers' user group while another member has the card. The new member gets the card, and the other
+// member gets no second card. The same holds for a member whose account is activated again.
+func TestNewMemberBesideOthersGetsTheCard(t *testing.T) {
+	user := func(id string) approvers.Member { return approvers.Member{Kind: approvers.MemberUser, Value: id} }
+	for name, c := range map[string]struct {
+		members []approvers.Member
+		gone    bool
+		join    func(h *harness)
+	}{
+		"joins the group": {
+			members: []approvers.Member{{Kind: approvers.MemberGroup, Value: "leads"}},
+			join:    func(h *harness) { h.groupHas("leads", "U0002", "U0101") },
+		},
+		"the account is activated": {
+			members: []approvers.Member{user("U0002"), user("U0101")}, gone: true,
+			join: func(h *harness) { h.deactivate("U0101", false) },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, leadsByDM, func(h *harness) { h.policy.Approvers[1].Members = c.members })
+			h.slack.AddGroup(workspace.SeedGroup{ID: "S0009", Handle: "leads", Name: "Leads", Users: []string{"U0002"}})
+			h.deactivate("U0101", c.gone)
+			root := h.says("sam", "#support", refundCall)
+			h.finds("teo", "U0BOT", "", "Waits for Team Lead")
+			h.quiet()
+			c.join(h)
+			card := h.finds("priya", "U0BOT", "", "Waits for Team Lead")
+			h.quiet() // a card that is being redrawn would reject the click
+			if cards := h.sees("teo", "U0BOT", ""); len(cards) != 1 {
+				t.Errorf("the other member has %d messages: %+v", len(cards), cards)
+			}
+			h.clicks("priya", "U0BOT", card, control.ActApprove)
+			h.finds("sam", "#support", root, "results: executed")
+		})
+	}
+}
+
+// deactivate deactivates a person's account, or activates it again.
+func (h *harness) deactivate(user string, gone bool) {
+	h.t.Helper()
+	if err := h.slack.ChangeUser(user, workspace.UserChange{Deactivated: &gone}); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
 // groupHas changes the members of a user group.
 func (h *harness) groupHas(group string, users ...string) {
 	h.t.Helper()

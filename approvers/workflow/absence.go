@@ -246,8 +246,9 @@ func (requestChangedError) Error() string {
 
 func (requestChangedError) After() time.Duration { return 100 * time.Millisecond }
 
-// ResolveAvailability handles the result of an availability check. ResolveAvailability adds stand-ins to the stage. If
-// nobody can be reached, ResolveAvailability asks the lead. people are the stage's approvers at the time of snapshot.
+// ResolveAvailability handles the result of an availability check. ResolveAvailability adds stand-ins to the stage, and
+// shows the card to people who joined a role or a user group of the stage. If nobody can be reached,
+// ResolveAvailability asks the lead. people are the stage's approvers at the time of snapshot.
 func (w *People) ResolveAvailability(ctx context.Context, timer store.Timer, snapshot view.StageSnapshot, people []approvers.Presence) error {
 	return w.update(ctx, "availability", func(t *tx) error {
 		r, err := t.requests.pendingRequest(timer, snapshot)
@@ -255,7 +256,7 @@ func (w *People) ResolveAvailability(ctx context.Context, timer store.Timer, sna
 			return err
 		}
 		after, events := r.ResolveAvailability(t.deciding(), people)
-		if err := t.notices.tellTurns(after, people); err != nil {
+		if err := errors.Join(t.notices.tellTurns(after, people), t.cards.showJoined(after, people)); err != nil {
 			return err
 		}
 		left := approvers.HasNobodyLeft(after)

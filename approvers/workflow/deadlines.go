@@ -95,8 +95,8 @@ func (t *tx) notYet(due time.Time) time.Time {
 	return t.now.Add(maxGrace)
 }
 
-// Remind reminds the approvers of a stage who have not decided. people are the stage's approvers at the time of
-// snapshot.
+// Remind reminds the approvers of a stage who have not decided. Remind also shows the card to approvers who have no
+// card. people are the stage's approvers at the time of snapshot.
 func (w *People) Remind(ctx context.Context, timer store.Timer, snapshot view.StageSnapshot, people []approvers.Presence) error {
 	return w.update(ctx, "remind", func(t *tx) error {
 		r, err := t.requests.pendingRequest(timer, snapshot)
@@ -116,6 +116,9 @@ func (w *People) Remind(ctx context.Context, timer store.Timer, snapshot view.St
 		}
 		if unseen {
 			events = nil // a request that nobody was shown needs no reminder
+		}
+		if err := t.cards.showJoined(after, people); err != nil {
+			return err
 		}
 		if err := t.apply(after, events); err != nil || approvers.AwaitsAnybody(after, t.policy, people) {
 			return err

@@ -135,6 +135,42 @@ func (t cardsTx) wantCard(r approvers.Request) error {
 	return nil
 }
 
+// showJoined shows a request's card to people who may decide the current stage and have no card. For example, such a
+// person joined a user group, or was absent, when the card went to the members by direct message. The card of each role
+// or group of these people goes to the current members again. People who have the card get no second card.
+func (t cardsTx) showJoined(r approvers.Request, people []approvers.Presence) error {
+	messages, err := t.reposts.cardsOf(r)
+	if err != nil {
+		return err
+	}
+	var joined []approvers.Identity
+	for _, p := range people {
+		has := slices.ContainsFunc(messages, func(s store.OutboxMessage) bool { return s.To == store.ToUser+p.Who.ID.User() })
+		if _, may := r.TurnOf(t.policy, p.Who); may && !p.Away && !has {
+			joined = append(joined, p.Who)
+		}
+	}
+	for _, s := range messages {
+		if s.State == store.OutboxExpanded && slices.ContainsFunc(joined, func(who approvers.Identity) bool { return t.isFor(r, s.To, who) }) {
+			if err := t.tryAgain(s); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// isFor reports whether an address is a role or the user group of the request's current stage, and the person is a
+// member.
+func (t cardsTx) isFor(r approvers.Request, to string, who approvers.Identity) bool {
+	if group, ok := strings.CutPrefix(to, store.ToGroup); ok {
+		return group == r.CurrentStage().Group && slices.Contains(who.Groups, group)
+	}
+	name, ok := strings.CutPrefix(to, store.ToRole)
+	role, known := t.policy.Role(name)
+	return ok && known && slices.Contains(r.Roles(), name) && role.Holds(who)
+}
+
 // t.addresses returns the addresses at which the approvers of a request's stage read their cards. A role has one card
 // address. The members of a user group read their cards by direct message. Each address is listed once.
 func (t cardsTx) addresses(r approvers.Request) []string { return view.Addresses(t.policy, r) }
