@@ -83,6 +83,39 @@ func TestModifyButtonSaysWhatItDoes(t *testing.T) {
 	}
 }
 
+// A changed value has invisible characters, which the form can't show. The form warns of them, and accepts the value when
+// it is sent again. If the value is changed again, the form warns again. A reason of invisible characters is no reason.
+func TestModifyWithInvisibleCharacters(t *testing.T) {
+	h := newHarness(t)
+	h.says("sam", "#support", refundCall)
+	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
+	h.clicks("teo", "#support-approvals", card, control.ActReject)
+	if out := h.submits("teo", h.opened("teo", control.ActReject), map[string]any{control.FieldReason: "\u3164"}); out["ok"] == true {
+		t.Errorf("a reason that nobody can read was accepted: %v", out)
+	}
+	h.clicks("teo", "#support-approvals", card, control.ActModify)
+	for order, want := range map[string]string{"ORD-\u202e321": "can't be seen: ⟨U+202E⟩.", "ORD-\u200b321\u3164": "can't be seen: ⟨U+200B⟩ ⟨U+3164⟩."} {
+		if out := h.submits("teo", h.opened("teo", control.ActModify), map[string]any{"arg.order_id": order}); out["ok"] != true {
+			t.Fatalf("%v", out)
+		}
+		h.quiet()
+		if shown := fmt.Sprint(h.opened("teo", control.ActModify)["blocks"]); len(h.runs()) > 0 || !strings.Contains(shown, want) {
+			t.Fatalf("ran %q; the form says %s; want %s", h.runs(), shown, want)
+		}
+	}
+	if out := h.submits("teo", h.opened("teo", control.ActModify), map[string]any{"arg.order_id": "ORD-\u200b321"}); out["ok"] != true {
+		t.Fatalf("%v", out)
+	}
+	h.quiet()
+	if got := h.runs(); len(got) > 0 {
+		t.Fatalf("ran %q without a warning of these arguments", got)
+	}
+	if out := h.submits("teo", h.opened("teo", control.ActModify), map[string]any{"arg.order_id": "ORD-\u200b321"}); out["ok"] != true {
+		t.Fatalf("%v", out)
+	}
+	h.until("the call runs with the confirmed value", func() bool { return len(h.runs()) == 1 })
+}
+
 // The tool's schema is checked last. An error of the schema appears beside the field that the error names.
 func TestModifySchemaFault(t *testing.T) {
 	t.Parallel()

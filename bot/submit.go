@@ -16,6 +16,7 @@ import (
 	"countersign/bot/render/block"
 	"countersign/bot/render/control"
 	"countersign/bot/render/form"
+	"countersign/internal/visible"
 	"countersign/store"
 )
 
@@ -58,7 +59,7 @@ func (b *submissionHandler) examine(ctx context.Context, i interaction) (objecti
 	if err != nil {
 		return objection{}, err
 	}
-	if missing := form.WordsNeeded[i.View.Callback]; missing != "" && strings.TrimSpace(i.filled(control.FieldReason)) == "" {
+	if missing := form.WordsNeeded[i.View.Callback]; missing != "" && i.written(control.FieldReason) == "" {
 		return objection{faults: map[string]string{control.FieldReason: missing}}, nil
 	}
 	var faults map[string]string
@@ -96,7 +97,8 @@ func (b *submissionHandler) examine(ctx context.Context, i interaction) (objecti
 }
 
 // examineEdit validates changed arguments. If the effect of the changed arguments differs from the effect that the
-// pressed button names, the form is shown again. The new button of the form names the actual effect.
+// pressed button names, the form is shown again. The new button of the form names the actual effect. The form is also
+// shown again if it has not yet warned of invisible characters in these arguments.
 func (b *submissionHandler) examineEdit(ctx context.Context, r approvers.Request, f control.FormToken, i interaction) objection {
 	tool, _ := workflow.ToolOf(b.Tools, r.Tool, r.ToolHash)
 	args, faults := form.EditArgs(r, tool, i.View.answers)
@@ -108,14 +110,23 @@ func (b *submissionHandler) examineEdit(ctx context.Context, r approvers.Request
 	}
 	who, known := b.identities.identifyQuickly(ctx, i.User.ID, r)
 	target, err := b.targets.find(ctx, f.ButtonToken, "")
-	if err != nil || target.Request == nil || !known || target.EditSubmit(who, tool, args) == i.View.Submit.Text {
+	unwarned := lacksWarning(r, tool, args, f, i)
+	if err != nil || target.Request == nil || !known || !unwarned && target.EditSubmit(who, tool, args) == i.View.Submit.Text {
 		return objection{}
+	}
+	if unwarned {
+		f.Warned = approvers.Digest(r.Execution, r.Tool, r.ToolHash, args)
 	}
 	v := form.Modify(target, who, f, tool, i.View.answers)
 	if raw, err := json.Marshal(v); err != nil || len(raw) > maxFormAnswer {
 		return objection{}
 	}
 	return objection{instead: &v}
+}
+
+// lacksWarning reports whether changed arguments have invisible characters of which the form has not warned.
+func lacksWarning(r approvers.Request, tool workflow.Tool, args []byte, f control.FormToken, i interaction) bool {
+	return form.WarnsOfUnseen(r, tool, i.View.answers) && f.Warned != approvers.Digest(r.Execution, r.Tool, r.ToolHash, args)
 }
 
 // maxFormAnswer is the maximum size in bytes of a form in an acknowledgement. On a socket Slack silently drops
@@ -125,6 +136,15 @@ const maxFormAnswer = 16 << 10
 // filled returns the value of a field.
 func (i interaction) filled(block string) string {
 	text, _ := i.View.answers(block)
+	return text
+}
+
+// written returns the text in a field without surrounding space. A text without a visible character counts as empty.
+func (i interaction) written(block string) string {
+	text := strings.TrimSpace(i.filled(block))
+	if visible.Blank(text) {
+		return ""
+	}
 	return text
 }
 
@@ -149,7 +169,7 @@ func (b *submissionHandler) handle(ctx context.Context, d delivered, i interacti
 	}
 	click := workflow.Click{
 		Inbox: d.id, At: d.at, Who: who, User: to.user, Request: f.Ref, Digest: target.ShownRequest().Digest, Whole: target.ShownRequest().Whole, Rendering: target.RenderingHash(),
-		FirstSeen: target.ShownRequest().Since, Channel: target.Message.Channel, MessageTS: target.Message.TS, Reason: strings.TrimSpace(i.filled(control.FieldReason)),
+		FirstSeen: target.ShownRequest().Since, Channel: target.Message.Channel, MessageTS: target.Message.TS, Reason: i.written(control.FieldReason),
 	}
 	switch i.View.Callback {
 	case control.ActTyped:
@@ -179,7 +199,7 @@ func (b *submissionHandler) handle(ctx context.Context, d delivered, i interacti
 		}
 		return b.submitElicitation(ctx, to, target, i, click)
 	case control.ActHappened:
-		click.Request, click.Execution, click.Reason = "", f.Ref, strings.TrimSpace(i.filled(control.FieldResult))
+		click.Request, click.Execution, click.Reason = "", f.Ref, i.written(control.FieldResult)
 		return b.outcomes.answerReport(ctx, to, target, b.Runs.Report(ctx, click, workflow.Happened))
 	default:
 		return b.outcomes.refuseTarget(ctx, d, to, click, target, fmt.Errorf("%w: no form is named %q", errForged, i.View.Callback))
@@ -188,7 +208,7 @@ func (b *submissionHandler) handle(ctx context.Context, d delivered, i interacti
 }
 
 // submitEdit passes edited arguments to the workflow. The changes are inserted into the bytes of the arguments from
-// which the form was made.
+// which the form was made. If the form could not warn of invisible characters in time, the change is not an approval.
 func (b *submissionHandler) submitEdit(ctx context.Context, to ephemeralReply, target form.ClickTarget, f control.FormToken, i interaction, click workflow.Click) error {
 	click.Kind = approvers.Modify
 	r := *target.Request
@@ -207,7 +227,7 @@ func (b *submissionHandler) submitEdit(ctx context.Context, to ephemeralReply, t
 		return b.Intake.Done(ctx, click.Inbox, "the edited arguments are not valid any more")
 	}
 	click.Args = args
-	click.Whole = !form.SendsOnly(i.View.Submit.Text) && target.SeenWhole(tool)
+	click.Whole = !form.SendsOnly(i.View.Submit.Text) && target.SeenWhole(tool) && !lacksWarning(r, tool, args, f, i)
 	click.Typed = strings.TrimSpace(i.filled(control.FieldTyped)) == r.Tool
 	return b.outcomes.decide(ctx, to, target, click)
 }

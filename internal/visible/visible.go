@@ -4,6 +4,7 @@ package visible
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -80,6 +81,29 @@ func Counted(s string) (string, Escapes) {
 		prev, i = r, i+size
 	}
 	return b.String(), did
+}
+
+// Unseen lists the escapes that Text writes for invisible characters, such as ⟨U+202E⟩. Each escape is listed once.
+func Unseen(s string) (escapes []string) {
+	text := []rune(s)
+	for i, r := range text {
+		var prev, next rune
+		if i > 0 {
+			prev = text[i-1]
+		}
+		if i+1 < len(text) {
+			next = text[i+1]
+		}
+		if escape := fmt.Sprintf("⟨U+%04X⟩", r); r != '\t' && Hidden(r, prev, next) && !slices.Contains(escapes, escape) {
+			escapes = append(escapes, escape)
+		}
+	}
+	return escapes
+}
+
+// Blank reports whether a text has no visible character.
+func Blank(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsSpace(r) && !Hidden(r, 0, 0) })
 }
 
 const (

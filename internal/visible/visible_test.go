@@ -1,6 +1,7 @@
 package visible_test
 
 import (
+	"slices"
 	"testing"
 
 	"countersign/internal/visible"
@@ -25,5 +26,16 @@ func TestText(t *testing.T) {
 	}
 	if _, n := visible.Counted("⟨\u200b                 "); n != (visible.Escapes{Unseen: 1, Runs: 1, Brackets: 1}) {
 		t.Errorf("counted %+v", n)
+	}
+}
+
+func TestUnseen(t *testing.T) {
+	if got := visible.Unseen("a\u202eb\u200bc\u202e\td\n⟨👩\u200d💻"); !slices.Equal(got, []string{"⟨U+202E⟩", "⟨U+200B⟩"}) {
+		t.Errorf("unseen %q", got)
+	}
+	for text, want := range map[string]bool{"": true, " \t\n\u00a0": true, "\u3164": true, "\u200b \u202e\u2800": true, "a\u3164": false, "ㅤ.": false, "👍": false} {
+		if got := visible.Blank(text); got != want {
+			t.Errorf("Blank(%q) = %t", text, got)
+		}
 	}
 }

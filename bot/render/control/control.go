@@ -140,22 +140,27 @@ const (
 // ExplainShortcut is the callback of the shortcut that explains an approval.
 const ExplainShortcut = "explain_approval"
 
-// FormToken is a modal's metadata: the button that opened the modal, the shown execution, and the page.
+// FormToken is a modal's metadata: the button that opened the modal, the shown execution, and the page. If the modal
+// warned of invisible characters in changed arguments, the metadata also has the digest of these arguments.
 type FormToken struct {
 	ButtonToken
 	Execution string
 	Page      int
+	Warned    string
 }
 
 // String returns the metadata of the modal.
 func (f FormToken) String() string {
-	return f.ButtonToken.String() + " " + f.Execution + " " + strconv.Itoa(f.Page)
+	return strings.TrimSuffix(f.ButtonToken.String()+" "+f.Execution+" "+strconv.Itoa(f.Page)+" "+f.Warned, " ")
 }
 
 // ParseFormToken parses the metadata of a modal.
 func ParseFormToken(s string) (FormToken, error) {
 	parts := strings.Split(s, " ")
-	if len(parts) != 6 {
+	if len(parts) == 6 {
+		parts = append(parts, "")
+	}
+	if len(parts) != 7 {
 		return FormToken{}, ErrButtonToken
 	}
 	m, err := ParseButtonToken(strings.Join(parts[:4], " "))
@@ -166,5 +171,5 @@ func ParseFormToken(s string) (FormToken, error) {
 	if err != nil || page < 0 {
 		return FormToken{}, ErrButtonToken
 	}
-	return FormToken{ButtonToken: m, Execution: parts[4], Page: page}, nil
+	return FormToken{ButtonToken: m, Execution: parts[4], Page: page, Warned: parts[6]}, nil
 }

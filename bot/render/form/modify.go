@@ -21,11 +21,12 @@ import (
 	"countersign/bot/render/control"
 	"countersign/bot/render/wording"
 	"countersign/bot/slackapi"
+	"countersign/internal/visible"
 )
 
 // Modify returns a form with one field for each argument. If the schema is too complex for such a form, the
-// arguments are edited as JSON. If the form was filled in before, the new form keeps the input, and the button of the
-// new form names the effect of the change.
+// arguments are edited as JSON. If the form was filled in before, the new form keeps the input and warns of invisible
+// characters in it, and the button of the new form names the effect of the change.
 func Modify(s ClickTarget, who approvers.Identity, f control.FormToken, tool workflow.Tool, filled answers) slack.ModalViewRequest {
 	r := *s.Request
 	p := new(block.Builder)
@@ -50,6 +51,7 @@ func Modify(s ClickTarget, who approvers.Identity, f control.FormToken, tool wor
 		p.Para(block.Say("Earlier approvals are discarded."))
 	}
 	p.Para(effect.lines...)
+	p.Para(unseenWarnings(fields, r.Args, filled)...)
 	if fields == nil {
 		p.Blocks = append(p.Blocks, textInput(control.FieldRaw, "Arguments, as JSON", "", raw, true, false))
 	}
@@ -251,6 +253,31 @@ func editFields(fields []field, stored []byte, v answers, faults map[string]stri
 		}
 	}
 	return argument.Splice(stored, change, added)
+}
+
+// unseenWarnings returns a warning for each changed value with invisible characters. A person who pasted the value can't
+// see these characters in the form.
+func unseenWarnings(fields []field, stored []byte, v answers) (lines []*block.RichText) {
+	warn := func(name, text string) {
+		if unseen := visible.Unseen(strings.ReplaceAll(text, "\r\n", "\n")); len(unseen) > 0 {
+			lines = append(lines, block.Say("⚠️ ").Strong(name).Say(" has characters that can't be seen: "+
+				block.Clip(strings.Join(unseen, " "), block.MaxQuote)+". Remove them, or send this again to keep them."))
+		}
+	}
+	if raw := v.text(control.FieldRaw); fields == nil && !sameText(raw, escapedJSON(stored)) {
+		warn("This text", raw)
+	}
+	for _, f := range fields {
+		if text := v.text(f.blockID()); !f.unchanged(text) {
+			warn(block.Name(f.name), text)
+		}
+	}
+	return lines
+}
+
+// WarnsOfUnseen reports whether the form warns of invisible characters in the input.
+func WarnsOfUnseen(r approvers.Request, tool workflow.Tool, v answers) bool {
+	return len(unseenWarnings(fieldsOf(tool.Schema, r.Args, r.Secrets), r.Args, v)) > 0
 }
 
 // answers returns the text that was entered in a block of a form. The second result is false if the form has no such

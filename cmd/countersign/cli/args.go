@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"countersign/config/yamldoc"
+	"countersign/internal/visible"
 )
 
 // NoArgs rejects every argument.
@@ -57,7 +58,7 @@ const maxReason = 3000
 func CheckReason(reason *string) error {
 	*reason = strings.TrimSpace(*reason)
 	switch n := len([]rune(*reason)); {
-	case n == 0:
+	case visible.Blank(*reason):
 		return Misused("say why: --reason \"…\"")
 	case n > maxReason:
 		return Misused("the reason is %d characters long; write at most %d", n, maxReason)
