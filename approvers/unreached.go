@@ -8,13 +8,18 @@ import (
 // NobodyLeft is the cause of Unreached if everybody who could decide a stage has lost their account or their authority.
 const NobodyLeft = "nobody who may decide is left"
 
+// NobodyThere is the cause of Unreached if the roles or user groups to which the cards are addressed have no members
+// who can get messages.
+const NobodyThere = "nobody there can be written to"
+
 // Unreached records that nobody who may decide a stage can see a card. Either Slack refused every card, or nobody is
 // left who may decide.
 type Unreached struct {
 	Since  time.Time `json:"since"`
 	Until  time.Time `json:"until,omitzero"`   // when a card was shown again; zero: nobody can see a card yet
-	Cause  string    `json:"cause"`            // Slack's reason for the last card, or NobodyLeft
+	Cause  string    `json:"cause"`            // Slack's reason for the last card, NobodyThere or NobodyLeft
 	Before bool      `json:"before,omitempty"` // people saw a card of the stage earlier
+	Empty  bool      `json:"empty,omitempty"`  // with NobodyLeft: the stage's roles, or its user group, have no members
 }
 
 // ReachesNobody reports whether nobody who may decide a pending request can see a card.
@@ -38,9 +43,16 @@ func countPeople(r Request, in DecisionContext, people []Presence) Request {
 	case mayDecide && HasNobodyLeft(r):
 		return CardShown(in, r)
 	case !mayDecide && !up && !HasNobodyLeft(r):
-		r.Unreached = &Unreached{Since: in.Now, Cause: NobodyLeft, Before: true}
+		r.Unreached = &Unreached{Since: in.Now, Cause: NobodyLeft, Before: true, Empty: asksNobody(r, people)}
 	}
 	return r
+}
+
+// asksNobody reports whether the current stage has no people at all, because its roles or its user group are empty.
+func asksNobody(r Request, people []Presence) bool {
+	group := r.stage().Group
+	return len(people) == 0 || group != "" && len(r.Joined) == 0 &&
+		!slices.ContainsFunc(people, func(one Presence) bool { return slices.Contains(one.Who.Groups, group) })
 }
 
 // CardsRefused records that Slack refused every card of a request's stage. If there is another lead, the escalation
@@ -52,7 +64,7 @@ func CardsRefused(in DecisionContext, r Request, cause string, before bool) Requ
 		u.Since = r.Unreached.Since
 	}
 	if HasNobodyLeft(r) {
-		u.Cause = NobodyLeft
+		u.Cause, u.Empty = NobodyLeft, r.Unreached.Empty
 	}
 	r.Unreached = &u
 	if _, ok := r.nextLead(in.Policy); ok && (r.EscalateAt.IsZero() || r.EscalateAt.After(in.Now)) {

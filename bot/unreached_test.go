@@ -77,7 +77,10 @@ func TestNewMemberOfAGroupGetsTheCard(t *testing.T) {
 				h.quiet()
 				h.groupHas("leads")
 			}
-			h.finds("sam", "#support", root, "Nobody in Team Lead can decide this")
+			h.finds("sam", "#support", root, "Nobody in Team Lead can decide this: there are no members, or their user group is disabled.")
+			if log := h.log.String(); strings.Contains(log, "Slack refuse") {
+				t.Errorf("Slack refused nothing, and the log says: %s", log)
+			}
 			h.quiet()
 			h.groupHas("leads", "U0101")
 			card := h.finds("priya", "U0BOT", "", "Waits for Team Lead")
@@ -185,7 +188,7 @@ func TestGroupOfTheStageIsDisabled(t *testing.T) {
 	if err := h.slack.DisableGroup("oncall", true); err != nil {
 		t.Fatal(err)
 	}
-	h.finds("sam", "#support", root, "can decide this: their accounts are deactivated, or they may not decide it")
+	h.finds("sam", "#support", root, "can decide this: the user group @oncall has no members, or is disabled.")
 	h.quiet()
 	if err := h.slack.DisableGroup("oncall", false); err != nil {
 		t.Fatal(err)

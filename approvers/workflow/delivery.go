@@ -214,7 +214,7 @@ func (t cardsTx) linkCard(request string) error {
 // members, Expand marks the outbox message as unreachable.
 func (w *Outbox) Expand(ctx context.Context, message string, users []string) error {
 	if len(users) == 0 {
-		return w.Unreachable(ctx, message, "nobody there can be written to", "")
+		return w.Unreachable(ctx, message, approvers.NobodyThere, "")
 	}
 	return w.update(ctx, "expand", func(t *tx) error {
 		s, err := t.OutboxMessage(message)
@@ -339,7 +339,11 @@ func (w *Outbox) Unreachable(ctx context.Context, message, cause, lost string) e
 		if lost != "" {
 			return errors.Join(t.channels.channelLost(lost, cause, true), t.channels.moveAway(lost, s, cause))
 		}
-		t.note(slog.LevelError, "Slack refused a message permanently; correct the cause in Slack or in the policy", "message", string(s.Kind), "to", s.To, "request", s.Request, "cause", cause)
+		what := "Slack refused a message permanently; correct the cause in Slack or in the policy"
+		if cause == approvers.NobodyThere {
+			what = "a message is for a role or a user group without members who can be written to; add members in Slack or in the policy"
+		}
+		t.note(slog.LevelError, what, "message", string(s.Kind), "to", s.To, "request", s.Request, "cause", cause)
 		return t.channels.giveUp(s, cause)
 	})
 }

@@ -206,7 +206,11 @@ func (t cardsTx) updateUnreachedOf(r approvers.Request) error {
 	}
 	first := !r.ReachesNobody()
 	if first {
-		t.note(slog.LevelError, "nobody can see the card of a request: Slack refuses it everywhere. Correct the cause; countersign pending lists the request", "request", r.ID, "cause", refused.LastError)
+		why := "Slack refuses it everywhere. Correct the cause"
+		if refused.LastError == approvers.NobodyThere {
+			why = "its roles and user groups have no members who can be written to. Add members"
+		}
+		t.note(slog.LevelError, "nobody can see the card of a request: "+why+"; countersign pending lists the request", "request", r.ID, "cause", refused.LastError)
 	}
 	before = before || !first && r.Unreached.Before
 	was := r

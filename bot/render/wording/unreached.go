@@ -16,6 +16,7 @@ var refusals = []struct{ code, words, mend string }{
 	{"channel_not_found", "Slack does not find the channel for it", "Invite the app to the channel, or name another one in the policy"},
 	{"is_archived", "the channel for it is archived", "Unarchive the channel, or name another one in the policy"},
 	{"restricted_action", "I may not write in the channel for it", "Let the app write there, in the channel's settings or the workspace's"},
+	{approvers.NobodyThere, "there is nobody whom I can write to", "Add people to the role or the user group"},
 	{"user_disabled", "the accounts are deactivated", "The account is deactivated, so nobody can read it there"},
 }
 
@@ -49,7 +50,14 @@ func (w RequestWords) unreachedNotice(r approvers.Request) *block.RichText {
 		if n := r.At(r.Stage); n > 0 {
 			nobody = fmt.Sprintf("%d of %d agreed. Nobody else in ", n, r.CurrentStage().Quorum)
 		}
-		return block.Say(nobody).Strong(stage + w.EscalatedRoles(r)).Say(" can decide this: their accounts are deactivated, or they may not decide it. My operator has been told.")
+		why := "their accounts are deactivated, or they may not decide it"
+		switch group := r.CurrentStage().Group; {
+		case r.Unreached.Empty && group != "":
+			why = "the user group @" + block.Name(group) + " has no members, or is disabled"
+		case r.Unreached.Empty:
+			why = "there are no members, or their user group is disabled"
+		}
+		return block.Say(nobody).Strong(stage + w.EscalatedRoles(r)).Say(" can decide this: " + why + ". My operator has been told.")
 	}
 	if r.ReachesNobody() {
 		p := block.Say("Nobody could be shown this, because " + refusedCard(r.Unreached.Cause) + ". My operator has been told, and I keep trying. ")
