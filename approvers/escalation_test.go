@@ -244,3 +244,18 @@ func openAt(t testing.TB, p *approvers.Policy, at time.Time) approvers.Request {
 	r, _ := approvers.Open(deciding(p, at), open(t, p, "apply_discount", `{}`))
 	return r
 }
+
+// TestRefusalNamesTheLeads checks that the refusal of a person without authority names the leads who were asked.
+func TestRefusalNamesTheLeads(t *testing.T) {
+	p := example()
+	r := open(t, p, "issue_refund", `{"order_id":"ORD-1","amount":300}`)
+	r, _, ok := r.Escalate(deciding(p, r.EscalateAt))
+	if !ok {
+		t.Fatal("not escalated")
+	}
+	for who, code := range map[string]approvers.Code{"U0200": approvers.DeniedNotMember, "U0100": approvers.DeniedSelf} {
+		if _, denied := r.Authority(p, person(who)); denied == nil || denied.Code != code || denied.Role != "Team Lead or Finance Director" {
+			t.Errorf("%s: %+v", who, denied)
+		}
+	}
+}

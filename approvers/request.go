@@ -3,6 +3,7 @@ package approvers
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -276,12 +277,16 @@ func (r Request) Authority(p *Policy, who Identity) (Role, *Denied) {
 	return Role{}, denied
 }
 
-// title returns a readable name of the current stage.
+// title returns a readable name of the current stage, with the leads that escalation added.
 func (r Request) title(p *Policy) string {
 	if r.Stage < 0 || r.Stage >= len(r.Plan.Stages) {
 		return ""
 	}
-	return r.stage().Title(p)
+	titles := []string{r.stage().Title(p)}
+	for _, lead := range r.Joined {
+		titles = append(titles, Stage{Approver: lead}.Title(p))
+	}
+	return strings.Join(titles, " or ")
 }
 
 // counted reports whether the person has an approval that counts, at any stage.

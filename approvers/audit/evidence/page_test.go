@@ -269,6 +269,25 @@ func TestUnknownSentence(t *testing.T) {
 	}
 }
 
+// If a request escalated, the text about the decision names the lead, until the stage ends.
+func TestDecisionAfterEscalation(t *testing.T) {
+	record := func(kind approvers.AuditKind, facts map[string]string) Entry {
+		return Entry{AuditRecord: approvers.AuditRecord{Kind: kind, Facts: facts}}
+	}
+	s := Story{Entries: []Entry{
+		record(approvers.AuditProposed, map[string]string{"verdict": string(approvers.Ask), "stages": "buyer"}),
+		record(approvers.AuditEscalated, map[string]string{"role": "head"}),
+		record(approvers.AuditEscalated, map[string]string{"again": "1"}),
+	}}
+	if _, words := s.Decision(); words != "nobody yet · waits for buyer; head was asked, too" {
+		t.Errorf("it says %q", words)
+	}
+	s.Entries = append(s.Entries, record(approvers.AuditClosed, map[string]string{"state": "expired"}))
+	if _, words := s.Decision(); words != "nobody decided · expired" {
+		t.Errorf("it says %q", words)
+	}
+}
+
 // The page's sentence about a denied attempt names the attempted action.
 func TestDeniedSentence(t *testing.T) {
 	for kind, want := range map[string]string{

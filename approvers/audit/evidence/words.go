@@ -305,6 +305,10 @@ func (s Story) Decision() (at time.Time, words string) {
 			}
 		case approvers.AuditAdvanced:
 			how = "waits for " + listed(f["stages"])
+		case approvers.AuditEscalated:
+			if f["again"] == "" {
+				how += "; " + f["role"] + " was asked, too"
+			}
 		case approvers.AuditReopened:
 			allowed, how = nil, "waits for "+listed(f["stages"])
 		case approvers.AuditApproved:

@@ -102,7 +102,7 @@ func (s step) tasks(p *block.Builder, calls []view.Call) {
 		p.Line(sign + " " + block.Escape(title))
 		p.Line(state.Mrkdwn())
 		if wording.Waits(c) {
-			title += " · waits for " + block.Shorten(s.states.StageTitle(c.Request.CurrentStage()), block.MaxNameShown)
+			title += " · waits for " + block.Shorten(s.states.WaitsFor(*c.Request), block.MaxNameShown)
 			if n := len(c.Request.Plan.Stages); n > 1 {
 				title += fmt.Sprintf(" (stage %d of %d)", c.Request.Stage+1, n)
 			}

@@ -92,7 +92,7 @@ func (t threadNotice) queued() block.Rendered {
 		}
 		line.Say(block.Clip(wording.InFull(c.Call.Preview, c.Call.Tool, []byte(c.Call.Args), c.Call.Secrets), block.MaxCallText))
 		if wording.Waits(c) {
-			line.Say(" (for " + t.StageTitle(c.Request.CurrentStage()) + ")")
+			line.Say(" (for " + t.WaitsFor(*c.Request) + ")")
 		}
 	}
 	p.Para(line.Say("."), wording.Paused(t.pause))

@@ -30,7 +30,7 @@ func Status(vm view.Model, progress map[string]wording.RunProgress) string {
 		case c.Call.Outcome != "":
 		case wording.Waits(c):
 			if who == "" {
-				who = wording.Titles{Policy: vm.Policy}.StageTitle(c.Request.CurrentStage())
+				who = wording.Titles{Policy: vm.Policy}.WaitsFor(*c.Request)
 			}
 		case c.Call.ModelQuestion != nil, c.Asks:
 			asks = true
