@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"countersign/approvers"
 	"countersign/bot/bottest"
 	"countersign/bot/render/control"
 	"countersign/bot/render/form"
@@ -119,6 +120,24 @@ func TestAllowanceIn(t *testing.T) {
 				t.Errorf("%+v, %v", a, faults)
 			}
 		})
+	}
+}
+
+// If the policy reads a call's numbers, a number with too many digits is refused, because no call can have it.
+func TestAllowanceUpToANumberOfNoCall(t *testing.T) {
+	t.Parallel()
+	r, p := bottest.Request(bottest.RefundArgs), bottest.GrantingPolicy()
+	for _, reads := range []bool{false, true} {
+		if reads {
+			p.Tools[2].Rules = []approvers.Rule{{}}
+		} else {
+			p.Tools[2].Rules, p.Tools[2].Preview = nil, approvers.Preview{}
+		}
+		filled := map[string]string{control.FieldUses: "5", control.FieldWithin: "1h0m0s", "arg.amount": "300.000000000000000001"}
+		_, faults := form.ParseAllowance(r, p, func(block string) (string, bool) { return filled[block], true })
+		if refused := faults["arg.amount"] != ""; refused != reads || len(faults) > 1 {
+			t.Errorf("the policy reads numbers: %t; %v", reads, faults)
+		}
 	}
 }
 

@@ -297,7 +297,7 @@ func TestDeniedSentence(t *testing.T) {
 		"break glass": "approve it at the command line", "overrule": "reject it at the command line",
 	} {
 		got := (Story{}).Sentence(approvers.AuditRecord{Kind: approvers.AuditDenied, Actor: "T0001/U0001", Facts: map[string]string{"kind": kind, "code": "not_member"}})
-		if want := "U0001 tried to " + want + " and was refused: not member."; got != want {
+		if want := "U0001 tried to " + want + " and was refused: not in a role that may decide it."; got != want {
 			t.Errorf("%s: got %q, want %q", kind, got, want)
 		}
 	}

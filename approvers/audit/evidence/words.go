@@ -17,7 +17,7 @@ func (s Story) sentence(e Entry) string {
 	case approvers.AuditShown:
 		return "Slack showed " + s.cardOf(f) + " " + s.where(f) + "."
 	case approvers.AuditDenied:
-		return who + " tried to " + verb(f["kind"]) + " and was refused: " + spaced(f["code"]) + "."
+		return who + " tried to " + verb(f["kind"]) + " and was refused: " + refusal(f["code"]) + "."
 	case approvers.AuditDecided:
 		return s.decided(f, who)
 	case approvers.AuditAdvanced:
@@ -207,6 +207,17 @@ func (s Story) where(f map[string]string) string {
 		return "in the conversation"
 	}
 	return "in " + f["channel"]
+}
+
+// refusal returns the reason of a refused attempt in words.
+func refusal(code string) string {
+	return or(map[approvers.Code]string{
+		approvers.DeniedNotMember: "not in a role that may decide it", approvers.DeniedGroup: "not in the user group that is asked",
+		approvers.DeniedSelf: "a requester can't decide it", approvers.DeniedTool: "the role may not decide about this tool",
+		approvers.DeniedCeiling: "the risk is above what the role may approve", approvers.DeniedCounted: "the person had decided already",
+		approvers.DeniedResolved: "it had ended already", approvers.DeniedLate: "the deadline had passed", approvers.DeniedStale: "the arguments had changed",
+		approvers.DeniedNoGrants: "the policy does not allow it", approvers.DeniedBreakGlass: "the policy does not allow it",
+	}[approvers.Code(code)], spaced(code))
 }
 
 func verb(kind string) string {

@@ -124,6 +124,7 @@ func ParseAllowance(r approvers.Request, p *approvers.Policy, filled answers) (a
 		faults[control.FieldWithin] = "Choose how long, up to " + block.Period(terms.Within) + "."
 	}
 	_, values := argument.Members(r.Args)
+	t, _ := p.Tool(r.Tool, r.Agent)
 	a.AtMost = map[string]json.RawMessage{}
 	for _, arg := range terms.AtMost {
 		id := field{name: arg}.blockID()
@@ -132,6 +133,10 @@ func ParseAllowance(r approvers.Request, p *approvers.Policy, filled answers) (a
 		most, ok := new(big.Rat).SetString(text)
 		if !known || !ok || !simpleNumber(text) || most.Cmp(least) < 0 {
 			faults[id] = "Write a number: " + block.Visible(string(values[arg])) + " or more."
+			continue
+		}
+		if _, err := approvers.StrictArgs([]byte(`{"n":`+text+`}`), t.ReadsNumbers()); err != nil {
+			faults[id] = "No call can have this number. Write it with fewer digits."
 			continue
 		}
 		a.AtMost[arg] = json.RawMessage(text)

@@ -210,8 +210,8 @@ func (r Report) waits() table {
 			{"ROLE", "role", false}, {"OPEN", "open", true}, {"OLDEST", "oldest_seconds", true}, {"ENDED", "ended", true}, {"MEDIAN WAIT", "wait_median_seconds", true},
 			{"90 %", "wait_p90_seconds", true}, {"UNANSWERED", "unanswered", true}, {"ESCALATED", "escalated", true},
 		},
-		note: "OPEN counts the requests that waited for the role at the end of the time, and OLDEST how long the oldest of them had waited. ENDED counts stages. " +
-			"Nobody decided the UNANSWERED ones in time. For the ESCALATED ones, the lead was added.",
+		note: "OPEN counts the requests that waited for the role at the end of the time, and OLDEST how long the oldest of them had waited. ENDED counts the stages that ended, and UNANSWERED those of them that nobody decided in time. " +
+			"ESCALATED counts how often a lead was added to a stage, even if the stage has not ended.",
 	}
 	for _, x := range r.Figures.Roles {
 		if x.Open.N+x.Waited.N+x.Escalated > 0 {
