@@ -82,9 +82,7 @@ func (r Request) Remind(in DecisionContext, people []Presence) (Request, []Event
 		case p.Away || !r.awaits(in.Policy, p.Who):
 		case all && askedSinceGap(r, in.Policy, p.Who):
 		case ordinary && early:
-			if at := r.worked(in, r.Roles(), wait); r.RemindAt.IsZero() && at.Before(r.ExpiresAt) {
-				r.DeferredReminders = append(r.DeferredReminders, DeferredReminder{Who: p.Who.ID, At: at})
-			}
+			r = deferIfLast(r, in, p.Who.ID, wait)
 		case !all && i < 0:
 		case !all && before[i].At.After(in.Now):
 			r.DeferredReminders = append(r.DeferredReminders, before[i])
@@ -95,6 +93,15 @@ func (r Request) Remind(in DecisionContext, people []Presence) (Request, []Event
 		}
 	}
 	return r, []Event{ReminderDue{People: told}}, true
+}
+
+// deferIfLast defers a person's reminder by the time wait, unless all people get another reminder, or the stage ends
+// earlier.
+func deferIfLast(r Request, in DecisionContext, who PersonID, wait time.Duration) Request {
+	if at := r.worked(in, r.Roles(), wait); r.RemindAt.IsZero() && at.Before(r.ExpiresAt) {
+		r.DeferredReminders = append(r.DeferredReminders, DeferredReminder{Who: who, At: at})
+	}
+	return r
 }
 
 // tooEarly reports whether a person joined the stage after its start, and has had the card for less than half of
