@@ -281,6 +281,21 @@ func (s Story) closer(e Entry) string {
 	return "nobody decided"
 }
 
+// proposal says who was asked about a call, and what became of the call, as far as the record of the proposal shows it.
+func (s Story) proposal(f map[string]string) (who, how string) {
+	switch {
+	case s.Asked:
+		return "people were asked instead", "see the request"
+	case f["grant"] != "": // the verdict is still that people must approve
+		return "under a grant", "not run"
+	case f["verdict"] == string(approvers.Ask):
+		return "nobody yet", "waits for " + listed(f["stages"])
+	case f["verdict"] == "error":
+		return "nobody was asked", "could not be accepted"
+	}
+	return "nobody was asked", "not run"
+}
+
 // Decision returns the time of the request's last decision, or of the request's end. If there was no decision and no
 // end, Decision returns the time of the proposal. Decision also returns a short text: who decided the request, and
 // how the request ended.
@@ -288,19 +303,8 @@ func (s Story) Decision() (at time.Time, words string) {
 	if len(s.Entries) == 0 {
 		return at, ""
 	}
-	first := s.Entries[0]
-	at = first.At
-	who, how := "nobody was asked", "not run"
-	switch {
-	case s.Asked:
-		who, how = "people were asked instead", "see the request"
-	case first.Facts["grant"] != "": // the verdict is still that people must approve
-		who = "under a grant"
-	case first.Facts["verdict"] == string(approvers.Ask):
-		who, how = "nobody yet", "waits for "+listed(first.Facts["stages"])
-	case first.Facts["verdict"] == "error":
-		how = "could not be accepted"
-	}
+	at = s.Entries[0].At
+	who, how := s.proposal(s.Entries[0].Facts)
 	var allowed, against []string
 	for _, e := range s.Entries {
 		f := e.Facts

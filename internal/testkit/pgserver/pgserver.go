@@ -127,7 +127,8 @@ func (s *Server) command(program string, args ...string) *exec.Cmd {
 // Run starts the server after Kill or Stop.
 func (s *Server) Run() error {
 	args := []string{"-D", s.data(), "-k", s.dir, "-p", strconv.Itoa(s.Port), "-c", "listen_addresses=127.0.0.1", "-c", "max_connections=300",
-		"-c", "shared_buffers=64MB", "-c", "dynamic_shared_memory_type=mmap", "-c", "wal_level=minimal", "-c", "max_wal_senders=0", "-c", "log_min_messages=fatal", "-c", "log_min_error_statement=panic"}
+		"-c", "shared_buffers=64MB", "-c", "dynamic_shared_memory_type=mmap", "-c", "wal_level=minimal", "-c", "max_wal_senders=0",
+		"-c", "log_min_messages=fatal", "-c", "log_min_error_statement=panic"}
 	for _, setting := range s.settings {
 		args = append(args, "-c", setting)
 	}
