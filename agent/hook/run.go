@@ -492,7 +492,11 @@ func (h *hook) refused(r *client.Request) Answer {
 	}
 	text += ". It did not run (request " + r.ID + ")."
 	if r.Lost() {
-		text = "It is not known whether this call ran: " + strings.TrimSuffix(why, ".") + " (request " + r.ID + ")."
+		text = "It is not known whether this call ran"
+		if why != "" {
+			text += ": " + strings.TrimSuffix(why, ".")
+		}
+		text += " (request " + r.ID + ")."
 	}
 	if h.Profile == Comfort && r.Status != client.Rejected && r.Status != client.Denied && r.Status != client.Revoked {
 		return Answer{Out: h.leave(h.event, text+" Decide here instead.")}

@@ -576,10 +576,11 @@ func (t callersTx) claimedAfterBackup(conv store.Conversation, call store.Call, 
 	if !c.Lost() {
 		return &CallerProblem{Code: CallerNotClaimed, Request: call.ID}
 	}
-	if e, err = e.Start("", t.now); err != nil {
-		return err
+	started, err := e.Start("", t.now)
+	if err != nil { // the arguments were erased
+		return &CallerProblem{Code: CallerNotClaimed, Request: call.ID}
 	}
-	return t.runs.markUnknown(e, approvers.LossRestored)
+	return t.runs.markUnknown(started, approvers.LossRestored)
 }
 
 // reportUnknown records a caller's report about a run whose outcome is unknown.

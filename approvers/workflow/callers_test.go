@@ -375,6 +375,7 @@ func TestCallersRestored(t *testing.T) {
 	h := newCallerHarness(t)
 	pending, automatic, approved, running, ended := h.callerAsks(callerCall("1", `issue_refund {"amount": 1}`)), h.callerAsks(callerCall("2", `search_orders {}`)),
 		h.callerAsks(callerCall("3", `issue_refund {"amount": 3}`)), h.callerAsks(callerCall("4", `search_orders {"q": 4}`)), h.callerAsks(callerCall("5", `search_orders {"q": 5}`))
+	erased := h.callerAsks(callerCall("6", `issue_refund {"amount": 6}`))
 	h.approve(lead, approved)
 	h.ok(h.claims(running))
 	h.ok(h.claims(ended))
@@ -403,7 +404,10 @@ func TestCallersRestored(t *testing.T) {
 		h.runs(id, approvers.ExecutionSucceeded)
 		wantProblem(t, h.claims(id), workflow.CallerClaimed)
 	}
-	_, err := retention.Erase(h.ctx(), h.Workflow, h.callerView("ci", ended).Execution.ID, approvers.Operator("ann"), "asked for")
+	_, err := retention.Erase(h.ctx(), h.Workflow, erased, approvers.Operator("ann"), "asked for")
+	h.ok(err)
+	wantProblem(t, h.Callers.Report(h.ctx(), ci, erased, approvers.ExecutionSucceeded, "late"), workflow.CallerNotClaimed)
+	_, err = retention.Erase(h.ctx(), h.Workflow, h.callerView("ci", ended).Execution.ID, approvers.Operator("ann"), "asked for")
 	h.ok(err)
 	if v := h.callerView("ci", ended); v.Conversation.Caller.Summary != "" || v.Execution.Result == "five" {
 		t.Errorf("after the erasure it is %+v", v.Conversation.Caller)

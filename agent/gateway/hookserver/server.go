@@ -253,16 +253,15 @@ func (b *beginning) Read(p []byte) (int, error) {
 }
 
 // event returns the name of the event in the URL, or else in the first bytes of the body. If the first bytes do not
-// name the event, or do not arrive in time, event returns "".
+// name the event, or do not arrive in time, event returns "". The deadline stays, so that the server does not wait for
+// the rest of the body.
 func (b *beginning) event(w http.ResponseWriter, query url.Values) string {
 	if name := query.Get("event"); name != "" {
 		return name
 	}
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(nameWithin)) // if setting the deadline fails, the read has no deadline
-	name := hook.EventName(io.LimitReader(io.MultiReader(bytes.NewReader(b.read), b.ReadCloser), longestBeginning))
-	_ = control.SetReadDeadline(time.Time{})
-	return name
+	return hook.EventName(io.LimitReader(io.MultiReader(bytes.NewReader(b.read), b.ReadCloser), longestBeginning))
 }
 
 // slots counts the long bodies that are being read.

@@ -153,7 +153,11 @@ func finished(s gateway.State, rec view.CallerRequest, earlier bool) *mcp.CallTo
 		return out
 	case gateway.Uncertain:
 		if rec.Lost() {
-			out.Content = texts(before, changed, "It is not known whether the call was decided, or ran: "+s.Reason+". Don't try it in another way.")
+			why := ""
+			if s.Reason != "" {
+				why = ": " + s.Reason
+			}
+			out.Content = texts(before, changed, "It is not known whether the call was decided, or ran"+why+". Don't try it in another way.")
 			break
 		}
 		out.Content = texts(before, changed, "The call may have run: its outcome is not known. People were asked what happened. Don't try it in another way. "+

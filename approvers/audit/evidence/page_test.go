@@ -313,4 +313,7 @@ func TestLostSentence(t *testing.T) {
 	if _, words := s.Decision(); words != "decision unknown · voided, may have run" {
 		t.Errorf("the words are %q", words)
 	}
+	if c := s.runCheck(); c.OK || !c.Open {
+		t.Errorf("the page says of the run: %+v", c)
+	}
 }

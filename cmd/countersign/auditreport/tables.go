@@ -120,7 +120,6 @@ func (r Report) basis() table {
 	row := func(what string, value cell) { out.rows = append(out.rows, []cell{words(what), value}) }
 	row("since", moment(r.Figures.Since))
 	row("until", moment(r.Figures.Until))
-	row("made", moment(r.MadeAt))
 	row("policy", words(r.Figures.Policy))
 	row("calls that retention removed", number(r.Figures.Pruned))
 	row("damaged rows that are not counted", number(r.Damaged))
