@@ -334,8 +334,8 @@ func TestEraseCallAskedForAgain(t *testing.T) {
 	}
 }
 
-// The notice that messages wait names the call for which they wait. Erase leaves no version of the notice that has the
-// call's texts.
+// While a call waits, later messages of the conversation wait, too. The notice about them names the call. Erase leaves
+// no version of this notice that has the call's texts.
 func TestEraseNoticeOfWaitingMessages(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":1,"note":"Roswell refund"}`)

@@ -75,9 +75,9 @@ var (
 
 const dictionaryID = 1
 
-// The encoder thorough is for large values, such as cards: values of at least thoroughFrom bytes in buckets whose rows
-// are all compressed. The encoder quick is for all other values. Values are compressed while other transactions wait.
-// So quick leaves out zstd's entropy coding, which would double the time (ADR 8).
+// thoroughFrom is the size in bytes from which the encoder named thorough compresses a value, if all rows of the bucket
+// are compressed. Cards are such values. The encoder named quick compresses all other values. Other transactions wait
+// while a value is compressed. So quick leaves out zstd's entropy coding, which would double the time (ADR 8).
 const thoroughFrom = 1 << 10
 
 var (

@@ -123,7 +123,7 @@ func (r *run) lookUpExecution(id string) error {
 }
 
 // onRefs reports whether lookUpOutbox depends on a pending write. lookUpOutbox depends on all writes to outbox
-// messages if the closure has changed the ref of an outbox message. Otherwise, lookUpOutbox depends on no write,
+// messages if the closure has changed the ref of an outbox message. Otherwise, lookUpOutbox does not depend on writes,
 // because listOutbox adds the new messages.
 func (r *run) onRefs(w *write) bool { return w.key.table == outboxTable.in && r.lists.moved }
 

@@ -110,7 +110,7 @@ func (s Story) payloadChecks() []check {
 // runCheck compares each run with the last approval before the run.
 func (s Story) runCheck() check {
 	approved, runs := "", 0
-	auto, lost := false, false
+	auto, restored := false, false
 	for _, e := range s.Entries {
 		switch e.Kind {
 		case approvers.AuditProposed:
@@ -123,7 +123,7 @@ func (s Story) runCheck() check {
 		case approvers.AuditReopened, approvers.AuditAdvanced:
 			approved = ""
 		case approvers.AuditClosed:
-			lost = isLost(e.Facts)
+			restored = isLost(e.Facts)
 		case approvers.AuditExecuting:
 			runs++
 			if e.Facts["digest"] != approved {
@@ -132,7 +132,7 @@ func (s Story) runCheck() check {
 		}
 	}
 	switch {
-	case runs == 0 && lost:
+	case runs == 0 && restored:
 		return check{Open: true, Text: "It is not known whether the call ran after the backup: the records of a run, if there were any, are lost."}
 	case runs == 0:
 		return check{OK: true, Text: "Nothing was run."}

@@ -258,14 +258,14 @@ func TestPolicySentence(t *testing.T) {
 
 // The page's sentence about an unknown outcome says why the outcome was unknown.
 func TestUnknownSentence(t *testing.T) {
-	for why, want := range lost {
+	for why, want := range whyUnknown {
 		got := (Story{}).Sentence(approvers.AuditRecord{Kind: approvers.AuditUnknown, Facts: map[string]string{"why": string(why)}})
 		if want += " Whether it acted was not known; people were asked."; got != want {
 			t.Errorf("%s: got %q, want %q", why, got, want)
 		}
 	}
-	if len(lost) != 6 {
-		t.Errorf("the page has sentences for %d reasons", len(lost))
+	if len(whyUnknown) != 6 {
+		t.Errorf("the page has sentences for %d reasons", len(whyUnknown))
 	}
 }
 

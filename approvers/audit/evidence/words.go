@@ -51,7 +51,7 @@ func (s Story) sentence(e Entry) string {
 	case approvers.AuditExecuted:
 		return "The tool ended: " + f["state"] + "."
 	case approvers.AuditUnknown:
-		return lost[approvers.Loss(f["why"])] + " Whether it acted was not known; people were asked."
+		return whyUnknown[approvers.Loss(f["why"])] + " Whether it acted was not known; people were asked."
 	case approvers.AuditReported:
 		return who + " reported: " + spaced(f["report"]) + "."
 	case approvers.AuditReturned:
@@ -64,8 +64,8 @@ func (s Story) sentence(e Entry) string {
 	return s.plain(e, who)
 }
 
-// lost says why the outcome of a run was unknown.
-var lost = map[approvers.Loss]string{
+// whyUnknown says why the outcome of a run was unknown.
+var whyUnknown = map[approvers.Loss]string{
 	approvers.LossStopped:     "The process stopped while the tool ran.",
 	approvers.LossUnclear:     "No clear answer of the tool was recorded.",
 	approvers.LossPaused:      "All work was paused while the tool ran.",

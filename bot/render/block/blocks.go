@@ -199,7 +199,7 @@ func (p *Builder) Pieces(list []markdown.Piece, max, most int) {
 	}
 }
 
-// Piece adds one piece of a model's text.
+// Piece adds a part of a model's text: rich text or a table.
 func (p *Builder) Piece(x markdown.Piece) {
 	if x.Table != nil && !p.Tabled {
 		p.Tabled = true
