@@ -288,8 +288,8 @@ func TestModify(t *testing.T) {
 		}
 	})
 	t.Run("a call above its automatic runs keeps the tool's stages", func(t *testing.T) {
-		// Within the limit, the tool runs without approval. Above the limit, two people decide. If one person edits
-		// the call, the edit does not replace the other person's approval.
+		// Within the limit, the tool runs without approval. Above the limit, two people decide. One of them edits the
+		// call. The edit counts as this person's approval, and the other person must still approve.
 		p := example()
 		p.Tools[1].Stages = []approvers.Stage{{Approver: "finance-director", Quorum: 2}}
 		c := callOf("update_shipping_address", small)

@@ -65,8 +65,8 @@ func readRemindAfter(v yamldoc.Value, to *time.Duration) {
 	}
 }
 
-// readTimes reads a number of repetitions. An explicit zero is stored as none, because 0 means that the default
-// applies.
+// readTimes reads a number of repetitions. If the policy says 0, readTimes stores the constant none, because a stored 0
+// stands for the default.
 func readTimes(f yamldoc.Fields, key string, to *int, most int) {
 	v, ok := f[key]
 	if !ok {

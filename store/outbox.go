@@ -125,7 +125,7 @@ type OutboxMessage struct {
 	Home          *Home       `json:"home,omitempty"`         // for OutboxHome
 	CreatedAt     time.Time   `json:"created_at"`
 	Process       string      `json:"maker"`          // the process that created the outbox message; another process must check whether the message was already posted
-	After         time.Time   `json:"after,omitzero"` // all its Slack messages were posted after this time by Slack's clock; zero: unknown
+	After         time.Time   `json:"after,omitzero"` // a time on Slack's clock, before the first post of the current attempt; zero: unknown
 }
 
 // Leftover is a Slack message that the bot must still delete, usually because Slack refused the deletion.

@@ -115,7 +115,7 @@ func declare(t *testing.T, s *site, yaml string) ([]agent.Tool, []error) {
 	return tools, errs
 }
 
-// indented returns a declaration as the value of the key http.it.
+// indented indents a declaration by four spaces, so that it can stand below two keys of a policy file.
 func indented(yaml string) string {
 	var b strings.Builder
 	for line := range strings.SplitSeq(strings.Trim(yaml, "\n"), "\n") {

@@ -34,8 +34,8 @@ func outcomeOf(err error) outcome {
 
 func (o outcome) String() string { return []string{"answers", "fails", "is unclear"}[o] }
 
-// TestHostileServers checks that calls of a hostile server end in time with the right outcome. Memory and goroutines
-// stay limited. Meanwhile, calls of another, correct server succeed.
+// TestHostileServers checks that calls to a hostile server end in time with the right outcome. Memory and goroutines
+// stay limited. Meanwhile, calls to another, correct server succeed.
 func TestHostileServers(t *testing.T) {
 	tests := []struct {
 		role string

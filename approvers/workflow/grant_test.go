@@ -133,8 +133,8 @@ func TestAGrantIsGivenWithTheApproval(t *testing.T) {
 func TestWhatAGrantDoesNotAdmit(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec   string
-		before func(h *harness, g approvers.Grant) // before it is proposed
-		then   func(h *harness, g approvers.Grant) // before it is to run
+		before func(h *harness, g approvers.Grant) // called before the call is proposed
+		then   func(h *harness, g approvers.Grant) // called after the call is proposed, and before it runs
 	}{
 		"more":             {spec: `issue_refund {"amount":50.01,"currency":"USD"}`},
 		"another currency": {spec: `issue_refund {"amount":50,"currency":"EUR"}`},

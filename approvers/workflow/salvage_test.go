@@ -22,11 +22,12 @@ import (
 	"countersign/store/bolt"
 )
 
-// The test destroys random pages of a store and salvages the store. The salvaged store must have no open work, as after
-// a restoration, and its check must find no fault. The verification of its audit must find no fault, except for the
-// records that the store names as lost. COUNTERSIGN_DAMAGE="1 1" selects the long form of the test, which destroys
-// every page alone, with another page, and with two other pages. A third number is the seed. If a store fails the test,
-// the test keeps the store's file. The seed alone can't reproduce the store, because ids are random.
+// For every fifth page of a store, the test destroys this page and up to two random pages, and salvages the store. The
+// salvaged store must have no open work, as after a restoration, and its check must find no fault. The verification of
+// its audit must find no fault, except for the records that the store names as lost. COUNTERSIGN_DAMAGE="1 1" selects
+// the long form of the test, which destroys every page alone, with another page, and with two other pages. A third
+// number is the seed. If a store fails the test, the test keeps the store's file. The seed alone can't reproduce the
+// store, because ids are random.
 func TestSalvagedStore(t *testing.T) {
 	w := wreckable(t)
 	pages, step, seed := len(w.file)/4096, 5, uint64(5)

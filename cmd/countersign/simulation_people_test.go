@@ -244,7 +244,7 @@ func inputs(blocks json.RawMessage) (out []simulationInput) {
 	return out
 }
 
-// fill chooses at random the value that a person fills in.
+// fill decides what a person enters into an input, mostly at random. fill returns false if the input stays empty.
 func (s *simulation) fill(in simulationInput) (text string, fill bool) {
 	switch {
 	case in.block == "typed":

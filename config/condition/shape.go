@@ -44,7 +44,8 @@ type noLoader struct{}
 
 func (noLoader) Load(string) (any, error) { return nil, errors.New("a reference leaves the schema") }
 
-// shapeOf returns the ways in which a value can match all of the schemas.
+// shapeOf returns the ways in which a value can match all of the schemas. If shapeOf does not understand a schema, or
+// if there are too many ways, shapeOf returns nil.
 func shapeOf(schemas []*jsonschema.Schema) Shape {
 	s := &splitter{}
 	s.split(nil, schemas)

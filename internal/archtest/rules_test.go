@@ -167,8 +167,8 @@ func (s source) foreignFault(imported string) string {
 }
 
 // pureImports lists the packages that approvers may import. Package approvers uses io only for its errors, and for
-// readers that a caller passes in. Package approvers uses time only for values. The map "forbidden" lists the names
-// that approvers may not use.
+// readers that a caller passes in. It uses package time only to compute with times that a caller passes in: approvers
+// never reads the clock, and never waits. The map "forbidden" lists the names that approvers may not use.
 var pureImports = []string{
 	"bytes", "cmp", "crypto/ed25519", "crypto/sha256", "encoding/base64", "encoding/binary", "encoding/hex", "encoding/json", "errors", "fmt", "hash", "io",
 	"maps", "math", "math/big", "regexp", "slices", "strconv", "strings", "time", "unicode", "unicode/utf8", "github.com/go-json-experiment/json/jsontext",

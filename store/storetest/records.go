@@ -271,7 +271,7 @@ var texts = []string{
 	"a", "a/", "a/b", "/", "a:b", "a|b", "a b", "a\x01", "a\x01b", "a\n", "%", "_", "'", "é", "e\u0301", "A", "\U0010ffff", "a\u00ff", strings.Repeat("long", 200),
 }
 
-// anyText checks that the lists of one id have no records of another id. Ids may have any characters.
+// anyText checks that the lists of one id have no records of another id. Ids may contain any characters.
 func anyText(h *harness) {
 	h.update(func(tx store.Tx) error {
 		for _, id := range texts {
