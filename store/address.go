@@ -5,7 +5,7 @@ const (
 	ToConversation = "conversation:" // followed by the conversation's id
 	ToChannel      = "channel:"      // followed by the channel's name or id
 	ToUser         = "user:"         // followed by the user's id
-	ToRole         = "role:"         // followed by the role's name; each member of the role gets a message
+	ToRole         = "role:"         // followed by the role's name; each member of the role who can be reached and is not away gets a copy
 	ToGroup        = "group:"        // followed by a user group's name; each member of the group who belongs to the stage gets a message
 )
 

@@ -57,7 +57,7 @@ type Reader interface {
 	Elicitation(id string) (approvers.Elicitation, error)
 	// Elicitations lists the questions that an execution's runs asked, oldest first.
 	Elicitations(execution string) ([]approvers.Elicitation, error)
-	// Files lists the files of an execution by Index, without their bytes.
+	// Files lists the files of an execution in the order of Index, without their bytes.
 	Files(execution string) ([]File, error)
 	// FileData returns the bytes of a file. The caller may keep these bytes.
 	FileData(execution string, index int) ([]byte, error)

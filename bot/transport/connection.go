@@ -66,7 +66,8 @@ func connect(ctx context.Context, address string, client *http.Client) (*connect
 		c.extendDeadline()
 		return conn.WriteControl(websocket.PongMessage, []byte(text), time.Now().Add(ackWait))
 	})
-	conn.SetCloseHandler(func(int, string) error { return nil }) // the method end answers Slack's close, after the last acknowledgement
+	// connection.end answers Slack's close frame later, after the last acknowledgement.
+	conn.SetCloseHandler(func(int, string) error { return nil })
 	c.extendDeadline()
 	return c, nil
 }

@@ -89,7 +89,8 @@ func newKillHarness(t *testing.T, seed uint64, policy string, speaks func(*killH
 	if err := os.WriteFile(c.conf.Policy, []byte(policy), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	retries := make([]time.Duration, 200) // by default Slack repeats each event until the bot acknowledges the event, so that no message is lost permanently
+	// Unless change sets RetryDelays, the local workspace repeats an event up to 200 times, so that a kill loses none.
+	retries := make([]time.Duration, 200)
 	for i := range retries {
 		retries[i] = 100 * time.Millisecond
 	}

@@ -20,7 +20,7 @@ func (v lot) String() string {
 	return out
 }
 
-// drawFateOf decides at random how the operation of a goroutine at the gate ends.
+// drawFateOf decides how the operation of a goroutine ends that waits at the gate, mostly at random.
 func (s *simulation) drawFateOf(w *waiter) lot {
 	switch w.kind {
 	case atCommit:

@@ -37,7 +37,7 @@ type run struct {
 	wrote    bool           // the closure has written something
 	careful  bool           // look for an existing record before a record is created
 	assumed  bool           // a record was assumed not to exist
-	failure  error          // the transaction can't continue, and the closure's own result is ignored
+	failure  error          // why the transaction can't continue; if set, the closure's own result is ignored
 	swapped  bool           // the connection was replaced
 	aside    []store.Damage // rows that were set aside
 	ended    bool           // the closure has returned
