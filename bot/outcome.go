@@ -35,6 +35,16 @@ var refusals = []struct {
 	{errCopied, approvers.DeniedCopied}, {errForged, approvers.DeniedForged}, {control.ErrButtonToken, approvers.DeniedForged}, {errWorkspace, approvers.DeniedWorkspace},
 }
 
+// refusal returns the code of the denial for an error of targets. For other errors, refusal returns "".
+func refusal(err error) approvers.Code {
+	for _, r := range refusals {
+		if errors.Is(err, r.err) {
+			return r.code
+		}
+	}
+	return ""
+}
+
 // refuseTarget refuses a click on a stale or forged message, and tells the person why. refuseTarget records the attempt
 // in the history of each request that the click names.
 func (b *outcomes) refuseTarget(ctx context.Context, d delivered, to ephemeralReply, click workflow.Click, target form.ClickTarget, err error) error {
