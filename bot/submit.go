@@ -92,7 +92,7 @@ func (b *submissionHandler) examine(ctx context.Context, i interaction) (objecti
 	case control.ActHandOn:
 		faults = b.examineColleague(ctx, r, i)
 	case control.ActAllow:
-		_, faults = form.ParseAllowance(r, b.Views.Policy(), i.View.answers)
+		faults = b.examineAllowance(ctx, r, i)
 	}
 	return objection{faults: faults}, nil
 }
@@ -289,11 +289,29 @@ func (b *submissionHandler) examineColleague(ctx context.Context, r approvers.Re
 	if !known {
 		return nil
 	}
-	if _, d := r.Peer(p, to); d != nil {
-		d = &approvers.Denied{Code: approvers.DeniedNotPeer, Role: r.CurrentStage().Title(p)}
+	var by approvers.PersonID // matters only if the person chose themselves
+	if user == i.User.ID {
+		by = to.ID
+	}
+	if _, d := r.HandOnRole(p, by, to); d != nil {
 		return map[string]string{control.FieldColleague: block.Clip(block.PlainWords(form.Denied(d, &r, p)), form.MaxErrorText)}
 	}
 	return nil
+}
+
+// examineAllowance returns the errors of the form for a grant. If Slack does not identify the person in time, a number
+// above what the person may allow is reported after the submission.
+func (b *submissionHandler) examineAllowance(ctx context.Context, r approvers.Request, i interaction) map[string]string {
+	in := approvers.DecisionContext{Policy: b.Views.Policy(), Now: b.Now()}
+	a, faults := form.ParseAllowance(r, in.Policy, i.View.answers)
+	if len(faults) > 0 {
+		return faults
+	}
+	who, known := b.identities.identifyQuickly(ctx, i.User.ID, r)
+	if !known {
+		return nil
+	}
+	return form.AllowanceFaults(r, in, who, a)
 }
 
 // submitPeople passes a person's action to the workflow, if the action is not a decision.
