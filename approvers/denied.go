@@ -24,7 +24,7 @@ const (
 	DeniedNotAsked     Code = "not_asked"      // the question is for the people who asked the agent
 	DeniedLateAnswer   Code = "late_answer"    // the answer came after the deadline of a tool's question
 	DeniedAnswered     Code = "answered"       // the question has been answered, or nobody waits for its answer any more
-	DeniedNotFound     Code = "not_found"      // no such request
+	DeniedNotFound     Code = "not_found"      // no such request, or its texts were erased
 	DeniedEdit         Code = "edit_refused"   // nobody could approve the edited call
 	DeniedUnchanged    Code = "unchanged"      // the edit changes nothing
 	DeniedChannel      Code = "channel"        // the agent does not answer here

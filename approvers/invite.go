@@ -71,12 +71,9 @@ func (r Request) HandOn(in DecisionContext, m Action, to Identity) (Request, []E
 	if _, denied := r.Authority(in.Policy, m.Who); denied != nil {
 		return r, nil, denied
 	}
-	if to.ID == m.Who.ID || r.counted(to.ID) || r.invites(to.ID) {
-		return r, nil, &Denied{Code: DeniedAsked}
-	}
-	role, denied := r.Peer(in.Policy, to)
+	role, denied := r.HandOnRole(in.Policy, m.Who.ID, to)
 	if denied != nil {
-		return r, nil, &Denied{Code: DeniedNotPeer, Role: r.title(in.Policy), Need: denied.Need, Detail: string(denied.Code)}
+		return r, nil, denied
 	}
 	if len(r.Invited) >= maxInvited {
 		return r, nil, &Denied{Code: DeniedFull}
@@ -85,6 +82,18 @@ func (r Request) HandOn(in DecisionContext, m Action, to Identity) (Request, []E
 	r.Invited = append(slices.Clip(r.Invited), i)
 	r.Handed = append(slices.Clip(r.Handed), i)
 	return r, []Event{PersonInvited{Invite: i}}, nil
+}
+
+// HandOnRole returns the role under which a colleague could decide, if a person hands the request on to the colleague.
+func (r Request) HandOnRole(p *Policy, by PersonID, to Identity) (Role, *Denied) {
+	if to.ID == by || r.counted(to.ID) || r.invites(to.ID) {
+		return Role{}, &Denied{Code: DeniedAsked}
+	}
+	role, denied := r.Peer(p, to)
+	if denied != nil {
+		return Role{}, &Denied{Code: DeniedNotPeer, Role: r.title(p), Need: denied.Need, Detail: string(denied.Code)}
+	}
+	return role, nil
 }
 
 // handedAt returns the people to whom a stage was handed on. If the stage restarts, these people are also invited to

@@ -262,6 +262,8 @@ func TestClickOnWhatWasNeverRecorded(t *testing.T) {
 		now, _, err := h.workflow.Views.Delivery(context.Background(), "C0002", card.TS)
 		return err == nil && now.Posts > s.Posts
 	})
+	h.delivers("on a copy", click{"U0002", "T0001", "C0002", "1.000001", control.ActApprove, unrecorded.String()})
+	h.finds("teo", "#support-approvals", "", "what you clicked is a copy")
 	unrecorded.Ref = "req_none" // this subject was never on the outbox message, so the click is a forgery
 	h.delivers("about something else", click{"U0002", "T0001", "C0002", card.TS, control.ActApprove, unrecorded.String()})
 	h.finds("teo", "#support-approvals", "", "I did not make the button that you clicked")
@@ -291,6 +293,10 @@ func TestDetailsAfterErasure(t *testing.T) {
 	}
 	h.delivers("a decision on the erased version", click{"U0002", "T0001", "C0002", card.TS, control.ActApprove, m.String()})
 	h.until("it is recorded", func() bool { return len(h.denials(m.Ref)) == 1 })
+	h.finds("teo", "#support-approvals", "", "The texts of this call were erased")
+	if denied := h.denials(m.Ref); !strings.HasPrefix(denied[0], string(approvers.DeniedNotFound)) {
+		t.Errorf("recorded as %v", denied)
+	}
 }
 
 // After retention, the form of Details… says that the texts were erased.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"countersign/approvers"
+	"countersign/bot/bottest"
 	"countersign/bot/render/control"
 	"countersign/internal/demo/workspace"
 )
@@ -114,6 +115,59 @@ func TestModifyWithInvisibleCharacters(t *testing.T) {
 		t.Fatalf("%v", out)
 	}
 	h.until("the call runs with the confirmed value", func() bool { return len(h.runs()) == 1 })
+}
+
+// The form warns of invisible characters even if Slack does not identify the person in time.
+func TestModifyWarnsBeforeIdentified(t *testing.T) {
+	h := newHarness(t)
+	h.says("sam", "#support", refundCall)
+	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
+	h.clicks("teo", "#support-approvals", card, control.ActModify)
+	opened := h.opened("teo", control.ActModify)
+	h.quiet()
+	if err := h.slack.ChangeUser("U0002", workspace.UserChange{Title: new("Boss")}); err != nil { // the bot forgets who Teo is
+		t.Fatal(err)
+	}
+	h.quiet()
+	if err := h.slack.Inject(workspace.Fault{Fault: workspace.FaultError, Error: "missing_scope", Method: "users.info", Times: 1}); err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]any{"arg.order_id": "ORD-\u200b321"}
+	if out := h.submits("teo", opened, values); out["ok"] != true {
+		t.Fatalf("%v", out)
+	}
+	warned := h.opened("teo", control.ActModify)
+	if shown := fmt.Sprint(warned["blocks"]); !strings.Contains(shown, "can't be seen: ⟨U+200B⟩.") || fmt.Sprint(warned["submit"]) != fmt.Sprint(opened["submit"]) || warned["private_metadata"] != opened["private_metadata"] {
+		t.Fatalf("the form %v says %s", warned, shown)
+	}
+	if out := h.submits("teo", warned, values); out["ok"] != true {
+		t.Fatalf("%v", out)
+	}
+	h.until("the call runs with the confirmed value", func() bool { return len(h.runs()) == 1 })
+}
+
+// If the form is too long to be shown again, it can't warn of invisible characters. The change is then not an approval,
+// and the editor is told so.
+func TestModifyTooLongToWarn(t *testing.T) {
+	h := newHarness(t, func(h *harness) {
+		h.tools["issue_refund"] = bottest.Tool("issue_refund", `{"type":"object","properties":{"order_id":{"type":"string"},"amount":{"type":"number"},"reason":{"type":"string"},"note":{"type":"string"}}}`, approvers.Unprotected)
+	})
+	h.says("sam", "#support", refundCall)
+	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
+	h.clicks("teo", "#support-approvals", card, control.ActModify)
+	opened := h.opened("teo", control.ActModify)
+	long := strings.Repeat("語", 2900)
+	if out := h.submits("teo", opened, map[string]any{"arg.reason": long + "\u200b", "arg.note": long}); out["ok"] != true {
+		t.Fatalf("%v", out)
+	}
+	told := h.finds("teo", "#support-approvals", "", "Your change is not an approval: it has characters that can't be seen, and the form did not warn you of them. Decide on the new card.")
+	if !told.Ephemeral {
+		t.Errorf("everybody is told: %s", told.Text)
+	}
+	h.quiet()
+	if got := h.runs(); len(got) > 0 {
+		t.Errorf("ran %q", got)
+	}
 }
 
 // The tool's schema is checked last. An error of the schema appears beside the field that the error names.

@@ -237,7 +237,7 @@ func (b *formOpener) form(action string, target form.ClickTarget, who approvers.
 		if !ok {
 			return form.Refusal(action, block.Say("The tool is not available any more, so its arguments can't be changed. Reject the call, or let it expire."))
 		}
-		return form.Modify(target, who, f, tool, nil)
+		return form.Modify(r, f, tool, target.EditEffect(who, tool, r.Args, false), nil)
 	}
 	return form.Refusal(action, block.Say("This button has no form. Nothing was changed."))
 }

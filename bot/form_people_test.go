@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"countersign/approvers"
 	"countersign/bot/render/control"
@@ -97,6 +98,23 @@ func TestHandOnThroughSlack(t *testing.T) {
 	h.finds("ada", "#support-approvals", "", "Team Lead or <@U0003>")
 	h.clicks("ingrid", "countersign", handed, control.ActApprove)
 	h.finds("ada", "#support-approvals", "", "Approved by <@U0003> (Finance Director)")
+}
+
+// If the choice of a colleague is refused, the form names the same people as a refusal after the submission: also the
+// lead who was added by escalation.
+func TestHandOnNamesLead(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, func(h *harness) { h.policy.Defaults.EscalateAfter = 30 * time.Millisecond })
+	h.says("sam", "#support", refundCall)
+	h.finds("kenji", "U0BOT", "", "Not decided yet, so Finance Director is asked as well")
+	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
+	h.clicks("teo", "#support-approvals", card, control.ActHandOn)
+	form := h.opened("teo", control.ActHandOn)
+	for who, why := range map[string]string{"U0001": "may not decide this for Team Lead or Finance Director", "U0002": "was asked already"} {
+		if out := fmt.Sprint(h.submits("teo", form, map[string]any{control.FieldColleague: who})["errors"]); !strings.Contains(out, why) {
+			t.Errorf("%s: the error beside the field is %q", who, out)
+		}
+	}
 }
 
 func TestTakeBackAndComment(t *testing.T) {

@@ -3,6 +3,7 @@ package bot
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -81,6 +82,29 @@ func TestAllowMoreFaults(t *testing.T) {
 		}
 	}
 	h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
+}
+
+// If the person may not approve a call with the largest number, the form says so beside the number.
+func TestAllowMoreAboveCeiling(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, granting, func(h *harness) {
+		h.policy.Tools[2].Rules = []approvers.Rule{{Risk: approvers.Critical, When: approvers.Condition{Text: "args.amount > 40", Eval: func(f approvers.Facts) (bool, error) {
+			amount, err := strconv.ParseFloat(fmt.Sprint(f.Args["amount"]), 64)
+			return amount > 40, err
+		}}}}
+	})
+	root := h.says("sam", "#support", "@bot "+smallRefund)
+	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
+	h.clicks("teo", "#support-approvals", card, control.ActAllow)
+	form := h.opened("teo", control.ActAllow)
+	out := h.submits("teo", form, map[string]any{"arg.amount": "41"})
+	if why := fmt.Sprint(out["errors"]); out["ok"] == true || !strings.Contains(why, "arg.amount") || !strings.Contains(why, "a call with the largest value is critical risk, above what Team Lead may approve.") {
+		t.Errorf("%v", out)
+	}
+	if out := h.submits("teo", form, map[string]any{"arg.amount": "40"}); out["ok"] != true {
+		t.Errorf("%v", out)
+	}
+	h.finds("sam", "#support", root, "<@U0002> (Team Lead) allowed")
 }
 
 // The input is parsed strictly. The input is checked against the policy at the time of submission.

@@ -35,6 +35,16 @@ var refusals = []struct {
 	{errCopied, approvers.DeniedCopied}, {errForged, approvers.DeniedForged}, {control.ErrButtonToken, approvers.DeniedForged}, {errWorkspace, approvers.DeniedWorkspace},
 }
 
+// refusal returns the code of the denial for an error of targets. For other errors, refusal returns "".
+func refusal(err error) approvers.Code {
+	for _, r := range refusals {
+		if errors.Is(err, r.err) {
+			return r.code
+		}
+	}
+	return ""
+}
+
 // refuseTarget refuses a click on a stale or forged message, and tells the person why. refuseTarget records the attempt
 // in the history of each request that the click names.
 func (b *outcomes) refuseTarget(ctx context.Context, d delivered, to ephemeralReply, click workflow.Click, target form.ClickTarget, err error) error {
@@ -48,7 +58,11 @@ func (b *outcomes) refuseTarget(ctx context.Context, d delivered, to ephemeralRe
 // refuse records the refusal of a click, and returns the text for the person. If the click must be tried again, refuse
 // returns an error.
 func (b *outcomes) refuse(ctx context.Context, d delivered, to ephemeralReply, click workflow.Click, target form.ClickTarget, cause error) (*block.RichText, error) {
-	if errors.Is(cause, errNotRecorded) && d.tries < clickTries {
+	erased, err := b.erasedRequest(ctx, cause, target)
+	if err != nil {
+		return nil, err
+	}
+	if errors.Is(cause, errNotRecorded) && erased == "" && d.tries < clickTries {
 		return nil, cause
 	}
 	for _, r := range refusals {
@@ -65,32 +79,36 @@ func (b *outcomes) refuse(ctx context.Context, d delivered, to ephemeralReply, c
 		click.Inbox, click.At, click.Who, click.User = d.id, d.at, who, to.user
 		b.Log.Warn("a click was refused", "inbox", d.id, "user", to.user, "cause", cause)
 		refused := &approvers.Denied{Code: r.code}
-		redraw := ""
-		if r.code == approvers.DeniedUnrecorded && target.Message.TS != "" && target.Message.Channel == click.Channel && target.Message.TS == click.MessageTS {
+		words, redraw := form.Denied(refused, nil, target.Policy), ""
+		switch {
+		case erased != "":
+			refused.Code, words = approvers.DeniedNotFound, form.Erased(erased)
+		case r.code == approvers.DeniedUnrecorded && target.Message.TS != "" && target.Message.Channel == click.Channel && target.Message.TS == click.MessageTS:
 			redraw = target.Message.ID
-		}
-		words, err := b.whyRefused(ctx, refused, target)
-		if err != nil {
-			return nil, err
 		}
 		return words, b.Requests.Refuse(ctx, click, refused, redraw, target.Named()...)
 	}
 	return nil, cause
 }
 
-// whyRefused tells a person why a click was refused. If the store no longer has the clicked message, the history may say
-// that the texts of the request were erased.
-func (b *outcomes) whyRefused(ctx context.Context, refused *approvers.Denied, target form.ClickTarget) (*block.RichText, error) {
-	if refused.Code == approvers.DeniedNotFound && target.Token.Ref != "" {
-		history, err := b.Views.Chain(ctx, target.Token.Ref)
-		if err != nil && !store.OnlyDamaged(err) {
-			return nil, err
-		}
-		if slices.ContainsFunc(history, func(a approvers.AuditRecord) bool { return a.Kind == approvers.AuditErased }) {
-			return form.Erased(target.Token.Ref), nil
-		}
+// erasedRequest returns the id of the clicked request if the store no longer has the clicked message or version, and the
+// history says that the texts of the request were erased. Otherwise erasedRequest returns "".
+func (b *outcomes) erasedRequest(ctx context.Context, cause error, target form.ClickTarget) (string, error) {
+	request := target.Token.Ref
+	if target.Request != nil {
+		request = target.Request.ID
 	}
-	return form.Denied(refused, nil, target.Policy), nil
+	if request == "" || !errors.Is(cause, errUnknown) && !errors.Is(cause, errErased) {
+		return "", nil
+	}
+	history, err := b.Views.Chain(ctx, request)
+	if err != nil && !store.OnlyDamaged(err) {
+		return "", err
+	}
+	if !slices.ContainsFunc(history, func(a approvers.AuditRecord) bool { return a.Kind == approvers.AuditErased }) {
+		return "", nil
+	}
+	return request, nil
 }
 
 func (b *outcomes) decide(ctx context.Context, to ephemeralReply, target form.ClickTarget, click workflow.Click) error {

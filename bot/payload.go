@@ -152,6 +152,9 @@ type modalView struct {
 	Submit     struct {
 		Text string `json:"text"`
 	} `json:"submit"` // the button that was pressed
+	Blocks []struct {
+		ID string `json:"block_id"`
+	} `json:"blocks"`
 	State struct {
 		Values map[string]map[string]input `json:"values"`
 	} `json:"state"`
@@ -159,6 +162,14 @@ type modalView struct {
 
 // modal reports whether the view is a form, and not a Home tab.
 func (v modalView) modal() bool { return v.ID != "" && v.Type != "home" }
+
+// blockIDs returns the IDs of the view's blocks.
+func (v modalView) blockIDs() (ids []string) {
+	for _, b := range v.Blocks {
+		ids = append(ids, b.ID)
+	}
+	return ids
+}
 
 // answers returns the value of an input block.
 func (v modalView) answers(block string) (text string, present bool) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -91,14 +92,15 @@ func (b *submissionHandler) examine(ctx context.Context, i interaction) (objecti
 	case control.ActHandOn:
 		faults = b.examineColleague(ctx, r, i)
 	case control.ActAllow:
-		_, faults = form.ParseAllowance(r, b.Views.Policy(), i.View.answers)
+		faults = b.examineAllowance(ctx, r, i)
 	}
 	return objection{faults: faults}, nil
 }
 
 // examineEdit validates changed arguments. If the effect of the changed arguments differs from the effect that the
 // pressed button names, the form is shown again. The new button of the form names the actual effect. The form is also
-// shown again if it has not yet warned of invisible characters in these arguments.
+// shown again if it has not yet warned of invisible characters in these arguments. If Slack does not identify the person
+// in time, or the clicked version can't be read, this form names the same effect as before.
 func (b *submissionHandler) examineEdit(ctx context.Context, r approvers.Request, f control.FormToken, i interaction) objection {
 	tool, _ := workflow.ToolOf(b.Tools, r.Tool, r.ToolHash)
 	args, faults := form.EditArgs(r, tool, i.View.answers)
@@ -110,14 +112,17 @@ func (b *submissionHandler) examineEdit(ctx context.Context, r approvers.Request
 	}
 	who, known := b.identities.identifyQuickly(ctx, i.User.ID, r)
 	target, err := b.targets.find(ctx, f.ButtonToken, "")
-	unwarned := lacksWarning(r, tool, args, f, i)
-	if err != nil || target.Request == nil || !known || !unwarned && target.EditSubmit(who, tool, args) == i.View.Submit.Text {
+	if refusal(err) != "" && !errors.Is(err, errNotRecorded) || err == nil && target.Request == nil {
+		return objection{} // the handler refuses the form
+	}
+	effect := form.ShownEffect(i.View.Submit.Text, i.View.answers)
+	if known && err == nil {
+		effect = target.EditEffect(who, tool, args, false)
+	}
+	if effect.Submit == i.View.Submit.Text && !lacksWarning(r, tool, args, i) {
 		return objection{}
 	}
-	if unwarned {
-		f.Warned = approvers.Digest(r.Execution, r.Tool, r.ToolHash, args)
-	}
-	v := form.Modify(target, who, f, tool, i.View.answers)
+	v := form.Modify(r, f, tool, effect, i.View.answers)
 	if raw, err := json.Marshal(v); err != nil || len(raw) > maxFormAnswer {
 		return objection{}
 	}
@@ -125,8 +130,8 @@ func (b *submissionHandler) examineEdit(ctx context.Context, r approvers.Request
 }
 
 // lacksWarning reports whether changed arguments have invisible characters of which the form has not warned.
-func lacksWarning(r approvers.Request, tool workflow.Tool, args []byte, f control.FormToken, i interaction) bool {
-	return form.WarnsOfUnseen(r, tool, i.View.answers) && f.Warned != approvers.Digest(r.Execution, r.Tool, r.ToolHash, args)
+func lacksWarning(r approvers.Request, tool workflow.Tool, args []byte, i interaction) bool {
+	return form.WarnsOfUnseen(r, tool, i.View.answers) && control.WarnedDigest(i.View.blockIDs()) != approvers.Digest(r.Execution, r.Tool, r.ToolHash, args)
 }
 
 // maxFormAnswer is the maximum size in bytes of a form in an acknowledgement. On a socket Slack silently drops
@@ -208,7 +213,8 @@ func (b *submissionHandler) handle(ctx context.Context, d delivered, i interacti
 }
 
 // submitEdit passes edited arguments to the workflow. The changes are inserted into the bytes of the arguments from
-// which the form was made. If the form could not warn of invisible characters in time, the change is not an approval.
+// which the form was made. If the form could not warn of invisible characters in time, the change is not an approval. If
+// the pressed button says that the change is an approval, but the change does not count as one, the person is told why.
 func (b *submissionHandler) submitEdit(ctx context.Context, to ephemeralReply, target form.ClickTarget, f control.FormToken, i interaction, click workflow.Click) error {
 	click.Kind = approvers.Modify
 	r := *target.Request
@@ -226,10 +232,17 @@ func (b *submissionHandler) submitEdit(ctx context.Context, to ephemeralReply, t
 		}
 		return b.Intake.Done(ctx, click.Inbox, "the edited arguments are not valid any more")
 	}
+	unwarned := lacksWarning(r, tool, args, i)
 	click.Args = args
-	click.Whole = !form.SendsOnly(i.View.Submit.Text) && target.SeenWhole(tool) && !lacksWarning(r, tool, args, f, i)
+	click.Whole = !form.SendsOnly(i.View.Submit.Text) && target.SeenWhole(tool) && !unwarned
 	click.Typed = strings.TrimSpace(i.filled(control.FieldTyped)) == r.Tool
-	return b.outcomes.decide(ctx, to, target, click)
+	effect := target.EditEffect(click.Who, tool, args, unwarned)
+	after, err := b.Requests.Decide(ctx, click)
+	approves := slices.ContainsFunc(after.ValidApprovals(), func(d approvers.Decision) bool { return d.By == click.Who.ID })
+	if err == nil && !approves && form.PromisesApproval(i.View.Submit.Text, click.Typed) {
+		b.ephemeral.reply(ctx, to, effect.NotApproval()...)
+	}
+	return b.outcomes.answer(ctx, to, &after, target.Policy, err)
 }
 
 // approveWhole approves a call from the modal that showed all arguments. The form token names the execution whose
@@ -276,11 +289,29 @@ func (b *submissionHandler) examineColleague(ctx context.Context, r approvers.Re
 	if !known {
 		return nil
 	}
-	if _, d := r.Peer(p, to); d != nil {
-		d = &approvers.Denied{Code: approvers.DeniedNotPeer, Role: r.CurrentStage().Title(p)}
+	var by approvers.PersonID // matters only if the person chose themselves
+	if user == i.User.ID {
+		by = to.ID
+	}
+	if _, d := r.HandOnRole(p, by, to); d != nil {
 		return map[string]string{control.FieldColleague: block.Clip(block.PlainWords(form.Denied(d, &r, p)), form.MaxErrorText)}
 	}
 	return nil
+}
+
+// examineAllowance returns the errors of the form for a grant. If Slack does not identify the person in time, a number
+// above what the person may allow is reported after the submission.
+func (b *submissionHandler) examineAllowance(ctx context.Context, r approvers.Request, i interaction) map[string]string {
+	in := approvers.DecisionContext{Policy: b.Views.Policy(), Now: b.Now()}
+	a, faults := form.ParseAllowance(r, in.Policy, i.View.answers)
+	if len(faults) > 0 {
+		return faults
+	}
+	who, known := b.identities.identifyQuickly(ctx, i.User.ID, r)
+	if !known {
+		return nil
+	}
+	return form.AllowanceFaults(r, in, who, a)
 }
 
 // submitPeople passes a person's action to the workflow, if the action is not a decision.

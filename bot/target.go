@@ -101,34 +101,46 @@ func (b *targets) ofClick(ctx context.Context, i interaction, a action, channel,
 	}
 	target, err := b.find(ctx, token, named)
 	err = unlessErased(a.ActionID, err)
-	switch {
-	case err != nil:
+	if err != nil && !errors.Is(err, errUnrecorded) {
 		return target, err
+	}
+	// If the clicked message is a copy or a duplicate, this is the reason also for a version that was never recorded.
+	// Another click there can't help.
+	if elsewhere := b.checkPlace(ctx, i, target, channel, ts); elsewhere != nil {
+		return target, elsewhere
+	}
+	return target, err
+}
+
+// checkPlace returns an error if the clicked button is not on the message that the bot posted. If the bot posted the
+// message twice, checkPlace deletes the duplicate.
+func (b *targets) checkPlace(ctx context.Context, i interaction, target form.ClickTarget, channel, ts string) error {
+	switch {
 	case target.Message.Kind == store.OutboxHome:
 		if i.View.Type == "home" && target.Message.To == store.ToUser+i.User.ID {
-			return target, nil
+			return nil
 		}
-		return target, errCopied
+		return errCopied
 	case target.Message.Channel == channel && target.Message.TS == ts:
-		return target, nil
+		return nil
 	case target.Message.Round > 0: // the outbox message was lost and reposted
-		return target, errReplaced
+		return errReplaced
 	}
 	me, err := b.whoAmI(ctx)
 	if err != nil {
-		return target, err
+		return err
 	}
 	if _, _, err := b.Views.Delivery(ctx, channel, ts); errors.Is(err, store.ErrNotFound) && i.postedBy(me) {
 		// The bot posted the message twice, because Slack's answer to the first post was lost.
 		if _, _, err := b.api.DeleteMessageContext(ctx, channel, ts); err != nil && !slackapi.IsMessageLost(slackapi.ErrorCode(err)) {
 			b.Log.Info("a duplicate of a card can't be deleted; the deletion is tried again later", "error", slackapi.Explain(err))
 			if err := b.Outbox.LeftOver(ctx, target.Message.ID, channel, ts, slackapi.Explain(err)); err != nil {
-				return target, err
+				return err
 			}
 		}
-		return target, errReplaced
+		return errReplaced
 	}
-	return target, errCopied
+	return errCopied
 }
 
 // unlessErased returns the error of find for a click with an action. If the clicked version was erased, and the action

@@ -20,7 +20,7 @@ func testToken(r approvers.Request) control.FormToken {
 // modifyForm returns the form that Teo, a member of Team Lead, opens.
 func modifyForm(r approvers.Request, tool workflow.Tool) slack.ModalViewRequest {
 	s := form.ClickTarget{Token: testToken(r).ButtonToken, Model: bottest.ViewModel(r)}
-	return form.Modify(s, approvers.Identity{ID: teo, Name: "Teo"}, testToken(r), tool, nil)
+	return form.Modify(r, testToken(r), tool, s.EditEffect(approvers.Identity{ID: teo, Name: "Teo"}, tool, r.Args, false), nil)
 }
 
 func TestModals(t *testing.T) {

@@ -35,7 +35,6 @@ type Escapes struct {
 // Counted returns the visible text, and the number of escapes in it.
 func Counted(s string) (string, Escapes) {
 	var b strings.Builder
-	var prev rune
 	var did Escapes
 	marks := 0
 	for i := 0; i < len(s); {
@@ -43,16 +42,15 @@ func Counted(s string) (string, Escapes) {
 		if r == utf8.RuneError && size == 1 {
 			fmt.Fprintf(&b, "⟨byte %02X⟩", s[i])
 			did.Unseen++
-			i, prev, marks = i+1, 0, 0
+			i, marks = i+1, 0
 			continue
 		}
 		if n := spaces(s[i:]); n >= longRun {
 			fmt.Fprintf(&b, "⟨%d spaces⟩", n)
 			did.Runs++
-			i, prev, marks = i+n, ' ', 0
+			i, marks = i+n, 0
 			continue
 		}
-		next, _ := utf8.DecodeRuneInString(s[i+size:])
 		if unicode.Is(unicode.M, r) {
 			marks++
 		} else {
@@ -62,11 +60,11 @@ func Counted(s string) (string, Escapes) {
 		switch {
 		case r == '\t':
 			b.WriteString(tab)
-			prev, i = r, i+size
+			i += size
 			continue
 		case r == '⟨' || r == '⟩' || r == '⇥':
 			did.Brackets++
-		case Hidden(r, prev, next):
+		case Hidden(s[:i], r, s[i+size:]):
 			did.Unseen++
 		case marks > maxMarks:
 			did.Piled++
@@ -78,23 +76,18 @@ func Counted(s string) (string, Escapes) {
 		} else {
 			b.WriteRune(r)
 		}
-		prev, i = r, i+size
+		i += size
 	}
 	return b.String(), did
 }
 
 // Unseen lists the escapes that Text writes for invisible characters, such as ⟨U+202E⟩. Each escape is listed once.
 func Unseen(s string) (escapes []string) {
-	text := []rune(s)
-	for i, r := range text {
-		var prev, next rune
-		if i > 0 {
-			prev = text[i-1]
+	for i, r := range s {
+		if r == '\t' || !Hidden(s[:i], r, s[i+size(s[i:]):]) {
+			continue
 		}
-		if i+1 < len(text) {
-			next = text[i+1]
-		}
-		if escape := fmt.Sprintf("⟨U+%04X⟩", r); r != '\t' && Hidden(r, prev, next) && !slices.Contains(escapes, escape) {
+		if escape := fmt.Sprintf("⟨U+%04X⟩", r); !slices.Contains(escapes, escape) {
 			escapes = append(escapes, escape)
 		}
 	}
@@ -103,7 +96,7 @@ func Unseen(s string) (escapes []string) {
 
 // Blank reports whether a text has no visible character.
 func Blank(s string) bool {
-	return !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsSpace(r) && !Hidden(r, 0, 0) })
+	return !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsSpace(r) && !Hidden("", r, "") })
 }
 
 const (
@@ -115,15 +108,23 @@ const (
 // The function "spaces" counts the spaces at the start of s.
 func spaces(s string) int { return len(s) - len(strings.TrimLeft(s, " ")) }
 
-// Hidden reports whether a character is invisible, or changes how other characters are shown.
-func Hidden(r, prev, next rune) bool {
+// size returns the length of the first character of s in bytes.
+func size(s string) int {
+	_, n := utf8.DecodeRuneInString(s)
+	return n
+}
+
+// Hidden reports whether a character is invisible, or changes how other characters are shown. before and after are the
+// texts around the character. A joiner, or a selector of the emoji form, is not hidden where Unicode gives it a visible
+// effect.
+func Hidden(before string, r rune, after string) bool {
 	switch {
 	case r == '\n':
 		return false
-	case r == 0x200D: // joins emoji, such as those of a family; elsewhere it is invisible
-		return !pictograph(prev) || !pictograph(next)
-	case r == 0xFE0F || r == 0xFE0E: // selects the emoji or text form of the character before it
-		return !pictograph(prev) && !keycap(prev)
+	case r == zwj || r == zwnj:
+		return !(r == zwj && joinsEmoji(before, after)) && !shapesLetters(before, r, after)
+	case r == emojiForm || r == textForm:
+		return !selects(before, after)
 	case blankLetters[r], unicode.Is(unicode.Variation_Selector, r):
 		return true
 	case r == 0xA0 || r == 0x202F || r == 0x3000: // visible spaces in common use
@@ -136,9 +137,3 @@ func Hidden(r, prev, next rune) bool {
 var blankLetters = map[rune]bool{
 	0x034F: true, 0x115F: true, 0x1160: true, 0x17B4: true, 0x17B5: true, 0x2800: true, 0x3164: true, 0xFFA0: true, 0xFFFC: true, 0x1D159: true,
 }
-
-func pictograph(r rune) bool {
-	return unicode.Is(unicode.So, r) || unicode.Is(unicode.Sk, r) && r > 0x1F000 || r == 0xFE0F || r == '♀' || r == '♂'
-}
-
-func keycap(r rune) bool { return r >= '0' && r <= '9' || r == '#' || r == '*' }

@@ -71,6 +71,15 @@ func (p *Builder) Para(runs ...*RichText) {
 	}
 }
 
+// ParaWithID is like Para, but the block has an ID. If all texts are empty, ParaWithID adds no block.
+func (p *Builder) ParaWithID(id string, runs ...*RichText) {
+	before := len(p.Blocks)
+	p.Para(runs...)
+	if len(p.Blocks) > before {
+		p.Blocks[before].(*slack.RichTextBlock).BlockID = id
+	}
+}
+
 // Quiet is like Para, but does not add to the message's text.
 func (p *Builder) Quiet(runs ...*RichText) {
 	var parts []slack.RichTextSectionElement

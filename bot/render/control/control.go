@@ -140,27 +140,22 @@ const (
 // ExplainShortcut is the callback of the shortcut that explains an approval.
 const ExplainShortcut = "explain_approval"
 
-// FormToken is a modal's metadata: the button that opened the modal, the shown execution, and the page. If the modal
-// warned of invisible characters in changed arguments, the metadata also has the digest of these arguments.
+// FormToken is a modal's metadata: the button that opened the modal, the shown execution, and the page.
 type FormToken struct {
 	ButtonToken
 	Execution string
 	Page      int
-	Warned    string
 }
 
 // String returns the metadata of the modal.
 func (f FormToken) String() string {
-	return strings.TrimSuffix(f.ButtonToken.String()+" "+f.Execution+" "+strconv.Itoa(f.Page)+" "+f.Warned, " ")
+	return f.ButtonToken.String() + " " + f.Execution + " " + strconv.Itoa(f.Page)
 }
 
 // ParseFormToken parses the metadata of a modal.
 func ParseFormToken(s string) (FormToken, error) {
 	parts := strings.Split(s, " ")
-	if len(parts) == 6 {
-		parts = append(parts, "")
-	}
-	if len(parts) != 7 {
+	if len(parts) != 6 {
 		return FormToken{}, ErrButtonToken
 	}
 	m, err := ParseButtonToken(strings.Join(parts[:4], " "))
@@ -171,5 +166,34 @@ func ParseFormToken(s string) (FormToken, error) {
 	if err != nil || page < 0 {
 		return FormToken{}, ErrButtonToken
 	}
-	return FormToken{ButtonToken: m, Execution: parts[4], Page: page, Warned: parts[6]}, nil
+	return FormToken{ButtonToken: m, Execution: parts[4], Page: page}, nil
+}
+
+// WarningID returns the ID of a form's block that warns of invisible characters in changed arguments. The ID has the
+// digest of the arguments. When the form is submitted, Slack returns the IDs of the form's blocks. So the bot knows of
+// which arguments the form warned. The digest is not in the metadata, because earlier versions of the bot, which may
+// run on another replica, refuse metadata that has a further part.
+//
+// The ID grants nothing. People can't change it in Slack. With a forged ID, a change counts as an approval although the
+// form did not warn of the characters in it, but only if the person may approve the changed call.
+func WarningID(digest string) string { return warningPrefix + digest }
+
+const warningPrefix = "unseen:"
+
+var warningID = regexp.MustCompile(`^` + warningPrefix + `([0-9a-f]{64})$`)
+
+// WarnedDigest returns the digest of the arguments of which a form warned. If no block of the form has a valid
+// WarningID, or several have one, WarnedDigest returns "".
+func WarnedDigest(blockIDs []string) (digest string) {
+	for _, id := range blockIDs {
+		found := warningID.FindStringSubmatch(id)
+		switch {
+		case found == nil:
+			continue
+		case digest != "":
+			return ""
+		}
+		digest = found[1]
+	}
+	return digest
 }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -267,23 +268,19 @@ func (f field) asJSON() field {
 // escapedJSON writes hidden characters of a JSON text as equivalent \u escapes.
 func escapedJSON(raw []byte) string {
 	var b strings.Builder
-	var prev rune
-	text := []rune(string(raw))
-	for i, r := range text {
-		next := rune(0)
-		if i+1 < len(text) {
-			next = text[i+1]
-		}
+	text := string(raw)
+	for i := 0; i < len(text); {
+		r, n := utf8.DecodeRuneInString(text[i:])
 		switch {
-		case r > 0xFFFF && visible.Hidden(r, prev, next):
-			r -= 0x10000
-			fmt.Fprintf(&b, `\u%04x\u%04x`, 0xD800+r>>10, 0xDC00+r&0x3FF)
-		case r > 0x7F && visible.Hidden(r, prev, next):
+		case r > 0xFFFF && visible.Hidden(text[:i], r, text[i+n:]):
+			surrogates := r - 0x10000
+			fmt.Fprintf(&b, `\u%04x\u%04x`, 0xD800+surrogates>>10, 0xDC00+surrogates&0x3FF)
+		case r > 0x7F && visible.Hidden(text[:i], r, text[i+n:]):
 			fmt.Fprintf(&b, `\u%04x`, r)
 		default:
 			b.WriteRune(r)
 		}
-		prev = r
+		i += n
 	}
 	return b.String()
 }

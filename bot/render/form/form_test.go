@@ -20,7 +20,8 @@ func testToken(r approvers.Request) control.FormToken {
 }
 
 func modifyForm(r approvers.Request, tool workflow.Tool) slack.ModalViewRequest {
-	return Modify(ClickTarget{Token: testToken(r).ButtonToken, Model: bottest.ViewModel(r)}, approvers.Identity{ID: teo, Name: "Teo"}, testToken(r), tool, nil)
+	s := ClickTarget{Token: testToken(r).ButtonToken, Model: bottest.ViewModel(r)}
+	return Modify(r, testToken(r), tool, s.EditEffect(approvers.Identity{ID: teo, Name: "Teo"}, tool, r.Args, false), nil)
 }
 
 // viewWithin checks a form against Slack's size limits, as the size guard does before sending.

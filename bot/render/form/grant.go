@@ -144,6 +144,34 @@ func ParseAllowance(r approvers.Request, p *approvers.Policy, filled answers) (a
 	return a, faults
 }
 
+// AllowanceFaults returns the error of the form if the person may not grant calls with the entered numbers. The error is
+// at the first number that is too large by itself, or else at the first number. AllowanceFaults returns no error that is
+// not about the numbers.
+func AllowanceFaults(r approvers.Request, in approvers.DecisionContext, who approvers.Identity, a approvers.Allowance) map[string]string {
+	denied := func(atMost map[string]json.RawMessage) *approvers.Denied {
+		one := a
+		one.AtMost = atMost
+		_, d := r.Allow(in, approvers.Action{Who: who, At: in.Now, Digest: r.Digest}, one)
+		if d == nil || d.Code != approvers.DeniedNoGrants || d.Detail == "" {
+			return nil
+		}
+		return d
+	}
+	numbers := grantTerms(r, in.Policy).AtMost
+	why := denied(a.AtMost)
+	if why == nil || len(numbers) == 0 {
+		return nil
+	}
+	at := numbers[0]
+	for _, arg := range numbers {
+		if d := denied(map[string]json.RawMessage{arg: a.AtMost[arg]}); d != nil {
+			at, why = arg, d
+			break
+		}
+	}
+	return map[string]string{field{name: at}.blockID(): block.Clip(block.PlainWords(Denied(why, &r, in.Policy)), MaxErrorText)}
+}
+
 // maxNumber is the maximum length of a number in the form for a grant.
 const maxNumber = 40
 

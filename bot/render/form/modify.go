@@ -24,11 +24,10 @@ import (
 	"countersign/internal/visible"
 )
 
-// Modify returns a form with one field for each argument. If the schema is too complex for such a form, the
-// arguments are edited as JSON. If the form was filled in before, the new form keeps the input and warns of invisible
-// characters in it, and the button of the new form names the effect of the change.
-func Modify(s ClickTarget, who approvers.Identity, f control.FormToken, tool workflow.Tool, filled answers) slack.ModalViewRequest {
-	r := *s.Request
+// Modify returns a form with one field for each argument of a request's call. If the schema is too complex for such a
+// form, the arguments are edited as JSON. The button of the form names the effect of the change. If the form was filled
+// in before, the new form keeps the input and warns of invisible characters in it.
+func Modify(r approvers.Request, f control.FormToken, tool workflow.Tool, effect EditEffect, filled answers) slack.ModalViewRequest {
 	p := new(block.Builder)
 	fields := fieldsOf(tool.Schema, r.Args, r.Secrets)
 	raw := escapedJSON(r.Args)
@@ -46,12 +45,11 @@ func Modify(s ClickTarget, who approvers.Identity, f control.FormToken, tool wor
 		args, _ = EditArgs(r, tool, filled) // no faults: the caller has checked the input
 		raw = filled.text(control.FieldRaw)
 	}
-	effect := s.editEffect(who, tool, args)
 	if len(r.ValidApprovals()) > 0 {
 		p.Para(block.Say("Earlier approvals are discarded."))
 	}
-	p.Para(effect.lines...)
-	p.Para(unseenWarnings(fields, r.Args, filled)...)
+	p.Para(effect.Lines...)
+	p.ParaWithID(control.WarningID(approvers.Digest(r.Execution, r.Tool, r.ToolHash, args)), unseenWarnings(fields, r.Args, filled)...)
 	if fields == nil {
 		p.Blocks = append(p.Blocks, textInput(control.FieldRaw, "Arguments, as JSON", "", raw, true, false))
 	}
@@ -72,7 +70,7 @@ func Modify(s ClickTarget, who approvers.Identity, f control.FormToken, tool wor
 	if effect.typed {
 		p.Blocks = append(p.Blocks, textInput(control.FieldTyped, "To approve it too, type "+block.Name(r.Tool), wording.WhyTyped(r), filled.text(control.FieldTyped), false, true))
 	}
-	return submittable(Modal(Titles[control.ActModify], p), control.ActModify, effect.submit, f)
+	return submittable(Modal(Titles[control.ActModify], p), control.ActModify, effect.Submit, f)
 }
 
 // hasLockedFields reports whether the form omits an argument because it is too long for an input.

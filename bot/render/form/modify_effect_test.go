@@ -62,7 +62,11 @@ func TestModifyEffect(t *testing.T) {
 			if c.amount != "" {
 				filled = filledIn(map[string]string{"arg.order_id": "ORD-123", "arg.amount": c.amount, "arg.currency": "0", "arg.reason": "arrived broken", control.FieldReason: "so"})
 			}
-			v := Modify(s, approvers.Identity{ID: c.who}, testToken(c.r), tool, filled)
+			args := c.r.Args
+			if filled != nil {
+				args, _ = EditArgs(c.r, tool, filled)
+			}
+			v := Modify(c.r, testToken(c.r), tool, s.EditEffect(approvers.Identity{ID: c.who}, tool, args, false), filled)
 			viewWithin(t, v)
 			if v.Submit.Text != c.submit || block.Width(v.Submit.Text) > 24 {
 				t.Errorf("the button says %q, want %q", v.Submit.Text, c.submit)
@@ -128,4 +132,47 @@ func staged(stages ...approvers.Stage) approvers.Request {
 	r := bottest.Request(bottest.RefundArgs)
 	r.Plan.Stages, r.Plan.Routed = stages, false
 	return r
+}
+
+// A form that warns of invisible characters has the same metadata as a form without a warning. The six parts are those
+// that earlier versions of the bot read. The digest of the arguments is in the ID of the block with the warning.
+func TestWarningKeepsMetadata(t *testing.T) {
+	r, tool := bottest.Request(bottest.RefundArgs), bottest.Tool("issue_refund", bottest.RefundSchema, approvers.Unprotected)
+	for reason, warns := range map[string]bool{"plain": false, "with \u200b": true} {
+		filled := filledIn(map[string]string{"arg.order_id": "ORD-123", "arg.amount": "49.990", "arg.currency": "0", "arg.reason": reason})
+		args, faults := EditArgs(r, tool, filled)
+		if len(faults) > 0 {
+			t.Fatal(faults)
+		}
+		v := Modify(r, testToken(r), tool, ShownEffect(submitApprove, filled), filled)
+		viewWithin(t, v)
+		if parts := strings.Split(v.PrivateMetadata, " "); len(parts) != 6 || v.PrivateMetadata != modifyForm(r, tool).PrivateMetadata {
+			t.Errorf("%q: the metadata is %q", reason, v.PrivateMetadata)
+		}
+		var ids []string
+		for _, b := range v.Blocks.BlockSet {
+			ids = append(ids, b.ID())
+		}
+		if got := control.WarnedDigest(ids); (got == approvers.Digest(r.Execution, r.Tool, r.ToolHash, args)) != warns || (got != "") != warns {
+			t.Errorf("%q: the form warned of %q", reason, got)
+		}
+		if v.Submit.Text != submitApprove {
+			t.Errorf("%q: the button says %q", reason, v.Submit.Text)
+		}
+	}
+}
+
+// A form that is shown again with the effect that it named still asks for the tool's name, and still says that the
+// change is not an approval.
+func TestShownEffect(t *testing.T) {
+	r, tool := bottest.Request(bottest.RefundArgs), bottest.Tool("issue_refund", bottest.RefundSchema, approvers.Unprotected)
+	values := map[string]string{"arg.order_id": "ORD-123\u200b", "arg.amount": "49.990", "arg.currency": "0", "arg.reason": "arrived broken"}
+	if v := Modify(r, testToken(r), tool, ShownEffect("Send to Finance Director", filledIn(values)), filledIn(values)); !strings.Contains(said(v), "Your change is not an approval.") || v.Submit.Text != "Send to Finance Director" {
+		t.Errorf("the form says %s", said(v))
+	}
+	values[control.FieldTyped] = ""
+	v := Modify(r, testToken(r), tool, ShownEffect(submitEither, filledIn(values)), filledIn(values))
+	if raw, err := json.Marshal(v); err != nil || !strings.Contains(string(raw), `"block_id":"`+control.FieldTyped+`"`) {
+		t.Errorf("the form does not ask for the tool's name: %s (%v)", raw, err)
+	}
 }
