@@ -293,7 +293,7 @@ func (b *submissionHandler) examineColleague(ctx context.Context, r approvers.Re
 	if user == i.User.ID {
 		by = to.ID
 	}
-	if _, d := r.HandOnRole(p, by, to); d != nil {
+	if _, d := approvers.HandOnRole(r, p, by, to); d != nil {
 		return map[string]string{control.FieldColleague: block.Clip(block.PlainWords(form.Denied(d, &r, p)), form.MaxErrorText)}
 	}
 	return nil

@@ -84,45 +84,49 @@ func serve(ctx context.Context, d Delivery, patience time.Duration) []byte {
 		return nil
 	})
 	if a.fault != nil {
-		return Refuse(d.Agent, cmp.Or(a.event, d.Event), a.fault)
+		return Refuse(d.Agent, cmp.Or(a.event, d.Event), d.Profile, a.fault)
 	}
 	return a.body()
 }
 
-// EventName returns the name of the event in a body, or "" if the body does not contain the name. EventName stops to
-// read when it has the name. The body may be cut off after the name.
+// EventName returns the name of the event in a body. If the body does not contain the name, or contains two names,
+// EventName returns "". The body may be cut off after the name.
 func EventName(body io.Reader) string {
 	dec := json.NewDecoder(body)
 	if begin, err := dec.Token(); err != nil || begin != json.Delim('{') {
 		return ""
 	}
+	name, found := "", false
 	for dec.More() {
-		member, err := dec.Token()
+		t, err := dec.Token()
 		if err != nil {
-			return ""
+			return name
 		}
 		var value json.RawMessage
 		if err := dec.Decode(&value); err != nil {
-			return ""
-		}
-		if member == "hook_event_name" {
-			var name string
-			_ = json.Unmarshal(value, &name) // a value that is not a string names no event
 			return name
 		}
+		if member, _ := t.(string); !strings.EqualFold(member, "hook_event_name") {
+			continue
+		}
+		if found {
+			return ""
+		}
+		found = true
+		_ = json.Unmarshal(value, &name) // a value that is not a string names no event
 	}
-	return ""
+	return name
 }
 
 // Refuse returns the answer to an event that the gateway does not handle, for example because the token is wrong. If
 // Refuse does not know the name of the event, its answer denies a call that has not run, and does not say whether a
 // call ran.
-func Refuse(agent, name string, err error) []byte {
+func Refuse(agent, name string, profile Profile, err error) []byte {
 	d, ok := find(agent)
 	if !ok || !d.HTTP {
 		return nothing(event{}, "")
 	}
-	h := hook{dialect: d, event: event{name: name}}
+	h := hook{dialect: d, event: event{name: name}, Config: Config{Profile: profile}}
 	if h.moment, ok = d.events[name]; !ok {
 		return d.unread(cantAsk(err))
 	}

@@ -149,17 +149,26 @@ func TestWaitingKeepsNoBody(t *testing.T) {
 }
 
 // TestRefuse checks the answers to events that the gateway does not handle. Such an answer never lets a call run. If the
-// event comes before a call, the answer says that the call did not run. No other answer says this.
+// event comes before a call, the answer says that the call did not run. No other answer says this. In the profile
+// control, the agent's dialog does not decide.
 func TestRefuse(t *testing.T) {
 	for event, want := range map[string]string{
 		"": `"permissionDecision":"deny"`, "PreToolUse": `"permissionDecision":"deny"`, "PreSkillShellCommand": `"hookEventName":"PreSkillShellCommand","permissionDecision":"deny"`,
 		"BeforeAll": `"decision":"block"`, "PermissionRequest": `{"systemMessage":"Countersign can't be asked: no. Decide here instead."}`,
 		"PostToolUse": `{"systemMessage":"Countersign can't be asked: no."}`, "Stop": `{"systemMessage":"Countersign can't be asked: no."}`,
 	} {
-		out := string(Refuse("claude-code", event, errors.New("no")))
+		out := string(Refuse("claude-code", event, Comfort, errors.New("no")))
 		if !strings.Contains(out, want) || strings.Contains(out, "allow") || strings.HasPrefix(event, "Pre") != strings.Contains(out, "did not run") {
 			t.Errorf("%q: %s", event, out)
 		}
+	}
+	const denied = `"decision":{"behavior":"deny","message":"Countersign can't be asked: no. The call was denied and did not run."}`
+	if out := string(Refuse("claude-code", "PermissionRequest", Control, errors.New("no"))); !strings.Contains(out, denied) {
+		t.Errorf("in the profile control: %s", out)
+	}
+	broken := Delivery{Agent: "claude-code", Event: "PermissionRequest", Profile: Control, Body: []byte("{"), Held: &Held{}}
+	if out := string(Serve(t.Context(), broken)); !strings.Contains(out, `"behavior":"deny"`) {
+		t.Errorf("a broken body in the profile control: %s", out)
 	}
 }
 

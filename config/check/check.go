@@ -42,15 +42,22 @@ func Run(f *config.File, tools []Tool) yamldoc.Problems {
 	return c.problems.InOrder()
 }
 
-// UnknownTool reports whether a name is not the name of a tool, and describes the mistake. The problem has no position.
-// If not all tools are known, its severity is Warning. The parameter tools is that of [Run].
-func UnknownTool(f *config.File, tools []Tool, name string) (p yamldoc.Problem, unknown bool) {
+// Unknown describes a name that is not the name of a tool. The problem has no position. If not all tools are known, its
+// severity is Warning.
+type Unknown struct {
+	yamldoc.Problem
+	Similar bool // a tool has a similar name, so the name may be misspelt
+}
+
+// UnknownTool returns nil if a name is the name of a tool. The parameter tools is that of [Run].
+func UnknownTool(f *config.File, tools []Tool, name string) *Unknown {
 	c := &checker{file: f, policy: f.Policy, registered: tools, known: namesOf(tools)}
 	if c.exists(name) {
-		return p, false
+		return nil
 	}
-	p.Severity, p.Message, p.Hint = unknownTool(c, name)
-	return p, true
+	u := &Unknown{Similar: yamldoc.DidYouMean(name, c.allTools()) != ""}
+	u.Severity, u.Message, u.Hint = unknownTool(c, name)
+	return u
 }
 
 // checker collects problems. Later checks leave out problems that follow from earlier problems.

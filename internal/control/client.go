@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"syscall"
@@ -29,6 +30,9 @@ const dialTime = 20 * time.Second
 func (c Client) Do(ctx context.Context, call Call) error {
 	if len(c.Path) > maxPath {
 		return fmt.Errorf("%w: %s is %d bytes long, and a Unix socket's path may have %d", ErrPath, c.Path, len(c.Path), maxPath)
+	}
+	if err := checkDir(filepath.Dir(c.Path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://control"+pathPrefix+url.PathEscape(call.Task), call.In)
 	if err != nil {

@@ -3,6 +3,7 @@
 //   - The server serves only root and the user that runs the server. The socket is created with mode 0600, and the
 //     server asks the kernel which user connected. The client also asks the kernel which user runs the server. The
 //     client sends no data to a user that it does not trust.
+//   - The server and the client refuse a socket in a directory in which other users could replace the socket.
 //   - A new server replaces a socket on which no process listens. A server never replaces a socket in use.
 //   - The server streams a task's output, and then sends its outcome. If the connection ends without an outcome, the
 //     client gets ErrLost. In this case, the client can't find out whether the task is done.

@@ -258,6 +258,46 @@ func TestPathsThatAreNone(t *testing.T) {
 	l.Close()
 }
 
+// The server and the client refuse a directory in which others could replace the socket. The
+// primary group of the directory's owner and the group of root may write to it.
+func TestWritableDirectories(t *testing.T) {
+	const group = 54321 // nobody's primary group
+	path := socketPath(t)
+	dir := filepath.Dir(path)
+	serving(t, path, echo)
+	for _, c := range []struct {
+		mode  fs.FileMode
+		gid   int
+		words string
+	}{
+		{0o755, group, ""},
+		{0o775, os.Getegid(), ""},
+		{0o775, 0, ""},
+		{0o777 | fs.ModeSticky, group, ""},
+		{0o770, group, "the members of the group 54321 can write to the directory " + dir},
+		{0o775 | fs.ModeSetgid, group, "remove that permission (chmod g-w)"},
+		{0o757, os.Getegid(), "everybody can write to the directory " + dir},
+	} {
+		if c.gid != os.Getegid() && os.Geteuid() != 0 {
+			t.Log("not tried, because only root can give a directory to another group:", c.mode, c.gid)
+			continue
+		}
+		if err := errors.Join(os.Chown(dir, -1, c.gid), os.Chmod(dir, c.mode)); err != nil {
+			t.Fatal(err)
+		}
+		l, err := Listen(path + "2")
+		if err == nil {
+			l.Close()
+		}
+		asked := Client{Path: path}.Do(t.Context(), Call{Task: "x", Out: io.Discard})
+		for side, err := range map[string]error{"the server": err, "the client": asked} {
+			if (err != nil) != (c.words != "") || err != nil && (!errors.Is(err, ErrPath) || !strings.Contains(err.Error(), c.words)) {
+				t.Errorf("%s with mode %s and group %d: %v", side, c.mode, c.gid, err)
+			}
+		}
+	}
+}
+
 // Another user can't connect. Even if the socket's mode lets every user connect, the server rejects another user, and
 // tells the client that user's id.
 func TestOtherUser(t *testing.T) {

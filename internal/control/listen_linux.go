@@ -8,7 +8,9 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"os/user"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -64,10 +66,9 @@ func Listen(path string) (*Listener, error) {
 	return out, nil
 }
 
-// checkPath checks that the path is short enough, and that the directory does not let every user replace files.
-// Otherwise, any user could put a socket of their own at the path. If the directory does not exist but its parent does,
-// checkPath makes the directory. In Kubernetes, every user can write to a volume of a pod, so the socket needs its own
-// directory inside the volume.
+// checkPath checks that the path is short enough, and checks the directory. If the directory does not exist but its
+// parent does, checkPath makes the directory. In Kubernetes, every user can write to a volume of a pod, so the socket
+// needs its own directory inside the volume.
 func checkPath(path string) error {
 	if len(path) > maxPath {
 		return fmt.Errorf("%w: %s is %d bytes long, and a Unix socket's path may have %d; choose a shorter one", ErrPath, path, len(path), maxPath)
@@ -76,18 +77,46 @@ func checkPath(path string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: %w", ErrPath, err)
 	}
-	info, err := os.Stat(dir)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	err := checkDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: the directory %s does not exist; make it first", ErrPath, dir)
-	case err != nil:
+	}
+	return err
+}
+
+// checkDir checks that no other user can replace the socket in the directory. In a directory with the sticky bit, such
+// as /tmp, only the owners of the directory and of a file can replace the file. A group may write to the directory if
+// the group is that of root, or the primary group of the directory's owner: on many systems, each user has a group of
+// their own, and its members may write to the user's directories.
+func checkDir(dir string) error {
+	info, err := os.Stat(dir)
+	if err != nil {
 		return fmt.Errorf("%w: %w", ErrPath, err)
-	case !info.IsDir():
+	}
+	mode := info.Mode()
+	switch {
+	case !mode.IsDir():
 		return fmt.Errorf("%w: %s is not a directory", ErrPath, dir)
-	case info.Mode().Perm()&0o002 != 0 && info.Mode()&fs.ModeSticky == 0:
+	case mode&fs.ModeSticky != 0:
+		return nil
+	case mode.Perm()&0o002 != 0:
 		return fmt.Errorf("%w: everybody can write to the directory %s and could replace the socket; remove that permission (chmod o-w), or choose another directory", ErrPath, dir)
 	}
-	return nil
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if mode.Perm()&0o020 == 0 || !ok || stat.Gid == 0 || isOwnGroup(int(stat.Uid), int(stat.Gid)) {
+		return nil
+	}
+	return fmt.Errorf("%w: the members of the group %d can write to the directory %s and could replace the socket; remove that permission (chmod g-w), or choose another directory",
+		ErrPath, stat.Gid, dir)
+}
+
+// isOwnGroup reports whether a group is the primary group of a user.
+func isOwnGroup(uid, gid int) bool {
+	if uid == os.Geteuid() && gid == os.Getegid() {
+		return true
+	}
+	u, err := user.LookupId(strconv.Itoa(uid))
+	return err == nil && u.Gid == strconv.Itoa(gid)
 }
 
 // lockWait is how long to wait while another process opens or closes a socket in the same directory.

@@ -417,3 +417,40 @@ func TestUnavailable(t *testing.T) {
 	f.over = func(s store.Store) store.Store { return away{s, time.Now().Add(20 * time.Second)} }
 	f.run(t, jobs.Options{}, succeeds, time.Minute, at("a", "", 0)).want("a@20.0")
 }
+
+// other is a replica that gets notices. The runner's call of Notices makes the channel, because a channel from outside
+// of the bubble would stop the fake time.
+type other struct {
+	store.Alone
+	notices func() chan store.Notice
+}
+
+func (o other) Notices() <-chan store.Notice { return o.notices() }
+
+// The runner passes the news of a notice to Hear before the notice wakes a worker, because the news may make a cached
+// value invalid.
+func TestNewsBeforeWakeUp(t *testing.T) {
+	t.Parallel()
+	var f fixture
+	from := other{notices: sync.OnceValue(func() chan store.Notice { return make(chan store.Notice) })}
+	var heard []string
+	o := jobs.Options{Replica: from, Hear: func(news []string) {
+		synctest.Wait() // a worker that is awake handles the timer meanwhile
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		heard = append(slices.Clone(f.handled), news...)
+	}}
+	f.run(t, o, func(timer store.Timer) error {
+		if timer.Ref == "first" {
+			time.AfterFunc(time.Second/2, func() { // before the worker reads the store by itself
+				f.set(at("second", "", 0))
+				from.notices() <- store.Notice{Timers: map[store.TimerKind]store.Shares{store.TimerRun: store.AllShares}, News: []string{"news"}}
+			})
+		}
+		return nil
+	}, time.Second, at("first", "", 0))
+	if want := []string{"first@0.0", "news"}; !slices.Equal(heard, want) {
+		t.Errorf("up to the news: %q, want %q", heard, want)
+	}
+	f.want("first@0.0", "second@0.5")
+}

@@ -37,19 +37,19 @@ func (r *Runner) Notify(timers map[store.TimerKind]store.Shares, news ...string)
 	}
 }
 
-// hear receives the notices of the other replicas: hear wakes the workers whose timers another replica has set, and
-// passes the news to Options.Hear.
+// hear receives the notices of the other replicas. hear first passes the news to Options.Hear, and then wakes the workers
+// whose timers another replica has set. So if news make a cached value invalid, the workers do not use this value.
 func (r *Runner) hear(ctx context.Context) error {
 	for {
 		select {
 		case n := <-r.Replica.Notices():
+			r.Hear(n.News)
 			own := r.Replica.Shares()
 			for kind, shares := range n.Timers {
 				if shares&own != 0 {
 					r.wake(kind)
 				}
 			}
-			r.Hear(n.News)
 		case <-ctx.Done():
 			return ctx.Err()
 		}

@@ -111,3 +111,6 @@ func OpenNeeding(ctx context.Context, url string, oldest int) (*Store, error) {
 	c.oldest = oldest
 	return c.open(ctx, Options{})
 }
+
+// Payloads divides a notice as notify does.
+func Payloads(n store.Notice) (list []string) { return payloads(sent{From: "x", Notice: n}) }

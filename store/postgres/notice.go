@@ -131,8 +131,8 @@ func (s *Store) notify(ctx context.Context, n sent) error {
 	return nil
 }
 
-// payloads divides a notice into payloads that PostgreSQL accepts. A part that is too long and can't be divided is
-// dropped.
+// payloads divides a notice into payloads that PostgreSQL accepts. The last payload has the timers, because receivers
+// must get all news before they wake their workers. A part that is too long and can't be divided is dropped.
 func payloads(n sent) (list []string) {
 	raw, err := json.Marshal(n)
 	switch {
@@ -140,7 +140,7 @@ func payloads(n sent) (list []string) {
 	case len(raw) <= mostNotice:
 		return []string{string(raw)}
 	case len(n.Notice.News) > 1:
-		first, second := n, sent{From: n.From}
+		first, second := sent{From: n.From}, n
 		half := len(n.Notice.News) / 2
 		first.Notice.News, second.Notice.News = n.Notice.News[:half], n.Notice.News[half:]
 		return append(payloads(first), payloads(second)...)

@@ -317,6 +317,27 @@ func TestReplicasShareWork(t *testing.T) {
 	}
 }
 
+// If a notice has several payloads, the last payload has the timers. So the receiver gets all news before it wakes its
+// workers.
+func TestTimersInLastPayload(t *testing.T) {
+	t.Parallel()
+	n := store.Notice{Timers: map[store.TimerKind]store.Shares{store.TimerRun: store.AllShares}}
+	for range 50 {
+		n.News = append(n.News, strings.Repeat("x", 1000))
+	}
+	list := postgres.Payloads(n)
+	news := 0
+	for i, payload := range list {
+		news += strings.Count(payload, n.News[0])
+		if last := i == len(list)-1; strings.Contains(payload, "timers") != last {
+			t.Errorf("payload %d of %d: %.100s", i+1, len(list), payload)
+		}
+	}
+	if len(list) < 2 || news != len(n.News) {
+		t.Errorf("%d payloads with %d news", len(list), news)
+	}
+}
+
 // A notice reaches every other replica of the schema, but not its sender. A notice that is too long for PostgreSQL
 // arrives in parts. After the loss of a connection, the replica reconnects and receives notices.
 func TestNotices(t *testing.T) {

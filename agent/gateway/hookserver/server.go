@@ -112,7 +112,7 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request, caller approvers.
 	if err != nil {
 		text := explain(err)
 		s.Log.Info("denied an event of a hook", "client", caller.Name, "agent", agent.Name, "why", text)
-		out = hook.Refuse(agent.Name, body.event(w, query), errors.New(text))
+		out = hook.Refuse(agent.Name, body.event(w, query), profile(query), errors.New(text))
 	}
 	gateway.Extend(w)
 	if err := send(w, out); err != nil {
@@ -139,7 +139,8 @@ func Deny(why error, log *slog.Logger) http.Handler {
 		}
 		log.Info("denied an event of a hook", "agent", agent.Name, "why", why)
 		body := &beginning{ReadCloser: r.Body}
-		_ = send(w, hook.Refuse(agent.Name, body.event(w, r.URL.Query()), why)) // an agent that is gone needs no answer
+		query := r.URL.Query()
+		_ = send(w, hook.Refuse(agent.Name, body.event(w, query), profile(query), why)) // an agent that is gone needs no answer
 	})
 	return mux
 }
@@ -216,6 +217,15 @@ func parameters(query url.Values) (d hook.Delivery, err error) {
 	return d, nil
 }
 
+// profile returns the profile that the URL of a refused event names. If the parameter is missing or not valid, profile
+// returns the default, which denies more.
+func profile(query url.Values) hook.Profile {
+	if slices.Equal(query["profile"], []string{string(hook.Comfort)}) {
+		return hook.Comfort
+	}
+	return hook.Control
+}
+
 // body reads the event.
 func (s *server) body(w http.ResponseWriter, r *http.Request, client string) ([]byte, error) {
 	if !gateway.LongBody(r) {
@@ -252,12 +262,12 @@ func (b *beginning) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// event returns the name of the event in the URL, or else in the first bytes of the body. If the first bytes do not
-// name the event, or do not arrive in time, event returns "". The deadline stays, so that the server does not wait for
-// the rest of the body.
+// event returns the name of the event in the URL. If the URL has no name, or has several names, event returns the name
+// in the first bytes of the body. If the first bytes do not name the event, or do not arrive in time, event returns "".
+// The deadline stays, so that the server does not wait for the rest of the body.
 func (b *beginning) event(w http.ResponseWriter, query url.Values) string {
-	if name := query.Get("event"); name != "" {
-		return name
+	if names := query["event"]; len(names) == 1 && names[0] != "" {
+		return names[0]
 	}
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(nameWithin)) // if setting the deadline fails, the read has no deadline

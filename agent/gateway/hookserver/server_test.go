@@ -81,6 +81,11 @@ func TestDeny(t *testing.T) {
 		{"claude-code?event=PreToolUse", `"permissionDecision":"deny"`, http.StatusOK},
 		{"claude-code", `"permissionDecision":"deny"`, http.StatusOK},
 		{"claude-code?event=PreToolUse", "The bot is held.", http.StatusOK},
+		{"claude-code?event=Stop&event=PreToolUse", `"permissionDecision":"deny"`, http.StatusOK},
+		{"claude-code?event=PermissionRequest", `"behavior":"deny"`, http.StatusOK},
+		{"claude-code?event=PermissionRequest&profile=control", `"behavior":"deny"`, http.StatusOK},
+		{"claude-code?event=PermissionRequest&profile=comfort", "Decide here instead.", http.StatusOK},
+		{"claude-code?event=PermissionRequest&profile=comfort&profile=comfort", `"behavior":"deny"`, http.StatusOK},
 		{"nobody", "not found", http.StatusNotFound},
 	} {
 		w := httptest.NewRecorder()
@@ -140,6 +145,9 @@ func TestRefused(t *testing.T) {
 			}
 		}
 	}
+	if out := post(t, g, "cs_wrong", "?event=PermissionRequest", unread{t}); !strings.Contains(out, `"behavior":"deny"`) {
+		t.Errorf("a wrong token in the profile control: %s", out)
+	}
 	for _, header := range [][]string{{"Content-Type", "text/plain"}, {"Content-Type", "application/json; charset=utf-16"}, {"Content-Encoding", "gzip"}} {
 		if out := post(t, g, "cs_laptop", "", strings.NewReader(call), header...); !strings.Contains(out, `"permissionDecision":"deny"`) {
 			t.Errorf("%q: %s", header, out)
@@ -171,6 +179,8 @@ func TestRefusedEvents(t *testing.T) {
 		{"a name in the arguments", "cs_wrong", `{"tool_input":{"hook_event_name":"PostToolUse"},"hook_event_name":"PreToolUse"}`, false, true},
 		{"a name after the limit of the body", "cs_laptop", `{"session_id":"` + long[:longestBody-len(`{"session_id":"`)+1] + ran + `"}`, false, true},
 		{"no name", "cs_wrong", `{}`, false, true},
+		{"two names", "cs_wrong", `{"hook_event_name":"Stop","hook_event_name":"BeforeAll"}`, false, true},
+		{"two names in different case", "cs_wrong", `{"hook_event_name":"Stop","Hook_Event_Name":"BeforeAll"}`, false, true},
 		{"no object", "cs_wrong", `"hook_event_name"`, false, true},
 		{"a name that is no text", "cs_wrong", `{"hook_event_name":1}`, false, true},
 	} {

@@ -119,8 +119,8 @@ func explain(out io.Writer, o explainOptions) error {
 		Tool: o.tool, Args: json.RawMessage(o.args), Requesters: o.requester, Authors: o.author, Agent: o.agent, Channel: o.channel, DM: o.dm, At: at,
 		Client: o.client, Mode: approvers.CallerMode(o.mode), For: o.actsFor,
 	}
-	if p, unknown := unknownTool(file, tools, x); unknown {
-		fmt.Fprintf(out, "Note: %s\n\n", p.Error())
+	if u := unknownTool(file, tools, x); u != nil {
+		fmt.Fprintf(out, "Note: %s\n\n", u.Error())
 	}
 	call, err := callOf(policy, tools, x, at)
 	if err != nil {
@@ -155,11 +155,11 @@ func (o explainOptions) checkClient() error {
 	return nil
 }
 
-// unknownTool reports whether nothing has the tool of a fixture, and describes the mistake. A client may ask for its own
-// tools, which the policy need not name.
-func unknownTool(file *config.File, tools *agent.Registry, x config.Fixture) (yamldoc.Problem, bool) {
+// unknownTool describes the name of a fixture's tool if nothing has this tool. Otherwise, unknownTool returns nil. A
+// client may ask for its own tools, which the policy need not name.
+func unknownTool(file *config.File, tools *agent.Registry, x config.Fixture) *check.Unknown {
 	if x.Client != "" {
-		return yamldoc.Problem{}, false
+		return nil
 	}
 	return check.UnknownTool(file, catalog.Described(tools), x.Tool)
 }

@@ -17,6 +17,7 @@ import (
 	"countersign/cmd/countersign/cli"
 	"countersign/cmd/countersign/policyfile"
 	"countersign/config"
+	"countersign/config/check"
 	"countersign/config/yamldoc"
 	"countersign/store"
 )
@@ -145,22 +146,56 @@ func (r *replayed) agents(calls []config.Fixture) error {
 	return nil
 }
 
-// unknownTools rejects fixtures with a tool that nothing has. Without this check, the fixture of a misspelt tool would
-// test the rules for unknown tools. If a server's tools are not known, the tool may exist, and the fixture is accepted.
+// unknownTools handles fixtures from a file with a tool that nothing has. A fixture with a misspelt name would test the
+// rules for unknown tools by mistake. So if a tool has a similar name, unknownTools returns an error. For other names,
+// it prints a warning. If a fixture expects the reason that only unknown tools have, the author of the fixture means an
+// unknown tool, and unknownTools prints nothing.
 func (r *replayed) unknownTools(calls []config.Fixture) error {
+	warned := false
 	for _, x := range calls {
-		p, unknown := unknownTool(r.file, r.tools, x)
-		if x.Line == 0 || !unknown || p.Severity == yamldoc.Warning {
+		u := r.unknownTool(x)
+		if x.Line == 0 || u == nil || expectsUnknown(x) {
 			continue
 		}
-		if r.otherFile != nil {
-			if q, unknown := unknownTool(r.otherFile, r.otherTools, x); !unknown || q.Severity == yamldoc.Warning {
-				continue
+		if u.Severity != yamldoc.Warning {
+			if u.Similar && !mayGetTools(r.file) && !mayGetTools(r.otherFile) {
+				return cli.Misused("%s:%d: %w; if this fixture is about an unknown tool, give it the expectation why: %q", r.fixtures, x.Line, u.Problem, unknownReason)
 			}
+			u.Severity = yamldoc.Warning
 		}
-		return cli.Misused("%s:%d: %w", r.fixtures, x.Line, p)
+		fmt.Fprintf(r.out, "%s:%d: %s\n", r.fixtures, x.Line, u.Error())
+		warned = true
+	}
+	if warned {
+		fmt.Fprintln(r.out)
 	}
 	return nil
+}
+
+// unknownTool returns nil if one of the policies has the tool. If one of the policies may have the tool, the severity
+// is Warning.
+func (r *replayed) unknownTool(x config.Fixture) *check.Unknown {
+	u := unknownTool(r.file, r.tools, x)
+	if u == nil || r.otherFile == nil {
+		return u
+	}
+	other := unknownTool(r.otherFile, r.otherTools, x)
+	if other != nil && other.Severity != yamldoc.Warning {
+		return u
+	}
+	return other
+}
+
+// unknownReason is a part of the first reason in the plan of a call of an unknown tool. The plans of other tools have no
+// such reason.
+const unknownReason = "the policy does not know"
+
+// expectsUnknown reports whether a fixture expects the reason that only unknown tools have.
+func expectsUnknown(x config.Fixture) bool { return strings.Contains(x.Expect.Why, unknownReason) }
+
+// mayGetTools reports whether agents may call new tools of the policy's sources before an operator pins the tools.
+func mayGetTools(f *config.File) bool {
+	return f != nil && f.Policy.Defaults.UnpinnedTools == approvers.UnpinnedUnknown && len(f.Servers)+len(f.OpenAPI) > 0
 }
 
 func hasClient(p *approvers.Policy, name string) bool {

@@ -2,6 +2,7 @@ package shop
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/mail"
 	"slices"
@@ -191,12 +192,48 @@ func (s *Shop) DeleteAccount(ctx context.Context, key string, a CloseArgs) (Clos
 				c.Emails[i].To, c.Emails[i].Subject, c.Emails[i].Body = "deleted", "deleted", "deleted"
 			}
 		}
+		c.eraseTexts(customer.ID, email)
 		c.summary = fmt.Sprintf("Deleted the account %s and its personal data", customer.ID)
 		return CloseResult{UserID: customer.ID, Status: Deleted, At: c.at, OpenOrders: []string{}, Message: c.summary + "."}, nil
 	})
 }
 
 // validAddress accepts a bare address only, not `Jane <jane@example.com>`.
+// eraseTexts erases the texts about a customer: the reasons of refunds and discounts, the summaries in the ledger, and
+// the stored answers. An answer is about the customer if it contains the customer's id, the number of one of the
+// customer's orders, or the e-mail address.
+func (s *State) eraseTexts(id, email string) {
+	about := []string{id}
+	if email != "" {
+		about = append(about, email)
+	}
+	for _, o := range s.Orders {
+		if o.Customer == id {
+			about = append(about, o.ID)
+		}
+	}
+	for i := range s.Refunds {
+		if slices.Contains(about, s.Refunds[i].Order) {
+			s.Refunds[i].Reason = "deleted"
+		}
+	}
+	for i := range s.Discounts {
+		if s.Discounts[i].Customer == id {
+			s.Discounts[i].Reason = "deleted"
+		}
+	}
+	for key, run := range s.Runs {
+		answer := strings.ToLower(string(run.Result))
+		if !slices.ContainsFunc(about, func(text string) bool { return strings.Contains(answer, `"`+strings.ToLower(text)+`"`) }) {
+			continue
+		}
+		text := fmt.Sprintf("%s; the details were deleted with the account %s", run.Tool, id)
+		s.Ledger[run.Entry-1].Summary = text
+		run.Result = json.RawMessage(fmt.Sprintf(`{"user_id":%q,"message":%q}`, id, text))
+		s.Runs[key] = run
+	}
+}
+
 func validAddress(address string) bool {
 	parsed, err := mail.ParseAddress(address)
 	return err == nil && parsed.Address == address

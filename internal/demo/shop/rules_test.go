@@ -3,6 +3,7 @@ package shop
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -131,16 +132,34 @@ func TestDeletingErasesWhatIsPersonal(t *testing.T) {
 	if _, err := s.SendEmail(t.Context(), "k1", EmailArgs{To: "priya@example.com", Subject: "Your jacket", Body: "Dear Priya Shah"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.DeleteAccount(t.Context(), "k2", CloseArgs{UserID: "USR-460"}); err != nil {
+	if _, err := s.UpdateProfile(t.Context(), "k2", ProfileArgs{UserID: "USR-460", Phone: "+44 20 7946 0321", Status: "active"}); err != nil {
 		t.Fatal(err)
 	}
-	state := s.State()
-	state.Ledger, state.Runs = nil, nil // not searched: the ledger and the stored answers may still contain personal data
-	data := string(encode(state))
+	for i, o := range s.State().Orders {
+		if o.Customer == "USR-460" {
+			if _, err := s.ApplyDiscount(t.Context(), fmt.Sprint("discount ", i), DiscountArgs{OrderID: o.ID, Percent: 5, Reason: "Priya asked"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if _, err := s.SendEmail(t.Context(), "another", EmailArgs{To: "jane@example.com", Subject: "Hello", Body: "Dear Jane"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.DeleteAccount(t.Context(), "k3", CloseArgs{UserID: "USR-460"}); err != nil {
+		t.Fatal(err)
+	}
+	data := string(encode(s.State()))
 	for _, personal := range []string{"Priya", "priya@example.com", "Canal Walk", "0321", "Your jacket"} {
 		if strings.Contains(data, personal) {
 			t.Errorf("%q is still in the shop", personal)
 		}
+	}
+	if !strings.Contains(data, "Sent an e-mail to jane@example.com: Hello") {
+		t.Error("the ledger lacks an entry about another customer")
+	}
+	again, err := s.UpdateProfile(t.Context(), "k2", ProfileArgs{UserID: "USR-460", Phone: "+44 20 7946 0321", Status: "active"})
+	if want := "update_profile; the details were deleted with the account USR-460"; err != nil || again.UserID != "USR-460" || again.Message != want {
+		t.Errorf("the repeated call: %+v, %v", again, err)
 	}
 }
 

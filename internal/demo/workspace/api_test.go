@@ -194,6 +194,9 @@ func TestArgumentForms(t *testing.T) {
 		{send("POST", "chat.postMessage", jsonType, DemoBotToken, `{"channel":"C0001","blocks":[{"type":"divider"}]}`), `"ok":true`},
 		{send("POST", "chat.postMessage", jsonType, DemoBotToken, `{"channel":"C0001","blocks":"[{\"type\":\"divider\"}]"}`), `"ok":true`},
 		{send("POST", "chat.postMessage", jsonType, "", `{"token":"`+DemoBotToken+`","channel":"C0001","text":"x"}`), "not_authed"}, // as in Slack
+		{send("POST", "chat.postMessage?token="+DemoBotToken, jsonType, "", `{"channel":"C0001","text":"x"}`), "not_authed"},
+		{send("POST", "chat.postMessage?token="+DemoBotToken, "application/x-www-form-urlencoded", "", "channel=C0001&text=x"), "not_authed"},
+		{send("GET", "auth.test?token="+DemoBotToken, "", "", ""), "not_authed"},
 		{send("POST", "chat.postMessage", jsonType, DemoBotToken, `{"channel"`), "invalid_json"},
 		{send("POST", "chat.postMessage", jsonType, DemoBotToken, `[]`), "json_not_object"},
 		{send("POST", "chat.postMessage", form, DemoBotToken, "channel=C0001&blocks={}"), "invalid_blocks_format"},

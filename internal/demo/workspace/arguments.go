@@ -21,13 +21,14 @@ type arguments struct {
 	token  string
 }
 
-// readArguments decodes a call. As in Slack, readArguments reads the token from the Authorization header, a form body
-// or the query, and not from a JSON body.
+// readArguments decodes a call. readArguments reads the token from the Authorization header or a form body, and not from
+// a JSON body. Slack does not accept a token in the query from apps that were created after February 24, 2021.
 func readArguments(r *http.Request) (arguments, *apiError) {
 	args := arguments{values: object{}}
 	for key, vals := range r.URL.Query() {
 		args.values[key] = vals[0]
 	}
+	delete(args.values, "token")
 	contentType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil && r.Header.Get("Content-Type") != "" {
 		return args, refuse("invalid_post_type")
