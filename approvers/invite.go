@@ -71,7 +71,7 @@ func (r Request) HandOn(in DecisionContext, m Action, to Identity) (Request, []E
 	if _, denied := r.Authority(in.Policy, m.Who); denied != nil {
 		return r, nil, denied
 	}
-	role, denied := r.HandOnRole(in.Policy, m.Who.ID, to)
+	role, denied := HandOnRole(r, in.Policy, m.Who.ID, to)
 	if denied != nil {
 		return r, nil, denied
 	}
@@ -85,7 +85,7 @@ func (r Request) HandOn(in DecisionContext, m Action, to Identity) (Request, []E
 }
 
 // HandOnRole returns the role under which a colleague could decide, if a person hands the request on to the colleague.
-func (r Request) HandOnRole(p *Policy, by PersonID, to Identity) (Role, *Denied) {
+func HandOnRole(r Request, p *Policy, by PersonID, to Identity) (Role, *Denied) {
 	if to.ID == by || r.counted(to.ID) || r.invites(to.ID) {
 		return Role{}, &Denied{Code: DeniedAsked}
 	}
