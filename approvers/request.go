@@ -20,7 +20,7 @@ const (
 	Withdrawn State = "withdrawn" // a requester, or a person whose message waited for its end, took it back
 	Revoked   State = "revoked"   // an approver took the approval back before the call ran
 	Voided    State = "voided"    // the call may not run any more: the tool or the policy changed, or a restore ended the request
-	Refused   State = "refused"   // nobody could have allowed it
+	Refused   State = "refused"   // by the policy, nobody may allow the call; a denied click of a person is a Denied
 )
 
 // Open reports whether a run of the request's call is possible.

@@ -184,7 +184,7 @@ func (b *messageHandler) stopSession(ctx context.Context, row store.Inbox, e env
 	}
 	if d.Code != approvers.DeniedNothing && d.Code != approvers.DeniedNotFound { // with these two codes there is nothing left to stop
 		to := ephemeralReply{user: e.Event.userID(), channel: e.Event.channelID(), thread: e.Event.ThreadTS}
-		b.ephemeral.reply(ctx, to, form.DeniedAsker(d, approvers.ChannelRef{DM: e.Event.dm()}))
+		b.ephemeral.reply(ctx, to, form.DeniedAskerText(d, approvers.ChannelRef{DM: e.Event.dm()}))
 	}
 	return nil
 }

@@ -55,7 +55,7 @@ func (b *absenceHandler) asked(ctx context.Context, c command, text string) (*bl
 	a, err := b.People.SetAway(ctx, m)
 	var denied *approvers.Denied
 	if errors.As(err, &denied) {
-		return block.Paragraph(form.DeniedLeave(denied)), nil
+		return block.Paragraph(form.DeniedLeaveText(denied)), nil
 	}
 	if err != nil {
 		return nil, err
@@ -131,7 +131,7 @@ func (b *absenceHandler) submitted(ctx context.Context, to ephemeralReply, i int
 	_, err = b.People.SetAway(ctx, m)
 	var denied *approvers.Denied
 	if errors.As(err, &denied) {
-		b.ephemeral.reply(ctx, to, form.DeniedLeave(denied))
+		b.ephemeral.reply(ctx, to, form.DeniedLeaveText(denied))
 		return nil
 	}
 	return err

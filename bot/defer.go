@@ -60,7 +60,7 @@ func (b unknownWriter) deferMessage(ctx context.Context, cause error) error {
 		if err := b.Intake.Done(ctx, row.ID, redact.Error(cause)); err != nil {
 			return err
 		}
-		b.tell(ctx, form.NotLookedUp())
+		b.tell(ctx, form.NotLookedUpText())
 		return nil
 	}
 	fresh, err := b.Intake.Defer(ctx, row.ID, slackapi.Explain(cause))
@@ -69,7 +69,7 @@ func (b unknownWriter) deferMessage(ctx context.Context, cause error) error {
 	}
 	if fresh {
 		b.Log.Warn("Slack does not say who wrote a message; the message is kept and tried again for an hour", "inbox", row.ID, "user", user, "cause", slackapi.Explain(cause))
-		b.tell(ctx, form.LookedUpLater())
+		b.tell(ctx, form.LookedUpLaterText())
 	}
 	wait := firstLookup
 	for wait <= waited {

@@ -21,8 +21,8 @@ const (
 	awayDatabase = "The database in which I store everything does not answer. The operator of this bot finds this in the log."
 )
 
-// whyRefused returns the notice for a store error.
-func whyRefused(cause error) string {
+// storeNotice returns the notice for a store error.
+func storeNotice(cause error) string {
 	if errors.Is(cause, store.ErrMoved) {
 		return movedFile
 	}
@@ -38,7 +38,7 @@ func whyRefused(cause error) string {
 func (b *Receiver) refuseFull(d transport.Delivery, cause error) (answer any, err error) {
 	switch d.Kind {
 	case store.InboxCommand:
-		return map[string]any{"response_type": "ephemeral", "text": "Nothing was done. " + whyRefused(cause) + " Please try again in a few minutes."}, nil
+		return map[string]any{"response_type": "ephemeral", "text": "Nothing was done. " + storeNotice(cause) + " Please try again in a few minutes."}, nil
 	case store.InboxInteraction:
 		if i, err := readInteraction(d.Payload); err == nil {
 			return b.refuseInteraction(i, d.Payload, cause)
@@ -53,14 +53,14 @@ func (b *Receiver) refuseFull(d transport.Delivery, cause error) (answer any, er
 
 func (b *Receiver) refuseInteraction(i interaction, payload []byte, cause error) (answer any, err error) {
 	if i.Type == "view_submission" {
-		return refuseForm(i, block.Say("Nothing was decided. "+whyRefused(cause)+" Please close this and try again in a few minutes."),
-			"This was not sent. "+whyRefused(cause)+" What you wrote stays here: send it again in a few minutes."), nil
+		return refuseForm(i, block.Say("Nothing was decided. "+storeNotice(cause)+" Please close this and try again in a few minutes."),
+			"This was not sent. "+storeNotice(cause)+" What you wrote stays here: send it again in a few minutes."), nil
 	}
-	why := block.Say("Nothing was done: I could not take your click in. " + whyRefused(cause) + " Please click again in a few minutes.")
+	why := block.Say("Nothing was done: I could not take your click in. " + storeNotice(cause) + " Please click again in a few minutes.")
 	b.side.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), openWait)
 		defer cancel()
-		if action, wants := formOf(i); wants && b.modals.fill(ctx, i.id(payload), b.Now(), form.Refusal(action, why)) == nil {
+		if action, wants := formOf(i); wants && b.modals.fill(ctx, i.id(payload), b.Now(), form.TextModal(action, why)) == nil {
 			return
 		}
 		channel, _ := i.message()
@@ -74,7 +74,7 @@ func (b *Receiver) refuseInteraction(i interaction, payload []byte, cause error)
 func refuseForm(i interaction, instead *block.RichText, beside string) (answer any) {
 	fields := slices.Sorted(maps.Keys(i.View.State.Values))
 	if len(fields) == 0 {
-		return map[string]any{"response_action": "update", "view": form.Refusal(i.View.Callback, instead)}
+		return map[string]any{"response_action": "update", "view": form.TextModal(i.View.Callback, instead)}
 	}
 	return map[string]any{"response_action": "errors", "errors": map[string]string{fields[0]: beside}}
 }
@@ -90,7 +90,7 @@ func (b *Receiver) tellDiskFull(e event, cause error) {
 	b.side.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), openWait)
 		defer cancel()
-		b.ephemeral.reply(ctx, ephemeralReply{user: e.userID(), channel: e.channelID(), thread: e.ThreadTS}, block.Say("I could not take in what you wrote. "+whyRefused(cause)+
+		b.ephemeral.reply(ctx, ephemeralReply{user: e.userID(), channel: e.channelID(), thread: e.ThreadTS}, block.Say("I could not take in what you wrote. "+storeNotice(cause)+
 			" If this is fixed within the next minutes, I will still answer. If you get no answer, please write it again."))
 	})
 }

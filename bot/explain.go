@@ -238,7 +238,7 @@ func (b *explainer) explainMessage(ctx context.Context, d delivered, i interacti
 	}
 	if err != nil {
 		b.Log.Error("a message could not be explained", "inbox", d.id, "error", err)
-		v = form.Refusal(control.ExplainShortcut, block.Say("I could not look this up. Please try again in a moment."))
+		v = form.TextModal(control.ExplainShortcut, block.Say("I could not look this up. Please try again in a moment."))
 	}
 	err = b.modals.fill(ctx, d.id, d.at, v)
 	switch {
@@ -257,7 +257,7 @@ func (b *explainer) explainMessage(ctx context.Context, d delivered, i interacti
 
 func (b *explainer) messageExplained(ctx context.Context, i interaction) (slack.ModalViewRequest, error) {
 	if err := b.checkOrigin(ctx, i.origin()); errors.Is(err, errWorkspace) {
-		return form.Refusal(control.ExplainShortcut, block.Say("I explain this to members of my own workspace only.")), nil
+		return form.TextModal(control.ExplainShortcut, block.Say("I explain this to members of my own workspace only.")), nil
 	} else if err != nil {
 		return slack.ModalViewRequest{}, err
 	}
@@ -266,7 +266,7 @@ func (b *explainer) messageExplained(ctx context.Context, i interaction) (slack.
 		return slack.ModalViewRequest{}, err
 	}
 	if directory.Barred(who) {
-		return form.Refusal(control.ExplainShortcut, block.Say("I explain this to full members of this workspace only.")), nil
+		return form.TextModal(control.ExplainShortcut, block.Say("I explain this to full members of this workspace only.")), nil
 	}
 	channel, ts := i.message()
 	ids, err := b.requestsOn(ctx, channel, ts)
@@ -274,7 +274,7 @@ func (b *explainer) messageExplained(ctx context.Context, i interaction) (slack.
 		return slack.ModalViewRequest{}, err
 	}
 	if len(ids) == 0 {
-		return form.Refusal(control.ExplainShortcut, block.Say("Nobody is asked for an approval in this message, so there is nothing to explain. Use this on a card of mine, or on a line in a thread that says that something waits.")), nil
+		return form.TextModal(control.ExplainShortcut, block.Say("Nobody is asked for an approval in this message, so there is nothing to explain. Use this on a card of mine, or on a line in a thread that says that something waits.")), nil
 	}
 	p, err := b.explainRequests(ctx, b.words(), who, ids, false)
 	if err != nil {

@@ -51,11 +51,11 @@ func (b *formOpener) unbundleWithin(ctx context.Context, d delivered, i interact
 	var denied *approvers.Denied
 	switch {
 	case errors.As(err, &denied):
-		words = form.Denied(denied, &after, target.Policy)
+		words = form.DeniedText(denied, &after, target.Policy)
 	case err != nil:
 		return err
 	}
-	err = b.modals.show(form.Refusal(control.ActArguments, words), func(v slack.ModalViewRequest) error { return b.modals.updateClicked(ctx, v, i) })
+	err = b.modals.show(form.TextModal(control.ActArguments, words), func(v slack.ModalViewRequest) error { return b.modals.updateClicked(ctx, v, i) })
 	if err != nil {
 		b.Log.Info("Details… could not show the outcome of a click", "inbox", d.id, "cause", err)
 		b.ephemeral.reply(ctx, to, words)
@@ -82,7 +82,7 @@ func (b *formOpener) refuse(ctx context.Context, d delivered, action string, to 
 	if err != nil {
 		return err
 	}
-	if err := b.modals.fill(ctx, d.id, d.at, form.Refusal(action, words)); err != nil {
+	if err := b.modals.fill(ctx, d.id, d.at, form.TextModal(action, words)); err != nil {
 		b.Log.Info("a form could not say that the click was refused", "inbox", d.id, "cause", err)
 		b.ephemeral.reply(ctx, to, words)
 	}
@@ -116,7 +116,7 @@ func (b *formOpener) open(ctx context.Context, f formClick) error {
 	}
 	var v slack.ModalViewRequest
 	if unknown != nil {
-		v = form.Refusal(action, form.Unidentified())
+		v = form.TextModal(action, form.UnidentifiedText())
 	} else {
 		v = b.form(action, target, who)
 	}
@@ -131,9 +131,9 @@ func (b *formOpener) open(ctx context.Context, f formClick) error {
 		b.Log.Info("a form could not be shown", "inbox", d.id, "cause", err)
 		switch {
 		case unknown != nil:
-			b.ephemeral.reply(ctx, to, form.Unidentified())
+			b.ephemeral.reply(ctx, to, form.UnidentifiedText())
 		case no != nil:
-			b.ephemeral.reply(ctx, to, form.Denied(no, target.Request, target.Policy))
+			b.ephemeral.reply(ctx, to, form.DeniedText(no, target.Request, target.Policy))
 		default:
 			b.ephemeral.reply(ctx, to, formNotOpened(err))
 		}
@@ -213,14 +213,14 @@ func (b *formOpener) form(action string, target form.ClickTarget, who approvers.
 		return draw(target, who)
 	}
 	if target.Request == nil {
-		return form.Refusal(action, form.Denied(&approvers.Denied{Code: approvers.DeniedNotFound}, nil, target.Policy))
+		return form.TextModal(action, form.DeniedText(&approvers.Denied{Code: approvers.DeniedNotFound}, nil, target.Policy))
 	}
 	r := *target.Request
 	if d := form.Precheck(r, target, who); d != nil && (action != control.ActArguments || directory.Barred(who)) {
-		return form.Refusal(action, form.Denied(d, &r, target.Policy))
+		return form.TextModal(action, form.DeniedText(d, &r, target.Policy))
 	}
 	if (action == control.ActTyped || action == control.ActModify) && r.MustReveal(target.Policy, who.ID) {
-		return form.Refusal(action, form.Denied(&approvers.Denied{Code: approvers.DeniedMasked}, &r, target.Policy))
+		return form.TextModal(action, form.DeniedText(&approvers.Denied{Code: approvers.DeniedMasked}, &r, target.Policy))
 	}
 	f := control.FormToken{ButtonToken: target.Token, Execution: r.Execution}
 	switch action {
@@ -235,11 +235,11 @@ func (b *formOpener) form(action string, target form.ClickTarget, who approvers.
 	case control.ActModify:
 		tool, ok := workflow.ToolOf(b.Tools, r.Tool, r.ToolHash)
 		if !ok {
-			return form.Refusal(action, block.Say("The tool is not available any more, so its arguments can't be changed. Reject the call, or let it expire."))
+			return form.TextModal(action, block.Say("The tool is not available any more, so its arguments can't be changed. Reject the call, or let it expire."))
 		}
 		return form.Modify(r, f, tool, target.EditEffect(who, tool, r.Args, false), nil)
 	}
-	return form.Refusal(action, block.Say("This button has no form. Nothing was changed."))
+	return form.TextModal(action, block.Say("This button has no form. Nothing was changed."))
 }
 
 // turnPage shows another page of the arguments.
@@ -266,7 +266,7 @@ func (b *formOpener) turnPage(ctx context.Context, d delivered, i interaction) e
 		return b.outcomes.refuseTarget(ctx, d, to, workflow.Click{}, target, err)
 	}
 	var viewer approvers.Identity
-	v := form.Refusal(action, form.Denied(&approvers.Denied{Code: approvers.DeniedStale}, target.Request, target.Policy))
+	v := form.TextModal(action, form.DeniedText(&approvers.Denied{Code: approvers.DeniedStale}, target.Request, target.Policy))
 	if target.Request != nil && target.Request.Execution == f.Execution {
 		who, err := b.identities.authority(ctx, i.User.ID, target, action)
 		if err != nil {
@@ -281,7 +281,7 @@ func (b *formOpener) turnPage(ctx context.Context, d delivered, i interaction) e
 		case action == control.ActArguments:
 			v = form.Details(target, f, who)
 		case denied != nil:
-			v = form.Refusal(action, form.Denied(denied, target.Request, target.Policy))
+			v = form.TextModal(action, form.DeniedText(denied, target.Request, target.Policy))
 		default:
 			v = form.Reveal(*target.Request, f)
 		}

@@ -36,7 +36,7 @@ func (b *grantHandler) clicked(ctx context.Context, to ephemeralReply, target fo
 	if !errors.As(err, &d) {
 		return err
 	}
-	b.ephemeral.reply(ctx, to, form.DeniedGrant(d, g, target.Policy))
+	b.ephemeral.reply(ctx, to, form.DeniedGrantText(d, g, target.Policy))
 	return nil
 }
 

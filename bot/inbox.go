@@ -162,7 +162,7 @@ func (b *Inbox) abandon(ctx context.Context, row store.Inbox, deaths int) error 
 		return nil
 	}
 	if err == nil && to.user != "" {
-		b.ephemeral.reply(ctx, to, form.Denied(&approvers.Denied{Code: approvers.DeniedAbandoned}, nil, nil))
+		b.ephemeral.reply(ctx, to, form.DeniedText(&approvers.Denied{Code: approvers.DeniedAbandoned}, nil, nil))
 	}
 	return err
 }
@@ -208,7 +208,7 @@ func (b *Inbox) unpermitted(ctx context.Context, row store.Inbox, cause error) e
 		return err
 	}
 	if to := senderOf(row); to.user != "" && isAddressed(row, &b.self) {
-		b.ephemeral.reply(ctx, to, form.Unpermitted())
+		b.ephemeral.reply(ctx, to, form.UnpermittedText())
 	}
 	return nil
 }

@@ -75,9 +75,9 @@ func (b *messageHandler) handle(ctx context.Context, row store.Inbox, e envelope
 	}
 	tracing.Belongs(ctx, tracing.Subject{Turn: result.Turn, Name: tracing.SpanMessage})
 	if result.Denied != nil && !result.Ignored && told {
-		words := form.DeniedAsker(result.Denied, u.Channel)
+		words := form.DeniedAskerText(result.Denied, u.Channel)
 		if result.Denied.Code == approvers.DeniedChannel && unnamed != nil { // the policy may allow the channel by its name, and Slack does not give this name to the bot
-			words = form.Unpermitted()
+			words = form.UnpermittedText()
 		}
 		b.ephemeral.reply(ctx, here, words)
 	}

@@ -162,7 +162,7 @@ func (b *modals) show(v slack.ModalViewRequest, update func(slack.ModalViewReque
 		return notUpdated(cause)
 	}
 	b.logRefused("views.update", v, cause)
-	if update(form.Refused(v.Title.Text, code)) != nil {
+	if update(form.SlackRefusedModal(v.Title.Text, code)) != nil {
 		return fmt.Errorf("%w: %w", errNoForm, cause)
 	}
 	return fmt.Errorf("%w: %w", errFormRefused, cause)
@@ -178,7 +178,7 @@ func (b *modals) logRefused(method string, v slack.ModalViewRequest, cause error
 // formNotOpened tells a person that a click opened no form.
 func formNotOpened(cause error) *block.RichText {
 	if code := formRefusal(cause); code != "" {
-		return form.RefusedNotice(code)
+		return form.SlackRefusedText(code)
 	}
 	return block.Say("The form could not be opened in time. Please click again.")
 }

@@ -25,8 +25,8 @@ type outcomes struct {
 	ephemeral  *ephemeral
 }
 
-// refusals maps the errors of targets to the codes of denials.
-var refusals = []struct {
+// denialCodes maps the errors of targets to the codes of denials.
+var denialCodes = []struct {
 	err  error
 	code approvers.Code
 }{
@@ -35,9 +35,9 @@ var refusals = []struct {
 	{errCopied, approvers.DeniedCopied}, {errForged, approvers.DeniedForged}, {control.ErrButtonToken, approvers.DeniedForged}, {errWorkspace, approvers.DeniedWorkspace},
 }
 
-// refusal returns the code of the denial for an error of targets. For other errors, refusal returns "".
-func refusal(err error) approvers.Code {
-	for _, r := range refusals {
+// denialCode returns the code of the denial for an error of targets. For other errors, denialCode returns "".
+func denialCode(err error) approvers.Code {
+	for _, r := range denialCodes {
 		if errors.Is(err, r.err) {
 			return r.code
 		}
@@ -65,30 +65,28 @@ func (b *outcomes) refuse(ctx context.Context, d delivered, to ephemeralReply, c
 	if errors.Is(cause, errNotRecorded) && erased == "" && d.tries < clickTries {
 		return nil, cause
 	}
-	for _, r := range refusals {
-		if !errors.Is(cause, r.err) {
-			continue
-		}
-		who, unknown := b.users.Who(ctx, to.user, false)
-		switch {
-		case unknown != nil && mayRetry(d, b.Now(), unknown):
-			return nil, unknown
-		case unknown != nil:
-			return form.Unidentified(), b.refuseUnknown(ctx, d, to, click, target, unknown)
-		}
-		click.Inbox, click.At, click.Who, click.User = d.id, d.at, who, to.user
-		b.Log.Warn("a click was refused", "inbox", d.id, "user", to.user, "cause", cause)
-		refused := &approvers.Denied{Code: r.code}
-		words, redraw := form.Denied(refused, nil, target.Policy), ""
-		switch {
-		case erased != "":
-			refused.Code, words = approvers.DeniedNotFound, form.Erased(erased)
-		case r.code == approvers.DeniedUnrecorded && target.Message.TS != "" && target.Message.Channel == click.Channel && target.Message.TS == click.MessageTS:
-			redraw = target.Message.ID
-		}
-		return words, b.Requests.Refuse(ctx, click, refused, redraw, target.Named()...)
+	code := denialCode(cause)
+	if code == "" {
+		return nil, cause
 	}
-	return nil, cause
+	who, unknown := b.users.Who(ctx, to.user, false)
+	switch {
+	case unknown != nil && mayRetry(d, b.Now(), unknown):
+		return nil, unknown
+	case unknown != nil:
+		return form.UnidentifiedText(), b.refuseUnknown(ctx, d, to, click, target, unknown)
+	}
+	click.Inbox, click.At, click.Who, click.User = d.id, d.at, who, to.user
+	b.Log.Warn("a click was refused", "inbox", d.id, "user", to.user, "cause", cause)
+	refused := &approvers.Denied{Code: code}
+	words, redraw := form.DeniedText(refused, nil, target.Policy), ""
+	switch {
+	case erased != "":
+		refused.Code, words = approvers.DeniedNotFound, form.ErasedText(erased)
+	case code == approvers.DeniedUnrecorded && target.Message.TS != "" && target.Message.Channel == click.Channel && target.Message.TS == click.MessageTS:
+		redraw = target.Message.ID
+	}
+	return words, b.Requests.Refuse(ctx, click, refused, redraw, target.Named()...)
 }
 
 // erasedRequest returns the id of the clicked request if the store no longer has the clicked message or version, and the
@@ -124,7 +122,7 @@ func (b *outcomes) decideAll(ctx context.Context, to ephemeralReply, target form
 	if !errors.As(err, &d) {
 		return err
 	}
-	b.ephemeral.reply(ctx, to, form.DeniedAll(d, inTheWay, target.Policy))
+	b.ephemeral.reply(ctx, to, form.DeniedAllText(d, inTheWay, target.Policy))
 	return nil
 }
 
@@ -135,7 +133,7 @@ func (b *outcomes) answer(ctx context.Context, to ephemeralReply, r *approvers.R
 	if !errors.As(err, &d) {
 		return err
 	}
-	b.ephemeral.reply(ctx, to, form.Denied(d, r, p))
+	b.ephemeral.reply(ctx, to, form.DeniedText(d, r, p))
 	return nil
 }
 
@@ -145,7 +143,7 @@ func (b *outcomes) answerReport(ctx context.Context, to ephemeralReply, target f
 	if !errors.As(err, &d) {
 		return err
 	}
-	b.ephemeral.reply(ctx, to, form.DeniedReport(d, target))
+	b.ephemeral.reply(ctx, to, form.DeniedReportText(d, target))
 	return nil
 }
 
@@ -158,7 +156,7 @@ func (b *outcomes) unknownClicker(ctx context.Context, d delivered, to ephemeral
 	if err := b.refuseUnknown(ctx, d, to, click, target, cause); err != nil {
 		return err
 	}
-	b.ephemeral.reply(ctx, to, form.Unidentified())
+	b.ephemeral.reply(ctx, to, form.UnidentifiedText())
 	return nil
 }
 

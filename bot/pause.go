@@ -31,7 +31,7 @@ func (b *pauseHandler) asked(ctx context.Context, c command, reason string) (*bl
 		return nil, err
 	}
 	if no := policy.MayPause(who); no != nil {
-		return block.Paragraph(form.DeniedPause(no, policy)), nil
+		return block.Paragraph(form.DeniedPauseText(no, policy)), nil
 	}
 	sum, p, err := b.Views.PauseImpact(ctx)
 	switch {
@@ -76,7 +76,7 @@ func (b *pauseHandler) resumeAsked(ctx context.Context, c command, reason string
 	var no *approvers.Denied
 	switch {
 	case errors.As(err, &no):
-		return block.Paragraph(form.DeniedPause(no, policy)), nil
+		return block.Paragraph(form.DeniedPauseText(no, policy)), nil
 	case err != nil:
 		return nil, err
 	}
@@ -89,6 +89,6 @@ func (b *pauseHandler) answer(ctx context.Context, to ephemeralReply, p *approve
 	if !errors.As(err, &no) {
 		return err
 	}
-	b.ephemeral.reply(ctx, to, form.DeniedPause(no, p))
+	b.ephemeral.reply(ctx, to, form.DeniedPauseText(no, p))
 	return nil
 }

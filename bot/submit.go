@@ -112,7 +112,7 @@ func (b *submissionHandler) examineEdit(ctx context.Context, r approvers.Request
 	}
 	who, known := b.identities.identifyQuickly(ctx, i.User.ID, r)
 	target, err := b.targets.find(ctx, f.ButtonToken, "")
-	if refusal(err) != "" && !errors.Is(err, errNotRecorded) || err == nil && target.Request == nil {
+	if denialCode(err) != "" && !errors.Is(err, errNotRecorded) || err == nil && target.Request == nil {
 		return objection{} // the handler refuses the form
 	}
 	effect := form.ShownEffect(i.View.Submit.Text, i.View.answers)
@@ -227,7 +227,7 @@ func (b *submissionHandler) submitEdit(ctx context.Context, to ephemeralReply, t
 	if len(faults) > 0 { // the form was valid on submission, but the tool has changed meanwhile
 		for _, fault := range faults {
 			d := &approvers.Denied{Code: approvers.DeniedInvalidArgs, Detail: fault}
-			b.ephemeral.reply(ctx, to, form.Denied(d, &r, target.Policy))
+			b.ephemeral.reply(ctx, to, form.DeniedText(d, &r, target.Policy))
 			break
 		}
 		return b.Intake.Done(ctx, click.Inbox, "the edited arguments are not valid any more")
@@ -294,7 +294,7 @@ func (b *submissionHandler) examineColleague(ctx context.Context, r approvers.Re
 		by = to.ID
 	}
 	if _, d := approvers.HandOnRole(r, p, by, to); d != nil {
-		return map[string]string{control.FieldColleague: block.Clip(block.PlainWords(form.Denied(d, &r, p)), form.MaxErrorText)}
+		return map[string]string{control.FieldColleague: block.Clip(block.PlainWords(form.DeniedText(d, &r, p)), form.MaxErrorText)}
 	}
 	return nil
 }
@@ -348,10 +348,10 @@ func (b *submissionHandler) withdrawSome(ctx context.Context, to ephemeralReply,
 		return err
 	}
 	if r.ID == "" {
-		b.ephemeral.reply(ctx, to, form.Denied(d, nil, target.Policy))
+		b.ephemeral.reply(ctx, to, form.DeniedText(d, nil, target.Policy))
 		return nil
 	}
-	b.ephemeral.reply(ctx, to, form.Denied(d, &r, target.Policy))
+	b.ephemeral.reply(ctx, to, form.DeniedText(d, &r, target.Policy))
 	return nil
 }
 

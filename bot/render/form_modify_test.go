@@ -37,7 +37,7 @@ func TestModals(t *testing.T) {
 	last.Page = 99
 	for name, v := range map[string]slack.ModalViewRequest{
 		"modal_loading":        form.LoadingView("interaction:abc", control.ActReject),
-		"modal_refused":        form.Refused("Reject", "invalid_blocks"),
+		"modal_refused":        form.SlackRefusedModal("Reject", "invalid_blocks"),
 		"modal_reject":         form.Reject(r, testToken(r), s),
 		"modal_modify":         modifyForm(r, bottest.Tool("issue_refund", bottest.RefundSchema, approvers.Unprotected)),
 		"modal_modify_json":    modifyForm(r, bottest.Tool("issue_refund", `{"oneOf":[{}]}`, approvers.Unprotected)),
@@ -48,7 +48,7 @@ func TestModals(t *testing.T) {
 		"modal_arguments_read": detailsFor(long, last, "U0100"),
 		"modal_typed":          form.Typed(critical, testToken(critical)),
 		"modal_happened":       form.Report(unknown),
-		"modal_refusal":        form.Refusal(control.ActModify, form.Denied(&approvers.Denied{Code: approvers.DeniedSelf, Role: "Team Lead"}, &r, bottest.Policy())),
+		"modal_refusal":        form.TextModal(control.ActModify, form.DeniedText(&approvers.Denied{Code: approvers.DeniedSelf, Role: "Team Lead"}, &r, bottest.Policy())),
 	} {
 		t.Run(name, func(t *testing.T) {
 			viewWithin(t, v)

@@ -129,7 +129,7 @@ func TestToolPreviewInABundle(t *testing.T) {
 
 // A person who decides on a critical call too early is told what to wait for.
 func TestPreviewDenied(t *testing.T) {
-	if got := form.Denied(&approvers.Denied{Code: approvers.DeniedPreview}, nil, nil).Mrkdwn(); !strings.Contains(got, "its preview is not there yet") {
+	if got := form.DeniedText(&approvers.Denied{Code: approvers.DeniedPreview}, nil, nil).Mrkdwn(); !strings.Contains(got, "its preview is not there yet") {
 		t.Errorf("got %q", got)
 	}
 }

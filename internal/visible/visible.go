@@ -122,7 +122,7 @@ func Hidden(before string, r rune, after string) bool {
 	case r == '\n':
 		return false
 	case r == zwj || r == zwnj:
-		return !(r == zwj && joinsEmoji(before, after)) && !shapesLetters(before, r, after)
+		return (r == zwnj || !joinsEmoji(before, after)) && !shapesLetters(before, r, after)
 	case r == emojiForm || r == textForm:
 		return !selects(before, after)
 	case blankLetters[r], unicode.Is(unicode.Variation_Selector, r):

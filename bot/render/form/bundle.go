@@ -15,7 +15,7 @@ import (
 func RejectAll(s ClickTarget, who approvers.Identity) slack.ModalViewRequest {
 	calls := s.Offered()
 	if len(calls) == 0 {
-		return Refusal(control.ActRejectAll, Denied(&approvers.Denied{Code: approvers.DeniedNothing}, nil, s.Policy))
+		return TextModal(control.ActRejectAll, DeniedText(&approvers.Denied{Code: approvers.DeniedNothing}, nil, s.Policy))
 	}
 	lines := []*block.RichText{nil}
 	effect := "⛔ You reject these, and none of them will run:"
@@ -23,7 +23,7 @@ func RejectAll(s ClickTarget, who approvers.Identity) slack.ModalViewRequest {
 		one := s
 		one.Request = c.Request
 		if d := Precheck(*c.Request, one, who); d != nil {
-			return Refusal(control.ActRejectAll, DeniedAll(d, *c.Request, s.Policy))
+			return TextModal(control.ActRejectAll, DeniedAllText(d, *c.Request, s.Policy))
 		}
 		line := block.Say("• ").Strong(block.Clip(wording.WhatHappens(c.Request.Preview, c.Request.Tool), block.MaxBundleText))
 		if need := c.Request.CurrentStage().Rejects; need > 1 {
@@ -39,10 +39,10 @@ func RejectAll(s ClickTarget, who approvers.Identity) slack.ModalViewRequest {
 	return submittable(Modal(Titles[control.ActRejectAll], p), control.ActRejectAll, "Reject all", control.FormToken{ButtonToken: s.Token})
 }
 
-// DeniedAll explains why none of several calls was decided, and names the call that prevented the decision.
-func DeniedAll(d *approvers.Denied, r approvers.Request, p *approvers.Policy) *block.RichText {
+// DeniedAllText explains why none of several calls was decided, and names the call that prevented the decision.
+func DeniedAllText(d *approvers.Denied, r approvers.Request, p *approvers.Policy) *block.RichText {
 	if r.ID == "" {
-		return Denied(d, nil, p)
+		return DeniedText(d, nil, p)
 	}
-	return block.Say("None of them was decided, because of ").Strong(block.Clip(wording.WhatHappens(r.Preview, r.Tool), block.MaxQuote)).Say(". ").Add(Denied(d, &r, p))
+	return block.Say("None of them was decided, because of ").Strong(block.Clip(wording.WhatHappens(r.Preview, r.Tool), block.MaxQuote)).Say(". ").Add(DeniedText(d, &r, p))
 }

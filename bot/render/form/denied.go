@@ -6,8 +6,8 @@ import (
 	"countersign/bot/render/wording"
 )
 
-// DeniedAsker tells a person why the agent does not accept their messages here.
-func DeniedAsker(d *approvers.Denied, at approvers.ChannelRef) *block.RichText {
+// DeniedAskerText tells a person why the agent does not accept their messages here.
+func DeniedAskerText(d *approvers.Denied, at approvers.ChannelRef) *block.RichText {
 	switch d.Code {
 	case approvers.DeniedChannel:
 		if at.DM {
@@ -28,42 +28,42 @@ func DeniedAsker(d *approvers.Denied, at approvers.ChannelRef) *block.RichText {
 	return block.Say("I can't take this request (" + string(d.Code) + "). Ask my operator.")
 }
 
-// Unpermitted tells a person that the bot lacks a permission in Slack.
-func Unpermitted() *block.RichText {
+// UnpermittedText tells a person that the bot lacks a permission in Slack.
+func UnpermittedText() *block.RichText {
 	return block.Say("I lack a permission in Slack that I need for this, so nothing was done. My operator has been told. Please try again when it is mended.")
 }
 
-// LookedUpLater tells a person that their message waits until Slack identifies them.
-func LookedUpLater() *block.RichText {
+// LookedUpLaterText tells a person that their message waits until Slack identifies them.
+func LookedUpLaterText() *block.RichText {
 	return block.Say("Slack does not tell me who you are at the moment, so I can't work on your message yet. I keep it and try again for an hour. My operator has been told.")
 }
 
-// NotLookedUp tells a person that their message was not handled, because Slack did not identify them.
-func NotLookedUp() *block.RichText {
+// NotLookedUpText tells a person that their message was not handled, because Slack did not identify them.
+func NotLookedUpText() *block.RichText {
 	return block.Say("Slack did not tell me for an hour who you are, so nothing was done about your message. My operator has been told. Please write it again when it is mended.")
 }
 
-// Unidentified is the notice that Slack could not identify the person who clicked.
-func Unidentified() *block.RichText {
+// UnidentifiedText is the notice that Slack could not identify the person who clicked.
+func UnidentifiedText() *block.RichText {
 	return block.Say("Slack could not tell who clicked, so nothing was decided. Please try again in a moment.")
 }
 
-// Erased tells a person that the store has only the history of a request.
-func Erased(request string) *block.RichText {
+// ErasedText tells a person that the store has only the history of a request.
+func ErasedText(request string) *block.RichText {
 	return block.Say("The texts of this call were erased, because of their age or by an operator. The history still says who decided it: my operator can list it with ").
 		Code("countersign audit list --request " + block.Name(request)).Say(".")
 }
 
-// Denied tells a person why their click changed nothing, and what they can do. r is the request, or nil if it is not
-// known.
-func Denied(d *approvers.Denied, r *approvers.Request, p *approvers.Policy) *block.RichText { //nolint:cyclop // one case for each reason of a refusal
+// DeniedText tells a person why their click changed nothing, and what they can do. r is the request, or nil if the
+// request is not known.
+func DeniedText(d *approvers.Denied, r *approvers.Request, p *approvers.Policy) *block.RichText { //nolint:cyclop // one case for each reason of a refusal
 	role := "an approver"
 	if d.Role != "" {
 		role = wording.Titles{Policy: p}.Title(d.Role)
 	}
 	switch d.Code {
 	case approvers.DeniedUnidentified:
-		return Unidentified()
+		return UnidentifiedText()
 	case approvers.DeniedDeactivated:
 		return block.Say("Your account is deactivated, so it can't decide anything.")
 	case approvers.DeniedBot:
@@ -148,7 +148,7 @@ func Denied(d *approvers.Denied, r *approvers.Request, p *approvers.Policy) *blo
 	case approvers.DeniedBreakGlass:
 		return block.Say("Nothing was decided: the policy does not let the operator allow this tool.")
 	case approvers.DeniedDates, approvers.DeniedStandIn, approvers.DeniedOften:
-		return DeniedLeave(d)
+		return DeniedLeaveText(d)
 	case approvers.DeniedReturned:
 		return block.Say("Nothing was asked again: the agent already has its answer. To have it done, ask the agent in the thread.")
 	case approvers.DeniedAgain:
@@ -158,7 +158,7 @@ func Denied(d *approvers.Denied, r *approvers.Request, p *approvers.Policy) *blo
 	case approvers.DeniedDamaged:
 		return block.Say("Nothing was decided: this request's record is damaged, so it was closed and did not run. My operator was told. It can be asked for again.")
 	case approvers.DeniedNoPause, approvers.DeniedPaused, approvers.DeniedNotPaused:
-		return DeniedPause(d, p)
+		return DeniedPauseText(d, p)
 	case approvers.DeniedReplaced:
 		return block.Say("Nothing was decided: there is a newer version of what you clicked. Please look at it and click there.")
 	case approvers.DeniedUnrecorded:
@@ -212,8 +212,8 @@ var ended = map[approvers.State]struct{ by, alone string }{
 	"":                  {"reported on this", "was settled"},
 }
 
-// DeniedReport tells a person why they can't report the outcome of a run, and names the people who can.
-func DeniedReport(d *approvers.Denied, s ClickTarget) *block.RichText {
+// DeniedReportText tells a person why they can't report the outcome of a run, and names the people who can.
+func DeniedReportText(d *approvers.Denied, s ClickTarget) *block.RichText {
 	switch d.Code {
 	case approvers.DeniedNotMember, approvers.DeniedNotRequester, approvers.DeniedTool, approvers.DeniedCeiling, approvers.DeniedGroup, approvers.DeniedSelf,
 		approvers.DeniedGuest, approvers.DeniedForeign, approvers.DeniedBot, approvers.DeniedDeactivated:
@@ -225,11 +225,11 @@ func DeniedReport(d *approvers.Denied, s ClickTarget) *block.RichText {
 	case approvers.DeniedNothing:
 		return block.Say("Nothing was changed: the agent has its answer, or gets it from the new request.")
 	}
-	return Denied(d, s.Request, s.Policy)
+	return DeniedText(d, s.Request, s.Policy)
 }
 
-// DeniedGrant tells a person why their click on a grant changed nothing.
-func DeniedGrant(d *approvers.Denied, g approvers.Grant, p *approvers.Policy) *block.RichText {
+// DeniedGrantText tells a person why their click on a grant changed nothing.
+func DeniedGrantText(d *approvers.Denied, g approvers.Grant, p *approvers.Policy) *block.RichText {
 	switch d.Code {
 	case approvers.DeniedNotMember:
 		if g.State == approvers.GrantOffered {
@@ -252,11 +252,11 @@ func DeniedGrant(d *approvers.Denied, g approvers.Grant, p *approvers.Policy) *b
 	case approvers.DeniedCeiling:
 		return block.Say("Nothing was changed: this tool is ").Strong(d.Need.String()).Say(" risk now, above what ").Strong(wording.Titles{Policy: p}.Title(d.Role)).Say(" may allow.")
 	}
-	return Denied(d, nil, p)
+	return DeniedText(d, nil, p)
 }
 
-// DeniedLeave explains why an absence was not recorded.
-func DeniedLeave(d *approvers.Denied) *block.RichText {
+// DeniedLeaveText explains why an absence was not recorded.
+func DeniedLeaveText(d *approvers.Denied) *block.RichText {
 	if d.Code == approvers.DeniedDates {
 		return block.Say("Nothing was changed: the absence has to end after it begins, in the future, and within two years.")
 	}
@@ -285,11 +285,11 @@ func DeniedLeave(d *approvers.Denied) *block.RichText {
 	}[approvers.Code(d.Detail)])
 }
 
-// DeniedPause tells a person why they can't pause or resume, and names the people who can.
-func DeniedPause(d *approvers.Denied, p *approvers.Policy) *block.RichText {
+// DeniedPauseText tells a person why they can't pause or resume, and names the people who can.
+func DeniedPauseText(d *approvers.Denied, p *approvers.Policy) *block.RichText {
 	switch {
 	case d.Code == approvers.DeniedUnidentified:
-		return Unidentified()
+		return UnidentifiedText()
 	case d.Code == approvers.DeniedPaused:
 		return block.Say("Everything is paused already, by ").Person(d.By, "").Say(" since ").At(d.At, block.DayTime).Say(".")
 	case d.Code == approvers.DeniedNotPaused && d.By == "":

@@ -25,7 +25,7 @@ func TestEveryDenialHasWords(t *testing.T) {
 	seen := map[string]string{}
 	for _, c := range codes {
 		d := &approvers.Denied{Code: approvers.Code(c[1]), Role: "team-lead", Need: approvers.High, By: "T0001/U0002", State: approvers.Rejected, At: bottest.Noon, Detail: "det<ai>l"}
-		words := Denied(d, &r, bottest.Policy()).Mrkdwn()
+		words := DeniedText(d, &r, bottest.Policy()).Mrkdwn()
 		if strings.Contains(words, "("+c[1]+")") {
 			t.Errorf("%s has no words of its own", c[1])
 		}
@@ -39,7 +39,7 @@ func TestEveryDenialHasWords(t *testing.T) {
 	}
 	for _, s := range []approvers.State{approvers.Approved, approvers.Consumed, approvers.Rejected, approvers.Expired, approvers.Withdrawn, approvers.Revoked, approvers.Voided, approvers.Refused} {
 		for _, by := range []approvers.PersonID{"", "T0001/U0002"} {
-			words := Denied(&approvers.Denied{Code: approvers.DeniedResolved, By: by, State: s, At: bottest.Noon}, &r, nil).Mrkdwn()
+			words := DeniedText(&approvers.Denied{Code: approvers.DeniedResolved, By: by, State: s, At: bottest.Noon}, &r, nil).Mrkdwn()
 			if !strings.HasPrefix(words, "Too late: ") || strings.Contains(words, "  ") {
 				t.Errorf("%s by %q: %s", s, by, words)
 			}
@@ -53,13 +53,13 @@ func TestDeniedReports(t *testing.T) {
 	lost.Execution.State = approvers.ExecutionUnknown
 	s := ClickTarget{Model: lost}
 	for _, code := range []approvers.Code{approvers.DeniedNotMember, approvers.DeniedGuest, approvers.DeniedNothing, approvers.DeniedResolved, approvers.DeniedReturned, approvers.DeniedUnidentified} {
-		words := DeniedReport(&approvers.Denied{Code: code, By: "T0001/U0002", At: bottest.Noon}, s).Mrkdwn()
+		words := DeniedReportText(&approvers.Denied{Code: code, By: "T0001/U0002", At: bottest.Noon}, s).Mrkdwn()
 		if slices.ContainsFunc([]string{"waits for", "decide"}, func(w string) bool { return strings.Contains(words, w) && code != approvers.DeniedUnidentified }) {
 			t.Errorf("%s: %s", code, words)
 		}
 	}
 	s.Request = nil
-	if words := DeniedReport(&approvers.Denied{Code: approvers.DeniedNotRequester}, s).Mrkdwn(); words != "Nothing was changed: only those who asked for this can say what happened." {
+	if words := DeniedReportText(&approvers.Denied{Code: approvers.DeniedNotRequester}, s).Mrkdwn(); words != "Nothing was changed: only those who asked for this can say what happened." {
 		t.Error(words)
 	}
 }

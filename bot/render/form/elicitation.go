@@ -17,7 +17,7 @@ import (
 func Elicitation(s ClickTarget, who approvers.Identity) slack.ModalViewRequest {
 	q := *s.Elicitation
 	if d := q.Answerable(who, s.Now); d != nil {
-		return Refusal(control.ActFillIn, Denied(d, nil, s.Policy))
+		return TextModal(control.ActFillIn, DeniedText(d, nil, s.Policy))
 	}
 	p := new(block.Builder)
 	p.Para(new(block.RichText).Strong(block.Name(q.Tool)).Say(" asks. Its own words, not verified:"))

@@ -34,7 +34,7 @@ func allowForm(s ClickTarget, who approvers.Identity) slack.ModalViewRequest {
 		d = &approvers.Denied{Code: approvers.DeniedUnseen}
 	}
 	if d != nil {
-		return Refusal(control.ActAllow, Denied(d, &r, s.Policy))
+		return TextModal(control.ActAllow, DeniedText(d, &r, s.Policy))
 	}
 	p := new(block.Builder)
 	p.Para(block.Say("You approve this now: ").Strong(block.Clip(wording.WhatHappens(r.Preview, r.Tool), block.MaxQuote)),
@@ -169,7 +169,7 @@ func AllowanceFaults(r approvers.Request, in approvers.DecisionContext, who appr
 			break
 		}
 	}
-	return map[string]string{field{name: at}.blockID(): block.Clip(block.PlainWords(Denied(why, &r, in.Policy)), MaxErrorText)}
+	return map[string]string{field{name: at}.blockID(): block.Clip(block.PlainWords(DeniedText(why, &r, in.Policy)), MaxErrorText)}
 }
 
 // maxNumber is the maximum length of a number in the form for a grant.

@@ -35,13 +35,13 @@ func LoadingView(id, form string) slack.ModalViewRequest {
 	return v
 }
 
-// Refused replaces a form that Slack refused.
-func Refused(title, code string) slack.ModalViewRequest {
-	return plainModal(title, block.PlainWords(RefusedNotice(code)))
+// SlackRefusedModal returns the modal that replaces a form that Slack refused.
+func SlackRefusedModal(title, code string) slack.ModalViewRequest {
+	return plainModal(title, block.PlainWords(SlackRefusedText(code)))
 }
 
-// RefusedNotice returns the notice that Slack refused to show a form, with Slack's error code.
-func RefusedNotice(code string) *block.RichText {
+// SlackRefusedText returns the notice that Slack refused to show a form, with Slack's error code.
+func SlackRefusedText(code string) *block.RichText {
 	return block.Say("Slack refused to show this form (" + block.Visible(code) + "). Nothing was changed. Please tell the bot's operator, who finds the reason in the log.")
 }
 
@@ -53,8 +53,8 @@ func plainModal(title, text string) slack.ModalViewRequest {
 // ExternalID returns the external ID of the loading view that a delivery opened.
 func ExternalID(inbox string) string { return "countersign:" + inbox }
 
-// Refusal is a modal that only explains why there is no form.
-func Refusal(action string, why *block.RichText) slack.ModalViewRequest {
+// TextModal returns a modal that has only a text, such as the reason why there is no form.
+func TextModal(action string, why *block.RichText) slack.ModalViewRequest {
 	p := new(block.Builder)
 	p.Para(why)
 	return Modal(Titles[action], p)

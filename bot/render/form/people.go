@@ -45,7 +45,7 @@ func askForm(s ClickTarget, who approvers.Identity) slack.ModalViewRequest {
 	r := *s.Request
 	in, m := trial(s, who)
 	if _, _, d := r.Say(in, m, approvers.Question); d != nil {
-		return Refusal(control.ActAsk, Denied(d, &r, s.Policy))
+		return TextModal(control.ActAsk, DeniedText(d, &r, s.Policy))
 	}
 	p := new(block.Builder)
 	p.Para(block.Say("A question about ").Strong(block.Clip(wording.WhatHappens(r.Preview, r.Tool), block.MaxQuote)).Say(":"))
@@ -61,7 +61,7 @@ func answerForm(s ClickTarget, who approvers.Identity) slack.ModalViewRequest {
 	r := *s.Request
 	in, m := trial(s, who)
 	if _, _, d := r.Reply(in, m, s.Message.Step); d != nil {
-		return Refusal(control.ActAnswer, Denied(d, &r, s.Policy))
+		return TextModal(control.ActAnswer, DeniedText(d, &r, s.Policy))
 	}
 	p := new(block.Builder)
 	q := r.Remark(s.Message.Step)
@@ -75,7 +75,7 @@ func commentForm(s ClickTarget, who approvers.Identity) slack.ModalViewRequest {
 	r := *s.Request
 	in, m := trial(s, who)
 	if _, _, d := r.Say(in, m, approvers.Comment); d != nil {
-		return Refusal(control.ActComment, Denied(d, &r, s.Policy))
+		return TextModal(control.ActComment, DeniedText(d, &r, s.Policy))
 	}
 	p := new(block.Builder)
 	p.Para(block.Say("A comment on ").Strong(block.Clip(wording.WhatHappens(r.Preview, r.Tool), block.MaxQuote)).Say(":"))
@@ -87,7 +87,7 @@ func handOnForm(s ClickTarget, who approvers.Identity) slack.ModalViewRequest {
 	r := *s.Request
 	in, m := trial(s, who)
 	if _, _, d := r.HandOn(in, m, approvers.Identity{}); d != nil && d.Code != approvers.DeniedNotPeer { // DeniedNotPeer only says that no colleague was chosen yet
-		return Refusal(control.ActHandOn, Denied(d, &r, s.Policy))
+		return TextModal(control.ActHandOn, DeniedText(d, &r, s.Policy))
 	}
 	p := new(block.Builder)
 	p.Para(block.Say("Ask a colleague to decide about ").Strong(block.Clip(wording.WhatHappens(r.Preview, r.Tool), block.MaxQuote)).Say(":"))
@@ -102,7 +102,7 @@ func takeBackForm(s ClickTarget, who approvers.Identity) slack.ModalViewRequest 
 	r := *s.Request
 	in, m := trial(s, who)
 	if _, _, d := r.Revoke(in, m); d != nil {
-		return Refusal(control.ActTakeBack, Denied(d, &r, s.Policy))
+		return TextModal(control.ActTakeBack, DeniedText(d, &r, s.Policy))
 	}
 	p := new(block.Builder)
 	p.Para(block.Say("This will not run: ").Strong(block.Clip(wording.WhatHappens(r.Preview, r.Tool), block.MaxQuote)),
@@ -141,7 +141,7 @@ func Reject(r approvers.Request, f control.FormToken, s ClickTarget) slack.Modal
 func Report(s ClickTarget) slack.ModalViewRequest {
 	p := new(block.Builder)
 	if s.Execution == nil || s.Execution.State != approvers.ExecutionUnknown {
-		return Refusal(control.ActHappened, block.Say("Somebody has already reported what happened. The card shows it."))
+		return TextModal(control.ActHappened, block.Say("Somebody has already reported what happened. The card shows it."))
 	}
 	p.Para(block.Say("You report that this happened: ").Strong(block.Clip(wording.WhatHappens(s.Call.Preview, s.Execution.Tool), block.MaxQuote)))
 	p.Blocks = append(p.Blocks, textInput(control.FieldResult, "What was the result?", "For example a number that the tool's own system shows. The agent reads this.", "", true, true))

@@ -26,7 +26,7 @@ func Withdraw(s ClickTarget) slack.ModalViewRequest {
 		}
 	}
 	if waiting == 0 {
-		return Refusal(control.ActWithdrawSome, Denied(&approvers.Denied{Code: approvers.DeniedNothing}, nil, s.Policy))
+		return TextModal(control.ActWithdrawSome, DeniedText(&approvers.Denied{Code: approvers.DeniedNothing}, nil, s.Policy))
 	}
 	p := new(block.Builder)
 	p.Para(block.Say("What you choose will not run, and the agent is told that you took it back."))
