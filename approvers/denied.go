@@ -29,7 +29,7 @@ const (
 	DeniedUnchanged    Code = "unchanged"      // the edit changes nothing
 	DeniedChannel      Code = "channel"        // the agent does not answer here
 	DeniedUnseen       Code = "not_shown"      // the person must first open the complete arguments
-	DeniedNothing      Code = "nothing_to_do"  // the button no longer has anything to do
+	DeniedNothing      Code = "nothing_to_do"  // nothing is left to do, or what the action is about does not exist
 	DeniedInvalidArgs  Code = "invalid_args"   // the tool would not accept the edited arguments
 	DeniedNoReason     Code = "reason_missing" // a reason or a text is required
 	DeniedGroup        Code = "group"          // the person is not in the user group that the stage asks for

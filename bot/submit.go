@@ -99,8 +99,8 @@ func (b *submissionHandler) examine(ctx context.Context, i interaction) (objecti
 
 // examineEdit validates changed arguments. If the effect of the changed arguments differs from the effect that the
 // pressed button names, the form is shown again. The new button of the form names the actual effect. The form is also
-// shown again if it has not yet warned of invisible characters in these arguments. If Slack does not identify the person
-// in time, or the clicked version can't be read, this form names the same effect as before.
+// shown again if it has not yet warned of invisible characters in these arguments. If Slack does not identify the
+// person in time, or the clicked version can't be read, this form names the same effect as before.
 func (b *submissionHandler) examineEdit(ctx context.Context, r approvers.Request, f control.FormToken, i interaction) objection {
 	tool, _ := workflow.ToolOf(b.Tools, r.Tool, r.ToolHash)
 	args, faults := form.EditArgs(r, tool, i.View.answers)
@@ -213,8 +213,9 @@ func (b *submissionHandler) handle(ctx context.Context, d delivered, i interacti
 }
 
 // submitEdit passes edited arguments to the workflow. The changes are inserted into the bytes of the arguments from
-// which the form was made. If the form could not warn of invisible characters in time, the change is not an approval. If
-// the pressed button says that the change is an approval, but the change does not count as one, the person is told why.
+// which the form was made. If the form could not warn of invisible characters in time, the change is not an approval.
+// If the pressed button says that the change is an approval, but the change does not count as one, the person is told
+// why.
 func (b *submissionHandler) submitEdit(ctx context.Context, to ephemeralReply, target form.ClickTarget, f control.FormToken, i interaction, click workflow.Click) error {
 	click.Kind = approvers.Modify
 	r := *target.Request

@@ -148,8 +148,8 @@ func TestWaitingKeepsNoBody(t *testing.T) {
 	_, _ = body, delivery
 }
 
-// TestRefuse checks the answers to events that the gateway does not handle. Such an answer never lets a call run. If the
-// event comes before a call, the answer says that the call did not run. No other answer says this. In the profile
+// TestRefuse checks the answers to events that the gateway does not handle. Such an answer never lets a call run. If
+// the event comes before a call, the answer says that the call did not run. No other answer says this. In the profile
 // control, the agent's dialog does not decide.
 func TestRefuse(t *testing.T) {
 	for event, want := range map[string]string{

@@ -19,8 +19,8 @@ const (
 	// homeInterval is the shortest time between two updates of the Home tabs. Changes within this time are shown
 	// together.
 	homeInterval = time.Second
-	// The interval between updates is homeInterval plus homeShare for each watched Home tab. So rendering Home tabs takes
-	// only a part of the bot's working time, even if many tabs are watched.
+	// The interval between updates is homeInterval plus homeShare for each watched Home tab. So rendering Home tabs
+	// takes only a part of the bot's working time, even if many tabs are watched.
 	homeShare = 50 * time.Millisecond
 	mostHomes = 10_000 // limits the Home tabs that are watched simultaneously
 	// homeKept is the number of versions of a Home tab that the store keeps. The bot needs older versions, because a

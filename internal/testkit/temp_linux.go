@@ -20,8 +20,8 @@ const (
 // TempInMemory makes t.TempDir return directories in memory. Stores commit in these directories in the same way as on a
 // disk, but faster. TestMain calls TempInMemory, and calls remove at the end. TempInMemory does nothing if memory has
 // too little space, if TMPDIR is set, if benchmarks run, or if a COUNTERSIGN_ variable selects a long campaign. A
-// variable that names a file (COUNTERSIGN_…_FILE) selects no campaign. Benchmarks and long campaigns use
-// the usual TMPDIR, which must be on a disk: their figures include disk writes.
+// variable that names a file (COUNTERSIGN_…_FILE) selects no campaign. Benchmarks and long campaigns use the usual
+// TMPDIR, which must be on a disk: their figures include disk writes.
 func TempInMemory() (remove func()) {
 	flag.Parse() // TestMain runs before package testing parses the flags
 	bench := flag.Lookup("test.bench").Value.String() != ""

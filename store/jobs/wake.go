@@ -37,8 +37,9 @@ func (r *Runner) Notify(timers map[store.TimerKind]store.Shares, news ...string)
 	}
 }
 
-// hear receives the notices of the other replicas. hear first passes the news to Options.Hear, and then wakes the workers
-// whose timers another replica has set. So if news make a cached value invalid, the workers do not use this value.
+// hear receives the notices of the other replicas. hear first passes the news to Options.Hear, and then wakes the
+// workers whose timers another replica has set. So if a notice makes a cached value invalid, the workers do not use
+// this value.
 func (r *Runner) hear(ctx context.Context) error {
 	for {
 		select {

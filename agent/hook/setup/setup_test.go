@@ -454,8 +454,8 @@ func TestExamineHTTP(t *testing.T) {
 	}
 }
 
-// TestReachHTTP checks what Reach reports about the token if a machine's hooks use HTTP. Such a machine has no file with
-// a configuration.
+// TestReachHTTP checks what Reach reports about the token if a machine's hooks use HTTP. Such a machine has no file
+// with a configuration.
 func TestReachHTTP(t *testing.T) {
 	g := fakegateway.New(t, "../../gateway/openapi.json")
 	m := machine(t)

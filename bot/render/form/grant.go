@@ -144,9 +144,9 @@ func ParseAllowance(r approvers.Request, p *approvers.Policy, filled answers) (a
 	return a, faults
 }
 
-// AllowanceFaults returns the error of the form if the person may not grant calls with the entered numbers. The error is
-// at the first number that is too large by itself, or else at the first number. AllowanceFaults returns no error that is
-// not about the numbers.
+// AllowanceFaults returns the error of the form if the person may not grant calls with the entered numbers. The error
+// is at the first number that is too large by itself, or else at the first number. AllowanceFaults returns no error
+// that is not about the numbers.
 func AllowanceFaults(r approvers.Request, in approvers.DecisionContext, who approvers.Identity, a approvers.Allowance) map[string]string {
 	denied := func(atMost map[string]json.RawMessage) *approvers.Denied {
 		one := a

@@ -11,8 +11,8 @@ import (
 	"countersign/bot/bottest"
 )
 
-// The error is at the number that is too large by itself. It is at the first number if only several numbers together are
-// too large. Other reasons against the grant are not errors of the form.
+// The error is at the number that is too large by itself. It is at the first number if only several numbers together
+// are too large. Other reasons against the grant are not errors of the form.
 func TestAllowanceFaults(t *testing.T) {
 	policy := bottest.GrantingPolicy()
 	policy.Tools[2].Grants = approvers.GrantTerms{Uses: 5, Within: 2 * time.Hour, AtMost: []string{"amount", "count"}}

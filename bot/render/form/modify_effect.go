@@ -30,14 +30,14 @@ func SendsOnly(submit string) bool {
 	return submit != "" && submit != submitApprove && submit != submitEither
 }
 
-// PromisesApproval reports whether the label of a form's button says that the change is an approval. typed says that the
-// person has typed the tool's name.
+// PromisesApproval reports whether the label of a form's button says that the change is an approval. typed says that
+// the person has typed the tool's name.
 func PromisesApproval(submit string, typed bool) bool {
 	return submit == submitApprove || submit == submitEither && typed
 }
 
-// ShownEffect returns the effect that the submitted form names. The form is shown again with this effect while Slack has
-// not identified the person.
+// ShownEffect returns the effect that the submitted form names. The form is shown again with this effect while Slack
+// has not identified the person.
 func ShownEffect(submit string, filled answers) EditEffect {
 	e := EditEffect{Submit: submit}
 	_, e.typed = filled(control.FieldTyped)

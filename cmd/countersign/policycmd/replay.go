@@ -186,8 +186,8 @@ func (r *replayed) unknownTool(x config.Fixture) *check.Unknown {
 	return other
 }
 
-// unknownReason is a part of the first reason in the plan of a call of an unknown tool. The plans of other tools have no
-// such reason.
+// unknownReason is a part of the first reason in the plan of a call of an unknown tool. The plans of other tools have
+// no such reason.
 const unknownReason = "the policy does not know"
 
 // expectsUnknown reports whether a fixture expects the reason that only unknown tools have.

@@ -198,7 +198,6 @@ func (s *Shop) DeleteAccount(ctx context.Context, key string, a CloseArgs) (Clos
 	})
 }
 
-// validAddress accepts a bare address only, not `Jane <jane@example.com>`.
 // eraseTexts erases the texts about a customer: the reasons of refunds and discounts, the summaries in the ledger, and
 // the stored answers. An answer is about the customer if it contains the customer's id, the number of one of the
 // customer's orders, or the e-mail address.
@@ -234,6 +233,7 @@ func (s *State) eraseTexts(id, email string) {
 	}
 }
 
+// validAddress accepts a bare address only, not `Jane <jane@example.com>`.
 func validAddress(address string) bool {
 	parsed, err := mail.ParseAddress(address)
 	return err == nil && parsed.Address == address

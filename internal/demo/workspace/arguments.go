@@ -21,8 +21,8 @@ type arguments struct {
 	token  string
 }
 
-// readArguments decodes a call. readArguments reads the token from the Authorization header or a form body, and not from
-// a JSON body. Slack does not accept a token in the query from apps that were created after February 24, 2021.
+// readArguments decodes a call. readArguments reads the token from the Authorization header or a form body, and not
+// from a JSON body. Slack does not accept a token in the query from apps that were created after February 24, 2021.
 func readArguments(r *http.Request) (arguments, *apiError) {
 	args := arguments{values: object{}}
 	for key, vals := range r.URL.Query() {

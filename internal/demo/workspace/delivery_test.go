@@ -84,8 +84,8 @@ func (r *raw) next() obj {
 }
 
 // nextSaying returns the next frame of the message with this text. On a busy machine, an earlier message may come again
-// before the workspace has read its acknowledgement. nextSaying ignores such frames: an acknowledgement would use up the
-// fault FaultLostAck.
+// before the workspace has read its acknowledgement. nextSaying ignores such frames: an acknowledgement would use up
+// the fault FaultLostAck.
 func (r *raw) nextSaying(text string) obj {
 	r.t.Helper()
 	for {
