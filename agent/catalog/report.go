@@ -32,9 +32,13 @@ type LeftOut struct {
 	Reason string
 }
 
+// answerWithin is how long Examine waits for servers. The limit is high, because npx may first have to download a
+// program.
+const answerWithin = 90 * time.Second
+
 // Examine connects to a policy's servers and reports on the current tools of the servers. A server without an answer
-// in the time limit counts as down. The parameter version is this program's version, as sent to servers.
-func Examine(ctx context.Context, file *config.File, path, version string, limit time.Duration) (*Report, error) {
+// in 90 seconds counts as down. The parameter version is this program's version, as sent to servers.
+func Examine(ctx context.Context, file *config.File, path, version string) (*Report, error) {
 	r, err := newReport(file, path)
 	if err != nil {
 		return nil, err
@@ -53,7 +57,7 @@ func Examine(ctx context.Context, file *config.File, path, version string, limit
 	if err := c.Adopt(file, r.Lock, ""); err != nil {
 		return nil, err
 	}
-	if err := r.ask(ctx, c, limit); err != nil {
+	if err := r.ask(ctx, c); err != nil {
 		return nil, err
 	}
 	r.Policy = file.Policy.With(overlay(file.Policy, r.Tools))
@@ -61,9 +65,9 @@ func Examine(ctx context.Context, file *config.File, path, version string, limit
 }
 
 // ask waits until the servers have listed their tools, and then disconnects the servers.
-func (r *Report) ask(ctx context.Context, c *Catalog, limit time.Duration) error {
+func (r *Report) ask(ctx context.Context, c *Catalog) error {
 	defer c.Begin(ctx)()
-	within, cancel := context.WithTimeout(ctx, limit)
+	within, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
 	for _, k := range c.connections() {
 		_ = k.client.Settled(within) // a server that is too slow counts as down, according to its status
@@ -76,7 +80,7 @@ func (r *Report) ask(ctx context.Context, c *Catalog, limit time.Duration) error
 			continue
 		}
 		if r.Down[s.Server] = s.Problem; s.Problem == "" {
-			r.Down[s.Server] = fmt.Sprintf("it did not list its tools within %s", limit)
+			r.Down[s.Server] = fmt.Sprintf("it did not list its tools within %s", answerWithin)
 		}
 	}
 	r.Tools, _ = c.Status()

@@ -39,7 +39,7 @@ func TestReport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := Examine(t.Context(), file, path, "test", time.Minute)
+	r, err := Examine(t.Context(), file, path, "test")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func TestReport(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Examine(ctx, file, path, "test", time.Minute); !errors.Is(err, context.Canceled) {
+	if _, err := Examine(ctx, file, path, "test"); !errors.Is(err, context.Canceled) {
 		t.Errorf("with a canceled context: %v", err)
 	}
 }

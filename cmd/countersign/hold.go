@@ -3,11 +3,11 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -29,12 +29,12 @@ type held struct {
 
 // hold delays the start of a bot whose store is older than the signed heads, or whose database was restored or copied.
 // Until an operator has accepted the loss, hold serves the admin address and the control socket, and refuses all
-// requests of Slack and of other agents. Afterwards, the bot uses the returned listeners.
-func hold(ctx context.Context, env config.Env, policies *policyfile.Source, db openstore.Store, l listeners, log *slog.Logger) (listeners, error) {
+// requests of Slack and of other agents. Afterwards, the bot uses the same listeners.
+func hold(ctx context.Context, env config.Env, policies *policyfile.Source, db openstore.Store, l listeners, log *slog.Logger) error {
 	for {
 		older, err := audit.FindOlder(ctx, openstore.Name(env.Store), env.Audit.Heads, db)
 		if older == nil || err != nil {
-			return l, err
+			return err
 		}
 		what := "the store is older than its signed heads"
 		if older.Number == 0 {
@@ -42,11 +42,11 @@ func hold(ctx context.Context, env config.Env, policies *policyfile.Source, db o
 		}
 		log.Error(what+", so the bot does not start", "why", older, "admin", l.admin.Addr().String(), "control", env.Control)
 		if err := holdOnce(ctx, older, env, policies, db, l, log); err != nil || ctx.Err() != nil {
-			return l, err
+			return err
 		}
 		log.Info("the loss was accepted, and the bot starts", "head", older.Number)
-		if l, err = l.reopen(); err != nil {
-			return l, err
+		if err := l.acceptAgain(); err != nil {
+			return err
 		}
 	}
 }
@@ -67,13 +67,13 @@ func holdOnce(ctx context.Context, why *audit.OlderStore, env config.Env, polici
 		{name: "store", ready: func(ctx context.Context) error { return takesWrites(ctx, wf) }},
 		{name: "heads", ready: func(context.Context) error { return why }},
 	}, m.Handler())
-	g.Go(func() error { return serveHTTP(ctx, l.admin, h) })
+	g.Go(func() error { return serveHTTP(ctx, keptOpen{l.admin}, h) })
 	g.Go(func() error { return newNotifier(os.Getenv, os.Getpid(), log).watch(ctx, db) }) // systemd gets the report that the held bot is up
 	if l.slack != nil {
-		g.Go(func() error { return serveHTTP(ctx, l.slack, http.HandlerFunc(refuse)) })
+		g.Go(func() error { return serveHTTP(ctx, keptOpen{l.slack}, http.HandlerFunc(refuse)) })
 	}
 	if l.gateway != nil {
-		g.Go(func() error { return serveHTTP(ctx, l.gateway, heldGateway(log)) })
+		g.Go(func() error { return serveHTTP(ctx, keptOpen{l.gateway}, heldGateway(log)) })
 	}
 	if socket != nil {
 		r := newControlServer(env.Store.Path, env.Audit, db, wf, log)
@@ -98,24 +98,27 @@ func refuse(w http.ResponseWriter, _ *http.Request) {
 	http.Error(w, http.StatusText(http.StatusServiceUnavailable), http.StatusServiceUnavailable)
 }
 
-// reopen reopens closed listeners at the same addresses.
-func (l listeners) reopen() (listeners, error) {
-	for _, one := range []struct {
-		l             *net.Listener
-		what, setting string
-	}{
-		{&l.admin, "the admin server", "COUNTERSIGN_ADMIN_ADDR"},
-		{&l.slack, "the server for Slack's requests", "COUNTERSIGN_HTTP_ADDR"},
-		{&l.gateway, "the gateway", "COUNTERSIGN_GATEWAY_ADDR"},
-	} {
-		if *one.l == nil {
-			continue
+// keptOpen is a TCP listener whose socket stays open when a server closes the listener. So no connection is refused
+// between the end of that server and the start of the next one: the operating system queues the connections.
+type keptOpen struct{ net.Listener }
+
+// Close ends all calls of Accept.
+func (l keptOpen) Close() error { return l.setDeadline(time.Now()) }
+
+// acceptAgain undoes Close.
+func (l keptOpen) acceptAgain() error { return l.setDeadline(time.Time{}) }
+
+func (l keptOpen) setDeadline(t time.Time) error {
+	return l.Listener.(*net.TCPListener).SetDeadline(t)
+}
+
+// acceptAgain lets the next servers accept connections on the listeners that hold has used.
+func (l listeners) acceptAgain() error {
+	var errs []error
+	for _, one := range []net.Listener{l.admin, l.slack, l.gateway} {
+		if one != nil {
+			errs = append(errs, keptOpen{one}.acceptAgain())
 		}
-		opened, err := listen(one.what, one.setting, (*one.l).Addr().String())
-		if err != nil {
-			return l, fmt.Errorf("the loss was accepted, but the bot can't continue; start it again: %w", err)
-		}
-		*one.l = opened
 	}
-	return l, nil
+	return errors.Join(errs...)
 }

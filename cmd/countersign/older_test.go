@@ -3,7 +3,11 @@
 package main
 
 import (
+	"context"
+	"fmt"
+	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -12,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"countersign/cmd/countersign/cli"
 	"countersign/internal/testkit"
@@ -111,6 +117,70 @@ func TestHeldGateway(t *testing.T) {
 			t.Errorf("%s: %d %s", path, w.Code, w.Body)
 		}
 	}
+}
+
+// When the hold ends, its server may need seconds to finish a request. In this time, no connection is refused: the bot's
+// server answers it.
+func TestListenersStayOpenAfterHold(t *testing.T) {
+	address, err := listen("a server", "", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { address.Close() })
+	url := "http://" + address.Addr().String()
+	old := reportsClose{keptOpen{address}, make(chan struct{})}
+	begun, finish := make(chan struct{}), make(chan struct{})
+	ctx, end := context.WithCancel(t.Context())
+	g := errgroup.Group{}
+	g.Go(func() error {
+		return serveHTTP(ctx, old, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+			close(begun)
+			<-finish
+		}))
+	})
+	g.Go(func() error {
+		answer, err := http.Get(url)
+		if err == nil {
+			answer.Body.Close()
+		}
+		return err
+	})
+	<-begun
+	end()
+	<-old.closed
+	c, err := net.Dial("tcp", address.Addr().String())
+	if err != nil {
+		t.Fatal("a connection is refused: ", err)
+	}
+	defer c.Close()
+	close(finish)
+	if err := g.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if err := (listeners{admin: address}).acceptAgain(); err != nil {
+		t.Fatal(err)
+	}
+	next, stop := context.WithCancel(t.Context())
+	g.Go(func() error { return serveHTTP(next, address, http.HandlerFunc(refuse)) })
+	fmt.Fprint(c, "GET / HTTP/1.0\r\n\r\n")
+	if answer, err := io.ReadAll(c); err != nil || !strings.HasPrefix(string(answer), "HTTP/1.0 503") {
+		t.Errorf("the connection was answered with %q, %v", answer, err)
+	}
+	stop()
+	if err := g.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+// reportsClose is a listener that says when it is closed.
+type reportsClose struct {
+	net.Listener
+	closed chan struct{}
+}
+
+func (l reportsClose) Close() error {
+	defer close(l.closed)
+	return l.Listener.Close()
 }
 
 // A bot can be killed at any moment. The test shows that the store of a killed bot always has all records that a signed

@@ -167,23 +167,11 @@ type listeners struct {
 	gateway net.Listener
 }
 
-// close closes all listeners, even if a server has already closed some of them.
-func (l listeners) close() {
-	l.admin.Close()
-	for _, one := range []net.Listener{l.slack, l.gateway} {
-		if one != nil {
-			one.Close()
-		}
-	}
-}
-
 // serveStore serves with an open store.
 func serveStore(ctx context.Context, env config.Env, policies *policyfile.Source, db openstore.Store, l listeners, tracer *tracing.Tracer, log *slog.Logger) error {
-	l, err := hold(ctx, env, policies, db, l, log)
-	if err != nil || ctx.Err() != nil {
+	if err := hold(ctx, env, policies, db, l, log); err != nil || ctx.Err() != nil {
 		return err
 	}
-	defer l.close()
 	socket, err := openControl(env.Control, log)
 	if err != nil {
 		return err

@@ -6,15 +6,11 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"countersign/agent/catalog"
 	"countersign/cmd/countersign/cli"
 	"countersign/config"
 )
-
-// serversWithin limits the time in which the policy's MCP servers must list their tools.
-const serversWithin = 20 * time.Second
 
 // tools connects to the policy's MCP servers, and compares their tools with the pins. tools calls no tool.
 func (d *Doctor) tools(ctx context.Context, file *config.File, path string) {
@@ -22,7 +18,7 @@ func (d *Doctor) tools(ctx context.Context, file *config.File, path string) {
 		return
 	}
 	d.begin("Tools")
-	r, err := catalog.Examine(ctx, file, path, cli.ThisBuild().Version, serversWithin)
+	r, err := catalog.Examine(ctx, file, path, cli.ThisBuild().Version)
 	if err != nil {
 		d.fail(cli.ExitFailed, "the tools can't be examined: "+err.Error(), "")
 		return

@@ -83,10 +83,6 @@ type listed struct {
 // toolReport prints the state of a policy's tools.
 type toolReport struct{ *catalog.Report }
 
-// reachWithin is how long the command waits for servers. The limit is high, because npx may first have to download a
-// program.
-const reachWithin = 90 * time.Second
-
 // examine reads a policy with its lock file. If the parameter alone is true, examine contacts no server. Otherwise,
 // examine asks the servers for their tools.
 func examine(ctx context.Context, path string, alone bool) (toolReport, error) {
@@ -102,7 +98,7 @@ func examine(ctx context.Context, path string, alone bool) (toolReport, error) {
 	if alone {
 		r, err = catalog.ExamineOffline(file, path)
 	} else {
-		r, err = catalog.Examine(ctx, file, path, cli.ThisBuild().Version, reachWithin)
+		r, err = catalog.Examine(ctx, file, path, cli.ThisBuild().Version)
 	}
 	return toolReport{r}, policyfile.Misconfigured(err)
 }
