@@ -11,6 +11,7 @@ import (
 	"countersign/approvers/workflow"
 	"countersign/bot/bottest"
 	"countersign/bot/render/control"
+	"countersign/internal/testkit"
 )
 
 // attack is one attempt to cause a decision that must not happen.
@@ -184,6 +185,7 @@ func attacks() []attack {
 // No attack changes anything. The attacker is told the reason for the refusal, and, in most cases, the target's history
 // records the attempt.
 func TestAttacks(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	s := newAttackHarness(t, func(h *harness) {
 		h.tools["update_shipping_address"] = bottest.Tool("update_shipping_address", `{"oneOf":[{"type":"object"}]}`, approvers.Idempotent) // a form shows such arguments as JSON

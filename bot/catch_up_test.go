@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"countersign/approvers/workflow/settings"
+	"countersign/internal/testkit"
 	"countersign/store"
 	"countersign/store/bolt"
 )
@@ -114,6 +115,7 @@ func (m *manyHistories) called(start string) (calls, places int) {
 // TestCatchUpBounds checks that the bot reads only as many channels, messages, threads, replies and days as the limits
 // allow. The log names each limit once for each channel or thread.
 func TestCatchUpBounds(t *testing.T) {
+	testkit.SkipIfShort(t)
 	slack := &manyHistories{calls: map[string]int{}, oldest: map[string]string{}, says: map[string][]map[string]any{}}
 	h := newHarness(t, func(h *harness) { h.http = &http.Client{Transport: slack} })
 	h.stop()

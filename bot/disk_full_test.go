@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"countersign/bot/render/control"
+	"countersign/internal/testkit"
 	"countersign/store"
 )
 
@@ -28,6 +29,7 @@ func (c *cramped) Update(ctx context.Context, fn func(store.Tx) error) error {
 // If people act while the disk is full, the bot refuses each action, and tells the person at the place of the action.
 // When the disk has space, every action succeeds.
 func TestFullDisk(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	disk := &cramped{}
 	h := newHarness(t, func(h *harness) {

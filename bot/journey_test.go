@@ -15,6 +15,7 @@ import (
 	"countersign/approvers/workflow/retention"
 	"countersign/bot/bottest"
 	"countersign/bot/render/control"
+	"countersign/internal/testkit"
 	"countersign/store"
 	"countersign/store/bolt"
 )
@@ -51,6 +52,7 @@ func testApprove(t *testing.T, h *harness) {
 // erases conversations, only the bytes of the history stay in use. When retention removes audit records, nearly all
 // bytes become free for new rows.
 func TestSizeOfARequest(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	const (
 		first         = 40 // requests before the measurement

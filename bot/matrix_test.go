@@ -13,6 +13,7 @@ import (
 	"countersign/approvers"
 	"countersign/bot/bottest"
 	"countersign/bot/render/control"
+	"countersign/internal/testkit"
 	"countersign/store"
 )
 
@@ -265,6 +266,7 @@ func under(change func(*approvers.Policy)) func(*matrix) {
 // For calls of every risk, the bot refuses each action of a person who may not decide, with the matching reason. A
 // person who may decide is not refused.
 func TestIdentityMatrix(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	guest, gone, foreign, robot := "Guests can't decide", "deactivated", "Only members of this workspace", "Bots can't decide"
 	nobody := "Slack could not tell who clicked"

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"countersign/bot/render/control"
+	"countersign/internal/testkit"
 	"countersign/store"
 )
 
@@ -31,6 +32,7 @@ func (h *harness) lost(channel string) (root string, asked posted) {
 // The requester and the approvers can report the outcome of a run, and can request the call again. If another person
 // clicks one of these buttons, the bot says who can use the button.
 func TestWhoMaySayWhatHappened(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	h := newHarness(t, func(h *harness) { h.policy.Agents[0].Channels = []string{"#support", "#supplier-desk"} })
 	root, _ := h.lost("#supplier-desk")

@@ -12,6 +12,7 @@ import (
 	"countersign/bot/render/argument"
 	"countersign/bot/render/block"
 	"countersign/bot/render/control"
+	"countersign/internal/testkit"
 	"countersign/store"
 )
 
@@ -41,6 +42,7 @@ func (h *harness) turns(user, action string, words ...string) map[string]any {
 // A person reads arguments with more than 100,000 displayed characters completely, page by page. The arguments can be
 // approved only on the last page, and only by the person who saw that page. The shown pages are stored.
 func TestHugeArguments(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	h := newHarness(t)
 	var body strings.Builder

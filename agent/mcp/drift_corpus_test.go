@@ -10,6 +10,7 @@ import (
 	"countersign/agent"
 	"countersign/approvers"
 	"countersign/approvers/workflow"
+	"countersign/internal/testkit"
 )
 
 // actDefinition is a definition with every possible member.
@@ -127,6 +128,7 @@ const bystander = `{"name":"look","description":"Looks","inputSchema":{"type":"o
 // its waiting requests are voided with a reason, and new calls are refused. The server gets no call of the tool. When
 // the server offers the pinned definition again, the tool can be called.
 func TestDriftCorpus(t *testing.T) {
+	testkit.SkipIfShort(t)
 	s := newDriftingServer([]string{actDefinition, bystander})
 	o := newHarness(t, s)
 	if o.blocked("srv.act") != "" || o.blocked("srv.look") != "" {

@@ -12,6 +12,7 @@ import (
 
 	"countersign/agent"
 	"countersign/config"
+	"countersign/internal/testkit"
 )
 
 type outcome int
@@ -37,6 +38,7 @@ func (o outcome) String() string { return []string{"answers", "fails", "is uncle
 // TestHostileServers checks that calls to a hostile server end in time with the right outcome. Memory and goroutines
 // stay limited. Meanwhile, calls to another, correct server succeed.
 func TestHostileServers(t *testing.T) {
+	testkit.SkipIfShort(t)
 	tests := []struct {
 		role string
 		want outcome

@@ -15,6 +15,7 @@ import (
 
 	"countersign/agent"
 	"countersign/config"
+	"countersign/internal/testkit"
 	"countersign/internal/tracing"
 	"countersign/internal/tracing/tracingtest"
 )
@@ -42,6 +43,7 @@ func TestExactArgumentsOverHTTP(t *testing.T) {
 
 // TestHostileAddresses is like TestHostileServers, for servers over HTTP.
 func TestHostileAddresses(t *testing.T) {
+	testkit.SkipIfShort(t)
 	status := func(code int) func(http.ResponseWriter, *http.Request, wire) {
 		return func(w http.ResponseWriter, _ *http.Request, _ wire) { http.Error(w, "no", code) }
 	}

@@ -15,6 +15,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
+	"countersign/internal/testkit"
 	"countersign/store"
 	"countersign/store/bolt"
 )
@@ -532,6 +533,7 @@ func otherKey(t *testing.T) string {
 
 // The page names the first head that covers a request's records, even if there are many heads.
 func TestEvidenceFindsTheHead(t *testing.T) {
+	testkit.SkipIfShort(t)
 	s := newSealedStore(t)
 	for range 300 { // every request has its own head
 		s.head(1)

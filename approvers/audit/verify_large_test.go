@@ -22,6 +22,7 @@ import (
 // the number of records. Each request has twelve records, like a request that is approved and run. Two of three records
 // have a payload, and about a hundred records are sealed at a time.
 func TestVerifyLarge(t *testing.T) {
+	testkit.SkipIfShort(t)
 	n := testkit.Size(t, "COUNTERSIGN_RECORDS", 20_000)
 	path := filepath.Join(t.TempDir(), "large.db")
 	s := newSealedStore(t)

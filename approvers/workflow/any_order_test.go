@@ -11,12 +11,14 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
+	"countersign/internal/testkit"
 	"countersign/store"
 )
 
 // TestAnyOrder calls random methods of the workflow in random order, and checks the invariants after each call. The
 // flag -rapid.checks=N tries N sequences.
 func TestAnyOrder(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	dir := t.TempDir()
 	n := 0

@@ -9,6 +9,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
+	"countersign/internal/testkit"
 	"countersign/store"
 )
 
@@ -153,6 +154,7 @@ func TestAwayWhileItWaits(t *testing.T) {
 // TestManyRequestsWait checks many requests that wait for a person whose absence begins. The workflow checks the
 // approvers of all these requests, with several requests in each transaction.
 func TestManyRequestsWait(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	h := newHarnessWith(t, withDeputy)
 	turn := h.say(alice, "please").Turn

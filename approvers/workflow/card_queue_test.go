@@ -13,6 +13,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/workflow/invariants"
+	"countersign/internal/testkit"
 	"countersign/store"
 )
 
@@ -287,6 +288,7 @@ func TestBurst(t *testing.T) {
 // request must be shown or in the queue. If requests wait at an address, the number of open cards at the address must
 // be the maximum.
 func TestCardQueuesInAnyOrder(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	dir, n := quickDir(t), 0
 	rapid.Check(t, func(rt *rapid.T) {

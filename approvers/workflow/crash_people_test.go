@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"countersign/approvers"
+	"countersign/internal/testkit"
 )
 
 // beside returns an environment in which people comment on a request, ask and answer questions, hand the request on,
@@ -23,6 +24,7 @@ func beside(t testing.TB, kill func(point string) bool) *environment {
 // TestPeopleKilledAtEveryPoint kills the process at every point. Each action of people on a request must take effect
 // exactly once.
 func TestPeopleKilledAtEveryPoint(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	want := killedAndTheSame(t, beside, 25)
 	if must := "remarked remarked remarked invited decided advanced closed returned"; !strings.Contains(want, must) {

@@ -59,6 +59,7 @@ func newRunning(t testing.TB, database string, effect approvers.Effect, muted bo
 //
 // After an interrupted run, TestCrashPoints also kills the next process at each point.
 func TestCrashPoints(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	sum := &crashSum{reached: map[string]map[approvers.Effect]map[string]int{}}
 	sum.allPoints(t, min(3, testkit.Stride())) // the short form tries each point with one protection level only
@@ -78,6 +79,7 @@ func TestCrashPoints(t *testing.T) {
 // TestCrashPointsPostgres is TestCrashPoints with a PostgreSQL database as the store. The short form of the test tries
 // one of 45 points.
 func TestCrashPointsPostgres(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	stride := 45
 	if testkit.Stride() == 1 {
@@ -132,6 +134,7 @@ func (s *crashSum) allEnds(t *testing.T) {
 
 // TestCrashPointsInDocs compares the table in docs/crashes.md with the points that crashPoints returns.
 func TestCrashPointsInDocs(t *testing.T) {
+	testkit.SkipIfShort(t)
 	page, err := os.ReadFile("../../docs/crashes.md")
 	if err != nil {
 		t.Fatal(err)
@@ -153,6 +156,7 @@ func TestCrashPointsInDocs(t *testing.T) {
 // process until no work is left. TestCrashesAtRandom runs six lives for each protection level, or as many as
 // COUNTERSIGN_CRASHES says.
 func TestCrashesAtRandom(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	seed, lives := testkit.Seed(t), testkit.Size(t, "COUNTERSIGN_CRASHES", 6)
 	sum := &crashSum{reached: map[string]map[approvers.Effect]map[string]int{}}

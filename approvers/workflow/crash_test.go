@@ -75,6 +75,7 @@ func (w *environment) check() {
 // TestKilledAtEveryPoint kills the process at each point of a whole conversation. A new process then continues with the
 // file of the killed process.
 func TestKilledAtEveryPoint(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	killedAtEveryPoint(t, newEnvironment, (*environment).check)
 }
@@ -107,6 +108,7 @@ func killedAtEveryPoint(t *testing.T, world func(testing.TB, func(string) bool) 
 
 // TestKilledOverAndOver runs many processes one after the other, and kills each process after a few points.
 func TestKilledOverAndOver(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	lives := testkit.Size(t, "COUNTERSIGN_CRASHES", 6)
 	seed := testkit.Seed(t)

@@ -89,6 +89,7 @@ func (w *environment) account() string {
 // TestSilenceKilledAtEveryPoint checks a request that nobody decides. The process is killed at every point. Each
 // reminder, escalation and expiry must happen once.
 func TestSilenceKilledAtEveryPoint(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	want := killedAndTheSame(t, silence, 20)
 	for _, must := range []string{

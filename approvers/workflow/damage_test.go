@@ -19,6 +19,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
+	"countersign/internal/testkit"
 	"countersign/store"
 	"countersign/store/bolt"
 	"countersign/store/jobs"
@@ -345,6 +346,7 @@ func outcome(s store.Store, r wreckedRequest) (text string) {
 // way as with the undamaged store. COUNTERSIGN_DAMAGE="1000 200" selects the long form of the test. A third number is
 // the seed.
 func TestDamageCampaign(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	flips, pages, seed := 12, 6, uint64(1)
 	if text := os.Getenv(damageEnv); text != "" {

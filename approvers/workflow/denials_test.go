@@ -7,6 +7,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
+	"countersign/internal/testkit"
 	"countersign/store"
 )
 
@@ -67,6 +68,7 @@ func TestClicksWithoutEnd(t *testing.T) {
 // TestRefusalsWithoutEnd checks clicks that the bot refuses because they are not on a current button. Many refused
 // clicks also leave only few audit records, and cause only few renderings of a card.
 func TestRefusalsWithoutEnd(t *testing.T) {
+	testkit.SkipIfShort(t)
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":1}`)
 	card := h.messagesOf(r.ID)[0]

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"countersign/approvers/workflow"
+	"countersign/internal/testkit"
 	"countersign/store"
 	"countersign/store/jobs"
 )
@@ -46,6 +47,7 @@ func (c *cramped) Update(ctx context.Context, fn func(store.Tx) error) error {
 // store the answer. The bot logs the reason only from time to time. When the disk has space, all work continues by
 // itself, and no work counts as failed.
 func TestFullDisk(t *testing.T) {
+	testkit.SkipIfShort(t)
 	inFakedTime(t, func(t *testing.T, w *workingHarness) {
 		var log bytes.Buffer
 		c := &cramped{Store: w.store}
@@ -85,6 +87,7 @@ func TestFullDisk(t *testing.T) {
 
 // If the disk becomes full again at each attempt, the bot waits for some time between its attempts.
 func TestFullDiskAgain(t *testing.T) {
+	testkit.SkipIfShort(t)
 	inFakedTime(t, func(t *testing.T, w *workingHarness) {
 		c := &cramped{Store: w.store}
 		w.Workflow = workflow.New(workflow.Config{Store: c, Policy: w.policy.Load, Tools: w.tools, Log: slog.New(slog.DiscardHandler)})

@@ -226,6 +226,7 @@ func TestUnpinnedWhileItWaits(t *testing.T) {
 // After a drift, all waiting requests are voided, each exactly once. The test has many requests, and kills the process
 // before every commit.
 func TestDriftSurvivesKills(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	const waiting = 25
 	for kill := 1; ; kill++ {

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"countersign/approvers"
+	"countersign/internal/testkit"
 )
 
 // newGranting returns an environment in which a person approves the first refund together with a grant for two more
@@ -51,6 +52,7 @@ func (w *environment) grantHeld() {
 // TestKilledWhileAGrantIsUsed kills the process at each point. Each use of the grant must be counted exactly once. One
 // transaction stores the state executing and counts the use.
 func TestKilledWhileAGrantIsUsed(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	killedAtEveryPoint(t, newGranting, (*environment).grantHeld)
 }

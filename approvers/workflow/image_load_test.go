@@ -17,6 +17,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
+	"countersign/internal/testkit"
 	"countersign/store"
 	"countersign/store/bolt"
 )
@@ -40,6 +41,7 @@ const atOnceLoaded = 6
 
 // TestLoad is the process whose disk is recorded. TestCrashImages starts TestLoad in another process.
 func TestLoad(t *testing.T) {
+	testkit.SkipIfShort(t)
 	decisions, dir, ok := strings.Cut(os.Getenv(loadEnv), " ")
 	if !ok {
 		t.Skip("only run by TestCrashImages")

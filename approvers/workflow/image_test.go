@@ -30,6 +30,7 @@ import (
 //
 // TestCrashImages builds 150 images, or as many as COUNTERSIGN_IMAGES says.
 func TestCrashImages(t *testing.T) {
+	testkit.SkipIfShort(t)
 	images, seed := testkit.Size(t, "COUNTERSIGN_IMAGES", 150), testkit.Seed(t)
 	began := time.Now()
 	r := recorded(t, max(50, images/10))
@@ -65,6 +66,7 @@ func TestCrashImages(t *testing.T) {
 // TestCrashImagesOfALyingDisk proves that the checks of the images work. The disk of this test reports syncs that it
 // did not do, and the checks must find a fault.
 func TestCrashImagesOfALyingDisk(t *testing.T) {
+	testkit.SkipIfShort(t)
 	r := recorded(t, 30)
 	d := &disk{synced: slices.Clone(r.made)}
 	known := &known{called: map[string]bool{}}

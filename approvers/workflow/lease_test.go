@@ -31,6 +31,7 @@ import (
 // A step is an action of a person, a fault, or a piece of work of a replica. COUNTERSIGN_LEASE_STEPS sets the number of
 // steps, which is 3,000 by default. With the same COUNTERSIGN_SEED, the test repeats the same actions and faults.
 func TestLeaseFaults(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	const round = 1500
 	left, seed := testkit.Size(t, "COUNTERSIGN_LEASE_STEPS", 2*round), testkit.Seed(t)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"countersign/approvers"
+	"countersign/internal/testkit"
 	"countersign/store"
 	"countersign/store/jobs"
 )
@@ -148,6 +149,7 @@ func TestYielding(t *testing.T) {
 // TestFirstIsNotBehindTheRest checks that a thousand informational messages don't delay messages of higher ranks, even
 // if all workers for informational messages are busy.
 func TestFirstIsNotBehindTheRest(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	inFakedTime(t, func(t *testing.T, w *workingHarness) {
 		clear := func(ctx context.Context, timer store.Timer) error {

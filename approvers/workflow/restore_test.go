@@ -11,6 +11,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
+	"countersign/internal/testkit"
 	"countersign/store"
 )
 
@@ -180,6 +181,7 @@ func (b *busy) wantNothingOpen() {
 // If Restored stops at any point and is called again, the result is the same as without the stop. A further call adds
 // only its audit record.
 func TestRestoredIsKilledAndBegunAgain(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	for n := 0; ; n++ {
 		b := newBusy(t)

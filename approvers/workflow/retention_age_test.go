@@ -13,6 +13,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/workflow/retention"
+	"countersign/internal/testkit"
 	"countersign/store"
 )
 
@@ -111,6 +112,7 @@ func onEachStore(t *testing.T, test func(t *testing.T, h *harness)) {
 // gets a record of the deletion. The erasure does not extend the longer time. The store's check must find no fault
 // after each of the two steps.
 func TestRetention(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	onEachStore(t, testRetention)
 }

@@ -10,6 +10,7 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/audit"
 	"countersign/approvers/workflow/retention"
+	"countersign/internal/testkit"
 	"countersign/store"
 )
 
@@ -53,6 +54,7 @@ func (h *harness) pastEvent(chain string) {
 // An ended grant is erased with its messages and the texts of its chain. The chain stays until the records of every call
 // that ran under the grant are deleted. The history verifies after each step.
 func TestRetentionOfGrants(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, h *harness) {
 		key := newSealKey(t, "retention")
@@ -196,6 +198,7 @@ func TestRetentionKeepsChainsInUse(t *testing.T) {
 // An absence that is over is erased with its notices. Its records stay until their own time is over. A notice about an
 // earlier absence is erased although the person has another absence now.
 func TestRetentionOfAbsences(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, h *harness) {
 		key := newSealKey(t, "retention")
@@ -262,6 +265,7 @@ func TestRetentionOfAbsences(t *testing.T) {
 // The time at which a person last opened the Home tab is erased. While the tab is watched, the time stays. When the
 // person opens the tab again, the bot shows the tab again.
 func TestRetentionOfHomeTimes(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, h *harness) {
 		keeping(h)

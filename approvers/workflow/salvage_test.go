@@ -18,6 +18,7 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/audit"
 	"countersign/approvers/workflow"
+	"countersign/internal/testkit"
 	"countersign/store"
 	"countersign/store/bolt"
 )
@@ -29,6 +30,7 @@ import (
 // number is the seed. If a store fails the test, the test keeps the store's file. The seed alone can't reproduce the
 // store, because ids are random.
 func TestSalvagedStore(t *testing.T) {
+	testkit.SkipIfShort(t)
 	w := wreckable(t)
 	pages, step, seed := len(w.file)/4096, 5, uint64(5)
 	if text := os.Getenv(damageEnv); text != "" {

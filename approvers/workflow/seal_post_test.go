@@ -7,6 +7,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
+	"countersign/internal/testkit"
 	"countersign/store"
 )
 
@@ -119,6 +120,7 @@ func TestHeadsArePosted(t *testing.T) {
 // Many heads are sealed while Slack can't be reached. After the outage, the bot posts only one message, with the newest
 // head. The store needs the same number of outbox rows for a hundred heads as for one head.
 func TestHeadsOfAnOutage(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	o := newHeadHarness(t)
 	for range 100 {

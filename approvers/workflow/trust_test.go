@@ -9,6 +9,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
+	"countersign/internal/testkit"
 	"countersign/store"
 )
 
@@ -143,6 +144,7 @@ func TestOneOfferAtATime(t *testing.T) {
 // TestWhatEndsTheStreak lists events that end a tool's streak of unchanged approvals, and events that do not end it. An
 // event ends the streak if it shows that a person must check the calls.
 func TestWhatEndsTheStreak(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	for name, c := range map[string]struct {
 		do  func(h *harness)

@@ -19,6 +19,7 @@ import (
 	"countersign/agent/hook"
 	hooksetup "countersign/agent/hook/setup"
 	"countersign/internal/demo/scriptedmodel"
+	"countersign/internal/testkit"
 	"countersign/internal/testkit/npm"
 )
 
@@ -222,6 +223,7 @@ func allAgents() bool { return os.Getenv("COUNTERSIGN_AGENTS") == "all" }
 // Real coding agents run against a scripted model. The agents' hooks ask a real bot, and people decide. The agents also
 // call a tool of the gateway over MCP. Codex is a download of 170 MB, and runs only if COUNTERSIGN_AGENTS is "all".
 func TestCodingAgents(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	for _, a := range codingAgents {
 		if a.large && !allAgents() {

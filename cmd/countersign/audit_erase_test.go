@@ -20,6 +20,7 @@ import (
 	"countersign/cmd/countersign/openstore"
 	"countersign/cmd/countersign/policycmd"
 	"countersign/cmd/countersign/task"
+	"countersign/internal/testkit"
 	"countersign/store"
 	"countersign/store/bolt"
 )
@@ -28,6 +29,7 @@ import (
 // still contain the text. No other row of the file contains the text in plain form or as base64. The history still
 // verifies.
 func TestAuditErase(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "countersign.db")

@@ -22,6 +22,7 @@ import (
 	"countersign/cmd/countersign/cli"
 	"countersign/cmd/countersign/openstore"
 	"countersign/cmd/countersign/task"
+	"countersign/internal/testkit"
 	"countersign/store"
 )
 
@@ -103,6 +104,7 @@ func (r alteredReader) Heads(after uint64, limit int) ([]store.Head, error) {
 
 // The history of the built-in scenario has each decision, with the person who made the decision.
 func TestAudit(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	dir := t.TempDir()
 	var out bytes.Buffer
@@ -152,6 +154,7 @@ func TestAudit(t *testing.T) {
 // Each filter selects the right records. A combination of filters selects only the records that each of the filters
 // selects.
 func TestAuditFilter(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	db := played(t, builtIn)
 	all, _, err := audit.Filter{}.Records(t.Context(), db)
@@ -192,6 +195,7 @@ func TestAuditFilter(t *testing.T) {
 // Each format contains every record. Texts are included only if the caller asks for them. The chains in an export with
 // texts in JSON can be verified.
 func TestExport(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	db := played(t, builtIn)
 	all, _, err := audit.Filter{}.Records(t.Context(), db)
@@ -321,6 +325,7 @@ func (room evidenceFixture) wants(what, page string, fault bool, texts ...string
 // The evidence page describes what happened to a request, and reports a changed text. There is no page for an unknown
 // request.
 func TestEvidence(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	room := newEvidenceFixture(t)
 	room.wants("as it was played", room.page(room, room.key), false,
@@ -336,6 +341,7 @@ func TestEvidence(t *testing.T) {
 // The evidence page names the signed head that covers the records, and the key that signed the head. The page says that
 // each record was proved to be covered by the head.
 func TestEvidenceSeal(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	room := newEvidenceFixture(t)
 	var chain []approvers.AuditRecord
@@ -387,6 +393,7 @@ func TestEvidenceSeal(t *testing.T) {
 // If somebody without the signing key changes the history, the evidence page shows a fault, even if the chain itself is
 // consistent.
 func TestEvidenceOfATamperedHistory(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	room := newEvidenceFixture(t)
 	relinked := func(all []approvers.AuditRecord) { // names another person as the approver, and links all records again
@@ -470,6 +477,7 @@ func (headlessReader) LastHead() (store.Head, error) {
 
 // The evidence page reports a damaged signed head as a fault, and all other parts of the page are written.
 func TestEvidenceUnderADamagedHead(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	room := newEvidenceFixture(t)
 	page := room.page(headless{room}, room.key)

@@ -9,6 +9,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
+	"countersign/internal/testkit"
 	"countersign/store"
 	"countersign/store/bolt"
 )
@@ -16,6 +17,7 @@ import (
 // In an early version, retention could overwrite a record of the installation's chain with another record. Verification
 // reports such a record, and names the early version as the cause.
 func TestVerifyTellsOfOverwrittenRecords(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	l := newAuditFixture(t)
 	if _, said := l.verify(l.heads); strings.Contains(said, "early version") {

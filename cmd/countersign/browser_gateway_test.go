@@ -15,6 +15,7 @@ import (
 	"countersign/agent/hook"
 	hooksetup "countersign/agent/hook/setup"
 	"countersign/cmd/countersign/policyfile"
+	"countersign/internal/testkit"
 )
 
 // The method "pictures" saves screenshots of the page, as a laptop and as a phone show it, in the light and the dark
@@ -39,6 +40,7 @@ func (b *browser) pictures(name string) {
 // agent requests a command and an edit over its hook. The cards name the requester and the agent that runs the call.
 // They also show the whole command and the whole edit.
 func TestBrowserGateway(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	a, _ := hook.Find("claude-code")
 	tools, err := hooksetup.Policy(a)

@@ -8,11 +8,13 @@ import (
 
 	"countersign/approvers"
 	"countersign/config/check"
+	"countersign/internal/testkit"
 )
 
 // A user can read the introduction to its end while notifications about messages to other people appear. The test uses
 // the window sizes of a laptop and of a phone.
 func TestBrowserIntroduction(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	h := openDemoHarness(t, t.TempDir(), nil)
 	b := openBrowserTest(t, h.base)

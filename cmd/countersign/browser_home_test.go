@@ -1,6 +1,7 @@
 package main
 
 import (
+	"countersign/internal/testkit"
 	"countersign/internal/testkit/chromium"
 	"testing"
 )
@@ -14,6 +15,7 @@ const (
 // waiting request on the Home tab, in the form that shows all arguments. The tab also lists a person's own waiting
 // requests, and opens the form for an absence.
 func TestBrowserHome(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	b := openBrowserTest(t, openDemoHarness(t, t.TempDir(), nil).base)
 
@@ -60,6 +62,7 @@ func TestBrowserHome(t *testing.T) {
 // The test shows masked arguments in a real browser. Only people who may decide the request can see the values. A
 // person sees the values only after a click.
 func TestBrowserMasked(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	b := openBrowserTest(t, openDemoHarness(t, t.TempDir(), nil).base)
 
@@ -94,6 +97,7 @@ func TestBrowserMasked(t *testing.T) {
 
 // The answer to a slash command appears where the command was typed.
 func TestBrowserCommands(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	b := openBrowserTest(t, openDemoHarness(t, t.TempDir(), nil).base)
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"countersign/internal/testkit"
 	"countersign/internal/testkit/chromium"
 	"crypto/sha256"
 	"fmt"
@@ -23,6 +24,7 @@ var changing = regexp.MustCompile(`\d{1,2}:\d{2}( ?[AP]M)?|\b\d+ (second|minute|
 // from the recorded text, the picture is stale, and the test fails. Pixels are not compared, because fonts differ.
 // -update retakes the picture.
 func TestPictureOfTheCard(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	b := openBrowserTest(t, openDemoHarness(t, t.TempDir(), nil).base)
 	b.become("U0100", "C0001")

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"countersign/internal/testkit"
 	"countersign/internal/testkit/npm"
 )
 
@@ -50,6 +51,7 @@ func readWalkthrough(t *testing.T) (w walkthrough) {
 // requests a call of that server's tool. The call waits until the Team Lead approves it. After the call, the file is on
 // the disk. A user's npx would download the server. The test uses the installed copy of the same version.
 func TestBrowserServer(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	_, tool := npm.Require(t, "a gated call of an MCP server from npm, in the browser, was")
 	modules := npm.Installed(t, tool, "../../agent/mcp/npmtest", "mcp-servers")

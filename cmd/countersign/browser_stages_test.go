@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+
+	"countersign/internal/testkit"
 )
 
 // typedField is the field in which the approver of a critical call types a value. formOpen and formClosed are
@@ -39,6 +41,7 @@ func (b *browser) choosesPerson(name string) {
 // begin from the start. The bot is down at the time at which the request should be escalated. Then three people
 // approve.
 func TestBrowserStages(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	h := openDemoHarness(t, t.TempDir(), func(s *setup) {
 		if err := s.policies.Become(t.Context(), "testdata/browser.yaml"); err != nil {

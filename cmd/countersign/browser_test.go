@@ -1,6 +1,7 @@
 package main
 
 import (
+	"countersign/internal/testkit"
 	"countersign/internal/testkit/chromium"
 	"strings"
 	"testing"
@@ -88,6 +89,7 @@ const (
 // The test drives the main path in a real browser. A person requests a call, and the lead approves this call. The lead
 // and a director each modify another call. A director rejects a call with a reason. The bot updates every message.
 func TestBrowser(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	b := openBrowserTest(t, openDemoHarness(t, t.TempDir(), nil).base)
 
@@ -177,6 +179,7 @@ func TestBrowser(t *testing.T) {
 // opens the whole preview. The card marks the preview as coming from the shop. The sentence above the preview comes
 // from the policy.
 func TestBrowserPreview(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	h := openDemoHarness(t, t.TempDir(), nil)
 	b := openBrowserTest(t, h.base)
@@ -197,6 +200,7 @@ func TestBrowserPreview(t *testing.T) {
 // pause. The call is approved during the pause, and does not run until another person with the permission ends the
 // pause.
 func TestBrowserPause(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	b := openBrowserTest(t, openDemoHarness(t, t.TempDir(), nil).base)
 
@@ -248,6 +252,7 @@ func TestBrowserPause(t *testing.T) {
 // During an export that a director has approved, the shop's server asks which data to export. The question goes to Sam,
 // who asked for the export. Data that he leaves out is not exported.
 func TestBrowserElicits(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	h := openDemoHarness(t, t.TempDir(), nil)
 	b := openBrowserTest(t, h.base)

@@ -10,6 +10,7 @@ import (
 
 	"countersign/internal/demo/scriptedmodel"
 	"countersign/internal/demo/shop"
+	"countersign/internal/testkit"
 )
 
 // cutRefund is a bot in its own process that is killed in the middle of a refund.
@@ -62,6 +63,7 @@ func (c *cutRefund) thread() {
 // gives each possible answer, and checks its effect. A repeated refund is a new request. It runs only after the Team
 // Lead has approved the new request.
 func TestBrowserUnknown(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	k := newKillHarness(t, 1, string(demoPolicy), func(*killHarness) scriptedmodel.Responder { return scriptedmodel.Rules() })
 	goods := shop.New(time.Now)

@@ -28,6 +28,7 @@ import (
 // The short version tries half of the combinations. This half covers all combinations of any three of the four
 // settings. COUNTERSIGN_OUTAGES=2 tries all combinations of the four settings.
 func TestCatchUp(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	all := testkit.Size(t, "COUNTERSIGN_OUTAGES", 1) > 1
 	for _, overHTTP := range []bool{false, true} {
@@ -269,6 +270,7 @@ func (c *catchUpTrial) heard(text string) (n int) {
 // deliveries only for some hours. Even after that time, and even if people remove and invite the bot once more, the bot
 // answers each message only once. The bot does not read messages that are older than a day.
 func TestCatchUpInAChannelThatIsJoined(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	inFakedTime(t, func(b *synctestHarness) {
 		b.instead = func(http.Handler) http.Handler {
@@ -320,6 +322,7 @@ func TestCatchUpInAChannelThatIsJoined(t *testing.T) {
 // channel after its first start, after a downtime, and after an invitation. The bot answers a message that was written
 // later, while the bot was down.
 func TestCatchUpOfANewStore(t *testing.T) {
+	testkit.SkipIfShort(t)
 	path := filepath.Join(t.TempDir(), "new.db")
 	inFakedTime(t, func(b *synctestHarness) {
 		b.instead = func(http.Handler) http.Handler {
@@ -356,6 +359,7 @@ func TestCatchUpOfANewStore(t *testing.T) {
 // people wrote in such channels while the bot was down. The log and /readyz name the missing scope. The bot answers all
 // other messages.
 func TestCatchUpWithoutScope(t *testing.T) {
+	testkit.SkipIfShort(t)
 	inFakedTime(t, nil, func(b *synctestHarness) {
 		b.setRetries(false)
 		c := &catchUpTrial{synctestHarness: b}
@@ -394,6 +398,7 @@ func TestCatchUpWithoutScope(t *testing.T) {
 // TestCatchUpPace: the bot reads many threads within Slack's rate limits. While the bot reads the threads, it answers
 // new questions first.
 func TestCatchUpPace(t *testing.T) {
+	testkit.SkipIfShort(t)
 	const threads = 110
 	inFakedTime(t, func(b *synctestHarness) {
 		b.setup.unlimited = false

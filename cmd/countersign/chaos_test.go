@@ -38,6 +38,7 @@ func TestChaos(t *testing.T) {
 
 // TestChaosOverHTTP is TestChaos with deliveries over HTTP.
 func TestChaosOverHTTP(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	runChaos(t, testkit.Size(t, "COUNTERSIGN_EVENTS", 100), true)
 }

@@ -22,6 +22,7 @@ import (
 // acknowledges nothing, and a second bot does not start. While the disk is full, the bot refuses deliveries that it
 // can't store. During each fault, /readyz says why. When the database works again, the running bot continues by itself.
 func TestDatabaseRefuses(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	server, err := pgserver.Start(pgserver.Find(t), "fsync=off", "wal_level=replica")
 	if err != nil {

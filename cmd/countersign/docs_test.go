@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"countersign/internal/testkit"
 )
 
 var update = flag.Bool("update", false, "rewrite the outputs in docs/explain.md, or the picture docs/card.png")
@@ -80,6 +82,7 @@ func (s *docShell) run(line string) string {
 
 // Every command in docs/explain.md prints the documented output, with the files that the page shows.
 func TestDocumentedCommands(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	program, err := built()
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"countersign/internal/demo/workspaceclient"
+	"countersign/internal/testkit"
 )
 
 // slowly is a model that writes a paragraph every two seconds.
@@ -74,6 +75,7 @@ func (b *synctestHarness) replies(thread string) (out []string) {
 // In each case, something else happens to the draft while the model writes. In the end, the thread always has one
 // message with the whole answer, and no open stream.
 func TestDrafts(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	story := []string{"# A story", "It was **once**.", "- one\n- two <!channel>", "```\ncode\n\nmore code\n```", "| a | b |\n|---|---|\n| 1 | 2 |", "It was over at [last](https://example.com/x)."}
 	nth := func(method string, n int64, fate callFate) func(*synctestHarness) func(apiCall) callFate {

@@ -195,6 +195,7 @@ var errTwice = errors.New("twice")
 // In each case, something else happens to a question. Nobody except the requester can answer the question, and the
 // question ends in one of the defined states.
 func TestEndsOfAQuestion(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	form := agent.Form{From: "the server travel", Text: "Where to?", Schema: json.RawMessage(tripForm)}
 	visit := agent.Form{From: "the server bank", Text: "Sign in, please.", URL: "https://bank.example/login?next=%2F"}

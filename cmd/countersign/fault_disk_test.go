@@ -47,6 +47,7 @@ var diskFaults = []diskFault{
 //
 // Each failure happens at least once, or at least COUNTERSIGN_FAULTS times.
 func TestFailingDisk(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	times, seed := testkit.Size(t, "COUNTERSIGN_FAULTS", 1), testkit.Seed(t)
 	strace := testkit.RequireProgram(t, "strace", "a failing disk", testkit.InstallStrace)

@@ -28,6 +28,7 @@ import (
 //
 // The disk is filled once, or COUNTERSIGN_FILLS times.
 func TestFullDisk(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	fills, seed := testkit.Size(t, "COUNTERSIGN_FILLS", 1), testkit.Seed(t)
 	began := time.Now()

@@ -10,11 +10,13 @@ import (
 	"time"
 
 	"countersign/internal/demo/workspaceclient"
+	"countersign/internal/testkit"
 )
 
 // If an answer is too long for messages, the bot uploads the answer as one file, even if some calls to Slack fail. If
 // Slack accepts no files, the bot posts the whole answer in messages.
 func TestLongAnswerIsAFile(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	var b strings.Builder
 	for i := range 1500 {

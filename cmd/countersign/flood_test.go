@@ -11,6 +11,7 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/workflow"
 	"countersign/cmd/countersign/policyfile"
+	"countersign/internal/testkit"
 )
 
 // TestFloodInSlack makes a client request 90 calls at once. The cards of these calls are all in one channel, and Slack
@@ -18,6 +19,7 @@ import (
 // call's card, and all cards appear in the end. In the second case, people also write to the bot and get answers in the
 // same channel. In the third case, Slack refuses a card because of its limits, and the bot delays all cards.
 func TestFloodInSlack(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	for _, tt := range []struct {
 		name, channel string

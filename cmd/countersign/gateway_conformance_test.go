@@ -22,6 +22,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"countersign/internal/testkit"
 )
 
 // suitePolicy has the tools that the conformance suite calls. Calls of these tools need no approval.
@@ -127,6 +129,7 @@ var conformance = map[string][]string{
 
 // The gateway passes the applicable parts of MCP's conformance suite for servers.
 func TestMCPConformance(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	node, dir := mcpClients(t, "the conformance suite for MCP servers was")
 	looks := &polls{next: make(chan struct{})}

@@ -381,6 +381,7 @@ func nodeClient(t *testing.T, script string, c caller) (said <-chan string, ende
 // The gateway works with the official TypeScript SDKs, each with its own form of tasks, and with MCP's Inspector. The
 // test covers held calls, timeouts, repetitions and tasks.
 func TestMCPTypeScript(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	node, modules := mcpClients(t, "the official TypeScript SDKs of MCP, and its Inspector, were")
 	p, _, ci := openGateway(t)

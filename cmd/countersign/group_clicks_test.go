@@ -12,6 +12,7 @@ import (
 	"countersign/approvers"
 	"countersign/internal/demo/workspace"
 	"countersign/internal/demo/workspaceclient"
+	"countersign/internal/testkit"
 )
 
 // groupPolicy has a role whose members are in three user groups.
@@ -59,6 +60,7 @@ func aboutGroups(c apiCall) bool { return strings.HasPrefix(c.method, "usergroup
 // Five members of three user groups make 40 clicks about high risk in a minute. The calls that ask Slack about groups
 // stay within Slack's limit, no call is refused, and every click counts within a few seconds.
 func TestManyClicksAboutGroups(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	const clicks = 40
 	inGroups(t, clicks, nil, func(b *synctestHarness, cards []workspaceclient.Message) {

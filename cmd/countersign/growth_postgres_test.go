@@ -23,6 +23,7 @@ import (
 // TestGrowthPostgres measures figures that can grow with the size of a database: start, heap, decision time, size.
 // COUNTERSIGN_WAITING=1000000 selects the long form, as in TestGrowth. The database server syncs its log to the disk.
 func TestGrowthPostgres(t *testing.T) {
+	testkit.SkipIfShort(t)
 	const short = 500
 	most := testkit.Size(t, "COUNTERSIGN_WAITING", short)
 	server, err := pgserver.Start(pgserver.Find(t), "max_wal_size=8GB")

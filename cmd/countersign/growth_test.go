@@ -34,6 +34,7 @@ type grown struct {
 // COUNTERSIGN_WAITING=1000000 selects the long form. Only the long form checks the time of a start. The short form runs
 // in parallel with other tests on any machine, so its times are not reliable.
 func TestGrowth(t *testing.T) {
+	testkit.SkipIfShort(t)
 	const short = 500
 	most := testkit.Size(t, "COUNTERSIGN_WAITING", short)
 	p := openProcessHarness(t)

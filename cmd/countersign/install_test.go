@@ -17,6 +17,7 @@ import (
 	"countersign/bot/transport"
 	"countersign/internal/demo/workspace"
 	"countersign/internal/demo/workspaceclient"
+	"countersign/internal/testkit"
 )
 
 const installPage = "../../docs/install.md"
@@ -25,6 +26,7 @@ const installPage = "../../docs/install.md"
 // approved. The test uses the page's policy and commands, and the messages and clicks of people. The workspace already
 // has the settings that the page describes for Slack.
 func TestInstallPage(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	text, err := os.ReadFile(installPage)
 	if err != nil {
@@ -128,6 +130,7 @@ func firstCall(ts *testscript.TestScript, _ bool, _ []string) {
 
 // docs/install.md lists the same scopes as the manifest.
 func TestInstallPageScopes(t *testing.T) {
+	testkit.SkipIfShort(t)
 	text, err := os.ReadFile(installPage)
 	if err != nil {
 		t.Fatal(err)

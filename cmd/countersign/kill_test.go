@@ -34,6 +34,7 @@ import (
 // prints its seed. COUNTERSIGN_SEED repeats the moments of a round's kills and the choices of its people, as far as the
 // machine's scheduling allows.
 func TestKills(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	kills, seed := testkit.Size(t, "COUNTERSIGN_KILLS", 12), testkit.Seed(t)
 	began := time.Now()

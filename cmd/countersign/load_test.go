@@ -33,6 +33,7 @@ const (
 // COUNTERSIGN_LOAD_MINUTES sets the duration in minutes (1 with CI=true). COUNTERSIGN_LOAD_RATE sets the number of
 // requests per minute (60 with CI=true).
 func TestLoad(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	minutes, rate := testkit.Size(t, "COUNTERSIGN_LOAD_MINUTES", 1), testkit.Size(t, "COUNTERSIGN_LOAD_RATE", 60)
 	seed := testkit.Seed(t)

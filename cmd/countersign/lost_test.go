@@ -145,6 +145,7 @@ func TestLostPostsWhileTheClockJumps(t *testing.T) {
 //
 // COUNTERSIGN_POSTS sets the number of conversations (15 with CI=true).
 func TestLostPostsAtRandomClocks(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	n, seed := testkit.Size(t, "COUNTERSIGN_POSTS", 15), testkit.Seed(t)
 	inJumps(t, func(j *jumps) {

@@ -43,6 +43,7 @@ var modelOutages = []struct {
 // retries a turn for a while, and then stops the turn and posts a message with a button. When the model is back, the
 // button continues the turn.
 func TestModelOutages(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	for i, kind := range modelOutages {
 		lasts := 10 * time.Minute

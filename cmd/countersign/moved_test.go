@@ -17,12 +17,14 @@ import (
 
 	"countersign/cmd/countersign/cli"
 	"countersign/internal/demo/workspaceclient"
+	"countersign/internal/testkit"
 )
 
 // The store's file, or its whole directory, is removed, renamed or replaced while the bot runs. The bot tells the
 // operator, acknowledges no delivery, and runs no call. The instructions in the error message save the store. When the
 // original file is back, all work continues without a restart.
 func TestStoreMoved(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	for name, c := range map[string]struct {
 		away, back func(*moving)
@@ -246,6 +248,7 @@ func (m *moving) sees(pattern string) string {
 
 // The store's file is overwritten or truncated while the bot is idle. The bot stops by itself, with an error.
 func TestStoreOverwritten(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	for name, spoil := range map[string]func(*moving){
 		"an old copy over it": func(m *moving) {

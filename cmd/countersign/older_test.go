@@ -28,6 +28,7 @@ import (
 // nothing until an operator accepts the loss. Then the bot continues by itself, and closes the requests whose calls
 // could run twice. At the next start, the bot reports no loss. The command audit verify reports no loss either.
 func TestOldStoreIsHeld(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	for _, stopped := range []bool{false, true} {
 		name := map[bool]string{false: "told while it is held", true: "told while it is stopped"}[stopped]

@@ -56,6 +56,7 @@ func (b *synctestHarness) cut(s wireState) func() {
 // outage with one process and with three replicas, and with both durations. Without it, each outage lasts ten minutes,
 // and two of the kinds are tried with three replicas.
 func TestOutages(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	all := testkit.Size(t, "COUNTERSIGN_OUTAGES", 1) > 1
 	for i, kind := range outageKinds {

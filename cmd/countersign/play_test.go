@@ -25,6 +25,7 @@ import (
 // The built-in scenario has two calls that run without approval, one of them with a preview. A third call is approved,
 // and a fourth call is rejected with an alternative. The transcript is the same over both transports.
 func TestPlayExercise(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	for _, way := range []config.Transport{config.SocketMode, config.HTTPMode} {
 		t.Run(string(way), func(t *testing.T) { testPlayExercise(t, string(way)) })
@@ -81,6 +82,7 @@ func TestPlayInterrupted(t *testing.T) {
 // The test plays all scenarios in testdata/scenarios. Each file reads like Slack threads. When the calls in the history
 // are planned again, the plans are the same.
 func TestScenarios(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	files, err := filepath.Glob("testdata/scenarios/*.txt")
 	if err != nil || len(files) == 0 {
@@ -104,6 +106,7 @@ func TestScenarios(t *testing.T) {
 // each scenario. COUNTERSIGN_SCENARIOS sets the number of scenarios (8 with CI=true). The first eight scenarios are
 // chosen so that they test different features.
 func TestScenariosPostgres(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	server, err := pgserver.Start(pgserver.Find(t), "fsync=off")
 	if err != nil {

@@ -23,6 +23,7 @@ import (
 	"countersign/cmd/countersign/task"
 	"countersign/config"
 	"countersign/internal/demo/workspaceclient"
+	"countersign/internal/testkit"
 	"countersign/internal/testkit/pgserver"
 	"countersign/store"
 	"countersign/store/postgres"
@@ -179,6 +180,7 @@ func (p *processHarness) awaitCards(db store.Store) {
 // click arrives at another bot. A bot without the new file reports that its own file differs, even after a crash. The
 // history records the change once.
 func TestPolicyRollsOutOverReplicas(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	server, err := pgserver.Start(pgserver.Find(t), "fsync=off")
 	if err != nil {

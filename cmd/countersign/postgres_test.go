@@ -11,12 +11,14 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"countersign/internal/testkit"
 	"countersign/internal/testkit/pgserver"
 )
 
 // The scripts of testdata/postgres run the program on a database. The scripts set up the database, follow a call from
 // the message to the run, and check the errors of faulty set-ups.
 func TestPostgres(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	bin := pgserver.Find(t)
 	commands := maps.Clone(scriptCommands)

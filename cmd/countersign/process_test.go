@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"countersign/internal/demo/workspaceclient"
+	"countersign/internal/testkit"
 )
 
 // As in production, the bot, the workspace and the model are three processes. Each process gets only the addresses of
@@ -60,6 +61,7 @@ func testServe(t *testing.T, p *processHarness, requests string) {
 // TestStartTime limits the time that a start takes, because the bot does no work during a start. The goal is 300 ms.
 // The limit of the test is higher, because the machine may be busy.
 func TestStartTime(t *testing.T) {
+	testkit.SkipIfShort(t)
 	const bound = 2 * time.Second
 	its := openProcessHarness(t)
 	check, serve := time.Hour, time.Hour

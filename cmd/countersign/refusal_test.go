@@ -118,6 +118,7 @@ func refusalsOf(long bool) (list []refusalRule) {
 //
 // COUNTERSIGN_REFUSALS=2 tries every refusal, instead of a few refusals of each sort.
 func TestRefusals(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	long := testkit.Size(t, "COUNTERSIGN_REFUSALS", 1) > 1
 	var sum refusalSum

@@ -20,11 +20,13 @@ import (
 	"countersign/cmd/countersign/cli"
 	"countersign/cmd/countersign/openstore"
 	"countersign/cmd/countersign/policycmd"
+	"countersign/internal/testkit"
 )
 
 // Every call in a history becomes one fixture, with its plan and the people whose messages led to it. One of the calls
 // was planned to run automatically, but exceeded the automatic limit. This call went to people.
 func TestStoredFixtures(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	db := played(t, filepath.Join(pageFiles(t), "week.txt"))
 	calls, err := policycmd.StoredFixtures(t.Context(), db)

@@ -51,6 +51,7 @@ var replicaPoints = func() []string {
 // machine, leases are longer. Every fifth round has leases of the usual length. COUNTERSIGN_SEED repeats the moments of
 // the faults.
 func TestReplicas(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	pgserver.Find(t) // skips the test without PostgreSQL
 	n, seed := testkit.Size(t, "COUNTERSIGN_REPLICA_KILLS", 20), testkit.Seed(t)
@@ -344,6 +345,7 @@ func (f *replicaFaults) end(ctx context.Context) {
 //
 // COUNTERSIGN_FAILOVERS sets the number of failovers (2 with CI=true).
 func TestFailover(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	n, seed := testkit.Size(t, "COUNTERSIGN_FAILOVERS", 2), testkit.Seed(t)
 	primary, err := pgserver.Start(pgserver.Find(t), "fsync=off", "wal_level=replica", "max_wal_senders=5")
@@ -504,6 +506,7 @@ func (c *killHarness) outstanding(asks []*ask) string {
 //
 // COUNTERSIGN_STOPPED sets for how many seconds the replica is stopped (10 with CI=true).
 func TestStoppedReplica(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	stopped := time.Duration(testkit.Size(t, "COUNTERSIGN_STOPPED", 10)) * time.Second
 	server, err := pgserver.Start(pgserver.Find(t), "fsync=off")

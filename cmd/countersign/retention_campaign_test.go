@@ -39,6 +39,7 @@ import (
 // The short form uses 30 requests, twice. COUNTERSIGN_RETAINED=1000 uses 1000 requests, and also compares the waits.
 // With fewer requests, there are too few waits for a 99th percentile.
 func TestRetentionUnderLoad(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	requests, times := testkit.Size(t, "COUNTERSIGN_RETAINED", 30), 2
 	a := openArchive(t)

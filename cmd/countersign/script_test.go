@@ -23,12 +23,14 @@ import (
 	"countersign/agent/pins"
 	"countersign/internal/demo/scriptedmodel"
 	"countersign/internal/demo/workspace"
+	"countersign/internal/testkit"
 	"countersign/store/bolt"
 )
 
 // The scripts of testdata/script run the program with bad input of many kinds. For each bad input, the program must
 // print an error with the remedy, and end with the documented exit code.
 func TestScripts(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	testscript.Run(t, testscript.Params{Dir: "testdata/script", Cmds: scriptCommands, Setup: textLog, RequireExplicitExec: true})
 }

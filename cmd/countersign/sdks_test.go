@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"countersign/approvers"
+	"countersign/internal/testkit"
 	"countersign/internal/testkit/sdks"
 )
 
@@ -122,6 +123,7 @@ func (a *sdkAgent) restarts() {
 // The programs of docs/sdks.md run with the SDKs from npm and scripted models, and ask a real bot. People decide in the
 // workspace. Programs and the bot are killed.
 func TestSDKs(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	programs := sdks.Compile(t, "../..")
 	p, bot, ci := openGateway(t, withAgents)

@@ -22,12 +22,14 @@ import (
 	"countersign/cmd/countersign/policyfile"
 	"countersign/config"
 	"countersign/internal/demo/workspaceclient"
+	"countersign/internal/testkit"
 	"countersign/store"
 	"countersign/store/bolt"
 )
 
 // When the bot has stopped, signed heads cover all of its records. These heads are in the file next to the store.
 func TestBotSeals(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	dir := t.TempDir()
 	var out bytes.Buffer

@@ -55,6 +55,7 @@ func TestSimulation(t *testing.T) {
 // change their order. Therefore, if the two runs differ, the test plays the history a third time. With the race
 // detector, differences are allowed, because the race detector changes this order at random on purpose.
 func TestSimulationReplays(t *testing.T) {
+	testkit.SkipIfShort(t)
 	seed := uint64(1)
 	a, b := simulate(t, seed, testkit.Scale(400)), simulate(t, seed, testkit.Scale(400))
 	if a.hash == b.hash || testkit.RaceEnabled {

@@ -87,6 +87,7 @@ type copierRun struct {
 // COUNTERSIGN_COPY_KILLS sets the number of kills in each direction (6 with CI=true). COUNTERSIGN_SEED repeats the
 // moments of the kills.
 func TestCopyIsInterrupted(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	server, err := pgserver.Start(pgserver.Find(t), "fsync=off")
 	if err != nil {

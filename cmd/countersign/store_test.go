@@ -15,6 +15,7 @@ import (
 
 	"countersign/cmd/countersign/cli"
 	"countersign/cmd/countersign/openstore"
+	"countersign/internal/testkit"
 	"countersign/store"
 )
 
@@ -101,6 +102,7 @@ func TestStoreCompact(t *testing.T) {
 
 // serve compacts the store before it opens the store, if the compaction frees enough space in a short time.
 func TestCompactAtStart(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	soon := compaction{file: 1 << 20, live: 1 << 20, long: time.Minute}
 	for _, c := range []struct {
@@ -137,6 +139,7 @@ func TestCompactAtStart(t *testing.T) {
 // A store may be truncated or overwritten at any place. Every command that needs the damaged part ends with an error
 // and code 3. If verification found the damage, the code is 1. Such a command never ends with a panic.
 func TestDamagedStore(t *testing.T) {
+	testkit.SkipIfShort(t)
 	l := newAuditFixture(t)
 	whole, err := os.ReadFile(l.path)
 	if err != nil {

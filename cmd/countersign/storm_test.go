@@ -22,6 +22,7 @@ import (
 //
 // COUNTERSIGN_POSTS sets the number of answers (40 with CI=true).
 func TestStorm(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	posts, seed := testkit.Size(t, "COUNTERSIGN_POSTS", 40), testkit.Seed(t)
 	for _, kind := range []struct {

@@ -217,6 +217,7 @@ func replacements(rows map[string]map[string]string, own, thief approvers.SealKe
 // Verification with the store and the trusted key must find each tampering. If the store's signatures match the changed
 // content, verification with heads from outside of the store must find the tampering.
 func TestTampering(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	n := testkit.Size(t, "COUNTERSIGN_TAMPERINGS", 12) // number of tamperings of each kind
 	chance := testkit.Chance(testkit.Seed(t), 0)

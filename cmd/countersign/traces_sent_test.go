@@ -18,6 +18,7 @@ import (
 	otlp "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
+	"countersign/internal/testkit"
 	"countersign/internal/testkit/pgserver"
 )
 
@@ -126,6 +127,7 @@ func (r *traceReceiver) below(s, top *otlp.Span) {
 // new bots continue the trace. The test runs with one bot and a store in a file. It also runs with two replicas and a
 // database.
 func TestTracesAreSent(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	t.Run("file", func(t *testing.T) {
 		t.Parallel()
@@ -194,6 +196,7 @@ func testTracesAreSent(t *testing.T, p *processHarness, replicas int) {
 // but is not a part of the agent's trace. A caller can't choose the trace of the bot's spans, or whether the bot makes
 // spans.
 func TestTraceOfACaller(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	got := openTraceReceiver(t)
 	p, bot, _ := openGateway(t)

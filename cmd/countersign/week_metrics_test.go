@@ -28,6 +28,7 @@ var weekBegins = firstMonday.Add(7 * time.Hour)
 // internal/alerts run this test, and draw the dashboard with the recorded metrics. COUNTERSIGN_WEEK_HOURS is the number
 // of hours (24 with CI=true). COUNTERSIGN_WEEK_FILE is the file for the metrics.
 func TestWeekOfMetrics(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	path := cmp.Or(os.Getenv(recordedMetrics), t.TempDir()+"/metrics")
 	file, err := os.Create(path)

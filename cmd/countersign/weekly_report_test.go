@@ -10,6 +10,7 @@ import (
 
 	"countersign/approvers/workflow/settings"
 	"countersign/internal/demo/workspaceclient"
+	"countersign/internal/testkit"
 	"countersign/store"
 )
 
@@ -129,6 +130,7 @@ func (b weeks) decides(n, reason string) {
 // Each Monday, the bot posts one report about the week before. If Slack or the bot is down at that time, the report
 // comes later. If this would be more than two days later, the bot does not post the report.
 func TestWeeklyReports(t *testing.T) {
+	testkit.SkipIfShort(t)
 	const week = 7 * 24 * time.Hour
 	const reason = "the-secret-reason"
 	passesWeeks(t, func(b weeks) {

@@ -47,6 +47,15 @@ func Main(m *testing.M, atOnce int) {
 	os.Exit(code)
 }
 
+// SkipIfShort skips a test if the flag -short is set. Long tests call it: tests of many cases in sequence, and tests that
+// mostly wait for other programs. Other tests run the same code, and remain.
+func SkipIfShort(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("skipped because of -short")
+	}
+}
+
 // fullShortForm reports whether the short form of a campaign runs in full. This is the case in CI, except under the
 // race detector. In all other cases, only a part of the short form runs.
 func fullShortForm() bool { return CI() && !RaceEnabled }

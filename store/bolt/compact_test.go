@@ -12,6 +12,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"countersign/approvers"
+	"countersign/internal/testkit"
 	"countersign/store"
 	"countersign/store/bolt"
 )
@@ -76,6 +77,7 @@ func contents(t *testing.T, path string) string {
 // A compacted store is smaller, and has the same rows and mode. A symbolic link to the store stays. A second compaction
 // saves nothing.
 func TestCompact(t *testing.T) {
+	testkit.SkipIfShort(t)
 	path, _ := hollow(t)
 	was := contents(t, path)
 	if err := os.Chmod(path, 0o640); err != nil {
@@ -119,6 +121,7 @@ func TestCompact(t *testing.T) {
 
 // If compaction fails, the store is unchanged, and the store's directory has no additional file.
 func TestCompactRefused(t *testing.T) {
+	testkit.SkipIfShort(t)
 	mine := errors.New("mine")
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -96,6 +96,7 @@ func has(t *testing.T, s *bolt.Store, id string) bool {
 
 // While the disk is full, only writes fail. Once the disk has free space, writes succeed.
 func TestFullDisk(t *testing.T) {
+	testkit.SkipIfShort(t)
 	s, d, path := openOnDisk(t)
 	if err := s.Update(t.Context(), putTurn("before")); err != nil {
 		t.Fatal(err)

@@ -21,6 +21,7 @@ import (
 // One closure needs more space than the disk has, and fails. The store commits the writes of the other closures that
 // wait at the same time.
 func TestFullDiskForOne(t *testing.T) {
+	testkit.SkipIfShort(t)
 	dir := testkit.MountSmallDisk(t, 2<<20).Dir
 	synctest.Test(t, func(t *testing.T) {
 		s, err := Open(filepath.Join(dir, "store.db"), Options{})

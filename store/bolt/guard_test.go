@@ -12,12 +12,14 @@ import (
 	"testing"
 
 	"countersign/approvers"
+	"countersign/internal/testkit"
 	"countersign/store"
 )
 
 // If arbitrary bytes overwrite parts of the beginning of a page, reading the file does not panic and does not run
 // forever. At least half of the cases are noticed.
 func TestDamagedPages(t *testing.T) {
+	testkit.SkipIfShort(t)
 	whole := filepath.Join(t.TempDir(), "whole.db")
 	fillPages(t, whole)
 	bytes, err := os.ReadFile(whole)

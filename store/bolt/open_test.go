@@ -17,6 +17,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"countersign/approvers"
+	"countersign/internal/testkit"
 	"countersign/store"
 	"countersign/store/bolt"
 )
@@ -218,6 +219,7 @@ func overwrite(t *testing.T, path string, from, n int) {
 
 // If the operating system refuses to open the file, the error says what to do.
 func TestRefusalsOfTheSystem(t *testing.T) {
+	testkit.SkipIfShort(t)
 	for errno, says := range map[syscall.Errno]string{
 		syscall.EACCES: "the owner of the file and its directory",
 		syscall.EPERM:  "the owner of the file and its directory",

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"countersign/approvers"
+	"countersign/internal/testkit"
 	"countersign/store"
 )
 
@@ -100,6 +101,7 @@ func pagesOf(t *testing.T, path string) map[string][]int {
 // missing row must be in the list that Salvage returns. Salvage must not change the damaged file. COUNTERSIGN_DAMAGE="1
 // 1" makes the test destroy every page in every way.
 func TestSalvagedFile(t *testing.T) {
+	testkit.SkipIfShort(t)
 	whole := wreckable(t)
 	pages := len(whole) / 4096
 	dir := t.TempDir()
@@ -189,6 +191,7 @@ func TestSalvagedFile(t *testing.T) {
 // If the timer of an unfinished run is lost, Salvage sets a timer of the right kind. A caller's run gets TimerOutcome
 // instead of TimerRun, because Countersign must not execute a caller's run.
 func TestSalvagedTimers(t *testing.T) {
+	testkit.SkipIfShort(t)
 	dir := t.TempDir()
 	from, to := filepath.Join(dir, "from.db"), filepath.Join(dir, "to.db")
 	s := mustOpen(t, from)

@@ -15,6 +15,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"countersign/approvers"
+	"countersign/internal/testkit"
 	"countersign/store"
 )
 
@@ -186,6 +187,7 @@ func lastTransaction(t *testing.T, path string) (id int) {
 // The test interrupts an upgrade of several transactions after each transaction. After each interruption, an older
 // program refuses the store, because the store is newer than the program. The next Open continues the upgrade.
 func TestUpgradeThatIsInterrupted(t *testing.T) {
+	testkit.SkipIfShort(t)
 	for from := 1; from < checksummed; from++ {
 		interrupted(t, from)
 	}

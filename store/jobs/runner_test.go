@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"countersign/internal/testkit"
 	"countersign/store"
 	"countersign/store/bolt"
 	"countersign/store/jobs"
@@ -317,6 +318,7 @@ func (s *slowReads) View(ctx context.Context, fn func(store.Reader) error) error
 
 // TestManyDue checks that the runner does not read all of many due timers after each wake-up.
 func TestManyDue(t *testing.T) {
+	testkit.SkipIfShort(t)
 	for many, want := range map[int][2]int64{200: {600, 1100}, 100: {5000, 20_000}} {
 		var timers []store.Timer
 		for i := range many {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"countersign/internal/testkit"
 	"countersign/internal/testkit/pgserver"
 	"countersign/store"
 	"countersign/store/postgres"
@@ -34,6 +35,7 @@ func bouncedBot(b *pgserver.Bouncer, name string) string {
 // settings of the sessions. The test also holds the lock, exchanges notices, and takes over the work of a dead replica.
 // Parameters of the address have an effect, even if PgBouncer is configured to ignore these parameters.
 func TestBouncerSession(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	for _, settings := range [][]string{{"pool_mode=session"}, {"pool_mode=session", "ignore_startup_parameters=search_path,statement_timeout", "server_round_robin=1"}} {
 		b := bouncer(t, append(settings, "default_pool_size=40")...)

@@ -61,6 +61,7 @@ func spin(t *testing.T, optimize string, defines ...string) string {
 // TestModel checks that the protocol of claims, leases and fences is correct in every order of the steps of two or
 // three replicas. The test also breaks the model of the protocol in several ways, and Spin must find each fault.
 func TestModel(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	for name, c := range map[string]struct {
 		defines []string

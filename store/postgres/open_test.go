@@ -19,6 +19,7 @@ import (
 	"github.com/pressly/goose/v3"
 
 	"countersign/approvers"
+	"countersign/internal/testkit"
 	"countersign/internal/testkit/pgserver"
 	"countersign/store"
 	"countersign/store/postgres"
@@ -107,6 +108,7 @@ func TestOpenWithoutRights(t *testing.T) {
 // A role that does not own the tables can't migrate them, and a role without the right to create a schema can't make
 // them. A dry run says so, too.
 func TestMigrateWithoutRights(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	older := database(t, template)
 	next, _ := nextProgram(t, "CREATE TABLE later (id int);", func(int64) int64 { return 0 })
@@ -611,6 +613,7 @@ func TestRelocated(t *testing.T) {
 // If a role has too few rights, the error contains the statements that grant the missing rights. If a role has
 // unnecessary rights, the text says how to revoke these rights.
 func TestRights(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	name := database(t, template)
 	rights := func() postgres.Rights {
@@ -701,6 +704,7 @@ func TestRights(t *testing.T) {
 // Earlier versions documented other rights for the role. A role with these rights works after the migration, and can't
 // change the audit history.
 func TestUpgradeOfRole(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	name := database(t, "template0")
 	config, err := pgx.ParseConfig(at(name))

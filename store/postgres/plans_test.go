@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"countersign/approvers"
+	"countersign/internal/testkit"
 	"countersign/store"
 	"countersign/store/postgres"
 )
@@ -35,6 +36,7 @@ const largePart = 200
 // statements within functions. No statement may read a growing table without an index, or read many unneeded rows.
 // PostgreSQL plans a statement for its actual parameters, or for arbitrary parameters. The test tries both plans.
 func TestPlans(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	name := empty(t)
 	if server.own == nil {

@@ -455,6 +455,7 @@ func TestLostNotices(t *testing.T) {
 // its heartbeats, notices and reads over the second host. An attempt to reach the first host takes longer than a
 // heartbeat may take. So later connections must try the second host first.
 func TestSilentAddress(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	name := empty(t)
 	first, at1 := through(t, name)
@@ -598,6 +599,7 @@ func same(today int64) int64 { return today }
 // Replicas of the current program and of a next program (see nextProgram) work at the same time, during and after the
 // migration. Each of the two replicas takes over work of the other replica, and no timer is handled twice.
 func TestVersionsSideBySide(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	name := database(t, template)
 	next, today := nextProgram(t, strings.ReplaceAll(addsOnly, "ROLE", role), same)
@@ -748,6 +750,7 @@ func TestConformanceTwoVersions(t *testing.T) {
 // replica of the current program works, the step fails. The step succeeds while a replica of the current program is
 // suspended. When this replica continues, it stops.
 func TestBreakingStep(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	name := database(t, template)
 	next, today := nextProgram(t, "ALTER TABLE absences RENAME COLUMN record TO stored;", func(today int64) int64 { return today + 1 })

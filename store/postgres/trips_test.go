@@ -153,6 +153,7 @@ func TestNoDeadlocks(t *testing.T) {
 // TestNoDeadlocksOfCalls checks that there are no deadlocks if three stores do all steps of the same calls at the same
 // time.
 func TestNoDeadlocksOfCalls(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	const calls, each = 40, 6
 	name := empty(t)

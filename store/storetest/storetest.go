@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"countersign/internal/testkit"
 	"countersign/store"
 )
 
@@ -75,6 +76,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Opener) {
 	} {
 		for mode, restless := range map[string]bool{"open": false, "reopened": true} {
 			t.Run(c.name+"/"+mode, func(t *testing.T) {
+				testkit.SkipIfShort(t)
 				t.Parallel()
 				h := newHarness(t, fresh(t), restless)
 				defer h.leave()

@@ -17,6 +17,7 @@ import (
 	"countersign/agent"
 	"countersign/agent/mcp"
 	"countersign/config"
+	"countersign/internal/testkit"
 	"countersign/internal/testkit/npm"
 )
 
@@ -92,6 +93,7 @@ var scenarios = []string{"initialize", "tools_call", "elicitation-sep1034-client
 const tries = 3
 
 func TestScenarios(t *testing.T) {
+	testkit.SkipIfShort(t)
 	node, tool := npm.Require(t, "the conformance suite was")
 	dir := npm.Installed(t, tool, ".", "mcp-conformance")
 	// The suite needs a newer Node.js than other tests. The suite's npm package includes such a Node.js for some

@@ -13,6 +13,7 @@ import (
 
 	"countersign/internal/demo/scriptedmodel"
 	"countersign/internal/demo/shop"
+	"countersign/internal/testkit"
 )
 
 // The function "offered" returns the sample shop's tools as an agent offers them.
@@ -31,6 +32,7 @@ func newShop() *shop.Shop {
 // TestEveryAnswerParses sends every message of the demo model's conversations through a real client, with and without
 // streaming, and compares the two answers.
 func TestEveryAnswerParses(t *testing.T) {
+	testkit.SkipIfShort(t)
 	data, err := os.ReadFile("../demomodel/testdata/conversations.txt")
 	if err != nil {
 		t.Fatal(err)
