@@ -16,7 +16,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"countersign/internal/testkit"
 	"countersign/store"
 )
 
@@ -76,7 +75,9 @@ func Run(t *testing.T, fresh func(t *testing.T) Opener) {
 	} {
 		for mode, restless := range map[string]bool{"open": false, "reopened": true} {
 			t.Run(c.name+"/"+mode, func(t *testing.T) {
-				testkit.SkipIfShort(t)
+				if testing.Short() {
+					t.Skip("skipped because of -short")
+				}
 				t.Parallel()
 				h := newHarness(t, fresh(t), restless)
 				defer h.leave()
