@@ -226,8 +226,8 @@ func (s Story) arguments() string {
 	return strings.Join(lines, "\n")
 }
 
-// words returns the message of the requester. The chain contains this message only as a part of the cards. Therefore
-// the page marks a text that no card shows.
+// words returns the message of the requester. The chain contains this message only as a part of the cards. If no card
+// shows the message, words adds a line that says so.
 func (s Story) words() string {
 	if s.Words == "" {
 		return ""
