@@ -218,9 +218,9 @@ func done(ctx context.Context, s *postgres.Store, timer store.Timer) error {
 
 func await(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(testkit.Patience); !is(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("after 30 s: not %s", what)
+			t.Fatalf("after %s: not %s", testkit.Patience, what)
 		}
 	}
 }
@@ -250,7 +250,7 @@ func TestReplicasShareWork(t *testing.T) {
 		}
 	}
 	o := func(name string) postgres.ReplicaOptions {
-		return postgres.ReplicaOptions{Name: name, Lease: 700 * time.Millisecond}
+		return postgres.ReplicaOptions{Name: name, Lease: 5 * time.Second}
 	}
 	a := work(t, url, o("a"), done)
 	caught := make(chan store.Timer, lanes)
@@ -641,7 +641,7 @@ func TestVersionsSideBySide(t *testing.T) {
 		return func() bool { return w.replica.Shares() == store.AllShares && idle() }
 	}
 	o := func(name string) postgres.ReplicaOptions {
-		return postgres.ReplicaOptions{Name: name, Lease: 3 * time.Second}
+		return postgres.ReplicaOptions{Name: name, Lease: 5 * time.Second}
 	}
 	a := work(t, asBot(name), o("a, today"), done)
 	add()
@@ -760,7 +760,7 @@ func TestBreakingStep(t *testing.T) {
 	t.Parallel()
 	name := database(t, template)
 	next, today := nextProgram(t, "ALTER TABLE absences RENAME COLUMN record TO stored;", func(today int64) int64 { return today + 1 })
-	s, r := join(t, asBot(name), postgres.ReplicaOptions{Name: "host/1", Version: "v1", Lease: time.Second})
+	s, r := join(t, asBot(name), postgres.ReplicaOptions{Name: "host/1", Version: "v1", Lease: 5 * time.Second})
 	late := open(t, asBot(name)) // this store joins later
 	refused := func(what string, err error) {
 		t.Helper()
@@ -824,7 +824,7 @@ func TestBreakingStep(t *testing.T) {
 	if _, err := postgres.Migrate(t.Context(), at(name), false); !errors.Is(err, store.ErrNewer) {
 		t.Errorf("the old program migrates: got error %v, want ErrNewer", err)
 	}
-	after := joinOn(t, openAs(t, asBot(name), next), postgres.ReplicaOptions{Name: "next", Lease: time.Second})
+	after := joinOn(t, openAs(t, asBot(name), next), postgres.ReplicaOptions{Name: "next", Lease: 5 * time.Second})
 	await(t, "the next program has everything", func() bool { return after.Shares() == store.AllShares })
 }
 
