@@ -356,12 +356,12 @@ func TestNotices(t *testing.T) {
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
-	// await sends a notice until it arrives. The function make returns the notice of the nth try.
-	await := func(what string, from *postgres.Replica, every time.Duration, make func(n int) store.Notice, arrived func(n int) bool) {
+	// await sends a notice until it arrives. The function notice returns the notice of the nth try.
+	await := func(what string, from *postgres.Replica, every time.Duration, notice func(n int) store.Notice, arrived func(n int) bool) {
 		t.Helper()
 		end := time.Now().Add(testkit.Patience)
 		for n := 1; ; n++ {
-			from.Tell(make(n))
+			from.Tell(notice(n))
 			for next := time.Now().Add(every); time.Now().Before(next); {
 				for r := range got {
 					receive(r)

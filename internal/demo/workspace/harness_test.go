@@ -65,7 +65,7 @@ func newHarness(t testing.TB, adjust ...func(*Config)) *harness {
 		t.Fatal(err)
 	}
 	b := &harness{t: t, dialContext: new(net.Dialer).DialContext}
-	b.start(l, append([]func(*Config){func(c *Config) { c.AckTimeout = time.Minute }}, adjust...))
+	b.start(l, append([]func(*Config){func(c *Config) { c.AckTimeout = testkit.Patience }}, adjust...))
 	return b
 }
 
