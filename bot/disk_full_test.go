@@ -33,7 +33,7 @@ func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	disk := &cramped{}
 	h := newHarness(t, func(h *harness) {
-		h.ackWait = 500 * time.Millisecond
+		h.ackWait = 3 * time.Second // shorter than usual, because the bot does not acknowledge the clicks on a full disk
 		h.wrap = func(s store.Store) store.Store { disk.Store = s; return disk }
 	})
 	h.says("sam", "#support", refundCall)

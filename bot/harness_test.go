@@ -95,7 +95,7 @@ func newHarness(t testing.TB, adjust ...func(*harness)) *harness {
 	for _, f := range adjust {
 		f(h)
 	}
-	srv, err := workspace.New(workspace.Config{Seed: workspace.DemoSeed(), AckTimeout: h.ackWait})
+	srv, err := workspace.New(workspace.Config{Seed: workspace.DemoSeed(), AckTimeout: h.ackWait, TriggerTTL: testkit.Patience})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -57,10 +57,7 @@ func TestFollowsThePolicy(t *testing.T) {
 func TestWithAServerThatIsDown(t *testing.T) {
 	t.Parallel()
 	up := openServer(t, "search")
-	away := httptest.NewServer(http.NotFoundHandler())
-	address := away.URL
-	away.Close()
-	f := openFixture(t, fmt.Sprintf("servers:\n%s  crm: {url: %q, allow: [127.0.0.1]}\n  lost: {command: [no-such-program-anywhere]}\n", up.entry("up", ""), address))
+	f := openFixture(t, fmt.Sprintf("servers:\n%s  crm: {url: \"http://127.0.0.1:1\", allow: [127.0.0.1]}\n  lost: {command: [no-such-program-anywhere]}\n", up.entry("up", "")))
 	f.begin()
 	if got := f.names(); got != "up.search" {
 		t.Errorf("the tools are %s", got)

@@ -408,7 +408,6 @@ func TestStandardInputOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.Patience = time.Second
 		var out strings.Builder
 		err = c.Stdio(t.Context(), strings.NewReader(`{"jsonrpc":"2.0","id":`+id+`,"method":"initialize"}`+"\n"), &out)
 		if err != nil || calls.Load() != 1 || strings.Count(out.String(), "result") != 1 {

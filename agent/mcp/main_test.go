@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 // production.
 func quick() limits {
 	l := usual
-	l.backoff, l.backoffTo, l.soft, l.write = 20*time.Millisecond, 200*time.Millisecond, 300*time.Millisecond, time.Second
+	l.backoff, l.backoffTo, l.soft = 20*time.Millisecond, 200*time.Millisecond, 300*time.Millisecond
 	return l
 }
 

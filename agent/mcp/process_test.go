@@ -166,7 +166,9 @@ func gone(t *testing.T, pid int) {
 // TestServerThatReadsNothing checks that the client ends a server that does not read its input. The outcome of the call
 // is unknown.
 func TestServerThatReadsNothing(t *testing.T) {
-	c, o := running(t, quick(), program(t, "bad", "reads nothing"))
+	l := quick()
+	l.write = time.Second
+	c, o := running(t, l, program(t, "bad", "reads nothing"))
 	tool := o.tool(t, "bad.act")
 	began := time.Now()
 	_, err := call(t, tool, `{"a":"`+strings.Repeat("x", 1<<20)+`"}`)

@@ -3,7 +3,6 @@ package transport
 import (
 	"context"
 	"log/slog"
-	"net"
 	"strings"
 	"sync"
 	"time"
@@ -53,38 +52,3 @@ func (r *recorder) payloads() string {
 func options(r *recorder) Options {
 	return Options{Handler: r, Log: slog.New(slog.DiscardHandler), Now: time.Now}
 }
-
-// pipes is a listener whose connections are pipes, for tests in faked time.
-type pipes struct {
-	calls chan net.Conn
-	over  chan struct{}
-	once  sync.Once
-}
-
-func newPipes() *pipes { return &pipes{calls: make(chan net.Conn), over: make(chan struct{})} }
-
-// open connects to the listener.
-func (p *pipes) open() net.Conn {
-	near, far := net.Pipe()
-	p.calls <- far
-	return near
-}
-
-// dial wraps open as the DialContext of an http.Transport.
-func (p *pipes) dial(context.Context, string, string) (net.Conn, error) { return p.open(), nil }
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.calls:
-		return c, nil
-	case <-p.over:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Close() error {
-	p.once.Do(func() { close(p.over) })
-	return nil
-}
-
-func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"countersign/internal/testkit"
 )
 
 // Slow senders are disconnected. They have five seconds for the headers and ten seconds for a whole request. An idle
@@ -25,13 +27,20 @@ func TestSlowSenders(t *testing.T) {
 		"half a body":  {head + "X-Slack-Request-Timestamp: 946684800\r\nContent-Length: 100000\r\n\r\n{", requestWait}, // the time at which the faked clock begins
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			l := newPipes()
+			l := testkit.NewNetwork()
 			h := newHTTP(&recorder{})
 			h.Listen = func() (net.Listener, error) { return l, nil }
 			ctx, stop := context.WithCancel(t.Context())
 			done := make(chan error, 1)
 			go func() { done <- h.Run(ctx) }()
-			slow := l.open()
+			open := func() net.Conn {
+				c, err := l.DialContext(ctx, "", "")
+				if err != nil {
+					t.Fatal(err)
+				}
+				return c
+			}
+			slow := open()
 			began := time.Now()
 			go func() {
 				_, _ = io.WriteString(slow, c.sent)
@@ -50,7 +59,7 @@ func TestSlowSenders(t *testing.T) {
 			}
 			slow.Close()
 
-			still := l.open() // stays open while the bot stops
+			still := open() // stays open while the bot stops
 			_, _ = io.WriteString(still, head)
 			began = time.Now()
 			stop()

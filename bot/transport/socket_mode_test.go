@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+
+	"countersign/internal/testkit"
 )
 
 // fakeSlack simulates Slack in Socket Mode, in faked time. A transport is connected to fakeSlack.
@@ -53,7 +55,7 @@ type fakeSocket struct {
 func inSocketMode(t *testing.T, r *recorder, test func(*fakeSlack)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		l := newPipes()
+		l := testkit.NewNetwork()
 		s := &fakeSlack{t: t, opened: make(chan *fakeSocket, 100), ended: make(chan error, 1)}
 		upgrader := websocket.Upgrader{CheckOrigin: func(*http.Request) bool { return true }}
 		srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -81,7 +83,7 @@ func inSocketMode(t *testing.T, r *recorder, test func(*fakeSlack)) {
 			Options: options(r),
 			Address: s.address,
 			Final:   func(err error) bool { return errors.Is(err, errFinal) },
-			HTTP:    &http.Client{Transport: &http.Transport{DialContext: l.dial}},
+			HTTP:    &http.Client{Transport: &http.Transport{DialContext: l.DialContext}},
 		})
 		ctx, stop := context.WithCancel(t.Context())
 		s.stop = stop

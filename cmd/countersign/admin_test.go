@@ -13,17 +13,19 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"countersign/internal/testkit"
 )
 
 // A server stops immediately, even if a client holds an unused connection.
 func TestUnusedConnectionDoesNotDelayTheEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newWire()
+		l := testkit.NewNetwork()
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- serveHTTP(ctx, l, http.NotFoundHandler()) }()
-		c, err := l.dial(ctx, "", "")
+		c, err := l.DialContext(ctx, "", "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -42,13 +44,13 @@ func TestUnusedConnectionDoesNotDelayTheEnd(t *testing.T) {
 func TestTooManyUnusedConnections(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newWire()
+		l := testkit.NewNetwork()
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- serveHTTP(ctx, l, http.NotFoundHandler()) }()
 		open := make([]net.Conn, mostUnused+2)
 		for i := range open {
-			c, err := l.dial(ctx, "", "")
+			c, err := l.DialContext(ctx, "", "")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -34,7 +34,7 @@ func TestAuditErase(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "countersign.db")
 	var out bytes.Buffer
-	if err := demo(t.Context(), demoOptions{addr: "127.0.0.1:0", data: dir, play: builtIn, noBrowser: true}, &out); err != nil {
+	if err := demo(t.Context(), demoOptions{addr: "127.0.0.1:0", patience: patience, data: dir, play: builtIn, noBrowser: true}, &out); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
 	const word = "cancelling can't be undone" // a word in the reason with which somebody rejected a call

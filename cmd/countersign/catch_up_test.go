@@ -525,7 +525,7 @@ func TestQuietRequests(t *testing.T) {
 		b.pass(40 * time.Minute)
 		before := len(b.reminders("teo"))
 		b.ok(b.ws.SetRequestURLs(b.ctx, delivery.URLsAt("http://bot.test/slack/")))
-		b.door.become(wireRefuses)
+		b.door.SetState(testkit.NetworkRefuses)
 		thread := b.says("say unheard")
 		b.pass(quiet + time.Minute)
 		b.within(time.Minute, "all is shown", b.idle)
@@ -537,7 +537,7 @@ func TestQuietRequests(t *testing.T) {
 		if n := len(b.reminders("teo")); n != before {
 			t.Errorf("%d people were reminded", n-before)
 		}
-		b.door.become(wireWorks)
+		b.door.SetState(testkit.NetworkWorks)
 	})
 }
 

@@ -43,6 +43,7 @@ type demoOptions struct {
 	noBrowser bool
 	play      string
 	transport string
+	patience  time.Duration // how long the workspace waits for the app's acknowledgements, and accepts triggers; zero: as Slack
 }
 
 const builtIn = "the built-in exercise"

@@ -90,6 +90,7 @@ func openDemoEnv(ctx context.Context, dir string, o demoOptions, env config.Env,
 	}
 	st.ws, err = workspace.New(workspace.Config{
 		Seed: seed, DataFile: filepath.Join(dir, "workspace.json"), BaseURL: st.base, Now: now, Log: log,
+		AckTimeout: o.patience, TriggerTTL: o.patience,
 	})
 	if err != nil {
 		return st, errors.Join(cli.CouldNot("the workspace can't be opened: %w", err), st.store.Close())

@@ -35,7 +35,7 @@ func openDemoHarness(t *testing.T, dir string, change func(*setup)) *demoHarness
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 	h := &demoHarness{T: t}
-	st, err := openDemoEnv(t.Context(), dir, demoOptions{addr: "127.0.0.1:0", transport: usualTransport()}, config.Env{}, h.clock.now, log)
+	st, err := openDemoEnv(t.Context(), dir, demoOptions{addr: "127.0.0.1:0", patience: patience, transport: usualTransport()}, config.Env{}, h.clock.now, log)
 	if err != nil {
 		t.Fatal(err)
 	}

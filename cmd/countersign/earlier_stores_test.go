@@ -36,7 +36,7 @@ func TestStoresOfEarlierPrograms(t *testing.T) {
 			var out bytes.Buffer
 			// The first lines of the transcript depend on the messages that the earlier program had shown before it
 			// stopped. The end of the transcript is always the same.
-			if err := demo(t.Context(), demoOptions{addr: "127.0.0.1:0", data: dir, play: "testdata/stores/goes-on.txt", noBrowser: true}, &out); err != nil && !strings.Contains(err.Error(), "differ from what was expected") {
+			if err := demo(t.Context(), demoOptions{addr: "127.0.0.1:0", patience: patience, data: dir, play: "testdata/stores/goes-on.txt", noBrowser: true}, &out); err != nil && !strings.Contains(err.Error(), "differ from what was expected") {
 				t.Fatalf("%v\n%s", err, out.String())
 			}
 			path := filepath.Join(dir, "countersign.db")

@@ -53,7 +53,6 @@ type killHarness struct {
 	// faulty is true if errors in the bot's log are expected.
 	faulty    bool
 	tolerated []string     // beginnings of errors that are expected in the bot's log
-	refused   atomic.Int64 // number of people's actions that were not acknowledged
 	others    int          // how many replicas there are besides the bot
 	started   atomic.Int64 // number of replicas that were started
 	frozen    atomic.Int64 // number of suspended replicas that may still act when they are resumed

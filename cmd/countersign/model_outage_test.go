@@ -18,12 +18,12 @@ import (
 // people.
 var modelOutages = []struct {
 	name   string
-	wire   wireState
+	state  testkit.NetworkState
 	answer http.HandlerFunc // answers instead of the model; nil: the network fails
 	stops  time.Duration
 }{
-	{name: "refuses", wire: wireRefuses, stops: 2 * time.Minute},
-	{name: "silent", wire: wireSilent, stops: 9 * time.Minute},
+	{name: "refuses", state: testkit.NetworkRefuses, stops: 2 * time.Minute},
+	{name: "silent", state: testkit.NetworkSilent, stops: 9 * time.Minute},
 	{name: "overloaded", stops: 2 * time.Minute, answer: func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, `{"error":{"message":"overloaded"}}`, http.StatusServiceUnavailable)
 	}},
@@ -71,9 +71,9 @@ func TestModelOutages(t *testing.T) {
 				b.within(time.Minute, "everything is shown", b.idle)
 				began := time.Now()
 				down.Store(true)
-				b.model.become(kind.wire)
+				b.model.SetState(kind.state)
 				thread := b.says("say meanwhile")
-				if ready := b.bot.agent.Ping(b.ctx); kind.wire != wireWorks && ready == nil {
+				if ready := b.bot.agent.Ping(b.ctx); kind.state != testkit.NetworkWorks && ready == nil {
 					b.Error("the model is said to answer")
 				}
 				b.within(kind.stops, "people are told", func() bool {
@@ -91,7 +91,7 @@ func TestModelOutages(t *testing.T) {
 				if r := b.request("before"); b.runs["before"] != 1 || r.ID != waits.ID || asked.Load()-before > 5 {
 					b.Errorf("it ran %d times, and the model was asked %d times since", b.runs["before"], asked.Load()-before)
 				}
-				b.model.become(wireWorks)
+				b.model.SetState(testkit.NetworkWorks)
 				down.Store(false)
 				press, ok := b.button(thread, "Try again")
 				if !ok {

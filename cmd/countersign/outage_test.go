@@ -22,8 +22,8 @@ var outageKinds = []struct {
 	begin func(*synctestHarness) (end func())
 	heard bool // events and clicks still reach the bot
 }{
-	{name: "refuses", begin: func(b *synctestHarness) func() { return b.cut(wireRefuses) }},
-	{name: "silent", begin: func(b *synctestHarness) func() { return b.cut(wireSilent) }},
+	{name: "refuses", begin: func(b *synctestHarness) func() { return b.cut(testkit.NetworkRefuses) }},
+	{name: "silent", begin: func(b *synctestHarness) func() { return b.cut(testkit.NetworkSilent) }},
 	{name: "fails", begin: func(b *synctestHarness) func() {
 		b.becomes(func(apiCall) callFate { return callFails })
 		b.ws.DropSockets()
@@ -40,9 +40,9 @@ var outageKinds = []struct {
 	}},
 }
 
-func (b *synctestHarness) cut(s wireState) func() {
-	b.slack.become(s)
-	return func() { b.slack.become(wireWorks) }
+func (b *synctestHarness) cut(s testkit.NetworkState) func() {
+	b.slack.SetState(s)
+	return func() { b.slack.SetState(testkit.NetworkWorks) }
 }
 
 // TestOutages takes Slack down in each way, for ten minutes and for nine and a half hours. When the outage begins, some

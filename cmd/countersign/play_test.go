@@ -34,7 +34,7 @@ func TestPlayExercise(t *testing.T) {
 
 func testPlayExercise(t *testing.T, transport string) {
 	var out bytes.Buffer
-	err := demo(within(t), demoOptions{addr: "127.0.0.1:0", play: builtIn, noBrowser: true, transport: transport}, &out)
+	err := demo(within(t), demoOptions{addr: "127.0.0.1:0", patience: patience, play: builtIn, noBrowser: true, transport: transport}, &out)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
@@ -60,7 +60,7 @@ func TestPlayDiffers(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	err := demo(within(t), demoOptions{addr: "127.0.0.1:0", play: file, noBrowser: true}, &out)
+	err := demo(within(t), demoOptions{addr: "127.0.0.1:0", patience: patience, play: file, noBrowser: true}, &out)
 	if cli.Code(err) != cli.ExitNo {
 		t.Errorf("exit code %d (%v), want %d", cli.Code(err), err, cli.ExitNo)
 	}
@@ -74,7 +74,7 @@ func TestPlayInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var out bytes.Buffer
-	if err := demo(ctx, demoOptions{addr: "127.0.0.1:0", play: builtIn, noBrowser: true}, &out); err == nil {
+	if err := demo(ctx, demoOptions{addr: "127.0.0.1:0", patience: patience, play: builtIn, noBrowser: true}, &out); err == nil {
 		t.Errorf("an interrupted play ended well:\n%s", out.String())
 	}
 }
@@ -94,7 +94,7 @@ func TestScenarios(t *testing.T) {
 			t.Parallel()
 			var out bytes.Buffer
 			dir := t.TempDir()
-			if err := demo(t.Context(), demoOptions{addr: "127.0.0.1:0", data: dir, play: file, noBrowser: true, transport: usualTransport()}, &out); err != nil {
+			if err := demo(t.Context(), demoOptions{addr: "127.0.0.1:0", patience: patience, data: dir, play: file, noBrowser: true, transport: usualTransport()}, &out); err != nil {
 				t.Errorf("%v\n%s", err, out.String())
 			}
 			replaysAsPlanned(t, dir, file)
@@ -134,7 +134,7 @@ func TestScenariosPostgres(t *testing.T) {
 			t.Parallel()
 			var out bytes.Buffer
 			address := server.URL("postgres") + "&search_path=" + strings.ReplaceAll(name, "-", "_")
-			o := demoOptions{addr: "127.0.0.1:0", data: t.TempDir(), store: address, play: "testdata/scenarios/" + name + ".txt", noBrowser: true, transport: usualTransport()}
+			o := demoOptions{addr: "127.0.0.1:0", patience: patience, data: t.TempDir(), store: address, play: "testdata/scenarios/" + name + ".txt", noBrowser: true, transport: usualTransport()}
 			if err := demo(t.Context(), o, &out); err != nil {
 				t.Errorf("%v\n%s", err, out.String())
 			}
@@ -159,7 +159,7 @@ func TestPlayTimeGoesForward(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	err := demo(within(t), demoOptions{addr: "127.0.0.1:0", play: file, noBrowser: true}, io.Discard)
+	err := demo(within(t), demoOptions{addr: "127.0.0.1:0", patience: patience, play: file, noBrowser: true}, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), ":3: ") || !strings.Contains(err.Error(), "it is Monday 2026-12-21 09:00 already") {
 		t.Errorf("error %v", err)
 	}
@@ -170,7 +170,7 @@ func played(t *testing.T, file string) store.Store {
 	t.Helper()
 	dir := t.TempDir()
 	var out bytes.Buffer
-	if err := demo(t.Context(), demoOptions{addr: "127.0.0.1:0", data: dir, play: file, noBrowser: true}, &out); err != nil {
+	if err := demo(t.Context(), demoOptions{addr: "127.0.0.1:0", patience: patience, data: dir, play: file, noBrowser: true}, &out); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
 	db, err := openstore.File(filepath.Join(dir, "countersign.db"))

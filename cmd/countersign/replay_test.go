@@ -123,7 +123,7 @@ func TestReplayGoesPastDamagedRows(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "countersign.db")
 	pages := pageFiles(t)
-	if err := demo(t.Context(), demoOptions{addr: "127.0.0.1:0", data: dir, play: filepath.Join(pages, "week.txt"), noBrowser: true}, io.Discard); err != nil {
+	if err := demo(t.Context(), demoOptions{addr: "127.0.0.1:0", patience: patience, data: dir, play: filepath.Join(pages, "week.txt"), noBrowser: true}, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("COUNTERSIGN_STORE", "bolt:"+path)

@@ -116,7 +116,7 @@ func startWorkspace(ts *testscript.TestScript, _ bool, options []string) {
 			ts.Fatalf("%s is no option", o)
 		}
 	}
-	ws, err := workspace.New(workspace.Config{Seed: seed, Log: slog.New(slog.DiscardHandler)})
+	ws, err := workspace.New(workspace.Config{Seed: seed, Log: slog.New(slog.DiscardHandler), AckTimeout: patience, TriggerTTL: patience})
 	ts.Check(err)
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Date", time.Now().Add(ahead).UTC().Format(http.TimeFormat))

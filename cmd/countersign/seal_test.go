@@ -33,7 +33,7 @@ func TestBotSeals(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	var out bytes.Buffer
-	if err := demo(t.Context(), demoOptions{addr: "127.0.0.1:0", data: dir, play: builtIn, noBrowser: true}, &out); err != nil {
+	if err := demo(t.Context(), demoOptions{addr: "127.0.0.1:0", patience: patience, data: dir, play: builtIn, noBrowser: true}, &out); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
 	beside := config.AuditBeside(filepath.Join(dir, "countersign.db"))

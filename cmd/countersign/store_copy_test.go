@@ -116,7 +116,7 @@ type copying struct {
 // transactions.
 func (c *copying) fillOriginal(path string) {
 	c.Helper()
-	if err := demo(c.Context(), demoOptions{addr: "127.0.0.1:0", data: c.dir, play: "testdata/scenarios/stages.txt", noBrowser: true}, io.Discard); err != nil {
+	if err := demo(c.Context(), demoOptions{addr: "127.0.0.1:0", patience: patience, data: c.dir, play: "testdata/scenarios/stages.txt", noBrowser: true}, io.Discard); err != nil {
 		c.Fatal(err)
 	}
 	for _, suffix := range []string{"", ".audit-key", ".heads"} {

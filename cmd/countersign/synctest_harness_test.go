@@ -19,6 +19,7 @@ import (
 	"countersign/internal/demo/scriptedmodel"
 	"countersign/internal/demo/workspace"
 	"countersign/internal/demo/workspace/delivery"
+	"countersign/internal/testkit"
 	"countersign/store/bolt"
 )
 
@@ -29,10 +30,10 @@ type synctestHarness struct {
 	ws     *workspace.Server
 	db     *bolt.Store
 	setup  setup
-	client *http.Client // the people's client
-	slack  *wire        // network between the bot and Slack
-	model  *wire        // network between the bot and the model
-	http   bool         // Slack delivers over HTTP, and not through sockets
+	client *http.Client     // the people's client
+	slack  *testkit.Network // network between the bot and Slack
+	model  *testkit.Network // network between the bot and the model
+	http   bool             // Slack delivers over HTTP, and not through sockets
 	log    *lineLog
 	ctx    context.Context
 	bot    *running      // the first one
@@ -45,7 +46,7 @@ type synctestHarness struct {
 	front   func(http.Handler) http.Handler // wraps Slack's handler; nil: no wrapper
 
 	mu     sync.Mutex
-	door   *wire                  // the bot's listener for Slack's requests over HTTP
+	door   *testkit.Network       // the bot's listener for Slack's requests over HTTP
 	decide func(apiCall) callFate // decides how the bot's calls end
 	calls  []apiCall
 	note   func(apiCall)                          // called with each call instead of recording the call; may be nil
@@ -80,11 +81,11 @@ func inFakedTime(t *testing.T, change func(*synctestHarness), fn func(*synctestH
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "store.db")
 	synctest.Test(t, func(t *testing.T) {
-		b := &synctestHarness{T: t, policy: synctestPolicy, slack: newWire(), model: newWire(), log: new(lineLog), death: make(chan struct{}, 1), runs: map[string]int{}, http: usualTransport() == "http"}
+		b := &synctestHarness{T: t, policy: synctestPolicy, slack: testkit.NewNetwork(), model: testkit.NewNetwork(), log: new(lineLog), death: make(chan struct{}, 1), runs: map[string]int{}, http: usualTransport() == "http"}
 		ctx, stop := context.WithCancel(context.Background())
 		b.ctx = ctx
-		people := newWire()
-		b.client = &http.Client{Transport: &http.Transport{DialContext: people.dial, MaxIdleConnsPerHost: 16}}
+		people := testkit.NewNetwork()
+		b.client = &http.Client{Transport: &http.Transport{DialContext: people.DialContext, MaxIdleConnsPerHost: 16}}
 		log := slog.New(slog.NewTextHandler(b.log, nil))
 		var err error
 		requests := &http.Transport{DialContext: b.knock, MaxIdleConnsPerHost: 64}
@@ -95,7 +96,7 @@ func inFakedTime(t *testing.T, change func(*synctestHarness), fn func(*synctestH
 		b.db, err = openstore.File(path)
 		b.ok(err)
 		tools := catalogOf(b.tools())
-		slack, model := &http.Transport{DialContext: b.slack.dial, MaxIdleConnsPerHost: 64}, &http.Transport{DialContext: b.model.dial}
+		slack, model := &http.Transport{DialContext: b.slack.DialContext, MaxIdleConnsPerHost: 64}, &http.Transport{DialContext: b.model.DialContext}
 		b.setup = setup{
 			botToken: workspace.DemoBotToken, appToken: workspace.DemoAppToken, slackURL: "http://slack.test/api/", unlimited: true,
 			http:  &http.Client{Transport: slack, Timeout: 20 * time.Second},
@@ -120,7 +121,7 @@ func inFakedTime(t *testing.T, change func(*synctestHarness), fn func(*synctestH
 		if b.front != nil {
 			slackSide = b.front(slackSide)
 		}
-		servers := map[*wire]http.Handler{people: b.ws.Handler(), b.slack: b.watched(slackSide), b.model: script}
+		servers := map[*testkit.Network]http.Handler{people: b.ws.Handler(), b.slack: b.watched(slackSide), b.model: script}
 		var serving sync.WaitGroup
 		var closing []func() error
 		for w, h := range servers {
@@ -174,7 +175,7 @@ func (b *synctestHarness) ok(err error) {
 func (b *synctestHarness) listen() (net.Listener, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.door = newWire()
+	b.door = testkit.NewNetwork()
 	return b.door, nil
 }
 
@@ -183,7 +184,7 @@ func (b *synctestHarness) knock(ctx context.Context, network, addr string) (net.
 	b.mu.Lock()
 	door := b.door
 	b.mu.Unlock()
-	return door.dial(ctx, network, addr)
+	return door.DialContext(ctx, network, addr)
 }
 
 // replicas is the number of bots in a test with several bots.

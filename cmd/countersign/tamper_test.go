@@ -45,7 +45,7 @@ func newAuditFixture(t *testing.T) *auditFixture {
 	s := &auditFixture{T: t, path: filepath.Join(dir, "countersign.db"), early: filepath.Join(dir, "early.db"), heads: filepath.Join(dir, "kept")}
 	play := func() {
 		var out bytes.Buffer
-		if err := demo(t.Context(), demoOptions{addr: "127.0.0.1:0", data: dir, play: builtIn, noBrowser: true}, &out); err != nil {
+		if err := demo(t.Context(), demoOptions{addr: "127.0.0.1:0", patience: patience, data: dir, play: builtIn, noBrowser: true}, &out); err != nil {
 			t.Fatalf("%v\n%s", err, out.String())
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"countersign/approvers"
+	"countersign/internal/testkit"
 	"countersign/internal/tracing"
 	"countersign/internal/tracing/tracingtest"
 	"countersign/store"
@@ -232,7 +233,7 @@ func TestTraceOfFailures(t *testing.T) {
 		if attr(wait, tracing.State) != string(approvers.Expired) || !linksTo(wait, expire) || !under(expire, b.span("propose plain")) {
 			t.Errorf("the wait is %v", wait.Attributes)
 		}
-		b.model.become(wireRefuses)
+		b.model.SetState(testkit.NetworkRefuses)
 		b.says("say more")
 		b.pass(time.Minute)
 		failed := slices.ContainsFunc(b.chats(), func(s tracetest.SpanStub) bool {
@@ -242,7 +243,7 @@ func TestTraceOfFailures(t *testing.T) {
 			t.Errorf("no model call has failed:\n%s", b.tree())
 		}
 		b.isAnonymous("zebra", "U0001", "Sam", "refused", "more")
-		b.model.become(wireWorks)
+		b.model.SetState(testkit.NetworkWorks)
 		b.within(10*time.Minute, "the answer", b.idle)
 	})
 }

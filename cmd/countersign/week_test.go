@@ -41,13 +41,13 @@ import (
 type workweek struct {
 	*synctestHarness
 	*recorder
-	agenda []appointment   // sorted by time
-	seen   map[string]bool // noticed by people: requests at a stage, and runs with an unknown outcome
-	hurry  int             // number of the next requests to the support agent that are approved at once
-	down   bool            // true: the bot or Slack is down
-	ci     *http.Client    // the other agent's client
-	gate   *wire           // the gateway's listener
-	calls  sync.WaitGroup  // the other agent's calls in progress
+	agenda []appointment    // sorted by time
+	seen   map[string]bool  // noticed by people: requests at a stage, and runs with an unknown outcome
+	hurry  int              // number of the next requests to the support agent that are approved at once
+	down   bool             // true: the bot or Slack is down
+	ci     *http.Client     // the other agent's client
+	gate   *testkit.Network // the gateway's listener
+	calls  sync.WaitGroup   // the other agent's calls in progress
 	counts map[string]int
 
 	chance *rand.Rand // decides what people do; separate from noise, so that each run has the same decisions
@@ -193,7 +193,7 @@ func (w *workweek) prepare(dir string, c catalog.Config) {
 		})})
 	}
 	w.ci = &http.Client{Timeout: 90 * time.Second, Transport: &http.Transport{DialContext: func(ctx context.Context, network, addr string) (conn net.Conn, err error) {
-		return w.gate.dial(ctx, network, addr)
+		return w.gate.DialContext(ctx, network, addr)
 	}, DisableKeepAlives: true}}
 	b.setup.receiptKey = gateway.NewReceiptKey()
 	w.opens()
@@ -201,7 +201,7 @@ func (w *workweek) prepare(dir string, c catalog.Config) {
 
 // opens opens the gateway's listener for the next process of the bot.
 func (w *workweek) opens() {
-	w.gate = newWire()
+	w.gate = testkit.NewNetwork()
 	w.setup.gateway = w.gate
 	w.started = time.Now()
 }
@@ -291,11 +291,11 @@ func (w *workweek) plan(ends time.Time) {
 	w.at(tuesday.Add(7*time.Hour+10*time.Minute), w.restarts)
 	var back func()
 	w.at(tuesday.Add(10*time.Hour+20*time.Minute), func() { w.writes(`run process_payment {"order_id":"ORD-126","amount":59,"currency":"USD"}`) })
-	w.at(tuesday.Add(10*time.Hour+30*time.Minute), func() { back, w.down = w.cut(wireRefuses), true })
+	w.at(tuesday.Add(10*time.Hour+30*time.Minute), func() { back, w.down = w.cut(testkit.NetworkRefuses), true })
 	w.at(tuesday.Add(11*time.Hour+5*time.Minute), w.breaksGlass)
 	w.at(tuesday.Add(11*time.Hour+40*time.Minute), func() { back(); w.down = false })
-	w.at(thursday.Add(13*time.Hour+30*time.Minute), func() { w.model.become(wireRefuses) })
-	w.at(thursday.Add(14*time.Hour+10*time.Minute), func() { w.model.become(wireWorks) })
+	w.at(thursday.Add(13*time.Hour+30*time.Minute), func() { w.model.SetState(testkit.NetworkRefuses) })
+	w.at(thursday.Add(14*time.Hour+10*time.Minute), func() { w.model.SetState(testkit.NetworkWorks) })
 	w.at(thursday.Add(25*time.Hour), func() { w.ok(w.bot.workflow.Pauses.Pause(w.ctx, approvers.Operator("anna"), "refunds look wrong")) })
 	w.at(thursday.Add(25*time.Hour+25*time.Minute), func() { w.ok(w.bot.workflow.Pauses.Resume(w.ctx, approvers.Operator("anna"), "they are right")) })
 }

@@ -157,7 +157,7 @@ func TestWeeklyReports(t *testing.T) {
 		b.wants("the same week", 1)
 
 		b.sleepUntil(firstMonday.Add(week-10*time.Minute), time.Minute)
-		back := b.cut(wireRefuses)
+		back := b.cut(testkit.NetworkRefuses)
 		b.pass(20 * time.Minute)
 		b.wants("Slack is down on Monday", 1)
 		b.restart()
@@ -179,7 +179,7 @@ func TestWeeklyReports(t *testing.T) {
 		}
 
 		b.sleepUntil(firstMonday.Add(4*week-time.Minute), time.Minute)
-		back = b.cut(wireRefuses)
+		back = b.cut(testkit.NetworkRefuses)
 		b.pass(10 * time.Minute)
 		b.ok(b.endAll())
 		b.pass(2 * 24 * time.Hour)

@@ -54,7 +54,7 @@ func TestBouncerSession(t *testing.T) {
 		}
 
 		name := empty(t)
-		o := postgres.ReplicaOptions{Lease: time.Second}
+		o := postgres.ReplicaOptions{Lease: 5 * time.Second}
 		first, a := join(t, bouncedBot(b, name), o)
 		second, c := join(t, bouncedBot(b, name), o)
 		for _, held := range []*postgres.Store{first, second} {

@@ -125,7 +125,7 @@ func (f *callFixture) useDatabase(url string, seen *plans) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { s.Close() })
-		r := joinOn(t, s, postgres.ReplicaOptions{Name: fmt.Sprint(i), Lease: time.Second, Beat: 50 * time.Millisecond, Margin: 300 * time.Millisecond})
+		r := joinOn(t, s, postgres.ReplicaOptions{Name: fmt.Sprint(i), Lease: 5 * time.Second, Beat: 50 * time.Millisecond})
 		f := f.on(s, r)
 		f.asked, f.ran = func(r approvers.Request) { asked <- r }, func(execution string) { ran <- execution }
 		f.work()

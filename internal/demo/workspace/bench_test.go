@@ -19,15 +19,11 @@ func BenchmarkClickToAck(b *testing.B) {
 	w := newHarness(b)
 	ts := w.postButton("C0001")
 	sock := w.dial()
-	sock.settle(sock.next())
+	sock.ack(sock.next(), nil)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for {
-			var frame obj
-			if sock.conn.ReadJSON(&frame) != nil {
-				return
-			}
+		for frame := range sock.frames {
 			if sock.conn.WriteJSON(obj{"envelope_id": frame["envelope_id"]}) != nil {
 				return
 			}

@@ -10,11 +10,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/slack-go/slack"
 
 	"countersign/internal/demo/workspace/delivery"
+	"countersign/internal/testkit"
 )
 
 // arrived is a request that the app received.
@@ -50,7 +52,8 @@ type httpApp struct {
 func (b *harness) serveApp(t *testing.T) *httpApp {
 	t.Helper()
 	a := &httpApp{t: t, seen: make(chan arrived, 100)}
-	srv := httptest.NewServer(a)
+	srv := &httptest.Server{Listener: b.app, Config: &http.Server{Handler: a}}
+	srv.Start()
 	t.Cleanup(srv.Close)
 	a.url = srv.URL
 	b.must(b.post("/app/request_urls", obj{"events": a.url + "/events", "interactivity": a.url + "/interactivity", "options": a.url + "/options", "commands": a.url + "/commands"}))
@@ -104,153 +107,174 @@ func (a *httpApp) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // The workspace sends events as signed JSON. A retry has its number and the reason. The app can stop the retries.
 func TestEventsOverHTTP(t *testing.T) {
-	b := newHarness(t, func(c *Config) {
-		c.AckTimeout, c.RetryDelays = 500*time.Millisecond, []time.Duration{0, time.Millisecond, time.Millisecond}
-	})
-	app := b.serveApp(t)
-	if b.get("/people").body["connected"] != true {
-		t.Error("the app is not reachable")
-	}
-	fails := func(status int, h http.Header) func(arrived, http.ResponseWriter) {
-		return func(got arrived, w http.ResponseWriter) {
-			if got.retry == "" {
-				for name := range h {
-					w.Header().Set(name, h.Get(name))
+	inFakedTime(t, nil, func(t *testing.T, b *harness) {
+		app := b.serveApp(t)
+		if b.get("/people").body["connected"] != true {
+			t.Error("the app is not reachable")
+		}
+		fails := func(status int, h http.Header) func(arrived, http.ResponseWriter) {
+			return func(got arrived, w http.ResponseWriter) {
+				if got.retry == "" {
+					for name := range h {
+						w.Header().Set(name, h.Get(name))
+					}
+					w.WriteHeader(status)
 				}
-				w.WriteHeader(status)
 			}
 		}
-	}
-	for name, c := range map[string]struct {
-		answer func(arrived, http.ResponseWriter)
-		reason string // retry reason of the second attempt; empty: there is no second attempt
-	}{
-		"acknowledged":     {nil, ""},
-		"created":          {fails(http.StatusCreated, nil), ""},
-		"an error":         {fails(http.StatusInternalServerError, nil), "http_error"},
-		"refused":          {fails(http.StatusUnauthorized, nil), "http_error"},
-		"for good":         {fails(http.StatusBadRequest, http.Header{"X-Slack-No-Retry": {"1"}}), ""},
-		"sent in a circle": {fails(http.StatusTemporaryRedirect, http.Header{"Location": {"/events"}}), "too_many_redirects"},
-		"too late": {func(got arrived, _ http.ResponseWriter) {
-			if got.retry == "" {
-				<-got.givenUp
+		for name, c := range map[string]struct {
+			answer func(arrived, http.ResponseWriter)
+			reason string // retry reason of the second attempt; empty: there is no second attempt
+		}{
+			"acknowledged":     {nil, ""},
+			"created":          {fails(http.StatusCreated, nil), ""},
+			"an error":         {fails(http.StatusInternalServerError, nil), "http_error"},
+			"refused":          {fails(http.StatusUnauthorized, nil), "http_error"},
+			"for good":         {fails(http.StatusBadRequest, http.Header{"X-Slack-No-Retry": {"1"}}), ""},
+			"sent in a circle": {fails(http.StatusTemporaryRedirect, http.Header{"Location": {"/events"}}), "too_many_redirects"},
+			"too late": {func(got arrived, _ http.ResponseWriter) {
+				if got.retry == "" {
+					<-got.givenUp
+				}
+			}, "http_timeout"},
+			"broken off": {func(got arrived, _ http.ResponseWriter) {
+				if got.retry == "" {
+					panic(http.ErrAbortHandler)
+				}
+			}, "connection_failed"},
+		} {
+			app.answers(c.answer)
+			b.say("sam", "C0001", name, "")
+			first := wait(t, app.seen)
+			if first.path != "/events" || first.contentType != "application/json" || first.retry != "" || dig(first.object(), "event", "text") != name || first.object()["type"] != "event_callback" {
+				t.Fatalf("%s: %+v %s", name, first, first.body)
 			}
-		}, "http_timeout"},
-		"broken off": {func(got arrived, _ http.ResponseWriter) {
-			if got.retry == "" {
-				panic(http.ErrAbortHandler)
+			if c.reason != "" {
+				var again arrived
+				for again.retry == "" {
+					again = wait(t, app.seen)
+				}
+				if again.retry != "1" || again.reason != c.reason || string(again.body) != string(first.body) {
+					t.Errorf("%s: again %q for %q; want %q", name, again.retry, again.reason, c.reason)
+				}
 			}
-		}, "connection_failed"},
-	} {
-		app.answers(c.answer)
-		b.say("sam", "C0001", name, "")
-		first := wait(t, app.seen)
-		if first.path != "/events" || first.contentType != "application/json" || first.retry != "" || dig(first.object(), "event", "text") != name || first.object()["type"] != "event_callback" {
-			t.Fatalf("%s: %+v %s", name, first, first.body)
+			time.Sleep(time.Hour)
+			synctest.Wait()
+			if _, all := b.srv.Delivered(); !all {
+				t.Errorf("%s: still not delivered", name)
+			}
+			for len(app.seen) > 0 {
+				if more := <-app.seen; more.retry != "" {
+					t.Errorf("%s: once more, %s for %s", name, more.retry, more.reason)
+				}
+			}
 		}
-		if c.reason != "" {
-			var again arrived
-			for again.retry == "" {
-				again = wait(t, app.seen)
-			}
-			if again.retry != "1" || again.reason != c.reason || string(again.body) != string(first.body) {
-				t.Errorf("%s: again %q for %q; want %q", name, again.retry, again.reason, c.reason)
-			}
-		}
-		for _, all := b.srv.Delivered(); !all; _, all = b.srv.Delivered() {
-			time.Sleep(time.Millisecond)
-		}
-		for len(app.seen) > 0 {
-			if more := <-app.seen; more.retry != "" {
-				t.Errorf("%s: once more, %s for %s", name, more.retry, more.reason)
-			}
-		}
-	}
+	})
 }
 
-// While an app is unreachable, people get an error. An event that the app answers with an error is sent again.
+// While an app is unreachable, people get an error. An event that the app answers with an error is sent again: at once,
+// after one minute, and after five minutes.
 func TestNobodyListens(t *testing.T) {
-	b := newHarness(t, func(c *Config) { c.RetryDelays = []time.Duration{0, 300 * time.Millisecond} })
-	app := b.serveApp(t)
-	urls := delivery.RequestURLs{Events: app.url + "/events", Commands: "http://127.0.0.1:1/commands"}
-	if err := b.srv.SetRequestURLs(t.Context(), urls); err != nil {
-		t.Fatal(err)
-	}
-	if r := b.post("/people/sam/commands", obj{"channel": "#support", "command": "/countersign", "text": "help"}); r.code() != "app_did_not_respond" {
-		t.Errorf("a command that nobody takes: %v", r)
-	}
-	if r := b.post("/people/sam/shortcuts", obj{"callback_id": "ask_countersign"}); r.code() != "app_did_not_respond" {
-		t.Errorf("a shortcut without a URL: %v", r)
-	}
-	if b.get("/people").body["connected"] != false {
-		t.Error("the app seems reachable")
-	}
-	app.says(http.StatusBadGateway, "")
-	b.say("sam", "C0001", "hello", "")
-	for _, want := range []string{"", "1", "2"} {
-		if got := wait(t, app.seen); got.retry != want {
-			t.Errorf("attempt %q; want %q", got.retry, want)
+	inFakedTime(t, nil, func(t *testing.T, b *harness) {
+		app := b.serveApp(t)
+		urls := delivery.RequestURLs{Events: app.url + "/events", Commands: app.url + "/commands"}
+		if err := b.srv.SetRequestURLs(t.Context(), urls); err != nil {
+			t.Fatal(err)
 		}
-	}
+		b.app.SetState(testkit.NetworkRefuses)
+		if r := b.post("/people/sam/commands", obj{"channel": "#support", "command": "/countersign", "text": "help"}); r.code() != "app_did_not_respond" {
+			t.Errorf("a command that nobody takes: %v", r)
+		}
+		if r := b.post("/people/sam/shortcuts", obj{"callback_id": "ask_countersign"}); r.code() != "app_did_not_respond" {
+			t.Errorf("a shortcut without a URL: %v", r)
+		}
+		if b.get("/people").body["connected"] != false {
+			t.Error("the app seems reachable")
+		}
+		b.app.SetState(testkit.NetworkWorks)
+		app.says(http.StatusBadGateway, "")
+		b.say("sam", "C0001", "hello", "")
+		for _, attempt := range []struct {
+			number string
+			delay  time.Duration
+		}{{"", 0}, {"1", 0}, {"2", time.Minute}, {"3", 5 * time.Minute}} {
+			if attempt.delay > 0 {
+				time.Sleep(attempt.delay - time.Nanosecond)
+				synctest.Wait()
+				if len(app.seen) > 0 {
+					t.Errorf("attempt %s comes earlier than after %s", attempt.number, attempt.delay)
+				}
+			}
+			if got := wait(t, app.seen); got.retry != attempt.number {
+				t.Errorf("attempt %q; want %q", got.retry, attempt.number)
+			}
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if len(app.seen) > 0 {
+			t.Error("a fifth attempt")
+		}
+	})
 }
 
 // Answers over HTTP to commands, forms and menus have the same effect as in Slack.
 func TestAnswersOverHTTP(t *testing.T) {
-	b := newHarness(t, func(c *Config) { c.AckTimeout = 500 * time.Millisecond })
-	app := b.serveApp(t)
-	command := obj{"channel": "#support", "command": "/countersign", "text": "help & more"}
-	for _, c := range []struct {
-		status      int
-		body, shown string // if the shown text is empty, there must be no message
-		code        string
-	}{
-		{200, "", "", ""}, {200, "in plain text", "in plain text", ""}, {200, `{"text":"as JSON"}`, "as JSON", ""}, {200, `{}`, "", ""},
-		{200, `{"blocks":7}`, "", "invalid_app_response"}, {500, "broken", "", "app_did_not_respond"}, {404, "", "", "app_did_not_respond"},
-	} {
-		app.says(c.status, c.body)
-		r := b.post("/people/sam/commands", command)
-		if r.code() != c.code || r.text("message", "text") != c.shown {
-			t.Errorf("%d %q: %v", c.status, c.body, r.body)
+	inFakedTime(t, nil, func(t *testing.T, b *harness) {
+		app := b.serveApp(t)
+		command := obj{"channel": "#support", "command": "/countersign", "text": "help & more"}
+		for _, c := range []struct {
+			status      int
+			body, shown string // if the shown text is empty, there must be no message
+			code        string
+		}{
+			{200, "", "", ""}, {200, "in plain text", "in plain text", ""}, {200, `{"text":"as JSON"}`, "as JSON", ""}, {200, `{}`, "", ""},
+			{200, `{"blocks":7}`, "", "invalid_app_response"}, {500, "broken", "", "app_did_not_respond"}, {404, "", "", "app_did_not_respond"},
+		} {
+			app.says(c.status, c.body)
+			r := b.post("/people/sam/commands", command)
+			if r.code() != c.code || r.text("message", "text") != c.shown {
+				t.Errorf("%d %q: %v", c.status, c.body, r.body)
+			}
+			got := wait(t, app.seen)
+			form, err := url.ParseQuery(string(got.body))
+			if err != nil || got.path != "/commands" || got.contentType != "application/x-www-form-urlencoded" || form.Get("text") != "help &amp; more" || form.Get("user_id") != "U0100" {
+				t.Errorf("the app was sent %s %s", got.path, got.body)
+			}
 		}
-		got := wait(t, app.seen)
-		form, err := url.ParseQuery(string(got.body))
-		if err != nil || got.path != "/commands" || got.contentType != "application/x-www-form-urlencoded" || form.Get("text") != "help &amp; more" || form.Get("user_id") != "U0100" {
-			t.Errorf("the app was sent %s %s", got.path, got.body)
+		form := obj{"type": "modal", "title": plain("T"), "submit": plain("Send"), "blocks": arr{
+			obj{"type": "input", "block_id": "a", "label": plain("L"), "element": obj{"type": "external_select", "action_id": "order", "min_query_length": 0}}}}
+		open := func() string {
+			return b.must(b.form("views.open", obj{"trigger_id": b.trigger("U0100", ""), "view": form})).text("view", "id")
 		}
-	}
-	form := obj{"type": "modal", "title": plain("T"), "submit": plain("Send"), "blocks": arr{
-		obj{"type": "input", "block_id": "a", "label": plain("L"), "element": obj{"type": "external_select", "action_id": "order", "min_query_length": 0}}}}
-	open := func() string {
-		return b.must(b.form("views.open", obj{"trigger_id": b.trigger("U0100", ""), "view": form})).text("view", "id")
-	}
-	view := open()
-	app.says(200, `{"options":[{"text":{"type":"plain_text","text":"One"},"value":"1"}]}`)
-	b.must(b.post("/people/sam/options", obj{"view_id": view, "action_id": "order", "value": "o"}))
-	if got := wait(t, app.seen); got.path != "/options" || got.payload()["type"] != "block_suggestion" {
-		t.Errorf("the app was sent %s %v", got.path, got.payload())
-	}
-	for body, code := range map[string]string{
-		"": "", `{}`: "", `{"response_action":"clear"}`: "", `{"response_action":"errors","errors":{"a":"No."}}`: "view_errors",
-		"ok": "invalid_app_response", `{"response_action":"close"}`: "invalid_app_response",
-	} {
-		app.says(200, body)
-		r := b.post("/people/sam/views/"+view+"/submit", obj{"values": obj{"a": "1"}})
-		if r.code() != code {
-			t.Errorf("a form that is answered with %q: %v", body, r.body)
-		}
-		if got := wait(t, app.seen); got.path != "/interactivity" || got.payload()["type"] != "view_submission" {
-			t.Errorf("the app was sent %s %v", got.path, got.payload())
-		}
-		b.post("/people/sam/views/"+view+"/close", obj{})
-		view = open()
+		view := open()
 		app.says(200, `{"options":[{"text":{"type":"plain_text","text":"One"},"value":"1"}]}`)
 		b.must(b.post("/people/sam/options", obj{"view_id": view, "action_id": "order", "value": "o"}))
-		wait(t, app.seen)
-	}
-	app.answers(func(got arrived, _ http.ResponseWriter) { <-got.givenUp })
-	if r := b.post("/people/sam/commands", command); r.code() != "app_did_not_respond" {
-		t.Errorf("a late answer: %v", r.body)
-	}
+		if got := wait(t, app.seen); got.path != "/options" || got.payload()["type"] != "block_suggestion" {
+			t.Errorf("the app was sent %s %v", got.path, got.payload())
+		}
+		for body, code := range map[string]string{
+			"": "", `{}`: "", `{"response_action":"clear"}`: "", `{"response_action":"errors","errors":{"a":"No."}}`: "view_errors",
+			"ok": "invalid_app_response", `{"response_action":"close"}`: "invalid_app_response",
+		} {
+			app.says(200, body)
+			r := b.post("/people/sam/views/"+view+"/submit", obj{"values": obj{"a": "1"}})
+			if r.code() != code {
+				t.Errorf("a form that is answered with %q: %v", body, r.body)
+			}
+			if got := wait(t, app.seen); got.path != "/interactivity" || got.payload()["type"] != "view_submission" {
+				t.Errorf("the app was sent %s %v", got.path, got.payload())
+			}
+			b.post("/people/sam/views/"+view+"/close", obj{})
+			view = open()
+			app.says(200, `{"options":[{"text":{"type":"plain_text","text":"One"},"value":"1"}]}`)
+			b.must(b.post("/people/sam/options", obj{"view_id": view, "action_id": "order", "value": "o"}))
+			wait(t, app.seen)
+		}
+		app.answers(func(got arrived, _ http.ResponseWriter) { <-got.givenUp })
+		if r := b.post("/people/sam/commands", command); r.code() != "app_did_not_respond" {
+			t.Errorf("a late answer: %v", r.body)
+		}
+	})
 }
 
 // A URL for events must repeat the challenge, in one of three ways, before it gets events. After the challenge, Socket

@@ -6,16 +6,21 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/gorilla/websocket"
 	"github.com/slack-go/slack"
 	"github.com/slack-go/slack/socketmode"
+
+	"countersign/internal/testkit"
 )
 
 // clock is a clock whose time changes only when advance is called.
@@ -43,31 +48,73 @@ type harness struct {
 	t     testing.TB
 	srv   *Server
 	http  *httptest.Server
+	app   *testkit.Network // network between the workspace and the app's request URLs; only in faked time
 	api   *slack.Client
 	clock *clock // the workspace's
 	ticks *clock // the machine's
+
+	dialContext func(ctx context.Context, network, addr string) (net.Conn, error) // connects to http
 }
 
+// newHarness starts a workspace on a real network. The app may take a minute to acknowledge, because a test on a real
+// network must not depend on the machine's speed. Tests of deadlines use inFakedTime.
 func newHarness(t testing.TB, adjust ...func(*Config)) *harness {
 	t.Helper()
-	b := &harness{t: t, clock: newClock(), ticks: newClock()}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &harness{t: t, dialContext: new(net.Dialer).DialContext}
+	b.start(l, append([]func(*Config){func(c *Config) { c.AckTimeout = testkit.Patience }}, adjust...))
+	return b
+}
+
+// inFakedTime runs a test with a workspace in faked time, over networks in memory. All deadlines are Slack's. The
+// function adjust, which may be nil, changes the configuration.
+func inFakedTime(t *testing.T, adjust func(*Config), test func(*testing.T, *harness)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		slackSide := testkit.NewNetwork()
+		b := &harness{t: t, dialContext: slackSide.DialContext, app: testkit.NewNetwork()}
+		all := []func(*Config){func(c *Config) {
+			c.HTTP = &http.Client{Transport: &http.Transport{DialContext: b.app.DialContext}}
+		}}
+		if adjust != nil {
+			all = append(all, adjust)
+		}
+		b.start(slackSide, all)
+		test(t, b)
+	})
+}
+
+// start starts the workspace on a listener.
+func (b *harness) start(l net.Listener, adjust []func(*Config)) {
+	b.t.Helper()
+	b.clock, b.ticks = newClock(), newClock()
 	cfg := Config{Seed: OpenSeed(), Now: b.clock.Now, machine: b.ticks.Now}
 	for _, f := range adjust {
 		f(&cfg)
 	}
 	srv, err := New(cfg)
 	if err != nil {
-		t.Fatal(err)
+		b.t.Fatal(err)
 	}
-	b.srv, b.http = srv, httptest.NewServer(noteRefusals(srv.Handler()))
-	t.Cleanup(func() {
+	b.srv, b.http = srv, &httptest.Server{Listener: l, Config: &http.Server{Handler: noteRefusals(srv.Handler())}}
+	b.http.Start()
+	b.t.Cleanup(func() {
 		if err := srv.Close(); err != nil {
-			t.Error(err)
+			b.t.Error(err)
 		}
 		b.http.Close()
 	})
-	b.api = slack.New(DemoBotToken, slack.OptionAppLevelToken(DemoAppToken), slack.OptionAPIURL(b.http.URL+"/api/"))
-	return b
+	b.http.Client().Transport = &http.Transport{DialContext: b.dialContext}
+	b.api = slack.New(DemoBotToken, slack.OptionAppLevelToken(DemoAppToken), slack.OptionAPIURL(b.http.URL+"/api/"),
+		slack.OptionHTTPClient(b.http.Client()))
+}
+
+// websockets returns a dialer of WebSockets over the harness's network.
+func (b *harness) websockets() *websocket.Dialer {
+	return &websocket.Dialer{NetDialContext: b.dialContext}
 }
 
 // bot is a connected app and the events that it got.
@@ -83,7 +130,7 @@ type bot struct {
 func (b *harness) connect(on func(socketmode.Event) (bool, any)) *bot {
 	b.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	client := socketmode.New(b.api)
+	client := socketmode.New(b.api, socketmode.OptionDialer(b.websockets()))
 	out := &bot{client: client, events: make(chan socketmode.Event, 1000)}
 	ready := make(chan struct{})
 	var once sync.Once
@@ -124,13 +171,13 @@ func (b *harness) connect(on func(socketmode.Event) (bool, any)) *bot {
 	return out
 }
 
-// wait returns the next value of the channel. If no value arrives within a minute, wait fails the test.
+// wait returns the next value of the channel. If no value arrives within testkit.Patience, wait fails the test.
 func wait[T any](t testing.TB, c <-chan T) T {
 	t.Helper()
 	select {
 	case v := <-c:
 		return v
-	case <-time.After(time.Minute):
+	case <-time.After(testkit.Patience):
 		t.Fatal("nothing came")
 		panic("unreachable")
 	}
@@ -185,7 +232,7 @@ func (b *harness) do(method, path string, body any) reply {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := b.http.Client().Do(req)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -236,7 +283,7 @@ func (b *harness) form(method string, args map[string]any) reply {
 		}
 		values.Set(k, string(raw))
 	}
-	resp, err := http.PostForm(b.http.URL+"/api/"+method, values)
+	resp, err := b.http.Client().PostForm(b.http.URL+"/api/"+method, values)
 	if err != nil {
 		b.t.Fatal(err)
 	}

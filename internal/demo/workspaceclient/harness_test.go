@@ -12,6 +12,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"countersign/internal/demo/workspace"
+	"countersign/internal/testkit"
 )
 
 type object = map[string]any
@@ -31,7 +32,7 @@ type envelope struct {
 }
 
 func openOffice(t *testing.T, answer func(envelope) any) *harness {
-	s, err := workspace.New(workspace.Config{Seed: workspace.OpenSeed()})
+	s, err := workspace.New(workspace.Config{Seed: workspace.OpenSeed(), AckTimeout: testkit.Patience, TriggerTTL: testkit.Patience})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/slack-go/slack/socketmode"
 
 	"countersign/internal/demo/workspace"
+	"countersign/internal/testkit"
 )
 
 // harness is a workspace with an app whose command repeats its text or opens a form.
@@ -29,7 +30,9 @@ var asked = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 func newHarness(t *testing.T) *harness {
 	seed, start := workspace.OpenSeed(), time.Now()
 	seed.Hint = workspace.SeedHint{} // no hint: pictures show only the bot's messages
-	s, err := workspace.New(workspace.Config{Seed: seed, Now: func() time.Time { return asked.Add(time.Since(start)) }})
+	s, err := workspace.New(workspace.Config{
+		Seed: seed, Now: func() time.Time { return asked.Add(time.Since(start)) }, AckTimeout: testkit.Patience, TriggerTTL: testkit.Patience,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
