@@ -205,7 +205,7 @@ func inner(group node) []node {
 	return list
 }
 
-// owns reports whether a hook in a settings file is a hook of this program, or sends its event to a gateway.
+// owns reports whether a hook in a settings file starts this program, or sends its event to a gateway.
 func (t Target) owns(text string, h node) bool {
 	return ours(commandOf(text, h), t.Agent.Name) || t.Agent.HTTP && oursOverHTTP(textOf(text, h, "url"), t.Agent.Name)
 }
