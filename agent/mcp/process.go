@@ -279,8 +279,8 @@ func (p *messageLimiter) wait(ctx context.Context) error {
 }
 
 const (
-	// logBurst and logEvery limit a program's log lines. The first logBurst lines are logged at any rate. After that,
-	// one line is logged per logEvery.
+	// logBurst and logEvery limit a program's log lines. The first logBurst lines are logged at any rate. After that, at
+	// most one line is logged in each interval of this length.
 	logBurst = 50
 	logEvery = time.Second
 )
