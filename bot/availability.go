@@ -42,8 +42,9 @@ func (b *Availability) Remind(ctx context.Context, t store.Timer) error {
 	return b.People.Remind(ctx, t, stage, people)
 }
 
-// Depart runs when a person's absence begins. Depart makes the workflow recheck all requests that wait for the person.
-func (b *Availability) Depart(ctx context.Context, t store.Timer) error {
+// AbsenceChanged runs when a person's absence begins or ends. It makes the workflow recheck all requests that wait for
+// the person.
+func (b *Availability) AbsenceChanged(ctx context.Context, t store.Timer) error {
 	ctx = dueFor(ctx, slackapi.PriorityNormal, t)
 	policy := b.Views.Policy()
 	who, err := b.identities.member(ctx, approvers.PersonID(t.Ref).User(), policy)
@@ -56,7 +57,7 @@ func (b *Availability) Depart(ctx context.Context, t store.Timer) error {
 			roles = append(roles, role.Name)
 		}
 	}
-	return b.People.Depart(ctx, t, roles)
+	return b.People.AbsenceChanged(ctx, t, roles)
 }
 
 // userChange is Slack's event about a change of a person.

@@ -24,7 +24,7 @@ type Departure struct {
 }
 
 // SetAway records a person's absence, and notifies the stand-in. The new absence replaces an earlier absence of the
-// person. When the absence begins, the handler of its timer calls Depart.
+// person. When the absence begins, and when it ends, the handler of its timer calls AbsenceChanged.
 func (w *People) SetAway(ctx context.Context, m Departure) (approvers.Absence, error) {
 	var out approvers.Absence
 	err := w.click(ctx, "away", Click{Inbox: m.Inbox}, func(t *tx) (*approvers.Denied, error) {
@@ -49,6 +49,9 @@ func (w *People) SetAway(ctx context.Context, m Departure) (approvers.Absence, e
 		begins := a.From
 		if begins.Before(t.now) {
 			begins = t.now
+		}
+		if before.During(t.now) && begins.After(t.now) {
+			begins = t.now // the person is back until the new absence begins
 		}
 		if err := t.SetTimer(store.Timer{Kind: store.TimerAway, Ref: string(a.Who), Due: begins}); err != nil || a.Delegate == "" {
 			return nil, err
@@ -76,7 +79,7 @@ func (t peopleTx) awayOften(who approvers.PersonID) (bool, error) {
 }
 
 // Back handles a person's return. Back ends the person's absence, or cancels an absence that has not begun. Requests
-// that went to other people during the absence stay with those people.
+// that went to other people during the absence stay with those people, and the person who is back gets their cards too.
 func (w *People) Back(ctx context.Context, inbox string, who approvers.Identity) (approvers.Absence, error) {
 	var out approvers.Absence
 	err := w.click(ctx, "back", Click{Inbox: inbox}, func(t *tx) (*approvers.Denied, error) {
@@ -90,7 +93,10 @@ func (w *People) Back(ctx context.Context, inbox string, who approvers.Identity)
 		if out, err = t.people.putAbsence(a.Back(t.now)); err != nil {
 			return nil, err
 		}
-		return nil, t.ClearTimer(store.TimerAway, string(who.ID))
+		if !a.During(t.now) {
+			return nil, t.ClearTimer(store.TimerAway, string(who.ID))
+		}
+		return nil, t.SetTimer(store.Timer{Kind: store.TimerAway, Ref: string(who.ID), Due: t.now})
 	})
 	return out, err
 }
@@ -139,17 +145,26 @@ func (t peopleTx) present(users []string) ([]string, error) {
 	return here, nil
 }
 
-// Depart handles the start of an absence. For each request that waits for the absent person, Depart schedules an
-// availability check. roles are the person's current roles.
-func (w *People) Depart(ctx context.Context, timer store.Timer, roles []string) error {
+// AbsenceChanged handles the start and the end of an absence. For each request that waits for the person, AbsenceChanged
+// schedules an availability check. roles are the person's current roles.
+func (w *People) AbsenceChanged(ctx context.Context, timer store.Timer, roles []string) error {
 	if err := w.recheck(ctx, waitsFor(approvers.PersonID(timer.Ref), roles)); err != nil {
 		return err
 	}
-	return w.update(ctx, "depart", func(t *tx) error {
+	return w.update(ctx, "absence changed", func(t *tx) error {
 		if _, still, err := jobs.Reread(t, timer); err != nil || !still {
-			return err // the absence was replaced meanwhile
+			return err // the absence was replaced or ended meanwhile
 		}
-		return t.ClearTimer(store.TimerAway, timer.Ref)
+		a, err := t.Absence(approvers.PersonID(timer.Ref))
+		switch {
+		case store.IgnoreNotFound(err) != nil:
+			return err
+		case a.Over(t.now):
+			return t.ClearTimer(store.TimerAway, timer.Ref)
+		case a.During(t.now):
+			return t.SetTimer(store.Timer{Kind: store.TimerAway, Ref: timer.Ref, Due: a.Until})
+		}
+		return t.SetTimer(store.Timer{Kind: store.TimerAway, Ref: timer.Ref, Due: a.From})
 	})
 }
 

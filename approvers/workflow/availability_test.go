@@ -4,6 +4,7 @@ import (
 	"errors"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -141,8 +142,8 @@ func TestAwayWhileItWaits(t *testing.T) {
 		h.wantKinds(r.ID, "proposed invited")
 		h.wantKinds(other, "proposed")
 		h.wantKinds("absence:"+string(lead.ID), "away")
-		if n := len(h.timers(store.TimerAway)); n != 0 {
-			t.Errorf("%d timers of departures are left", n)
+		if due := h.timers(store.TimerAway)[string(lead.ID)].Due; !due.Equal(from.Add(time.Hour)) {
+			t.Errorf("the stage is checked again at %s; want the end of the absence", due)
 		}
 		h.reopen()
 		h.due()
@@ -273,6 +274,65 @@ func TestBack(t *testing.T) {
 	}
 }
 
+// TestBackWhileItWaits checks a request whose card went to the members of a role who were not away. When a member is
+// back, the member gets one card. An absence ends when the person says so, at its planned end, or because another
+// absence that begins later replaces it.
+func TestBackWhileItWaits(t *testing.T) {
+	for name, back := range map[string]func(h *harness, until time.Time){
+		"a command": func(h *harness, _ time.Time) {
+			_, err := h.People.Back(h.ctx(), h.command(), fin1)
+			h.ok(err)
+		},
+		"the planned end": func(h *harness, until time.Time) { h.at(until) },
+		"a later absence": func(h *harness, until time.Time) {
+			_, err := h.People.SetAway(h.ctx(), workflow.Departure{Inbox: h.command(), Who: fin1, From: until.Add(time.Hour), Until: until.Add(2 * time.Hour)})
+			h.ok(err)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			until := h.clock.Now().Add(5 * time.Minute)
+			h.away(fin1, 5*time.Minute)
+			r := h.ask(`cancel_account {}`)
+			h.expand(r.ID)
+			h.due()
+			if got, want := h.cardsOf(r.ID), []string{"role:finance-director", "user:U0004"}; !slices.Equal(got, want) {
+				t.Fatalf("cards at %v; want %v", got, want)
+			}
+			back(h, until)
+			for range 2 {
+				h.due()
+				h.expand(r.ID)
+				if got, want := h.cardsOf(r.ID), []string{"role:finance-director", "user:U0004", "user:U0003"}; !slices.Equal(got, want) {
+					t.Errorf("cards at %v; want %v", got, want)
+				}
+				h.clock.pass(time.Minute)
+			}
+			_, looked := h.timers(store.TimerAway)[string(fin1.ID)]
+			if later := name == "a later absence"; looked != later {
+				t.Errorf("the absence has a timer: %t; want %t", looked, later)
+			}
+		})
+	}
+}
+
+// expand acts as the bot, and replaces the waiting cards for roles with direct messages to the members.
+func (h *harness) expand(request string) {
+	h.t.Helper()
+	for _, s := range h.messagesOf(request) {
+		name, ofRole := strings.CutPrefix(s.To, store.ToRole)
+		if s.State != store.OutboxWanted || !ofRole {
+			continue
+		}
+		role, _ := h.policy.Load().Role(name)
+		var users []string
+		for _, m := range role.Members {
+			users = append(users, m.Value)
+		}
+		h.ok(h.Outbox.Expand(h.ctx(), s.ID, users))
+	}
+}
+
 // TestAnotherAbsence checks that a new absence replaces the previous absence and its timer.
 func TestAnotherAbsence(t *testing.T) {
 	h := newHarnessWith(t, withDeputy)
@@ -356,7 +416,7 @@ func TestSomebodyLeavesWhileThePeopleAreLookedUp(t *testing.T) {
 	h.ok(err)
 	h.clock.pass(time.Millisecond)
 	h.away(lead, time.Hour)
-	h.ok(h.depart(h.ctx(), h.timers(store.TimerAway)[string(lead.ID)]))
+	h.ok(h.absenceChanged(h.ctx(), h.timers(store.TimerAway)[string(lead.ID)]))
 	h.ok(h.People.ResolveAvailability(h.ctx(), timer, snapshot, people))
 	if now := h.timers(store.TimerAvailability)[r.ID]; !now.Due.After(timer.Due) {
 		t.Errorf("the look-up is not repeated: %+v, was %+v", now, timer)
