@@ -175,7 +175,9 @@ func (b *Availability) stagePeople(ctx context.Context, request string) (view.St
 		if err != nil {
 			return stage, nil, err
 		}
-		people = append(people, p)
+		if !slices.ContainsFunc(people, func(o approvers.Presence) bool { return o.Who.ID == p.Who.ID }) { // a person may have two ids in an enterprise
+			people = append(people, p)
+		}
 	}
 	return stage, people, nil
 }
@@ -194,7 +196,7 @@ func (b *Availability) presence(ctx context.Context, user string, stage view.Sta
 		return approvers.Presence{}, err
 	}
 	out := approvers.Presence{Who: who}
-	a, away := stage.Away[user]
+	a, away := stage.Away[who.ID.User()]
 	switch {
 	case !away && ask && !directory.Barred(who):
 		out.QuietUntil = b.users.QuietUntil(ctx, user)

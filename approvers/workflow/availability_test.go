@@ -2,6 +2,7 @@ package workflow_test
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -313,6 +314,91 @@ func TestBackWhileItWaits(t *testing.T) {
 				t.Errorf("the absence has a timer: %t; want %t", looked, later)
 			}
 		})
+	}
+}
+
+// TestOneCardForAPerson checks that a person gets one card of a request, whatever makes the person an approver: several
+// roles, an escalation, a changed policy, a card in a bundle, or a colleague who hands the request on.
+func TestOneCardForAPerson(t *testing.T) {
+	both := func(p *approvers.Policy) {
+		p.Approvers[1].Members = users("U0002", "U0005")
+		p.Approvers[2].Members = users("U0003", "U0005")
+	}
+	cards := func(h *harness, r approvers.Request) (n int) {
+		h.expand(r.ID)
+		h.expand(r.Turn)
+		for _, s := range append(h.messagesOf(r.ID), h.messagesOf(r.Turn)...) {
+			if s.To == "user:U0005" && (s.Kind == store.OutboxCard || s.Kind == store.OutboxEscalation || s.Kind == store.OutboxBundle) {
+				n++
+			}
+		}
+		return n
+	}
+	for name, again := range map[string]func(h *harness, r approvers.Request){
+		"an escalation": func(h *harness, r approvers.Request) { h.at(h.clock.Now().Add(escalateAfter)) },
+		"a changed policy": func(h *harness, r approvers.Request) {
+			h.clock.pass(time.Second)
+			h.policy.Store(policy("policy-2", both, func(p *approvers.Policy) {
+				p.Tools[3].Stages = []approvers.Stage{{Approver: "finance-director", Quorum: 1}}
+			}))
+			h.ok(h.Requests.Reevaluate(h.ctx()))
+		},
+		"the second stage": func(h *harness, r approvers.Request) {
+			h.clock.pass(time.Second)
+			h.approve(lead, r.ID)
+		},
+		"a colleague": func(h *harness, r approvers.Request) {
+			_, err := h.Requests.HandOn(h.ctx(), h.words(lead, r.ID, ""), deputy)
+			h.ok(err)
+		},
+	} {
+		for _, bundled := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, bundled %t", name, bundled), func(t *testing.T) {
+				args := `issue_refund {"amount":1}`
+				if name == "the second stage" {
+					args = `issue_refund {"amount":900}`
+				}
+				h := newHarnessWith(t, both)
+				r := h.bundled(args)[0]
+				if bundled {
+					h = newHarnessWith(t, both)
+					r = h.bundled(args, args)[0]
+				}
+				if got := cards(h, r); got != 1 {
+					t.Fatalf("%d cards at first", got)
+				}
+				again(h, r)
+				h.due()
+				want := 1
+				if left := h.request(r.ID); bundled && left.Apart {
+					want = 2 // the bundle's card does not show the request any more
+				}
+				if got := cards(h, r); got != want {
+					t.Errorf("%d cards; want %d", got, want)
+				}
+			})
+		}
+	}
+}
+
+// TestOnePersonWithTwoIDs checks that a card at a person's id in the workspace counts as the person's card, although the
+// person's own id is that of the enterprise.
+func TestOnePersonWithTwoIDs(t *testing.T) {
+	h := newHarness(t)
+	both := fin1
+	both.Local = "U0300"
+	h.known = map[approvers.PersonID]approvers.Identity{fin1.ID: both}
+	r := h.ask(`cancel_account {}`)
+	h.ok(h.Outbox.Expand(h.ctx(), h.only(r.ID, store.OutboxCard).ID, []string{"U0300"}))
+	h.due()
+	if got, want := h.wanted(r.ID), "card role:finance-director, card user:U0300"; got != want {
+		t.Errorf("wanted %q; want %q: fin2 has no card yet", got, want)
+	}
+	h.ok(h.Outbox.Expand(h.ctx(), h.messagesOf(r.ID)[0].ID, []string{"U0300", "U0004"}))
+	h.ok(h.People.AccountChanged(h.ctx(), h.command(), fin1.ID, []string{"finance-director"}))
+	h.due()
+	if s := h.messagesOf(r.ID)[0]; s.State != store.OutboxExpanded {
+		t.Errorf("the role's card is sent again although all have a card: %s", s.State)
 	}
 }
 

@@ -243,23 +243,35 @@ func (w *Outbox) Expand(ctx context.Context, message string, users []string) err
 	})
 }
 
-// copyFor creates one person's copy of an outbox message, unless the person has a copy already. If Slack refused the
-// existing copy, copyFor tries the copy again. So a person who holds several roles of a stage gets only one card.
+// copyFor creates one person's copy of an outbox message, unless the person has a copy already. A person who has a card
+// of a request gets no copy of another card of the request. So a person who holds several roles of a stage gets only one
+// card.
 func (t outboxTx) copyFor(s store.OutboxMessage, user string) error {
-	one := sameTo(s, store.ToUser+user)
-	messages, err := t.OutboxMessagesOf(s.Ref)
+	copies, err := t.copiesOf(s)
 	if err != nil {
 		return err
 	}
-	for _, o := range messages {
-		if isSame(o, one) && !o.CreatedAt.Before(s.CreatedAt) {
-			if o.State == store.OutboxUnreachable {
-				return t.cards.tryAgain(o)
-			}
-			return nil
-		}
+	to := store.ToUser + user
+	if has, err := t.cards.hadCard(copies, to); err != nil || has {
+		return err
 	}
-	return t.add(one)
+	return t.add(sameTo(s, to))
+}
+
+// copiesOf returns the outbox messages that replace a copy of s. If s is a card, these are all cards of the request or of
+// the bundle. Otherwise, these are the messages with the same content that are not older than s.
+func (t outboxTx) copiesOf(s store.OutboxMessage) ([]store.OutboxMessage, error) {
+	if view.IsCard(s.Kind) {
+		r, err := t.Request(s.Ref)
+		if err != nil {
+			return nil, err
+		}
+		return t.reposts.cardsOf(r)
+	}
+	messages, err := t.OutboxMessagesOf(s.Ref)
+	return slices.DeleteFunc(messages, func(o store.OutboxMessage) bool {
+		return !isSame(o, sameTo(s, o.To)) || o.CreatedAt.Before(s.CreatedAt) && s.Kind != store.OutboxBundle
+	}), err
 }
 
 // sameTo returns a new outbox message with the content of s and another address.
