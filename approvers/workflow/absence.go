@@ -262,8 +262,8 @@ func (requestChangedError) Error() string {
 func (requestChangedError) After() time.Duration { return 100 * time.Millisecond }
 
 // ResolveAvailability handles the result of an availability check. ResolveAvailability adds stand-ins to the stage, and
-// shows the card to people who joined a role or a user group of the stage. If nobody can be reached,
-// ResolveAvailability asks the lead. people are the stage's approvers at the time of snapshot.
+// shows the card to people who joined a role or a user group of the stage. If nobody can be reached, or if too few people
+// are left who may decide, ResolveAvailability asks the lead. people are the stage's approvers at the time of snapshot.
 func (w *People) ResolveAvailability(ctx context.Context, timer store.Timer, snapshot view.StageSnapshot, people []approvers.Presence) error {
 	return w.update(ctx, "availability", func(t *tx) error {
 		r, err := t.requests.pendingRequest(timer, snapshot)
@@ -274,19 +274,37 @@ func (w *People) ResolveAvailability(ctx context.Context, timer store.Timer, sna
 		if err := errors.Join(t.notices.tellTurns(after, people), t.cards.showJoined(after, people)); err != nil {
 			return err
 		}
-		left := approvers.HasNobodyLeft(after)
-		switch was := approvers.HasNobodyLeft(r); {
-		case left && !was:
-			t.note(slog.LevelError, "nobody is left who may decide a request: add people to its roles, or reject it. countersign pending lists the request", "request", r.ID, "tool", r.Tool)
-		case was && !left:
-			t.note(slog.LevelInfo, "somebody may decide a request again", "request", r.ID, "since", after.Unreached.Since)
-			return errors.Join(t.apply(after, events), t.cards.retryCardsOf(after))
-		case !approvers.HasEvent[approvers.PersonInvited](events) && !approvers.HasEvent[approvers.LeadCalled](events):
-			found, _ := approvers.FindEvent[approvers.AvailabilityResolved](events)
+		t.notePeople(r, after)
+		found, _ := approvers.FindEvent[approvers.AvailabilityResolved](events)
+		if len(events) <= 1 && sameUnreached(r.Unreached, after.Unreached) {
 			return t.timers.updateTimersFor(r, found) // only the timers change
 		}
-		return t.apply(after, events)
+		if err := t.apply(after, events); err != nil || !approvers.HasNobodyLeft(r) || approvers.HasNobodyLeft(after) {
+			return err
+		}
+		return t.cards.retryCardsOf(after)
 	})
+}
+
+// notePeople logs that a request lacks people who may decide it, or that it lacks none any more.
+func (t *tx) notePeople(r, after approvers.Request) {
+	const advice = ": add people to its roles, or reject it. countersign pending lists the request"
+	was, lacks := approvers.LacksPeople(r), approvers.LacksPeople(after)
+	switch {
+	case was == lacks, lacks == approvers.NobodyLeft && r.ReachesNobody() && r.Unreached.Cause == approvers.NobodyThere: // logged already
+	case lacks == approvers.NobodyLeft:
+		t.note(slog.LevelError, "nobody is left who may decide a request"+advice, "request", r.ID, "tool", r.Tool)
+	case lacks == approvers.TooFew:
+		t.note(slog.LevelError, "too few people are left who may decide a request"+advice,
+			"request", r.ID, "tool", r.Tool, "needed", after.CurrentStage().Quorum, "able", after.Unreached.Able)
+	default:
+		t.note(slog.LevelInfo, "enough people may decide a request again", "request", r.ID, "since", after.Unreached.Since)
+	}
+}
+
+// sameUnreached reports whether two requests have the same problem, or none.
+func sameUnreached(a, b *approvers.Unreached) bool {
+	return a == b || a != nil && b != nil && *a == *b
 }
 
 // pendingRequest reads the request that a timer names. If the request or the policy has changed since snapshot was
