@@ -9,6 +9,7 @@ import (
 type Presence struct {
 	Who        Identity
 	QuietUntil time.Time // do-not-disturb; zero: can be disturbed
+	CardAt     time.Time // when the person got a card of their own; zero: the person has none, for example because the card is in a channel
 	Away       bool
 	StandIn    *Presence // the stand-in of a person who is away, if any
 }

@@ -53,9 +53,10 @@ func earlier(a, b time.Time) time.Time {
 // have not decided. If a reminder is due, or if all people are notified once more after the last lead, Remind reminds
 // all of these people. If neither is the case, Remind reminds only people whose deferred reminder is due. If a person
 // is in do-not-disturb, the person's reminder waits until do-not-disturb ends. If a person joined the stage less than
-// half of remind_after ago, the person gets the next reminder. If there is no next reminder, the person's reminder is
-// deferred. A reminder that a gap caused goes only to people who could decide before the gap. Remind returns false if no
-// reminder is due.
+// half of remind_after ago, or got the card less than half of remind_after ago, the person gets the next reminder. If
+// there is no next reminder, the person's reminder is deferred. A reminder that a gap caused goes only to people who could
+// decide before the gap. A deferred reminder that is not due yet stays, unless the person is reminded earlier. Remind
+// returns false if no reminder is due.
 func (r Request) Remind(in DecisionContext, people []Presence) (Request, []Event, bool) {
 	next := r.RemindNext()
 	if r.State != Pending || next.IsZero() || in.Now.Before(next) || r.late(in.Now) {
@@ -77,15 +78,16 @@ func (r Request) Remind(in DecisionContext, people []Presence) (Request, []Event
 	var told []Identity
 	for _, p := range people {
 		i := slices.IndexFunc(before, func(o DeferredReminder) bool { return o.Who == p.Who.ID })
-		wait, early := tooEarly(r, in, p.Who)
+		later := i >= 0 && before[i].At.After(in.Now)
+		skipped := !all || askedSinceGap(r, in.Policy, p.Who)
+		wait, early := tooEarly(r, in, p, ordinary)
 		switch {
-		case p.Away || !r.awaits(in.Policy, p.Who):
-		case all && askedSinceGap(r, in.Policy, p.Who):
-		case ordinary && early:
-			r = deferIfLast(r, in, p.Who.ID, wait)
-		case !all && i < 0:
-		case !all && before[i].At.After(in.Now):
+		case !r.awaits(in.Policy, p.Who):
+		case later && (skipped || p.Away || early):
 			r.DeferredReminders = append(r.DeferredReminders, before[i])
+		case p.Away, skipped && i < 0:
+		case early:
+			r = deferIfLast(r, in, p.Who.ID, wait)
 		case p.QuietUntil.After(in.Now):
 			r.DeferredReminders = append(r.DeferredReminders, DeferredReminder{Who: p.Who.ID, At: p.QuietUntil})
 		default:
@@ -98,18 +100,23 @@ func (r Request) Remind(in DecisionContext, people []Presence) (Request, []Event
 // deferIfLast defers a person's reminder by the time wait, unless all people get another reminder, or the stage ends
 // earlier.
 func deferIfLast(r Request, in DecisionContext, who PersonID, wait time.Duration) Request {
-	if at := r.worked(in, r.Roles(), wait); r.RemindAt.IsZero() && at.Before(r.ExpiresAt) {
+	if at := r.worked(in, r.Roles(), wait); wait > 0 && r.RemindAt.IsZero() && at.Before(r.ExpiresAt) {
 		r.DeferredReminders = append(r.DeferredReminders, DeferredReminder{Who: who, At: at})
 	}
 	return r
 }
 
-// tooEarly reports whether a person joined the stage after its start, and has had the card for less than half of
-// remind_after. The result wait is the time until the person has had the card for remind_after.
-func tooEarly(r Request, in DecisionContext, who Identity) (wait time.Duration, early bool) {
-	since, _ := r.TurnOf(in.Policy, who)
+// tooEarly reports whether a person got the card after the start of the stage, and has had the card for less than half of
+// remind_after. For an ordinary reminder, the time at which the person joined the stage counts in the same way. The
+// result wait is the time until the person has had the card for remind_after.
+func tooEarly(r Request, in DecisionContext, p Presence, ordinary bool) (wait time.Duration, early bool) {
+	since := p.CardAt
+	if ordinary {
+		joined, _ := r.TurnOf(in.Policy, p.Who)
+		since = latest(since, joined)
+	}
 	had, after := in.Now.Sub(since), r.times(in).RemindAfter
-	return after - had, since.After(r.StageAt) && had < after/2
+	return after - had, since.After(r.StageAt) && (had < after/2 || had <= 0)
 }
 
 // remindsOfGap reports whether a gap caused the last reminder.

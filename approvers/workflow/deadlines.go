@@ -103,7 +103,11 @@ func (w *People) Remind(ctx context.Context, timer store.Timer, snapshot view.St
 		if err != nil || r.ID == "" {
 			return err
 		}
-		after, events, due := r.Remind(t.deciding(), people)
+		cards, err := t.reposts.cardsOf(r)
+		if err != nil {
+			return err
+		}
+		after, events, due := r.Remind(t.deciding(), t.cards.withCards(r, cards, people))
 		if !due {
 			if next := r.RemindNext(); !next.IsZero() {
 				return t.SetTimer(store.Timer{Kind: store.TimerRemind, Ref: r.ID, Due: t.notYet(next)})

@@ -235,7 +235,7 @@ func (w *Outbox) Expand(ctx context.Context, message string, users []string) err
 				return err
 			}
 		}
-		s.State = store.OutboxExpanded
+		s.State, s.ShownRevision = store.OutboxExpanded, s.Revision
 		if err := t.PutOutboxMessage(s); err != nil {
 			return err
 		}

@@ -173,6 +173,25 @@ func hasCard(cards []store.OutboxMessage, is func(to string) bool) (card store.O
 	return cards[i], true
 }
 
+// withCards returns the people with the times at which they got their cards. A person who has no card gets it now if the
+// card of a role or a group of the person went to the members earlier, because then showJoined sends it again.
+func (t cardsTx) withCards(r approvers.Request, cards []store.OutboxMessage, people []approvers.Presence) []approvers.Presence {
+	out := slices.Clone(people)
+	for i := range out {
+		who := out[i].Who
+		if card, has := hasCard(cards, atPerson(who)); has {
+			out[i].CardAt = card.CreatedAt
+			continue
+		}
+		if slices.ContainsFunc(cards, func(s store.OutboxMessage) bool {
+			return (s.State == store.OutboxExpanded || s.ShownRevision > 0) && t.isFor(r, s.To, who)
+		}) {
+			out[i].CardAt = t.now
+		}
+	}
+	return out
+}
+
 // hadCard reports whether one of the given cards is at an address. If Slack refused this card, hadCard tries it again.
 func (t cardsTx) hadCard(cards []store.OutboxMessage, to string) (bool, error) {
 	card, has := hasCard(cards, func(other string) bool { return other == to })
