@@ -325,8 +325,9 @@ func (t outboxTx) addAgain(s store.OutboxMessage) error {
 
 // Unreachable handles an outbox message that Slack permanently refuses. The message is marked as unreachable. If the
 // message has other addresses, Unreachable sends the message to them. Unreachable also logs an error for the operator.
-// If Slack refused because the bot can't write in the channel, lost is the channel. In all other cases, lost is empty.
-// The loss of a channel is logged only once.
+// Later refusals at the same address for the same record, such as a request, are logged only for debugging, because the
+// bot tries refused cards again and again. If Slack refused because the bot can't write in the channel, lost is the
+// channel. In all other cases, lost is empty. The loss of a channel is logged only once.
 func (w *Outbox) Unreachable(ctx context.Context, message, cause, lost string) error {
 	return w.update(ctx, "unreachable", func(t *tx) error {
 		s, err := t.OutboxMessage(message)
@@ -355,7 +356,15 @@ func (w *Outbox) Unreachable(ctx context.Context, message, cause, lost string) e
 		if cause == approvers.NobodyThere {
 			what = "a message is for a role or a user group without members who can be written to; add members in Slack or in the policy"
 		}
-		t.note(slog.LevelError, what, "message", string(s.Kind), "to", s.To, "request", s.Request, "cause", cause)
+		others, err := t.OutboxMessagesOf(s.Ref)
+		if err != nil {
+			return err
+		}
+		level := slog.LevelError
+		if slices.ContainsFunc(others, func(o store.OutboxMessage) bool { return o.To == s.To && o.LastError != "" }) {
+			level = slog.LevelDebug
+		}
+		t.note(level, what, "message", string(s.Kind), "to", s.To, "request", s.Request, "cause", cause)
 		return t.channels.giveUp(s, cause)
 	})
 }

@@ -40,11 +40,12 @@ func noLead(p *approvers.Policy) {
 }
 
 // TestNobodyCanSeeTheCard checks a request whose card Slack refuses at all addresses. The request immediately records
-// that nobody can see the card. The bot tries the card again after growing delays. When the request expires, the reason
-// names the cause.
+// that nobody can see the card. The bot tries the card again after growing delays, and the log has one error about it.
+// When the request expires, the reason names the cause.
 func TestNobodyCanSeeTheCard(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", noLead))
+	log := h.errors()
 	r := h.requestIn(h.say(alice, "one").Turn, `issue_refund {"amount":1}`)
 	h.refuse(r.ID, lead.ID.User())
 	if got := h.request(r.ID); !got.ReachesNobody() || got.Unreached.Cause != "conversations.open: missing_scope: im:write" {
@@ -62,6 +63,11 @@ func TestNobodyCanSeeTheCard(t *testing.T) {
 			t.Fatalf("%d: not tried again", i)
 		}
 		h.refuse(r.ID, lead.ID.User())
+	}
+	for _, once := range []string{"Slack refused a message permanently", "nobody can see the card of a request"} {
+		if n := strings.Count(log.String(), once); n != 1 {
+			t.Errorf("the log says %d times: %s; want it once", n, once)
+		}
 	}
 	h.clock.pass(r.ExpiresAt.Sub(h.clock.Now()))
 	h.due()
