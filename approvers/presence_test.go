@@ -187,9 +187,9 @@ func TestNobodyLeft(t *testing.T) {
 	}
 }
 
-// If fewer people are left who may decide a stage than its quorum needs, the lead is asked at once. If there is no lead,
-// the request records the problem until enough people may decide. A person who is named by two roles or by two ids counts
-// once, and a stand-in who is invited counts.
+// If fewer people are left who may decide a stage than its quorum needs, the lead is asked at once. If there is no
+// lead, the request records the problem until enough people may decide. A person who is named by two roles or by two
+// ids counts once, and a stand-in who is invited counts.
 func TestTooFewLeft(t *testing.T) {
 	two := func(p *approvers.Policy) {
 		p.Tools[5].Rules = nil

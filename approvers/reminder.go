@@ -49,12 +49,12 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// Remind returns the people to remind now, in a ReminderDue event. Remind reminds only people who are present and
-// have not decided. If a reminder is due, or if all people are notified once more after the last lead, Remind reminds
-// all of these people. If neither is the case, Remind reminds only people whose deferred reminder is due. If a person
-// is in do-not-disturb, the person's reminder waits until do-not-disturb ends. If a person joined the stage less than
-// half of remind_after ago, or got the card less than half of remind_after ago, the person gets the next reminder. If
-// there is no next reminder, the person's reminder is deferred. A reminder that a gap caused goes only to people who could
+// Remind returns the people to remind now, in a ReminderDue event. Remind reminds only people who are present and have
+// not decided. If a reminder is due, or if all people are notified once more after the last lead, Remind reminds all of
+// these people. If neither is the case, Remind reminds only people whose deferred reminder is due. If a person is in
+// do-not-disturb, the person's reminder waits until do-not-disturb ends. If a person joined the stage less than half of
+// remind_after ago, or got the card less than half of remind_after ago, the person gets the next reminder. If there is
+// no next reminder, the person's reminder is deferred. A reminder that a gap caused goes only to people who could
 // decide before the gap. A deferred reminder that is not due yet stays, unless the person is reminded earlier. Remind
 // returns false if no reminder is due.
 func (r Request) Remind(in DecisionContext, people []Presence) (Request, []Event, bool) {
@@ -106,8 +106,8 @@ func deferIfLast(r Request, in DecisionContext, who PersonID, wait time.Duration
 	return r
 }
 
-// tooEarly reports whether a person got the card after the start of the stage, and has had the card for less than half of
-// remind_after. For an ordinary reminder, the time at which the person joined the stage counts in the same way. The
+// tooEarly reports whether a person got the card after the start of the stage, and has had the card for less than half
+// of remind_after. For an ordinary reminder, the time at which the person joined the stage counts in the same way. The
 // result wait is the time until the person has had the card for remind_after.
 func tooEarly(r Request, in DecisionContext, p Presence, ordinary bool) (wait time.Duration, early bool) {
 	since := p.CardAt

@@ -110,8 +110,9 @@ func TestDoNotDisturb(t *testing.T) {
 	}
 }
 
-// TestNoReminderWithANewCard checks that a person who has just got the card is left out of each kind of reminder. If there
-// is no later reminder, the person gets a reminder of their own when the person has had the card for remind_after.
+// TestNoReminderWithANewCard checks that a person who has just got the card is left out of each kind of reminder. If
+// there is no later reminder, the person gets a reminder of their own when the person has had the card for
+// remind_after.
 func TestNoReminderWithANewCard(t *testing.T) {
 	for _, tt := range []struct {
 		name   string

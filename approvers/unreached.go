@@ -16,8 +16,8 @@ const NobodyThere = "nobody there can be written to"
 // needs.
 const TooFew = "too few people are left who may decide"
 
-// Unreached records that a stage can't be completed until somebody changes Slack or the policy: Slack refused every card,
-// nobody is left who may decide, or too few people are left.
+// Unreached records that a stage can't be completed until somebody changes Slack or the policy: Slack refused every
+// card, nobody is left who may decide, or too few people are left.
 type Unreached struct {
 	Since  time.Time `json:"since"`
 	Until  time.Time `json:"until,omitzero"`   // when the problem ended; zero: it lasts
@@ -41,8 +41,8 @@ func HasNobodyLeft(r Request) bool { return LacksPeople(r) == NobodyLeft }
 // HasTooFew reports whether fewer people are left who may decide a pending request than its stage needs.
 func HasTooFew(r Request) bool { return LacksPeople(r) == TooFew }
 
-// LacksPeople returns NobodyLeft or TooFew if people must be added before a pending request can be decided. Otherwise, the
-// result is "".
+// LacksPeople returns NobodyLeft or TooFew if people must be added before a pending request can be decided. Otherwise,
+// the result is "".
 func LacksPeople(r Request) string {
 	if !NeedsOperator(r) || r.Unreached.Cause != NobodyLeft && r.Unreached.Cause != TooFew {
 		return ""
@@ -51,8 +51,8 @@ func LacksPeople(r Request) string {
 }
 
 // countPeople records whether enough people are left who may decide the current stage. The result named lacks is
-// NobodyLeft, TooFew or "". If there is another lead, that lead is asked, and nothing is recorded. people are all people
-// of the stage's roles, and the invited people. A person who occurs twice counts once.
+// NobodyLeft, TooFew or "". If there is another lead, that lead is asked, and nothing is recorded. people are all
+// people of the stage's roles, and the invited people. A person who occurs twice counts once.
 func countPeople(r Request, in DecisionContext, people []Presence) (out Request, lacks string) {
 	var able []PersonID
 	for _, one := range people {
@@ -70,7 +70,7 @@ func countPeople(r Request, in DecisionContext, people []Presence) (out Request,
 	_, up := r.nextLead(in.Policy)
 	switch was := LacksPeople(r); {
 	case lacks == "" && was != "":
-		return r.endUnreached(in.Now), lacks
+		return endUnreached(r, in.Now), lacks
 	case lacks == "", up && was == "", lacks == TooFew && r.ReachesNobody() && was == "":
 		return r, lacks
 	}
@@ -87,8 +87,8 @@ func countPeople(r Request, in DecisionContext, people []Presence) (out Request,
 	return r, lacks
 }
 
-// asksNobody reports whether nobody holds the current stage's roles. If the stage names a user group, asksNobody reports
-// whether nobody in the group holds them.
+// asksNobody reports whether nobody holds the current stage's roles. If the stage names a user group, asksNobody
+// reports whether nobody in the group holds them.
 func asksNobody(r Request, people []Presence) bool {
 	group := r.stage().Group
 	return len(people) == 0 || group != "" && len(r.Joined) == 0 &&
@@ -118,11 +118,11 @@ func CardShown(in DecisionContext, r Request) Request {
 	if !r.ReachesNobody() {
 		return r
 	}
-	return r.endUnreached(in.Now)
+	return endUnreached(r, in.Now)
 }
 
 // endUnreached records the end of the problem in Unreached.
-func (r Request) endUnreached(now time.Time) Request {
+func endUnreached(r Request, now time.Time) Request {
 	u := *r.Unreached
 	u.Until = now
 	r.Unreached = &u

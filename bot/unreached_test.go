@@ -91,8 +91,8 @@ func TestNewMemberOfAGroupGetsTheCard(t *testing.T) {
 	}
 }
 
-// A person joins the approvers' user group while another member has the card. The new member gets the card, and the other
-// member gets no second card. The same holds for a member whose account is activated again.
+// A person joins the approvers' user group while another member has the card. The new member gets the card, and the
+// other member gets no second card. The same holds for a member whose account is activated again.
 func TestNewMemberBesideOthersGetsTheCard(t *testing.T) {
 	user := func(id string) approvers.Member { return approvers.Member{Kind: approvers.MemberUser, Value: id} }
 	for name, c := range map[string]struct {
@@ -199,9 +199,9 @@ func TestGroupOfTheStageIsDisabled(t *testing.T) {
 	h.finds("sam", "#support", root, "results: executed")
 }
 
-// A stage asks for two people of a user group. When one of them leaves the group, the requester and the operators are told
-// that one person is too few. When nobody of the role is left in the group, the text says so, and not that the group is
-// empty. When both are back, the request continues.
+// A stage asks for two people of a user group. When one of them leaves the group, the requester and the operators are
+// told that one person is too few. When nobody of the role is left in the group, the text says so, and not that the
+// group is empty. When both are back, the request continues.
 func TestTooFewInTheGroupOfAStage(t *testing.T) {
 	h := newHarness(t, leadsByDM, func(h *harness) {
 		h.policy.Approvers[1].Members = []approvers.Member{{Kind: approvers.MemberUser, Value: "U0002"}, {Kind: approvers.MemberUser, Value: "U0101"}}

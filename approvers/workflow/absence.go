@@ -145,8 +145,8 @@ func (t peopleTx) present(users []string) ([]string, error) {
 	return here, nil
 }
 
-// AbsenceChanged handles the start and the end of an absence. For each request that waits for the person, AbsenceChanged
-// schedules an availability check. roles are the person's current roles.
+// AbsenceChanged handles the start and the end of an absence. For each request that waits for the person,
+// AbsenceChanged schedules an availability check. roles are the person's current roles.
 func (w *People) AbsenceChanged(ctx context.Context, timer store.Timer, roles []string) error {
 	if err := w.recheck(ctx, waitsFor(approvers.PersonID(timer.Ref), roles)); err != nil {
 		return err
@@ -262,8 +262,9 @@ func (requestChangedError) Error() string {
 func (requestChangedError) After() time.Duration { return 100 * time.Millisecond }
 
 // ResolveAvailability handles the result of an availability check. ResolveAvailability adds stand-ins to the stage, and
-// shows the card to people who joined a role or a user group of the stage. If nobody can be reached, or if too few people
-// are left who may decide, ResolveAvailability asks the lead. people are the stage's approvers at the time of snapshot.
+// shows the card to people who joined a role or a user group of the stage. If nobody can be reached, or if too few
+// people are left who may decide, ResolveAvailability asks the lead. people are the stage's approvers at the time of
+// snapshot.
 func (w *People) ResolveAvailability(ctx context.Context, timer store.Timer, snapshot view.StageSnapshot, people []approvers.Presence) error {
 	return w.update(ctx, "availability", func(t *tx) error {
 		r, err := t.requests.pendingRequest(timer, snapshot)

@@ -381,8 +381,8 @@ func TestOneCardForAPerson(t *testing.T) {
 	}
 }
 
-// TestOnePersonWithTwoIDs checks that a card at a person's id in the workspace counts as the person's card, although the
-// person's own id is that of the enterprise.
+// TestOnePersonWithTwoIDs checks that a card at a person's id in the workspace counts as the person's card, although
+// the person's own id is that of the enterprise.
 func TestOnePersonWithTwoIDs(t *testing.T) {
 	h := newHarness(t)
 	both := fin1

@@ -244,8 +244,8 @@ func (w *Outbox) Expand(ctx context.Context, message string, users []string) err
 }
 
 // copyFor creates one person's copy of an outbox message, unless the person has a copy already. A person who has a card
-// of a request gets no copy of another card of the request. So a person who holds several roles of a stage gets only one
-// card.
+// of a request gets no copy of another card of the request. So a person who holds several roles of a stage gets only
+// one card.
 func (t outboxTx) copyFor(s store.OutboxMessage, user string) error {
 	copies, err := t.copiesOf(s)
 	if err != nil {
@@ -258,8 +258,8 @@ func (t outboxTx) copyFor(s store.OutboxMessage, user string) error {
 	return t.add(sameTo(s, to))
 }
 
-// copiesOf returns the outbox messages that replace a copy of s. If s is a card, these are all cards of the request or of
-// the bundle. Otherwise, these are the messages with the same content that are not older than s.
+// copiesOf returns the outbox messages that replace a copy of s. If s is a card, these are all cards of the request or
+// of the bundle. Otherwise, these are the messages with the same content that are not older than s.
 func (t outboxTx) copiesOf(s store.OutboxMessage) ([]store.OutboxMessage, error) {
 	if view.IsCard(s.Kind) {
 		r, err := t.Request(s.Ref)

@@ -272,8 +272,8 @@ func (t operatorsTx) unreachedProblem(r approvers.Request) settings.Problem {
 	return p
 }
 
-// endUnreached updates the problems about requests that need the operators: it removes the requests for which the callback
-// "still" returns false. A problem without requests ends.
+// endUnreached updates the problems about requests that need the operators: it removes the requests for which the
+// callback "still" returns false. A problem without requests ends.
 func (t operatorsTx) endUnreached(o *settings.Operators, still func(request string, kind settings.ProblemKind) (bool, error)) error {
 	for i := range o.Notices {
 		for j := range o.Notices[i].Problems {

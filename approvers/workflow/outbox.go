@@ -161,10 +161,10 @@ func (t cardsTx) showJoined(r approvers.Request, people []approvers.Presence) er
 }
 
 // hasCard reports whether a person has a card of a request in the person's direct messages, and returns this card. The
-// parameter cards has the request's cards (cardsOf), and "is" reports whether an address is for the person. The card may
-// be the request's own card, an escalation, or the card of the bundle to which the request still belongs. A card from an
-// earlier stage counts, because the bot updates it. A card that Slack refused also counts: it is tried again, and not
-// replaced.
+// parameter cards has the request's cards (cardsOf), and "is" reports whether an address is for the person. The card
+// may be the request's own card, an escalation, or the card of the bundle to which the request still belongs. A card
+// from an earlier stage counts, because the bot updates it. A card that Slack refused also counts: it is tried again,
+// and not replaced.
 func hasCard(cards []store.OutboxMessage, is func(to string) bool) (card store.OutboxMessage, has bool) {
 	i := slices.IndexFunc(cards, func(s store.OutboxMessage) bool { return s.State != store.OutboxRemoved && is(s.To) })
 	if i < 0 {
@@ -173,8 +173,8 @@ func hasCard(cards []store.OutboxMessage, is func(to string) bool) (card store.O
 	return cards[i], true
 }
 
-// withCards returns the people with the times at which they got their cards. A person who has no card gets it now if the
-// card of a role or a group of the person went to the members earlier, because then showJoined sends it again.
+// withCards returns the people with the times at which they got their cards. A person who has no card gets it now if
+// the card of a role or a group of the person went to the members earlier, because then showJoined sends it again.
 func (t cardsTx) withCards(r approvers.Request, cards []store.OutboxMessage, people []approvers.Presence) []approvers.Presence {
 	out := slices.Clone(people)
 	for i := range out {

@@ -137,8 +137,9 @@ func (h *harness) problems() (kinds []settings.ProblemKind, entries int) {
 	return kinds, entries
 }
 
-// If a stage needs two people and only one is left, the operators get one notice about it, also if the check is repeated.
-// If nobody sees the card meanwhile, this problem comes first. When enough people are there again, the problem is over.
+// If a stage needs two people and only one is left, the operators get one notice about it, also if the check is
+// repeated. If nobody sees the card meanwhile, this problem comes first. When enough people are there again, the
+// problem is over.
 func TestTooFewAreLeft(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) {
@@ -257,8 +258,8 @@ func TestNobodyIsLeftInAGroup(t *testing.T) {
 	}
 }
 
-// The reason why nobody is left follows the members. At first, nobody in the stage's user group holds the role. Then the
-// only member is in the group again, with a deactivated account.
+// The reason why nobody is left follows the members. At first, nobody in the stage's user group holds the role. Then
+// the only member is in the group again, with a deactivated account.
 func TestWhyNobodyIsLeft(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", noLead, func(p *approvers.Policy) {

@@ -64,8 +64,8 @@ func TestRemindersPassBy(t *testing.T) {
 	h.wantReminders(r.ID, map[string]int{"user:U0003": 1, "user:U0004": 1, "user:U0005": 1})
 }
 
-// TestNoReminderForWhoJustGotTheCard checks a person who is back from an absence when a reminder is due. The person gets
-// the card, and no reminder together with it. The person's own reminder comes later, because it is the last one.
+// TestNoReminderForWhoJustGotTheCard checks a person who is back from an absence when a reminder is due. The person
+// gets the card, and no reminder together with it. The person's own reminder comes later, because it is the last one.
 func TestNoReminderForWhoJustGotTheCard(t *testing.T) {
 	h := newHarnessWith(t, reminding(8*time.Minute, 1))
 	start := h.clock.Now()

@@ -200,8 +200,8 @@ func (d *Users) groupMembers(ctx context.Context, named string) ([]string, error
 	return d.membersOf(ctx, all, named, false)
 }
 
-// RoleUsers lists the user ids of a role's members who can receive messages from the bot. In an enterprise, a person has
-// two ids. RoleUsers lists the id in the enterprise, so that the person has one address for messages.
+// RoleUsers lists the user ids of a role's members who can receive messages from the bot. In an enterprise, a person
+// has two ids. RoleUsers lists the id in the enterprise, so that the person has one address for messages.
 func (d *Users) RoleUsers(ctx context.Context, role approvers.Role) ([]string, error) {
 	users, err := d.RoleMembers(ctx, role)
 	if err != nil {

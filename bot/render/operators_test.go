@@ -81,8 +81,8 @@ func TestOperatorNotices(t *testing.T) {
 	bottest.Golden(t, "operators_tool_unknown", drawn(t, trusting).Messages[0])
 }
 
-// Names and reasons may come from clients, tools and Slack: they stay literal and short, and mention nobody. The largest
-// notice fits in a message.
+// Names and reasons may come from clients, tools and Slack: they stay literal and short, and mention nobody. The
+// largest notice fits in a message.
 func TestNamesInOperatorNotices(t *testing.T) {
 	t.Parallel()
 	evil := strings.Repeat("<!channel> <@U0002> *x* \u202egpj\n", 30)
