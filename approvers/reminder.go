@@ -54,7 +54,7 @@ func earlier(a, b time.Time) time.Time {
 // these people. If neither is the case, Remind reminds only people whose deferred reminder is due. If a person is in
 // do-not-disturb, the person's reminder waits until do-not-disturb ends. If a person joined the stage less than half of
 // remind_after ago, or got the card less than half of remind_after ago, the person gets the next reminder. If there is
-// no next reminder, the person's reminder is deferred. A reminder that a gap caused goes only to people who could
+// no next reminder, the person's reminder is deferred (tooEarly). A reminder that a gap caused goes only to people who could
 // decide before the gap. A deferred reminder that is not due yet stays, unless the person is reminded earlier. Remind
 // returns false if no reminder is due.
 func (r Request) Remind(in DecisionContext, people []Presence) (Request, []Event, bool) {
@@ -74,13 +74,13 @@ func (r Request) Remind(in DecisionContext, people []Presence) (Request, []Event
 	}
 	before := r.DeferredReminders
 	r.DeferredReminders = nil
-	ordinary := all && !round && !remindsOfGap(r)
 	var told []Identity
 	for _, p := range people {
 		i := slices.IndexFunc(before, func(o DeferredReminder) bool { return o.Who == p.Who.ID })
 		later := i >= 0 && before[i].At.After(in.Now)
-		skipped := !all || askedSinceGap(r, in.Policy, p.Who)
-		wait, early := tooEarly(r, in, p, ordinary)
+		skipped := !all || askedSinceGap(r, in.Policy, p)
+		wait, early := tooEarly(r, in, p, round)
+		early = early && all && !remindsOfGap(r)
 		switch {
 		case !r.awaits(in.Policy, p.Who):
 		case later && (skipped || p.Away || early):
@@ -100,34 +100,34 @@ func (r Request) Remind(in DecisionContext, people []Presence) (Request, []Event
 // deferIfLast defers a person's reminder by the time wait, unless all people get another reminder, or the stage ends
 // earlier.
 func deferIfLast(r Request, in DecisionContext, who PersonID, wait time.Duration) Request {
-	if at := r.worked(in, r.Roles(), wait); wait > 0 && r.RemindAt.IsZero() && at.Before(r.ExpiresAt) {
+	if at := r.worked(in, r.Roles(), wait); r.RemindAt.IsZero() && at.Before(r.ExpiresAt) {
 		r.DeferredReminders = append(r.DeferredReminders, DeferredReminder{Who: who, At: at})
 	}
 	return r
 }
 
-// tooEarly reports whether a person got the card after the start of the stage, and has had the card for less than half
-// of remind_after. For an ordinary reminder, the time at which the person joined the stage counts in the same way. The
-// result wait is the time until the person has had the card for remind_after.
-func tooEarly(r Request, in DecisionContext, p Presence, ordinary bool) (wait time.Duration, early bool) {
-	since := p.CardAt
-	if ordinary {
+// tooEarly reports whether a person joined the stage or got the card after the start of the stage, and has had the card
+// for less than half of remind_after. The result wait is the time until the person has had the card for remind_after.
+// If all people are notified once more, escalate_after takes the place of remind_after, and only the card counts.
+func tooEarly(r Request, in DecisionContext, p Presence, round bool) (wait time.Duration, early bool) {
+	since, after := p.CardAt, r.times(in).EscalateAfter
+	if !round {
 		joined, _ := r.TurnOf(in.Policy, p.Who)
-		since = latest(since, joined)
+		since, after = latest(since, joined), r.times(in).RemindAfter
 	}
-	had, after := in.Now.Sub(since), r.times(in).RemindAfter
-	return after - had, since.After(r.StageAt) && (had < after/2 || had <= 0)
+	had := in.Now.Sub(since)
+	return after - had, since.After(r.StageAt) && had < after/2
 }
 
 // remindsOfGap reports whether a gap caused the last reminder.
 func remindsOfGap(r Request) bool { return r.Gap != nil && r.Gap.Reminder == r.Reminded+r.Told }
 
-// askedSinceGap reports whether a gap caused the last reminder, and the person could decide only after that gap
-// began.
-func askedSinceGap(r Request, p *Policy, who Identity) bool {
+// askedSinceGap reports whether a gap caused the last reminder, and the person could decide, or got the card, only after
+// that gap began.
+func askedSinceGap(r Request, p *Policy, one Presence) bool {
 	if !remindsOfGap(r) {
 		return false
 	}
-	since, ok := r.TurnOf(p, who)
-	return ok && !since.Before(r.Gap.Gap.From)
+	since, ok := r.TurnOf(p, one.Who)
+	return ok && !latest(since, one.CardAt).Before(r.Gap.Gap.From)
 }

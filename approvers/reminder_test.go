@@ -79,6 +79,11 @@ func TestReminderOfGap(t *testing.T) {
 	if _, told, _ := after.Remind(deciding(p, gap.To), here(onFin1, onFin2)); !slices.Equal(names(told), []string{"U0003", "U0004"}) {
 		t.Errorf("reminded %v, want everybody who was asked before the gap", names(told))
 	}
+	people := here(onFin1, onFin2)
+	people[0].CardAt, people[1].CardAt = gap.From.Add(-time.Second), gap.From.Add(time.Second)
+	if _, told, _ := after.Remind(deciding(p, gap.To), people); !slices.Equal(names(told), []string{"U0003"}) {
+		t.Errorf("reminded %v, want only the person who got the card before the gap", names(told))
+	}
 }
 
 // TestDoNotDisturb checks that the reminder comes after the end of do-not-disturb, if the request is still pending.
@@ -136,10 +141,7 @@ func TestNoReminderWithANewCard(t *testing.T) {
 			if len(due.People) != 1 || due.People[0].ID != onFin1.ID {
 				t.Errorf("reminded %v; want only the person who has the card for some time", due.People)
 			}
-			var want []approvers.DeferredReminder
-			if d := p.Defaults.RemindAfter; d > 0 {
-				want = []approvers.DeferredReminder{{Who: onFin2.ID, At: now.Add(d)}}
-			}
+			want := []approvers.DeferredReminder{{Who: onFin2.ID, At: now.Add(tt.at)}}
 			if !reflect.DeepEqual(after.DeferredReminders, want) {
 				t.Errorf("deferred %v; want %v", after.DeferredReminders, want)
 			}
