@@ -191,7 +191,7 @@ func (c *Caller) claimed() []PersonID {
 // user ids in this workspace, so the function also compares these user ids.
 func bars(r Request, who Identity) bool {
 	return slices.ContainsFunc(r.Plan.Requesters, func(p PersonID) bool {
-		return p == who.ID || r.Facts.Caller != nil && p.Caller() == "" && (p.User() == who.ID.User() || who.Local != "" && p.User() == who.Local)
+		return p == who.ID || r.Facts.Caller != nil && p.Caller() == "" && who.HasUser(p.User())
 	})
 }
 

@@ -47,6 +47,12 @@ type Identity struct {
 	Bot     bool
 }
 
+// HasUser reports whether a Slack user id is one of the person's ids: the id in the enterprise, or the id in the
+// workspace.
+func (who Identity) HasUser(user string) bool {
+	return user != "" && (user == who.ID.User() || user == who.Local)
+}
+
 // Groups lists the user groups whose members are members of the role.
 func (r Role) Groups() (groups []string) {
 	for _, m := range r.Members {
@@ -62,7 +68,7 @@ func (r Role) Holds(who Identity) bool {
 	for _, m := range r.Members {
 		switch m.Kind {
 		case MemberUser:
-			if m.Value == who.ID.User() || who.Local != "" && m.Value == who.Local {
+			if who.HasUser(m.Value) {
 				return true
 			}
 		case MemberEmail:

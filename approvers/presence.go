@@ -9,6 +9,7 @@ import (
 type Presence struct {
 	Who        Identity
 	QuietUntil time.Time // do-not-disturb; zero: can be disturbed
+	CardAt     time.Time // when the person got a card of their own; zero: the person has none, for example because the card is in a channel
 	Away       bool
 	StandIn    *Presence // the stand-in of a person who is away, if any
 }
@@ -69,14 +70,14 @@ func (r Request) awaits(p *Policy, who Identity) bool {
 // ResolveAvailability checks which of the stage's people can be reached now. ResolveAvailability invites stand-ins who
 // have the authority of a peer. If nobody can be reached during working hours, ResolveAvailability makes the escalation
 // to the next lead due. If no role of the stage works now, ResolveAvailability schedules the next check for the time at
-// which the first role starts work. If nobody is left who may decide the stage, and no lead can be asked, the result
-// records this, and the stage is checked again.
+// which the first role starts work. If nobody is left who may decide the stage, or fewer people than it needs, the
+// escalation to the next lead is also due. If no lead can be asked, the result records the problem, and the stage is
+// checked again.
 func (r Request) ResolveAvailability(in DecisionContext, people []Presence) (Request, []Event) {
 	var events []Event
 	if r.State != Pending || r.late(in.Now) {
 		return r, nil
 	}
-	r = countPeople(r, in, people)
 	reached := false
 	for i := range people {
 		if !r.awaits(in.Policy, people[i].Who) {
@@ -89,39 +90,42 @@ func (r Request) ResolveAvailability(in DecisionContext, people []Presence) (Req
 		if invite, ok := r.standIn(in, people[i].Who, here.Who); ok {
 			events = append(events, PersonInvited{Invite: invite})
 			r.Invited = append(r.Invited[:len(r.Invited):len(r.Invited)], invite)
+			people = append(people[:len(people):len(people)], *here)
 		}
 		reached = reached || !here.QuietUntil.After(in.Now) && r.awaits(in.Policy, here.Who)
 	}
-	if reached {
+	r, lacks := countPeople(r, in, people)
+	if reached && lacks == "" {
 		return r, append(events, AvailabilityResolved{})
 	}
 	if opens := r.worked(in, r.Roles(), 0); opens.After(in.Now) {
-		if again := in.Now.Add(recheckNobodyLeft); HasNobodyLeft(r) && again.Before(opens) {
+		if again := in.Now.Add(recheckPeople); LacksPeople(r) != "" && again.Before(opens) {
 			opens = again
 		}
 		return r, append(events, AvailabilityResolved{RecheckAt: opens})
 	}
 	if lead, up := r.nextLead(in.Policy); up && r.EscalateAt.After(in.Now) {
 		r.EscalateAt = in.Now
-		r.Calls = callOf(r, in.Policy, lead, people)
+		r.Calls = callOf(r, in.Policy, lead, people, lacks)
 		events = append(events, LeadCalled{})
 	}
-	if HasNobodyLeft(r) { // no event tells the bot that a role or a user group got new members
-		return r, append(events, AvailabilityResolved{RecheckAt: in.Now.Add(recheckNobodyLeft)})
+	if LacksPeople(r) != "" { // no event tells the bot that a role got new members
+		return r, append(events, AvailabilityResolved{RecheckAt: in.Now.Add(recheckPeople)})
 	}
 	return r, append(events, AvailabilityResolved{})
 }
 
-// recheckNobodyLeft is the time between two checks of a stage that nobody may decide.
-const recheckNobodyLeft = 5 * time.Minute
+// recheckPeople is the time between two checks of a stage that lacks people who may decide.
+const recheckPeople = 5 * time.Minute
 
 // LeadCall is the reason why a lead was notified before the escalation was due. A LeadCall exists only if people of
-// the stage are deactivated, or if nobody may decide the stage. If people are only absent or in do-not-disturb, there
-// is no LeadCall.
+// the stage are deactivated, or if nobody, or too few people, may decide the stage. If people are only absent or in
+// do-not-disturb, there is no LeadCall.
 type LeadCall struct {
 	Lead        string        `json:"lead"`
 	Deactivated []Deactivated `json:"deactivated,omitempty"` // people of the stage; empty: nobody could decide, for other reasons
 	Others      bool          `json:"others,omitempty"`      // other people could decide, but can't be reached
+	TooFew      bool          `json:"too_few,omitempty"`     // other people could decide, but fewer than the stage needs
 }
 
 // Deactivated is a person whose account is deactivated.
@@ -132,15 +136,15 @@ type Deactivated struct {
 
 // callOf returns the request's list of lead calls, with a new entry for this lead. If the lead was notified for none of
 // the reasons that a LeadCall can have, the result has no entry for this lead.
-func callOf(r Request, p *Policy, lead Role, people []Presence) []LeadCall {
-	call := LeadCall{Lead: lead.Name, Others: AwaitsAnybody(r, p, people)}
+func callOf(r Request, p *Policy, lead Role, people []Presence, lacks string) []LeadCall {
+	call := LeadCall{Lead: lead.Name, Others: AwaitsAnybody(r, p, people), TooFew: lacks == TooFew}
 	for _, one := range people {
 		if one.Who.Deleted && !r.decided(one.Who.ID) {
 			call.Deactivated = append(call.Deactivated, Deactivated{Who: one.Who.ID, Name: one.Who.Name})
 		}
 	}
 	calls := slices.DeleteFunc(slices.Clone(r.Calls), func(c LeadCall) bool { return c.Lead == lead.Name })
-	if len(call.Deactivated) == 0 && call.Others {
+	if len(call.Deactivated) == 0 && call.Others && !call.TooFew {
 		return calls
 	}
 	return append(calls, call)

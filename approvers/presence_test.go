@@ -1,6 +1,7 @@
 package approvers_test
 
 import (
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -183,6 +184,67 @@ func TestNobodyLeft(t *testing.T) {
 	lead := open(t, p, "issue_refund", `{"amount":1}`)
 	if lead, _ = lead.ResolveAvailability(deciding(p, start.Add(time.Minute)), []approvers.Presence{gone(onLead)}); lead.ReachesNobody() {
 		t.Error("a lead can be asked, and the request says that nobody is left")
+	}
+}
+
+// If fewer people are left who may decide a stage than its quorum needs, the lead is asked at once. If there is no
+// lead, the request records the problem until enough people may decide. A person who is named by two roles or by two
+// ids counts once, and a stand-in who is invited counts.
+func TestTooFewLeft(t *testing.T) {
+	two := func(p *approvers.Policy) {
+		p.Tools[5].Rules = nil
+		p.Tools[5].Stages = []approvers.Stage{{Approver: "team-lead", Quorum: 2}}
+		p.Approvers[1].Members = users("U0002", "U0005")
+	}
+	noLead := func(p *approvers.Policy) { p.Approvers[1].Lead = "" }
+	other := person("U0005")
+	gone := func(who approvers.Identity) approvers.Presence {
+		who.Deleted = true
+		return here(who)[0]
+	}
+	p := policyWith(two, noLead)
+	r := open(t, p, "issue_refund", `{"amount":1}`)
+	for i, tt := range []struct {
+		what   string
+		people []approvers.Presence
+		lacks  string
+		able   int
+	}{
+		{"both are here", here(onLead, other), "", 0},
+		{"one is away", []approvers.Presence{here(onLead)[0], away(other)}, "", 0},
+		{"one account is deactivated", []approvers.Presence{here(onLead)[0], gone(other)}, approvers.TooFew, 1},
+		{"the same person twice", []approvers.Presence{here(onLead)[0], here(onLead)[0]}, approvers.TooFew, 1},
+		{"nobody", []approvers.Presence{gone(onLead), gone(other)}, approvers.NobodyLeft, 0},
+		{"one is back", []approvers.Presence{gone(onLead), here(other)[0]}, approvers.TooFew, 1},
+		{"enough", here(onLead, other), "", 0},
+	} {
+		at := start.Add(time.Duration(i+1) * time.Minute)
+		before := r
+		var events []approvers.Event
+		r, events = r.ResolveAvailability(deciding(p, at), tt.people)
+		found, _ := approvers.FindEvent[approvers.AvailabilityResolved](events)
+		switch {
+		case approvers.LacksPeople(r) != tt.lacks || tt.lacks == approvers.TooFew && r.Unreached.Able != tt.able:
+			t.Errorf("%s: %+v", tt.what, r.Unreached)
+		case found.RecheckAt.IsZero() == (tt.lacks != ""):
+			t.Errorf("%s: checked again at %s", tt.what, found.RecheckAt)
+		case tt.lacks == approvers.TooFew && r.ReachesNobody():
+			t.Errorf("%s: it says that nobody can see the card", tt.what)
+		case tt.lacks != "" && approvers.LacksPeople(before) == tt.lacks && !r.Unreached.Since.Equal(before.Unreached.Since):
+			t.Errorf("%s: the problem begins again at %s", tt.what, r.Unreached.Since)
+		}
+	}
+	r = mustApprove(t, p, open(t, p, "issue_refund", `{"amount":1}`), onLead, start.Add(time.Minute))
+	if r, _ = r.ResolveAvailability(deciding(p, start.Add(2*time.Minute)), here(onLead, other)); approvers.LacksPeople(r) != "" {
+		t.Errorf("one has approved and one is left: %+v", r.Unreached)
+	}
+	p = policyWith(two)
+	r = open(t, p, "issue_refund", `{"amount":1}`)
+	at := start.Add(time.Minute)
+	r, _ = r.ResolveAvailability(deciding(p, at), here(onLead))
+	want := []approvers.LeadCall{{Lead: "finance-director", Others: true, TooFew: true}}
+	if approvers.LacksPeople(r) != "" || !r.EscalateAt.Equal(at) || !reflect.DeepEqual(r.Calls, want) {
+		t.Errorf("with a lead: escalates at %s, %+v, %+v", r.EscalateAt, r.Calls, r.Unreached)
 	}
 }
 

@@ -124,7 +124,7 @@ func (w *propertyFixture) resolveAvailability(t *rapid.T) {
 		return
 	}
 	var invited []approvers.PersonID
-	reached := false
+	reached, all := false, people
 	for _, p := range people {
 		if !w.awaited(p.Who) {
 			continue
@@ -138,6 +138,7 @@ func (w *propertyFixture) resolveAvailability(t *rapid.T) {
 		}
 		if by := here.Who; by.ID != p.Who.ID && !w.counted(by.ID) && len(w.may(w.policy, by)) == 0 && len(w.peer(w.policy, by)) > 0 && !slices.Contains(w.invited, by.ID) {
 			w.invited, invited = append(w.invited, by.ID), append(invited, by.ID)
+			all = append(slices.Clone(all), *here)
 		}
 		reached = reached || !here.QuietUntil.After(w.now) && w.awaited(here.Who)
 	}
@@ -146,17 +147,32 @@ func (w *propertyFixture) resolveAvailability(t *rapid.T) {
 	}
 	w.decidedNothing(t, "resolving availability", after)
 	works := w.worksNow(w.asked())
-	atOnce := !reached && works && len(w.up(w.policy)) > 0
-	mayDecide := slices.ContainsFunc(people, func(p approvers.Presence) bool { return len(w.may(w.policy, p.Who)) > 0 && !w.counted(p.Who.ID) })
-	nobodyLeft := !mayDecide && (len(w.up(w.policy)) == 0 || approvers.HasNobodyLeft(w.r))
+	able := map[approvers.PersonID]bool{}
+	for _, p := range all {
+		if len(w.may(w.policy, p.Who)) > 0 && !w.counted(p.Who.ID) {
+			able[p.Who.ID] = true
+		}
+	}
+	lacks := ""
 	switch {
-	case approvers.HasNobodyLeft(after) != nobodyLeft:
-		t.Fatalf("somebody may decide %t, leads %v, and it says that nobody is left: %t", mayDecide, w.up(w.policy), !nobodyLeft)
+	case len(able) == 0:
+		lacks = approvers.NobodyLeft
+	case len(able)+w.r.At(w.r.Stage) < w.r.CurrentStage().Quorum:
+		lacks = approvers.TooFew
+	}
+	atOnce := (!reached || lacks != "") && works && len(w.up(w.policy)) > 0
+	told := ""
+	if len(w.up(w.policy)) == 0 || approvers.LacksPeople(w.r) != "" {
+		told = lacks
+	}
+	switch {
+	case approvers.LacksPeople(after) != told:
+		t.Fatalf("%d people may decide, leads %v, and it says %q", len(able), w.up(w.policy), approvers.LacksPeople(after))
 	case atOnce != (!after.EscalateAt.Equal(w.r.EscalateAt) || atOnce && !w.r.EscalateAt.After(w.now)):
 		t.Fatalf("reached %t, at work %t, leads %v: the escalation went from %s to %s", reached, works, w.up(w.policy), w.r.EscalateAt, after.EscalateAt)
 	case atOnce && after.EscalateAt.After(w.now):
 		t.Fatalf("nobody can be reached, and the lead is told at %s", after.EscalateAt)
-	case (!reached && (!works || nobodyLeft)) != recheckAt(found).After(w.now) || !recheckAt(found).IsZero() && !recheckAt(found).After(w.now):
+	case ((!reached || lacks != "") && (!works || told != "")) != recheckAt(found).After(w.now) || !recheckAt(found).IsZero() && !recheckAt(found).After(w.now):
 		t.Fatalf("reached %t, at work %t, and it is looked at again at %s", reached, works, recheckAt(found))
 	}
 	w.r.EscalateAt = after.EscalateAt

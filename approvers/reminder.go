@@ -49,13 +49,14 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// Remind returns the people to remind now, in a ReminderDue event. Remind reminds only people who are present and
-// have not decided. If a reminder is due, or if all people are notified once more after the last lead, Remind reminds
-// all of these people. If neither is the case, Remind reminds only people whose deferred reminder is due. If a person
-// is in do-not-disturb, the person's reminder waits until do-not-disturb ends. If a person joined the stage less than
-// half of remind_after ago, the person gets the next reminder. If there is no next reminder, the person's reminder is
-// deferred. A reminder that a gap caused goes only to people who could decide before the gap. Remind returns false if no
-// reminder is due.
+// Remind returns the people to remind now, in a ReminderDue event. Remind reminds only people who are present and have
+// not decided. If a reminder is due, or if all people are notified once more after the last lead, Remind reminds all of
+// these people. If neither is the case, Remind reminds only people whose deferred reminder is due. If a person is in
+// do-not-disturb, the person's reminder waits until do-not-disturb ends. If a person joined the stage less than half of
+// remind_after ago, or got the card less than half of remind_after ago, the person gets the next reminder. If there is
+// no next reminder, the person's reminder is deferred (tooEarly). A reminder that a gap caused goes only to people who could
+// decide before the gap. A deferred reminder that is not due yet stays, unless the person is reminded earlier. Remind
+// returns false if no reminder is due.
 func (r Request) Remind(in DecisionContext, people []Presence) (Request, []Event, bool) {
 	next := r.RemindNext()
 	if r.State != Pending || next.IsZero() || in.Now.Before(next) || r.late(in.Now) {
@@ -73,19 +74,20 @@ func (r Request) Remind(in DecisionContext, people []Presence) (Request, []Event
 	}
 	before := r.DeferredReminders
 	r.DeferredReminders = nil
-	ordinary := all && !round && !remindsOfGap(r)
 	var told []Identity
 	for _, p := range people {
 		i := slices.IndexFunc(before, func(o DeferredReminder) bool { return o.Who == p.Who.ID })
-		wait, early := tooEarly(r, in, p.Who)
+		later := i >= 0 && before[i].At.After(in.Now)
+		skipped := !all || askedSinceGap(r, in.Policy, p)
+		wait, early := tooEarly(r, in, p, round)
+		early = early && all && !remindsOfGap(r)
 		switch {
-		case p.Away || !r.awaits(in.Policy, p.Who):
-		case all && askedSinceGap(r, in.Policy, p.Who):
-		case ordinary && early:
-			r = deferIfLast(r, in, p.Who.ID, wait)
-		case !all && i < 0:
-		case !all && before[i].At.After(in.Now):
+		case !r.awaits(in.Policy, p.Who):
+		case later && (skipped || p.Away || early):
 			r.DeferredReminders = append(r.DeferredReminders, before[i])
+		case p.Away, skipped && i < 0:
+		case early:
+			r = deferIfLast(r, in, p.Who.ID, wait)
 		case p.QuietUntil.After(in.Now):
 			r.DeferredReminders = append(r.DeferredReminders, DeferredReminder{Who: p.Who.ID, At: p.QuietUntil})
 		default:
@@ -104,23 +106,28 @@ func deferIfLast(r Request, in DecisionContext, who PersonID, wait time.Duration
 	return r
 }
 
-// tooEarly reports whether a person joined the stage after its start, and has had the card for less than half of
-// remind_after. The result wait is the time until the person has had the card for remind_after.
-func tooEarly(r Request, in DecisionContext, who Identity) (wait time.Duration, early bool) {
-	since, _ := r.TurnOf(in.Policy, who)
-	had, after := in.Now.Sub(since), r.times(in).RemindAfter
+// tooEarly reports whether a person joined the stage or got the card after the start of the stage, and has had the card
+// for less than half of remind_after. The result wait is the time until the person has had the card for remind_after.
+// If all people are notified once more, escalate_after takes the place of remind_after, and only the card counts.
+func tooEarly(r Request, in DecisionContext, p Presence, round bool) (wait time.Duration, early bool) {
+	since, after := p.CardAt, r.times(in).EscalateAfter
+	if !round {
+		joined, _ := r.TurnOf(in.Policy, p.Who)
+		since, after = latest(since, joined), r.times(in).RemindAfter
+	}
+	had := in.Now.Sub(since)
 	return after - had, since.After(r.StageAt) && had < after/2
 }
 
 // remindsOfGap reports whether a gap caused the last reminder.
 func remindsOfGap(r Request) bool { return r.Gap != nil && r.Gap.Reminder == r.Reminded+r.Told }
 
-// askedSinceGap reports whether a gap caused the last reminder, and the person could decide only after that gap
-// began.
-func askedSinceGap(r Request, p *Policy, who Identity) bool {
+// askedSinceGap reports whether a gap caused the last reminder, and the person could decide, or got the card, only after
+// that gap began.
+func askedSinceGap(r Request, p *Policy, one Presence) bool {
 	if !remindsOfGap(r) {
 		return false
 	}
-	since, ok := r.TurnOf(p, who)
-	return ok && !since.Before(r.Gap.Gap.From)
+	since, ok := r.TurnOf(p, one.Who)
+	return ok && !latest(since, one.CardAt).Before(r.Gap.Gap.From)
 }

@@ -1,6 +1,7 @@
 package approvers_test
 
 import (
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -78,6 +79,11 @@ func TestReminderOfGap(t *testing.T) {
 	if _, told, _ := after.Remind(deciding(p, gap.To), here(onFin1, onFin2)); !slices.Equal(names(told), []string{"U0003", "U0004"}) {
 		t.Errorf("reminded %v, want everybody who was asked before the gap", names(told))
 	}
+	people := here(onFin1, onFin2)
+	people[0].CardAt, people[1].CardAt = gap.From.Add(-time.Second), gap.From.Add(time.Second)
+	if _, told, _ := after.Remind(deciding(p, gap.To), people); !slices.Equal(names(told), []string{"U0003"}) {
+		t.Errorf("reminded %v, want only the person who got the card before the gap", names(told))
+	}
 }
 
 // TestDoNotDisturb checks that the reminder comes after the end of do-not-disturb, if the request is still pending.
@@ -106,6 +112,62 @@ func TestDoNotDisturb(t *testing.T) {
 	}
 	if done, _, denied := r.Withdraw(deciding(p, at), asker, false, ""); denied != nil || !done.RemindNext().IsZero() {
 		t.Errorf("withdrawn, and %v are still owed a reminder", done.DeferredReminders)
+	}
+}
+
+// TestNoReminderWithANewCard checks that a person who has just got the card is left out of each kind of reminder. If
+// there is no later reminder, the person gets a reminder of their own when the person has had the card for
+// remind_after.
+func TestNoReminderWithANewCard(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		change func(*approvers.Policy)
+		at     time.Duration
+	}{
+		{"the last reminder", func(p *approvers.Policy) { p.Defaults.RemindAfter, p.Defaults.Reminders = 8*time.Minute, 1 }, 8 * time.Minute},
+		{"everybody once more", repeats(1), 10 * time.Minute},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := policyWith(tt.change)
+			r := open(t, p, "cancel_account", `{}`)
+			now := start.Add(tt.at)
+			if up, _, due := r.Escalate(deciding(p, now)); due {
+				r = up
+			}
+			people := here(onFin1, onFin2)
+			people[1].CardAt = now
+			after, events, _ := r.Remind(deciding(p, now), people)
+			due, _ := approvers.FindEvent[approvers.ReminderDue](events)
+			if len(due.People) != 1 || due.People[0].ID != onFin1.ID {
+				t.Errorf("reminded %v; want only the person who has the card for some time", due.People)
+			}
+			want := []approvers.DeferredReminder{{Who: onFin2.ID, At: now.Add(tt.at)}}
+			if !reflect.DeepEqual(after.DeferredReminders, want) {
+				t.Errorf("deferred %v; want %v", after.DeferredReminders, want)
+			}
+		})
+	}
+}
+
+// TestADeferredReminderStays checks that a reminder that waits for one person is not lost if another person is reminded
+// earlier, while the first person is away.
+func TestADeferredReminderStays(t *testing.T) {
+	p := policyWith(func(p *approvers.Policy) { p.Defaults.RemindAfter, p.Defaults.Reminders = 8*time.Minute, 1 })
+	first, second := start.Add(12*time.Minute), start.Add(16*time.Minute)
+	quiet := here(onFin1, onFin2)
+	quiet[0].QuietUntil, quiet[1].QuietUntil = first, second
+	r, _, due := open(t, p, "cancel_account", `{}`).Remind(deciding(p, start.Add(8*time.Minute)), quiet)
+	if !due || len(r.DeferredReminders) != 2 {
+		t.Fatalf("deferred %v", r.DeferredReminders)
+	}
+	gone := []approvers.Presence{here(onFin1)[0], away(onFin2)}
+	r, _, _ = r.Remind(deciding(p, first), gone)
+	if !r.RemindNext().Equal(second) {
+		t.Fatalf("the person was away in between, and the next reminder is at %s; want %s", r.RemindNext(), second)
+	}
+	r, events, _ := r.Remind(deciding(p, second), here(onFin1, onFin2))
+	if told, _ := approvers.FindEvent[approvers.ReminderDue](events); len(told.People) != 1 || told.People[0].ID != onFin2.ID {
+		t.Errorf("reminded %v", told.People)
 	}
 }
 

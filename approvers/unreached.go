@@ -12,43 +12,83 @@ const NobodyLeft = "nobody who may decide is left"
 // who can get messages.
 const NobodyThere = "nobody there can be written to"
 
-// Unreached records that nobody who may decide a stage can see a card. Either Slack refused every card, or nobody is
-// left who may decide.
+// TooFew is the cause of Unreached if people may decide a stage, but fewer of them are left than the stage's quorum
+// needs.
+const TooFew = "too few people are left who may decide"
+
+// Unreached records that a stage can't be completed until somebody changes Slack or the policy: Slack refused every
+// card, nobody is left who may decide, or too few people are left.
 type Unreached struct {
 	Since  time.Time `json:"since"`
-	Until  time.Time `json:"until,omitzero"`   // when a card was shown again; zero: nobody can see a card yet
-	Cause  string    `json:"cause"`            // Slack's reason for the last card, NobodyThere or NobodyLeft
+	Until  time.Time `json:"until,omitzero"`   // when the problem ended; zero: it lasts
+	Cause  string    `json:"cause"`            // Slack's reason for the last card, NobodyThere, NobodyLeft or TooFew
 	Before bool      `json:"before,omitempty"` // people saw a card of the stage earlier
-	Empty  bool      `json:"empty,omitempty"`  // with NobodyLeft: the stage's roles, or its user group, have no members
+	Empty  bool      `json:"empty,omitempty"`  // with NobodyLeft: nobody holds the stage's roles, in the stage's user group if it has one
+	Able   int       `json:"able,omitempty"`   // with TooFew: how many people can approve the stage, or have approved it
 }
 
-// ReachesNobody reports whether nobody who may decide a pending request can see a card.
-func (r Request) ReachesNobody() bool {
+// NeedsOperator reports whether a pending request can't be decided until somebody changes Slack or the policy.
+func NeedsOperator(r Request) bool {
 	return r.State == Pending && r.Unreached != nil && r.Unreached.Until.IsZero()
 }
 
-// HasNobodyLeft reports whether nobody is left who may decide a pending request.
-func HasNobodyLeft(r Request) bool { return r.ReachesNobody() && r.Unreached.Cause == NobodyLeft }
+// ReachesNobody reports whether nobody who may decide a pending request can see a card.
+func (r Request) ReachesNobody() bool { return NeedsOperator(r) && r.Unreached.Cause != TooFew }
 
-// countPeople records whether anybody is left who may decide the current stage, and whether somebody may decide it
-// again. If there is another lead, that lead is asked, and nothing is recorded. people are all people of the stage's
-// roles, and the invited people.
-func countPeople(r Request, in DecisionContext, people []Presence) Request {
-	mayDecide := slices.ContainsFunc(people, func(one Presence) bool {
-		_, denied := r.Authority(in.Policy, one.Who)
-		return denied == nil && !r.counted(one.Who.ID)
-	})
-	_, up := r.nextLead(in.Policy)
-	switch {
-	case mayDecide && HasNobodyLeft(r):
-		return CardShown(in, r)
-	case !mayDecide && !up && !HasNobodyLeft(r):
-		r.Unreached = &Unreached{Since: in.Now, Cause: NobodyLeft, Before: true, Empty: asksNobody(r, people)}
+// HasNobodyLeft reports whether nobody is left who may decide a pending request.
+func HasNobodyLeft(r Request) bool { return LacksPeople(r) == NobodyLeft }
+
+// HasTooFew reports whether fewer people are left who may decide a pending request than its stage needs.
+func HasTooFew(r Request) bool { return LacksPeople(r) == TooFew }
+
+// LacksPeople returns NobodyLeft or TooFew if people must be added before a pending request can be decided. Otherwise,
+// the result is "".
+func LacksPeople(r Request) string {
+	if !NeedsOperator(r) || r.Unreached.Cause != NobodyLeft && r.Unreached.Cause != TooFew {
+		return ""
 	}
-	return r
+	return r.Unreached.Cause
 }
 
-// asksNobody reports whether the current stage has no people at all, because its roles or its user group are empty.
+// countPeople records whether enough people are left who may decide the current stage. The result named lacks is
+// NobodyLeft, TooFew or "". If there is another lead, that lead is asked, and nothing is recorded. people are all
+// people of the stage's roles, and the invited people. A person who occurs twice counts once.
+func countPeople(r Request, in DecisionContext, people []Presence) (out Request, lacks string) {
+	var able []PersonID
+	for _, one := range people {
+		if _, denied := r.Authority(in.Policy, one.Who); denied == nil && !r.counted(one.Who.ID) && !slices.Contains(able, one.Who.ID) {
+			able = append(able, one.Who.ID)
+		}
+	}
+	approved := r.At(r.Stage)
+	switch {
+	case len(able) == 0:
+		lacks = NobodyLeft
+	case approved+len(able) < r.stage().Quorum:
+		lacks = TooFew
+	}
+	_, up := r.nextLead(in.Policy)
+	switch was := LacksPeople(r); {
+	case lacks == "" && was != "":
+		return endUnreached(r, in.Now), lacks
+	case lacks == "", up && was == "", lacks == TooFew && r.ReachesNobody() && was == "":
+		return r, lacks
+	}
+	u := Unreached{Since: in.Now, Cause: lacks, Before: true}
+	if lacks == NobodyLeft {
+		u.Empty = asksNobody(r, people)
+	} else {
+		u.Able = approved + len(able)
+	}
+	if NeedsOperator(r) && (r.Unreached.Cause == lacks || r.Unreached.Cause == NobodyThere) {
+		u.Since = r.Unreached.Since
+	}
+	r.Unreached = &u
+	return r, lacks
+}
+
+// asksNobody reports whether nobody holds the current stage's roles. If the stage names a user group, asksNobody
+// reports whether nobody in the group holds them.
 func asksNobody(r Request, people []Presence) bool {
 	group := r.stage().Group
 	return len(people) == 0 || group != "" && len(r.Joined) == 0 &&
@@ -78,8 +118,13 @@ func CardShown(in DecisionContext, r Request) Request {
 	if !r.ReachesNobody() {
 		return r
 	}
+	return endUnreached(r, in.Now)
+}
+
+// endUnreached records the end of the problem in Unreached.
+func endUnreached(r Request, now time.Time) Request {
 	u := *r.Unreached
-	u.Until = in.Now
+	u.Until = now
 	r.Unreached = &u
 	return r
 }
@@ -87,7 +132,7 @@ func CardShown(in DecisionContext, r Request) Request {
 // Added reports whether escalation added a role to a request because Slack refused the request's cards.
 func (u *Unreached) Added(r Request, role string) bool {
 	i := slices.Index(r.Joined, role)
-	if u == nil || u.Cause == NobodyLeft || i < 0 || i >= len(r.JoinedAt) {
+	if u == nil || u.Cause == NobodyLeft || u.Cause == TooFew || i < 0 || i >= len(r.JoinedAt) {
 		return false
 	}
 	at := r.JoinedAt[i]
@@ -97,6 +142,8 @@ func (u *Unreached) Added(r Request, role string) bool {
 // expiryReason returns the reason with which a request expires.
 func expiryReason(r Request) string {
 	switch {
+	case HasTooFew(r):
+		return "nobody decided in time, and in the end too few people were left who may decide"
 	case !r.ReachesNobody():
 		return "nobody decided in time"
 	case HasNobodyLeft(r):

@@ -42,8 +42,9 @@ func (b *Availability) Remind(ctx context.Context, t store.Timer) error {
 	return b.People.Remind(ctx, t, stage, people)
 }
 
-// Depart runs when a person's absence begins. Depart makes the workflow recheck all requests that wait for the person.
-func (b *Availability) Depart(ctx context.Context, t store.Timer) error {
+// AbsenceChanged runs when a person's absence begins or ends. It makes the workflow recheck all requests that wait for
+// the person.
+func (b *Availability) AbsenceChanged(ctx context.Context, t store.Timer) error {
 	ctx = dueFor(ctx, slackapi.PriorityNormal, t)
 	policy := b.Views.Policy()
 	who, err := b.identities.member(ctx, approvers.PersonID(t.Ref).User(), policy)
@@ -56,7 +57,7 @@ func (b *Availability) Depart(ctx context.Context, t store.Timer) error {
 			roles = append(roles, role.Name)
 		}
 	}
-	return b.People.Depart(ctx, t, roles)
+	return b.People.AbsenceChanged(ctx, t, roles)
 }
 
 // userChange is Slack's event about a change of a person.
@@ -174,7 +175,9 @@ func (b *Availability) stagePeople(ctx context.Context, request string) (view.St
 		if err != nil {
 			return stage, nil, err
 		}
-		people = append(people, p)
+		if !slices.ContainsFunc(people, func(o approvers.Presence) bool { return o.Who.ID == p.Who.ID }) { // a person may have two ids in an enterprise
+			people = append(people, p)
+		}
 	}
 	return stage, people, nil
 }
@@ -193,7 +196,7 @@ func (b *Availability) presence(ctx context.Context, user string, stage view.Sta
 		return approvers.Presence{}, err
 	}
 	out := approvers.Presence{Who: who}
-	a, away := stage.Away[user]
+	a, away := stage.Away[who.ID.User()]
 	switch {
 	case !away && ask && !directory.Barred(who):
 		out.QuietUntil = b.users.QuietUntil(ctx, user)

@@ -169,7 +169,7 @@ func (h *harness) start() {
 			store.TimerThink: {Handle: h.think, Concurrency: 4}, store.TimerRun: {Handle: h.run, Concurrency: 4},
 			store.TimerLeftover:     {Handle: h.bot.Leftovers.Delete, Concurrency: 1},
 			store.TimerCatchUp:      {Handle: h.bot.Gaps.CatchUp, Concurrency: 1},
-			store.TimerAvailability: {Handle: h.bot.Availability.Resolve, Concurrency: 2}, store.TimerRemind: {Handle: h.bot.Availability.Remind, Concurrency: 2}, store.TimerAway: {Handle: h.bot.Availability.Depart, Concurrency: 1},
+			store.TimerAvailability: {Handle: h.bot.Availability.Resolve, Concurrency: 2}, store.TimerRemind: {Handle: h.bot.Availability.Remind, Concurrency: 2}, store.TimerAway: {Handle: h.bot.Availability.AbsenceChanged, Concurrency: 1},
 		})
 	})
 	h.stop = sync.OnceFunc(func() {

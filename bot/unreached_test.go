@@ -91,8 +91,8 @@ func TestNewMemberOfAGroupGetsTheCard(t *testing.T) {
 	}
 }
 
-// A person joins the approvers' user group while another member has the card. The new member gets the card, and the other
-// member gets no second card. The same holds for a member whose account is activated again.
+// A person joins the approvers' user group while another member has the card. The new member gets the card, and the
+// other member gets no second card. The same holds for a member whose account is activated again.
 func TestNewMemberBesideOthersGetsTheCard(t *testing.T) {
 	user := func(id string) approvers.Member { return approvers.Member{Kind: approvers.MemberUser, Value: id} }
 	for name, c := range map[string]struct {
@@ -188,7 +188,7 @@ func TestGroupOfTheStageIsDisabled(t *testing.T) {
 	if err := h.slack.DisableGroup("oncall", true); err != nil {
 		t.Fatal(err)
 	}
-	h.finds("sam", "#support", root, "can decide this: the user group @oncall has no members, or is disabled.")
+	h.finds("sam", "#support", root, "can decide this: the user group @oncall has no members who hold the role, or is disabled.")
 	h.quiet()
 	if err := h.slack.DisableGroup("oncall", false); err != nil {
 		t.Fatal(err)
@@ -196,6 +196,40 @@ func TestGroupOfTheStageIsDisabled(t *testing.T) {
 	h.until("somebody may decide the request again", func() bool { return len(h.unreached()) == 0 })
 	h.quiet()
 	h.clicks("teo", "U0BOT", h.finds("teo", "U0BOT", "", "ORD-123"), control.ActApprove)
+	h.finds("sam", "#support", root, "results: executed")
+}
+
+// A stage asks for two people of a user group. When one of them leaves the group, the requester and the operators are
+// told that one person is too few. When nobody of the role is left in the group, the text says so, and not that the
+// group is empty. When both are back, the request continues.
+func TestTooFewInTheGroupOfAStage(t *testing.T) {
+	h := newHarness(t, leadsByDM, func(h *harness) {
+		h.policy.Approvers[1].Members = []approvers.Member{{Kind: approvers.MemberUser, Value: "U0002"}, {Kind: approvers.MemberUser, Value: "U0101"}}
+		h.policy.Tools[2].Stages = []approvers.Stage{{Approver: "team-lead", Group: "oncall", Quorum: 2}}
+		h.policy.Operators.Channel = "#support-approvals"
+	})
+	h.slack.AddGroup(workspace.SeedGroup{ID: "S0009", Handle: "oncall", Name: "On call", Users: []string{"U0002", "U0101"}})
+	root := h.says("sam", "#support", refundCall)
+	h.finds("teo", "U0BOT", "", "ORD-123")
+	h.finds("priya", "U0BOT", "", "ORD-123")
+	h.quiet()
+	h.groupHas("oncall", "U0002")
+	h.finds("sam", "#support", root, "Waits for @oncall (Team Lead), 0 of 2 agreed.", "It needs 2 people who agree, and only 1 can. My operator has been told.")
+	h.finds("ada", "#support-approvals", "", "Too few people are left who may decide requests for Team Lead")
+	h.until("the log says it", func() bool {
+		return strings.Contains(h.log.String(), "too few people are left who may decide a request")
+	})
+	h.quiet()
+	h.groupHas("oncall", "U0001")
+	h.finds("sam", "#support", root, "Nobody in @oncall (Team Lead) can decide this: the user group @oncall has no members who hold the role, or is disabled.")
+	h.quiet()
+	h.groupHas("oncall", "U0002", "U0101")
+	h.until("enough people may decide the request again", func() bool { return len(h.unreached()) == 0 })
+	h.quiet()
+	h.finds("ada", "#support-approvals", "", "Over since", "too few people were left who may decide requests for Team Lead")
+	h.clicks("teo", "U0BOT", h.finds("teo", "U0BOT", "", "ORD-123"), control.ActApprove)
+	h.quiet()
+	h.clicks("priya", "U0BOT", h.finds("priya", "U0BOT", "", "ORD-123"), control.ActApprove)
 	h.finds("sam", "#support", root, "results: executed")
 }
 

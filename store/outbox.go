@@ -106,7 +106,7 @@ type OutboxMessage struct {
 	Rank          Rank        `json:"rank,omitempty"`
 	State         OutboxState `json:"state"`
 	Revision      uint64      `json:"want"`                // incremented with each change of the content
-	ShownRevision uint64      `json:"shown"`               // the Revision that Slack shows
+	ShownRevision uint64      `json:"shown"`               // the Revision that Slack shows; for an expanded message, the Revision for which it was last expanded
 	KeepFrom      uint64      `json:"keep_from,omitempty"` // renderings of earlier Revisions are not stored, because they may contain texts that were erased meanwhile
 	Posts         uint64      `json:"posts"`               // number of posted renderings
 	Hash          string      `json:"hash,omitempty"`      // hash of the rendering that Slack shows

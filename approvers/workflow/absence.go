@@ -24,7 +24,7 @@ type Departure struct {
 }
 
 // SetAway records a person's absence, and notifies the stand-in. The new absence replaces an earlier absence of the
-// person. When the absence begins, the handler of its timer calls Depart.
+// person. When the absence begins, and when it ends, the handler of its timer calls AbsenceChanged.
 func (w *People) SetAway(ctx context.Context, m Departure) (approvers.Absence, error) {
 	var out approvers.Absence
 	err := w.click(ctx, "away", Click{Inbox: m.Inbox}, func(t *tx) (*approvers.Denied, error) {
@@ -49,6 +49,9 @@ func (w *People) SetAway(ctx context.Context, m Departure) (approvers.Absence, e
 		begins := a.From
 		if begins.Before(t.now) {
 			begins = t.now
+		}
+		if before.During(t.now) && begins.After(t.now) {
+			begins = t.now // the person is back until the new absence begins
 		}
 		if err := t.SetTimer(store.Timer{Kind: store.TimerAway, Ref: string(a.Who), Due: begins}); err != nil || a.Delegate == "" {
 			return nil, err
@@ -76,7 +79,7 @@ func (t peopleTx) awayOften(who approvers.PersonID) (bool, error) {
 }
 
 // Back handles a person's return. Back ends the person's absence, or cancels an absence that has not begun. Requests
-// that went to other people during the absence stay with those people.
+// that went to other people during the absence stay with those people, and the person who is back gets their cards too.
 func (w *People) Back(ctx context.Context, inbox string, who approvers.Identity) (approvers.Absence, error) {
 	var out approvers.Absence
 	err := w.click(ctx, "back", Click{Inbox: inbox}, func(t *tx) (*approvers.Denied, error) {
@@ -90,7 +93,10 @@ func (w *People) Back(ctx context.Context, inbox string, who approvers.Identity)
 		if out, err = t.people.putAbsence(a.Back(t.now)); err != nil {
 			return nil, err
 		}
-		return nil, t.ClearTimer(store.TimerAway, string(who.ID))
+		if !a.During(t.now) {
+			return nil, t.ClearTimer(store.TimerAway, string(who.ID))
+		}
+		return nil, t.SetTimer(store.Timer{Kind: store.TimerAway, Ref: string(who.ID), Due: t.now})
 	})
 	return out, err
 }
@@ -139,17 +145,26 @@ func (t peopleTx) present(users []string) ([]string, error) {
 	return here, nil
 }
 
-// Depart handles the start of an absence. For each request that waits for the absent person, Depart schedules an
-// availability check. roles are the person's current roles.
-func (w *People) Depart(ctx context.Context, timer store.Timer, roles []string) error {
+// AbsenceChanged handles the start and the end of an absence. For each request that waits for the person,
+// AbsenceChanged schedules an availability check. roles are the person's current roles.
+func (w *People) AbsenceChanged(ctx context.Context, timer store.Timer, roles []string) error {
 	if err := w.recheck(ctx, waitsFor(approvers.PersonID(timer.Ref), roles)); err != nil {
 		return err
 	}
-	return w.update(ctx, "depart", func(t *tx) error {
+	return w.update(ctx, "absence changed", func(t *tx) error {
 		if _, still, err := jobs.Reread(t, timer); err != nil || !still {
-			return err // the absence was replaced meanwhile
+			return err // the absence was replaced or ended meanwhile
 		}
-		return t.ClearTimer(store.TimerAway, timer.Ref)
+		a, err := t.Absence(approvers.PersonID(timer.Ref))
+		switch {
+		case store.IgnoreNotFound(err) != nil:
+			return err
+		case a.Over(t.now):
+			return t.ClearTimer(store.TimerAway, timer.Ref)
+		case a.During(t.now):
+			return t.SetTimer(store.Timer{Kind: store.TimerAway, Ref: timer.Ref, Due: a.Until})
+		}
+		return t.SetTimer(store.Timer{Kind: store.TimerAway, Ref: timer.Ref, Due: a.From})
 	})
 }
 
@@ -247,8 +262,9 @@ func (requestChangedError) Error() string {
 func (requestChangedError) After() time.Duration { return 100 * time.Millisecond }
 
 // ResolveAvailability handles the result of an availability check. ResolveAvailability adds stand-ins to the stage, and
-// shows the card to people who joined a role or a user group of the stage. If nobody can be reached,
-// ResolveAvailability asks the lead. people are the stage's approvers at the time of snapshot.
+// shows the card to people who joined a role or a user group of the stage. If nobody can be reached, or if too few
+// people are left who may decide, ResolveAvailability asks the lead. people are the stage's approvers at the time of
+// snapshot.
 func (w *People) ResolveAvailability(ctx context.Context, timer store.Timer, snapshot view.StageSnapshot, people []approvers.Presence) error {
 	return w.update(ctx, "availability", func(t *tx) error {
 		r, err := t.requests.pendingRequest(timer, snapshot)
@@ -259,19 +275,37 @@ func (w *People) ResolveAvailability(ctx context.Context, timer store.Timer, sna
 		if err := errors.Join(t.notices.tellTurns(after, people), t.cards.showJoined(after, people)); err != nil {
 			return err
 		}
-		left := approvers.HasNobodyLeft(after)
-		switch was := approvers.HasNobodyLeft(r); {
-		case left && !was:
-			t.note(slog.LevelError, "nobody is left who may decide a request: add people to its roles, or reject it. countersign pending lists the request", "request", r.ID, "tool", r.Tool)
-		case was && !left:
-			t.note(slog.LevelInfo, "somebody may decide a request again", "request", r.ID, "since", after.Unreached.Since)
-			return errors.Join(t.apply(after, events), t.cards.retryCardsOf(after))
-		case !approvers.HasEvent[approvers.PersonInvited](events) && !approvers.HasEvent[approvers.LeadCalled](events):
-			found, _ := approvers.FindEvent[approvers.AvailabilityResolved](events)
+		t.notePeople(r, after)
+		found, _ := approvers.FindEvent[approvers.AvailabilityResolved](events)
+		if len(events) <= 1 && sameUnreached(r.Unreached, after.Unreached) {
 			return t.timers.updateTimersFor(r, found) // only the timers change
 		}
-		return t.apply(after, events)
+		if err := t.apply(after, events); err != nil || !approvers.HasNobodyLeft(r) || approvers.HasNobodyLeft(after) {
+			return err
+		}
+		return t.cards.retryCardsOf(after)
 	})
+}
+
+// notePeople logs that a request lacks people who may decide it, or that it lacks none any more.
+func (t *tx) notePeople(r, after approvers.Request) {
+	const advice = ": add people to its roles, or reject it. countersign pending lists the request"
+	was, lacks := approvers.LacksPeople(r), approvers.LacksPeople(after)
+	switch {
+	case was == lacks, lacks == approvers.NobodyLeft && r.ReachesNobody() && r.Unreached.Cause == approvers.NobodyThere: // logged already
+	case lacks == approvers.NobodyLeft:
+		t.note(slog.LevelError, "nobody is left who may decide a request"+advice, "request", r.ID, "tool", r.Tool)
+	case lacks == approvers.TooFew:
+		t.note(slog.LevelError, "too few people are left who may decide a request"+advice,
+			"request", r.ID, "tool", r.Tool, "needed", after.CurrentStage().Quorum, "able", after.Unreached.Able)
+	default:
+		t.note(slog.LevelInfo, "enough people may decide a request again", "request", r.ID, "since", after.Unreached.Since)
+	}
+}
+
+// sameUnreached reports whether two requests have the same problem, or none.
+func sameUnreached(a, b *approvers.Unreached) bool {
+	return a == b || a != nil && b != nil && *a == *b
 }
 
 // pendingRequest reads the request that a timer names. If the request or the policy has changed since snapshot was

@@ -31,6 +31,9 @@ func (t recordsTx) auditAct(r approvers.Request, e approvers.Event) error {
 		}
 		if call, ok := approvers.CallOf(r, e.Lead.Name); ok && !e.Again {
 			facts["why"] = "nobody"
+			if call.TooFew {
+				facts["why"] = "too_few"
+			}
 			if len(call.Deactivated) > 0 {
 				facts["why"], facts["person"] = "deactivated", string(call.Deactivated[0].Who)
 			}

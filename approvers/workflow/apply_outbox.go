@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"countersign/approvers"
-	"countersign/approvers/workflow/view"
 	"countersign/store"
 )
 
@@ -156,17 +155,19 @@ func (t noticesTx) remindPeople(r approvers.Request, people []approvers.Identity
 // showInvited sends the card to a person who was added to the stage, by direct message. If the person has the card
 // already, showInvited sends a notice. The notice says why the person may decide the request.
 func (t noticesTx) showInvited(r approvers.Request, i approvers.Invite) error {
-	messages, err := t.OutboxMessagesOf(r.ID)
+	cards, err := t.reposts.cardsOf(r)
 	if err != nil {
 		return err
 	}
-	for _, s := range messages {
-		if view.IsCard(s.Kind) && s.To == store.ToUser+i.Who.User() && s.State != store.OutboxUnreachable && s.State != store.OutboxRemoved {
-			return errors.Join(t.reposts.repost([]store.OutboxMessage{s}, false), t.outbox.notify(r.ID, i.Who, store.NoteInvited, 0))
-		}
+	to := store.ToUser + i.Who.User()
+	card, has := hasCard(cards, func(other string) bool { return other == to })
+	switch {
+	case has && card.State == store.OutboxUnreachable:
+		return t.cards.tryAgain(card) // the card says why the person may decide
+	case i.Away && (!has || card.Kind == store.OutboxBundle): // nobody chose the stand-in for this request, so the card queue's cap applies
+		return t.cards.wantQueued(r, to)
+	case has:
+		return errors.Join(t.reposts.repost([]store.OutboxMessage{card}, false), t.outbox.notify(r.ID, i.Who, store.NoteInvited, 0))
 	}
-	if i.Away { // nobody chose the stand-in for this request, so the card queue's cap applies
-		return t.cards.wantQueued(r, store.ToUser+i.Who.User())
-	}
-	return t.outbox.wantAt(r, store.OutboxCard, store.ToUser+i.Who.User(), "")
+	return t.outbox.wantAt(r, store.OutboxCard, to, "")
 }

@@ -2,8 +2,10 @@ package workflow_test
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -142,8 +144,8 @@ func TestAwayWhileItWaits(t *testing.T) {
 		h.wantKinds(r.ID, "proposed invited")
 		h.wantKinds(other, "proposed")
 		h.wantKinds("absence:"+string(lead.ID), "away")
-		if n := len(h.timers(store.TimerAway)); n != 0 {
-			t.Errorf("%d timers of departures are left", n)
+		if due := h.timers(store.TimerAway)[string(lead.ID)].Due; !due.Equal(from.Add(time.Hour)) {
+			t.Errorf("the stage is checked again at %s; want the end of the absence", due)
 		}
 		h.reopen()
 		h.due()
@@ -275,6 +277,150 @@ func TestBack(t *testing.T) {
 	}
 }
 
+// TestBackWhileItWaits checks a request whose card went to the members of a role who were not away. When a member is
+// back, the member gets one card. An absence ends when the person says so, at its planned end, or because another
+// absence that begins later replaces it.
+func TestBackWhileItWaits(t *testing.T) {
+	for name, back := range map[string]func(h *harness, until time.Time){
+		"a command": func(h *harness, _ time.Time) {
+			_, err := h.People.Back(h.ctx(), h.command(), fin1)
+			h.ok(err)
+		},
+		"the planned end": func(h *harness, until time.Time) { h.at(until) },
+		"a later absence": func(h *harness, until time.Time) {
+			_, err := h.People.SetAway(h.ctx(), workflow.Departure{Inbox: h.command(), Who: fin1, From: until.Add(time.Hour), Until: until.Add(2 * time.Hour)})
+			h.ok(err)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			until := h.clock.Now().Add(5 * time.Minute)
+			h.away(fin1, 5*time.Minute)
+			r := h.ask(`cancel_account {}`)
+			h.expand(r.ID)
+			h.due()
+			if got, want := h.cardsOf(r.ID), []string{"role:finance-director", "user:U0004"}; !slices.Equal(got, want) {
+				t.Fatalf("cards at %v; want %v", got, want)
+			}
+			back(h, until)
+			for range 2 {
+				h.due()
+				h.expand(r.ID)
+				if got, want := h.cardsOf(r.ID), []string{"role:finance-director", "user:U0004", "user:U0003"}; !slices.Equal(got, want) {
+					t.Errorf("cards at %v; want %v", got, want)
+				}
+				h.clock.pass(time.Minute)
+			}
+			_, looked := h.timers(store.TimerAway)[string(fin1.ID)]
+			if later := name == "a later absence"; looked != later {
+				t.Errorf("the absence has a timer: %t; want %t", looked, later)
+			}
+		})
+	}
+}
+
+// TestOneCardForAPerson checks that a person gets one card of a request, whatever makes the person an approver: several
+// roles, an escalation, a changed policy, a card in a bundle, or a colleague who hands the request on.
+func TestOneCardForAPerson(t *testing.T) {
+	both := func(p *approvers.Policy) {
+		p.Approvers[1].Members = users("U0002", "U0005")
+		p.Approvers[2].Members = users("U0003", "U0005")
+	}
+	cards := func(h *harness, r approvers.Request) (n int) {
+		h.expand(r.ID)
+		h.expand(r.Turn)
+		for _, s := range append(h.messagesOf(r.ID), h.messagesOf(r.Turn)...) {
+			if s.To == "user:U0005" && (s.Kind == store.OutboxCard || s.Kind == store.OutboxEscalation || s.Kind == store.OutboxBundle) {
+				n++
+			}
+		}
+		return n
+	}
+	for name, again := range map[string]func(h *harness, r approvers.Request){
+		"an escalation": func(h *harness, r approvers.Request) { h.at(h.clock.Now().Add(escalateAfter)) },
+		"a changed policy": func(h *harness, r approvers.Request) {
+			h.clock.pass(time.Second)
+			h.policy.Store(policy("policy-2", both, func(p *approvers.Policy) {
+				p.Tools[3].Stages = []approvers.Stage{{Approver: "finance-director", Quorum: 1}}
+			}))
+			h.ok(h.Requests.Reevaluate(h.ctx()))
+		},
+		"the second stage": func(h *harness, r approvers.Request) {
+			h.clock.pass(time.Second)
+			h.approve(lead, r.ID)
+		},
+		"a colleague": func(h *harness, r approvers.Request) {
+			_, err := h.Requests.HandOn(h.ctx(), h.words(lead, r.ID, ""), deputy)
+			h.ok(err)
+		},
+	} {
+		for _, bundled := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, bundled %t", name, bundled), func(t *testing.T) {
+				args := `issue_refund {"amount":1}`
+				if name == "the second stage" {
+					args = `issue_refund {"amount":900}`
+				}
+				h := newHarnessWith(t, both)
+				r := h.bundled(args)[0]
+				if bundled {
+					h = newHarnessWith(t, both)
+					r = h.bundled(args, args)[0]
+				}
+				if got := cards(h, r); got != 1 {
+					t.Fatalf("%d cards at first", got)
+				}
+				again(h, r)
+				h.due()
+				want := 1
+				if left := h.request(r.ID); bundled && left.Apart {
+					want = 2 // the bundle's card does not show the request any more
+				}
+				if got := cards(h, r); got != want {
+					t.Errorf("%d cards; want %d", got, want)
+				}
+			})
+		}
+	}
+}
+
+// TestOnePersonWithTwoIDs checks that a card at a person's id in the workspace counts as the person's card, although
+// the person's own id is that of the enterprise.
+func TestOnePersonWithTwoIDs(t *testing.T) {
+	h := newHarness(t)
+	both := fin1
+	both.Local = "U0300"
+	h.known = map[approvers.PersonID]approvers.Identity{fin1.ID: both}
+	r := h.ask(`cancel_account {}`)
+	h.ok(h.Outbox.Expand(h.ctx(), h.only(r.ID, store.OutboxCard).ID, []string{"U0300"}))
+	h.due()
+	if got, want := h.wanted(r.ID), "card role:finance-director, card user:U0300"; got != want {
+		t.Errorf("wanted %q; want %q: fin2 has no card yet", got, want)
+	}
+	h.ok(h.Outbox.Expand(h.ctx(), h.messagesOf(r.ID)[0].ID, []string{"U0300", "U0004"}))
+	h.ok(h.People.AccountChanged(h.ctx(), h.command(), fin1.ID, []string{"finance-director"}))
+	h.due()
+	if s := h.messagesOf(r.ID)[0]; s.State != store.OutboxExpanded {
+		t.Errorf("the role's card is sent again although all have a card: %s", s.State)
+	}
+}
+
+// expand acts as the bot, and replaces the waiting cards for roles with direct messages to the members.
+func (h *harness) expand(request string) {
+	h.t.Helper()
+	for _, s := range h.messagesOf(request) {
+		name, ofRole := strings.CutPrefix(s.To, store.ToRole)
+		if s.State != store.OutboxWanted || !ofRole {
+			continue
+		}
+		role, _ := h.policy.Load().Role(name)
+		var users []string
+		for _, m := range role.Members {
+			users = append(users, m.Value)
+		}
+		h.ok(h.Outbox.Expand(h.ctx(), s.ID, users))
+	}
+}
+
 // TestAnotherAbsence checks that a new absence replaces the previous absence and its timer.
 func TestAnotherAbsence(t *testing.T) {
 	h := newHarnessWith(t, withDeputy)
@@ -358,7 +504,7 @@ func TestSomebodyLeavesWhileThePeopleAreLookedUp(t *testing.T) {
 	h.ok(err)
 	h.clock.pass(time.Millisecond)
 	h.away(lead, time.Hour)
-	h.ok(h.depart(h.ctx(), h.timers(store.TimerAway)[string(lead.ID)]))
+	h.ok(h.absenceChanged(h.ctx(), h.timers(store.TimerAway)[string(lead.ID)]))
 	h.ok(h.People.ResolveAvailability(h.ctx(), timer, snapshot, people))
 	if now := h.timers(store.TimerAvailability)[r.ID]; !now.Due.After(timer.Due) {
 		t.Errorf("the look-up is not repeated: %+v, was %+v", now, timer)

@@ -134,16 +134,16 @@ func (t proposalsTx) called(r approvers.Request, who approvers.PersonID) (string
 
 // The functions below return the keys of counters. See store.Counter.
 
-// counterAuto returns the key for a tool's automatic runs. The parameter conversation is the result of autoScope.
+// counterAuto returns the key of the counter of a tool's automatic runs. The parameter conversation is the result of autoScope.
 func counterAuto(tool, conversation string) string { return "auto/" + tool + "/" + conversation }
 
-// counterAsked returns the key for the requests that a person caused.
+// counterAsked returns the key of the counter of the requests that a person caused.
 func counterAsked(who approvers.PersonID) string { return "asked/" + string(who) }
 
-// counterTokens returns the key for the model's tokens that a person used.
+// counterTokens returns the key of the counter of the model's tokens that a person used.
 func counterTokens(who approvers.PersonID) string { return "tokens/" + string(who) }
 
-// counterCalls returns the key for the tool calls that a person caused.
+// counterCalls returns the key of the counter of the tool calls that a person caused.
 func counterCalls(who approvers.PersonID) string { return "calls/" + string(who) }
 
 // counterRetention is how long counters are kept. counterRetention is longer than every period over which a policy can

@@ -98,8 +98,17 @@ func (t cardsTx) wantQueued(r approvers.Request, to string) error {
 }
 
 // wantThere shows a request at an address. The request is shown as an escalation to a lead, as a part of its bundle, or
-// with its own card.
+// with its own card. A person who has a card gets no other card.
 func (t cardsTx) wantThere(r approvers.Request, to string) error {
+	if strings.HasPrefix(to, store.ToUser) {
+		cards, err := t.reposts.cardsOf(r)
+		if err != nil {
+			return err
+		}
+		if has, err := t.hadCard(cards, to); err != nil || has {
+			return err
+		}
+	}
 	if !slices.Contains(t.addresses(r), to) {
 		for _, lead := range r.Joined {
 			if to == store.ToRole+lead {

@@ -11,11 +11,17 @@ import (
 	"countersign/store"
 )
 
+// errors captures the errors in the harness's log.
+func (h *harness) errors() *bytes.Buffer {
+	var log bytes.Buffer
+	h.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelError}))
+	return &log
+}
+
 // hearsLog captures the harness's log, and returns a function. This function counts the log's lines about lost
 // channels.
 func (h *harness) hearsLog() func() int {
-	var log bytes.Buffer
-	h.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelError}))
+	log := h.errors()
 	return func() int { return strings.Count(log.String(), "can't write in a channel") }
 }
 

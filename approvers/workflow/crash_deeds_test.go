@@ -109,7 +109,11 @@ func (w *environment) showAt(ctx context.Context, t store.Timer) error {
 	}
 	if role, ok := strings.CutPrefix(s.Message.To, "role:"); ok {
 		r, _ := s.Policy.Role(role)
-		return w.Outbox.Expand(ctx, t.Ref, []string{r.Members[0].Value})
+		var users []string
+		for _, m := range r.Members {
+			users = append(users, m.Value)
+		}
+		return w.Outbox.Expand(ctx, t.Ref, users)
 	}
 	w.reach(notPosted)
 	p := w.posts[s.Message.ID] // a lost post is found again by its outbox message's id

@@ -103,7 +103,11 @@ func (w *People) Remind(ctx context.Context, timer store.Timer, snapshot view.St
 		if err != nil || r.ID == "" {
 			return err
 		}
-		after, events, due := r.Remind(t.deciding(), people)
+		cards, err := t.reposts.cardsOf(r)
+		if err != nil {
+			return err
+		}
+		after, events, due := r.Remind(t.deciding(), t.cards.withCards(r, cards, people))
 		if !due {
 			if next := r.RemindNext(); !next.IsZero() {
 				return t.SetTimer(store.Timer{Kind: store.TimerRemind, Ref: r.ID, Due: t.notYet(next)})
@@ -139,14 +143,14 @@ func (t noticesTx) tellTurns(r approvers.Request, people []approvers.Presence) e
 	}
 	for _, p := range people {
 		since, ok := r.TurnOf(t.policy, p.Who)
-		if ok && !p.Away && !decidedThemselves(r, p.Who.ID, since) && stale(messages, store.ToUser+p.Who.ID.User(), since) {
+		if ok && !p.Away && !decidedThemselves(r, p.Who.ID, since) && stale(messages, atPerson(p.Who), since) {
 			if err := t.outbox.notify(r.ID, p.Who.ID, store.NoteTurn, 0); err != nil {
 				return err
 			}
 		}
 	}
 	for _, to := range t.cards.addresses(r) {
-		if strings.HasPrefix(to, store.ToChannel) && stale(messages, to, r.StageAt) {
+		if strings.HasPrefix(to, store.ToChannel) && stale(messages, func(other string) bool { return other == to }, r.StageAt) {
 			if err := t.outbox.add(store.OutboxMessage{Kind: store.OutboxNotice, Ref: r.ID, Request: r.ID, To: to, Note: store.NoteTurn}); err != nil {
 				return err
 			}
@@ -161,12 +165,21 @@ func decidedThemselves(r approvers.Request, who approvers.PersonID, since time.T
 	return slices.ContainsFunc(r.Decisions, func(d approvers.Decision) bool { return d.By == who && d.At.Equal(since) })
 }
 
-// stale reports whether an address got the card earlier than the given time, and has got no notice later.
-func stale(messages []store.OutboxMessage, to string, since time.Time) bool {
+// atPerson returns a function that reports whether an address is for the person's direct messages.
+func atPerson(who approvers.Identity) func(to string) bool {
+	return func(to string) bool {
+		user, direct := strings.CutPrefix(to, store.ToUser)
+		return direct && who.HasUser(user)
+	}
+}
+
+// stale reports whether an address got the card earlier than the given time, and has got no notice later. The parameter
+// "is" reports whether an address is this address.
+func stale(messages []store.OutboxMessage, is func(to string) bool, since time.Time) bool {
 	old := false
 	for _, s := range messages {
 		switch {
-		case s.To != to || s.State == store.OutboxUnreachable:
+		case !is(s.To) || s.State == store.OutboxUnreachable:
 		case view.IsCard(s.Kind) && s.CreatedAt.Before(since):
 			old = true
 		case (view.IsCard(s.Kind) || s.Note == store.NoteTurn || s.Note == store.NoteInvited) && !s.CreatedAt.Before(since):

@@ -249,8 +249,8 @@ func (t *tx) auditDenied(chain, what string, c Click, denied *approvers.Denied) 
 // Refuse rejects and records a click that is not on a current button of the bot. For example, the message is a copy or
 // an old version, or the button's value is forged. The parameter named has the ids from the click and from the clicked
 // message. If such an id belongs to a request, Refuse adds a record to the request's audit chain. Refuse changes no
-// request. The parameter redraw is the clicked outbox message, or empty. The bot renders this outbox message again, so
-// the next click is on a stored version.
+// request. The parameter redraw is the id of the clicked outbox message, or empty if the click was on no such message.
+// The bot renders this outbox message again, so the next click is on a stored version.
 func (w *Requests) Refuse(ctx context.Context, c Click, denied *approvers.Denied, redraw string, named ...string) error {
 	err := w.update(ctx, "refuse", func(t *tx) error {
 		if err := t.settle(c.Inbox, string(denied.Code)); err != nil {

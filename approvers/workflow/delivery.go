@@ -235,7 +235,7 @@ func (w *Outbox) Expand(ctx context.Context, message string, users []string) err
 				return err
 			}
 		}
-		s.State = store.OutboxExpanded
+		s.State, s.ShownRevision = store.OutboxExpanded, s.Revision
 		if err := t.PutOutboxMessage(s); err != nil {
 			return err
 		}
@@ -243,23 +243,35 @@ func (w *Outbox) Expand(ctx context.Context, message string, users []string) err
 	})
 }
 
-// copyFor creates one person's copy of an outbox message, unless the person has a copy already. If Slack refused the
-// existing copy, copyFor tries the copy again. So a person who holds several roles of a stage gets only one card.
+// copyFor creates one person's copy of an outbox message, unless the person has a copy already. A person who has a card
+// of a request gets no copy of another card of the request. So a person who holds several roles of a stage gets only
+// one card.
 func (t outboxTx) copyFor(s store.OutboxMessage, user string) error {
-	one := sameTo(s, store.ToUser+user)
-	messages, err := t.OutboxMessagesOf(s.Ref)
+	copies, err := t.copiesOf(s)
 	if err != nil {
 		return err
 	}
-	for _, o := range messages {
-		if isSame(o, one) && !o.CreatedAt.Before(s.CreatedAt) {
-			if o.State == store.OutboxUnreachable {
-				return t.cards.tryAgain(o)
-			}
-			return nil
-		}
+	to := store.ToUser + user
+	if has, err := t.cards.hadCard(copies, to); err != nil || has {
+		return err
 	}
-	return t.add(one)
+	return t.add(sameTo(s, to))
+}
+
+// copiesOf returns the outbox messages that replace a copy of s. If s is a card, these are all cards of the request or
+// of the bundle. Otherwise, these are the messages with the same content that are not older than s.
+func (t outboxTx) copiesOf(s store.OutboxMessage) ([]store.OutboxMessage, error) {
+	if view.IsCard(s.Kind) {
+		r, err := t.Request(s.Ref)
+		if err != nil {
+			return nil, err
+		}
+		return t.reposts.cardsOf(r)
+	}
+	messages, err := t.OutboxMessagesOf(s.Ref)
+	return slices.DeleteFunc(messages, func(o store.OutboxMessage) bool {
+		return !isSame(o, sameTo(s, o.To)) || o.CreatedAt.Before(s.CreatedAt) && s.Kind != store.OutboxBundle
+	}), err
 }
 
 // sameTo returns a new outbox message with the content of s and another address.
@@ -313,8 +325,9 @@ func (t outboxTx) addAgain(s store.OutboxMessage) error {
 
 // Unreachable handles an outbox message that Slack permanently refuses. The message is marked as unreachable. If the
 // message has other addresses, Unreachable sends the message to them. Unreachable also logs an error for the operator.
-// If Slack refused because the bot can't write in the channel, lost is the channel. In all other cases, lost is empty.
-// The loss of a channel is logged only once.
+// Later refusals at the same address for the same record, such as a request, are logged only for debugging, because the
+// bot tries refused cards again and again. If Slack refused because the bot can't write in the channel, lost is the
+// channel. In all other cases, lost is empty. The loss of a channel is logged only once.
 func (w *Outbox) Unreachable(ctx context.Context, message, cause, lost string) error {
 	return w.update(ctx, "unreachable", func(t *tx) error {
 		s, err := t.OutboxMessage(message)
@@ -343,7 +356,15 @@ func (w *Outbox) Unreachable(ctx context.Context, message, cause, lost string) e
 		if cause == approvers.NobodyThere {
 			what = "a message is for a role or a user group without members who can be written to; add members in Slack or in the policy"
 		}
-		t.note(slog.LevelError, what, "message", string(s.Kind), "to", s.To, "request", s.Request, "cause", cause)
+		others, err := t.OutboxMessagesOf(s.Ref)
+		if err != nil {
+			return err
+		}
+		level := slog.LevelError
+		if slices.ContainsFunc(others, func(o store.OutboxMessage) bool { return o.To == s.To && o.LastError != "" }) {
+			level = slog.LevelDebug
+		}
+		t.note(level, what, "message", string(s.Kind), "to", s.To, "request", s.Request, "cause", cause)
 		return t.channels.giveUp(s, cause)
 	})
 }

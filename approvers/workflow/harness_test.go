@@ -323,7 +323,7 @@ func (h *harness) due() {
 	h.t.Helper()
 	handlers := map[store.TimerKind]jobs.Handler{
 		store.TimerExpire: h.Requests.Expire, store.TimerEscalate: h.Requests.Escalate, store.TimerLeave: h.Runs.LeaveUnknown,
-		store.TimerAvailability: h.resolveAvailability, store.TimerRemind: h.remind, store.TimerAway: h.depart,
+		store.TimerAvailability: h.resolveAvailability, store.TimerRemind: h.remind, store.TimerAway: h.absenceChanged,
 		store.TimerModelQuestion: h.Questions.Expire, store.TimerGrant: h.Grants.Lapse, store.TimerRepost: h.Outbox.Repost, store.TimerChannel: h.Intake.LeaveChannel,
 		store.TimerOutcome: h.Callers.Overdue,
 	}

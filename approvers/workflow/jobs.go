@@ -17,7 +17,7 @@ import (
 // timers still run without a delay; see jobs.Options. A transaction that sets such a timer for later must set the field
 // PutOff to the current time. Otherwise the runner could assume that the timer was set before the clock was set back.
 // Timers of all other kinds are deadlines. If the clock is set back, a deadline waits until the clock reaches its time.
-// The start of an absence (TimerAway) is a deadline, because a person must not count as away before the absence starts.
+// The start and the end of an absence (TimerAway) are deadlines, because a person counts as away only between them.
 var soon = map[store.TimerKind]bool{
 	store.TimerInbox: true, store.TimerThink: true, store.TimerRun: true, store.TimerPreview: true, store.TimerShowFirst: true, store.TimerShow: true,
 	store.TimerShowAnswer: true, store.TimerShowLast: true, store.TimerAvailability: true, store.TimerPause: true, store.TimerChannel: true,

@@ -227,18 +227,19 @@ func (t operatorsTx) webhookOn(client string) error {
 	})
 }
 
-// follow tells the operators that a request reaches nobody, or that it reaches somebody again.
+// follow tells the operators that a request can't be decided until they change something (approvers.NeedsOperator), or
+// that the problem has ended.
 func (t operatorsTx) follow(r approvers.Request, events []approvers.Event) error {
 	if r.Unreached == nil && !approvers.HasEvent[approvers.StageStarted](events) {
 		return nil
 	}
 	return t.change(func(o *settings.Operators) error {
 		p := t.unreachedProblem(r)
-		if r.ReachesNobody() && lists(o, p.Kind, r.ID) {
+		if approvers.NeedsOperator(r) && lists(o, p.Kind, r.ID) {
 			return nil
 		}
 		err := t.endUnreached(o, func(id string, _ settings.ProblemKind) (bool, error) { return id != r.ID, nil })
-		if err != nil || !r.ReachesNobody() {
+		if err != nil || !approvers.NeedsOperator(r) {
 			return err
 		}
 		return t.begin(o, p)
@@ -253,27 +254,31 @@ func lists(o *settings.Operators, kind settings.ProblemKind, request string) boo
 	})
 }
 
-// unreachedProblem returns the problem that a request reaches nobody.
+// unreachedProblem returns the problem of a request that needs the operators. A role without members whom the bot can
+// write to is the same problem as a role in which nobody is left.
 func (t operatorsTx) unreachedProblem(r approvers.Request) settings.Problem {
 	p := settings.Problem{Kind: settings.ProblemCards, Tool: r.Tool, First: r.ID, Requests: []string{r.ID}}
 	if r.Unreached != nil {
 		p.Since, p.Why = r.Unreached.Since, r.Unreached.Cause
 	}
 	of := view.Addresses(t.policy, r)
-	if approvers.HasNobodyLeft(r) {
+	switch p.Why {
+	case approvers.NobodyLeft, approvers.NobodyThere:
 		p.Kind, of = settings.ProblemPeople, r.Roles()
+	case approvers.TooFew:
+		p.Kind, of = settings.ProblemQuorum, r.Roles()
 	}
 	p.Of = strings.Join(of, "\n")
 	return p
 }
 
-// endUnreached updates the problems about requests that reach nobody: it removes the requests for which the callback
-// "still" returns false. A problem without requests ends.
+// endUnreached updates the problems about requests that need the operators: it removes the requests for which the
+// callback "still" returns false. A problem without requests ends.
 func (t operatorsTx) endUnreached(o *settings.Operators, still func(request string, kind settings.ProblemKind) (bool, error)) error {
 	for i := range o.Notices {
 		for j := range o.Notices[i].Problems {
 			p := &o.Notices[i].Problems[j]
-			if p.Kind != settings.ProblemCards && p.Kind != settings.ProblemPeople || !p.Lasts() {
+			if p.Kind != settings.ProblemCards && p.Kind != settings.ProblemPeople && p.Kind != settings.ProblemQuorum || !p.Lasts() {
 				continue
 			}
 			var left []string
@@ -453,7 +458,7 @@ func (t operatorsTx) endOthers(o *settings.Operators, kind settings.ProblemKind,
 func (t operatorsTx) reviewUnreached(o *settings.Operators, unreached []approvers.Request) error {
 	still := func(id string, kind settings.ProblemKind) (bool, error) {
 		r, err := t.Request(id)
-		return r.ReachesNobody() && t.unreachedProblem(r).Kind == kind, store.IgnoreNotFound(err)
+		return approvers.NeedsOperator(r) && t.unreachedProblem(r).Kind == kind, store.IgnoreNotFound(err)
 	}
 	if err := t.endUnreached(o, still); err != nil {
 		return err

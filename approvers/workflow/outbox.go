@@ -145,7 +145,7 @@ func (t cardsTx) showJoined(r approvers.Request, people []approvers.Presence) er
 	}
 	var joined []approvers.Identity
 	for _, p := range people {
-		has := slices.ContainsFunc(messages, func(s store.OutboxMessage) bool { return s.To == store.ToUser+p.Who.ID.User() })
+		_, has := hasCard(messages, atPerson(p.Who))
 		if _, may := r.TurnOf(t.policy, p.Who); may && !p.Away && !has {
 			joined = append(joined, p.Who)
 		}
@@ -158,6 +158,47 @@ func (t cardsTx) showJoined(r approvers.Request, people []approvers.Presence) er
 		}
 	}
 	return nil
+}
+
+// hasCard reports whether a person has a card of a request in the person's direct messages, and returns this card. The
+// parameter cards has the request's cards (cardsOf), and "is" reports whether an address is for the person. The card
+// may be the request's own card, an escalation, or the card of the bundle to which the request still belongs. A card
+// from an earlier stage counts, because the bot updates it. A card that Slack refused also counts: it is tried again,
+// and not replaced.
+func hasCard(cards []store.OutboxMessage, is func(to string) bool) (card store.OutboxMessage, has bool) {
+	i := slices.IndexFunc(cards, func(s store.OutboxMessage) bool { return s.State != store.OutboxRemoved && is(s.To) })
+	if i < 0 {
+		return card, false
+	}
+	return cards[i], true
+}
+
+// withCards returns the people with the times at which they got their cards. A person who has no card gets it now if
+// the card of a role or a group of the person went to the members earlier, because then showJoined sends it again.
+func (t cardsTx) withCards(r approvers.Request, cards []store.OutboxMessage, people []approvers.Presence) []approvers.Presence {
+	out := slices.Clone(people)
+	for i := range out {
+		who := out[i].Who
+		if card, has := hasCard(cards, atPerson(who)); has {
+			out[i].CardAt = card.CreatedAt
+			continue
+		}
+		if slices.ContainsFunc(cards, func(s store.OutboxMessage) bool {
+			return (s.State == store.OutboxExpanded || s.ShownRevision > 0) && t.isFor(r, s.To, who)
+		}) {
+			out[i].CardAt = t.now
+		}
+	}
+	return out
+}
+
+// hadCard reports whether one of the given cards is at an address. If Slack refused this card, hadCard tries it again.
+func (t cardsTx) hadCard(cards []store.OutboxMessage, to string) (bool, error) {
+	card, has := hasCard(cards, func(other string) bool { return other == to })
+	if !has || card.State != store.OutboxUnreachable {
+		return has, nil
+	}
+	return true, t.tryAgain(card)
 }
 
 // isFor reports whether an address is a role or the user group of the request's current stage, and the person is a

@@ -198,7 +198,7 @@ func (t cardsTx) updateUnreachedOf(r approvers.Request) error {
 				return nil
 			}
 			t.note(slog.LevelInfo, "people can see the card of a request again", "request", r.ID, "since", r.Unreached.Since)
-			return t.apply(approvers.CardShown(t.deciding(), r), nil)
+			return errors.Join(t.apply(approvers.CardShown(t.deciding(), r), nil), t.timers.scheduleAvailability(r)) // perhaps too few people are left
 		}
 	}
 	if refused == nil {

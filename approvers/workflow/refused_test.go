@@ -40,11 +40,12 @@ func noLead(p *approvers.Policy) {
 }
 
 // TestNobodyCanSeeTheCard checks a request whose card Slack refuses at all addresses. The request immediately records
-// that nobody can see the card. The bot tries the card again after growing delays. When the request expires, the reason
-// names the cause.
+// that nobody can see the card. The bot tries the card again after growing delays, and the log has one error about it.
+// When the request expires, the reason names the cause.
 func TestNobodyCanSeeTheCard(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", noLead))
+	log := h.errors()
 	r := h.requestIn(h.say(alice, "one").Turn, `issue_refund {"amount":1}`)
 	h.refuse(r.ID, lead.ID.User())
 	if got := h.request(r.ID); !got.ReachesNobody() || got.Unreached.Cause != "conversations.open: missing_scope: im:write" {
@@ -62,6 +63,11 @@ func TestNobodyCanSeeTheCard(t *testing.T) {
 			t.Fatalf("%d: not tried again", i)
 		}
 		h.refuse(r.ID, lead.ID.User())
+	}
+	for _, once := range []string{"Slack refused a message permanently", "nobody can see the card of a request"} {
+		if n := strings.Count(log.String(), once); n != 1 {
+			t.Errorf("the log says %d times: %s; want it once", n, once)
+		}
 	}
 	h.clock.pass(r.ExpiresAt.Sub(h.clock.Now()))
 	h.due()
@@ -82,18 +88,8 @@ func TestNobodyIsLeft(t *testing.T) {
 	h.policy.Store(policy("policy-1", noLead, func(p *approvers.Policy) { p.Operators.Channel = "#ops" }))
 	r := h.requestIn(h.say(alice, "one").Turn, `issue_refund {"amount":1}`)
 	h.refuse(r.ID, lead.ID.User())
-	problems := func() (kinds []settings.ProblemKind) {
-		o := readStore(h, func(r store.Reader) (settings.Operators, error) {
-			o, _, err := settings.ReadOperators(r)
-			return o, err
-		})
-		for _, n := range o.Notices {
-			for _, p := range n.Problems {
-				if p.Lasts() {
-					kinds = append(kinds, p.Kind)
-				}
-			}
-		}
+	problems := func() []settings.ProblemKind {
+		kinds, _ := h.problems()
 		return kinds
 	}
 	if got := problems(); !slices.Equal(got, []settings.ProblemKind{settings.ProblemCards}) {
@@ -120,6 +116,97 @@ func TestNobodyIsLeft(t *testing.T) {
 	}
 	if got := problems(); len(got) != 0 {
 		t.Errorf("the operators read of %v", got)
+	}
+}
+
+// problems returns the kinds of the problems that last, and how many entries the operators' notices have.
+func (h *harness) problems() (kinds []settings.ProblemKind, entries int) {
+	h.t.Helper()
+	o := readStore(h, func(r store.Reader) (settings.Operators, error) {
+		o, _, err := settings.ReadOperators(r)
+		return o, err
+	})
+	for _, n := range o.Notices {
+		entries += len(n.Problems)
+		for _, p := range n.Problems {
+			if p.Lasts() {
+				kinds = append(kinds, p.Kind)
+			}
+		}
+	}
+	return kinds, entries
+}
+
+// If a stage needs two people and only one is left, the operators get one notice about it, also if the check is
+// repeated. If nobody sees the card meanwhile, this problem comes first. When enough people are there again, the
+// problem is over.
+func TestTooFewAreLeft(t *testing.T) {
+	h := newHarness(t)
+	h.policy.Store(policy("policy-1", func(p *approvers.Policy) {
+		p.Tools[4].Stages = []approvers.Stage{{Approver: "finance-director", Quorum: 2}}
+		p.Operators.Channel = "#ops"
+	}, noLead))
+	r := h.requestIn(h.say(alice, "one").Turn, `cancel_account {}`)
+	h.due()
+	h.gone[fin2.ID.User()] = true
+	h.ok(h.People.AccountChanged(h.ctx(), h.command(), fin2.ID, []string{"finance-director"}))
+	want := func(what string, entries int, kinds ...settings.ProblemKind) {
+		t.Helper()
+		if got, n := h.problems(); !slices.Equal(got, kinds) || n != entries {
+			t.Errorf("%s: %v in %d entries; want %v in %d", what, got, n, kinds, entries)
+		}
+	}
+	for range 3 {
+		h.due()
+		want("one is left", 1, settings.ProblemQuorum)
+		if got := h.request(r.ID); !approvers.HasTooFew(got) || got.ReachesNobody() {
+			t.Errorf("%+v", got.Unreached)
+		}
+		h.clock.pass(5 * time.Minute)
+	}
+	h.refuse(r.ID, "U0003")
+	want("the card is refused", 2, settings.ProblemCards)
+	h.ok(h.Outbox.RetryUnreached(h.ctx()))
+	h.expand(r.ID)
+	for _, s := range h.messagesOf(r.ID) {
+		if s.State == store.OutboxWanted && strings.HasPrefix(s.To, store.ToUser) {
+			s.Channel, s.TS = "D-fin", s.ID
+			h.ok(h.Outbox.Delivered(h.ctx(), s, h.posted(s)))
+		}
+	}
+	h.due()
+	want("the card is shown", 2, settings.ProblemQuorum)
+	h.gone[fin2.ID.User()] = false
+	h.clock.pass(5 * time.Minute) // no event comes
+	h.due()
+	want("both are there", 2)
+	if got := h.request(r.ID); approvers.NeedsOperator(got) {
+		t.Errorf("%+v", got.Unreached)
+	}
+}
+
+// A role without members is one problem, whether the bot first finds that nobody can be written to, or that nobody is
+// left. The problem keeps its beginning.
+func TestAnEmptyRoleIsOneProblem(t *testing.T) {
+	for _, cardFirst := range []bool{true, false} {
+		h := newHarness(t)
+		h.policy.Store(policy("policy-1", noLead, func(p *approvers.Policy) { p.Operators.Channel = "#ops" }))
+		h.gone[lead.ID.User()] = true
+		r := h.requestIn(h.say(alice, "one").Turn, `issue_refund {"amount":1}`)
+		if !cardFirst {
+			h.due()
+		}
+		since := h.clock.Now()
+		h.ok(h.Outbox.Expand(h.ctx(), h.only(r.ID, store.OutboxCard).ID, nil))
+		h.clock.pass(time.Second)
+		h.due()
+		kinds, entries := h.problems()
+		if !slices.Equal(kinds, []settings.ProblemKind{settings.ProblemPeople}) || entries != 1 {
+			t.Errorf("card first %t: the operators read of %v in %d entries", cardFirst, kinds, entries)
+		}
+		if got := h.request(r.ID); !approvers.HasNobodyLeft(got) || !got.Unreached.Since.Equal(since) {
+			t.Errorf("card first %t: %+v; want since %s", cardFirst, got.Unreached, since)
+		}
 	}
 }
 
@@ -168,6 +255,29 @@ func TestNobodyIsLeftInAGroup(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The reason why nobody is left follows the members. At first, nobody in the stage's user group holds the role. Then
+// the only member is in the group again, with a deactivated account.
+func TestWhyNobodyIsLeft(t *testing.T) {
+	h := newHarness(t)
+	h.policy.Store(policy("policy-1", noLead, func(p *approvers.Policy) {
+		p.Tools[3].Stages = []approvers.Stage{{Approver: "team-lead", Group: "oncall", Quorum: 1}}
+	}))
+	r := h.requestIn(h.say(alice, "one").Turn, `issue_refund {"amount":1}`)
+	h.due()
+	before := h.request(r.ID)
+	if !approvers.HasNobodyLeft(before) || !before.Unreached.Empty {
+		t.Fatalf("nobody in the group: %+v", before.Unreached)
+	}
+	member := lead
+	member.Groups = []string{"oncall"}
+	h.known, h.gone[lead.ID.User()] = map[approvers.PersonID]approvers.Identity{lead.ID: member}, true
+	h.clock.pass(5 * time.Minute)
+	h.due()
+	if got := h.request(r.ID); !approvers.HasNobodyLeft(got) || got.Unreached.Empty || !got.Unreached.Since.Equal(before.Unreached.Since) {
+		t.Errorf("the member is deactivated: %+v", got.Unreached)
 	}
 }
 

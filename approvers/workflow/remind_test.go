@@ -2,6 +2,7 @@ package workflow_test
 
 import (
 	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -61,6 +62,24 @@ func TestRemindersPassBy(t *testing.T) {
 	r := h.ask(`issue_refund {"amount":1}`)
 	h.at(start.Add(20 * time.Minute))
 	h.wantReminders(r.ID, map[string]int{"user:U0003": 1, "user:U0004": 1, "user:U0005": 1})
+}
+
+// TestNoReminderForWhoJustGotTheCard checks a person who is back from an absence when a reminder is due. The person
+// gets the card, and no reminder together with it. The person's own reminder comes later, because it is the last one.
+func TestNoReminderForWhoJustGotTheCard(t *testing.T) {
+	h := newHarnessWith(t, reminding(8*time.Minute, 1))
+	start := h.clock.Now()
+	h.away(fin1, 8*time.Minute)
+	r := h.ask(`cancel_account {}`)
+	h.expand(r.ID)
+	h.at(start.Add(8 * time.Minute))
+	h.expand(r.ID)
+	if got, want := h.cardsOf(r.ID), []string{"role:finance-director", "user:U0004", "user:U0003"}; !slices.Equal(got, want) {
+		t.Errorf("cards at %v; want %v", got, want)
+	}
+	h.wantReminders(r.ID, map[string]int{"user:U0004": 1})
+	h.at(start.Add(16 * time.Minute))
+	h.wantReminders(r.ID, map[string]int{"user:U0004": 1, "user:U0003": 1})
 }
 
 // TestAReminderWaitsForTheEndOfDoNotDisturb checks that a person in do-not-disturb gets a reminder when do-not-disturb

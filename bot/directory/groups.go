@@ -65,7 +65,7 @@ func (d *Users) AddGroups(ctx context.Context, who approvers.Identity, user stri
 		if slices.Contains(who.Groups, named) {
 			continue
 		}
-		isThis := func(id string) bool { return id == user || id == who.ID.User() || id == who.Local }
+		isThis := func(id string) bool { return id == user || who.HasUser(id) }
 		is := slices.ContainsFunc(all[named].Members, isThis)
 		if !is {
 			members, err := d.membersOf(ctx, all, named, fresh)
@@ -200,7 +200,8 @@ func (d *Users) groupMembers(ctx context.Context, named string) ([]string, error
 	return d.membersOf(ctx, all, named, false)
 }
 
-// RoleUsers lists the user ids of a role's members who can receive messages from the bot.
+// RoleUsers lists the user ids of a role's members who can receive messages from the bot. In an enterprise, a person
+// has two ids. RoleUsers lists the id in the enterprise, so that the person has one address for messages.
 func (d *Users) RoleUsers(ctx context.Context, role approvers.Role) ([]string, error) {
 	users, err := d.RoleMembers(ctx, role)
 	if err != nil {
@@ -213,10 +214,11 @@ func (d *Users) RoleUsers(ctx context.Context, role approvers.Role) ([]string, e
 			return nil, err
 		}
 		if readsMessages(who) {
-			out = append(out, u)
+			out = append(out, who.ID.User())
 		}
 	}
-	return out, nil
+	slices.Sort(out)
+	return slices.Compact(out), nil
 }
 
 // RoleMembers lists the user ids of a role's members. RoleMembers leaves out e-mail addresses that can't identify a
@@ -257,7 +259,7 @@ func (d *Users) RoleMembers(ctx context.Context, role approvers.Role) ([]string,
 func readsMessages(who approvers.Identity) bool { return !Barred(who) }
 
 // GroupUsers lists members of the user group that the current stage requires. Each listed member has one of the stage's
-// roles, and can receive messages from the bot.
+// roles, and can receive messages from the bot. The ids are the same as those of RoleUsers.
 func (d *Users) GroupUsers(ctx context.Context, group string, r *approvers.Request, p *approvers.Policy) ([]string, error) {
 	if r == nil {
 		return nil, nil
@@ -284,10 +286,11 @@ func (d *Users) GroupUsers(ctx context.Context, group string, r *approvers.Reque
 			return ok && role.Holds(who)
 		})
 		if holds && readsMessages(who) {
-			out = append(out, user)
+			out = append(out, who.ID.User())
 		}
 	}
-	return out, nil
+	slices.Sort(out)
+	return slices.Compact(out), nil
 }
 
 // Invalidate drops the cached answers that an event makes invalid. user is the person of the event, if any.

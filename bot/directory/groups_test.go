@@ -16,6 +16,45 @@ import (
 	"countersign/approvers"
 )
 
+// In an enterprise, Slack names one person by the id in the enterprise or by the id in the workspace. A role or a group
+// that names the person by both ids has one member, whose address is the id in the enterprise.
+func TestOneAddressForAPerson(t *testing.T) {
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		answer := map[string]any{"ok": true}
+		switch r.URL.Path {
+		case "/users.info":
+			answer["user"] = map[string]any{"id": "U2", "team_id": "T1", "enterprise_user": map[string]any{"id": "W2", "enterprise_id": "E1"}}
+			if user := r.FormValue("user"); user != "U1" && user != "W1" {
+				break
+			}
+			answer["user"] = map[string]any{"id": "U1", "team_id": "T1", "enterprise_user": map[string]any{"id": "W1", "enterprise_id": "E1"}}
+		case "/usergroups.list":
+			answer["usergroups"] = []any{map[string]any{"id": "S1", "handle": "one", "users": []string{"U2", "U1", "W1"}}}
+		}
+		if err := json.NewEncoder(w).Encode(answer); err != nil {
+			t.Error(err)
+		}
+	}))
+	defer web.Close()
+	d := NewUsers(UsersOptions{
+		API: slack.New("xoxb-1", slack.OptionAPIURL(web.URL+"/")), Self: func(context.Context) (Self, error) { return Self{Team: "T1", Enterprise: "E1"}, nil },
+		CountsEmail: func(string) bool { return false }, Log: slog.New(slog.DiscardHandler), Now: time.Now,
+	})
+	role := approvers.Role{Name: "a", CanApprove: []string{"*"}}
+	for _, user := range []string{"U1", "U2", "W1"} {
+		role.Members = append(role.Members, approvers.Member{Kind: approvers.MemberUser, Value: user})
+	}
+	want := []string{"W1", "W2"}
+	if got, err := d.RoleUsers(t.Context(), role); err != nil || !slices.Equal(got, want) {
+		t.Errorf("the role has %v (%v), want %v", got, err, want)
+	}
+	r := approvers.Request{Plan: approvers.Plan{Stages: []approvers.Stage{{Approver: "a", Group: "one"}}}}
+	if got, err := d.GroupUsers(t.Context(), "one", &r, &approvers.Policy{Approvers: []approvers.Role{role}}); err != nil || !slices.Equal(got, want) {
+		t.Errorf("the group has %v (%v), want %v", got, err, want)
+	}
+}
+
 // One call answers for all groups of a click. A separate call reads the members of a group only if Slack does not list
 // the person and may have left out some members. Disabled groups and unknown groups have no members. For a high risk,
 // and for several requests with a high risk among them, the bot asks again.

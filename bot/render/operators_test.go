@@ -32,7 +32,7 @@ func problem(kind settings.ProblemKind, of string, change ...func(*settings.Prob
 		p.Why = "the receiver answered 500"
 	case settings.ProblemTool:
 		p.Source, p.How = "crm", string(workflow.DriftChanged)
-	case settings.ProblemPeople:
+	case settings.ProblemPeople, settings.ProblemQuorum:
 		p.Tool, p.First, p.Requests = "cancel_account", "req_1", []string{"req_1"}
 	case settings.ProblemCards:
 		p.Why, p.Tool, p.First, p.Requests = "conversations.open: missing_scope: im:write", "issue_refund", "req_1", []string{"req_1"}
@@ -70,6 +70,8 @@ func TestOperatorNotices(t *testing.T) {
 		"operators_cards_over":   noticeView(problem(settings.ProblemCards, cardsAt, problemEnded)),
 		"operators_people":       noticeView(problem(settings.ProblemPeople, "team-lead\nfinance-director")),
 		"operators_people_over":  noticeView(problem(settings.ProblemPeople, "team-lead", problemEnded)),
+		"operators_quorum":       noticeView(problem(settings.ProblemQuorum, "finance-director")),
+		"operators_quorum_over":  noticeView(problem(settings.ProblemQuorum, "finance-director", problemEnded)),
 		"operators_burst":        noticeView(problem(settings.ProblemWebhook, "ci", problemEnded), tool, cards),
 	} {
 		t.Run(name, func(t *testing.T) { bottest.Golden(t, name, drawn(t, s).Messages[0]) })
@@ -79,8 +81,8 @@ func TestOperatorNotices(t *testing.T) {
 	bottest.Golden(t, "operators_tool_unknown", drawn(t, trusting).Messages[0])
 }
 
-// Names and reasons may come from clients, tools and Slack: they stay literal and short, and mention nobody. The largest
-// notice fits in a message.
+// Names and reasons may come from clients, tools and Slack: they stay literal and short, and mention nobody. The
+// largest notice fits in a message.
 func TestNamesInOperatorNotices(t *testing.T) {
 	t.Parallel()
 	evil := strings.Repeat("<!channel> <@U0002> *x* \u202egpj\n", 30)

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"countersign/approvers"
 	"countersign/approvers/workflow"
 	"countersign/approvers/workflow/settings"
 	"countersign/cmd/countersign/cli"
@@ -91,20 +92,41 @@ func refusalLine(r settings.Refusal) string {
 	return visible.Line(fmt.Sprintf("%s since %s (%s), not tried before %s", r.What, r.Since.Format(time.RFC3339), r.Cause, r.Until.Format(time.RFC3339)))
 }
 
-// reportUnreached returns the check that reports on /readyz the requests whose cards nobody can see. The bot stays
-// ready, and tries again to post the cards.
+// reportUnreached returns the check that reports on /readyz the requests whose cards nobody can see, and the requests
+// with too few people who may decide. The bot stays ready, and tries again to post the cards.
 func reportUnreached(wf *workflow.Workflow) func(context.Context) error {
 	return func(ctx context.Context) error {
 		unreached, err := wf.Views.Unreached(ctx)
-		if err != nil || len(unreached) == 0 {
+		if err != nil {
 			return err
 		}
-		r := unreached[0]
-		what := "1 request waits with a card that nobody who may decide can see"
-		if n := len(unreached); n > 1 {
-			what = fmt.Sprintf("%d requests wait with cards that nobody who may decide can see", n)
+		var unseen, few []approvers.Request
+		for _, r := range unreached {
+			if approvers.HasTooFew(r) {
+				few = append(few, r)
+			} else {
+				unseen = append(unseen, r)
+			}
 		}
-		return fmt.Errorf("%s, since %s: %s. countersign pending lists them", what, r.Unreached.Since.UTC().Format(time.RFC3339), visible.Line(r.Unreached.Cause))
+		var lines []string
+		if n := len(unseen); n > 0 {
+			what := "1 request waits with a card that nobody who may decide can see"
+			if n > 1 {
+				what = fmt.Sprintf("%d requests wait with cards that nobody who may decide can see", n)
+			}
+			lines = append(lines, what+", since "+unseen[0].Unreached.Since.UTC().Format(time.RFC3339)+": "+visible.Line(unseen[0].Unreached.Cause))
+		}
+		if n := len(few); n > 0 {
+			what := "1 request needs more people than may decide it"
+			if n > 1 {
+				what = fmt.Sprintf("%d requests need more people than may decide them", n)
+			}
+			lines = append(lines, what+", since "+few[0].Unreached.Since.UTC().Format(time.RFC3339))
+		}
+		if len(lines) == 0 {
+			return nil
+		}
+		return errors.New(strings.Join(lines, "; ") + ". countersign pending lists them")
 	}
 }
 

@@ -333,9 +333,13 @@ func cardTrouble(r store.Reader, req approvers.Request) (out []string, err error
 	if err != nil {
 		return nil, err
 	}
-	if approvers.HasNobodyLeft(req) {
+	switch {
+	case approvers.HasNobodyLeft(req):
 		out = append(out, "Nobody is left who may decide it, since "+cli.Moment(req.Unreached.Since)+": add people to its roles, or reject it")
-	} else if req.ReachesNobody() {
+	case approvers.HasTooFew(req):
+		out = append(out, fmt.Sprintf("It needs %d people who approve, and only %d can, since %s: add people to its roles, or reject it",
+			req.CurrentStage().Quorum, req.Unreached.Able, cli.Moment(req.Unreached.Since)))
+	case req.ReachesNobody():
 		out = append(out, "Slack shows it to nobody since "+cli.Moment(req.Unreached.Since)+" ("+visible.Line(req.Unreached.Cause)+"); "+onHomeTab)
 	}
 	// seen is true if people see a card, or if no line about a missing card is needed: the request is in a bundle or a

@@ -178,7 +178,7 @@ func (p parts) workers() map[store.TimerKind]jobs.Worker {
 		store.TimerCatchUp:      {Handle: p.bot.Gaps.CatchUp, Concurrency: 1, Worth: p.bot.Worth},
 		store.TimerLeftover:     {Handle: p.bot.Leftovers.Delete, Concurrency: 1, Worth: p.bot.Worth},
 		store.TimerWebhook:      {Handle: p.webhooks.Deliver, Concurrency: gateway.WebhookWorkers},
-		store.TimerAway:         {Handle: p.bot.Availability.Depart, Concurrency: 1, Worth: p.bot.Worth},
+		store.TimerAway:         {Handle: p.bot.Availability.AbsenceChanged, Concurrency: 1, Worth: p.bot.Worth},
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 // /readyz and countersign pending report a request whose card nobody can see. Both give Slack's reason, and countersign
-// pending says where people can decide the request.
+// pending says where people can decide the request. They also report a request with too few people who may decide it.
 func TestUnreachedIsTold(t *testing.T) {
 	db, err := bolt.Open(filepath.Join(t.TempDir(), "s.db"), bolt.Options{})
 	if err != nil {
@@ -42,6 +42,23 @@ func TestUnreachedIsTold(t *testing.T) {
 		return err
 	})
 	if err != nil || len(trouble) != 1 || !strings.Contains(trouble[0], "(conversations.open: missing_scope: im:write); people who may decide it find it on the app's Home tab") {
+		t.Errorf("pending says: %q, %v", trouble, err)
+	}
+	few := r
+	few.ID, few.Unreached = "req_2", &approvers.Unreached{Since: since, Cause: approvers.TooFew, Able: 1}
+	few.Plan.Stages = []approvers.Stage{{Approver: "lead", Quorum: 2}}
+	if err := db.Update(t.Context(), func(tx store.Tx) error { return tx.PutRequest(few) }); err != nil {
+		t.Fatal(err)
+	}
+	want = strings.TrimSuffix(want, ". countersign pending lists them") + "; 1 request needs more people than may decide it, since 2026-03-02T12:00:00Z. countersign pending lists them"
+	if err := reportUnreached(wf)(t.Context()); err == nil || err.Error() != want {
+		t.Errorf("/readyz says: %v", err)
+	}
+	err = db.View(t.Context(), func(s store.Reader) (err error) {
+		trouble, err = cardTrouble(s, few)
+		return err
+	})
+	if err != nil || len(trouble) == 0 || !strings.HasPrefix(trouble[0], "It needs 2 people who approve, and only 1 can, since ") {
 		t.Errorf("pending says: %q, %v", trouble, err)
 	}
 	r.Unreached = nil

@@ -103,8 +103,8 @@ func (t *table[T]) lookUp(r *run, id string) queryable {
 	})
 }
 
-// lookUpBy returns the query of the records that a SELECT finds. The parameter where is the end of this SELECT. The
-// query stores the records in run.known.
+// lookUpBy returns a SELECT query. The parameter where is the end of the SELECT. The query stores the records that it
+// finds in run.known.
 func (t *table[T]) lookUpBy(r *run, where string, args ...any) queryable {
 	return rows(t.selects+" "+where, args, func(found pgx.Rows) error {
 		_, _, err := t.see(r, found)

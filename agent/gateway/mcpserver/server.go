@@ -24,7 +24,8 @@ import (
 	"countersign/approvers/workflow/view"
 )
 
-// Callers changes the requests of callers. *workflow.Callers implements this interface.
+// Callers has the methods with which the server changes a caller's requests. *workflow.Callers implements this
+// interface.
 type Callers interface {
 	Propose(ctx context.Context, p workflow.CallerCall) (id string, again bool, err error)
 	Start(ctx context.Context, client approvers.Client, id string) error

@@ -30,9 +30,9 @@ type Problem struct {
 	Why      string      `json:"why,omitempty"`      // of a webhook: the last failure; of cards: Slack's first reason
 	Source   string      `json:"source,omitempty"`   // of a tool
 	How      string      `json:"how,omitempty"`      // of a tool: how it differs from its pin, as named by the workflow
-	Tool     string      `json:"tool,omitempty"`     // of cards and people: the tool of the first request
-	First    string      `json:"first,omitempty"`    // of cards and people: the first request
-	Requests []string    `json:"requests,omitempty"` // of cards and people: requests that reach nobody now
+	Tool     string      `json:"tool,omitempty"`     // of cards, people and quorum: the tool of the first request
+	First    string      `json:"first,omitempty"`    // of cards, people and quorum: the first request
+	Requests []string    `json:"requests,omitempty"` // of cards, people and quorum: requests that have the problem now
 	More     bool        `json:"more,omitempty"`     // there were more requests than Requests can hold
 }
 
@@ -45,6 +45,7 @@ const (
 	ProblemTool    ProblemKind = "tool"    // a tool's source does not offer the pinned definition
 	ProblemCards   ProblemKind = "cards"   // cards for some addresses reach nobody, because Slack refuses them
 	ProblemPeople  ProblemKind = "people"  // nobody is left in some roles who may decide
+	ProblemQuorum  ProblemKind = "quorum"  // too few people are left in some roles who may decide
 )
 
 // Lasts reports whether the problem has not ended.

@@ -96,8 +96,8 @@ func (v *Reader) PendingItems(ctx context.Context) (list []PendingItem, more boo
 	return list, more, err
 }
 
-// Unreached lists the pending requests for which nobody who may decide can see a card (approvers.Unreached). The oldest
-// request is first.
+// Unreached lists the pending requests that can't be decided until somebody changes Slack or the policy
+// (approvers.NeedsOperator). The oldest request is first.
 func (v *Reader) Unreached(ctx context.Context) (requests []approvers.Request, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		requests, err = UnreachedRequests(r)
@@ -109,7 +109,7 @@ func (v *Reader) Unreached(ctx context.Context) (requests []approvers.Request, e
 // UnreachedRequests is like Unreached, but reads from r, which may be a transaction.
 func UnreachedRequests(r store.Reader) ([]approvers.Request, error) {
 	open, err := r.OpenRequests(store.RequestCursor{}, maxPendingItems)
-	return slices.DeleteFunc(open, func(r approvers.Request) bool { return !r.ReachesNobody() }), err
+	return slices.DeleteFunc(open, func(r approvers.Request) bool { return !approvers.NeedsOperator(r) }), err
 }
 
 // Locate returns the conversation of an item, and the outbox messages that show the item.

@@ -55,7 +55,9 @@ func problemLines(t wording.Titles, all []settings.Problem) (lines []*block.Rich
 		case settings.ProblemCards:
 			*to = append(*to, cardsUnseen(t, p))
 		case settings.ProblemPeople:
-			*to = append(*to, nobodyLeft(t, p))
+			*to = append(*to, lacksPeople(t, p, "nobody is", "nobody was"))
+		case settings.ProblemQuorum:
+			*to = append(*to, lacksPeople(t, p, "too few people are", "too few people were"))
 		case settings.ProblemTool:
 			if key := sameDrift(t, p); !done[key] {
 				done[key] = true
@@ -150,17 +152,18 @@ func cardsUnseen(t wording.Titles, p settings.Problem) *block.RichText {
 	return line.Code("countersign pending").Say(".")
 }
 
-// NobodyLeft describes requests that nobody is left to decide.
-func nobodyLeft(t wording.Titles, p settings.Problem) *block.RichText {
+// lacksPeople describes requests that nobody is left to decide, or too few people. The parameters begin
+// the sentence about the problem, in the present and in the past.
+func lacksPeople(t wording.Titles, p settings.Problem, is, was string) *block.RichText {
 	var roles []string
 	for _, role := range strings.Split(p.Of, "\n") {
 		roles = append(roles, t.Title(role))
 	}
-	who := strings.Join(roles[:min(len(roles), maxPlacesNamed)], ", ")
+	where := strings.Join(roles[:min(len(roles), maxPlacesNamed)], ", ")
 	if !p.Lasts() {
-		return problemOver(p).Say("nobody was left who may decide requests for " + who + ". No request waits for this reason any more.")
+		return problemOver(p).Say(was + " left who may decide requests for " + where + ". No request waits for this reason any more.")
 	}
-	line := block.Say("⚠️ ").Strong("Nobody is left who may decide requests for "+who).Say(" since ").At(p.Since, block.DayTime)
+	line := block.Say("⚠️ ").Strong(strings.ToUpper(is[:1])+is[1:]+" left who may decide requests for "+where).Say(" since ").At(p.Since, block.DayTime)
 	line.Say(". The first is the request ").Code(p.First).Say(" (" + block.Name(p.Tool) + "). Add people to the role in the policy or to its user group, or reject the request with ").Code("countersign decide")
 	return line.Say(". I look again every five minutes. All such requests: ").Code("countersign pending").Say(".")
 }

@@ -164,10 +164,14 @@ func (w RequestWords) laterStages(r approvers.Request) *block.RichText {
 	return p
 }
 
-// NobodyLeft explains why nobody else of a stage can decide.
+// NobodyLeft explains why nobody else of a stage can decide, or too few people.
 func (w RequestWords) NobodyLeft(r approvers.Request, call approvers.LeadCall) *block.RichText {
-	if len(call.Deactivated) == 0 {
-		return block.Say("Nobody of " + w.StageTitle(r.CurrentStage()) + " can decide this now")
+	switch stage := w.StageTitle(r.CurrentStage()); {
+	case len(call.Deactivated) > 0:
+	case call.TooFew:
+		return block.Say("Too few people of " + stage + " can decide this now")
+	default:
+		return block.Say("Nobody of " + stage + " can decide this now")
 	}
 	p, is := block.Say("The account of "), " is deactivated"
 	if len(call.Deactivated) > 1 {
@@ -183,7 +187,10 @@ func (w RequestWords) NobodyLeft(r approvers.Request, call approvers.LeadCall) *
 		}
 		p.Person(d.Who, d.Name)
 	}
-	if p.Say(is); call.Others {
+	switch p.Say(is); {
+	case call.TooFew:
+		p.Say(", and too few others can decide this")
+	case call.Others:
 		p.Say(", and nobody else can be reached now")
 	}
 	return p

@@ -41,8 +41,8 @@ func MendRefusal(cause string) string {
 }
 
 // unreachedNotice tells the requesters that Slack did not deliver the card of their request, or that nobody of the
-// stage can decide the request any more. It says who can decide instead, or that the operator knows. For any other
-// request, the text is empty.
+// stage, or too few people, can decide the request any more. It says who can decide instead, or that the operator
+// knows. For any other request, the text is empty.
 func (w RequestWords) unreachedNotice(r approvers.Request) *block.RichText {
 	stage := w.StageTitle(r.CurrentStage())
 	if approvers.HasNobodyLeft(r) {
@@ -52,12 +52,17 @@ func (w RequestWords) unreachedNotice(r approvers.Request) *block.RichText {
 		}
 		why := "their accounts are deactivated, or they may not decide it"
 		switch group := r.CurrentStage().Group; {
+		case r.Unreached.Empty && group != "" && len(r.CurrentStage().Or) > 0:
+			why = "the user group @" + block.Name(group) + " has no members who hold one of the roles, or is disabled"
 		case r.Unreached.Empty && group != "":
-			why = "the user group @" + block.Name(group) + " has no members, or is disabled"
+			why = "the user group @" + block.Name(group) + " has no members who hold the role, or is disabled"
 		case r.Unreached.Empty:
 			why = "there are no members, or their user group is disabled"
 		}
 		return block.Say(nobody).Strong(stage + w.EscalatedRoles(r)).Say(" can decide this: " + why + ". My operator has been told.")
+	}
+	if approvers.HasTooFew(r) {
+		return block.Say(fmt.Sprintf(" It needs %d people who agree, and only %d can. My operator has been told.", r.CurrentStage().Quorum, r.Unreached.Able))
 	}
 	if r.ReachesNobody() {
 		p := block.Say("Nobody could be shown this, because " + refusedCard(r.Unreached.Cause) + ". My operator has been told, and I keep trying. ")
