@@ -46,6 +46,7 @@ var ErrRefused = errors.New("the bot token can't be renewed")
 const (
 	poll     = 30 * time.Second // the time between two reads of the stored token
 	settled  = time.Minute      // Slack's answers about the previous token may arrive this long after a renewal
+	patience = time.Minute      // the time that another replica has to renew the token
 	callTime = 10 * time.Second // the time limit of a call of Slack, and of a transaction
 )
 
@@ -88,18 +89,18 @@ func New(o Options) *Keeper {
 // Token returns a valid bot token for the start of the bot. If the stored token is too old, Token renews it, or waits
 // until another replica has renewed it.
 func (k *Keeper) Token(ctx context.Context) (string, error) {
-	for waiting := false; ; waiting = true {
+	for began := k.o.Now(); ; {
 		t, err := k.newest(ctx)
 		if t.valid(k.o.Now()) {
 			k.report(err)
 			k.used = t.Access
 			return t.Access, nil
 		}
+		if err == nil && k.o.Now().Sub(began) > patience {
+			err = errors.New("the bot token has expired, and the replica that should renew it does not")
+		}
 		if err != nil {
 			return "", err
-		}
-		if !waiting {
-			k.o.Log.Info("waiting until another replica has renewed the bot token")
 		}
 		if err := slackapi.Sleep(ctx, time.Second); err != nil {
 			return "", err
@@ -281,7 +282,7 @@ func (k *Keeper) due(t tokens) (token string, err error) {
 		k.expired = false // the refused call had the previous token
 	}
 	switch {
-	case !k.expired && now.Before(t.part(1, 2)):
+	case t.Access != "" && !k.expired && now.Before(t.part(1, 2)):
 		return "", err
 	case t.Refresh != "" && k.refused[digest(t.Refresh)] == nil:
 		return t.Refresh, nil

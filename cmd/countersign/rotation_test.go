@@ -30,6 +30,7 @@ func (b *synctestHarness) asksAndApproves(n string) {
 	b.Helper()
 	b.says("plain " + n)
 	b.asked(n)
+	b.within(time.Minute, "a card for "+n, b.idle)
 	b.ok(b.approve("teo", n, b.card(n)))
 	b.within(time.Minute, "a run of "+n, func() bool {
 		b.mu.Lock()
