@@ -46,7 +46,7 @@ func (r *envReader) slack(e *Env) {
 
 // tokenKinds maps a token's prefix to its kind. So an error can name the right variable.
 var tokenKinds = []struct{ prefix, is string }{
-	{"xoxb-", "a bot token (xoxb-), which belongs in SLACK_BOT_TOKEN"},
+	{"xoxb-", "a bot token that does not expire (xoxb-), which belongs in SLACK_BOT_TOKEN of an app without token rotation"},
 	{"xapp-", "an app-level token (xapp-), which belongs in SLACK_APP_TOKEN"},
 	{"xoxp-", "a user token (xoxp-)"},
 	{"xoxe.xoxb-", "a bot token of an app with token rotation (xoxe.xoxb-), which belongs in SLACK_BOT_TOKEN"},

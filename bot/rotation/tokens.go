@@ -43,6 +43,9 @@ func digest(token string) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// BotToken decrypts the bot token in a row of the store. If the row has no token for this app, the result is empty.
+func (a App) BotToken(row settings.SlackToken) string { return a.open(row.Sealed).Access }
+
 // read reads the stored tokens. A damaged row counts as missing.
 func (k *Keeper) read(ctx context.Context) (t tokens, err error) {
 	err = k.o.Store.View(ctx, func(r store.Reader) (err error) {

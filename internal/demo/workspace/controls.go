@@ -59,6 +59,15 @@ func (ctl *Controls) RevokeRefreshTokens() {
 	clear(ctl.rotation.refresh)
 }
 
+// ExpireTokens ends all bot tokens of an app with token rotation before their time.
+func (ctl *Controls) ExpireTokens() {
+	ctl.mu.Lock()
+	defer ctl.mu.Unlock()
+	for i := range ctl.rotation.issued {
+		ctl.rotation.issued[i].expires = ctl.cfg.Now()
+	}
+}
+
 // SetRealRates turns Slack's published rate limits on or off.
 func (ctl *Controls) SetRealRates(on bool) { ctl.webAPI.rates.set(on) }
 
