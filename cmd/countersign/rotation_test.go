@@ -1,7 +1,10 @@
 package main
 
 import (
+	"encoding/json"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -76,5 +79,62 @@ func TestTokenRotation(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestTokenRotationOfAProcess runs the program with the credentials in files. The doctor reads the stored token while
+// the bot runs, and when it does not. A refused refresh token or a wrong client secret has a clear error.
+func TestTokenRotationOfAProcess(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := func(name string) string { return filepath.Join(dir, name) }
+	seed, err := json.Marshal(rotatingSeed())
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, file("seed.json"), seed)
+	write(t, file("secret"), []byte(rotatingApp.ClientSecret))
+	write(t, file("refresh"), []byte(rotatingApp.RefreshToken))
+	p := openProcessHarness(t, "--seed", file("seed.json"))
+	p.env = append(p.env, "SLACK_BOT_TOKEN=", "SLACK_CLIENT_ID="+rotatingApp.ClientID, "SLACK_CLIENT_SECRET_FILE="+file("secret"), "SLACK_REFRESH_TOKEN_FILE="+file("refresh"))
+	doctor := func(want string) {
+		t.Helper()
+		launch(t, p.dir, p.env, "doctor").says("(" + want + ")")
+	}
+	doctor("WARN  the bot has no token of its own yet")
+	running, admin := p.serve()
+	ada := p.watcher("ada")
+	thread := ada.says("#support", "", "@Countersign what is the state of ORD-123?")
+	ada.sees("#support", thread, "ORD-123")
+	doctor("OK    the bot renews its token: the token in use expires at")
+
+	write(t, file("refresh"), []byte("xoxe-1-other"))
+	hangup(t, running)
+	running.says(`(secrets changed in their files, and the new ones are used.*SLACK_REFRESH_TOKEN)`)
+	running.says(`(the bot token was not renewed.*Slack refuses the refresh token \(invalid_refresh_token\). Reinstall the app)`)
+	if _, report := get(t, admin+"/readyz"); !strings.Contains(report, "renewal of the bot token") {
+		t.Errorf("/readyz says %s", report)
+	}
+	if err := running.end(syscall.SIGTERM); err != nil {
+		t.Errorf("it ended with %v", err)
+	}
+	doctor("OK    the bot renews its token: the token in use expires at")
+	write(t, file("refresh"), []byte(rotatingApp.RefreshToken))
+	running, _ = p.serve()
+	ada.sees("#support", ada.says("#support", "", "@Countersign what is the state of ORD-131?"), "ORD-131")
+	if err := running.end(syscall.SIGTERM); err != nil {
+		t.Errorf("it ended with %v", err)
+	}
+
+	write(t, file("secret"), []byte("fedcba9876543210"))
+	launch(t, p.dir, p.env, "serve").says(`(the stored token can't be decrypted)`)
+	refused := launch(t, p.dir, append(p.env, "COUNTERSIGN_STORE=bolt:"+file("other.db")), "serve")
+	refused.says(`(Slack refuses SLACK_CLIENT_ID or SLACK_CLIENT_SECRET \(bad_client_secret\))`)
+	<-refused.gone
+	if code := refused.cmd.ProcessState.ExitCode(); code != 2 {
+		t.Errorf("the exit code is %d", code)
+	}
+	if strings.Contains(running.text(), "xoxe") {
+		t.Error("the log contains a token")
 	}
 }
