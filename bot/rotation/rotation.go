@@ -86,12 +86,17 @@ func New(o Options) *Keeper {
 	return &Keeper{o: o, app: o.App, wake: make(chan struct{}, 1), refused: map[string]error{}}
 }
 
-// Token returns a valid bot token for the start of the bot. If the stored token is too old, Token renews it, or waits
-// until another replica has renewed it.
+// Token returns a valid bot token for the start of the bot. If the stored token is too old, or Slack refuses it, Token
+// renews it, or waits until another replica has renewed it.
 func (k *Keeper) Token(ctx context.Context) (string, error) {
-	for began := k.o.Now(); ; {
+	for began, tried := k.o.Now(), false; ; {
 		t, err := k.newest(ctx)
 		if t.valid(k.o.Now()) {
+			if !tried && k.isRefused(ctx, t.Access) {
+				tried = true
+				k.Expired()
+				continue
+			}
 			k.report(err)
 			k.used = t.Access
 			return t.Access, nil
@@ -106,6 +111,12 @@ func (k *Keeper) Token(ctx context.Context) (string, error) {
 			return "", err
 		}
 	}
+}
+
+// isRefused reports whether Slack refuses a bot token.
+func (k *Keeper) isRefused(ctx context.Context, token string) bool {
+	_, err := slack.New(token, slack.OptionHTTPClient(k.o.HTTP), slack.OptionAPIURL(k.o.URL)).AuthTestContext(ctx)
+	return slackapi.IsTokenRefusal(slackapi.ErrorCode(err))
 }
 
 // Run renews the token in time, and makes the bot use the stored token, until ctx ends.

@@ -311,6 +311,17 @@ func TestExpiredAtStart(t *testing.T) {
 	})
 }
 
+// A process that starts with a token that Slack refuses gets a new token first.
+func TestRefusedAtStart(t *testing.T) {
+	inFakedTime(t, func(f *fixture) {
+		f.end(f.started(app))
+		pass(time.Hour)
+		f.ws.ExpireTokens()
+		f.works(f.started(app))
+		f.exchanged(2)
+	})
+}
+
 // If Slack says that the token has expired, the process renews it immediately. Late answers about the previous token
 // cause no more renewals.
 func TestExpiredEarly(t *testing.T) {

@@ -177,14 +177,14 @@ var endedIn = regexp.MustCompile(`"error": ?"(token_expired|token_revoked)"`)
 
 // tokenEnded reports whether a response is a refusal because the token is no longer valid. After the check, the
 // response can be read from its start.
-func tokenEnded(resp *http.Response) bool { return refusedWith(resp, endedIn) }
+func tokenEnded(resp *http.Response) bool { return answersWith(resp, endedIn) }
 
 // asksToWait reports whether a response with status 200 is a refusal because of a rate limit. After the check, the
 // response can be read from its start.
-func asksToWait(resp *http.Response) bool { return refusedWith(resp, limitedIn) }
+func asksToWait(resp *http.Response) bool { return answersWith(resp, limitedIn) }
 
-// refusedWith reports whether a response with status 200 is a refusal with one of the codes.
-func refusedWith(resp *http.Response, codes *regexp.Regexp) bool {
+// answersWith reports whether a response with status 200 is a refusal with one of the codes.
+func answersWith(resp *http.Response, codes *regexp.Regexp) bool {
 	if resp.StatusCode != http.StatusOK {
 		return false
 	}
