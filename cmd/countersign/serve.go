@@ -221,8 +221,12 @@ func serveStore(ctx context.Context, env config.Env, policies *policyfile.Source
 		s.rotation = rotation.New(rotation.Options{
 			App: appOf(env), Store: db, Replica: s.replica, Job: tokenJob, URL: env.SlackAPIURL, Log: log,
 		})
-		if s.botToken, err = s.rotation.Token(ctx); err != nil {
-			return noToken(ctx, err)
+		s.botToken, err = s.rotation.Token(ctx)
+		if ctx.Err() != nil {
+			return nil // stopped before it started
+		}
+		if err != nil {
+			return noToken(err)
 		}
 	}
 	s.crashes = openCrashes(env.Store.Path+".crashes", log)
@@ -244,10 +248,8 @@ func appOf(env config.Env) rotation.App {
 }
 
 // noToken returns the error of a start without a bot token.
-func noToken(ctx context.Context, err error) error {
+func noToken(err error) error {
 	switch {
-	case ctx.Err() != nil:
-		return nil // stopped before it started
 	case errors.Is(err, rotation.ErrRefused):
 		return cli.Misused("%w", err)
 	case store.Refused(err):
