@@ -228,7 +228,6 @@ func (k *Keeper) round(ctx context.Context) error {
 // tokens. The tokens may be valid even if err is not nil.
 func (k *Keeper) newest(ctx context.Context) (t tokens, err error) {
 	if t, err = k.renewed(ctx); t.Access != "" {
-		redact.Secrets(t.Access, t.Refresh)
 		k.mu.Lock()
 		k.current = t
 		k.mu.Unlock()
@@ -350,7 +349,6 @@ func (k *Keeper) exchange(ctx context.Context, token string) (tokens, error) {
 	case r.RefreshToken == "" || r.ExpiresIn <= 0:
 		return tokens{}, errors.New("oauth.v2.access: Slack's answer has no refresh token or no expiry")
 	}
-	redact.Secrets(r.AccessToken, r.RefreshToken)
 	t := tokens{pair: pair{r.AccessToken, r.RefreshToken}}
 	t.Team, t.User, t.Issued, t.Expires = r.Team.ID, r.BotUserID, now, now.Add(time.Duration(r.ExpiresIn)*time.Second)
 	return t, nil

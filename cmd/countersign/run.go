@@ -142,6 +142,7 @@ func (s setup) assemble() parts {
 		s.secrets.renewKey = a.RenewKey
 	}
 	if s.rotation != nil {
+		m.WatchBotToken(s.rotation.Expires)
 		if s.secrets != nil {
 			s.secrets.renewApp = s.rotation.SetApp
 		}
